@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from familiar_cli.clock import iso, now, to_zone
 from familiar_cli.errors import FamiliarError
+from familiar_cli.history.doubles import find_doubles
 from familiar_cli.history.standing import fallen
 from familiar_cli.housekeeping.judging import REPLY_TOKENS, Judgement, judge
 from familiar_cli.housekeeping.reading import quotes_private
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from datetime import date, datetime
 
     from familiar_cli.familiar import Familiar
+    from familiar_cli.history.doubles import DoubledChannel
     from familiar_cli.housekeeping.types import Finding
     from familiar_cli.memory.pages.evidence import Numbering
     from familiar_cli.memory.store.store import MemoryStore
@@ -140,6 +142,7 @@ async def tidy_up(
         day_of_turn=past.day_of,
         fallen=past.fallen,
         numbering=past.numbering(),
+        doubles=past.doubles,
     )
     looked = await in_thread(
         lambda: look_through(familiar.memory, options, names, since=since, on_step=on_step)
@@ -177,6 +180,10 @@ class _Past:
     def fallen(self, turn_ids: Collection[int]) -> dict[int, str]:
         """Return which of some turns no longer stand, and what became of each."""
         return self._read(lambda: fallen(self._familiar.history, turn_ids), {})
+
+    def doubles(self) -> list[DoubledChannel]:
+        """Return the channels that repeat turns of others."""
+        return self._read(lambda: find_doubles(self._familiar.history), [])
 
     def numbering(self) -> Numbering:
         """Return which turns citations mean; those of other machines as far as that is known."""

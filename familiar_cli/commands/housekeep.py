@@ -20,7 +20,7 @@ def housekeep(
         typer.Argument(
             metavar="[CHECK…]",
             help="Checks: secrets, orders, twins, contradictions, stale, withdrawn, "
-            "duplicates, links, relations, orphans, topics, size; default: all.",
+            "doubles, duplicates, links, relations, orphans, topics, size; default: all.",
         ),
     ] = None,
     *,

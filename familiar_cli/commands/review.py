@@ -12,6 +12,7 @@ from familiar_cli.commands._options import DryRun
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from familiar_cli.familiar import Familiar
     from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.review.pending import PieceRef, ReviewPlan
     from familiar_cli.ui.emit import Output
@@ -103,8 +104,8 @@ def apply(
     out = output(ctx)
     if hunk and everything:
         raise UsageError("--hunk and --all cannot be combined", hint="Use only one.")
-    memory = familiar_of(ctx).memory
-    found = _plan(memory, plan)
+    familiar = familiar_of(ctx)
+    found = _plan(familiar.memory, plan)
     take = _refs(hunk, found)
     drop: set[PieceRef] = set()
     if not hunk and not everything and not out.as_json and can_ask():
@@ -113,7 +114,7 @@ def apply(
         except KeyboardInterrupt:
             out.note("\nNothing was changed; the plan is kept.")
             raise
-    _decide(out, memory, found, take, drop, dry_run=dry_run)
+    _decide(out, familiar, found, take, drop, dry_run=dry_run)
 
 
 @app.command()
@@ -134,7 +135,8 @@ def reject(
     from familiar_cli.review.pending import drop_damaged
 
     out = output(ctx)
-    memory = familiar_of(ctx).memory
+    familiar = familiar_of(ctx)
+    memory = familiar.memory
     try:
         found = _plan(memory, plan)
     except BadInputError:
@@ -142,15 +144,16 @@ def reject(
             raise
         drop_damaged(memory, plan)
         return out.answer(
-            {"plan": plan, "changed": [], "deleted": [], "left": 0}, f"thrown away: {plan}"
+            {"plan": plan, "changed": [], "deleted": [], "withdrawn": [], "left": 0},
+            f"thrown away: {plan}",
         )
     drop = _refs(hunk, found)
-    return _decide(out, memory, found, set(), drop, dry_run=dry_run)
+    return _decide(out, familiar, found, set(), drop, dry_run=dry_run)
 
 
 def _decide(
     out: Output,
-    memory: MemoryStore,
+    familiar: Familiar,
     plan: ReviewPlan,
     take: set[PieceRef],
     drop: set[PieceRef],
@@ -158,20 +161,32 @@ def _decide(
     dry_run: bool,
 ) -> None:
     from familiar_cli.review.pending import decide
+    from familiar_cli.text import counted
     from familiar_cli.ui.emit import exact
 
-    done = decide(memory, plan, apply=take, reject=drop, dry_run=dry_run)
+    done = decide(
+        familiar.memory,
+        plan,
+        apply=take,
+        reject=drop,
+        dry_run=dry_run,
+        history=familiar.history,
+    )
     left = len(done.rest.hunks) if done.rest else 0
     data = {
         "plan": plan.id,
         "changed": list(done.changed),
         "deleted": list(done.deleted),
+        "withdrawn": list(done.withdrawn),
         "left": left,
         "dry_run": dry_run,
     }
     wrote, deleted = ("would write", "would delete") if dry_run else ("wrote", "deleted")
     lines = [f"{wrote} {path}\n" for path in done.changed]
     lines += [f"{deleted} {path}\n" for path in done.deleted]
+    if done.withdrawn:
+        verb = "would withdraw" if dry_run else "withdrew"
+        lines.append(f"{verb} {counted(len(done.withdrawn), 'turn')}\n")
     out.answer(data, lambda: exact("".join(lines)))
     for note in _told(plan, drop, left, dry_run=dry_run):
         out.note(note)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from familiar_cli.errors import NotFoundError
 from familiar_cli.housekeeping.broken_links import CHECK as LINKS
 from familiar_cli.housekeeping.contradictions import CHECK as CONTRADICTIONS
+from familiar_cli.housekeeping.doubles import CHECK as DOUBLES
 from familiar_cli.housekeeping.duplicates import CHECK as DUPLICATES
 from familiar_cli.housekeeping.orders import CHECK as ORDERS
 from familiar_cli.housekeeping.orphans import CHECK as ORPHANS
@@ -38,6 +39,7 @@ CHECKS: Final = (
     CONTRADICTIONS,
     STALE,
     WITHDRAWN,
+    DOUBLES,
     DUPLICATES,
     LINKS,
     RELATIONS,
@@ -98,7 +100,11 @@ def look_through(
     found: list[Finding] = []
     for check in wanted:
         on_step(check.name, len(notes))
-        of_it = (f for f in check.run(corpus, options) if not changed.isdisjoint(f.paths))
+        of_it = (
+            f
+            for f in check.run(corpus, options)
+            if since is None or not changed.isdisjoint(f.paths)
+        )
         found += map(_tidied, sorted(of_it, key=lambda f: (f.paths, f.message)))
     return Findings(tuple(found), tuple(c.name for c in wanted), len(notes), corpus.skipped)
 

@@ -22,9 +22,10 @@ from familiar_cli.memory.pages.links import SUFFIXES, places, unhidden
 from familiar_cli.memory.pages.wiki import PageNames, wiki_links
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
     from datetime import date, datetime
 
+    from familiar_cli.history.doubles import DoubledChannel
     from familiar_cli.memory.pages.links import LinkPlace
     from familiar_cli.memory.pages.wiki import WikiLink
     from familiar_cli.memory.store.types import Skipped
@@ -134,6 +135,7 @@ class Options:
         day_of_turn: Tells when a turn was said, by its number; None: there is no such turn.
         fallen: Tells which of some turns no longer stand, and for each what became of it.
         numbering: Which turns lines name.
+        doubles: Finds the channels that repeat turns of others.
     """
 
     today: date
@@ -143,6 +145,7 @@ class Options:
     day_of_turn: Callable[[int], date | None] = lambda _: None
     fallen: Callable[[Collection[int]], Mapping[int, str]] = lambda _: {}
     numbering: Numbering = PLAIN
+    doubles: Callable[[], Iterable[DoubledChannel]] = tuple
 
 
 @dataclass(frozen=True, slots=True)

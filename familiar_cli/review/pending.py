@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from familiar_cli.diffs import unified_file
 from familiar_cli.errors import BadInputError, ConflictError, NotFoundError, UsageError
+from familiar_cli.history.doubles import withdraw_doubles
 from familiar_cli.markdown import body_start
 from familiar_cli.memory.layout import PENDING_DIR, REJECTED_DIR
 from familiar_cli.memory.merge.content import merge_onto
@@ -19,14 +20,19 @@ from familiar_cli.review import patch, rejected
 from familiar_cli.text import nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
+    from familiar_cli.history.store import HistoryStore
     from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.memory.store.transactions import Transaction
 
 _VERSION: Final = 1
 _ID: Final = re.compile(r"[0-9A-Za-z-]{1,80}")
 _SOURCE: Final = re.compile(r"[a-z][a-z_-]{0,39}(?::[^\x00-\x1f\x7f<>]{1,60})?")
+_MARK: Final = re.compile(r"turn (\d{1,18}) repeats turn (\d{1,18})\n?", re.ASCII)
+HISTORY: Final = "history.db"
+"""In place of a file of the memory: the lines that go name turns to withdraw, see `marks_text`."""
+
 Why = Literal["review", "held"]
 """Why a plan waits: the pass was told to (`review`), or a rule wants a person's yes (`held`)."""
 
@@ -131,6 +137,12 @@ class Decided:
     changed: tuple[str, ...]
     rest: ReviewPlan | None
     deleted: tuple[str, ...] = ()
+    withdrawn: tuple[int, ...] = ()
+
+
+def marks_text(originals: Mapping[int, int]) -> str:
+    """Return one line for each doubled turn, with the turn that stays."""
+    return "".join(f"turn {one} repeats turn {stays}\n" for one, stays in originals.items())
 
 
 def stage(tx: Transaction, store: MemoryStore, plan: ReviewPlan) -> None:
@@ -179,20 +191,24 @@ def decide(
     apply: Collection[PieceRef] = (),
     reject: Collection[PieceRef] = (),
     dry_run: bool = False,
+    history: HistoryStore | None = None,
 ) -> Decided:
     """Make the pieces of a plan with the numbers in `apply`, throw those in `reject` away.
 
     `(4, 7)` is line 7 of piece 4, see `Hunk.part`. What is in neither goes on waiting. All of it is
     one transaction, in the name of who proposed the plan. When nothing of a plan was taken, that is
-    remembered (`ReviewPlan.grounds`).
+    remembered (`ReviewPlan.grounds`). Turns are withdrawn last, once all files can be changed; if
+    the transaction then fails, the plan still waits and may be applied again.
 
     Raises:
         UsageError: The plan has no such piece.
-        ConflictError: A file has changed since, where the plan changes it; nothing was changed.
+        ConflictError: A file has changed since, where the plan changes it, or a turn is no double
+            any more; nothing was changed.
     """
     take, drop = _lines_of(plan, apply), _lines_of(plan, reject)
     left: list[PlannedFile] = []
     number = 0
+    doubles: dict[int, int] = {}
     message = f"review {plan.id}"
     with store.transaction(plan.source, message, dry_run=dry_run, trailers=noting(plan.run)) as tx:
         for file in plan.files:
@@ -204,7 +220,9 @@ def decide(
                 for n, hunk in mine.items()
                 if (part := hunk.part(set(range(1, hunk.size + 1)) - drop.get(n, set())))
             ]
-            if made:
+            if made and file.rel_path == HISTORY:
+                doubles |= _doubles(plan, made)
+            elif made:
                 _stage_file(tx, store, file, [*file.record, *made], plan)
             if made != all_of_it:
                 left.append(_rest(file, made, all_of_it))
@@ -218,10 +236,34 @@ def decide(
                 rejected.note(tx, plan.id, grounds)
         elif apply or reject:
             _write(tx, rest)
+        withdrawn = _withdraw(history, doubles, dry_run=dry_run)
     aside = (PENDING_DIR, REJECTED_DIR)
     changed = tuple(p for p in tx.result.written if not p.startswith(aside))
     deleted = tuple(p for p in tx.result.deleted if not p.startswith(aside))
-    return Decided(changed, rest, deleted)
+    return Decided(changed, rest, deleted, withdrawn)
+
+
+def _withdraw(
+    history: HistoryStore | None, originals: Mapping[int, int], *, dry_run: bool
+) -> tuple[int, ...]:
+    if not originals:
+        return ()
+    if history is None:
+        raise UsageError("The plan withdraws turns, and no history was given; nothing was changed")
+    return withdraw_doubles(history, originals, dry_run=dry_run)
+
+
+def _doubles(plan: ReviewPlan, made: Sequence[patch.Hunk]) -> dict[int, int]:
+    """Return the turn that stays for each turn that pieces withdraw."""
+    gone = [line for hunk in made for line in hunk.removed if line not in hunk.added]
+    named = [_MARK.fullmatch(line) for line in gone]
+    found = {int(match[1]): int(match[2]) for match in named if match}
+    if len(found) < len(gone):
+        raise BadInputError(
+            f"The plan {plan.id!r} is damaged: a line names no turns; nothing was changed",
+            hint=f"Discard it: `familiar review reject {plan.id}`.",
+        )
+    return found
 
 
 def drop_damaged(store: MemoryStore, plan_id: str) -> None:

@@ -28,7 +28,7 @@ def test_an_empty_result_says_so_and_is_no_error() -> None:
     live("ada", notes="# Notes\n\nTea.\n")
     result = run("housekeep")
     assert (result.exit_code, result.stdout) == (0, "")
-    assert result.stderr == "Nothing to tidy up: 12 checks of 1 file found nothing.\n"
+    assert result.stderr == "Nothing to tidy up: 13 checks of 1 file found nothing.\n"
 
 
 def test_findings_are_shown_with_their_lines_and_nothing_changes(root) -> None:

@@ -70,8 +70,10 @@ def decide(asked: Asked) -> Moved:
             drop.add(number)
     if not take and not drop:
         raise UsageError("No piece was taken or rejected; nothing was changed")
-    done = decide_on(memory, plan, apply=take, reject=drop)
+    history = asked.familiar.history
+    done = decide_on(memory, plan, apply=take, reject=drop, history=history)
     told = [f"Wrote {path}." for path in done.changed]
+    told += [f"Withdrew {counted(len(done.withdrawn), 'turn')}."] if done.withdrawn else []
     told += [f"{counted(len(drop), 'piece')} rejected."] if drop else []
     if done.rest:
         told.append(f"{counted(len(done.rest.hunks), 'piece')} of the plan still waits.")
