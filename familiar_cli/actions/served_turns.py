@@ -91,12 +91,12 @@ def _line(turn: Turn, name: str) -> ServedLine:
         turn.content,
         turn.partial,
         turn.reply_to,
-        _match_of(turn),
+        match_of(turn),
     )
 
 
-def _match_of(turn: Turn) -> str:
-    """Return as what a line was recognised when it came."""
+def match_of(turn: Turn) -> str:
+    """Describe how a line was recognised when it came: new, a reply, or another wording."""
     if turn.place is not None and turn.place != turn.id:
         return f"in place of turn {turn.place}"
     return "new" if turn.reply_to is None else f"reply to turn {turn.reply_to}"

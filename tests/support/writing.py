@@ -28,8 +28,13 @@ def answer(*lines: str, file: str = ANNAS, turns=(1,), op: str = "add_bullets") 
 def talked(
     count: int = 2, *, name: str = "ada", at: datetime = EVENING, settings: str = ""
 ) -> Path:
-    """Make a familiar to whom Anna has said `count` things, a minute apart; return its root."""
+    """Make a familiar to whom Anna has said `count` things, a minute apart; return its root.
+
+    The channel is declared public, since nobody else speaks there.
+    """
     root = home() / name if (home() / name).exists() else live(name)
+    (root / "channels").mkdir(exist_ok=True)
+    (root / "channels" / "cli.toml").write_text('kind = "text"\n', encoding="utf-8")
     (root / "character.toml").write_text(f'timezone = "UTC"\n{settings}', encoding="utf-8")
     with closing(HistoryStore(root / "history.db")) as history:
         for n in range(count):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from contextlib import closing
 from html import unescape
 
 import pytest
 
+from familiar_cli.history import HistoryStore
 from familiar_cli.memory.store.store import MemoryStore
 from tests.support.browsing import looking
 from tests.support.world import data, live, run
@@ -113,6 +115,15 @@ def test_a_turn_shows_its_prompt_and_where_each_piece_is_from(client) -> None:
     assert "What was offered" in answer.text
     assert "Where is it?" in words(answer)
     assert client.get("/turns/4").text.count('class="sankey wide"') == 1  # its reply, too
+
+
+def test_a_turn_of_the_server_says_how_it_was_recognised(client, world) -> None:
+    with closing(HistoryStore(world / "history.db")) as history:
+        said = history.append("web-1", "user", "Is it raining?", source="serve")
+        reply = history.append("web-1", "assistant", "Yes.", source="serve", reply_to=said.id)
+    assert "written by serve, recognised as new" in words(client.get(f"/turns/{said.id}"))
+    assert f"recognised as reply to turn {said.id}" in words(client.get(f"/turns/{reply.id}"))
+    assert "recognised" not in words(client.get("/turns/1"))
 
 
 def test_the_exact_bytes_are_those_that_went_out(client) -> None:

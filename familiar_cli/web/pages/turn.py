@@ -48,6 +48,7 @@ def replay(asked: Asked) -> Shown | Moved:
 
 
 def _values(asked: Asked) -> dict[str, Any]:
+    from familiar_cli.actions.served_turns import SOURCE, match_of
     from familiar_cli.history.selection import around
     from familiar_cli.history.standing import standings
 
@@ -68,6 +69,7 @@ def _values(asked: Asked) -> dict[str, Any]:
     trace, why_none = _trace(asked, number)
     return {
         "turn": turn,
+        "match": match_of(turn) if turn.source == SOURCE else "",
         "near": with_speakers(familiar, near),
         "became": became,
         "trace": trace,
