@@ -133,6 +133,8 @@ def test_who_speaks_is_else_a_neutral_account(paths, serve) -> None:
 
 def test_two_speakers_are_told_apart(paths, serve) -> None:
     started = serve("Fair winds.")
+    (paths.channels / "cli.toml").parent.mkdir(exist_ok=True)
+    (paths.channels / "cli.toml").write_text('kind = "text"\n', encoding="utf-8")
     run("I am here", "--as", "discord:1", "--name", "Zoë")
     run("Me too", "--as", "discord:2", "--name", "Bo")
 

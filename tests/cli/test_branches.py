@@ -18,6 +18,8 @@ LATER = ("It sank.", "How sad.")
 @pytest.fixture
 def root():
     root = live("yuzu")
+    (root / "channels").mkdir()
+    (root / "channels" / "cli.toml").write_text('kind = "text"\n', encoding="utf-8")
     with closing(HistoryStore(root / "history.db")) as store:
         for question, reply in (("Shall we take the ferry?", "Yes, the ferry."), LATER):
             store.append("cli", "user", question, author=ANNA)

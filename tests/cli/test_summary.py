@@ -167,8 +167,9 @@ def test_a_slot_of_its_own_makes_the_summary(history, serve) -> None:
 def test_private_conversations_leaked(history, serve) -> None:
     run("channel", "set", "cli", "--kind", "group_dm")
     chat = serve(Say("Hello."), Say("Anna's secret."), Say("Here."), Say("There."))
-    run("ask", "Hi")
-    run("ask", "Again", "--channel", "cli")
+    anna = ("--as", f"{ANNA.platform}:{ANNA.user_id}")
+    run("ask", "Hi", *anna)
+    run("ask", "Again", "--channel", "cli", *anna)
     run("ask", "Who was here?", "--channel", "hall")
 
     assert "Anna's secret." in str(chat.requests[2].json()["messages"])

@@ -12,6 +12,9 @@ from tests.support.writing import ANNAS, EVENING, SESSION, answer, memory, talke
 NOTES = "# Notes\n\n- feed the cat\n"
 
 
+WORDS = "My bees, my tuba, my house in Graz."
+
+
 def said(*lines: str, turn: int, file: str = ANNAS) -> str:
     return answer(*lines, turns=(turn,), file=file)
 
@@ -19,7 +22,7 @@ def said(*lines: str, turn: int, file: str = ANNAS) -> str:
 @pytest.fixture
 def root():
     """A familiar to whom Anna has spoken, and who has a note from before."""
-    made = talked()
+    made = talked(words=WORDS)
     assert run("memory", "write", "notes.md", NOTES).exit_code == 0
     return made
 
@@ -43,7 +46,7 @@ def three_runs(root, serve) -> list[str]:
     made = []
     for _ in range(3):
         made.append(data("write-memory")["run"])
-        talked(at=EVENING)
+        talked(at=EVENING, words=WORDS)
     return made
 
 
@@ -131,7 +134,7 @@ class TestRuns:
         assert "tuba" not in memory(root, SESSION)
 
     def test_every_step_of_a_run_goes_in_one_change(self, root, serve):
-        talked(18)
+        talked(18, words=WORDS)
         settings = 'timezone = "UTC"\n[memory_writer]\nbatch_turns = 10\n'
         (root / "character.toml").write_text(settings, encoding="utf-8")
         serve(said("Keeps bees.", turn=1), said("Plays the tuba.", turn=11))

@@ -26,7 +26,12 @@ def answer(*lines: str, file: str = ANNAS, turns=(1,), op: str = "add_bullets") 
 
 
 def talked(
-    count: int = 2, *, name: str = "ada", at: datetime = EVENING, settings: str = ""
+    count: int = 2,
+    *,
+    name: str = "ada",
+    at: datetime = EVENING,
+    settings: str = "",
+    words: str = "my bees.",
 ) -> Path:
     """Make a familiar to whom Anna has said `count` things, a minute apart; return its root.
 
@@ -39,7 +44,7 @@ def talked(
     with closing(HistoryStore(root / "history.db")) as history:
         for n in range(count):
             moment = at + timedelta(minutes=n)
-            history.append("cli", "user", f"Remark {n} on my bees.", author=ANNA, at=moment)
+            history.append("cli", "user", f"Remark {n} on {words}", author=ANNA, at=moment)
     return root
 
 
