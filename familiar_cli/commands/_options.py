@@ -8,6 +8,15 @@ from typing import Annotated, Any
 import typer
 
 
+def turn_name(text: str) -> str:
+    """Check the name of a turn, `NUMBER` or `INSTANCE:NUMBER`."""
+    from familiar_cli.memory.pages.evidence import parse_turn_name
+
+    if parse_turn_name(text) is None:
+        raise typer.BadParameter(f"{text!r} is not a turn")
+    return text
+
+
 def dry_run(clause: str = "") -> Any:  # noqa: ANN401  # as `typer.Option` itself
     """Return the option `--dry-run`; `clause` says what a command does all the same, or not."""
     return typer.Option(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from familiar_cli.commands._base import App, familiar_of, globals_of, output, run_async
+from familiar_cli.commands._options import turn_name
 
 if TYPE_CHECKING:
     from familiar_cli.context.trace import Trace
@@ -20,7 +21,10 @@ app = App()
 def context(
     ctx: typer.Context,
     turn: Annotated[
-        str | None, typer.Argument(metavar="[TURN]", help="Turn, by number or as INSTANCE:NUMBER.")
+        str | None,
+        typer.Argument(
+            metavar="[TURN]", parser=turn_name, help="Turn, by number or as INSTANCE:NUMBER."
+        ),
     ] = None,
     *,
     last: Annotated[

@@ -16,6 +16,9 @@ from familiar_cli.commands._options import (
     UntilTurns,
     most,
 )
+from familiar_cli.commands._options import (
+    dry_run as dry_run_option,
+)
 from familiar_cli.visibility import OWNER
 
 if TYPE_CHECKING:
@@ -110,9 +113,7 @@ def show(
 def salvage(
     ctx: typer.Context,
     *,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only count what can be read; change nothing.")
-    ] = False,
+    dry_run: Annotated[bool, dry_run_option("what can be read is counted")] = False,
 ) -> None:
     """Recover what is readable of a damaged history.
 

@@ -255,6 +255,7 @@ def test_what_is_typed_during_a_reply_waits_for_its_end(root, serve) -> None:
 
 @pytest.fixture
 def long_past(root):
+    run("channel", "set", "cli", "--kind", "text")
     store = HistoryStore(root / "history.db")
     for number in range(30):
         store.append("cli", "user", f"turn {number}", author=ANNA)
