@@ -190,11 +190,11 @@ def test_a_link_stays_a_link(path, tmp_path) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="modes mean little there")
-def test_the_mode_of_the_file_stays(path) -> None:
+def test_a_file_that_others_may_read_is_closed_to_them(path) -> None:
     path.write_text("", encoding="utf-8")
     path.chmod(0o640)
     set_value(path, "name", "b")
-    assert path.stat().st_mode & 0o777 == 0o640
+    assert path.stat().st_mode & 0o777 == 0o600
 
 
 def test_nothing_is_left_beside_the_file(path, tmp_path) -> None:

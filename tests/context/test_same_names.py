@@ -48,6 +48,8 @@ def test_a_name_cannot_pose_as_somebody_elses_account() -> None:
 def root():
     root = live("ada")
     (root / "character.toml").write_text('name = "Aria"\n', encoding="utf-8")
+    (root / "channels").mkdir()
+    (root / "channels" / "cli.toml").write_text('kind = "text"\n', encoding="utf-8")
     people = root / "memory" / "people"
     people.mkdir()
     for slug, fact in (("discord-42", "Bakes."), ("twitch-7", "Sails.")):
