@@ -165,16 +165,17 @@ def test_an_edit_is_saved(looking) -> None:
 
 
 def test_an_edit_of_what_changed_meanwhile_shows_both(looking) -> None:
-    page = looking.go("/memory/people/anna.md?view=edit")
-    (looking.root / "memory/people/anna.md").write_text("- moved to Lisbon\n", "utf-8")
-    page.fill("textarea", "- keeps wasps\n")
+    page, path = looking.go("/memory/people/anna.md?view=edit"), "memory/people/anna.md"
+    base = (looking.root / path).read_text("utf-8")
+    theirs, mine = (base.replace("bees", f"bees in {town}") for town in ("Lisbon", "Porto"))
+    (looking.root / path).write_text(theirs, "utf-8")
+    page.fill("textarea", mine)
     page.click("text=Save")
-    assert page.input_value("#theirs") == "- moved to Lisbon\n"
-    assert page.input_value("#mine") == "- keeps wasps\n"
-    page.fill("#mine", "- moved to Lisbon\n- keeps wasps\n")
+    assert page.input_value("#theirs") == theirs
+    assert page.input_value("#mine") == mine
+    page.fill("#mine", f"{theirs}- keeps wasps\n")
     page.click("text=Save what is on the right")
-    now = (looking.root / "memory/people/anna.md").read_text("utf-8")
-    assert now == "- moved to Lisbon\n- keeps wasps\n"
+    assert (looking.root / path).read_text("utf-8") == f"{theirs}- keeps wasps\n"
     looking.complaints = [c for c in looking.complaints if "409" not in c[-1]]
 
 
