@@ -23,6 +23,7 @@ FamiliarError (1, failed)
         RemoteUnreachableError (remote_unreachable)   nothing answers there, or the login fails
         RemoteRefusedError (remote_refused)           it rejected what was sent
         RemoteDamagedError (remote_damaged)           what it holds is damaged
+            RefLimitError (ref_limit)                     one of its branches is too large
         RemoteKeyError (remote_key)                   its key is missing or wrong
     ModelError (6, model)               the language model or its server could not answer
         ModelUnreachableError (model_unreachable)   nothing answers at that address

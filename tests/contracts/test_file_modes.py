@@ -108,6 +108,7 @@ sync remote ls
 sync push
 sync pull
 sync status
+sync rekey
 sync resolve
 sync devices
 sync allow x
