@@ -67,6 +67,7 @@ ENDS = {
     "people split OTHER": 4,
     "review apply": 4,
     "review reject": 4,
+    "review show": 4,
 }
 """What ends with another code than 0 where nothing of the kind is there."""
 

@@ -99,6 +99,7 @@ def test_a_file_that_grows_too_large_keeps_its_old_version_here_until_it_shrinks
     assert refused(desk) == {}
 
 
+@pytest.mark.posix
 def test_what_was_in_the_way_here_and_is_gone_lets_the_file_come(machines, hub) -> None:
     laptop, desk = machines
     (desk.root / "memory" / "lore").symlink_to("topics")
