@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from familiar_cli.errors import UsageError
 from familiar_cli.identity import NEUTRAL, Author, parse_author
 from familiar_cli.text import fold, slugify
+from familiar_cli.visibility import OWNER
 
 if TYPE_CHECKING:
     from familiar_cli.familiar import Familiar
@@ -35,7 +36,7 @@ def speaking_as(familiar: Familiar, named: str) -> Author:
 
 
 def people_here(familiar: Familiar) -> dict[str, Author]:
-    """Return who spoke, the latest last, by what they are called in public."""
+    """Return who spoke, the latest last, by the names that the owner knows them by."""
     me = familiar.me()
-    speakers = [speaker.author for speaker in familiar.history.speakers(familiar.privacy.program())]
+    speakers = [speaker.author for speaker in familiar.history.speakers(OWNER)]
     return {me.name_of(author): author for author in reversed(speakers)}

@@ -92,7 +92,7 @@ def test_it_catches_up_notices_what_is_said_and_stops_cleanly(monkeypatch, name)
         with closing(HistoryStore(root / "history.db")) as history:
             for n in (3, 4):
                 history.append(
-                    "cli", "user", f"More {n}", author=ANNA, at=EVENING + timedelta(minutes=n)
+                    "cli", "user", f"More honey {n}", author=ANNA, at=EVENING + timedelta(minutes=n)
                 )
         assert until(lambda: "Sells honey." in memory(root, ANNAS))
         process.send_signal(getattr(signal, name))

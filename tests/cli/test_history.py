@@ -216,14 +216,17 @@ def test_a_search_without_a_word_is_a_usage_error(query) -> None:
 
 
 def test_a_turn_is_named_by_its_number_or_by_instance_and_number(root) -> None:
+    own = Familiar.load_from_disk().instance.id
     shown = data("history", "show", "2")["turns"]
     name = next(turn["id"] for turn in shown if turn["turn"] == 2)
     instance, _, number = name.rpartition(":")
-    assert (instance, number) == (Familiar.load_from_disk().instance.id, "2")
+    assert (instance, number) == (own, "2")
     assert data("history", "show", name)["turns"] == shown
-    assert data("history", "withdraw", name)["turns"] == [2]
-    assert data("history", "restore", "2")["turns"] == [2]
-    assert next(hit["id"] for hit in data("history", "search", "tea")["hits"]).endswith(":3")
+    assert run("history", "withdraw", name).exit_code == 0
+    assert [t["turn"] for t in data("history", "show", "--channel", "cli")["turns"]] == [1, 3, 4]
+    assert run("history", "restore", "2").exit_code == 0
+    hits = data("history", "search", "green")["hits"]
+    assert hits[0]["id"] == f"{own}:{hits[0]['turn']}"
 
 
 @pytest.mark.parametrize(("name", "code"), [("nowhere-1a2b:2", 4), ("two", 2), ("x:y", 2)])

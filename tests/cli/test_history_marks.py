@@ -30,7 +30,7 @@ def shown(*options: str) -> list[tuple[int, str, bool]]:
 def test_an_edited_turn_keeps_its_place_and_its_old_text(root) -> None:
     edited = data("history", "edit", "2", "Black tea.")
 
-    assert edited == {"turn": 4, "supersedes": 2, "content": "Black tea."}
+    assert edited == {"turn": 4, "id": "4", "supersedes": 2, "content": "Black tea."}
     assert [text for _, text, _ in shown()] == ["Tea?", "Black tea.", "Good night"]
     assert shown("--all") == [
         (1, "Tea?", True),
@@ -50,9 +50,9 @@ def test_a_turn_that_was_replaced_can_be_shown_by_its_number(root) -> None:
 
 def test_an_old_text_can_be_chosen_again(root) -> None:
     run("history", "edit", "2", "Black tea.")
-    assert data("history", "choose", "2") == {"turn": 2, "superseded": [4]}
+    assert data("history", "choose", "2") == {"turn": 2, "id": "2", "superseded": [4]}
     assert [text for _, text, _ in shown()] == ["Tea?", "Green tea.", "Good night"]
-    assert data("history", "choose", "2") == {"turn": 2, "superseded": []}
+    assert data("history", "choose", "2") == {"turn": 2, "id": "2", "superseded": []}
 
 
 def test_withdrawn_turns_are_out_of_search_and_statistics_until_they_are_restored(root) -> None:

@@ -42,6 +42,8 @@ def talked(code: str, settings: str = "", count: int = 8):
     (root / "character.toml").write_text(
         f'timezone = "UTC"\n{settings}\n[instance]\nid = "laptop"\n', encoding="utf-8"
     )
+    (root / "channels").mkdir()
+    (root / "channels" / "cli.toml").write_text('kind = "text"\n', encoding="utf-8")
     who = Author("discord", "42", "user42", name)
     with closing(HistoryStore(root / "history.db")) as history:
         for n in range(count):
