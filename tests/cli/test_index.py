@@ -115,6 +115,8 @@ def test_clear_deletes_the_vectors_of_turns_and_no_turn(memory, model, tmp_path)
 
 
 def test_a_prompt_recalls_by_meaning_what_shares_no_word(memory, model, tmp_path) -> None:
+    for channel in ("cli", "harbour", "old", "pier"):
+        run("channel", "set", channel, "--kind", "text")
     talk(tmp_path)
     config = memory.parent / "character.toml"
     config.write_text('[llm]\npreset = "custom"\n[context]\nprovider_deadline_s = 20\n')
