@@ -183,6 +183,8 @@ def written(made: Conversation, home: Path, options: argparse.Namespace) -> Writ
     name = slugify(made.name) or "conversation"
     root = home / name
     (root / "memory").mkdir(parents=True)
+    (root / "channels").mkdir()
+    (root / "channels" / "talk.toml").write_text('kind = "text"\n', encoding="utf-8")
     (root / "character.toml").write_text(settings(options), encoding="utf-8")
     with Familiar.load_from_disk(home, name) as familiar:
         listen(familiar, made)
