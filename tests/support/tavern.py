@@ -13,6 +13,7 @@ from typing import Any
 
 import httpx
 from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import TimeoutError as TookTooLong
 
 from tests.support.browsing import BROWSER, FLAGS
 from tests.support.node import node
@@ -25,8 +26,10 @@ START_S = 180
 
 _LINES = """SillyTavern.getContext().chat.map((m) =>
     [m.is_user || !m.extra?.type ? m.name : '', m.mes])"""
+_EMPTY = "!document.querySelector('#send_textarea').value"
 _LENGTH = "SillyTavern.getContext().chat.length"
-_IDLE = "!document.body.dataset.generating && !document.querySelector('.loader, #preloader')"
+_IDLE = """() => import('/script.js').then(({ isGenerating }) => !isGenerating()
+    && !document.body.dataset.generating && !document.querySelector('.loader, #preloader'))"""
 
 
 class Replies(ChatServer):
@@ -106,10 +109,23 @@ class Tavern:
         before = self.js(_LENGTH)
         self.click("#send_but")
         if wait:
-            self.page.wait_for_function("!document.querySelector('#send_textarea').value")
+            self._taken()
             if not text.startswith("/"):
                 self.page.wait_for_function(f"{_LENGTH} >= {before + 2}")
             self.settle()
+
+    def _taken(self) -> None:
+        """Wait until SillyTavern took what was typed; it ignores a click while it tidies up."""
+        for _ in range(9):
+            try:
+                self.page.wait_for_function(_EMPTY, timeout=1_000)
+            except TookTooLong:
+                self.settle()
+                if not self.js(_EMPTY):
+                    self.click("#send_but")
+            else:
+                return
+        self.page.wait_for_function(_EMPTY)
 
     def begin(self, text: str) -> None:
         """Say the first line of a card, and take the familiar that is proposed for it."""
