@@ -171,6 +171,7 @@ def _decide(
         reject=drop,
         dry_run=dry_run,
         history=familiar.history,
+        numbering=familiar.numbering,
     )
     left = len(done.rest.hunks) if done.rest else 0
     data = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -11,8 +12,10 @@ from familiar_cli.diffs import unified_file
 from familiar_cli.errors import BadInputError, ConflictError, NotFoundError, UsageError
 from familiar_cli.history.doubles import withdraw_doubles
 from familiar_cli.markdown import body_start
-from familiar_cli.memory.layout import PENDING_DIR, REJECTED_DIR
+from familiar_cli.memory.layout import DIGEST_DIR, PENDING_DIR, PERIOD_DIRS, REJECTED_DIR
 from familiar_cli.memory.merge.content import merge_onto
+from familiar_cli.memory.pages.evidence import PLAIN
+from familiar_cli.memory.pages.links import is_page
 from familiar_cli.memory.run_ids import noting
 from familiar_cli.memory.sources import MEMORY_WRITER
 from familiar_cli.memory.store.types import MISSING
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from familiar_cli.history.store import HistoryStore
+    from familiar_cli.memory.pages.evidence import Numbering
     from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.memory.store.transactions import Transaction
 
@@ -30,6 +34,7 @@ _VERSION: Final = 1
 _ID: Final = re.compile(r"[0-9A-Za-z-]{1,80}")
 _SOURCE: Final = re.compile(r"[a-z][a-z_-]{0,39}(?::[^\x00-\x1f\x7f<>]{1,60})?")
 _MARK: Final = re.compile(r"turn (\d{1,18}) repeats turn (\d{1,18})\n?", re.ASCII)
+_DERIVED: Final = tuple(f"{directory}/" for directory in (*PERIOD_DIRS, DIGEST_DIR))
 HISTORY: Final = "history.db"
 """In place of a file of the memory: the lines that go name turns to withdraw, see `marks_text`."""
 
@@ -192,13 +197,15 @@ def decide(
     reject: Collection[PieceRef] = (),
     dry_run: bool = False,
     history: HistoryStore | None = None,
+    numbering: Numbering = PLAIN,
 ) -> Decided:
     """Make the pieces of a plan with the numbers in `apply`, throw those in `reject` away.
 
     `(4, 7)` is line 7 of piece 4, see `Hunk.part`. What is in neither goes on waiting. All of it is
     one transaction, in the name of who proposed the plan. When nothing of a plan was taken, that is
-    remembered (`ReviewPlan.grounds`). Turns are withdrawn last, once all files can be changed; if
-    the transaction then fails, the plan still waits and may be applied again.
+    remembered (`ReviewPlan.grounds`). Lines of memory that cite a withdrawn double cite the turn
+    that stays from then on. Turns are withdrawn last, once all files can be changed; if the
+    transaction then fails, the plan still waits and may be applied again.
 
     Raises:
         UsageError: The plan has no such piece.
@@ -236,6 +243,8 @@ def decide(
                 rejected.note(tx, plan.id, grounds)
         elif apply or reject:
             _write(tx, rest)
+        if doubles:
+            _cite_originals(tx, store, doubles, numbering)
         withdrawn = _withdraw(history, doubles, dry_run=dry_run)
     aside = (PENDING_DIR, REJECTED_DIR)
     changed = tuple(p for p in tx.result.written if not p.startswith(aside))
@@ -251,6 +260,20 @@ def _withdraw(
     if history is None:
         raise UsageError("The plan withdraws turns, and no history was given; nothing was changed")
     return withdraw_doubles(history, originals, dry_run=dry_run)
+
+
+def _cite_originals(
+    tx: Transaction, store: MemoryStore, originals: Mapping[int, int], numbering: Numbering
+) -> None:
+    """Stage memory files that cite doubles; what is made again from others is passed over."""
+    for entry in store.walk().files:
+        if not is_page(entry.rel_path) or entry.rel_path.startswith(_DERIVED):
+            continue
+        with suppress(BadInputError):  # not UTF-8, so it cites nothing
+            page = store.read(entry.rel_path)
+            text = numbering.cite_originals(page.text, originals)
+            if text != page.text:
+                tx.write(entry.rel_path, text, expect=page.sha256, any_size=True)
 
 
 def _doubles(plan: ReviewPlan, made: Sequence[patch.Hunk]) -> dict[int, int]:

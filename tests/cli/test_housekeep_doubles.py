@@ -72,6 +72,34 @@ def test_a_copy_is_withdrawn_by_a_plan_and_the_imported_turns_stay(world, tmp_pa
     assert len(shown("copy")) == 7
 
 
+def test_memory_that_cites_a_double_cites_the_turn_that_stays(world, tmp_path) -> None:
+    """A fact stands as long as one of the turns does in which it was said."""
+    imported(tmp_path, *talk(4))
+    copies = world.live("copy", *lines(4), "line 4, live")
+    originals = [turn["turn"] for turn in data("history", "show", "--channel", "old")["turns"]]
+    page = (
+        f"# Notes\n\n- Robin sails. <!-- turns {copies[0]}-{copies[1]} -->\r\n"
+        f"- Robin bakes. <!-- turns {originals[2]}, {copies[2]}, {copies[4]} -->\n"
+        f"- Robin reads. <!-- turns elsewhere-1:{copies[0]} -->\n"
+        f"```\n- Code <!-- turns {copies[0]} -->\n```"
+    )
+    notes = home() / "yuzu" / "memory" / "notes.md"
+    digest = notes.parent / "daily" / "2026-01-01.md"
+    digest.parent.mkdir()
+    for path, text in ((notes, page), (digest, page)):
+        path.write_text(text, encoding="utf-8", newline="")
+    (plan,) = data("housekeep", "doubles", "--propose")["proposed"]
+    assert data("review", "apply", plan, "--all", "--dry-run")["changed"] == ["notes.md"]
+    assert data("review", "apply", plan, "--all")["changed"] == ["notes.md"]
+    moved = page.replace(f"{copies[0]}-{copies[1]} -->\r", f"{originals[0]}-{originals[1]} -->\r")
+    moved = moved.replace(f"{originals[2]}, {copies[2]}, ", f"{originals[2]}, ")
+    assert notes.read_bytes().decode() == moved
+    assert digest.read_bytes().decode() == page
+    assert data("housekeep", "withdrawn")["findings"] == []
+    assert run("memory", "undo").exit_code == 0
+    assert notes.read_bytes().decode() == page
+
+
 def test_of_two_live_chats_the_older_one_stays(world) -> None:
     world.live("first", *lines(4))
     copies = world.live("second", *lines(4))

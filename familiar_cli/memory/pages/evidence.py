@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from familiar_cli.markdown import scan
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
@@ -94,6 +96,35 @@ class Numbering:
             else:
                 left.append(one)
         return _joined(left)
+
+    def cite_originals(self, text: str, originals: Mapping[int, int]) -> str:
+        """Return a text that cites local turns in place of their doubles.
+
+        Comments in code, and those that name more turns than anything rests on, stay as they are.
+
+        Args:
+            text: Markdown.
+            originals: The turn that is cited from now on, for each double.
+        """
+
+        def replaced(comment: re.Match[str]) -> str:
+            if turn_count(comment[0]) > _MOST_IN_RANGE:
+                return comment[0]
+            named = set(turn_ids(comment[0], self))
+            doubles = named & originals.keys()
+            if not doubles:
+                return comment[0]
+            added = {originals[double] for double in doubles} - named
+            turns = [*self.without(cited(comment[0]), doubles), *self.cite(added)]
+            return comment[0][: comment[0].index("<")] + reference(turns)
+
+        lines = scan(text) if "<!-- turn" in text else ()
+        return (
+            "".join(
+                line.text if line.in_code else _REFERENCE.sub(replaced, line.text) for line in lines
+            )
+            or text
+        )
 
 
 PLAIN: Final = Numbering()

@@ -52,7 +52,8 @@ def decide(asked: Asked) -> Moved:
     from familiar_cli.review.pending import drop_damaged, read_pending
     from familiar_cli.text import counted
 
-    memory, plan_id = asked.familiar.memory, asked.path["plan"]
+    familiar, plan_id = asked.familiar, asked.path["plan"]
+    memory = familiar.memory
     try:
         plan = read_pending(memory, plan_id)
     except BadInputError:
@@ -70,8 +71,8 @@ def decide(asked: Asked) -> Moved:
             drop.add(number)
     if not take and not drop:
         raise UsageError("No piece was taken or rejected; nothing was changed")
-    history = asked.familiar.history
-    done = decide_on(memory, plan, apply=take, reject=drop, history=history)
+    history, numbering = familiar.history, familiar.numbering
+    done = decide_on(memory, plan, apply=take, reject=drop, history=history, numbering=numbering)
     told = [f"Wrote {path}." for path in done.changed]
     told += [f"Withdrew {counted(len(done.withdrawn), 'turn')}."] if done.withdrawn else []
     told += [f"{counted(len(drop), 'piece')} rejected."] if drop else []

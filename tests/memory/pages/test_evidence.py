@@ -113,6 +113,19 @@ def test_what_is_not_held_here_stays_when_other_turns_go() -> None:
     assert left == "<!-- turns desk-9c2d:1-2, 4; server-1:2-99999999 -->"
 
 
+@settings(max_examples=60)
+@given(
+    ids=st.sets(st.integers(1, 47), min_size=1, max_size=20),
+    originals=st.dictionaries(st.integers(24, 47), st.integers(1, 23)),
+)
+def test_a_line_cites_the_turns_that_stay_in_place_of_their_doubles(ids, originals) -> None:
+    line = f"- a line {reference([*BOTH.cite(ids), Cited('server-1', 5, 6)])}\n"
+    left = BOTH.cite_originals(line, originals)
+    assert turn_ids(left, BOTH) == tuple(sorted({originals.get(n, n) for n in ids}))
+    assert Cited("server-1", 5, 6) in cited(left)
+    assert (left == line) == originals.keys().isdisjoint(ids)
+
+
 def test_it_can_be_searched_for_with_grep() -> None:
     line = reference(BOTH.cite([12, 13]))
     assert re.search(r"turns .*laptop-7f3a:12", line)
