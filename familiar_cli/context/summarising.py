@@ -116,20 +116,31 @@ class Summariser:
             turns = self._summaries.turns(scope, after_id, through_id, TURNS_AT_ONCE, rules)
             if not turns:
                 return step
-            await self._step(scope, old, turns)
+            await self._step(scope, old, turns, rules)
         return self._limits.steps
 
-    async def _step(self, scope: str, old: Summary | None, turns: list[Turn]) -> None:
+    async def _step(
+        self, scope: str, old: Summary | None, turns: list[Turn], rules: PrivacyRules
+    ) -> None:
+        """Keep one step, unless a turn was edited or withdrawn while the model wrote."""
         before = old.text if old else ""
         texts, batch = self._batch(before, turns)
         words = self._words(before, texts)
         messages = summary_messages(before, texts, name=self._name, words=words)
         completion = await self._model.complete(self._model.prepare(messages, stream=False))
         text, cut = self._checked(completion, before)
-        summary = Summary(scope, place_of(batch[-1]), text, now(), completion.model, cut)
+        last = place_of(batch[-1])
+        after_id = old.last_turn_id if old else 0
+
+        def is_current() -> bool:
+            there = self._summaries.turns(scope, after_id, last, len(batch), rules)
+            is_same = [turn.id for turn in there] == [turn.id for turn in batch]
+            return is_same and self._summaries.latest(scope, rules) == old
+
+        summary = Summary(scope, last, text, now(), completion.model, cut)
         told = {turn.channel_id for turn in batch}
         inherited = self._summaries.channels(old.scope) if old and old.scope != scope else ()
-        self._summaries.keep(summary, told.union(inherited))
+        self._summaries.keep(summary, told.union(inherited), is_current=is_current)
 
     def _batch(self, before: str, turns: list[Turn]) -> tuple[list[str], list[Turn]]:
         """Return the texts of the first turns for which there is room, and those turns.

@@ -28,7 +28,7 @@ from familiar_cli.visibility import Viewer
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection
 
     from familiar_cli.history.store import HistoryStore
     from familiar_cli.history.types import Turn
@@ -152,8 +152,19 @@ class Summaries:
         sql = "SELECT scope FROM summaries UNION SELECT scope FROM summary_state"
         return sorted(unpack(row[0]) for row in self._rows(sql))
 
-    def keep(self, summary: Summary, channels: Collection[str]) -> None:
-        """Keep a step and the channels whose turns it added.
+    def keep(
+        self,
+        summary: Summary,
+        channels: Collection[str],
+        *,
+        is_current: Callable[[], bool] = lambda: True,
+    ) -> bool:
+        """Keep a step and the channels whose turns it added; return whether it was kept.
+
+        Args:
+            summary: The step.
+            channels: Where the turns were said that it added.
+            is_current: Checked in the same transaction: what the step was made of still stands.
 
         Raises:
             FamiliarError: It could not be written; nothing changed.
@@ -167,11 +178,14 @@ class Summaries:
             int(summary.cut),
         )
         with self._history.change() as connection:
+            if not is_current():
+                return False
             connection.execute("INSERT OR REPLACE INTO summaries VALUES (?, ?, ?, ?, ?, ?)", values)
             connection.executemany(
                 "INSERT OR IGNORE INTO summary_channels VALUES (?, ?)",
                 [(pack(summary.scope), pack(channel_id)) for channel_id in channels],
             )
+        return True
 
     def first_place(self, turn_ids: Collection[int]) -> int:
         """Return where the first of these turns stands; 0: none of them is there."""

@@ -12,7 +12,7 @@ import pytest
 from familiar_cli import tokens
 from familiar_cli.context.summarising import MOST_STEPS, Summariser, SummaryLimits
 from familiar_cli.errors import BadReplyError, ModelError
-from familiar_cli.history import HistoryStore
+from familiar_cli.history import HistoryStore, standing
 from familiar_cli.history.summaries import PUBLIC, Summaries
 from familiar_cli.llm.scripted import ScriptedModel
 from familiar_cli.llm.types import Completion
@@ -245,6 +245,29 @@ def test_a_summary_is_made_again_when_one_of_its_channels_becomes_private(store)
 
     assert "my secret" not in sent(model)
     assert Summaries(store).latest(PUBLIC, rules_of("dm")).text == "Only what is public."
+
+
+@pytest.mark.parametrize(
+    ("turn", "words"), [(3, "turn 2 "), (5, "turn 1 ")], ids=["told before", "being told"]
+)
+def test_a_step_is_dropped_if_a_turn_is_withdrawn_while_the_model_writes(
+    store, turn, words
+) -> None:
+    talk(store, 3)
+    refresh(store, ScriptedModel(["First."]))
+    talk(store, 2)
+
+    class Editing(ScriptedModel):
+        async def complete(self, request, on_text=None):
+            if not self.requests:
+                standing.withdraw(store, [turn])
+            return await super().complete(request, on_text)
+
+    model = Editing(["With the old words.", "Without them."])
+    refresh(store, model)
+
+    assert latest(store).text == "Without them."
+    assert words not in sent(model)
 
 
 def test_a_model_that_can_read_nothing_beside_the_instructions_is_told(store) -> None:
