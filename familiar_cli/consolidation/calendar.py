@@ -262,12 +262,14 @@ class Consolidator:
         if period.tier == "daily":
             return self._daily(period, period_state.sources)
         texts = {file.rel_path: self._text(file) for file in period_state.sources}
+        title = period.title(self._phrases)
         return Wanted(
             period.name,
             f"{period.tier}/{period.name}.md",
-            period.title(self._phrases),
+            title,
             {path: read_page(text).digest for path, text in texts.items()},
             as_items(self._labelled(period, texts)),
+            body=None if texts else f"# {title}\n",
             guidance=_GUIDANCE[period.tier].format(title=period.title()),
             budget_tokens=BUDGETS[period.tier],
         )

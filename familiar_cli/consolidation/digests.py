@@ -224,7 +224,7 @@ class Distiller:
         page = self._page(wanted.rel_path)
         tokens = self._count(readable(page.body))
         sources = tuple(wanted.sources)
-        if not wanted.items:
+        if not wanted.items and wanted.body is None:
             return Distilled(name, wanted.rel_path, "nothing", tokens)
         if not again and self._is_fresh(page, wanted):
             return Distilled(name, wanted.rel_path, "unchanged", tokens, sources)
@@ -265,7 +265,8 @@ class Distiller:
         made_at = record.made_at if record else ""
         waits = plan_id(name) in self._plans.waiting
         rejected = not fresh and self._is_rejected(wanted)
-        wants = digest.switched_on and not (fresh or waits or rejected) and bool(wanted.items)
+        wants = digest.switched_on and not (fresh or waits or rejected)
+        wants = wants and (bool(wanted.items) or wanted.body is not None)
         return DigestStatus(
             name,
             self._count(readable(page.body)),
@@ -303,8 +304,21 @@ class Distiller:
 
     def _wanted(self, name: Name) -> Wanted:
         digest = self._digests[name]
-        if name == "short":
-            return self._short(digest)
+        wanted = self._short(digest) if name == "short" else self._above(name, digest)
+        if wanted.items:
+            return wanted
+        is_emptied = name != "long" and self._is_emptied(digest.rel_path)
+        return replace(wanted, body=f"# {wanted.title}\n" if is_emptied else None)
+
+    def _is_emptied(self, rel_path: str) -> bool:
+        """Return whether what a digest was made of is there, and says nothing any more."""
+        record = self._page(rel_path).record
+        there = [path for path in (record.sources if record else ()) if self._store.exists(path)]
+        return bool(there) and not any(
+            facts_of(path, self._store.read_file(path)).says for path in there
+        )
+
+    def _above(self, name: Name, digest: Digest) -> Wanted:
         items, sources = self._below(name)
         return Wanted(
             name,

@@ -149,8 +149,8 @@ class PeriodStates:
         broken = [f for f in (*everything, *self.library.daily.get(day, ())) if f.problem]
         if broken:
             return PeriodState(day, "waits", sessions, broken[0].problem)
-        if not sessions and own and self._went_elsewhere(day, own):
-            return PeriodState(day, "stale", (), "its sessions belong to another day now")
+        if not sessions and own and self._was_emptied(day, own):
+            return PeriodState(day, "stale", (), "its sessions are empty or of another day now")
         if not sessions:
             is_there = any(file.says for file in self.library.daily.get(day, ()))
             return PeriodState(day, "made" if is_there else "nothing")
@@ -170,17 +170,16 @@ class PeriodStates:
         changed = self._changed_of_own(own, sessions)
         return ("stale", _what_changed(changed or fresh)) if fresh or changed else ("made", "")
 
-    def _went_elsewhere(self, day: Period, own: File) -> bool:
-        """Return whether sessions of a day lie in another now: the night ends at another hour.
+    def _was_emptied(self, day: Period, own: File) -> bool:
+        """Return whether sessions of a day that has none say nothing now, or lie in another day.
 
-        A session that is simply gone is none of them: what a day says of it stays.
+        The night may end at another hour. A session that is simply gone is none of them: what a
+        day says of it stays.
         """
         for path in own.sources or ():
             placed = session_day(path, self.today.cutoff_hour)
             there = day_of(placed[0]) if placed else day
-            if there != day and any(
-                f.rel_path == path for f in self.library.sessions.get(there, ())
-            ):
+            if any(f.rel_path == path for f in self.library.sessions.get(there, ())):
                 return True
         return False
 
@@ -209,7 +208,10 @@ class PeriodStates:
         below = [self.of(part) for part in parts(period)]
         sources = tuple(file for part in below for file in self._files(part.period) if file.says)
         there = self.library.above.get(period)
-        if not sources and all(part.state in {"nothing", "made"} for part in below):
+        made_of = (there.sources if there else None) or {}
+        are_there = {file.rel_path for part in below for file in self._files(part.period)}
+        is_emptied = not are_there.isdisjoint(made_of)  # one that is gone empties nothing
+        if not (sources or is_emptied) and all(p.state in {"nothing", "made"} for p in below):
             return PeriodState(period, "made" if there else "nothing")
         if there is not None and there.sources is None and not there.problem:
             return PeriodState(period, "by_hand", sources)

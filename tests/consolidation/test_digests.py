@@ -75,6 +75,24 @@ def test_short_is_as_long_as_its_budget_lets_it_be(life) -> None:
     assert life.file("digest/short.md").count("\n## ") == 7
 
 
+def test_a_digest_does_not_say_what_its_only_session_does_not_say_any_more(life) -> None:
+    path = life.session(MONDAY, "- Anna has a brown dog.\n")
+    for name in ("short", "mid", "long"):
+        make(life, name)
+    life.edit(path, "- Anna has a brown dog.\n", "")
+    asked = len(life.model.requests)
+    assert [make(life, name).outcome for name in ("short", "mid", "long")] == [
+        "made",
+        "made",
+        "nothing",
+    ]
+    assert life.file("digest/short.md").endswith("\n---\n# The latest sessions\n")
+    assert "dog" not in life.file("digest/mid.md")
+    assert "2026-04-06" in life.file("digest/long.md")  # all there is of years before
+    assert [make(life, name).outcome for name in ("short", "mid")] == ["nothing", "nothing"]
+    assert len(life.model.requests) == asked
+
+
 def test_a_session_that_alone_is_too_long_is_cut_and_says_so(life) -> None:
     life.session(MONDAY, "".join(f"- Thing number {n} happened.\n" for n in range(200)))
     made = make(life, "short", budgets=(200, 0, 0))

@@ -9,7 +9,7 @@ import pytest
 
 from familiar_cli.consolidation.bullets import Bullet, bullets_of, merged
 from familiar_cli.consolidation.period_states import PeriodStates
-from familiar_cli.consolidation.periods import TIERS, month_of, parse_period
+from familiar_cli.consolidation.periods import TIERS, month_of, parse_period, period_of
 from familiar_cli.errors import BadReplyError, ModelUnreachableError
 from familiar_cli.llm.scripted import ScriptedModel
 from familiar_cli.llm.types import Completion
@@ -149,6 +149,22 @@ def test_a_session_that_is_gone_takes_nothing_from_its_day(life) -> None:
     life.store.delete_file(path)
     assert life.run().done == []
     assert "Anna came by" in life.file("daily/2026-04-06_laptop.md")
+
+
+def test_a_session_that_says_nothing_any_more_empties_all_that_was_made_of_it(life) -> None:
+    path = life.session(MONDAY, "- Anna has a brown dog.\n")
+    life.run()
+    made = [
+        "daily/2026-04-06_laptop.md",
+        *(f"{tier}/{period_of(MONDAY, tier).name}.md" for tier in TIERS[1:]),
+    ]
+    assert all("brown dog" in life.file(name) for name in made[:2])
+    life.edit(path, "- Anna has a brown dog.\n", "")
+    asked = len(life.model.requests)
+    life.run()
+    assert not any("dog" in life.file(name) or "2026-04-06 " in life.file(name) for name in made)
+    assert len(life.model.requests) == asked
+    assert life.run().done == []
 
 
 def test_a_reply_cut_off_by_the_token_limit_is_no_reply(life) -> None:
