@@ -7,13 +7,13 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.consolidation.blocks import key_of
-from familiar_cli.consolidation.grounds import EvidenceText, best, sentences
+from familiar_cli.consolidation.grounds import best, sentences
 from familiar_cli.consolidation.types import DraftedSummary, Point, Refused
 from familiar_cli.errors import UnusableReplyError
 from familiar_cli.llm.json_in import values_in
 from familiar_cli.markdown import split_lines
 from familiar_cli.memory.pages.as_line import as_line
-from familiar_cli.memory.pages.similarity import main_script
+from familiar_cli.memory.pages.similarity import EvidenceText, main_script
 from familiar_cli.text import one_line
 
 if TYPE_CHECKING:

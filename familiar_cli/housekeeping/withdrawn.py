@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.housekeeping.lines import goes_on, quotes
+from familiar_cli.housekeeping.lines import MOST_CHARS, goes_on, quotes
 from familiar_cli.housekeeping.types import DERIVED, Check, Finding
-from familiar_cli.markdown import bullet, scan
+from familiar_cli.markdown import body_start, bullet, comments, scan
 from familiar_cli.memory.pages.evidence import (
     cited,
     reference,
@@ -14,8 +15,11 @@ from familiar_cli.memory.pages.evidence import (
     turn_ids,
     without_references,
 )
+from familiar_cli.memory.pages.machine_text import TAG, shown_between
+from familiar_cli.memory.pages.similarity import SAID_SHARE, EvidenceText
 from familiar_cli.review.pending import PlannedFile
 from familiar_cli.text import counted
+from familiar_cli.truncate import sentence_ends
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -24,20 +28,90 @@ if TYPE_CHECKING:
     from familiar_cli.markdown import Line
     from familiar_cli.memory.pages.evidence import Cited, Numbering
 
+_LEAST_SHARE: Final = 0.5  # of a withdrawn line, in a sentence that repeats it
 _MOST_REASONS: Final = 3
 _MOST_TURNS: Final = 1_000  # of one line; a slip of the pen names millions
 
 
 def check_withdrawn(corpus: Corpus, options: Options) -> Iterator[Finding]:
-    """Yield the files with such lines; what is made again from others is passed over."""
+    """Yield the files with such lines, and those of days, weeks and digests that repeat them."""
+    numbering = options.numbering
+    gone, standing = list[str](), list[str]()
     for note in corpus.notes:
         if note.directory in DERIVED or "<!-- turn" not in note.text:
             continue
-        numbering = options.numbering
         lines = [(line, turn_ids(line.text, numbering)) for line in _lines(note)]
         fallen = options.fallen({turn for _, turns in lines for turn in turns})
+        for line, _ in lines:
+            is_gone = fallen and not numbering.without(cited(line.text), fallen)
+            (gone if is_gone else standing).append(line.text)
         if fallen:
             yield _finding(note, lines, fallen, numbering)
+    if gone:
+        repeated = _Repeated(gone, standing)
+        for note in corpus.notes:
+            if note.directory in DERIVED:
+                yield from _repeating(note, repeated)
+
+
+class _Repeated:
+    """Tells sentences that say what only withdrawn lines say.
+
+    Args:
+        gone: The lines that rest on no turn that stands.
+        standing: The other lines that rest on turns.
+    """
+
+    def __init__(self, gone: list[str], standing: list[str]) -> None:
+        self._gone = [(text, EvidenceText(text)) for text in map(without_references, gone)]
+        self._standing = [EvidenceText(without_references(text)) for text in standing]
+
+    def is_said(self, sentence: str) -> bool:
+        """Return whether a sentence says what a withdrawn line says, and no other line."""
+        said = EvidenceText(sentence)
+        shares = [
+            evidence.share(sentence)
+            for text, evidence in self._gone
+            if said.share(text) >= _LEAST_SHARE
+        ]
+        most = max(shares, default=0.0)
+        return most >= SAID_SHARE and all(one.share(sentence) < most for one in self._standing)
+
+
+def _repeating(note: Note, repeated: _Repeated) -> Iterator[Finding]:
+    """Yield a file that is made of others, if it repeats what was withdrawn."""
+    lines: list[str | None] = list(note.text.split("\n"))
+    whole, by_hand = list[int](), list[int]()
+    start = note.text.count("\n", 0, body_start(note.text))
+    for line in scan(note.text):
+        if line.level or line.in_code or line.number <= start or len(line.text) > MOST_CHARS:
+            continue
+        text = TAG.sub("", shown_between(line.text, 0, len(line.text), comments(line.text))).strip(
+            " \t\r-*+"
+        )
+        parts = [text[a:b] for a, b in pairwise([0, *sentence_ends(text), len(text)])]
+        said = [repeated.is_said(part) for part in parts if part.strip()]
+        if not any(said):
+            continue
+        texts = note.text.split("\n")
+        if all(said) and not _stands_over_others(texts, line.number - 1):
+            whole.append(line.number)
+            lines[line.number - 1] = None
+        else:
+            by_hand.append(line.number)
+    if not (whole or by_hand):
+        return
+    after = "\n".join(text for text in lines if text is not None)
+    count = len(whole) + len(by_hand)
+    yield Finding(
+        CHECK.name,
+        (note.rel_path,),
+        f"{counted(count, 'line')} {'repeats' if count == 1 else 'repeat'} what rests on turns "
+        "that no longer stand",
+        quotes(note, sorted([*whole, *by_hand])),
+        repair=(PlannedFile(note.rel_path, note.text, after),) if whole else (),
+        hint=_hint(whole, [], by_hand),
+    )
 
 
 def _lines(note: Note) -> Iterator[Line]:

@@ -52,6 +52,24 @@ def test_what_rests_on_turns_that_stand_or_is_made_again_is_no_finding(look) -> 
     assert look("withdrawn", files, fallen=fallen) == ()
 
 
+def test_what_days_weeks_and_digests_repeat_is_found_with_it_and_what_else_is_said_stays(look):
+    dog = "Robin has a brown dog called Biscuit"
+    stays = "# Long\n\n- Robin has a black cat called Inky.\n- Robin came by.\n"
+    files = {
+        "sessions/2026-01-01-evening.md": f"# Day\n\n- {dog}. <!-- turns 1 -->\n"
+        "- Robin came by. <!-- turns 3 -->\n",
+        "daily/2026-01-01.md": f"- {dog}. [chat:cli] [via:desk] <!-- turns 1 -->\n",
+        "digest/long.md": f"{stays}- Robin told of Biscuit, his brown dog. <!-- from mid -->\n",
+        "weekly/2026-W01.md": f"Robin came by. {dog}.\n\n```\n{dog}\n```\n",
+    }
+    found = {finding.paths[0]: finding for finding in look("withdrawn", files, fallen=fallen)}
+    assert found.keys() == files.keys()
+    assert found["daily/2026-01-01.md"].repair[0].after == ""
+    assert found["digest/long.md"].repair[0].after == stays
+    assert found["weekly/2026-W01.md"].repair == ()
+    assert "Edit line 1 by hand" in found["weekly/2026-W01.md"].hint
+
+
 def test_a_withdrawn_turn_leaves_memory_by_way_of_the_desk() -> None:
     root = live("ada", notes=f"# Notes\n\n{BEES}- Tea <!-- turns 2 -->\n")
     with closing(HistoryStore(root / "history.db")) as store:

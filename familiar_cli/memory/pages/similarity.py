@@ -19,7 +19,13 @@ _SOURCE: Final = re.compile(r"\s*\([^()]{1,80}\)\s*$")
 _LINK: Final = re.compile(r"\[([^\]]*)\]\([^)]*\)")
 # Shorter texts are said again without being copied: "likes tea".
 _LEAST_CHARS: Final = 20
+SAID_SHARE: Final = 0.7
+"""So much of a sentence's words stand in a text that says it."""
+
 _GRAM: Final = 4
+_STEM_CHARS: Final = 4  # so much of a word stays when its ending changes
+_DEBRIS: Final = frozenset("{}[]<>`")
+_UNSPACED: Final = re.compile(r"[\u0e00-\u0eff\u1780-\u17ff\u2e80-\U0003ffff]+")
 _SHARE: Final = 0.8
 _LEAST_LETTERS: Final = 4
 _WIDE: Final = 3  # a sign of a script without spaces says as much as some letters do
@@ -70,6 +76,27 @@ class KnownTexts:
         return bool(grams) and sum(g in self._grams for g in grams) >= _SHARE * len(grams)
 
 
+class EvidenceText:
+    """A text that others are held against."""
+
+    def __init__(self, text: str) -> None:
+        self._text = fold(text)
+
+    def share(self, text: str) -> float:
+        """Return which share of the words of `text` stand here, whatever their endings and order.
+
+        It is 0 for what is no sentence: what has no words, or has the signs of a program's data.
+        """
+        pieces = set(_pieces(text))
+        if not pieces or _DEBRIS.intersection(text):
+            return 0.0
+        return sum(piece in self._text for piece in pieces) / len(pieces)
+
+    def says(self, text: str) -> bool:
+        """Return whether most words of `text` stand here."""
+        return self.share(text) >= SAID_SHARE
+
+
 def main_script(text: str) -> str | None:
     """Return the script most letters of `text` are of, e.g. `LATIN`; None: too few letters."""
     scripts = _scripts(text)
@@ -93,3 +120,12 @@ def _scripts(text: str) -> Counter[str]:
             script = unicodedata.name(char, "?").split()[0]
             found[_ONE_SCRIPT.get(script, script)] += times
     return found
+
+
+def _pieces(text: str) -> Iterable[str]:
+    """Yield the beginnings of longer words, and the pairs of signs where no spaces are written."""
+    for word in normal(text).split():
+        if _UNSPACED.match(word):
+            yield from (word[n : n + 2] for n in range(max(1, len(word) - 1)))
+        elif len(word) >= _STEM_CHARS:
+            yield word[:_STEM_CHARS]
