@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -193,9 +192,7 @@ def test_what_one_machine_settled_is_settled_on_the_other() -> None:
 def test_only_what_both_changed_is_read() -> None:
     base = {f"people/{n}.md": b"- %d\n" % n for n in range(10_000)}
     two = Two(base, base | {"people/1.md": b"- x\n"}, base | {"people/2.md": b"- y\n"})
-    began = time.perf_counter()
 
     two.merged()
 
-    assert time.perf_counter() - began < 0.5
     assert not two.past.read_ids
