@@ -194,7 +194,7 @@ def parts_of(connection: sqlite3.Connection, channel_id: str) -> list[Part]:
 
 
 def condition(parts: Sequence[Part]) -> tuple[str, list[Any]]:
-    """Return what holds for the turns of a past, in SQL, and its values."""
+    """Return an SQL condition for the turns of a past, and its values."""
     found, values = [], list[Any]()
     for part in parts:
         values.append(pack(part.channel_id))
@@ -212,7 +212,7 @@ def family_of(connection: sqlite3.Connection, channel_id: str) -> frozenset[str]
 
 
 def heard(connection: sqlite3.Connection, channel_id: str) -> tuple[str, list[Any]]:
-    """Return what may be heard of in a channel, in SQL, and its values.
+    """Return an SQL condition for the turns that a channel may show, and its values.
 
     That is all but what tells how its branches, or those of its parents, went on.
     """

@@ -51,7 +51,7 @@ def add(connection: sqlite3.Connection) -> None:
 def said_between(
     history: HistoryStore, since: datetime, until: datetime, *, whole_hours: bool
 ) -> list[Said]:
-    """Return what was said in a span of time and stands, in the order of time.
+    """Return the standing turns of a span of time, in order.
 
     Args:
         history: The history.

@@ -121,7 +121,7 @@ def add(connection: sqlite3.Connection) -> None:
 
 
 def names_of(history: HistoryStore, own: str, turn_ids: Iterable[int]) -> dict[int, TurnName]:
-    """Return what turns are called between machines; those that are not there are left out.
+    """Return the shared ids of turns; turns that do not exist are left out.
 
     Args:
         history: The history.

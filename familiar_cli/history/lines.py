@@ -203,7 +203,7 @@ def dumped(line: Line) -> bytes:
 
 
 def parsed(text: str | bytes) -> Line | None:
-    """Return what a line says; None: a newer version wrote a kind that is not known here.
+    """Parse a line; None if a newer version wrote a kind that is unknown here.
 
     Raises:
         BadLineError: It is no such line.

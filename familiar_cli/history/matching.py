@@ -44,7 +44,7 @@ class LineMatch(IntEnum):
 
     @classmethod
     def of_known(cls, stored: Turn, said: Turn) -> LineMatch:
-        """Return what a message is whose id is there already."""
+        """Match a message whose id is known."""
         same = (stored.role, stored.content) == (said.role, said.content)
         by_one = not (stored.author and said.author) or _person(stored) == _person(said)
         return cls.there if same and by_one else cls.edited
@@ -89,7 +89,7 @@ class Matching:
         self._edited = 0
 
     def verdict(self, line: Incoming) -> LineMatch:
-        """Return what the next line is to the channel; `inserted` is not told from `new`."""
+        """Match the next line with the channel; an inserted line counts as new."""
         for part in self._parts:
             named = find(self._connection, part.channel_id, line.message_id)
             if named and part.holds(named):
@@ -102,7 +102,7 @@ class Matching:
         return LineMatch.edited if self._is_edit(line) else LineMatch.new
 
     def _ahead(self, part: Part, line: Incoming) -> str | None:
-        """Return what the source said of the next turn that is the line; None: there is none."""
+        """Return the source's record of the next turn that the line matches, or None."""
         sql = f"{_KNOWN} AND turn_id > ? ORDER BY turn_id LIMIT ?"
         identity = identity_of(part.channel_id, line.fingerprint)
         rows = self._connection.execute(sql, (identity, part.end, self._cursor, _MANY))
@@ -113,7 +113,7 @@ class Matching:
         return None
 
     def _behind(self, part: Part, line: Incoming) -> str | None:
-        """Return what the source said of an earlier turn that no other line is; or None."""
+        """Return the source's record of an earlier turn that no other line matches, or None."""
         if not self._passed:
             return None
         sql = f"{_KNOWN} AND turn_id < ? ORDER BY turn_id DESC LIMIT ?"
@@ -218,7 +218,7 @@ def _same(stored: str, raw: str) -> bool:
 
 
 def _told(raw: str) -> dict[str, Any]:
-    """Return what a line says but for the names of the branches that leave there."""
+    """Return a line without the names of the branches that leave there."""
     value: dict[str, Any] = json.loads(raw)
     extra = value.get("extra")
     if not isinstance(extra, dict):
@@ -227,6 +227,6 @@ def _told(raw: str) -> dict[str, Any]:
 
 
 def identity_of(channel_id: str, fingerprint: bytes) -> bytes:
-    """Return what a line of a channel is known by."""
+    """Return the key by which a channel's line is recognised."""
     channel = channel_id.encode("utf-8", errors="surrogatepass")
     return blake2b(channel + b"\0" + fingerprint, digest_size=16).digest()

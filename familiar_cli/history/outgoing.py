@@ -135,7 +135,7 @@ def _turns(history: HistoryStore, own: str, after: int, last: int) -> Iterator[T
 
 
 def _replies(connection: sqlite3.Connection, told: Mapping[int, int | None]) -> dict[int, int]:
-    """Return what turns reply to, as far as it was said before them: nobody waits for the rest."""
+    """Return which turn each turn replies to, where that one precedes it and exists."""
     wanted = {i: to for i, to in told.items() if to is not None and to < i}
     rows = rows_among(connection, "SELECT id FROM turns WHERE id IN", sorted({*wanted.values()}))
     there = {row[0] for row in rows}
@@ -180,7 +180,7 @@ def _chat(connection: sqlite3.Connection, fact: tuple[Any, ...]) -> ChatLine:
 
 
 def fact_line(connection: sqlite3.Connection, own: str, fact: tuple[Any, ...]) -> Fact:
-    """Return what is told of a row of `facts`."""
+    """Encode a row of `facts` for other machines."""
     id_, kind, row_id, clock = fact
     if kind == "chat":
         return _chat(connection, fact)

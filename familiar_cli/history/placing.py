@@ -282,7 +282,7 @@ def _has_turns(connection: sqlite3.Connection, channel_id: str) -> bool:
 
 
 def _names(connection: sqlite3.Connection, channel_id: str) -> frozenset[str]:
-    """Return what the sources of a channel's chats are called."""
+    """Return the names of the sources that a channel's chats came from."""
     sql = "SELECT name FROM chats WHERE channel_id = ?"
     rows = connection.execute(sql, (pack(channel_id),))
     return frozenset(unpack(row[0]) for row in rows)

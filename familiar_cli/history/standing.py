@@ -241,7 +241,7 @@ def withdrawn_channels(history: HistoryStore) -> frozenset[str]:
 
 
 def standings(history: HistoryStore, turn_ids: Iterable[int]) -> dict[int, Standing]:
-    """Return what became of each of these turns, as far as they are there."""
+    """Return the standing of each of these turns that exists."""
     with history.use(create=False) as connection:
         return standing_of(connection, turn_ids) if connection else {}
 
@@ -266,7 +266,7 @@ def fallen(history: HistoryStore, turn_ids: Iterable[int]) -> dict[int, str]:
 
 
 def standing_of(connection: sqlite3.Connection, turn_ids: Iterable[int]) -> dict[int, Standing]:
-    """Return what became of each of these turns, by number; see `standings`."""
+    """Return the standing of each of these turns, by number; see `standings`."""
     select = (
         "SELECT turns.id, coalesce(superseded_by, 0), coalesce(withdrawn, 0) OR turns.channel_id "
         "IN (SELECT channel_id FROM channels_set_aside), coalesce(set_aside.hidden, turns.hidden), "

@@ -347,7 +347,7 @@ class HistoryStore:
         return next(iter(self._rows(sql, values, lambda row: to_number(row[0]))), 0)
 
     def _rows(self, sql: str, values: Sequence[Any], make: Callable[[Row], T]) -> list[T]:
-        """Return what `make` makes of each row; a row that it cannot read is damage."""
+        """Convert each row with `make`; a row that it cannot read is damage."""
         with self.use(create=False) as connection:
             return [make(row) for row in connection.execute(sql, values)] if connection else []
 

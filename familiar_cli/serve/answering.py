@@ -67,7 +67,7 @@ class Shape:
 
 
 def usage_of(trace: Trace, reply_tokens: int) -> dict[str, int]:
-    """Return what a turn cost, as the model's server counts, else as this program does."""
+    """Return a turn's token counts, as the model's server reports them, else as counted here."""
     told = trace.usage
     prompt = told.prompt_tokens if told else None
     reply = told.completion_tokens if told else None

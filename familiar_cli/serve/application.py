@@ -105,7 +105,7 @@ class Server:
         return Replying(turn, wanted, served, ended, created_s=int(now().timestamp()))
 
     async def context(self, request: Request) -> Response:
-        """Return what memory has to say to a conversation; nothing is asked or kept."""
+        """Recall memory for a conversation; no model is asked, and nothing is saved."""
         asked, headers = await self._asked(request, is_transcript=True)
         async with self._lease(asked, headers) as (served, wanted):
             if wanted.is_chore:

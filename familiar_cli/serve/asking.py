@@ -98,7 +98,7 @@ class Sampling:
 
 
 def parse(raw: bytes, familiars: Collection[str], *, is_transcript: bool = False) -> Asked:
-    """Return what the body of a request asks for.
+    """Parse the body of a chat completion request.
 
     Args:
         raw: The body.

@@ -137,7 +137,7 @@ class Conversations:
         return Found(channel_id, placement if is_allowed else None)
 
     def off_record(self, found: Found, said: Said, past: Sequence[Line]) -> Said:
-        """Return what is to be said where nothing is written down, neither it nor its past.
+        """Prepare a message of which nothing is saved, nor of what the program sent before it.
 
         Args:
             found: Where it belongs.

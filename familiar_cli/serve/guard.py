@@ -135,7 +135,7 @@ class RequestBudget:
         self._held_bytes += wanted
 
     async def work(self, call: Callable[[], T]) -> T:
-        """Return what `call` returns, made in a thread; it reads, and writes nothing.
+        """Run `call`, which must only read, in a thread and return its result.
 
         Raises:
             OutOfTimeError: It takes too long, or the program has left.
@@ -143,7 +143,7 @@ class RequestBudget:
         return await self._limited(lambda: in_thread(call))
 
     async def work_apart(self, start: Callable[[], Coroutine[object, object, T]]) -> T:
-        """Return what a coroutine gives, run in a thread with an event loop of its own.
+        """Run a coroutine in a thread with an event loop of its own, and return its result.
 
         Raises:
             OutOfTimeError: It takes too long, or the program has left.

@@ -31,7 +31,7 @@ def has_exchange(lines: Sequence[Line]) -> bool:
 
 
 async def recall(served: Served, wanted: Wanted, budget: RequestBudget) -> dict[str, Any]:
-    """Return what memory has to say to the newest message, and where each piece is from."""
+    """Recall memory for the newest message, with the source of each piece."""
     lines, familiar = wanted.asked.lines, served.familiar
 
     def channel_of() -> str:

@@ -145,7 +145,7 @@ class Replying:
         return answering.usage_of(event.result.trace, tokens)
 
     def _headers(self) -> list[tuple[bytes, bytes]]:
-        """Return what the program may tell a person of the turn."""
+        """Describe the turn as far as the program may show it to a person."""
         trace = self._trace
         if trace is None or trace.turn is None:
             return [(b"x-familiar-kept", b"no")]
@@ -168,7 +168,7 @@ def quoted(text: str) -> bytes:
 
 
 def _recalled(trace: Trace) -> list[str]:
-    """Return what memory gave, by path or turns; each as it may stand in a header."""
+    """List the paths and turns of the recalled pieces, each encoded for a header."""
     from urllib.parse import quote  # noqa: PLC0415
 
     found = []

@@ -63,7 +63,7 @@ def resolve_speaker(familiar: Familiar, headers: Headers, asked: Asked) -> Autho
 
 
 def name_of_speaker(headers: Headers) -> str | None:
-    """Return what whoever speaks is called; None: nobody says."""
+    """Return the speaker's display name, or None if the request has none."""
     return clean_name(_header(headers, USER_NAME) or _header(headers, _OPEN_WEBUI_NAME))
 
 
@@ -92,7 +92,7 @@ def resolve_channel(headers: Headers) -> str:
 
 
 def resolve_message_id(headers: Headers) -> str:
-    """Return what the platform calls the message; empty: nothing.
+    """Return the message's id on its platform; empty if there is none.
 
     Raises:
         ApiError: The header cannot be used.
@@ -105,7 +105,7 @@ def resolve_message_id(headers: Headers) -> str:
 
 
 def resolve_kind(headers: Headers) -> str:
-    """Return what a request says that the conversation is; empty: nothing.
+    """Return the conversation's kind as the request states it; empty if it does not.
 
     Raises:
         ApiError: There is no such kind.

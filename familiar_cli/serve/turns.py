@@ -114,7 +114,7 @@ class ServedTurn:
         self.task = asyncio.ensure_future(self._run())
 
     async def next(self) -> Begun | Piece | Ended:
-        """Return what happens next; nothing follows `Ended`."""
+        """Wait for the next event; nothing follows `Ended`."""
         return await self._events.get()
 
     async def cancel(self) -> None:
@@ -189,7 +189,7 @@ class ServedTurn:
 
 
 def key_of(wanted: Wanted) -> str:
-    """Return what requests of one conversation have in common, before it is looked for.
+    """Return a key that requests of one conversation share, before the conversation is looked up.
 
     Two that are sent at once share their channel, or their first lines.
     """

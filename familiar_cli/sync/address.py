@@ -44,7 +44,7 @@ class Address:
 
 
 def read_address(text: str) -> Address:
-    """Return what an address means; a relative path is made absolute.
+    """Parse a remote's address; a relative path is made absolute.
 
     Raises:
         UsageError: It is none, or a password stands in it.

@@ -53,7 +53,7 @@ def encode(header: Header, count: int, objects: Iterator[UnpackedObject]) -> Ite
 
 
 def read_header(file: BinaryIO) -> Header:
-    """Return what a bundle says of itself, and leave `file` where its pack begins.
+    """Read a bundle's header, and leave `file` where its pack begins.
 
     Raises:
         RemoteDamagedError: It is no bundle, or one of a kind that is not read.

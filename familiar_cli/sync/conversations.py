@@ -46,7 +46,7 @@ class HistoryConversations:
         return count_held(self._history)
 
     def about(self) -> bytes:
-        """Return what a machine that begins must know of the familiar; empty: nothing."""
+        """Encode the familiar's settings for a new machine; empty if there are none."""
         return self._about
 
     def new_lines(self, own: str, rel_path: str, data: bytes) -> tuple[str, bytes]:
@@ -66,7 +66,7 @@ class HistoryConversations:
         return take_in(self._history, own, rel_path, new, through, scope_of=scope_of).turns
 
     def channels(self) -> bytes:
-        """Return which channels are private here; sorted, so that the same is the same bytes.
+        """Encode which channels are private here; sorted, so that equal settings give equal bytes.
 
         Raises:
             ConfigError: A channel's file cannot be read.

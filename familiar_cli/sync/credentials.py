@@ -25,7 +25,7 @@ class Login:
 
 
 def find_login(url: str, *, ask: bool) -> Login | None:
-    """Return what opens `url`, or None. A token is sent over HTTPS, or to this machine, only.
+    """Find credentials for `url`, or None. A token is sent over HTTPS or to this machine only.
 
     Args:
         url: The remote.
@@ -60,7 +60,7 @@ def _described(url: str) -> str:
 
 
 def _git(action: str, words: str, *, ask: bool) -> str:
-    """Return what `git credential` says; empty when there is no git, or it knows nothing."""
+    """Ask `git credential`; empty without git, or if it has no credentials."""
     program = shutil.which("git")
     if program is None:
         return ""

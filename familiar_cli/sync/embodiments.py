@@ -132,7 +132,7 @@ def merge(
     now: Callable[[str], str | None],
     conflicts: Mapping[str, str],
 ) -> Merged:
-    """Return what the changes that are `after` or `concurrent` make of the files.
+    """Apply the changes that are `after` or `concurrent` to the files.
 
     Args:
         judged: The changes.

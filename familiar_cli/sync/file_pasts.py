@@ -90,7 +90,7 @@ class FilePasts:
         return self._commits[at - 1][:HASH_CHARS] if 0 < at <= self.count else ""
 
     def kept(self, key: object, make: Callable[[], T]) -> T:
-        """Return what `make` made for the last `key`, which is asked for several times in a row."""
+        """Return the cached result of `make` for the last `key`, or make it."""
         if self._kept[0] != key:
             self._kept = (key, make())
         return cast("T", self._kept[1])

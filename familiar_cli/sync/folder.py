@@ -131,7 +131,7 @@ class FolderTransport:
         return next((id_ for id_ in tips if not self._exchange.has(id_)), top)
 
     def _main(self) -> str:
-        """Return what `main` names: each instance has pushed its own, and one follows the rest."""
+        """Return the commit of `main`: of all that instances pushed, one that no other follows."""
         pushed = [b for b in self._bundles if MAIN_REF in b.header.refs]
         last = {b.instance: b.header.refs[MAIN_REF] for b in pushed}
         tips = list(dict.fromkeys(last.values()))

@@ -147,7 +147,7 @@ class GitRemote:
             self._client = None
 
     def _talk(self, work: Callable[[GitClient, str], T]) -> T:
-        """Return what `work` gives; a server that wants to know who we are is told, once."""
+        """Run `work` and return its result, with credentials if the server asks for them; once."""
         try:
             with self._translated():
                 return work(*self._opened())
@@ -248,7 +248,7 @@ class GitRemote:
         )
 
     def _clean(self, said: object) -> str:
-        """Return what a server said in one line, without a secret that it repeats."""
+        """Return a server's message in one line, without any secret that it repeats."""
         text = _SECRET_IN_URL.sub("", str(said))
         if self._login and self._login.secret:
             text = text.replace(self._login.secret, "***")

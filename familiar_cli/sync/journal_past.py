@@ -74,7 +74,7 @@ class JournalPast:
         return not apart.refused
 
     def tree_id(self, commit: str) -> str:
-        """Return what two versions share exactly when all their synced files are the same."""
+        """Return a key that is equal for two versions exactly when all their synced files are."""
         content = self._repository.objects.read(self.commit(commit).tree)
         rows = []
         for entry in raw_entries(content):

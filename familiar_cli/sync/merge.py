@@ -32,7 +32,7 @@ class Past(Protocol):
         """Return its files as far as they are synced; see `layout.is_synced`."""
 
     def tree_id(self, commit: str) -> str:
-        """Return what two versions share exactly when all their synced files are the same."""
+        """Return a key that is equal for two versions exactly when all their synced files are."""
 
     def instance(self, commit: str) -> str:
         """Return the machine that made it."""
@@ -48,7 +48,7 @@ class Past(Protocol):
 
 
 def merge_heads(heads: Collection[str], past: Past, *, first: Sequence[str] = ()) -> MergedTree:
-    """Return what all of `heads` are together.
+    """Merge all of `heads`.
 
     Where two versions of a file cannot be had both, that of the machine that stands first in
     `first`, or else by its name, stays in the file; `merge_trees` knows the exceptions.
@@ -72,7 +72,7 @@ class _Merging:
         self._parents: dict[str, Sequence[str]] = {}
 
     def of(self, heads: Iterable[str]) -> MergedTree:
-        """Return what `heads` are together."""
+        """Merge `heads`."""
         whole = newest(self.parents, heads)
         if len(whole) == 1:
             return MergedTree(self._past.tree(whole[0]))
@@ -85,7 +85,7 @@ class _Merging:
         return self._made[parts]
 
     def parents(self, commit: str) -> Sequence[str]:
-        """Return what a version came from; of a merge that is like one of them, that one."""
+        """Return a version's parents; of a merge that equals one of them, only that one."""
         if commit not in self._parents:
             above = self._past.parents(commit)
             if len(above) > 1:
@@ -160,7 +160,7 @@ class _Merging:
         return result
 
     def _hands(self, walk: Walk, at: int) -> Callable[[str], tuple[Hand, ...]]:
-        """Return what tells who changed a file on one side, in the order of the machines."""
+        """Return a function that names who changed a file on one side, in the machines' order."""
 
         @cache
         def everything() -> dict[str, dict[Hand, None]]:

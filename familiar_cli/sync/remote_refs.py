@@ -127,7 +127,7 @@ def instances_seen(repository: Repository) -> frozenset[str]:
 
 
 def local_ref(repository: Repository, ref: str) -> str | None:
-    """Return what a ref of the journal names, or None."""
+    """Return the commit that a ref of the journal names, or None."""
     try:
         path = os.path.join(repository.path, *ref.split("/"))
         id_ = read_plain(path).decode("ascii", errors="replace").strip()

@@ -117,7 +117,7 @@ class Remotes:
         return address
 
     def instances(self) -> dict[str, dict[str, Any]]:
-        """Return what a person decided about each instance, e.g. `forgotten` and `trust`.
+        """Return the owner's decisions about each instance, e.g. `forgotten` and `trust`.
 
         Raises:
             ConfigError: The file cannot be read.

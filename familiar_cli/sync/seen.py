@@ -30,7 +30,7 @@ class Seen:
 
 
 def read(path: str) -> dict[str, Seen]:
-    """Return what was seen, by name; nothing when it is missing or makes no sense."""
+    """Read the commits seen last, by name; empty if the file is missing or damaged."""
     try:
         rows = json.loads(read_plain(path))
         return {

@@ -56,7 +56,7 @@ class SharedFile:
 
 
 def shared_file(rel_path: str) -> SharedFile | None:
-    """Return what a file is to embodiments; None: they have no part in it."""
+    """Return a file's kind for embodiments, or None if they do not share it."""
     directory, _, name = rel_path.partition("/")
     if not _NAME.fullmatch(name):
         return None

@@ -72,7 +72,7 @@ class Since:
 
 
 def since(rel_path: str, data: bytes) -> Since:
-    """Return what files hold whose newest is `rel_path`.
+    """Read the contents of a series of files that ends with `rel_path`.
 
     Args:
         rel_path: Its path.

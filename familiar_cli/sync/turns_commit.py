@@ -56,10 +56,10 @@ class Conversations(Protocol):
         """Return how many facts about others wait, by the instance that states them."""
 
     def channels(self) -> bytes:
-        """Return what other machines must know of the channels here; empty: nothing."""
+        """Encode which channels are private, for other machines; empty if none are."""
 
     def about(self) -> bytes:
-        """Return what a machine that begins must know of the familiar; empty: nothing."""
+        """Encode the familiar's settings for a new machine; empty if there are none."""
 
     def take_channels(self, data: bytes) -> None:
         """Take over what another instance tells of its channels: which are private."""
@@ -144,7 +144,7 @@ def turns_commit(
 
 
 def read_abouts(repository: Repository, refs: Mapping[str, str]) -> list[bytes]:
-    """Return what each instance tells of the familiar.
+    """Read what each instance states about the familiar.
 
     Args:
         repository: The journal.
