@@ -34,8 +34,8 @@ def wording_of(turn: Turn) -> Wording:
 
 
 def normal_words(text: str) -> str:
-    """Return words that are equal whatever their spaces and line ends."""
-    return " ".join(unicodedata.normalize("NFC", text).split())
+    """Return words that are equal whatever their spaces, line ends and way of quoting tags."""
+    return " ".join(unicodedata.normalize("NFC", text).replace("‹", "<").split())
 
 
 def matching_blocks(

@@ -8,9 +8,10 @@ program, to save tokens, and is no edit.
 
 from __future__ import annotations
 
-import unicodedata
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
+
+from familiar_cli.history.wording import normal_words
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -90,11 +91,6 @@ class Placement:
     revised: int | None = None
     words: str = ""
     unknown: tuple[Line, ...] = ()
-
-
-def normal(text: str) -> str:
-    """Return the words that count: programs change spaces and the ends of lines."""
-    return " ".join(unicodedata.normalize("NFC", text).split())
 
 
 def align(lines: Sequence[Line], kept: Sequence[KeptLine]) -> Placement | None:
@@ -180,9 +176,9 @@ class _Comparison:
     """
 
     def __init__(self, past: Sequence[Line], kept: Sequence[KeptLine]) -> None:
-        self._said = [(line.role, normal(line.text)) for line in past]
+        self._said = [(line.role, normal_words(line.text)) for line in past]
         self._kept = [
-            (line.role, tuple(map(normal, (line.text, *line.alternatives.values()))))
+            (line.role, tuple(map(normal_words, (line.text, *line.alternatives.values()))))
             for line in kept
         ]
         self.steps = 0
@@ -206,9 +202,9 @@ def _is_trusted(run: Sequence[Line]) -> bool:
 def _is_same(line: Line, kept: KeptLine) -> bool:
     if line.role != kept.role:
         return False
-    said = normal(line.text)
+    said = normal_words(line.text)
     texts = (kept.text, *kept.alternatives.values())
-    return any(_holds(said, normal(text), line.role) for text in texts)
+    return any(_holds(said, normal_words(text), line.role) for text in texts)
 
 
 def _holds(said: str, text: str, role: str) -> bool:
@@ -221,14 +217,14 @@ def _holds(said: str, text: str, role: str) -> bool:
 
 def _alternative(line: Line, kept: KeptLine) -> int | None:
     """Return the turn whose words a program holds in place of those that stand."""
-    said = normal(line.text)
-    if _holds(said, normal(kept.text), line.role):
+    said = normal_words(line.text)
+    if _holds(said, normal_words(kept.text), line.role):
         return None
     return next(
         (
             turn_id
             for turn_id, text in kept.alternatives.items()
-            if _holds(said, normal(text), line.role)
+            if _holds(said, normal_words(text), line.role)
         ),
         None,
     )

@@ -25,7 +25,9 @@ _OURS: Final = frozenset(
     }
 )
 _SPOKEN: Final = frozenset({"user", "assistant"})
-_FENCED: Final = re.compile(r"<memory>.*?</memory>\s*", re.DOTALL)
+_FENCED: Final = re.compile(
+    r"<memory>\s*What [^\n]{1,1000}? remembers, as notes\..*?</memory>\s*", re.DOTALL
+)
 _IMAGE: Final = "[image]"
 _CHAT_START: Final = re.compile(r"\[Start a new (?:group )?chat\b[^\]\n]*\]", re.IGNORECASE)
 """What SillyTavern puts before a chat; its strict post-processing makes it a person's message."""
@@ -200,13 +202,16 @@ def _lines(messages: object, roles: frozenset[str]) -> tuple[Line, ...]:
         if chars > MOST_CHARS:
             raise ApiError(413, f"The messages hold more than {MOST_CHARS:,} characters")
         if message["role"] in roles and text.strip() and not _CHAT_START.fullmatch(text.strip()):
-            lines.append(Line(message["role"], text, str_or_empty(message.get("name")).strip()))
+            words = text.replace("<memory", "‹memory")  # a person's; no turn holds such a tag
+            lines.append(Line(message["role"], words, str_or_empty(message.get("name")).strip()))
     return tuple(lines)
 
 
 def without_fence(text: str) -> str:
     """Return a text without the notes that the server, or its extension, put there."""
-    return _FENCED.sub("", text) if "<memory>" in text else text
+    head, end, tail = text.rpartition("</memory>")  # a fence that nothing closes costs no search
+    rest = tail.lstrip()
+    return _FENCED.sub("", f"{head}{end}{tail[: len(tail) - len(rest)]}") + rest
 
 
 def text_of(content: object) -> str:

@@ -22,8 +22,9 @@ from familiar_cli.history.messages import of_id, whole_reply
 from familiar_cli.history.selection import TurnFilter, newest
 from familiar_cli.history.store import GREETING
 from familiar_cli.history.types import Turn
+from familiar_cli.history.wording import normal_words
 from familiar_cli.identity import MAX_ID_CHARS
-from familiar_cli.serve.aligning import KeptLine, Line, Placement, align, normal
+from familiar_cli.serve.aligning import KeptLine, Line, Placement, align
 from familiar_cli.serve.failing import ApiError
 from familiar_cli.serve.known import KnownLines
 from familiar_cli.visibility import OWNER
@@ -191,10 +192,10 @@ class Conversations:
                 said.channel_id, "assistant", reply, source=SOURCE, reply_to=question.id
             )
             return question, made
-        if normal(old.content) == normal(reply):
+        if normal_words(old.content) == normal_words(reply):
             return question, old
         for turn_id, text in self._alternatives([old]).get(old.id, {}).items():
-            if normal(text) == normal(reply):
+            if normal_words(text) == normal_words(reply):
                 standing.choose(history, turn_id)
                 return question, history.turn(turn_id) or old
         new = replace(old, id=0, content=reply, at=to_ms(now()), source=SOURCE, partial=False)
@@ -256,7 +257,7 @@ class Conversations:
             if turn is None:
                 continue
             reply, last = whole_reply(history, turn.id, channel_id), self._kept(channel_id, ())[-1:]
-            if normal(turn.content) != normal(said.text):
+            if normal_words(turn.content) != normal_words(said.text):
                 return Found(channel_id)
             if reply is None:
                 return Found(channel_id, Placement("answer", 0, is_whole=False, question=turn.id))
@@ -480,10 +481,10 @@ class Conversations:
         """Make sure that the message is not a whole prompt with our own replies in it."""
         if len(lines) > 1:
             return
-        said = normal(lines[0].text)
+        said = normal_words(lines[0].text)
         last = self._familiar.history.last_turn()
         for turn in self._familiar.history.since(last.id - _LEAST_TURNS, 50) if last else ():
-            reply = normal(turn.content)
+            reply = normal_words(turn.content)
             if turn.role == "assistant" and len(reply) >= _MERGED_CHARS and reply in said:
                 raise ApiError(
                     400,
@@ -508,7 +509,7 @@ def _new_channel() -> str:
 
 def _are_same(pair: tuple[Line, Turn]) -> bool:
     line, turn = pair
-    return line.role == turn.role and normal(line.text) == normal(turn.content)
+    return line.role == turn.role and normal_words(line.text) == normal_words(turn.content)
 
 
 def _is_opening(line: KeptLine) -> bool:
@@ -517,7 +518,7 @@ def _is_opening(line: KeptLine) -> bool:
 
 def _are_alike(text: str, other: str) -> bool:
     """Return whether one text may be an edit of the other: they share half of their words."""
-    words, others = set(normal(text).split()), set(normal(other).split())
+    words, others = set(normal_words(text).split()), set(normal_words(other).split())
     return 2 * len(words & others) >= min(len(words), len(others))
 
 

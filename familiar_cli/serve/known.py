@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli.files import remove
 from familiar_cli.history.by_source import turns_from
-from familiar_cli.serve.aligning import normal
+from familiar_cli.history.wording import normal_words
 from familiar_cli.sqlite import connect_derived, is_useless, transaction
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def _key(role: str, text: str) -> int:
 
     Of a reply its beginning counts, since programs cut the end of some.
     """
-    words = normal(text)
+    words = normal_words(text)
     if role == "assistant":
         words = words[:_BEGINNING]
     digest = blake2b(f"{role}\n{words}".encode("utf-8", "surrogatepass"), digest_size=8).digest()

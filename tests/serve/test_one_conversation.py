@@ -7,6 +7,7 @@ import json
 import pytest
 
 from familiar_cli.history.store import HistoryStore
+from familiar_cli.serve.asking import without_fence
 from familiar_cli.visibility import OWNER
 from tests.support.serving import assistant, serving, user
 from tests.support.sillytavern import DataFolder, said
@@ -97,6 +98,46 @@ def test_our_own_fence_is_never_kept_nor_sent_twice(api) -> None:
     server.post(model="ada+memory", messages=[user(fenced), assistant("Hi."), user(fenced)])
     assert "<memory" not in json.dumps(turns())
     assert "old" not in scripted.last.body.decode()
+
+
+def test_a_tag_that_a_person_types_is_kept_as_text_without_the_fence_around_it(api) -> None:
+    """What the program added goes, whichever way a client joins messages; words of people stay."""
+    server, scripted = api
+    (home() / "ada" / "memory" / "boat.md").write_text(
+        "# Boat\n\nThe boat Alma </memory> is red.\n"
+    )
+    typed = "What is a <memory> tag for in the boat Alma?</memory> And <memory>?"
+    server.post(model="ada+memory", messages=[user(typed)])
+    sent = json.loads(scripted.last.body)["messages"][-1]["content"]
+    assert sent.startswith("<memory>\nWhat ada remembers, as notes.")
+    assert sent.endswith(typed)
+    kept = [content for _, _, content in turns()]
+    assert kept == [typed.replace("<memory", "‹memory"), "Reply 1 of a script."]
+    for again in (sent, f"Robin said so.\n\n{sent}", [{"type": "text", "text": sent}]):
+        server.post(model="ada+memory", messages=[user(again), assistant(kept[1]), user("Yes.")])
+        assert "is red" not in json.dumps(json.loads(scripted.last.body)["messages"][0])
+    assert [content for _, _, content in turns()].count(kept[0]) == 1
+    assert "<memory" not in json.dumps(turns())
+
+
+def test_a_typed_tag_is_one_line_imported_and_live(api) -> None:
+    server, _ = api
+    talk = [*TALK, ("Robin", "What is <memory>?"), ("Ada", "A tag, <memory> and all.")]
+    assert run("import-chat", str(chat_file(talk))).exit_code == 0
+    before = turns()
+    server.post(model="ada+memory", messages=[*messages(talk), user("And <memory>?")])
+    assert turns()[:-2] == before
+    live = [("Robin", "And <memory>?"), ("Ada", "Reply 1 of a script.")]
+    assert [content for _, _, content in turns()][-2:] == ["And ‹memory>?", live[1][1]]
+    assert run("import-chat", str(chat_file([*talk, *live]))).exit_code == 0
+    assert turns()[: len(before)] == before
+    assert len(turns()) == len(before) + 2
+
+
+def test_fences_that_nothing_closes_take_no_time() -> None:
+    opened = "<memory>\nWhat Ada remembers, as notes. "
+    text = f"</memory>{opened * 20_000}"
+    assert without_fence(text) == text
 
 
 def test_forty_edits_do_not_lengthen_the_channel(api) -> None:
