@@ -66,7 +66,7 @@ def withdraw_doubles(
     Args:
         history: The history.
         originals: The turn that stays, for each doubled turn.
-        dry_run: Only check; return what would be withdrawn.
+        dry_run: Check only, and return the turns that would be withdrawn.
 
     Raises:
         ConflictError: A turn is no double of its original any more; none was withdrawn.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Final
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 SERVED: Final = "serve"
 """The source of turns that came through the server."""
 
+_FENCED: Final = re.compile(
+    r"<memory>\s*What [^\n]{1,1000}? remembers, as notes\..*?</memory>\s*", re.DOTALL
+)
 _MAX_CELLS: Final = 4_000_000  # of a comparison in which frequent lines count like all others
 _LOOKED_UP: Final = 20  # lines at each end of a source by which live channels are found
 _TRUSTED_LINES: Final = 3  # so many in a row are no coincidence
@@ -31,6 +35,26 @@ Wording = tuple[bool, str]
 def wording_of(turn: Turn) -> Wording:
     """Return whether the familiar says a turn, and its words without their spacing."""
     return turn.role == "assistant", normal_words(turn.content)
+
+
+def without_fence(text: str) -> str:
+    """Return a text without the notes that the server, or its extension, put there."""
+    if "<memory>" not in text:
+        return text
+    head, end, tail = text.rpartition("</memory>")  # a fence that nothing closes costs no search
+    rest = tail.lstrip()
+    return _FENCED.sub("", f"{head}{end}{tail[: len(tail) - len(rest)]}") + rest
+
+
+def kept_words(text: str) -> str:
+    """Return a text as a turn holds it: without our notes, and with no tag that looks like them.
+
+    A text that is nothing but notes stays, with its tag quoted.
+    """
+    if "<memory" not in text:
+        return text
+    words = without_fence(text)
+    return (words if words.strip() else text).replace("<memory", "‹memory")
 
 
 def normal_words(text: str) -> str:

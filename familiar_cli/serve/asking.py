@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from familiar_cli.history.wording import kept_words, without_fence
 from familiar_cli.serve.aligning import Line
 from familiar_cli.serve.failing import ApiError
 from familiar_cli.text import str_or_empty
@@ -25,9 +26,6 @@ _OURS: Final = frozenset(
     }
 )
 _SPOKEN: Final = frozenset({"user", "assistant"})
-_FENCED: Final = re.compile(
-    r"<memory>\s*What [^\n]{1,1000}? remembers, as notes\..*?</memory>\s*", re.DOTALL
-)
 _IMAGE: Final = "[image]"
 _CHAT_START: Final = re.compile(r"\[Start a new (?:group )?chat\b[^\]\n]*\]", re.IGNORECASE)
 """What SillyTavern puts before a chat; its strict post-processing makes it a person's message."""
@@ -202,16 +200,9 @@ def _lines(messages: object, roles: frozenset[str]) -> tuple[Line, ...]:
         if chars > MOST_CHARS:
             raise ApiError(413, f"The messages hold more than {MOST_CHARS:,} characters")
         if message["role"] in roles and text.strip() and not _CHAT_START.fullmatch(text.strip()):
-            words = text.replace("<memory", "‹memory")  # a person's; no turn holds such a tag
-            lines.append(Line(message["role"], words, str_or_empty(message.get("name")).strip()))
+            name = str_or_empty(message.get("name")).strip()
+            lines.append(Line(message["role"], kept_words(text), name))
     return tuple(lines)
-
-
-def without_fence(text: str) -> str:
-    """Return a text without the notes that the server, or its extension, put there."""
-    head, end, tail = text.rpartition("</memory>")  # a fence that nothing closes costs no search
-    rest = tail.lstrip()
-    return _FENCED.sub("", f"{head}{end}{tail[: len(tail) - len(rest)]}") + rest
 
 
 def text_of(content: object) -> str:

@@ -7,8 +7,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.context.trace import TracedMessage
+from familiar_cli.history.wording import kept_words, without_fence
 from familiar_cli.llm.wrapping import Wrapping
-from familiar_cli.serve.asking import text_of, without_fence
+from familiar_cli.serve.asking import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -95,9 +96,10 @@ class ClientsPrompt(WithSampling):
         on_text: Callable[[str], None] | None = None,
         on_event: Callable[[str], None] | None = None,
     ) -> Completion:
-        """Send `request` and return the reply; its events go to the program as they come."""
+        """Send `request` and return the reply as it is kept; its events go on as they come."""
         del on_event
-        return await self._model.complete(request, on_text, self._on_event)
+        reply = await self._model.complete(request, on_text, self._on_event)
+        return replace(reply, text=kept_words(reply.text))
 
 
 def with_memory(messages: Sequence[Any], found: str, name: str) -> list[Any]:

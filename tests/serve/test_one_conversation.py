@@ -7,7 +7,7 @@ import json
 import pytest
 
 from familiar_cli.history.store import HistoryStore
-from familiar_cli.serve.asking import without_fence
+from familiar_cli.history.wording import without_fence
 from familiar_cli.visibility import OWNER
 from tests.support.serving import assistant, serving, user
 from tests.support.sillytavern import DataFolder, said
@@ -132,6 +132,23 @@ def test_a_typed_tag_is_one_line_imported_and_live(api) -> None:
     assert run("import-chat", str(chat_file([*talk, *live]))).exit_code == 0
     assert turns()[: len(before)] == before
     assert len(turns()) == len(before) + 2
+
+
+def test_a_reply_that_repeats_the_notes_is_kept_without_them_however_it_comes(serve) -> None:
+    live("ada")
+    echoed = "<memory>\nWhat ada remembers, as notes.\n\n- old\n</memory>\n\nIt is red, I think."
+    serve(echoed, "Gladly.")
+    asked = [*messages(TALK), user("Which colour is the boat?")]
+    with serving() as server:
+        reply = server.post(model="ada+memory", messages=asked)
+        assert reply.json()["choices"][0]["message"]["content"] == echoed
+        asked += [assistant(echoed), user("Say it again.")]
+        server.post(model="ada+memory", messages=asked)
+    kept = [content for _, _, content in turns()]
+    assert kept[-4:] == [asked[-3]["content"], "It is red, I think.", "Say it again.", "Gladly."]
+    talk = [*TALK, ("Robin", asked[-3]["content"]), ("Ada", echoed), ("Robin", "Say it again.")]
+    assert run("import-chat", str(chat_file([*talk, ("Ada", "Gladly.")]))).exit_code == 0
+    assert [content for _, _, content in turns()] == kept
 
 
 def test_fences_that_nothing_closes_take_no_time() -> None:

@@ -19,7 +19,7 @@ from familiar_cli.history.one_to_one import publish_chat
 from familiar_cli.history.placing import Arrival, Place, branching, placed
 from familiar_cli.history.reconciliation import Reconciliation, ShownChat
 from familiar_cli.history.types import Turn
-from familiar_cli.history.wording import SERVED, doubles_of
+from familiar_cli.history.wording import SERVED, doubles_of, kept_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -392,7 +392,7 @@ class Bringing:
             channel_id=channel_id,
             author=message.author,
             role=message.role,
-            content=message.text,
+            content=kept_words(message.text),
             at=message.at,
             modality=message.modality,
             source=SERVED if self._wish.is_current else SOURCE,
@@ -404,7 +404,7 @@ class Bringing:
             message.fingerprint,
             message.estimated,
             message.raw,
-            message.others,
+            tuple(map(kept_words, message.others)),
             message.message_id,
             names_speaker=bool(message.speaker) or message.role != "user",
         )
