@@ -55,14 +55,12 @@ class Imported:
         identity: What it is known by in its channel.
         estimated: Its time is a guess.
         raw: The line as it came, in JSON.
-        nth: Its number among equal lines; 0: it equals none; None: nobody said.
     """
 
     chat: str
     identity: bytes
     estimated: bool
     raw: str
-    nth: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,8 +243,7 @@ def _plain(value: object) -> object:
     if isinstance(value, Imported):
         estimated = {"estimated": True} if value.estimated else {}
         about = {"chat": value.chat, "identity": value.identity.hex()}
-        nth = {} if value.nth is None else {"nth": value.nth}
-        return {**about, **estimated, **nth, "raw": value.raw}
+        return {**about, **estimated, "raw": value.raw}
     return value
 
 
@@ -344,8 +341,7 @@ def _imported(line: _Fields | None) -> Imported | None:
         identity = bytes.fromhex(line.text("identity"))
     except ValueError as error:
         raise BadLineError("its 'identity' is no number in base 16") from error
-    nth = line.number("nth", 0) if "nth" in line.told else None
-    return Imported(line.text("chat"), identity, line.flag("estimated"), raw, nth)
+    return Imported(line.text("chat"), identity, line.flag("estimated"), raw)
 
 
 def _check_object(text: str) -> None:

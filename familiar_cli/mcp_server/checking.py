@@ -36,7 +36,12 @@ def checked(tool: Tool, sent: dict[str, Any]) -> Arguments:
         where = ".".join(map(str, error.absolute_path))
         what = f"The argument {where!r} of {tool.name} is wrong" if where else tool.name
         raise UsageError(f"{what}: {error.message[:200]}", hint=f"It takes: {', '.join(known)}.")
-    return arguments
+    return {name: _whole(value) for name, value in arguments.items()}
+
+
+def _whole(value: Any) -> Any:  # noqa: ANN401
+    """Return `value` as an int if it is 3.0, which a JSON schema takes for an integer."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _lengths(value: object) -> Iterator[int]:
