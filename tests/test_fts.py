@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli import fts
@@ -88,7 +88,6 @@ def test_sentences_end_where_a_person_would_end_them() -> None:
     ]
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.text(max_size=60))
 def test_any_text_can_be_asked(text) -> None:
     match = fts.match_any(text)
@@ -100,7 +99,6 @@ def test_any_text_can_be_asked(text) -> None:
         db.close()
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     st.lists(st.sampled_from(["tea", "Zoë", "日本語", "猫", "한국", "แมว"]), min_size=1, max_size=5)
 )

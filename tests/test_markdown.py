@@ -7,7 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
@@ -49,7 +49,6 @@ def _as_parsed(text: str) -> tuple[list[int], dict[int, tuple[int, str]]]:
     return code, heads
 
 
-@settings(max_examples=400)
 @given(texts)
 @example("````\n```\n# a\n````\n# b")
 @example("```\n~~~\n# a\n``` x\n# b")
@@ -60,7 +59,6 @@ def test_code_and_headings_are_those_of_commonmark(text) -> None:
     assert {n.number - 1: (n.level, n.title) for n in read if n.level} == heads
 
 
-@settings(max_examples=200)
 @given(st.text(st.sampled_from("ab#`~-* \t\r\n\x0b\x0c\x1c\x85\u2028\u2029"), max_size=60))
 def test_lines_and_sections_are_the_text(text) -> None:
     read = list(scan(text))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli import tokens
@@ -93,7 +93,6 @@ def test_less_than_is_useful_becomes_nothing() -> None:
 texts = st.text(st.sampled_from("abcdé 灯火、。.!?\n Dr👩🏽\u200d🚀"), min_size=0, max_size=400)
 
 
-@settings(max_examples=150)
 @given(texts, st.integers(min_value=-5, max_value=150))
 def test_what_is_left_is_a_beginning_that_fits(text, limit) -> None:
     counter = tokens.heuristic()

@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli.errors import UsageError
@@ -90,7 +90,6 @@ def test_a_day_is_that_of_the_familiar() -> None:
     assert read_day("2026-01-31", late, OSLO) == date(2026, 1, 31)
 
 
-@settings(max_examples=100, deadline=None)
 @given(MOMENTS, ZONES, st.sampled_from(WEEKDAYS), st.booleans())
 def test_a_weekday_is_within_a_week_and_never_today(now, zone, day, ahead) -> None:
     found = read_when(day, now, zone, ahead=ahead).moment.date()
@@ -99,14 +98,12 @@ def test_a_weekday_is_within_a_week_and_never_today(now, zone, day, ahead) -> No
     assert WEEKDAYS[found.weekday()] == day
 
 
-@settings(max_examples=100, deadline=None)
 @given(MOMENTS, ZONES, st.integers(0, 10_000))
 def test_hours_are_counted_whatever_the_clocks_do(now, zone, hours) -> None:
     passed = now - read_moment(f"{hours}h", now, zone)
     assert timedelta(0) <= passed - timedelta(hours=hours) < timedelta(milliseconds=1)
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.text(max_size=40), st.booleans())
 def test_no_text_breaks_it(text, ahead) -> None:
     with suppress(UsageError):

@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli.bootstrap.cards import card_of
@@ -124,7 +124,6 @@ def test_a_channel_file_named_by_a_person_is_nobodys(stem, tmp_path) -> None:
     assert list(ChannelConfigs(tmp_path).known()) == ["cli"]
 
 
-@settings(max_examples=25, deadline=None)
 @given(st.lists(names, min_size=1, max_size=5))
 def test_lore_files_are_ones_everywhere_and_never_the_same_one(titles) -> None:
     with tempfile.TemporaryDirectory() as directory:

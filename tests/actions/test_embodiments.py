@@ -158,7 +158,7 @@ def after(steps) -> Run:
     return run
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(suppress_health_check=list(HealthCheck))
 @given(st.lists(STEPS, max_size=14))
 def test_no_line_is_lost_and_all_copies_become_the_same(steps) -> None:
     run = after(steps)

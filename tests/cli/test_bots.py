@@ -290,9 +290,7 @@ MESSAGES = st.lists(
 )
 
 
-@settings(
-    max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(MESSAGES)
 def test_however_messages_interleave_prompts_show_pairs(tmp_path, messages) -> None:
     from datetime import UTC, datetime, timedelta

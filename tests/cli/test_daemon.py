@@ -73,6 +73,17 @@ def running(monkeypatch, *script):
             process.communicate()
 
 
+@contextmanager
+def inheriting(name, action):
+    """Let programs that are started begin with this action for a signal."""
+    number = getattr(signal, name)
+    before = signal.signal(number, action)
+    try:
+        yield number
+    finally:
+        signal.signal(number, before)
+
+
 def until(true) -> bool:
     end = time.monotonic() + _PATIENCE_S
     while time.monotonic() < end and not true():
@@ -84,9 +95,11 @@ def until(true) -> bool:
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
 def test_it_catches_up_notices_what_is_said_and_stops_cleanly(monkeypatch, name):
     root = talked(2, settings="[memory_writer]\nturn_threshold = 2\n")
-    with running(monkeypatch, answer("Keeps bees."), answer("Sells honey.", turns=[3])) as (
-        process,
-        server,
+    script = answer("Keeps bees."), answer("Sells honey.", turns=[3])
+    default = signal.default_int_handler if name == "SIGINT" else signal.SIG_DFL
+    with (
+        inheriting(name, default) as number,  # `nohup` and `&` let the suite ignore them
+        running(monkeypatch, *script) as (process, server),
     ):
         assert until((root / "memory" / ANNAS).exists)
         with closing(HistoryStore(root / "history.db")) as history:
@@ -95,7 +108,7 @@ def test_it_catches_up_notices_what_is_said_and_stops_cleanly(monkeypatch, name)
                     "cli", "user", f"More honey {n}", author=ANNA, at=EVENING + timedelta(minutes=n)
                 )
         assert until(lambda: "Sells honey." in memory(root, ANNAS))
-        process.send_signal(getattr(signal, name))
+        process.send_signal(number)
         _, told = process.communicate(timeout=_PATIENCE_S)
 
     assert (process.returncode, len(server.requests)) == (0, 2)
@@ -106,17 +119,16 @@ def test_it_catches_up_notices_what_is_said_and_stops_cleanly(monkeypatch, name)
 @pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
 def test_with_nohup_it_survives_the_terminal(monkeypatch):
     root = talked(2)
-    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # inherited, as nohup does it
-    try:
-        with running(monkeypatch, answer("Keeps bees.")) as (process, _):
-            assert until((root / "memory" / ANNAS).exists)
-            process.send_signal(signal.SIGHUP)
-            time.sleep(0.5)
-            assert process.poll() is None
-            process.send_signal(signal.SIGTERM)
-            process.communicate(timeout=_PATIENCE_S)
-    finally:
-        signal.signal(signal.SIGHUP, before)
+    with (
+        inheriting("SIGHUP", signal.SIG_IGN) as number,
+        running(monkeypatch, answer("Keeps bees.")) as (process, _),
+    ):
+        assert until((root / "memory" / ANNAS).exists)
+        process.send_signal(number)
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(0.3)
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=_PATIENCE_S)
     assert process.returncode == 0
 
 

@@ -138,8 +138,7 @@ _names = iter(range(10**6))
 
 @settings(
     max_examples=5,
-    deadline=None,
-    phases=[Phase.explicit, Phase.generate],  # each example is a dozen commands
+    phases=[Phase.explicit, Phase.generate],
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(said=conversations())

@@ -8,7 +8,7 @@ import tomllib
 from functools import reduce
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli.config import edit
@@ -236,7 +236,6 @@ def test_any_text_comes_back_as_it_was(tmp_path_factory, text) -> None:
     assert load_config(path).system_prompt == text
 
 
-@settings(deadline=None)  # a busy machine may disturb it
 @given(st.data())
 def test_what_is_set_is_what_holds(tmp_path_factory, data) -> None:
     single = [one for one in all_settings().values() if not isinstance(one.default, tuple)]

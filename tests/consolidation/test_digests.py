@@ -9,7 +9,7 @@ from datetime import UTC, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli import tokens
@@ -262,7 +262,6 @@ def test_dry_run_asks_nobody_and_changes_nothing(life) -> None:
     assert (life.tree(), life.model.requests) == (before, [])
 
 
-@settings(max_examples=60)
 @given(
     st.sampled_from([DAILY, SUNDAYS, MONTHLY, read_schedule("monthly 31 02:30", "k")]),
     st.datetimes(datetime(2000, 1, 1), datetime(2050, 1, 1)),  # noqa: DTZ001

@@ -7,7 +7,7 @@ import os
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli import tokens
@@ -21,7 +21,6 @@ COUNT = tokens.heuristic().count
 texts = st.lists(st.text(alphabet="ab \n.日", max_size=200), max_size=8)
 
 
-@settings(max_examples=60)
 @given(texts, st.integers(3, 60))
 def test_every_source_is_in_exactly_one_part_in_order(found, most) -> None:
     items = [Item(str(n), text) for n, text in enumerate(found)]
@@ -35,7 +34,6 @@ def test_every_source_is_in_exactly_one_part_in_order(found, most) -> None:
     assert all(pieces.count(item) == 1 for item in whole)
 
 
-@settings(max_examples=60)
 @given(texts, st.integers(3, 60))
 def test_no_part_is_longer_than_it_may_be(found, most) -> None:
     for part in in_parts([Item("x", text) for text in found], most, COUNT):
@@ -99,7 +97,6 @@ def test_however_wordy_a_model_is_the_loop_ends(busy, words) -> None:
     assert len(busy.model.requests) < 40
 
 
-@settings(max_examples=60)
 @given(
     st.lists(
         st.tuples(st.text("ab ", max_size=20), st.lists(st.sampled_from("xyz"), min_size=1)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli.consolidation.blocks import blocks
@@ -36,7 +36,6 @@ def test_blocks_joined_are_the_text(text) -> None:
     assert "".join(b.gap + b.text for b in found) + tail == text
 
 
-@settings(max_examples=40)
 @given(machine, machine)
 def test_without_a_persons_edits_the_new_text_is_written_as_it_is(old, new) -> None:
     assert made_again(new, hand_in(old, marks(old))) == (new, tuple(marks(new)))
@@ -133,7 +132,6 @@ def page(title, found):
     )
 
 
-@settings(max_examples=150)
 @given(sections, st.lists(sections, min_size=1, max_size=3))
 def test_law_what_was_there_before_is_never_lost_however_often_it_is_made(there, made) -> None:
     text, known = page("", there), ()

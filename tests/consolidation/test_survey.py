@@ -166,7 +166,7 @@ changes = st.tuples(
 )
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(st.lists(changes, max_size=8))
 def test_what_is_due_is_due_with_a_cache_and_without(steps) -> None:
     with tempfile.TemporaryDirectory() as directory:
@@ -212,7 +212,6 @@ names = st.one_of(
 )
 
 
-@settings(max_examples=300)
 @given(names)
 def test_a_file_is_put_into_the_year_of_its_day(rel_path) -> None:
     placed, named = session_day(rel_path), period_in(rel_path)
@@ -221,7 +220,6 @@ def test_a_file_is_put_into_the_year_of_its_day(rel_path) -> None:
         assert year_in(rel_path) == year_of(first).name
 
 
-@settings(max_examples=200)
 @given(st.sets(names, max_size=30), st.sampled_from(["sessions", "daily"]))
 def test_files_are_put_into_years_in_runs_as_they_would_be_one_by_one(found, directory) -> None:
     paths = sorted(path for path in found if path.startswith(f"{directory}/"))

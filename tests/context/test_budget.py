@@ -54,7 +54,6 @@ pieces = st.lists(
 budgets = st.integers(10, 300)
 
 
-@settings(max_examples=150)
 @given(pieces, budgets, budgets)
 def test_no_budget_is_ever_exceeded(offered, total, layer) -> None:
     filled = fill(offered, total, content=layer, character=layer)
@@ -71,7 +70,6 @@ presets = st.sampled_from(["local", "openai"])
 sizes = st.lists(st.tuples(st.sampled_from(list(Layer)), st.integers(1, 700)), max_size=12)
 
 
-@settings(max_examples=60)
 @given(modes, presets, sizes)
 def test_no_mode_s_budget_is_ever_exceeded(mode, preset, sizes) -> None:
     window = Window(100_000, 1000, is_local=preset == "local")
@@ -94,7 +92,6 @@ cuttable = st.lists(
 )
 
 
-@settings(max_examples=150)
 @given(cuttable, st.integers(60, 2000), st.integers(1, 40))
 def test_nothing_is_cut_while_the_prompt_has_room(sizes, total, percent) -> None:
     shares = dict.fromkeys(Layer, total * percent // 100)
@@ -117,7 +114,6 @@ def test_nothing_is_cut_while_the_prompt_has_room(sizes, total, percent) -> None
     assert all(not lost or lost > spare for lost in missing.values())
 
 
-@settings(max_examples=150, deadline=None)
 @given(cuttable, st.integers(60, 2000), st.integers(1, 100))
 def test_a_share_is_guaranteed_to_its_layer(sizes, total, percent) -> None:
     given_shares = dict.fromkeys(Layer, total * percent // 100)  # together more than there may be
@@ -150,7 +146,7 @@ def turns_of(sizes):
     return [piece("word " * n, turn_id=number, **run) for number, n in enumerate(sizes, 1)]
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(
     st.lists(st.integers(1, 400), min_size=3, max_size=3),
     st.lists(st.integers(1, 50), min_size=24, max_size=24),
@@ -187,7 +183,6 @@ def test_turns_that_are_dropped_take_nothing_from_the_share_of_memory() -> None:
         assert filled.fragments[-1].text == quoted.text
 
 
-@settings(max_examples=50)
 @given(pieces, budgets, budgets)
 def test_the_same_pieces_make_the_same_prompt(offered, total, layer) -> None:
     assert fill(offered, total, content=layer) == fill(offered, total, content=layer)
@@ -202,13 +197,11 @@ def test_a_card_larger_than_its_share_is_whole_while_half_of_the_prompt_is_free(
     assert use.budget_tokens > use.share_tokens == 1000
 
 
-@settings(max_examples=150)
 @given(pieces, budgets, budgets)
 def test_equals_are_never_reordered(offered, total, layer) -> None:
     assert [f.offered for f in fill(offered, total, content=layer).fragments] == offered
 
 
-@settings(max_examples=150)
 @given(pieces, budgets, budgets)
 def test_a_higher_priority_never_loses_to_a_lower(offered, total, layer) -> None:
     filled = fill(offered, total, content=layer)
@@ -224,7 +217,6 @@ def test_a_higher_priority_never_loses_to_a_lower(offered, total, layer) -> None
         assert not any(f.kept for f in lower)
 
 
-@settings(max_examples=150)
 @given(pieces, st.integers(0, 2), budgets)
 def test_what_is_less_important_changes_nothing_for_the_rest(offered, floor, total) -> None:
     important = [p for p in offered if p.priority > floor]
@@ -234,7 +226,6 @@ def test_what_is_less_important_changes_nothing_for_the_rest(offered, floor, tot
     assert [f for f in among if f.offered.priority > floor] == list(alone)
 
 
-@settings(max_examples=150)
 @given(pieces, budgets)
 def test_everything_that_is_not_whole_has_a_reason(offered, total) -> None:
     for fragment in fill(offered, total).fragments:

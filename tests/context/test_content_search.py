@@ -404,7 +404,7 @@ class TestTheIndex:
 
 class TestFailures:
     @given(st.sampled_from([ValueError("x"), FamiliarError("x"), MemoryError(), OSError("x")]))
-    @settings(max_examples=8, deadline=None)
+    @settings(max_examples=8)
     def test_whatever_a_search_does_everyone_is_there(self, tmp_path_factory, error) -> None:
         def fail(query, options):
             raise error

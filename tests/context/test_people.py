@@ -7,7 +7,7 @@ import threading
 from contextlib import closing
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli import tokens
@@ -214,7 +214,6 @@ def fill(world, budget, **more):
     return Budgeter(COUNTER).fill(pieces, {Layer.content: budget}, budget + PROMPT_TOKENS).fragments
 
 
-@settings(max_examples=25, deadline=None)
 @given(
     st.lists(st.integers(1, 60), min_size=2, max_size=6),
     st.integers(0, 900),

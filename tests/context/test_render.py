@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli.context.render import name_speakers, render
@@ -186,7 +186,6 @@ def test_half_a_surrogate_pair_can_still_be_sent() -> None:
     assert json.dumps(message, ensure_ascii=False).encode("utf-8")
 
 
-@settings(max_examples=100)
 @given(
     st.lists(st.tuples(st.integers(0, 6), st.sampled_from(["system", "user", "assistant"]))),
     st.integers(0, 5),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli import tokens
@@ -31,7 +31,6 @@ def test_turns_that_are_in_no_history_are_not_left_out() -> None:
     assert first_kept([None] * 40, [1] * 40) == 0
 
 
-@settings(max_examples=50)
 @given(st.integers(1, 10**6), st.integers(40, 60))
 def test_a_window_begins_at_one_turn_for_several_prompts(first, size) -> None:
     starts = [

@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli.context.trace import (
@@ -26,7 +26,6 @@ def test_a_record_comes_back_as_it_was_written(tmp_path) -> None:
     assert read_trace(tmp_path, 7) == trace(7)
 
 
-@settings(max_examples=60)
 @given(st.binary(max_size=60) | st.text(max_size=60).map(lambda t: t.encode("utf-8")))
 def test_the_body_comes_back_byte_for_byte(body) -> None:
     sent = trace(1, request=TracedRequest("u", "m", True, body))

@@ -143,9 +143,7 @@ def test_of_words_that_most_turns_hold_the_newest_turns_are_found(store, monkeyp
     assert [hit.turn.id for hit in search(store, "tea", TurnFilter(OWNER), limit=3)] == [9, 8, 7]
 
 
-@settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(text=st.text(st.characters(), max_size=20), query=st.text(st.characters(), max_size=20))
 def test_no_text_and_no_query_breaks_the_search(store, text, query) -> None:
     say(store, text)

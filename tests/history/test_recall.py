@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli.history import HistoryStore
@@ -147,7 +147,6 @@ def test_many_near_turns_that_may_not_be_found_hide_none_that_may(history) -> No
     assert found(history, "lighthouse", near=near, viewer=viewer_in(None, ["dm"])) == [wanted]
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     st.lists(
         st.tuples(

@@ -6,7 +6,7 @@ import sqlite3
 from contextlib import closing
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli.history import HistoryStore
@@ -97,7 +97,6 @@ def test_the_question_reads_no_turn_but_those_it_names(store) -> None:
     assert not any(step.startswith("SCAN turns") for step in steps)
 
 
-@settings(max_examples=30, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from("xy"), st.sampled_from("abcd")), max_size=20))
 def test_it_agrees_with_the_turns(tmp_path_factory, said) -> None:
     with closing(HistoryStore(tmp_path_factory.mktemp("h") / "history.db")) as store:

@@ -36,7 +36,7 @@ def test_a_turn_comes_back_as_it_was_said(store) -> None:
     assert turn.at == datetime(2026, 1, 31, 21, 59, 59, 123000, UTC)
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(content=st.text(st.characters(), max_size=40), channel=st.text(st.characters(), min_size=1))
 def test_every_text_comes_back(store, content, channel) -> None:
     author = Author("p", channel, None, content or None)

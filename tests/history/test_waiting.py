@@ -6,7 +6,7 @@ import sqlite3
 from contextlib import closing
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli.history import WRITER, HistoryStore, waiting
@@ -87,7 +87,6 @@ def test_an_older_history_keeps_what_it_had_not_read(tmp_path) -> None:
         older.executescript(
             "DROP TRIGGER turns_are_unread; DROP TABLE unread; PRAGMA user_version = 8;"
             "DROP TRIGGER only_speakers_are_noted; DROP TABLE only_speakers; DROP TABLE one_to_one;"
-            "ALTER TABLE turn_extras DROP COLUMN nth;"
             "CREATE TABLE waiting (first_id INTEGER NOT NULL, last_id INTEGER NOT NULL,"
             " channel_id TEXT NOT NULL, imported INTEGER NOT NULL);"
             "INSERT INTO waiting VALUES (1, 3, 'a', 0);"
@@ -112,7 +111,6 @@ def test_what_was_done_when_killed_is_either_done_or_waits(store, monkeypatch) -
     assert ids(store) == [1, 2]
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_a_turn_is_read_once_and_none_is_lost(tmp_path_factory, data) -> None:
     with closing(HistoryStore(tmp_path_factory.mktemp("w") / "history.db")) as store:

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli import tokens
@@ -128,7 +128,6 @@ def test_a_verdict_without_a_reason_in_words_is_none(reason) -> None:
         ).map(lambda value: json.dumps({"judgements": value})),
     )
 )
-@settings(max_examples=100, deadline=None)
 def test_law_no_reply_speaks_of_what_was_not_asked(text) -> None:
     found = read_reply(text, [3, 4])
     assert set(found) <= {3, 4}

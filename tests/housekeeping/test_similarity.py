@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli.housekeeping.sketch import Sketches, words_of
@@ -93,7 +93,6 @@ def test_the_evidence_is_a_line_that_all_of_them_say(look) -> None:
 
 
 @given(st.lists(st.sampled_from("abcdefghij"), min_size=40, max_size=80))
-@settings(max_examples=50, deadline=None)
 def test_law_a_text_is_like_itself(listed) -> None:
     words = [f"{w}{n}" for n, w in enumerate(listed)]
     ((names, share),) = groups_alike({"a": words, "b": list(words)}, 0.8)
@@ -101,7 +100,6 @@ def test_law_a_text_is_like_itself(listed) -> None:
 
 
 @given(st.sets(st.integers(0, 39), max_size=3))
-@settings(max_examples=50, deadline=None)
 def test_law_few_changes_are_still_found(places) -> None:
     words = [f"w{n}" for n in range(200)]
     changed = [f"x{n}" if n in {p * 5 for p in places} else w for n, w in enumerate(words)]

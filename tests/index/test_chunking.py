@@ -6,7 +6,7 @@ from datetime import date
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli.index import chunking
@@ -29,7 +29,6 @@ def shown(text: str, spans) -> list[str]:
     return [text[s.start : s.end] for s in spans]
 
 
-@settings(max_examples=150, deadline=None)
 @given(texts.map("".join))
 def test_lines_cover_every_character_once_and_fit_the_encoder(text) -> None:
     made = cut(text, "notes.md")
@@ -37,7 +36,6 @@ def test_lines_cover_every_character_once_and_fit_the_encoder(text) -> None:
     assert all(line.tokens <= chunking.LINE_TOKENS for line in made.lines)
 
 
-@settings(max_examples=150, deadline=None)
 @given(texts.map("".join))
 def test_passages_cover_every_character_and_stay_in_bounds(text) -> None:
     made = cut(text, "notes.md")
@@ -50,7 +48,6 @@ def test_passages_cover_every_character_and_stay_in_bounds(text) -> None:
     assert covered == set(range(len(text)))
 
 
-@settings(max_examples=100, deadline=None)
 @given(texts.map("".join))
 def test_lines_and_passages_know_each_other(text) -> None:
     made = cut(text, "notes.md")
@@ -61,7 +58,6 @@ def test_lines_and_passages_know_each_other(text) -> None:
         ]
 
 
-@settings(max_examples=50, deadline=None)
 @given(texts.map("".join))
 def test_cutting_twice_gives_the_same(text) -> None:
     assert cut(text, "a.md") == cut(text, "a.md")

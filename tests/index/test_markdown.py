@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli.index.markdown import parse, plain
@@ -34,7 +34,6 @@ PIECES += [
 ]
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.lists(st.sampled_from(PIECES), max_size=25).map("".join) | st.text(max_size=80))
 def test_every_character_lies_in_exactly_one_block(text) -> None:
     blocks = parse(text).blocks

@@ -6,7 +6,7 @@ import sqlite3
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli import fts
@@ -30,7 +30,6 @@ def extents(counts, chance) -> tuple[Extents, int]:
     return Extents(starts, np.array(counts, np.int64)), end
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.integers(0, 7), min_size=1, max_size=20),
     st.integers(1, 5),

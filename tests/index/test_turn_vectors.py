@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli.files import locked
@@ -116,7 +116,6 @@ def test_some_at_a_time_come_to_the_same(made, embedder, tmp_path) -> None:
     assert seen == [("vectors of turns made", 6, 6)]
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.data())
 def test_a_crash_while_writing_leaves_nothing_wrong(tmp_path_factory, data) -> None:
     root, embedder = tmp_path_factory.mktemp("v"), TokenWordEmbedder()

@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli.errors import BadInputError
@@ -20,7 +20,6 @@ MESSAGES = st.lists(
 )
 
 
-@settings(max_examples=50)
 @given(MESSAGES, st.booleans())
 def test_the_same_messages_give_the_same_bytes_and_come_back_unchanged(messages, stream) -> None:
     first = make_body("m", messages, stream=stream, limits={"max_tokens": 5})
@@ -49,7 +48,6 @@ def test_only_role_and_content_of_a_message_go_out() -> None:
     assert b"secret" not in make_body("m", [message], stream=False, limits={})  # type: ignore[list-item]
 
 
-@settings(max_examples=50)
 @given(MESSAGES, NAMES, NAMES)
 def test_another_model_changes_no_other_byte(messages, first, second) -> None:
     def body(model):

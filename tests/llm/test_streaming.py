@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli.errors import BadReplyError
@@ -23,7 +23,6 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=200)
 @given(st.dictionaries(KEYS, JSON, max_size=6))
 def test_no_object_whatever_its_shape_breaks_the_reading(event) -> None:
     reply = StreamedReply()
@@ -34,7 +33,6 @@ def test_no_object_whatever_its_shape_breaks_the_reading(event) -> None:
     assert isinstance(reply.finished("m").text, str)
 
 
-@settings(max_examples=30)
 @given(st.lists(st.text(max_size=8), max_size=8))
 def test_the_text_is_all_pieces_in_order(pieces) -> None:
     reply = StreamedReply()

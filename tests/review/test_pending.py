@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli.errors import BadInputError, ConflictError, NotFoundError, UsageError
@@ -153,13 +153,11 @@ texts = st.lists(st.sampled_from("abcde\u2028é "), max_size=12).map("\n".join) 
 )
 
 
-@settings(max_examples=200)
 @given(before=texts, after=texts)
 def test_all_pieces_together_make_the_change(before, after) -> None:
     assert patch.apply(before, patch.hunks(before, after)) == after
 
 
-@settings(max_examples=100)
 @given(before=texts, after=texts, data=st.data())
 def test_pieces_taken_in_two_goes_make_the_same(before, after, data) -> None:
     every = patch.hunks(before, after)

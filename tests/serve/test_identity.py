@@ -160,7 +160,7 @@ IDS = st.text(st.characters(categories=["L", "N"]), min_size=1, max_size=8)
 MESSAGES = st.dictionaries(IDS, st.tuples(IDS, st.sampled_from(["lol", "Hello", "?"])), max_size=9)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(MESSAGES, st.randoms(use_true_random=False))
 def test_n_ids_are_n_turns_and_none_is_the_owners(tmp_path_factory, messages, chance) -> None:
     from familiar_cli.config.home import FamiliarPaths

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli.memory.merge.content import merge_content
@@ -34,7 +34,6 @@ def lived(count: int, steps: Sequence[Step]) -> Machines:
 
 
 @given(COUNTS, STEPS, ORDERS)
-@settings(max_examples=80, deadline=None)
 def test_all_machines_come_to_one_memory(count: int, steps: list[Step], order: list[int]) -> None:
     machines = lived(count, steps)
 
@@ -45,7 +44,6 @@ def test_all_machines_come_to_one_memory(count: int, steps: list[Step], order: l
 
 
 @given(COUNTS, STEPS, ORDERS)
-@settings(max_examples=80, deadline=None)
 def test_heads_are_merged_the_same_in_any_order(
     count: int, steps: list[Step], order: list[int]
 ) -> None:
@@ -59,7 +57,6 @@ def test_heads_are_merged_the_same_in_any_order(
 
 
 @given(st.lists(st.tuples(*[SMALL] * 4), min_size=1, max_size=8), st.integers(3, 5), st.data())
-@settings(max_examples=80, deadline=None)
 def test_some_first_and_the_rest_later_is_all_at_once(
     edits: list[tuple[int, int, int, int]], count: int, data: st.DataObject
 ) -> None:
@@ -77,7 +74,6 @@ def test_some_first_and_the_rest_later_is_all_at_once(
 
 
 @given(COUNTS, STEPS, ORDERS)
-@settings(max_examples=80, deadline=None)
 def test_no_line_is_lost_that_somebody_added_and_nobody_took_out(
     count: int, steps: list[Step], order: list[int]
 ) -> None:
@@ -90,7 +86,6 @@ def test_no_line_is_lost_that_somebody_added_and_nobody_took_out(
 
 
 @given(COUNTS, STEPS, ORDERS)
-@settings(max_examples=80, deadline=None)
 def test_private_lines_stay_private(count: int, steps: list[Step], order: list[int]) -> None:
     machines = lived(count, steps)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli.bootstrap.card_fields import KNOWN_FIELDS
@@ -182,7 +182,6 @@ def test_lone_surrogates_stay_as_they_are() -> None:
 
 
 @given(st.dictionaries(st.sampled_from(KNOWN_FIELDS), ANYTHING))
-@settings(max_examples=80)
 def test_whatever_a_field_holds_the_card_is_read_and_its_texts_are_text(changes) -> None:
     card = card_of(v3(**changes), origin="any.json")
     assert card.name
@@ -191,7 +190,6 @@ def test_whatever_a_field_holds_the_card_is_read_and_its_texts_are_text(changes)
 
 
 @given(st.dictionaries(st.text(max_size=4), ANYTHING))
-@settings(max_examples=60)
 def test_unknown_fields_stay_at_every_level(extra) -> None:
     unknown = {f"x_{key}": value for key, value in extra.items()}
     card = card_of(v3(**unknown, extensions=unknown) | unknown, origin="any.json")

@@ -8,7 +8,7 @@ import zipfile
 import zlib
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli.bootstrap import bounds, charx
@@ -271,7 +271,6 @@ def test_large_yaml_is_refused_before_it_is_parsed() -> None:
 
 
 @given(OBJECTS)
-@settings(max_examples=40)
 def test_any_object_comes_out_of_each_container_as_it_went_in(value) -> None:
     text = json.dumps(value)
     assert value_in(png_card(value)) == value
@@ -283,7 +282,6 @@ SAMPLES = [png_card(v3(), "ccv3"), as_json(v2()), charx_card(v3(), {"assets/a": 
 
 
 @given(st.sampled_from(SAMPLES), st.data())
-@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 def test_damaged_files_give_a_card_or_one_of_our_errors(raw, data) -> None:
     damaged = bytearray(raw[: data.draw(st.integers(0, len(raw)))])
     for _ in range(data.draw(st.integers(0, 3))):
@@ -296,7 +294,6 @@ def test_damaged_files_give_a_card_or_one_of_our_errors(raw, data) -> None:
 
 
 @given(st.binary(max_size=80))
-@settings(max_examples=150)
 def test_any_bytes_give_a_card_or_one_of_our_errors(raw) -> None:
     try:
         read_card(raw, origin="noise.yaml")

@@ -8,7 +8,7 @@ import zipfile
 from io import BytesIO
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli.bootstrap.card_fields import REQUIRED_V3
@@ -232,7 +232,6 @@ FIELDS = st.fixed_dictionaries(
 
 
 @given(FIELDS, st.sampled_from(FORMATS), st.booleans())
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_any_card_in_any_script_survives_memory_and_every_format(
     tmp_path_factory, data, card_format, as_png
 ) -> None:

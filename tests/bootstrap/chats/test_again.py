@@ -246,9 +246,7 @@ def test_what_a_source_said_is_never_changed(store, tmp_path) -> None:
 WORDS = st.lists(st.sampled_from(["a", "b", "c"]), max_size=8)
 
 
-@settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(first=WORDS, more=WORDS, is_dated=st.booleans())
 def test_growing_by_pieces_is_as_good_as_all_at_once(tmp_path, first, more, is_dated) -> None:
     date = "2025-11-14T22:00:00Z" if is_dated else None

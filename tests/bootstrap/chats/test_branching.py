@@ -6,7 +6,7 @@ import tempfile
 from contextlib import closing
 from pathlib import Path
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli.history import HistoryStore, standing
@@ -190,7 +190,6 @@ def _path(parents, node):
 
 
 @given(st.lists(st.tuples(_trees, _files), min_size=1, max_size=2), st.data())
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_each_line_of_any_conversations_is_there_once(trees, data) -> None:
     files = {}
     for tree, (parents, wanted) in enumerate(trees):

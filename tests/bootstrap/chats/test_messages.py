@@ -172,9 +172,7 @@ LINES = st.tuples(
 )
 
 
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(LINES, max_size=10))
 def test_whatever_is_passed_on_line_by_line_is_there_or_told(tmp_path, messages) -> None:
     (tmp_path / "h.db").unlink(missing_ok=True)
@@ -197,9 +195,7 @@ def test_whatever_is_passed_on_line_by_line_is_there_or_told(tmp_path, messages)
             assert was_said or is_there != told
 
 
-@settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(LINES, min_size=1, max_size=10), st.integers(0, 10))
 def test_a_file_with_and_without_ids_that_grew_is_as_if_imported_at_once(
     tmp_path, messages, first

@@ -119,9 +119,7 @@ TURNS = st.tuples(
 )
 
 
-@settings(
-    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(TURNS, min_size=1, max_size=8))
 def test_a_whole_history_survives_export_and_import(tmp_path, said_turns) -> None:
     for name in ("old.db", "new.db"):

@@ -174,9 +174,7 @@ MESSAGES = st.fixed_dictionaries(
 HEADS = st.fixed_dictionaries({"chat_metadata": JSON}, optional={"user_name": JSON, "x": JSON})
 
 
-@settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(head=HEADS, messages=st.lists(MESSAGES, min_size=1, max_size=6))
 def test_what_is_imported_is_exported_equal_in_meaning(tmp_path, head, messages) -> None:
     place = tmp_path / "history.db"

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli.bootstrap.chats.times import MAX_UNDATED, dated, read_time
@@ -108,7 +108,6 @@ def test_a_very_long_run_is_not_held_back() -> None:
     assert taken == MAX_UNDATED
 
 
-@settings(max_examples=60)
 @given(
     st.lists(
         st.none()

@@ -23,7 +23,7 @@ from familiar_cli.identity import Author
 from tests.support.chats import READING, bring, only, said
 
 INSIST = replace(READING, format="transcript")
-no_slow = settings(suppress_health_check=list(HealthCheck), deadline=None)
+no_slow = settings(suppress_health_check=list(HealthCheck))
 
 
 def write(path, text, encoding="utf-8"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli.bootstrap.folders.keeping import is_plain, kept_paths
@@ -16,7 +16,6 @@ _PATHS = st.lists(_NAMES, min_size=1, max_size=4).map("/".join)
 
 
 @given(st.sets(_PATHS, max_size=8))
-@settings(max_examples=150, deadline=None)
 def test_any_name_has_a_place_of_its_own_on_every_system(sources) -> None:
     made = kept_paths(sources, "self/.persona")
     assert set(made) == sources

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from familiar_cli.bootstrap.folders.ledger import originals
@@ -145,7 +145,6 @@ _BULLETS = st.lists(
 
 @example("- 0 [chat:1]\n", "- \xa01 [chat:1]\n")
 @given(_BULLETS, _BULLETS)
-@settings(max_examples=100, deadline=None)
 def test_law_merging_loses_nothing_and_twice_is_once(there, new) -> None:
     once = bullets.merged(there, new)
     assert once.startswith(there)
@@ -166,7 +165,6 @@ _NAMES = (*_NAMES, "significant/2026-01-01_é.md", "daily/2026-01-01_A.md", "wee
     ),
     st.dictionaries(st.sampled_from(_NAMES[:3]), _BULLETS.map(str.encode)),
 )
-@settings(max_examples=60, deadline=None)
 def test_law_every_file_can_be_found_again_also_where_days_were_there_before(
     tmp_path_factory, files, there
 ) -> None:

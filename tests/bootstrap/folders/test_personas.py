@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli.bootstrap.create_from_persona import (
@@ -104,7 +104,6 @@ def test_a_persona_is_found_again_byte_for_byte(store, ember) -> None:
         st.binary(max_size=60) | st.text(max_size=60).map(lambda t: t.encode("utf-8", "replace")),
     )
 )  # fmt: skip
-@settings(max_examples=60, deadline=None)
 def test_law_every_file_can_be_found_again_and_a_second_time_changes_nothing(
     tmp_path_factory, files
 ) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
@@ -57,8 +56,7 @@ CONTAINERS = {
     "charx": charx_card,
 }
 law = settings(
-    max_examples=int(os.environ.get("LAW_EXAMPLES", "15")),
-    deadline=None,
+    max_examples=settings.default.max_examples * 3 // 5,  # each is a whole familiar
     suppress_health_check=list(HealthCheck),
 )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from familiar_cli.errors import ConflictError, RefusedError
 from familiar_cli.memory.pages.lore_page import parse, render
@@ -164,7 +164,6 @@ class TestExport:
         put(store, with_pin(text(store, f"{INTO}/inn.md"), ""), f"{INTO}/inn.md")
         assert json.dumps(exported(store)) == before
 
-    @settings(max_examples=40, deadline=None)
     @given(worlds)
     def test_any_book_goes_out_the_same_with_every_entry_constant(self, data) -> None:
         for entry in data["entries"].values():

@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli.memory.store.store import MemoryStore
@@ -30,7 +30,6 @@ some_entries = st.lists(
 )
 
 
-@settings(max_examples=40, deadline=None)
 @given(some_entries.flatmap(lambda found: st.tuples(st.just(found), st.permutations(found))))
 def test_the_order_of_entries_changes_no_file(orders) -> None:
     first, second = through_json(orders)
@@ -38,7 +37,6 @@ def test_the_order_of_entries_changes_no_file(orders) -> None:
     assert files_of(first) == files_of(second)
 
 
-@settings(max_examples=40, deadline=None)
 @given(some_entries)
 def test_no_two_entries_share_a_file_on_any_system(entries) -> None:
     names = list(files_of(through_json(entries)))

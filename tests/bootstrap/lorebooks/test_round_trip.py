@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from hypothesis import given, settings
+from hypothesis import given
 
 from familiar_cli.bootstrap.import_silly_tavern import read_book
 from familiar_cli.bootstrap.lorebooks.write import written
@@ -26,7 +26,6 @@ def meaning(entry, place):
     return {n: value for n, value in filled.items() if n != "extensions" or value}
 
 
-@settings(max_examples=60, deadline=None)
 @given(worlds)
 def test_world_info_comes_back_from_memory_as_it_was(data) -> None:
     data = through_json(data)
@@ -38,7 +37,6 @@ def test_world_info_comes_back_from_memory_as_it_was(data) -> None:
     assert back | {"entries": 0} == data | {"entries": 0}
 
 
-@settings(max_examples=60, deadline=None)
 @given(books)
 def test_a_v3_book_comes_back_from_memory_as_it_was(data) -> None:
     data = through_json(data)
@@ -46,7 +44,6 @@ def test_a_v3_book_comes_back_from_memory_as_it_was(data) -> None:
     assert through_memory(data, "v3") == data
 
 
-@settings(max_examples=60, deadline=None)
 @given(books)
 def test_a_cards_book_comes_back_from_memory_as_it_was(data) -> None:
     data = through_json(data)
@@ -54,7 +51,6 @@ def test_a_cards_book_comes_back_from_memory_as_it_was(data) -> None:
     assert through_memory(data["data"], "card") == data["data"]
 
 
-@settings(max_examples=150, deadline=None)
 @given(worlds)
 def test_world_info_turned_into_v3_and_back_means_the_same(data) -> None:
     data = through_json(data)
@@ -67,7 +63,6 @@ def test_world_info_turned_into_v3_and_back_means_the_same(data) -> None:
     assert back | {"entries": 0} == data | {"entries": 0}
 
 
-@settings(max_examples=150, deadline=None)
 @given(books)
 def test_a_v3_book_turned_into_world_info_and_back_keeps_all_it_said(data) -> None:
     data = through_json(data)

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli.errors import BadInputError, ConflictError, NotFoundError, UsageError
@@ -110,7 +110,6 @@ def test_due_is_what_has_come_or_has_no_time_that_can_be_read() -> None:
     assert [item.text for item in due] == ["now", "today", "never", "some time", "z"]
 
 
-@settings(max_examples=120, deadline=None)
 @given(PAGES, st.sampled_from(Mark))
 def test_a_mark_changes_one_line_and_no_number(page, mark) -> None:
     items = items_in(page)
@@ -129,7 +128,6 @@ def test_a_mark_changes_one_line_and_no_number(page, mark) -> None:
         assert now[item.number - 1].mark is mark
 
 
-@settings(max_examples=120, deadline=None)
 @given(PAGES)
 def test_what_is_added_comes_last_and_nothing_else_changes(page) -> None:
     before, after = items_in(page), with_item(page, "Title", "new @2026-11-30")

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli.errors import UsageError
@@ -86,7 +86,6 @@ def test_anything_else_is_refused_with_the_forms(typed) -> None:
     assert "tomorrow 9:00" in error.value.hint
 
 
-@settings(max_examples=200, deadline=None)
 @given(MOMENTS, ZONES)
 def test_what_is_written_is_read_as_the_same_moment_rounded_up(moment, zone) -> None:
     written = due_of(moment, zone).written
@@ -95,14 +94,12 @@ def test_what_is_written_is_read_as_the_same_moment_rounded_up(moment, zone) -> 
     assert (read.second, read.microsecond) == (0, 0)
 
 
-@settings(max_examples=100, deadline=None)
 @given(MOMENTS, ZONES, st.integers(0, 10_000))
 def test_hours_are_counted_whatever_the_clocks_do(now, zone, hours) -> None:
     due = parse_due(f"in {hours} hours", now, zone).at(zone)
     assert timedelta(0) <= due - now - timedelta(hours=hours) < timedelta(minutes=1)
 
 
-@settings(max_examples=100, deadline=None)
 @given(MOMENTS, ZONES, st.sampled_from(WEEKDAYS))
 def test_a_weekday_is_within_a_week_and_never_today(now, zone, day) -> None:
     found = parse_due(day, now, zone).moment.date()
@@ -111,7 +108,6 @@ def test_a_weekday_is_within_a_week_and_never_today(now, zone, day) -> None:
     assert WEEKDAYS[found.weekday()] == day
 
 
-@settings(max_examples=100, deadline=None)
 @given(MOMENTS, ZONES, st.times())
 def test_an_hour_alone_is_the_next_time_it_comes(now, zone, hour) -> None:
     due = parse_due(f"{hour:%H:%M}", now, zone)
@@ -121,7 +117,6 @@ def test_an_hour_alone_is_the_next_time_it_comes(now, zone, hour) -> None:
     assert due.at(zone) > now or days == 1
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.text(max_size=40))
 def test_no_text_breaks_it(typed) -> None:
     with suppress(UsageError):

@@ -6,7 +6,7 @@ import pytest
 from dulwich.objects import Blob, ObjectID
 from dulwich.objects import Tree as DulwichTree
 from dulwich.pack import apply_delta
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli.memory.journal import trees
@@ -45,7 +45,6 @@ def without_clashes(files, changes):
 
 
 @given(CHANGES)
-@settings(max_examples=60, deadline=None)
 def test_a_rewritten_tree_holds_what_was_written(steps) -> None:
     store, tree, files = Store(), None, {}
     for step in steps:
@@ -67,7 +66,6 @@ def test_a_rewritten_tree_holds_what_was_written(steps) -> None:
 
 
 @given(st.dictionaries(NAMES, st.tuples(st.booleans(), IDS), max_size=9))
-@settings(max_examples=60, deadline=None)
 def test_a_tree_is_the_one_that_dulwich_makes(names) -> None:
     theirs, ours = DulwichTree(), b""
     for name, (is_dir, id_) in names.items():
@@ -88,7 +86,6 @@ def test_a_blob_has_the_id_that_dulwich_gives(content) -> None:
 
 
 @given(st.binary(max_size=300), st.binary(max_size=300), st.integers(1, 400), st.integers(0, 9999))
-@settings(max_examples=150)
 def test_a_difference_makes_the_text_again(base, middle, times, cut) -> None:
     base = base * times
     cut = min(cut, len(base))
@@ -103,7 +100,6 @@ def test_what_was_added_to_a_large_text_is_a_short_difference() -> None:
 
 
 @given(TEXTS, TEXTS, TEXTS)
-@settings(max_examples=200)
 def test_merging_with_no_change_changes_nothing(base, ours, theirs) -> None:
     assert merge_lines(base, ours, base).content == ours
     assert merge_lines(base, base, theirs).content == theirs
@@ -112,7 +108,6 @@ def test_merging_with_no_change_changes_nothing(base, ours, theirs) -> None:
 
 
 @given(TEXTS, TEXTS, TEXTS)
-@settings(max_examples=200)
 def test_a_merge_without_clashes_is_the_same_from_both_sides(base, ours, theirs) -> None:
     one, other = merge_lines(base, ours, theirs), merge_lines(base, theirs, ours)
     assert bool(one.clashes) == bool(other.clashes)

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli.errors import RemoteDamagedError
@@ -88,7 +88,6 @@ def test_an_index_of_another_kind_is_told(tmp_path) -> None:
         PackReader(str(tmp_path)).has("0" * 40)
 
 
-@settings(max_examples=25, deadline=None)
 @given(st.sampled_from([".pack", ".idx"]), st.integers(8, 20_000), st.binary(min_size=1))
 def test_a_damaged_pack_gives_what_was_there_or_an_error(
     repository, tmp_path_factory, suffix, at, bad

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from familiar_cli.errors import ConflictError, NotFoundError
@@ -241,7 +241,7 @@ STEPS = st.lists(
 
 
 @given(STEPS)
-@settings(max_examples=20, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(max_examples=20)
 def test_undoing_everything_leads_back_to_the_beginning(tmp_path_factory, steps) -> None:
     world = World(tmp_path_factory.mktemp("undo"))
     world.commit("begin", begin="x")
@@ -325,7 +325,6 @@ ACTS = st.lists(
 
 
 @given(ACTS)
-@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 def test_no_undo_loses_what_a_person_typed(tmp_path_factory, acts) -> None:
     world = World(tmp_path_factory.mktemp("undo"))
     world.commit("begin", begin="x")

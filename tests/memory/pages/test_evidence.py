@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import re
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli.memory.pages.evidence import (
@@ -41,13 +41,11 @@ def as_turns(citations):
     return {(one.instance, number) for one in citations for number in one.ids}
 
 
-@settings(max_examples=60)
 @given(ids=IDS)
 def test_what_is_written_is_read_again(ids) -> None:
     assert turn_ids(f"- a line {reference(ids)}", PLAIN) == tuple(sorted(ids))
 
 
-@settings(max_examples=200)
 @given(turns=TURNS)
 def test_turns_of_several_instances_are_read_as_they_were_written(turns) -> None:
     line = f"- a line {reference(as_cited(turns))}"
@@ -56,13 +54,11 @@ def test_turns_of_several_instances_are_read_as_they_were_written(turns) -> None
     assert without_references(line).rstrip() == "- a line"
 
 
-@settings(max_examples=60)
 @given(ids=st.sets(st.integers(1, 47), min_size=1, max_size=20))
 def test_a_local_turn_is_found_again_by_what_cites_it(ids) -> None:
     assert turn_ids(reference(BOTH.cite(ids)), BOTH) == tuple(sorted(ids))
 
 
-@settings(max_examples=60)
 @given(ids=IDS, text=st.text(st.characters(exclude_characters="<"), max_size=30))
 def test_a_reader_sees_the_words_alone(ids, text) -> None:
     line = f"{text} {reference(ids)}" if ids else text
@@ -113,7 +109,6 @@ def test_what_is_not_held_here_stays_when_other_turns_go() -> None:
     assert left == "<!-- turns desk-9c2d:1-2, 4; server-1:2-99999999 -->"
 
 
-@settings(max_examples=60)
 @given(
     ids=st.sets(st.integers(1, 47), min_size=1, max_size=20),
     originals=st.dictionaries(st.integers(24, 47), st.integers(1, 23)),

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from familiar_cli.consolidation.bullets import bullets_from_session, bullets_of
@@ -27,7 +27,6 @@ TEXT = (
 )
 
 
-@settings(max_examples=80)
 @given(channel=st.text(min_size=1, max_size=20), label=st.text(max_size=20))
 def test_a_heading_names_its_channel_whatever_it_is_called(channel, label) -> None:
     heading = private_heading(label, channel_scope(channel))
@@ -69,7 +68,6 @@ _open = st.sampled_from(
 )
 
 
-@settings(max_examples=300)
 @given(_held, _open, st.sampled_from(["\n", "\r\n"]))
 @example(["- secret\u2028# x", "- secret2"], "", "\n")
 @example(["- a\r# x\r- secret"], "", "\r\n")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli.languages import tables
@@ -137,7 +137,6 @@ def test_a_private_relation_says_to_whom_it_is_kept() -> None:
     assert found.private == {channel_scope("dm")}
 
 
-@settings(max_examples=100)
 @given(relation=WORDS, name=WORDS, since=DATES, until=DATES, turns=st.sets(st.integers(1, 99)))
 def test_what_is_written_is_read_again(relation, name, since, until, turns) -> None:
     evidence = tuple(Cited("laptop-7f3a", n, n) for n in sorted(turns))

@@ -7,7 +7,7 @@ import posixpath
 from itertools import pairwise
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from familiar_cli.memory.pages.graph import graph
@@ -170,7 +170,6 @@ def led_to(text: str, rel_path: str, names: PageNames) -> list[str | None]:
     return [target for _, target in sorted(places + wiki)]
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(PATHS, st.data())
 def test_every_link_leads_to_the_same_file_after_any_move(paths, data) -> None:
     *files, new = paths

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli.memory.pages.self_files import SELF_FILES, field_markdown, field_text, self_file
@@ -12,7 +12,6 @@ FIELDS = [entry.field for entry in SELF_FILES]
 
 
 @given(st.sampled_from(FIELDS), st.text())
-@settings(max_examples=80)
 def test_any_text_comes_back_unchanged(field, text) -> None:
     assert field_text(field_markdown(field, text)) == text
 

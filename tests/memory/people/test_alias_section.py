@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from familiar_cli.clock import stopwatch_s
@@ -150,7 +150,6 @@ pages = st.lists(
 ).map("\n".join)
 
 
-@settings(max_examples=200, deadline=None)
 @given(pages, names)
 @example("", '"`0')
 def test_a_name_that_was_added_is_read_and_can_go_again(page, name) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from familiar_cli.memory.people.common_words import common_words
@@ -143,13 +143,11 @@ names = st.text(
 )
 
 
-@settings(max_examples=300, deadline=None)
 @given(names)
 def test_a_key_is_the_key_of_itself(name) -> None:
     assert key_of(key_of(name)) == key_of(name)
 
 
-@settings(max_examples=300, deadline=None)
 @given(names.filter(key_of))
 def test_every_name_is_found_when_it_is_called(name) -> None:
     key = key_of(name)
@@ -157,7 +155,6 @@ def test_every_name_is_found_when_it_is_called(name) -> None:
     assert find(f"hey @{key}", name) == [key]
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.text(max_size=60), st.lists(names, max_size=4))
 def test_no_text_is_too_odd(text, known) -> None:
     assert set(find(text, *known)) <= {key_of(name) for name in known}

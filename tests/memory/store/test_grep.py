@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import regex
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli.errors import LimitError, NotFoundError, TooManyResultsError, UsageError
@@ -175,7 +175,6 @@ def line_by_line(pattern, text, *, case_insensitive):
             yield number, line, match.start(), match.end()
 
 
-@settings(max_examples=150, deadline=None)
 @given(
     texts=st.lists(TEXTS, min_size=1, max_size=3),
     pattern=st.one_of(LITERALS, PATTERNS, st.tuples(PATTERNS, PATTERNS).map("|".join)),

@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli.errors import FamiliarError, RefusedError, UnsafePathError
@@ -208,7 +208,6 @@ PIECES = st.sampled_from(
 PATHS = st.one_of(st.lists(PIECES, max_size=5).map("/".join), st.text(max_size=12))
 
 
-@settings(max_examples=60, deadline=None)
 @given(path=PATHS, other=PATHS)
 @pytest.mark.posix
 def test_whatever_the_path_nothing_outside_is_touched(path, other) -> None:

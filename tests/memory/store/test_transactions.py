@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli.errors import ConflictError, FamiliarError, NotFoundError, RefusedError
@@ -211,7 +211,6 @@ STEPS = st.one_of(
 )
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.lists(st.lists(STEPS, min_size=1, max_size=4), max_size=5))
 def test_transactions_do_what_a_dict_would(transactions) -> None:
     with tempfile.TemporaryDirectory() as name:

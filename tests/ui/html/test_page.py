@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli.context.trace import TracedMessage, TracedRequest, TracedSideCall
@@ -101,7 +101,6 @@ def test_what_cannot_be_seen_is_shown_by_its_number() -> None:
     assert '<span class="unseen">U+202E</span>' in printed
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.text(max_size=60))
 def test_any_text_comes_back_as_it_was(text) -> None:
     printed = page(evil(text))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli.context.types import Layer, LayerUse
@@ -34,7 +34,6 @@ def column(diagram, number):
     return sorted((node for node in diagram.nodes if node.x == x), key=lambda node: node.y)
 
 
-@settings(max_examples=60, deadline=None)
 @given(SIZES, st.sampled_from([WIDE, NARROW]))
 def test_every_flow_is_drawn_inside_the_picture(sizes, frame) -> None:
     found, diagram = drawn(sizes, frame)
@@ -47,7 +46,6 @@ def test_every_flow_is_drawn_inside_the_picture(sizes, frame) -> None:
             assert -0.01 <= y <= y + ribbon.thickness <= diagram.height + 0.01
 
 
-@settings(max_examples=60, deadline=None)
 @given(SIZES)
 def test_no_two_labels_of_a_column_overlap(sizes) -> None:
     _, diagram = drawn(sizes)
@@ -56,7 +54,6 @@ def test_no_two_labels_of_a_column_overlap(sizes) -> None:
         assert all(low - high >= 15 for high, low in pairwise(middles))
 
 
-@settings(max_examples=60, deadline=None)
 @given(SIZES)
 def test_what_flows_into_a_layer_flows_on_or_is_lost(sizes) -> None:
     _, diagram = drawn(sizes)
