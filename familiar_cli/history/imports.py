@@ -31,7 +31,13 @@ _TURNS: Final = (
     f"INSERT INTO turns (id, {', '.join(COLUMNS)}, hidden) "  # noqa: S608  # our own names
     f"VALUES ({', '.join('?' * (len(COLUMNS) + 2))})"
 )
-_EXTRAS: Final = "INSERT INTO turn_extras VALUES (?, ?, ?, ?, ?)"
+# What a turn got only after others heard of it, they do not know: no line is equal to it.
+_EXTRAS: Final = (
+    "INSERT INTO turn_extras VALUES (?1, ?2, ?3, ?4, ?5, CASE WHEN EXISTS (SELECT 1 FROM elsewhere "
+    "WHERE turn_id = ?1) OR EXISTS (SELECT 1 FROM sync_state WHERE name = 'told' AND "
+    "CAST(value AS INTEGER) >= ?1) THEN 0 ELSE (SELECT coalesce(max(nth), 0) + 1 "
+    "FROM turn_extras WHERE identity = ?3) END)"
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Callable, Iterator
 
-    from familiar_cli.history.lines import Fact, Line
+    from familiar_cli.history.lines import Fact, Imported, Line
     from familiar_cli.history.store import HistoryStore
 
 _INSERT: Final = (
@@ -291,7 +291,7 @@ class Intake:
         found = self.connection.execute(sql, key).fetchone() if line.message_id else None
         same = int(found[0]) if found else None
         if same is None and line.imported:
-            same = self._same_line(name, line.imported.identity)
+            same = self._same_line(name.instance, line.imported)
         if same is None:
             return False
         there = to_turn(self.connection.execute(_KNOWN, (same,)).fetchone())
@@ -408,7 +408,7 @@ class Intake:
         if line.reply_to:
             values = (turn_id, self._given(line.reply_to))
             self.connection.execute("INSERT INTO replies VALUES (?, ?)", values)
-        same = self._same_message(name, turn_id, line)
+        same = self._same_messages(name.instance, turn_id, line)
         if line.instead_of:
             slot = slots_of(self.connection, (self._given(line.instead_of),)).popitem()[1]
             self.connection.execute("INSERT INTO slots VALUES (?, ?, 0)", (turn_id, slot))
@@ -417,43 +417,52 @@ class Intake:
             self._touched.add(turn_id)
             return
         self._nodes.append(turn_id)
-        if same:
-            share_place(self.connection, self.own, same, turn_id)
+        for other in same:
+            share_place(self.connection, self.own, other, turn_id)
             self._touched.add(turn_id)
 
-    def _same_message(self, name: TurnName, turn_id: int, line: TurnLine) -> int | None:
-        """Keep what is known of a turn besides, and return one that is the same message."""
+    def _same_messages(self, instance: str, turn_id: int, line: TurnLine) -> list[int]:
+        """Keep what is known of a turn besides, and return others that are the same message."""
+        same: list[int | None] = []
         if line.message_id:
             key = (pack(line.channel), pack(line.message_id))
             sql = "SELECT turn_id FROM message_ids WHERE channel_id = ? AND message_id = ?"
             found = self.connection.execute(sql, key).fetchone()
-            if not found:
+            if found:
+                same.append(int(found[0]))
+            else:
                 values = (*key, turn_id)
                 self.connection.execute("INSERT INTO message_ids VALUES (?, ?, ?)", values)
-        same = int(found[0]) if line.message_id and found else None
         if line.imported:
-            same = same or self._same_line(name, line.imported.identity)
-            chat = self._chat(name.instance, line)
+            same.append(self._same_line(instance, line.imported))
+            chat, nth = self._chat(instance, line), self._number_of(instance, line.imported)
             about = (line.imported.identity, int(line.imported.estimated), pack(line.imported.raw))
-            sql = "INSERT INTO turn_extras VALUES (?, ?, ?, ?, ?)"
-            self.connection.execute(sql, (turn_id, chat, *about))
+            sql = "INSERT INTO turn_extras VALUES (?, ?, ?, ?, ?, ?)"
+            self.connection.execute(sql, (turn_id, chat, *about, nth))
         if line.source == GREETING:
-            same = same or self._same_greeting(turn_id, line)
-        return same
+            same.append(self._same_greeting(turn_id, line))
+        return [other for other in same if other is not None]
 
-    def _same_line(self, name: TurnName, identity: bytes) -> int | None:
-        """Return the imported turn that is the same line of a chat; of many, the same one."""
-        sql = "SELECT turn_id FROM turn_extras WHERE identity = ? ORDER BY turn_id"
-        rows = [row[0] for row in self.connection.execute(sql, (identity,))]
-        if not rows:
-            return None
-        names = {i: TurnName(self.own, i) for i in rows} | foreign_names(self.connection, rows)
-        number = sum(other.instance == name.instance for other in names.values())
-        for instance in sorted({other.instance for other in names.values()} - {name.instance}):
-            there = sorted((n.id, i) for i, n in names.items() if n.instance == instance)
-            if number < len(there):
-                return int(there[number][1])
-        return None
+    def _same_line(self, instance: str, line: Imported) -> int | None:
+        """Return the turn that another instance imported from the same line of a chat."""
+        sql = (
+            "SELECT turn_id FROM turn_extras LEFT JOIN elsewhere USING (turn_id) WHERE nth AND "
+            "(identity, nth) = (?, ?) AND coalesce(instance, ?) != ? ORDER BY turn_id LIMIT 1"
+        )
+        values = (line.identity, self._number_of(instance, line), self.own, instance)
+        found = self.connection.execute(sql, values).fetchone()
+        return int(found[0]) if found else None
+
+    def _number_of(self, instance: str, line: Imported) -> int:
+        """Return the number of a line among equal ones; an older version did not state it."""
+        if line.nth is not None:
+            return line.nth
+        sql = (
+            "SELECT count(*) + 1 FROM turn_extras LEFT JOIN elsewhere USING (turn_id) "
+            "WHERE identity = ? AND coalesce(instance, ?) = ?"
+        )
+        found = self.connection.execute(sql, (line.identity, self.own, instance)).fetchone()
+        return int(found[0])
 
     def _same_greeting(self, turn_id: int, line: TurnLine) -> int | None:
         sql = (

@@ -55,12 +55,14 @@ class Imported:
         identity: What it is known by in its channel.
         estimated: Its time is a guess.
         raw: The line as it came, in JSON.
+        nth: Its number among equal lines; 0: it equals none; None: nobody said.
     """
 
     chat: str
     identity: bytes
     estimated: bool
     raw: str
+    nth: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,7 +245,8 @@ def _plain(value: object) -> object:
     if isinstance(value, Imported):
         estimated = {"estimated": True} if value.estimated else {}
         about = {"chat": value.chat, "identity": value.identity.hex()}
-        return {**about, **estimated, "raw": value.raw}
+        nth = {} if value.nth is None else {"nth": value.nth}
+        return {**about, **estimated, **nth, "raw": value.raw}
     return value
 
 
@@ -341,7 +344,8 @@ def _imported(line: _Fields | None) -> Imported | None:
         identity = bytes.fromhex(line.text("identity"))
     except ValueError as error:
         raise BadLineError("its 'identity' is no number in base 16") from error
-    return Imported(line.text("chat"), identity, line.flag("estimated"), raw)
+    nth = line.number("nth", 0) if "nth" in line.told else None
+    return Imported(line.text("chat"), identity, line.flag("estimated"), raw, nth)
 
 
 def _check_object(text: str) -> None:

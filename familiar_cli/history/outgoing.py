@@ -40,7 +40,7 @@ TOLD: Final = "told"
 _TURNS: Final = (
     f"SELECT turns.id, {', '.join(f'turns.{name}' for name in COLUMNS)}, "  # noqa: S608
     "turns.hidden, reply_to, slot, coalesce(is_node, 1), coalesce(place, turns.id), message_id, "
-    "chats.key, identity, estimated, raw, one_to_one.platform, one_to_one.user_id, "
+    "chats.key, identity, estimated, raw, nth, one_to_one.platform, one_to_one.user_id, "
     "elsewhere.turn_id FROM turns "
     "LEFT JOIN one_to_one ON one_to_one.turn_id = turns.id "
     "LEFT JOIN elsewhere ON elsewhere.turn_id = turns.id "
@@ -146,13 +146,13 @@ def _turn(
     row: tuple[Any, ...], about: tuple[dict[int, int], ...], names: dict[int, TurnName]
 ) -> TurnLine:
     turn_id = row[0]
-    message_id, chat, identity, estimated, raw, *only = row[_WIDTH + 5 : -1]
+    message_id, chat, identity, estimated, raw, nth, *only = row[_WIDTH + 5 : -1]
     turn = to_turn(row[:_WIDTH])
     after, reply_to, instead_of = (names.get(numbers.get(turn_id, 0)) for numbers in about)
     imported = None
     if identity is not None:
         key = "" if chat is None else unpack(chat)
-        imported = Imported(key, identity, bool(estimated), unpack(raw))
+        imported = Imported(key, identity, bool(estimated), unpack(raw), nth)
     return TurnLine(
         turn_id,
         after,

@@ -85,6 +85,7 @@ MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (
     by_time.add,
     waiting.add,
     one_to_one.add,
+    extras.number_equal_lines,
 )
 
 

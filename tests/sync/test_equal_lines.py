@@ -1,0 +1,145 @@
+"""Lines of a chat that are equal in all but their place are told apart on every machine."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+
+import pytest
+
+from familiar_cli.history import HistoryStore
+from familiar_cli.history.imports import Appender, Origin
+from familiar_cli.history.matching import Incoming
+from familiar_cli.history.placing import Place
+from familiar_cli.history.schema import APPLICATION_ID, MIGRATIONS
+from familiar_cli.history.types import Turn
+from familiar_cli.sync.turn_files import take_in
+from tests.sync.test_turn_laws import ANNA, START, Machine, exchange
+
+ORIGIN = Origin("key", "plain", "chat.jsonl", "{}")
+LINE = {
+    "v": 1,
+    "kind": "turn",
+    "channel": "chat",
+    "role": "user",
+    "at": "2026-03-01T00:00:07.000Z",
+    "modality": "text",
+    "source": "import-chat",
+}
+
+
+@pytest.fixture
+def machines(tmp_path):
+    made = [Machine(tmp_path, name) for name in ("desk-b2", "lap-a1", "srv-c3")]
+    yield made
+    for machine in made:
+        machine.history.close()
+
+
+def incoming(text: str, message_id: str = "") -> Incoming:
+    turn = Turn(0, "chat", ANNA, "user", text, START, "text", "import-chat", False)
+    return Incoming(turn, b"same", estimated=False, raw="{}", message_id=message_id)
+
+
+def add(machine: Machine, *lines: Incoming) -> None:
+    Appender(machine.history, Place("chat"), ORIGIN).add(lines)
+
+
+def shown(machine: Machine) -> list[tuple[object, str]]:
+    return machine.view()["standing"].get("chat", [])
+
+
+def assert_all_the_same(machines: list[Machine], lines: int) -> None:
+    exchange(machines)
+    exchange(machines)
+    views = [(machine.view()["standing"], machine.view()["marks"]) for machine in machines]
+    assert views[1:] == views[:-1]
+    assert [len(shown(machine)) for machine in machines] == [lines] * len(machines)
+
+
+def test_a_line_that_another_machine_adds_to_an_equal_one_is_the_second(machines) -> None:
+    desk, lap, srv = machines
+    srv.bring_in(1)
+    srv.export()
+    lap.hear(srv)
+    lap.bring_in(2)
+    assert_all_the_same([desk, lap, srv], 2)
+
+
+def test_equal_lines_imported_apart_are_each_there_once(machines) -> None:
+    desk, lap, srv = machines
+    srv.bring_in(1)
+    desk.bring_in(2)
+    srv.export()
+    lap.hear(srv)
+    lap.bring_in(2)
+    assert_all_the_same(machines, 2)
+
+
+def test_a_line_that_others_know_as_a_live_turn_is_no_other_line(machines) -> None:
+    _, lap, srv = machines
+    lap.say("chat", "live")
+    lap.export()
+    line = incoming("live")
+    Appender(lap.history, Place("chat"), ORIGIN).describe([(1, line)])
+    add(srv, line)
+    assert_all_the_same(machines, 2)
+
+
+def test_a_live_turn_that_nobody_heard_of_is_the_line(machines) -> None:
+    _, lap, srv = machines
+    lap.say("chat", "live")
+    line = incoming("live")
+    Appender(lap.history, Place("chat"), ORIGIN).describe([(1, line)])
+    add(srv, line)
+    assert_all_the_same(machines, 1)
+
+
+def test_one_message_by_its_id_and_by_its_line_is_one_in_any_order(machines) -> None:
+    desk, lap, srv = machines
+    desk.history.append("chat", "user", "by its id", author=ANNA, at=START, message_id="m")
+    lap_line = incoming("by both", "m")
+    add(lap, lap_line)
+    add(srv, incoming("by its line"))
+    assert_all_the_same(machines, 1)
+
+
+def test_lines_of_an_older_version_count_in_their_order(machines) -> None:
+    desk, lap, _ = machines
+    lap.bring_in(2)
+    imported = {"chat": "key", "raw": "{}"}
+    with lap.history.use(create=False) as connection:
+        (identity,) = connection.execute("SELECT DISTINCT identity FROM turn_extras").fetchone()
+    imported["identity"] = identity.hex()
+    told = [
+        LINE
+        | {"id": n, "content": f"line {n - 1}", "imported": imported}
+        | ({"after": f"old-d4:{n - 1}"} if n > 1 else {})
+        for n in (1, 2)
+    ]
+    data = b"".join(json.dumps(one).encode() + b"\n" for one in told)
+    take_in(lap.history, lap.name, "turns/old-d4/2026-03.jsonl", data)
+    take_in(desk.history, desk.name, "turns/old-d4/2026-03.jsonl", data)
+    assert_all_the_same([desk, lap], 2)
+
+
+def test_an_older_history_numbers_its_equal_lines(tmp_path) -> None:
+    path = tmp_path / "history.db"
+    turn = "INSERT INTO turns (channel_id, role, content, at_ms, modality, source) VALUES "
+    with closing(sqlite3.connect(path)) as connection:
+        for step in MIGRATIONS[:10]:
+            step(connection)
+        for number in range(1, 6):
+            connection.execute(f"{turn} ('chat', 'user', 'line', 0, 'text', 'import-chat')")
+            values = (number, b"same" if number < 5 else b"other")
+            connection.execute("INSERT INTO turn_extras VALUES (?, 1, ?, 0, '{}')", values)
+        connection.execute("INSERT INTO elsewhere VALUES (2, 'desk-b2', 9, 1, '')")
+        connection.execute("INSERT INTO elsewhere VALUES (3, 'desk-b2', 8, 1, '')")
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        connection.execute("PRAGMA user_version = 10")
+        connection.commit()
+    with HistoryStore(path).use(create=True) as connection:
+        rows = connection.execute("SELECT turn_id, nth FROM turn_extras").fetchall()
+    assert dict(rows) == {1: 1, 2: 2, 3: 1, 4: 2, 5: 1}
+    assert path.with_name("history.db.before-v11").exists()
