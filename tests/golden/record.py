@@ -4,7 +4,7 @@
     python -m tests.golden.record show DIRECTORY  # write every text, to compare two checkouts
     python -m tests.golden.record accept          # record what this checkout does
 
-A script (`help.txt`, and one for each home: `small.txt`, `year.txt`, `synced.txt`) is a list of lines:
+A script (`help.txt`; `small.txt`, `year.txt` and `synced.txt`, each a home) is a list of lines:
 
     at 2026-03-01T09:00:00Z           the time from here on; each command takes a minute
     home NAME                         the home that the following commands use
