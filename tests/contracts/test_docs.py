@@ -71,6 +71,11 @@ ENDS = {
 }
 """What ends with another code than 0 where nothing of the kind is there."""
 
+IN_PROCESSES = {"README.md", "docs/tutorial/first-steps.md"}
+"""Pages whose commands are programs of their own, as a reader runs them: ten times as slow."""
+SCRIPTED = {"docs/how-to/correct-what-was-said.md"}
+"""Pages on which it does not matter what the model says."""
+
 
 def name(page) -> str:
     return page.relative_to(pages.ROOT).as_posix()
@@ -80,13 +85,16 @@ def name(page) -> str:
     "page", [p for p in PAGES if "```console" in p.read_text("utf-8")], ids=name
 )
 @pytest.mark.posix
-def test_shown_commands_print_what_the_page_shows(page, tmp_path, model_cache) -> None:
+def test_shown_commands_print_what_the_page_shows(page, tmp_path, model_cache, monkeypatch) -> None:
     (tmp_path / "examples").symlink_to(pages.ROOT / "examples", target_is_directory=True)
-    env = dict(os.environ)
-    env |= {"FAMILIAR_HOME": str(tmp_path / "familiars"), "FAMILIAR_CACHE": str(model_cache)}
+    env = {"FAMILIAR_HOME": str(tmp_path / "familiars"), "FAMILIAR_CACHE": str(model_cache)}
     env |= {"PYTHONIOENCODING": "utf-8", "COLUMNS": "100", "PYTHONPATH": str(pages.ROOT)}
+    for variable, value in env.items():
+        monkeypatch.setenv(variable, value)
+    monkeypatch.chdir(tmp_path)
+    here = name(page) not in IN_PROCESSES
     for step in pages.steps(page.read_text("utf-8")):
-        code, printed = pages.run(step.command, tmp_path, env)
+        code, printed = pages.run(step.command, tmp_path, dict(os.environ), in_process=here)
         where = f"{name(page)}:{step.line}: $ {step.command}"
         fails = any(line.startswith("error:") for line in step.shown)
         assert (code != 0) == fails, f"{where} ended with {code}:\n{printed}"

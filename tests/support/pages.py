@@ -14,6 +14,10 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from typer.testing import CliRunner
+
+from familiar_cli.cli import app
+
 ROOT = Path(__file__).resolve().parents[2]
 _BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _ANY_BLOCK = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
@@ -62,9 +66,14 @@ _OTHERS = {"chmod", "git", "ls", "mkdir"}
 """Programs that a page may show beside `familiar` and `echo`."""
 
 
-def run(command: str, directory: Path, env: dict[str, str]) -> tuple[int, str]:
-    """Run one shown command line in `directory`; return its exit code and all it printed."""
-    carried: bytes | None = None
+def run(
+    command: str, directory: Path, env: dict[str, str], *, in_process: bool = False
+) -> tuple[int, str]:
+    """Run one shown command line in `directory`; return its exit code and all it printed.
+
+    With `in_process`, `familiar` runs here, with the environment and the directory that are.
+    """
+    carried = b""
     output, code = b"", 0
     for part in _pipeline(command):
         words, source, target = _redirects(part)
@@ -77,20 +86,26 @@ def run(command: str, directory: Path, env: dict[str, str]) -> tuple[int, str]:
             continue
         own = words[0] == "familiar"
         assert own or words[0] in _OTHERS, f"a page may only show familiar, not {command!r}"
-        done = subprocess.run(
-            [sys.executable, "-m", "familiar_cli", *words[1:]] if own else words,
-            cwd=directory,
-            env=env,
-            input=carried or b"",
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE if target else subprocess.STDOUT,
-            timeout=300,
-            check=False,
-        )
-        code, carried = done.returncode, done.stdout
-        output = done.stderr if target else done.stdout
+        if own and in_process:
+            result = CliRunner().invoke(app, words[1:], input=carried, prog_name="familiar")
+            code, carried, told = result.exit_code, result.stdout_bytes, result.stderr_bytes
+            mixed = result.output_bytes
+        else:
+            done = subprocess.run(
+                [sys.executable, "-m", "familiar_cli", *words[1:]] if own else words,
+                cwd=directory,
+                env=env,
+                input=carried,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE if target else subprocess.STDOUT,
+                timeout=300,
+                check=False,
+            )
+            code, carried, told = done.returncode, done.stdout, done.stderr
+            mixed = carried
+        output = told if target else mixed
         if target:
-            (directory / target).write_bytes(done.stdout)
+            (directory / target).write_bytes(carried)
     return code, output.decode("utf-8").replace("\r\n", "\n")
 
 
