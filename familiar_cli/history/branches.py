@@ -2,18 +2,17 @@
 
 A branch holds no copies. Its past is the turns of its parent up to the place where it left, and
 then its own; what is replaced or withdrawn in the shared part is so in both. Where a channel
-branches off is a row of its own, and the newest row of a channel counts.
+branches off is an event, and the latest one of a channel counts.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.clock import now
 from familiar_cli.errors import ConflictError, NotFoundError, RefusedError, UsageError
 from familiar_cli.history.arranging import place_of
-from familiar_cli.history.rows import in_ms, pack, unpack
+from familiar_cli.history.rows import pack, unpack
 
 if TYPE_CHECKING:
     import sqlite3
@@ -21,23 +20,6 @@ if TYPE_CHECKING:
 
     from familiar_cli.history.types import Turn
 
-TABLES: Final = (
-    """CREATE TABLE branches (
-        id INTEGER PRIMARY KEY AUTOINCREMENT,
-        channel_id TEXT NOT NULL,
-        parent TEXT NOT NULL,
-        turn_id INTEGER NOT NULL,
-        place INTEGER NOT NULL,
-        at_ms INTEGER NOT NULL
-    )""",
-    "CREATE INDEX branches_of_channel ON branches (channel_id, id)",
-    "CREATE INDEX branches_of_parent ON branches (parent, channel_id)",
-    "CREATE INDEX places_of_channel ON places (channel_id, place)",
-    """CREATE TRIGGER branches_are_never_changed BEFORE UPDATE ON branches
-        BEGIN SELECT RAISE(ABORT, 'a branch is never changed'); END""",
-    """CREATE TRIGGER branches_are_never_deleted BEFORE DELETE ON branches
-        BEGIN SELECT RAISE(ABORT, 'a branch is never deleted'); END""",
-)
 END: Final = 2**63 - 1
 """Beyond the place of every turn."""
 
@@ -45,15 +27,9 @@ PLACED: Final = "coalesce((SELECT place FROM places WHERE places.turn_id = turns
 """The place of a turn, in SQL."""
 
 _LEFT: Final = (
-    "SELECT branches.channel_id, parent, branches.turn_id, iif(branches.turn_id, "
-    "coalesce((SELECT place FROM places WHERE places.turn_id = branches.turn_id), "
-    "branches.turn_id), 0) FROM branches JOIN facts ON kind = 'branch' AND row_id = branches.id"
+    "SELECT channel_id, parent, turn_id, coalesce((SELECT place FROM places "
+    "WHERE places.turn_id = branches.turn_id), turn_id) FROM branches"
 )
-_LATEST: Final = (
-    "clock {0}, coalesce(instance, (SELECT value FROM sync_state WHERE name = 'own')) {0}, "
-    "branches.id {0}"
-)
-"""The order in which rows count: by what was known when they were written, on every machine."""
 _FAMILY: Final = (
     "WITH RECURSIVE family (channel) AS (SELECT ? UNION SELECT channel_id FROM branches "
     "JOIN family ON parent = channel) SELECT channel FROM family"
@@ -89,12 +65,6 @@ class Part:
     def holds(self, turn: Turn) -> bool:
         """Tell whether a turn is in it."""
         return turn.channel_id == self.channel_id and place_of(turn) < self.end
-
-
-def add(connection: sqlite3.Connection) -> None:
-    """Make the tables of a history that has none."""
-    for statement in TABLES:
-        connection.execute(statement)
 
 
 def branch_off(
@@ -137,7 +107,7 @@ def branch_off(
             hint=f"Run `familiar history choose {turn.id}` or `familiar history restore "
             f"{turn.id}` first, or branch off at an earlier turn.",
         )
-    _write(connection, made)
+    move(connection, channel_id, parent, turn.id)
     return made
 
 
@@ -157,26 +127,26 @@ def leave(connection: sqlite3.Connection, channel_id: str, parent: str, turn_id:
             f"Channel {channel_id!r} was made in the meantime; nothing was changed",
             hint="Run the same command again.",
         )
-    _write(connection, Branch(channel_id, parent, turn_id, place=turn_id))
+    move(connection, channel_id, parent, turn_id)
 
 
-def move(connection: sqlite3.Connection, branch: Branch, turn_id: int, place: int) -> None:
-    """Let a branch leave its parent at another turn."""
-    _write(connection, replace(branch, turn_id=turn_id, place=place))
+def move(connection: sqlite3.Connection, channel_id: str, parent: str, turn_id: int) -> None:
+    """Let a channel leave another one after a turn, wherever it did so before."""
+    from familiar_cli.history.events import BRANCH, append  # noqa: PLC0415  # loads sqlite3
+
+    append(connection, BRANCH, pack(channel_id), turn_id, pack(parent))
 
 
 def branch_of(connection: sqlite3.Connection, channel_id: str) -> Branch | None:
     """Return where a channel left another one; None: it is no branch."""
-    sql = f"{_LEFT} WHERE branches.channel_id = ? ORDER BY {_LATEST.format('DESC')} LIMIT 1"
-    row = connection.execute(sql, (pack(channel_id),)).fetchone()
+    row = connection.execute(f"{_LEFT} WHERE channel_id = ?", (pack(channel_id),)).fetchone()
     return _branch(row) if row else None
 
 
 def all_branches(connection: sqlite3.Connection) -> list[Branch]:
     """Return all branches, the oldest first: each after its parent."""
-    rows = connection.execute(f"{_LEFT} ORDER BY {_LATEST.format('ASC')}")
-    found = {row[0]: _branch(row) for row in rows}  # in the order of first rows, the last counts
-    return list(found.values())
+    begun = "SELECT min(clock) FROM events WHERE kind = 'branch' AND subject = channel_id"
+    return [_branch(row) for row in connection.execute(f"{_LEFT} ORDER BY ({begun}), channel_id")]
 
 
 def parts_of(connection: sqlite3.Connection, channel_id: str) -> list[Part]:
@@ -228,12 +198,6 @@ def heard(connection: sqlite3.Connection, channel_id: str) -> tuple[str, list[An
 def _has_turns(connection: sqlite3.Connection, channel_id: str) -> bool:
     sql = "SELECT 1 FROM turns WHERE channel_id = ? LIMIT 1"
     return connection.execute(sql, (pack(channel_id),)).fetchone() is not None
-
-
-def _write(connection: sqlite3.Connection, branch: Branch) -> None:
-    sql = "INSERT INTO branches (channel_id, parent, turn_id, place, at_ms) VALUES (?, ?, ?, ?, ?)"
-    values = (pack(branch.channel_id), pack(branch.parent), branch.turn_id, branch.place)
-    connection.execute(sql, (*values, in_ms(now())))
 
 
 def _branch(row: tuple[Any, ...]) -> Branch:

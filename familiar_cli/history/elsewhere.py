@@ -1,9 +1,7 @@
 """What several machines need to speak of the same turns: which came from elsewhere, and from where.
 
 A turn has a number in this file, and between machines a name: the instance that wrote it down, and
-its number there. Turns that were written down here need no row. `slots` says which turns stand at
-one place, of which at most one is shown; `facts` numbers all else that is true of a conversation,
-so that each machine can tell which of two marks was made in the knowledge of the other.
+its number there. Turns that were written down here need no row.
 """
 
 from __future__ import annotations
@@ -14,26 +12,17 @@ from typing import TYPE_CHECKING, Final
 from familiar_cli.history.lines import TurnName
 from familiar_cli.sqlite import rows_among
 
-__all__ = ["TurnName", "foreign_names", "ids_of", "local_ids", "names_of", "origins"]
+__all__ = ["TurnName", "foreign_names", "ids_of", "local_ids", "names_of", "origins", "turn_names"]
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from familiar_cli.history.store import HistoryStore
 
-SLOT: Final = "coalesce((SELECT slot FROM slots WHERE slots.turn_id = {0}), {0})"
-"""The turn whose place a turn shares, in SQL."""
+OWN: Final = "own"
+"""In `sync_state`: which instance this history knows itself as."""
 
-_NEXT: Final = "coalesce((SELECT max(clock) FROM facts), 0) + 1"
-_NOTED: Final = """CREATE TRIGGER {table}_are_noted{change} AFTER {event} ON {table}
-    BEGIN INSERT INTO facts (kind, row_id, clock) VALUES ('{kind}', NEW.id, {next}); END"""
-_KINDS: Final = (
-    ("chats", "chat"),
-    ("marks", "mark"),
-    ("channel_marks", "channel mark"),
-    ("branches", "branch"),
-)
 TABLES: Final = (
     """CREATE TABLE elsewhere (
         turn_id INTEGER PRIMARY KEY,
@@ -47,54 +36,6 @@ TABLES: Final = (
         BEGIN SELECT RAISE(ABORT, 'the origin of a turn is never changed'); END""",
     """CREATE TRIGGER elsewhere_is_never_deleted BEFORE DELETE ON elsewhere
         BEGIN SELECT RAISE(ABORT, 'the origin of a turn is never deleted'); END""",
-    """CREATE TABLE slots (
-        turn_id INTEGER PRIMARY KEY,
-        slot INTEGER NOT NULL,
-        is_node INTEGER NOT NULL DEFAULT 0
-    )""",
-    "CREATE INDEX slots_by_slot ON slots (slot)",
-    "INSERT INTO slots (turn_id, slot) SELECT turn_id, place FROM places WHERE place != turn_id",
-    "DROP TRIGGER marks_are_summed_up",
-    f"""CREATE TRIGGER marks_are_summed_up AFTER INSERT ON marks
-        BEGIN
-            INSERT OR IGNORE INTO set_aside (turn_id) VALUES (NEW.turn_id);
-            UPDATE set_aside SET
-                superseded_by = iif(NEW.mark = 'superseded', NEW.value, superseded_by),
-                withdrawn = iif(NEW.mark = 'withdrawn', NEW.value, withdrawn),
-                hidden = iif(NEW.mark = 'hidden', NEW.value, hidden)
-            WHERE turn_id = NEW.turn_id;
-            INSERT OR IGNORE INTO slots (turn_id, slot)
-                SELECT id, {SLOT.format("NEW.turn_id")} FROM turns
-                WHERE NEW.mark = 'superseded' AND id = NEW.value
-                AND id != {SLOT.format("NEW.turn_id")};
-            INSERT OR REPLACE INTO places SELECT turns.id, channel_id,
-                coalesce((SELECT place FROM places WHERE turn_id = slot), slot)
-                FROM turns JOIN slots ON slots.turn_id = turns.id AND NOT is_node
-                WHERE NEW.mark = 'superseded' AND turns.id = NEW.value;
-        END""",  # noqa: S608  # our own names
-    """CREATE TABLE facts (
-        id INTEGER PRIMARY KEY AUTOINCREMENT,
-        kind TEXT NOT NULL,
-        row_id INTEGER NOT NULL,
-        clock INTEGER NOT NULL,
-        instance TEXT,
-        id_there INTEGER,
-        UNIQUE (instance, id_there)
-    )""",
-    "CREATE INDEX facts_by_row ON facts (kind, row_id)",
-    "CREATE INDEX facts_by_clock ON facts (clock)",
-    *(
-        f"INSERT INTO facts (kind, row_id, clock) SELECT '{kind}', id, "  # noqa: S608  # our own
-        f"row_number() OVER (ORDER BY id) + {_NEXT} - 1 FROM {table}"
-        for table, kind in _KINDS
-    ),
-    *(
-        _NOTED.format(table=table, change="", event="INSERT", kind=kind, next=_NEXT)
-        for table, kind in _KINDS
-    ),
-    _NOTED.format(
-        table="chats", change="_again", event="UPDATE OF head, name", kind="chat", next=_NEXT
-    ),
     "CREATE TABLE sync_state (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
     """CREATE TABLE turn_files (
         instance TEXT NOT NULL,
@@ -135,7 +76,7 @@ def names_of(history: HistoryStore, own: str, turn_ids: Iterable[int]) -> dict[i
         there = (
             row[0] for row in rows_among(connection, "SELECT id FROM turns WHERE id IN", wanted)
         )
-        return {i: TurnName(own, i) for i in there} | foreign_names(connection, wanted)
+        return turn_names(connection, own, list(there))
 
 
 def ids_of(history: HistoryStore, own: str, names: Iterable[TurnName]) -> dict[TurnName, int]:
@@ -161,6 +102,27 @@ def foreign_names(connection: sqlite3.Connection, turn_ids: Iterable[int]) -> di
     sql = "SELECT turn_id, instance, id_there FROM elsewhere WHERE turn_id IN"
     rows = rows_among(connection, sql, turn_ids)
     return {turn_id: TurnName(instance, there) for turn_id, instance, there in rows}
+
+
+def turn_names(
+    connection: sqlite3.Connection, own: str, turn_ids: Collection[int]
+) -> dict[int, TurnName]:
+    """Return the names of turns that exist; see `names_of`."""
+    return {i: TurnName(own, i) for i in turn_ids} | foreign_names(connection, turn_ids)
+
+
+def own_instance(connection: sqlite3.Connection) -> str:
+    """Return the instance that this history knows itself as; empty: it never met another."""
+    sql = "SELECT value FROM sync_state WHERE name = ?"
+    found = connection.execute(sql, (OWN,)).fetchone()
+    return str(found[0]) if found else ""
+
+
+def remember_own(connection: sqlite3.Connection, own: str) -> None:
+    """Write down which instance this history belongs to, for whoever decides between marks."""
+    sql = "INSERT OR REPLACE INTO sync_state VALUES (?, ?)"
+    if own_instance(connection) != own:
+        connection.execute(sql, (OWN, own))
 
 
 def local_ids(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from familiar_cli.errors import ConflictError, RefusedError
 from familiar_cli.history import standing
 from familiar_cli.history.branches import leave
+from familiar_cli.history.events import CHAT, append
 from familiar_cli.history.matching import Incoming, LineMatch, Matching, identity_of
 from familiar_cli.history.messages import find, note_id
 from familiar_cli.history.rows import COLUMNS, from_ms, in_ms, pack, to_row
@@ -190,7 +191,9 @@ def _chat_id(connection: sqlite3.Connection, channel_id: str, origin: Origin) ->
         "ON CONFLICT (key) DO UPDATE SET head = excluded.head, name = excluded.name RETURNING id"
     )
     texts = (channel_id, origin.key, KIND, origin.format, origin.name, origin.head)
-    return int(connection.execute(sql, tuple(map(pack, texts))).fetchone()[0])
+    number = int(connection.execute(sql, tuple(map(pack, texts))).fetchone()[0])
+    append(connection, CHAT, pack(origin.key))
+    return number
 
 
 def _by_id(connection: sqlite3.Connection, batch: Sequence[Incoming]) -> list[LineMatch]:

@@ -11,12 +11,24 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli.errors import RefusedError
 from familiar_cli.history import one_to_one
-from familiar_cli.history.elsewhere import foreign_names, local_ids
+from familiar_cli.history.elsewhere import foreign_names, local_ids, remember_own
+from familiar_cli.history.events import (
+    BRANCH,
+    CHANNEL,
+    CHAT,
+    Origin,
+    append,
+    fold_all,
+    forget_from,
+    settle,
+    share_place,
+    slots_of,
+    stand_at,
+)
 from familiar_cli.history.lines import (
     MOST,
     BadLineError,
     BranchLine,
-    ChannelMarkLine,
     ChatLine,
     MarkLine,
     ThroughLine,
@@ -24,13 +36,11 @@ from familiar_cli.history.lines import (
     TurnName,
     parsed,
 )
-from familiar_cli.history.order import place_in, weave, weave_all
+from familiar_cli.history.order import weave, weave_all
 from familiar_cli.history.outgoing import FACTS, QUIET, TOLD, fact_line
 from familiar_cli.history.provenance import REFUSED, UNTRUSTED, FactScope, unrestricted
-from familiar_cli.history.rows import COLUMNS, in_ms, pack, to_row, to_turn, unpack
-from familiar_cli.history.settling import remember_own, settle, share_place, slots_of
+from familiar_cli.history.rows import COLUMNS, pack, to_row, to_turn, unpack
 from familiar_cli.history.store import GREETING
-from familiar_cli.history.summaries import forget_from
 from familiar_cli.history.types import Turn
 from familiar_cli.history.waiting import leave_to_others
 
@@ -132,6 +142,7 @@ def rename(history: HistoryStore, old: str, new: str) -> None:
         connection.execute("DELETE FROM sync_state WHERE name IN (?, ?)", (TOLD, QUIET))
         values = (f"{_FORMERLY}{old}", "")
         connection.execute("INSERT OR REPLACE INTO sync_state VALUES (?, ?)", values)
+        fold_all(connection)
 
 
 def release(history: HistoryStore, own: str, instance: str) -> int:
@@ -192,8 +203,6 @@ class Intake:
     _last_id: int = 0
     _nodes: list[int] = field(default_factory=list)
     _touched: set[int] = field(default_factory=set)
-    _marked: dict[int, bool] = field(default_factory=dict)
-    _changed: set[int] = field(default_factory=set)
 
     def take(self, instance: str, text: str) -> None:
         """Take one line of an instance's file in.
@@ -229,12 +238,9 @@ class Intake:
         if self._is_parted:
             again = weave_all(self.connection, self.own)
             lowest = min((place for place in (lowest, again) if place is not None), default=None)
-        marked = [*self._touched, *self._marked]
-        changed = settle(self.connection, marked, self._marked) if marked else []
-        places = [place_in(self.connection, i) for i in {*changed, *self._changed}]
-        start = min([*places, *([] if lowest is None else [lowest])], default=None)
-        if start is not None:
-            forget_from(self.connection, max(start, 1))
+        settle(self.connection, self._touched)
+        if lowest is not None:
+            forget_from(self.connection, max(lowest, 1))
 
     def note_through(self, instance: str, rel_path: str, start: int, end: int) -> None:
         """Write down that the bytes of a file from `start` to `end` were taken in."""
@@ -386,13 +392,13 @@ class Intake:
         if name.instance in self._formerly:
             row = self.connection.execute(f"{FACTS} AND id = ?", (line.id,)).fetchone()
             if row and fact_line(self.connection, self.own, row) == line:
-                sql = "UPDATE facts SET instance = ?, id_there = id WHERE id = ?"
+                sql = "UPDATE events SET instance = ?, id_there = id WHERE id = ?"
                 self.connection.execute(sql, (name.instance, line.id))
         if name.instance == self.own:
             sql = f"{FACTS} AND id = ? AND min(clock, ?) = ?"
             values: tuple[object, ...] = (line.id, MOST, line.clock)
         else:
-            sql, values = "SELECT 1 FROM facts WHERE instance = ? AND id_there = ?", name
+            sql, values = "SELECT 1 FROM events WHERE instance = ? AND id_there = ?", name
         return self.connection.execute(sql, values).fetchone() is not None
 
     def _add_turn(self, name: TurnName, line: TurnLine) -> None:
@@ -410,10 +416,7 @@ class Intake:
             self.connection.execute("INSERT INTO replies VALUES (?, ?)", values)
         same = self._same_messages(name.instance, turn_id, line)
         if line.instead_of:
-            slot = slots_of(self.connection, (self._given(line.instead_of),)).popitem()[1]
-            self.connection.execute("INSERT INTO slots VALUES (?, ?, 0)", (turn_id, slot))
-            place = (turn_id, pack(line.channel), place_in(self.connection, slot))
-            self.connection.execute("INSERT INTO places VALUES (?, ?, ?)", place)
+            stand_at(self.connection, turn_id, self._given(line.instead_of))
             self._touched.add(turn_id)
             return
         self._nodes.append(turn_id)
@@ -435,7 +438,8 @@ class Intake:
                 self.connection.execute("INSERT INTO message_ids VALUES (?, ?, ?)", values)
         if line.imported:
             same.append(self._same_line(instance, line.imported))
-            chat, nth = self._chat(instance, line), self._number_of(instance, line.imported)
+            chat = self._chat(line.imported.chat or f"{instance}:{line.channel}", line.channel)
+            nth = self._number_of(instance, line.imported)
             about = (line.imported.identity, int(line.imported.estimated), pack(line.imported.raw))
             sql = "INSERT INTO turn_extras VALUES (?, ?, ?, ?, ?, ?)"
             self.connection.execute(sql, (turn_id, chat, *about, nth))
@@ -473,113 +477,50 @@ class Intake:
         found = self.connection.execute(sql, values).fetchone()
         return int(found[0]) if found else None
 
-    def _chat(self, instance: str, line: TurnLine) -> int:
-        """Return the number of the chat of an imported turn; its own line may come later."""
-        assert line.imported
-        key = pack(line.imported.chat or f"{instance}:{line.channel}")
-        sql = "SELECT id FROM chats WHERE key = ?"
-        found = self.connection.execute(sql, (key,)).fetchone()
-        if found:
-            return int(found[0])
+    def _chat(self, key: str, channel_id: str) -> int:
+        """Return the number of a chat; what is told of it may come later."""
         sql = (
-            "INSERT INTO chats (channel_id, key, kind, format, name, head) "
+            "INSERT OR IGNORE INTO chats (channel_id, key, kind, format, name, head) "
             "VALUES (?, ?, 'import', '', '', '')"
         )
-        number = self.connection.execute(sql, (pack(line.channel), key)).lastrowid or 0
-        self._note_fact(instance, None, 0)
-        return number
+        self.connection.execute(sql, (pack(channel_id), pack(key)))
+        found = self.connection.execute("SELECT id FROM chats WHERE key = ?", (pack(key),))
+        return int(found.fetchone()[0])
 
     def _add_fact(self, name: TurnName, line: Fact) -> None:
         self.taken.marks += 1
-        if isinstance(line, MarkLine):
-            self._add_mark(line)
-        elif isinstance(line, ChannelMarkLine):
-            self._add_channel_mark(name, line)
-            return
+        origin = Origin(*name, line.clock)
+        if isinstance(line, ChatLine):
+            self._add_chat(line, origin)
+        elif isinstance(line, MarkLine):
+            self._add_mark(line, origin)
         elif isinstance(line, BranchLine):
-            sql = (
-                "INSERT INTO branches (channel_id, parent, turn_id, place, at_ms) "
-                "VALUES (?, ?, ?, ?, ?)"
-            )
-            left = self._given(line.turn)
-            texts = (pack(line.channel), pack(line.parent))
-            self.connection.execute(sql, (*texts, left, left, in_ms(line.at)))
-            sql = "SELECT 1 FROM summaries WHERE scope = ?"
-            if self.connection.execute(sql, (texts[0],)).fetchone():
-                forget_from(self.connection, 1, line.channel)
+            channel, left, parent = pack(line.channel), self._given(line.turn), pack(line.parent)
+            append(self.connection, BRANCH, channel, left, parent, at=line.at, origin=origin)
+            forget_from(self.connection, 1, channel)
         else:
-            self._add_chat(name, line)
-            return
-        self._note_fact(name.instance, name.id, line.clock)
+            channel, is_out = pack(line.channel), int(line.withdrawn)
+            append(self.connection, CHANNEL, channel, value=is_out, at=line.at, origin=origin)
+            forget_from(self.connection, 1)
 
-    def _add_mark(self, line: MarkLine) -> None:
+    def _add_mark(self, line: MarkLine, origin: Origin) -> None:
         turn_id = self._given(line.turn)
         value = line.value if isinstance(line.value, int) else self._given(line.value)
         places = slots_of(self.connection, (turn_id, value))
         if line.mark == "superseded" and value and places[turn_id] != places[value]:
             raise BadLineError(f"turn {line.value} does not stand in the place of {line.turn}")
-        for other in {turn_id, places[turn_id]}:
-            if other not in self._marked:
-                self._marked[other] = self._is_set_aside(other)
-        sql = "INSERT INTO marks (turn_id, mark, value, at_ms) VALUES (?, ?, ?, ?)"
-        self.connection.execute(sql, (turn_id, line.mark, value, in_ms(line.at)))
-        self._changed.add(turn_id)
+        append(self.connection, line.mark, None, turn_id, value, at=line.at, origin=origin)
+        self._touched.add(turn_id)
 
-    def _is_set_aside(self, turn_id: int) -> bool:
-        sql = "SELECT 1 FROM set_aside WHERE turn_id = ? AND (superseded_by OR withdrawn)"
-        return self.connection.execute(sql, (turn_id,)).fetchone() is not None
-
-    def _add_channel_mark(self, name: TurnName, line: ChannelMarkLine) -> None:
-        sql = "INSERT INTO channel_marks (channel_id, withdrawn, at_ms) VALUES (?, ?, ?)"
-        key = pack(line.channel)
-        self.connection.execute(sql, (key, int(line.withdrawn), in_ms(line.at)))
-        self._note_fact(name.instance, name.id, line.clock)
-        sql = (
-            "SELECT withdrawn FROM channel_marks JOIN facts ON kind = 'channel mark' "
-            "AND row_id = channel_marks.id WHERE channel_id = ? "
-            "ORDER BY clock DESC, coalesce(instance, ?) DESC, channel_marks.id DESC LIMIT 1"
-        )
-        (withdrawn,) = self.connection.execute(sql, (key, self.own)).fetchone()
-        self.connection.execute("DELETE FROM channels_set_aside WHERE channel_id = ?", (key,))
-        if withdrawn:
-            self.connection.execute("INSERT INTO channels_set_aside VALUES (?)", (key,))
-        forget_from(self.connection, 1)
-
-    def _add_chat(self, name: TurnName, line: ChatLine) -> None:
-        sql = "SELECT id FROM chats WHERE key = ?"
-        known = self.connection.execute(sql, (pack(line.key),)).fetchone()
-        texts = tuple(map(pack, (line.channel, line.chat_kind, line.format, line.name, line.head)))
-        if known is None:
-            sql = (
-                "INSERT INTO chats (channel_id, kind, format, name, head, key) "
-                "VALUES (?, ?, ?, ?, ?, ?)"
-            )
-            self.connection.execute(sql, (*texts, pack(line.key)))
-            self._note_fact(name.instance, name.id, line.clock)
-            return
-        sql = (
-            "SELECT clock, coalesce(instance, ?) FROM facts WHERE kind = 'chat' AND row_id = ? "
-            "ORDER BY 1 DESC, 2 DESC LIMIT 1"
-        )
-        newest = self.connection.execute(sql, (self.own, known[0])).fetchone()
-        if newest and tuple(newest) >= (line.clock, name.instance):
-            sql = "INSERT INTO facts (kind, row_id, clock) VALUES ('chat', ?, 0)"
-            self.connection.execute(sql, known)
-        else:
+    def _add_chat(self, line: ChatLine, origin: Origin) -> None:
+        number = self._chat(line.key, line.channel)
+        if append(self.connection, CHAT, pack(line.key), origin=origin):
+            texts = (line.channel, line.chat_kind, line.format, line.name, line.head)
             sql = (
                 "UPDATE chats SET channel_id = ?, kind = ?, format = ?, name = ?, head = ? "
                 "WHERE id = ?"
             )
-            self.connection.execute(sql, (*texts, *known))
-        self._note_fact(name.instance, name.id, line.clock)
-
-    def _note_fact(self, instance: str, id_there: int | None, clock: int) -> None:
-        """Say where the newest fact came from."""
-        sql = (
-            "UPDATE facts SET instance = ?, id_there = ?, clock = ? "
-            "WHERE id = (SELECT max(id) FROM facts)"
-        )
-        self.connection.execute(sql, (instance, id_there, clock))
+            self.connection.execute(sql, (*map(pack, texts), number))
 
     def _note_written(self, instance: str, text: str, line: ThroughLine) -> None:
         """Keep what an instance told last of how far it has read."""

@@ -24,6 +24,8 @@ VERSION: Final = 1
 """The version of the lines that are written here."""
 
 MARKS: Final = ("superseded", "withdrawn", "hidden")
+"""What a turn can be marked as, in lines and in the log of events."""
+
 MOST: Final = 2**53 - 1
 """The largest number in a line: any program's JSON can hold it."""
 

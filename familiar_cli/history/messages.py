@@ -1,7 +1,6 @@
 """What is known of a turn besides its words: its id on a platform, and which turn it replies to.
 
-Both stand in tables beside the turns. An older history gets them when it is opened, and an older
-program passes them over.
+Both stand in tables beside the turns.
 """
 
 from __future__ import annotations
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 HEARD: Final = "hear"
 """The source of a turn that was kept without a reply, perhaps later than it was said."""
 
-NAMES: Final = ("message_ids", "replies")
 TABLES: Final = (
     """CREATE TABLE IF NOT EXISTS message_ids (
         channel_id TEXT NOT NULL,
@@ -54,38 +52,13 @@ class Heard:
     is_new: bool
 
 
-def are_there(connection: sqlite3.Connection) -> bool:
-    """Tell whether a history has the tables."""
-    marks = ", ".join("?" * len(NAMES))
-    sql = f"SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name IN ({marks})"  # noqa: S608
-    return bool(connection.execute(sql, NAMES).fetchone()[0] == len(NAMES))
-
-
 def add(connection: sqlite3.Connection) -> None:
     """Make the tables of a history that has none."""
     for statement in (*TABLES, _INDEX):
         connection.execute(statement)
-    for table in NAMES:
+    for table in ("message_ids", "replies"):
         for change, done in (("UPDATE", "changed"), ("DELETE", "deleted")):
             connection.execute(_TRIGGER.format(table=table, change=change, done=done))
-
-
-def add_empty(connection: sqlite3.Connection) -> None:
-    """Make tables that hold nothing and go with the connection, for one that only reads."""
-    for statement in TABLES:
-        connection.execute(statement.replace("CREATE TABLE", "CREATE TEMP TABLE"))
-
-
-def settle(connection: sqlite3.Connection) -> None:
-    """Make sure that the history itself has the tables, before anything is written to it."""
-    from familiar_cli.sqlite import transaction  # noqa: PLC0415  # loads sqlite3
-
-    if are_there(connection):
-        return
-    for table in NAMES:
-        connection.execute(f"DROP TABLE IF EXISTS temp.{table}")
-    with transaction(connection):
-        add(connection)
 
 
 def insert(connection: sqlite3.Connection, turn: Turn, message_id: str = "") -> Turn:

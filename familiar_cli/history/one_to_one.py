@@ -133,7 +133,8 @@ def speakers_stamp(history: HistoryStore) -> tuple[int, ...]:
     The tables only grow, and a channel that has had several people never has one again.
     """
     sql = (
-        "SELECT (SELECT count(*) FROM speakers), (SELECT count(*) FROM branches), "
+        "SELECT (SELECT count(*) FROM speakers), (SELECT count(*) FROM events "
+        "WHERE kind = 'branch' AND subject IS NOT NULL), "
         "count(*), count(platform) FROM only_speakers"
     )
     with history.use(create=False) as connection:

@@ -15,13 +15,14 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.history.elsewhere import foreign_names
-from familiar_cli.history.lines import TurnName
+from familiar_cli.history.elsewhere import turn_names
 from familiar_cli.sqlite import rows_among
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Collection, Iterable, Mapping, Sequence
+
+    from familiar_cli.history.lines import TurnName
 
 _LAST: Final = 2**63 - 1
 _HOME: Final = "NOT EXISTS (SELECT 1 FROM places WHERE places.turn_id = turns.id)"
@@ -102,7 +103,7 @@ def _rearranged(
     before = _tail(connection, start, new[0] if new else _LAST)
     parents = _parents(connection, before) | {i: follows[i] for i in new}
     root = _at(connection, start)
-    names = {i: TurnName(own, i) for i in parents} | foreign_names(connection, parents)
+    names = turn_names(connection, own, parents)
     order = _in_order(root, parents, names, sorted(before, key=before.__getitem__))
     places = sorted([*before.values(), *new])
     moved = [(i, at) for i, at in zip(order, places, strict=True) if before.get(i) != at]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.history.elsewhere import foreign_names
+from familiar_cli.history.elsewhere import remember_own, turn_names
+from familiar_cli.history.events import BRANCH, CHANNEL, CHAT
 from familiar_cli.history.lines import (
     MOST,
     BranchLine,
@@ -14,20 +15,18 @@ from familiar_cli.history.lines import (
     MarkLine,
     ThroughLine,
     TurnLine,
-    TurnName,
 )
 from familiar_cli.history.order import place_in, predecessor
 from familiar_cli.history.rows import COLUMNS, from_ms, to_author, to_number, to_turn, unpack
-from familiar_cli.history.settling import remember_own
 from familiar_cli.history.types import WRITER
 from familiar_cli.history.waiting import unread_through
 from familiar_cli.sqlite import rows_among
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
-    from familiar_cli.history.lines import Fact, Line
+    from familiar_cli.history.lines import Fact, Line, TurnName
     from familiar_cli.history.store import HistoryStore
 
 _PAGE: Final = 2000
@@ -53,7 +52,10 @@ _TURNS: Final = (
     "WHERE turns.id > ? ORDER BY turns.id LIMIT ?"
 )
 _WIDTH: Final = len(COLUMNS) + 1
-FACTS: Final = f"SELECT id, kind, row_id, min(clock, {MOST}) FROM facts WHERE instance IS NULL"  # noqa: S608
+FACTS: Final = (
+    f"SELECT id, min(clock, {MOST}), kind, subject, turn_id, value, at_ms FROM events "  # noqa: S608
+    "WHERE instance IS NULL"
+)
 """Selects what `fact_line` reads; a clock that another machine drove up stays a number."""
 
 
@@ -72,11 +74,11 @@ def outgoing(history: HistoryStore, own: str, since: ThroughLine) -> Iterator[Li
     with history.change() as connection:
         remember_own(connection, own)
         (last_turn,) = connection.execute("SELECT coalesce(max(id), 0) FROM turns").fetchone()
-        (last_fact,) = connection.execute("SELECT coalesce(max(id), 0) FROM facts").fetchone()
+        (last_fact,) = connection.execute("SELECT coalesce(max(id), 0) FROM events").fetchone()
         facts = connection.execute(f"{FACTS} AND id > ? ORDER BY id", (since.fact,)).fetchall()
-        chats = {row[2]: row for row in facts if row[1] == "chat"}
-        chat_lines = [_chat(connection, row) for row in chats.values()]
-        others = [fact_line(connection, own, row) for row in facts if row[1] != "chat"]
+        chats = {row[3]: row for row in facts if row[2] == CHAT}
+        chat_lines = [fact_line(connection, own, row) for row in chats.values()]
+        others = [fact_line(connection, own, row) for row in facts if row[2] != CHAT]
         written = history.watermark(WRITER)
         waiting = unread_through(connection, written)
         after = _quiet_through(connection, since.turn)
@@ -125,7 +127,7 @@ def _turns(history: HistoryStore, own: str, after: int, last: int) -> Iterator[T
             slots = {row[0]: row[_WIDTH + 2] for row in rows if not row[_WIDTH + 3]}
             replies = _replies(connection, {row[0]: row[_WIDTH + 1] for row in rows})
             named = {*follows.values(), *slots.values(), *replies.values()} - {0}
-            names = {i: TurnName(own, i) for i in named} | foreign_names(connection, sorted(named))
+            names = turn_names(connection, own, named)
         for row in rows:
             after = row[0]
             if row[-1] is None and after <= last:
@@ -173,35 +175,20 @@ def _turn(
     )
 
 
-def _chat(connection: sqlite3.Connection, fact: tuple[Any, ...]) -> ChatLine:
-    id_, _, row_id, clock = fact
-    sql = "SELECT channel_id, key, kind, format, name, head FROM chats WHERE id = ?"
-    return ChatLine(id_, clock, *map(unpack, connection.execute(sql, (row_id,)).fetchone()))
-
-
 def fact_line(connection: sqlite3.Connection, own: str, fact: tuple[Any, ...]) -> Fact:
-    """Encode a row of `facts` for other machines."""
-    id_, kind, row_id, clock = fact
-    if kind == "chat":
-        return _chat(connection, fact)
-    if kind == "mark":
-        sql = "SELECT turn_id, value, mark, at_ms FROM marks WHERE id = ?"
-        turn_id, value, mark, at_ms = connection.execute(sql, (row_id,)).fetchone()
-        names = _names(connection, own, (turn_id, value))
-        meant = names[value] if value and mark == "superseded" else to_number(value)
-        return MarkLine(id_, clock, names[turn_id], mark, meant, from_ms(at_ms))
-    if kind == "branch":
-        sql = "SELECT channel_id, parent, turn_id, at_ms FROM branches WHERE id = ?"
-        channel, parent, turn_id, at_ms = connection.execute(sql, (row_id,)).fetchone()
-        left = _names(connection, own, (turn_id,))[turn_id] if turn_id else None
-        return BranchLine(id_, clock, unpack(channel), unpack(parent), left, from_ms(at_ms))
-    sql = "SELECT channel_id, withdrawn, at_ms FROM channel_marks WHERE id = ?"
-    channel, withdrawn, at_ms = connection.execute(sql, (row_id,)).fetchone()
-    return ChannelMarkLine(id_, clock, unpack(channel), bool(withdrawn), from_ms(at_ms))
-
-
-def _names(
-    connection: sqlite3.Connection, own: str, turn_ids: Iterable[int]
-) -> dict[int, TurnName]:
-    wanted = list(turn_ids)
-    return {i: TurnName(own, i) for i in wanted} | foreign_names(connection, wanted)
+    """Encode an event for other machines, from what `FACTS` selects."""
+    id_, clock, kind, subject, turn_id, value, at_ms = fact
+    if kind == CHAT:
+        sql = "SELECT channel_id, key, kind, format, name, head FROM chats WHERE key = ?"
+        texts = connection.execute(sql, (subject,)).fetchone()
+        return ChatLine(id_, clock, *map(unpack, texts))
+    at = from_ms(at_ms)
+    if kind == CHANNEL:
+        return ChannelMarkLine(id_, clock, unpack(subject), bool(value), at)
+    if kind == BRANCH:
+        left = turn_names(connection, own, (turn_id,))[turn_id] if turn_id else None
+        return BranchLine(id_, clock, unpack(subject), unpack(value), left, at)
+    value = to_number(value)
+    names = turn_names(connection, own, (turn_id, value))
+    meant = names[value] if value and kind == "superseded" else value
+    return MarkLine(id_, clock, names[turn_id], kind, meant, at)

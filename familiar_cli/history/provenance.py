@@ -111,8 +111,8 @@ def _is_channel_of(
     sql = (
         "SELECT 1 FROM turns LEFT JOIN elsewhere ON turn_id = turns.id WHERE channel_id = ?1 "
         "AND coalesce(instance, '') != ?2 AND (?3 IS NULL OR turns.id <= ?3) "
-        "UNION ALL SELECT 1 FROM branches JOIN facts ON kind = 'branch' AND row_id = branches.id "
-        "WHERE channel_id = ?1 AND coalesce(instance, '') != ?2 LIMIT 1"
+        "UNION ALL SELECT 1 FROM events WHERE kind = 'branch' AND subject = ?1 "
+        "AND coalesce(instance, '') != ?2 LIMIT 1"
     )
     values = (pack(channel_id), instance, through)
     return connection.execute(sql, values).fetchone() is None
@@ -120,8 +120,9 @@ def _is_channel_of(
 
 def _is_chat_of(connection: sqlite3.Connection, own: str, instance: str, key: str) -> bool:
     sql = (
-        "SELECT coalesce(instance, ?) FROM facts JOIN chats ON chats.id = row_id "
-        "WHERE facts.kind = 'chat' AND key = ?"
+        "SELECT coalesce(instance, ?1) FROM events WHERE kind = 'chat' AND subject = ?2 "
+        "UNION SELECT coalesce(instance, ?1) FROM chats JOIN turn_extras ON chat_id = chats.id "
+        "LEFT JOIN elsewhere USING (turn_id) WHERE key = ?2"
     )
     found: Iterable[tuple[str]] = connection.execute(sql, (own, pack(key)))
     return all(row[0] == instance for row in found)

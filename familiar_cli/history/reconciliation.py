@@ -162,7 +162,7 @@ class Reconciliation:
             return False
         if turn.id not in self._of_chat:
             return True
-        sql = "SELECT max(at_ms) FROM marks WHERE mark = 'superseded' AND turn_id IN (?, ?)"
+        sql = "SELECT max(at_ms) FROM events WHERE kind = 'superseded' AND turn_id IN (?, ?)"
         with self._history.use(create=False) as connection:
             found = connection.execute(sql, (turn.id, other)).fetchone() if connection else (0,)
         return self._changed is not None and (found[0] or 0) > in_ms(self._changed)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from familiar_cli.clock import now
 from familiar_cli.errors import FamiliarError, NotFoundError
 from familiar_cli.files import Disk, is_plain, remove, why
+from familiar_cli.history import events
 from familiar_cli.history.pages import Pages
 from familiar_cli.history.rows import COLUMNS, DamagedRowError, to_turn
 from familiar_cli.history.schema import opened
@@ -192,15 +193,23 @@ def _fill(
         columns = _columns(connection, "turns")
         rows = (dict(zip(columns, (n, *row[1:]), strict=False)) for n, row in turns.items())
         _insert(connection, "turns", rows)
+        if is_older := "facts" in tables:
+            for name in ("events", "branches"):
+                connection.execute(f"DROP TABLE {name}")
+            for name in tables.keys() & events.OLDER_TABLES:
+                connection.execute(tables[name][1])
         for name, (root, sql) in tables.items():
             if not _columns(connection, name):
                 continue
             found = _named_rows(pages, root, name, sql)
             if count := _insert(connection, name, found):
                 result.tables[name] = count
+        if is_older:
+            events.add(connection)
         _follow_turns(connection, result)
         _keep_private(connection)
-        for _, sql in triggers:
+        for name, sql in triggers:
+            connection.execute(f'DROP TRIGGER IF EXISTS "{name}"')
             connection.execute(sql)
 
 

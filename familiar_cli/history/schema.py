@@ -11,15 +11,14 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli.errors import BadInputError, FamiliarError, LockedError, RefusedError
 from familiar_cli.history import (
-    branches,
     by_time,
     elsewhere,
+    events,
     extras,
     legacy,
     messages,
     one_to_one,
     speakers,
-    standing,
     summaries,
     waiting,
 )
@@ -73,19 +72,34 @@ def _to_version_1(connection: sqlite3.Connection) -> None:
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
 
 
+def _to_be_made_with_the_log(_: sqlite3.Connection) -> None:
+    """Make nothing: what a file of this version had, the log of events has."""
+
+
+def _to_version_7(connection: sqlite3.Connection) -> None:
+    elsewhere.add(connection)
+    events.add(connection)
+
+
+def _to_version_11(connection: sqlite3.Connection) -> None:
+    messages.add(connection)
+    events.add(connection)
+    extras.number_equal_lines(connection)
+
+
 # The step at index n makes a file of version n one of version n + 1.
 MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (
     _to_version_1,
     speakers.add,
     summaries.add,
     extras.add,
-    standing.add,
-    branches.add,
-    elsewhere.add,
+    _to_be_made_with_the_log,
+    _to_be_made_with_the_log,
+    _to_version_7,
     by_time.add,
     waiting.add,
     one_to_one.add,
-    extras.number_equal_lines,
+    _to_version_11,
 )
 
 
@@ -99,9 +113,10 @@ def opened(path: Path, busy_timeout_s: float) -> sqlite3.Connection:
         OSError: The directory cannot be made, or the old file cannot be copied.
     """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    connection = _opened(path, busy_timeout_s)
+    connection = connect(path, busy_timeout_s)
     try:
-        messages.settle(connection)
+        _bring_up_to_date(connection, path)
+        connection.execute("PRAGMA journal_mode = WAL")
     except BaseException:
         connection.close()
         raise
@@ -115,7 +130,7 @@ def opened_to_read(path: Path, busy_timeout_s: float) -> sqlite3.Connection:
         As `opened`.
     """
     try:
-        return _opened(path, busy_timeout_s)
+        return opened(path, busy_timeout_s)
     except sqlite3.Error as error:
         if fault_of(error) is not Fault.read_only or _has_unmerged_turns(path):
             raise
@@ -123,8 +138,6 @@ def opened_to_read(path: Path, busy_timeout_s: float) -> sqlite3.Connection:
     connection = sqlite3.connect(fixed, uri=True, check_same_thread=False)
     try:
         if _checked_version(connection, path) == len(MIGRATIONS):
-            if not messages.are_there(connection):
-                messages.add_empty(connection)
             return connection
     except BaseException:
         connection.close()
@@ -134,20 +147,6 @@ def opened_to_read(path: Path, busy_timeout_s: float) -> sqlite3.Connection:
         f"The history {str(path)!r} has an older format, and its disk is read-only",
         hint="Copy the familiar to a writable disk.",
     )
-
-
-def _opened(path: Path, busy_timeout_s: float) -> sqlite3.Connection:
-    """Return a connection to a history that is up to date; who only looks adds no table to it."""
-    connection = connect(path, busy_timeout_s)
-    try:
-        _bring_up_to_date(connection, path)
-        connection.execute("PRAGMA journal_mode = WAL")
-        if not messages.are_there(connection):
-            messages.add_empty(connection)
-    except BaseException:
-        connection.close()
-        raise
-    return connection
 
 
 def foreign_objects(path: Path) -> list[str]:
@@ -160,7 +159,6 @@ def foreign_objects(path: Path) -> list[str]:
     with closing(own), closing(opened_to_read(path, 0)) as connection:
         for step in MIGRATIONS:
             step(own)
-        messages.settle(own)
         listed = "SELECT type, name FROM sqlite_master"
         known = set(own.execute(listed))
         return [

@@ -68,7 +68,6 @@ class HistoryStore:
         self._busy_timeout_s = busy_timeout_s
         self._lock = threading.RLock()
         self._connection: sqlite3.Connection | None = None
-        self._is_settled = False
 
     def append(
         self,
@@ -365,17 +364,12 @@ class HistoryStore:
 
         For the rest of this room: what leaves it is turns and summaries, not SQL.
         """
-        from familiar_cli.history.messages import settle  # noqa: PLC0415  # loads sqlite3
         from familiar_cli.history.schema import opened, opened_to_read, translated  # noqa: PLC0415
 
         with self._lock, translated(self.path):
             if self._connection is None and (create or self.path.exists()):
                 open_it = opened if create else opened_to_read
                 self._connection = open_it(self.path, self._busy_timeout_s)
-                self._is_settled = create
-            if create and self._connection is not None and not self._is_settled:
-                settle(self._connection)
-                self._is_settled = True
             yield self._connection
 
 

@@ -279,13 +279,3 @@ def _visible_in(scope: str, rules: PrivacyRules) -> tuple[str, list[Any]]:
         return f" AND {sql}", values
     no_branches = "channel_id NOT IN (SELECT channel_id FROM branches)"
     return f" AND {sql} AND {no_branches}", values
-
-
-def forget_from(connection: sqlite3.Connection, place: int, scope: str | None = None) -> None:
-    """Throw away every step that may rest on what stands at a place; of one scope, or of all.
-
-    The others stay, to go on from.
-    """
-    values = (place,) if scope is None else (place, pack(scope))
-    of_scope = "" if scope is None else " AND scope = ?"
-    connection.execute(f"DELETE FROM summaries WHERE last_turn_id >= ?{of_scope}", values)  # noqa: S608

@@ -153,6 +153,6 @@ def test_no_greeting_opens_a_branch(store) -> None:
 
 def test_the_database_refuses_to_change_or_delete_a_branch(store) -> None:
     store.branch("if", 2)
-    for sql in ("UPDATE branches SET place = 0", "DELETE FROM branches"):
+    for sql in ("UPDATE events SET turn_id = 0", "DELETE FROM events"):
         with store.use(create=True) as connection, pytest.raises(sqlite3.IntegrityError):
             connection.execute(sql)

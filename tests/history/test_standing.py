@@ -170,7 +170,7 @@ def test_a_channel_is_withdrawn_and_restored_as_a_whole(store) -> None:
 def test_the_database_refuses_to_change_or_delete_a_mark(store) -> None:
     say(store, "one")
     standing.withdraw(store, [1])
-    for sql in ("UPDATE marks SET value = 0", "DELETE FROM marks", "DELETE FROM turns"):
+    for sql in ("UPDATE events SET value = 0", "DELETE FROM events", "DELETE FROM turns"):
         with store.use(create=True) as connection, pytest.raises(sqlite3.IntegrityError):
             connection.execute(sql)
 

@@ -12,9 +12,9 @@ from familiar_cli.history import HistoryStore
 from familiar_cli.history.imports import Appender, Origin
 from familiar_cli.history.matching import Incoming
 from familiar_cli.history.placing import Place
-from familiar_cli.history.schema import APPLICATION_ID, MIGRATIONS
 from familiar_cli.history.types import Turn
 from familiar_cli.sync.turn_files import take_in
+from tests.history.test_elsewhere import OLDER
 from tests.sync.test_turn_laws import ANNA, START, Machine, exchange
 
 ORIGIN = Origin("key", "plain", "chat.jsonl", "{}")
@@ -126,20 +126,16 @@ def test_lines_of_an_older_version_count_in_their_order(machines) -> None:
 
 def test_an_older_history_numbers_its_equal_lines(tmp_path) -> None:
     path = tmp_path / "history.db"
-    turn = "INSERT INTO turns (channel_id, role, content, at_ms, modality, source) VALUES "
+    turn = "INSERT INTO turns (id, channel_id, role, content, at_ms, modality, source) VALUES "
     with closing(sqlite3.connect(path)) as connection:
-        for step in MIGRATIONS[:10]:
-            step(connection)
-        for number in range(1, 6):
-            connection.execute(f"{turn} ('chat', 'user', 'line', 0, 'text', 'import-chat')")
-            values = (number, b"same" if number < 5 else b"other")
+        connection.executescript((OLDER / "v10.sql").read_text())
+        for number in range(101, 106):
+            connection.execute(f"{turn} ({number}, 'chat', 'user', 'x', 0, 'text', 'import-chat')")
+            values = (number, b"same" if number < 105 else b"other")
             connection.execute("INSERT INTO turn_extras VALUES (?, 1, ?, 0, '{}')", values)
-        connection.execute("INSERT INTO elsewhere VALUES (2, 'desk-b2', 9, 1, '')")
-        connection.execute("INSERT INTO elsewhere VALUES (3, 'desk-b2', 8, 1, '')")
-        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        connection.execute("PRAGMA user_version = 10")
+        connection.execute("INSERT INTO elsewhere VALUES (102, 'desk-b2', 109, 1, '')")
+        connection.execute("INSERT INTO elsewhere VALUES (103, 'desk-b2', 108, 1, '')")
         connection.commit()
     with HistoryStore(path).use(create=True) as connection:
-        rows = connection.execute("SELECT turn_id, nth FROM turn_extras").fetchall()
-    assert dict(rows) == {1: 1, 2: 2, 3: 1, 4: 2, 5: 1}
-    assert path.with_name("history.db.before-v11").exists()
+        rows = connection.execute("SELECT turn_id, nth FROM turn_extras WHERE turn_id > 100")
+        assert dict(rows.fetchall()) == {101: 1, 102: 2, 103: 1, 104: 2, 105: 1}

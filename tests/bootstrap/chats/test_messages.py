@@ -10,9 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from familiar_cli.errors import PartialError
-from familiar_cli.history import HistoryStore
-from familiar_cli.history.messages import NAMES, of_id, whole_reply
+from familiar_cli.errors import PartialError, RefusedError
+from familiar_cli.history import HistoryStore, messages
+from familiar_cli.history.messages import of_id
 from familiar_cli.history.selection import TurnFilter, select
 from familiar_cli.visibility import OWNER
 from tests.support.chats import bring, exported, only, said, save
@@ -112,21 +112,24 @@ def test_a_chat_with_ids_that_was_imported_before_ids_counted_is_known_again(
 
 
 def forget_ids(path):
-    """Make a history as an earlier version left it."""
+    """Make a history that an earlier version left without ids."""
     with closing(sqlite3.connect(path)) as older:
-        for table in NAMES:
+        for table in ("message_ids", "replies"):
             older.execute(f"DROP TABLE {table}")
+        messages.add(older)
         older.commit()
 
 
-def test_a_history_of_an_earlier_version_can_be_read_where_nothing_can_be_written(
+def test_a_history_of_an_earlier_version_on_a_disk_that_takes_no_writing_is_refused(
     store, tmp_path, monkeypatch
 ) -> None:
     from familiar_cli.history import schema
 
     piped(store, tmp_path, line("ok", id="1"))
     store.close()
-    forget_ids(store.path)
+    with closing(sqlite3.connect(store.path)) as older:
+        older.execute("PRAGMA user_version = 10")
+        older.commit()
 
     def refused(*_):
         raise read_only
@@ -136,14 +139,14 @@ def test_a_history_of_an_earlier_version_can_be_read_where_nothing_can_be_writte
             only_read.execute("CREATE TABLE x (y)")
         read_only = caught.value
     monkeypatch.setattr(schema, "opened", refused)
-    assert said(store, "c") == ["ok"]
-    assert whole_reply(store, 1) is None
+    with pytest.raises(RefusedError, match="older format"):
+        said(store, "c")
 
 
 def test_what_is_known_of_a_turn_is_never_changed(store) -> None:
     question = store.append("c", "user", "Hi", message_id="1")
     store.append("c", "assistant", "Hello", reply_to=question.id)
-    for table in NAMES:
+    for table in ("message_ids", "replies"):
         for sql in (f"UPDATE {table} SET turn_id = 9", f"DELETE FROM {table}"):
             with (
                 closing(sqlite3.connect(store.path)) as other,

@@ -1,0 +1,321 @@
+"""The log of what happened to turns and channels after they were said, and what it comes to.
+
+Each event is a row that is never changed: a mark on a turn, a branch, a chat that was brought in, a
+channel that was withdrawn. Its clock is one more than that of every event known when it was
+written. Of events about the same thing the one with the highest clock counts, of two that did not
+know of each other that of the higher instance, whichever came here first.
+
+What the log comes to stands in tables that readers use, and could be made from it again:
+`set_aside` and `places` for turns, `branches` and `channels_set_aside` for channels. At each place
+one turn stands; what two machines kept of the same message is one, and shares a place.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from familiar_cli.clock import now
+from familiar_cli.history.elsewhere import own_instance, turn_names
+from familiar_cli.history.lines import MARKS
+from familiar_cli.history.order import replaced_stand_with
+from familiar_cli.history.rows import in_ms
+from familiar_cli.history.speakers import recount
+from familiar_cli.sqlite import rows_among
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from datetime import datetime
+
+CHANNEL, BRANCH, CHAT = "channel", "branch", "chat"
+
+_NEVER: Final = """CREATE TRIGGER events_are_never_{done} BEFORE {change} ON events
+    BEGIN SELECT RAISE(ABORT, 'an event is never {done}'); END"""
+_TABLES: Final = (
+    """CREATE TABLE events (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        kind TEXT NOT NULL,
+        subject TEXT,
+        turn_id INTEGER,
+        value,
+        at_ms INTEGER,
+        clock INTEGER NOT NULL,
+        instance TEXT,
+        id_there INTEGER,
+        UNIQUE (instance, id_there)
+    )""",
+    "CREATE INDEX events_of_turn ON events (turn_id) WHERE turn_id IS NOT NULL",
+    "CREATE INDEX events_of_subject ON events (kind, subject) WHERE subject IS NOT NULL",
+    "CREATE INDEX events_by_clock ON events (clock)",
+    _NEVER.format(done="changed", change="UPDATE OF kind, subject, turn_id, value, at_ms, clock"),
+    _NEVER.format(done="deleted", change="DELETE"),
+    """CREATE TABLE branches (
+        channel_id TEXT PRIMARY KEY,
+        parent TEXT NOT NULL,
+        turn_id INTEGER NOT NULL
+    ) WITHOUT ROWID""",
+    "CREATE INDEX branches_of_parent ON branches (parent)",
+    """CREATE TABLE IF NOT EXISTS set_aside (
+        turn_id INTEGER PRIMARY KEY,
+        superseded_by INTEGER NOT NULL DEFAULT 0,
+        withdrawn INTEGER NOT NULL DEFAULT 0,
+        hidden INTEGER
+    )""",
+    """CREATE TABLE IF NOT EXISTS places (
+        turn_id INTEGER PRIMARY KEY,
+        channel_id TEXT NOT NULL,
+        place INTEGER NOT NULL
+    )""",
+    "CREATE INDEX IF NOT EXISTS places_by_place ON places (place, channel_id)",
+    "CREATE INDEX IF NOT EXISTS places_of_channel ON places (channel_id, place)",
+    """CREATE TABLE IF NOT EXISTS slots (
+        turn_id INTEGER PRIMARY KEY,
+        slot INTEGER NOT NULL,
+        is_node INTEGER NOT NULL DEFAULT 0
+    )""",
+    "CREATE INDEX IF NOT EXISTS slots_by_slot ON slots (slot)",
+    "CREATE TABLE IF NOT EXISTS channels_set_aside (channel_id TEXT PRIMARY KEY) WITHOUT ROWID",
+    """CREATE VIEW IF NOT EXISTS shown AS SELECT * FROM turns
+        WHERE NOT EXISTS (SELECT 1 FROM set_aside
+            WHERE turn_id = turns.id AND (superseded_by OR withdrawn))
+        AND channel_id NOT IN (SELECT channel_id FROM channels_set_aside)""",
+    """CREATE VIEW IF NOT EXISTS standing AS SELECT * FROM shown
+        WHERE NOT coalesce((SELECT hidden FROM set_aside WHERE turn_id = shown.id), hidden)""",
+)
+_NEXT: Final = "(SELECT coalesce(max(clock), 0) + 1 FROM events)"
+_LATEST: Final = (
+    "SELECT id, turn_id, value FROM events WHERE kind = ? AND subject = ? ORDER BY clock DESC, "
+    "coalesce(instance, (SELECT value FROM sync_state WHERE name = 'own')) DESC, id DESC LIMIT 1"
+)
+_MARKS: Final = (
+    "SELECT turn_id, kind, value, clock, coalesce(instance, ?), coalesce(id_there, id) "  # noqa: S608
+    f"FROM events WHERE kind IN {MARKS} AND turn_id IN"
+)
+_STATE: Final = "SELECT turn_id, superseded_by, withdrawn, hidden FROM set_aside WHERE turn_id IN"
+
+
+class Origin(NamedTuple):
+    """The instance that wrote an event, and its number and clock there."""
+
+    instance: str
+    id: int
+    clock: int
+
+
+def append(
+    connection: sqlite3.Connection,
+    kind: str,
+    subject: str | bytes | None = None,
+    turn_id: int | None = None,
+    value: object = None,
+    *,
+    at: datetime | None = None,
+    origin: Origin | None = None,
+) -> bool:
+    """Write an event down, and tell whether it is the latest of its kind about its subject.
+
+    What it comes to for a channel is written, too. Marks come to nothing before `settle`.
+
+    Args:
+        connection: The history, inside a transaction.
+        kind: One of `MARKS`, or `CHANNEL`, `BRANCH`, `CHAT`.
+        subject: The channel, packed, or the key of the chat; None for a mark.
+        turn_id: The turn that is marked, or after which a channel branches off.
+        value: Of a mark, see `MarkLine`; whether a channel is withdrawn; the parent of a branch.
+        at: When; None: now.
+        origin: Whose it is; None: it was made here.
+    """
+    instance, number, clock = origin or (None, None, None)
+    sql = (
+        "INSERT INTO events (kind, subject, turn_id, value, at_ms, clock, instance, id_there) "  # noqa: S608
+        f"VALUES (?, ?, ?, ?, ?, coalesce(?, {_NEXT}), ?, ?)"
+    )
+    values = (kind, subject, turn_id, value, in_ms(at or now()), clock, instance, number)
+    event_id = connection.execute(sql, values).lastrowid
+    return subject is None or _fold(connection, kind, subject) == event_id
+
+
+def fold_all(connection: sqlite3.Connection) -> None:
+    """Let the events about channels come to the same again, as after a change of names."""
+    sql = "SELECT DISTINCT kind, subject FROM events WHERE subject IS NOT NULL"
+    for kind, subject in connection.execute(sql).fetchall():
+        _fold(connection, kind, subject)
+
+
+def _fold(connection: sqlite3.Connection, kind: str, subject: str | bytes) -> int:
+    """Write down what the events about a channel come to; return the latest of them."""
+    latest, turn_id, value = connection.execute(_LATEST, (kind, subject)).fetchone()
+    if kind == BRANCH:
+        row = (subject, value, turn_id)
+        connection.execute("INSERT OR REPLACE INTO branches VALUES (?, ?, ?)", row)
+    elif kind == CHANNEL:
+        connection.execute("DELETE FROM channels_set_aside WHERE channel_id = ?", (subject,))
+        if value:
+            connection.execute("INSERT INTO channels_set_aside VALUES (?)", (subject,))
+    return int(latest)
+
+
+def mark(connection: sqlite3.Connection, turn_ids: Collection[int], kind: str, value: int) -> None:
+    """Mark turns here, in a transaction."""
+    for turn_id in turn_ids:
+        append(connection, kind, None, turn_id, value)
+    settle(connection, turn_ids)
+
+
+def slots_of(connection: sqlite3.Connection, turn_ids: Iterable[int]) -> dict[int, int]:
+    """Return the turn at whose place each of these turns stands."""
+    wanted = list(turn_ids)
+    sql = "SELECT turn_id, slot FROM slots WHERE turn_id IN"
+    return {i: i for i in wanted} | dict(rows_among(connection, sql, wanted))
+
+
+def stand_at(connection: sqlite3.Connection, turn_id: int, other: int) -> None:
+    """Let a new turn stand at the place of another one, if it comes to that."""
+    (slot,) = slots_of(connection, (other,)).values()
+    connection.execute("INSERT INTO slots VALUES (?, ?, 0)", (turn_id, slot))
+    replaced_stand_with(connection, (slot,))
+
+
+def share_place(connection: sqlite3.Connection, own: str, one: int, other: int) -> None:
+    """Let two turns that are the same message share the place of the one with the lower name."""
+    one, other = (slots_of(connection, (i,))[i] for i in (one, other))
+    if one == other:
+        return
+    names = turn_names(connection, own, (one, other))
+    first, second = sorted((one, other), key=names.__getitem__)
+    connection.execute("UPDATE slots SET slot = ? WHERE slot = ?", (first, second))
+    connection.execute("INSERT INTO slots VALUES (?, ?, 1)", (second, first))
+
+
+def forget_from(
+    connection: sqlite3.Connection, place: int, scope: str | bytes | None = None
+) -> None:
+    """Throw away every summary that may rest on what stands at a place; of one scope, or of all.
+
+    The others stay, to go on from.
+    """
+    sql = "DELETE FROM summaries WHERE last_turn_id >= ? AND coalesce(scope = ?, TRUE)"
+    connection.execute(sql, (place, scope))
+
+
+def settle(connection: sqlite3.Connection, turn_ids: Iterable[int]) -> None:
+    """Let marks come to the same for these turns, and all at their places, as on other machines."""
+    slots = sorted(set(slots_of(connection, turn_ids).values()))
+    at_place: defaultdict[int, list[_Member]] = defaultdict(list)
+    for slot in slots:
+        at_place[slot].append(_Member(slot, is_node=True))
+    sql = "SELECT slot, turn_id, is_node FROM slots WHERE slot IN"
+    for slot, turn_id, is_node in rows_among(connection, sql, slots):
+        at_place[slot].append(_Member(turn_id, bool(is_node)))
+    members = [member.turn_id for found in at_place.values() for member in found]
+    marks: defaultdict[int, list[_Mark]] = defaultdict(list)
+    for row in rows_among(connection, _MARKS, members, (own_instance(connection),)):
+        marks[row[0]].append(_Mark(row[3:], row[0], row[1], row[2]))
+    wanted = {
+        turn_id: state
+        for slot, found in at_place.items()
+        for turn_id, state in _settled(slot, found, marks).items()
+    }
+    replaced_stand_with(connection, slots)
+    _write(connection, wanted)
+
+
+@dataclass(frozen=True, slots=True)
+class _Member:
+    """A turn at a place; a node is there by itself, and did not take another's place."""
+
+    turn_id: int
+    is_node: bool
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class _Mark:
+    rank: tuple[Any, ...]
+    turn_id: int
+    kind: str
+    value: int
+
+
+_State = tuple[int, int, int | None]
+_NOTHING: Final[_State] = (0, 0, None)
+
+
+def _settled(
+    slot: int, members: Sequence[_Member], marks: Mapping[int, list[_Mark]]
+) -> dict[int, _State]:
+    nodes = [member.turn_id for member in members if member.is_node]
+    ranked = sorted(mark for m in members for mark in marks.get(m.turn_id, ()))
+    standing, becomes = slot, dict[int, int]()
+    for one in ranked:
+        if one.kind == "superseded":
+            standing = one.value or one.turn_id
+            becomes[one.turn_id] = one.value
+    standing = slot if standing in nodes else standing
+    states = {}
+    for member in members:
+        turn_id = member.turn_id
+        told = nodes if member.is_node else [turn_id]
+        of_it = {one.kind: one.value for one in ranked if one.turn_id in told}
+        by = 0 if turn_id == standing else becomes.get(turn_id, 0) or standing
+        states[turn_id] = (by, of_it.get("withdrawn", 0), of_it.get("hidden"))
+    return states
+
+
+def _write(connection: sqlite3.Connection, wanted: Mapping[int, _State]) -> None:
+    """Write down what became of turns, and bring up to date what rests on those that changed."""
+    there = {row[0]: tuple(row[1:]) for row in rows_among(connection, _STATE, wanted)}
+    changed = {i: state for i, state in wanted.items() if there.get(i, _NOTHING) != state}
+    rows = [(turn_id, *state) for turn_id, state in changed.items()]
+    connection.executemany("INSERT OR REPLACE INTO set_aside VALUES (?, ?, ?, ?)", rows)
+    was = {i: any(there.get(i, _NOTHING)[:2]) for i in changed}
+    is_out = {i: bool(by or withdrawn) for i, (by, withdrawn, _) in changed.items()}
+    recount(connection, {i: 1 if was[i] else -1 for i in changed if was[i] != is_out[i]})
+    if changed:
+        sql = "SELECT place FROM places WHERE turn_id IN"
+        places = (row[0] for row in rows_among(connection, sql, changed))
+        forget_from(connection, min([*changed, *places]))
+
+
+_OLDER: Final = {
+    "chats": ("chat", "'chat', key, NULL, NULL, NULL"),
+    "marks": ("mark", "mark, NULL, turn_id, value, at_ms"),
+    "channel_marks": ("channel mark", "'channel', channel_id, NULL, withdrawn, at_ms"),
+    "branches": ("branch", "'branch', channel_id, turn_id, parent, at_ms"),
+}
+"""By table of an older history, what its `facts` call the rows, and what they are as events."""
+
+OLDER_TABLES: Final = ("marks", "channel_marks", "branches", "facts")
+"""What an older history has in place of the log."""
+
+
+def add(connection: sqlite3.Connection) -> None:
+    """Make the log in a history that has none, with all that an older one knows."""
+    tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master")}
+    if "events" in tables:
+        return
+    older = list[tuple[Any, ...]]()
+    for table, (kind, columns) in _OLDER.items():
+        of_it = f"NULL, {columns}, NULL, NULL, NULL FROM {table} ORDER BY id"
+        if "facts" in tables:
+            of_it = (
+                f"facts.id, {columns}, clock, instance, id_there FROM facts JOIN {table} "
+                f"ON facts.kind = '{kind}' AND row_id = {table}.id ORDER BY facts.id"
+            )
+        older += connection.execute(f"SELECT {of_it}").fetchall() if table in tables else ()
+    for name in OLDER_TABLES:
+        connection.execute(f"DROP TABLE IF EXISTS {name}")
+    for name in ("chats_are_noted", "chats_are_noted_again"):
+        connection.execute(f"DROP TRIGGER IF EXISTS {name}")
+    for statement in _TABLES:
+        connection.execute(statement)
+    if "places" in tables and "slots" not in tables:
+        sql = "INSERT INTO slots SELECT turn_id, place, 0 FROM places WHERE place != turn_id"
+        connection.execute(sql)
+    numbered = [
+        (*((n, *row[1:6], n) if row[0] is None else row[:7]), *row[7:])
+        for n, row in enumerate(older, 1)
+    ]
+    connection.executemany("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", numbered)
+    fold_all(connection)
