@@ -8,10 +8,10 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
+from familiar_cli.memory.journal.bounds import DIR_MODE, raw_entries
 from familiar_cli.memory.journal.commits import HUMAN
 from familiar_cli.memory.journal.edits import recordable
 from familiar_cli.memory.journal.objects import object_id
-from familiar_cli.memory.journal.reachable import raw_entries
 from familiar_cli.memory.layout import is_synced
 from familiar_cli.memory.sources import SYNC
 from familiar_cli.memory.store.paths import MAX_LEVELS
@@ -19,11 +19,10 @@ from familiar_cli.memory.store.paths import MAX_LEVELS
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
+    from familiar_cli.memory.journal.bounds import RawEntry
     from familiar_cli.memory.journal.commits import Commit
-    from familiar_cli.memory.journal.reachable import RawEntry
     from familiar_cli.memory.journal.repository import Repository
 
-_DIR: Final = b"40000"
 _FILES: Final = {b"100644", b"100755", b"100664"}
 _LINK: Final = b"120000"
 _NO_NAMES: Final = {"", ".", ".."}
@@ -79,7 +78,7 @@ class JournalPast:
         rows = []
         for entry in raw_entries(content):
             id_ = entry.id
-            if entry.name.lower() in _WITH_LOCAL and entry.mode == _DIR:
+            if entry.name.lower() in _WITH_LOCAL and entry.mode == DIR_MODE:
                 prefix = f"{_text(entry.name)}/"
                 files = dict(self._files(id_, prefix, 1))
                 synced = sorted(path for path in files if is_synced(path))
@@ -136,7 +135,7 @@ class JournalPast:
             if problem := _problem(entry, name):
                 self.refused[prefix + name] = problem
             else:
-                found.append((name, entry.id, entry.mode == _DIR))
+                found.append((name, entry.id, entry.mode == DIR_MODE))
         return tuple(found)
 
 
@@ -144,7 +143,7 @@ def _problem(entry: RawEntry, name: str) -> str:
     """Return why an entry is no file or directory of a memory; empty: it is one."""
     if entry.mode == _LINK:
         return "it is a link"
-    if entry.mode != _DIR and entry.mode not in _FILES:
+    if entry.mode != DIR_MODE and entry.mode not in _FILES:
         return "it is neither a file nor a directory"
     if "\ufffd" in name or "/" in name or name in _NO_NAMES:
         return "its name is not valid"

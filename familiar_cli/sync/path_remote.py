@@ -15,8 +15,8 @@ from familiar_cli.errors import (
     RemoteUnreachableError,
 )
 from familiar_cli.files import Disk, SharedDisk, open_patiently, read_plain, why
-from familiar_cli.memory.journal import bounds, reachable
 from familiar_cli.memory.journal.objects import PACK_FROM, Objects, is_id
+from familiar_cli.memory.journal.reachable import new_objects
 from familiar_cli.sync.transport import MAIN_REF, PushedRef, objection, shared_refs
 
 if TYPE_CHECKING:
@@ -66,9 +66,7 @@ class PathRemote:
         try:
             if not haves and set(wants).issuperset(self.refs().values()):
                 return self._fetch_all(incoming)
-            new = reachable.new_objects(
-                self._objects, wants, self._exchange.has, most_levels=bounds.MOST_LEVELS
-            )
+            new = new_objects(self._objects, wants, self._exchange.has)
             incoming.add_objects(map(self._objects.get, new))
         except OSError as error:
             raise self._unreadable(error) from error
@@ -195,13 +193,7 @@ class PathRemote:
         if len(ids) < PACK_FROM:
             self._objects.write(map(journal.get, ids))
         else:
-            count, records = self._exchange.packed(ids)
-            directory = os.path.join(self._objects.directory, "pack")
-            before = set(os.listdir(directory))
-            self._objects.packs().add_pack_data(count, records)
-            for name in set(os.listdir(directory)) - before:
-                self._disk.adopt(os.path.join(directory, name))
-            self._disk.sync_dir(directory)
+            self._objects.add_pack(*self._exchange.packed(ids))
         self._objects.close()
         missing = next((id_ for id_ in ids if not self._objects.has(id_)), None)
         if missing:

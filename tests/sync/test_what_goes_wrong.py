@@ -13,7 +13,7 @@ import pytest
 
 from familiar_cli import clock
 from familiar_cli.errors import FamiliarError, RemoteDamagedError, RemoteUnreachableError
-from familiar_cli.memory.journal import packs
+from familiar_cli.memory.journal.bounds import MOST_OBJECT_BYTES
 from familiar_cli.memory.journal.objects import Objects, git_object
 from familiar_cli.sync.remote_refs import SeenRefs
 from tests.support.dying import DIED, Dying
@@ -280,7 +280,7 @@ def test_a_file_of_hundreds_of_megabytes_is_refused_before_it_is_held(
     laptop, hub, monkeypatch
 ) -> None:
     laptop.sync(hub)
-    size = packs.MOST_OBJECT_BYTES + 1
+    size = MOST_OBJECT_BYTES + 1
     commit_of(hub, head(laptop), [("100644", b"huge.md", bytes(size)), TEA], "evil-0000")
     files = laptop.files()
     laptop.sync(hub)

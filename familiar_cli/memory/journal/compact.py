@@ -7,15 +7,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.memory.journal.delta import delta
 from familiar_cli.memory.journal.history import History
-from familiar_cli.memory.journal.objects import TYPE_NUMBERS, damaged
+from familiar_cli.memory.journal.objects import BATCH_BYTES, batches, damaged, differences
 from familiar_cli.memory.journal.trees import decode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-
-    from dulwich.pack import UnpackedObject
 
     from familiar_cli.memory.journal.objects import GitObject, Objects
     from familiar_cli.memory.journal.repository import Repository
@@ -23,8 +20,6 @@ if TYPE_CHECKING:
 
 WORTH_IT: Final = 2000  # loose objects; from here on `doctor` advises to compact
 _MOST_PACKS = 8  # with more of them, they too become one
-_CHAIN = 50  # longest chain of differences, as with git
-_BATCH_BYTES = 64 * 1024 * 1024  # held in memory at a time
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +54,6 @@ def compact(repository: Repository, *, dry_run: bool = False) -> Compacted:
     written: set[str] = set()
     for batch in batches(map(objects.get, _in_order(repository, ids))):
         written.add(_write(objects, batch))
-    repository.disk.sync_dir(os.path.join(objects.directory, "pack"))
     objects.close()
     for id_ in loose:
         objects.forget_loose(id_)
@@ -87,7 +81,7 @@ def _old_packs(objects: Objects) -> list[str]:
     names = sorted(n[:-5] for n in os.listdir(directory) if n.endswith(".pack"))
     paths = [os.path.join(directory, name) for name in names]
     paths = [path for path in paths if os.path.exists(path + ".idx")]
-    small = [path for path in paths if os.stat(path + ".pack").st_size < _BATCH_BYTES]
+    small = [path for path in paths if os.stat(path + ".pack").st_size < BATCH_BYTES]
     return small if len(small) > _MOST_PACKS else []
 
 
@@ -125,20 +119,6 @@ def _new_in(read: Reader, old: str | None, new: str | None, path: str) -> Iterat
             yield path + name, entry.id
 
 
-def batches(objects: Iterable[GitObject]) -> Iterator[list[GitObject]]:
-    """Yield objects in lists that can be held in memory."""
-    batch: list[GitObject] = []
-    held_bytes = 0
-    for one in objects:
-        batch.append(one)
-        held_bytes += len(one.content)
-        if held_bytes > _BATCH_BYTES:
-            yield batch
-            batch, held_bytes = [], 0
-    if batch:
-        yield batch
-
-
 def _write(objects: Objects, batch: list[GitObject]) -> str:
     """Write a pack, make sure that it holds the whole batch, and return its name."""
     from dulwich.objects import ObjectID
@@ -148,30 +128,6 @@ def _write(objects: Objects, batch: list[GitObject]) -> str:
         raise damaged("a new pack does not contain what was written to it")
     objects.keep()  # what it holds is in effect already
     return f"pack-{pack.name().decode()}"
-
-
-def differences(batch: Iterable[GitObject]) -> Iterator[UnpackedObject]:
-    """Yield each object, as a difference to the one before where that is much shorter."""
-    from dulwich.objects import RawObjectID
-    from dulwich.pack import UnpackedObject
-
-    base: GitObject | None = None
-    chain = 0
-    for one in batch:
-        short = b""
-        if base and base.kind == one.kind and chain < _CHAIN:
-            short = delta(base.content, one.content)
-        is_short = 0 < len(short) < len(one.content) // 2
-        chain = chain + 1 if is_short else 0
-        content = short if is_short else one.content
-        yield UnpackedObject(
-            TYPE_NUMBERS[one.kind],
-            sha=RawObjectID(bytes.fromhex(one.id)),
-            delta_base=RawObjectID(bytes.fromhex(base.id)) if base and is_short else None,
-            decomp_len=len(content),
-            decomp_chunks=[content],
-        )
-        base = one
 
 
 def _drop_empty(directory: str) -> None:

@@ -10,12 +10,11 @@ from typing import IO, TYPE_CHECKING, Any, Final
 
 from familiar_cli.errors import RefLimitError, RemoteDamagedError
 from familiar_cli.files import read_plain
-from familiar_cli.memory.journal import packs, reachable
+from familiar_cli.memory.journal import packs
 from familiar_cli.memory.journal.bounds import TreeShape, check_trees, shape_of
 from familiar_cli.memory.journal.commits import decode, parents, tree_and_parent
-from familiar_cli.memory.journal.compact import batches
-from familiar_cli.memory.journal.objects import TYPE_NUMBERS, Objects
-from familiar_cli.memory.journal.receiving import Received, receive
+from familiar_cli.memory.journal.objects import TYPE_NUMBERS, Objects, batches, differences
+from familiar_cli.memory.journal.reachable import new_objects
 from familiar_cli.memory.journal.repository import translated
 
 if TYPE_CHECKING:
@@ -83,12 +82,10 @@ class Exchange:
                 here.
         """
         known = set(haves)
-        return list(reachable.new_objects(self.repository.objects, wants, known.__contains__))
+        return list(new_objects(self.repository.objects, wants, known.__contains__))
 
     def packed(self, ids: list[str]) -> tuple[int, Iterator[UnpackedObject]]:
         """Return objects of the journal ready for a pack, and their number."""
-        from familiar_cli.memory.journal.compact import differences
-
         return len(ids), differences(map(self.repository.objects.get, ids))
 
     @contextmanager
@@ -139,8 +136,12 @@ class Incoming:
         self.path = path
         self._journal = repository
         self._lock = lock
-        self._objects = Objects(path, repository.disk)
-        self._received = Received()
+        own = repository.objects
+        self._objects = Objects(path, repository.disk, is_foreign=True, beside=own)
+        self._ids: set[bytes] = set()
+        self._needs: set[bytes] = set()  # ids that what came leads to
+        self._shapes: dict[bytes, TreeShape] = {}
+        self._roots: set[bytes] = set()  # the topmost directories of commits
 
     def add_pack(self, file: IO[bytes]) -> None:
         """Take in a pack, which may hold differences to what the journal has.
@@ -156,18 +157,74 @@ class Incoming:
             packs.check(file)
             file.seek(begin)
             try:
-                receive(file, os.path.join(self.path, "pack"), self._raw, self._received)
-                self._objects.close()  # its packs are listed anew
+                self._index_pack(file)
             except (OSError, RefLimitError):
                 raise
             except Exception as error:  # dulwich raises what a broken pack happens to cause
                 raise damaged_pack(error) from error
 
+    def _index_pack(self, file: IO[bytes]) -> None:
+        """Write down a pack, the bases that its differences lack, and its index, in one pass."""
+        from dulwich.object_format import DEFAULT_OBJECT_FORMAT as SHA1
+        from dulwich.pack import (
+            PackData,
+            PackIndexer,
+            extend_pack,
+            iter_sha1,
+            write_pack_index,
+        )
+
+        note = self._note
+
+        class NotingIndexer(PackIndexer):
+            def _result(self, unpacked: UnpackedObject) -> tuple[Any, int, int | None]:
+                entry = super()._result(unpacked)
+                note(entry[0], unpacked.obj_type_num or 0, b"".join(unpacked.obj_chunks or ()))
+                return entry
+
+        directory = os.path.join(self.path, "pack")
+        path = os.path.join(directory, f"tmp_pack_{secrets.token_hex(6)}")
+        with open(path, "w+b") as pack:
+            shutil.copyfileobj(file, pack)
+            pack.flush()
+            with PackData(path, file=pack, object_format=SHA1) as data:
+                checksum = data.get_stored_checksum()
+                indexer = NotingIndexer.for_pack_data(data, resolve_ext_ref=self._raw)
+                entries: list[tuple[Any, int, int | None]] = list(indexer)
+                bases = set(indexer.ext_refs())
+            digest, more = extend_pack(pack, bases, self._raw, SHA1)
+            if not bases and digest != checksum:
+                raise ValueError("the checksum of the pack does not match")
+            pack.flush()
+            os.fsync(pack.fileno())
+        entries = sorted([*entries, *more])
+        self._ids.update(bases)
+        name = os.path.join(directory, f"pack-{iter_sha1(row[0] for row in entries).decode()}")
+        with open(f"{name}.idx", "wb") as index:
+            write_pack_index(index, entries, digest)
+            index.flush()
+            os.fsync(index.fileno())
+        for made in (path, f"{name}.idx"):
+            self._journal.disk.adopt(made)
+        self._journal.disk.replace(path, f"{name}.pack")
+
     def add_objects(self, objects: Iterable[GitObject]) -> None:
         """Take in objects. May raise OSError."""
         for batch in batches(objects):
             self._objects.write(batch)
-            self._received.note_objects(batch)
+            for one in batch:
+                self._note(bytes.fromhex(one.id), TYPE_NUMBERS[one.kind], one.content)
+
+    def _note(self, id_: bytes, kind: int, content: bytes) -> None:
+        """Note an object, and what it leads to."""
+        self._ids.add(id_)
+        if kind == TYPE_NUMBERS["tree"]:
+            self._shapes[id_] = shape = shape_of(content)
+            self._needs |= shape.ids
+        elif kind == TYPE_NUMBERS["commit"]:
+            tree = bytes.fromhex(tree_and_parent(content)[0])
+            self._roots.add(tree)
+            self._needs.update((tree, *map(bytes.fromhex, parents(content))))
 
     def accept(self, wants: Collection[str]) -> None:
         """Check that commits came with all they lead to; make what came a part of the journal.
@@ -176,19 +233,18 @@ class Incoming:
             FamiliarError: Something is missing or damaged; the journal is as it was.
         """
         known = self._journal.objects.has
-        needs = self._received.needs | {bytes.fromhex(want) for want in wants}
-        for id_ in sorted(needs - self._received.ids):
+        needs = self._needs | set(map(bytes.fromhex, wants))
+        for id_ in sorted(needs - self._ids):
             if not known(id_.hex()):
                 raise damaged_pack(f"object {id_.hex()} is missing")
         for want in wants:
-            if self._both().get(want).kind != "commit":
+            if self._objects.get(want).kind != "commit":
                 raise damaged_pack(f"object {want} is not a commit")
-        check_trees(self._received.roots, self._shape)
+        check_trees(self._roots, self._shape)
         self.take_over()
 
     def _shape(self, tree: bytes) -> TreeShape:
-        found = self._received.shapes.get(tree)
-        return found or shape_of(self._journal.objects.get(tree.hex()).content)
+        return self._shapes.get(tree) or shape_of(self._objects.read(tree.hex()))
 
     def root(self, commit: str) -> str:
         """Return the commit with which a history began, on the way of its first parents.
@@ -196,10 +252,8 @@ class Incoming:
         Raises:
             FamiliarError: A commit on the way is missing or damaged.
         """
-        at: str | None = commit
-        while at:
-            commit = at
-            at = self._before(at)
+        while before := self._before(commit):
+            commit = before
         return commit
 
     def goes_on(self, commit: str) -> bool:
@@ -220,11 +274,11 @@ class Incoming:
             FamiliarError: A commit on the way is missing or damaged.
         """
         found: set[str] = set()
-        both, waiting, seen = self._both(), [commit], {commit}
+        waiting, seen = [commit], {commit}
         while waiting:
             at = waiting.pop()
             if not self._journal.objects.has(at):
-                content = both.get(at).content
+                content = self._objects.read(at)
                 found.add(decode(at, content).instance)
                 waiting += [parent for parent in parents(content) if parent not in seen]
                 seen.update(waiting)
@@ -232,26 +286,19 @@ class Incoming:
 
     def _before(self, commit: str) -> str | None:
         """Return the commit that one follows first."""
-        if commit not in self._received.follows:
-            _, before = tree_and_parent(self._both().get(commit).content)
-            return before
-        return self._received.follows[commit]
+        return tree_and_parent(self._objects.read(commit))[1]
 
     def close(self) -> None:
         """Let go of open files."""
         self._objects.close()
 
-    def _both(self) -> _Both:
-        return _Both(self._objects, self._journal.objects)
-
     def _raw(self, id_: Any) -> tuple[int, bytes]:  # noqa: ANN401  # dulwich's own, 20 bytes
         """Return an object that a difference rests on. Raises KeyError when it is not here."""
         name = id_.hex() if len(id_) == _ID_BYTES else id_.decode()
-        for objects in (self._objects, self._journal.objects):
-            if objects.has(name):
-                found = objects.get(name)
-                return TYPE_NUMBERS[found.kind], found.content
-        raise KeyError(id_)
+        if not self._objects.has(name):
+            raise KeyError(id_)
+        found = self._objects.get(name)
+        return TYPE_NUMBERS[found.kind], found.content
 
     def take_over(self) -> None:
         """Make all of it a part of the journal; what a crash cuts off, `Exchange.finish` does."""
@@ -285,21 +332,6 @@ def _taking(repository: Repository) -> str:
     except (OSError, ValueError):
         return ""
     return name if name.startswith(INCOMING) and name.isascii() and os.sep not in name else ""
-
-
-class _Both:
-    """What came, and what was there."""
-
-    def __init__(self, new: Objects, old: Objects) -> None:
-        self._new = new
-        self._old = old
-        self._new_ids = new.ids()
-
-    def has(self, id_: str) -> bool:
-        return id_ in self._new_ids or self._old.has(id_)
-
-    def get(self, id_: str) -> GitObject:
-        return (self._new if id_ in self._new_ids else self._old).get(id_)
 
 
 def damaged_pack(why: object) -> RemoteDamagedError:

@@ -18,7 +18,9 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from familiar_cli.errors import FamiliarError, RemoteDamagedError
 from familiar_cli.files import Disk, read_plain
-from familiar_cli.memory.journal.pack_reader import PackReader, UnknownIndexError
+from familiar_cli.memory.journal.bounds import MOST_OBJECT_BYTES, too_large
+from familiar_cli.memory.journal.delta import delta
+from familiar_cli.memory.journal.packs import PackReader, UnknownIndexError, check
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
 Kind = Literal["blob", "tree", "commit"]
 
 PACK_FROM = 32  # so many new objects are written as one file: two flushes instead of two for each
+BATCH_BYTES = 64 * 1024 * 1024  # held in memory at a time
+_CHAIN = 50  # longest chain of differences, as with git
 _LEVEL = 1  # of zlib; what is kept for long is packed better
 _LARGE_TREE_BYTES = 32 * 1024  # mostly ids, which do not shrink; packing keeps only differences
 TYPE_NUMBERS: Final[dict[Kind, int]] = {"commit": 1, "tree": 2, "blob": 3}
@@ -66,14 +70,22 @@ class Objects:
     Args:
         directory: Where they are.
         disk: The file system.
-        is_foreign: Whether others wrote them: then none is unpacked that would not fit into memory.
+        is_foreign: Whether others wrote them: then none is unpacked that would not fit into memory,
+            and others may write at the same time.
+        beside: Where objects are read that are not here.
     """
 
     def __init__(
-        self, directory: str, disk: Disk | None = None, *, is_foreign: bool = False
+        self,
+        directory: str,
+        disk: Disk | None = None,
+        *,
+        is_foreign: bool = False,
+        beside: Objects | None = None,
     ) -> None:
         self.directory = directory
         self._is_foreign = is_foreign
+        self._beside = beside
         self._checked: set[str] = set()  # packs in which nothing is too large
         self._disk = disk or Disk()
         self._packs: DiskObjectStore | None = None
@@ -113,11 +125,12 @@ class Objects:
         if os.path.exists(self._path(id_)):
             return True
         try:
-            return self._packed().has(id_)
+            is_here = self._packed().has(id_)
         except (UnknownIndexError, OSError):
             from dulwich.objects import ObjectID
 
-            return self.packs().contains_packed(ObjectID(id_.encode()))
+            is_here = self.packs().contains_packed(ObjectID(id_.encode()))
+        return is_here or (self._beside is not None and self._beside.has(id_))
 
     def write(self, objects: Iterable[GitObject]) -> None:
         """Write objects, and return when they are durable. May raise OSError."""
@@ -146,17 +159,12 @@ class Objects:
 
     def write_pack(self, objects: Sequence[GitObject]) -> None:
         """Write objects as one pack, and return when it is durable. May raise OSError."""
-        from dulwich.objects import ObjectID, ShaFile
-        from dulwich.pack import full_unpacked_object
-
-        numbered = ((TYPE_NUMBERS[o.kind], o.content, ObjectID(o.id.encode())) for o in objects)
-        shas = (ShaFile.from_raw_string(*row) for row in numbered)
-        self.add_pack(len(objects), (full_unpacked_object(sha) for sha in shas))
-        self._disk.sync_dir(os.path.join(self.directory, "pack"))
+        self.add_pack(len(objects), (_unpacked(one) for one in objects))
 
     def add_pack(self, count: int, unpacked: Iterator[UnpackedObject]) -> Pack | None:
-        """Write a pack, or leave nothing of it. May raise OSError."""
-        self.clear_leftovers()
+        """Write a pack, durably, or leave nothing of it. May raise OSError."""
+        if not self._is_foreign:
+            self.clear_leftovers()
         directory = os.path.join(self.directory, "pack")
         before = set(_names(directory))
         failed = True
@@ -165,14 +173,15 @@ class Objects:
             failed = False
             for name in set(_names(directory)) - before:  # dulwich lets everybody read them
                 self._disk.adopt(os.path.join(directory, name))
+            self._disk.sync_dir(directory)
             return pack
         finally:
             new = [os.path.join(directory, n) for n in _names(directory) if n not in before]
-            if failed:  # dulwich leaves a pack behind whose index could not be written
+            if not failed:
+                self._fresh += new
+            elif not self._is_foreign:  # dulwich leaves a pack whose index could not be written
                 self.close()
                 _remove(new)
-            else:
-                self._fresh += new
 
     def keep(self) -> None:
         """What was written so far is in effect."""
@@ -198,10 +207,6 @@ class Objects:
             self._packs = DiskObjectStore(self.directory, fsync_object_files=True)
         return self._packs
 
-    def has_packs(self) -> bool:
-        """Tell whether anything is packed."""
-        return any(n.endswith(".idx") for n in _names(os.path.join(self.directory, "pack")))
-
     def loose(self) -> list[str]:
         """Return the ids of all loose objects, sorted."""
         return sorted(
@@ -211,11 +216,6 @@ class Objects:
             for rest in _names(os.path.join(self.directory, first))
             if not rest.startswith("tmp_obj_")
         )
-
-    def ids(self) -> set[str]:
-        """Return the ids of all objects, loose or packed."""
-        packed = self.packs().packs if self.has_packs() else []
-        return {*self.loose(), *(id_.decode() for pack in packed for id_ in pack)}
 
     def clear_leftovers(self) -> None:
         """Remove what a crash left half written. Only the holder of the lock may do this."""
@@ -240,8 +240,6 @@ class Objects:
     def _packed(self) -> PackReader:
         """Return what reads packs, which stays open until `close`."""
         if self._reader is None:
-            from familiar_cli.memory.journal.packs import MOST_OBJECT_BYTES
-
             self._check_plain("pack")
             most = MOST_OBJECT_BYTES if self._is_foreign else None
             self._reader = PackReader(os.path.join(self.directory, "pack"), most)
@@ -256,6 +254,8 @@ class Objects:
         except (zlib.error, ValueError) as error:
             raise self._damaged(f"object {id_} cannot be read: {error}") from error
         except KeyError as error:
+            if self._beside and self._beside.has(id_):
+                return self._beside.get(id_)
             if os.path.exists(os.path.join(self.directory, "info", "alternates")):
                 return self._read_with_dulwich(id_)
             raise self._damaged(f"object {id_} is missing") from error
@@ -277,28 +277,24 @@ class Objects:
     def _inflated(self, path: str) -> bytes:
         if not self._is_foreign:
             return zlib.decompress(read_plain(path))
-        from familiar_cli.memory.journal import packs
-
-        compressed = read_plain(path, packs.MOST_OBJECT_BYTES)
+        compressed = read_plain(path, MOST_OBJECT_BYTES)
         head = zlib.decompressobj().decompress(compressed[:_HEAD_BYTES], _HEAD_BYTES)
         size = head.partition(b"\0")[0].partition(b" ")[2]
-        if size.isdigit() and int(size[:_MOST_DIGITS]) > packs.MOST_OBJECT_BYTES:
-            raise packs.too_large(int(size[:_MOST_DIGITS]))
+        if size.isdigit() and int(size[:_MOST_DIGITS]) > MOST_OBJECT_BYTES:
+            raise too_large(int(size[:_MOST_DIGITS]))
         unpacker = zlib.decompressobj()
-        content = unpacker.decompress(compressed, packs.MOST_OBJECT_BYTES)
+        content = unpacker.decompress(compressed, MOST_OBJECT_BYTES)
         if not unpacker.eof:
-            raise packs.too_large(None) if content else zlib.error("it is empty")
+            raise too_large(None) if content else zlib.error("it is empty")
         return content
 
     def _check_size(self, id_: ObjectID) -> None:
         """Look once through the pack that holds an object."""
-        from familiar_cli.memory.journal import packs
-
         for pack in self.packs().packs:
             path = str(pack.data.path) if id_ in pack else ""
             if path and path not in self._checked:
                 with open(path, "rb") as file:
-                    packs.check(file)
+                    check(file)
                 self._checked.add(path)
 
     def _check_plain(self, directory: str) -> None:
@@ -330,6 +326,48 @@ class Objects:
         if not self._is_foreign:
             return unreadable(what, error)
         return self._damaged(f"{what} cannot be read: {error.strerror or error}")
+
+
+def differences(objects: Iterable[GitObject]) -> Iterator[UnpackedObject]:
+    """Yield objects for a pack, each as a difference to the one before if that is much shorter."""
+    base: GitObject | None = None
+    chain = 0
+    for one in objects:
+        short = b""
+        if base and base.kind == one.kind and chain < _CHAIN:
+            short = delta(base.content, one.content)
+        is_short = 0 < len(short) < len(one.content) // 2
+        chain = chain + 1 if is_short else 0
+        yield _unpacked(one, short, base.id) if base and is_short else _unpacked(one)
+        base = one
+
+
+def _unpacked(one: GitObject, short: bytes = b"", base: str = "") -> UnpackedObject:
+    from dulwich.objects import RawObjectID
+    from dulwich.pack import UnpackedObject
+
+    content = short or one.content
+    return UnpackedObject(
+        TYPE_NUMBERS[one.kind],
+        sha=RawObjectID(bytes.fromhex(one.id)),
+        delta_base=RawObjectID(bytes.fromhex(base)) if base else None,
+        decomp_len=len(content),
+        decomp_chunks=[content],
+    )
+
+
+def batches(objects: Iterable[GitObject]) -> Iterator[list[GitObject]]:
+    """Yield objects in lists that can be held in memory."""
+    batch: list[GitObject] = []
+    held_bytes = 0
+    for one in objects:
+        batch.append(one)
+        held_bytes += len(one.content)
+        if held_bytes > BATCH_BYTES:
+            yield batch
+            batch, held_bytes = [], 0
+    if batch:
+        yield batch
 
 
 def is_id(value: object) -> bool:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from familiar_cli.errors import RemoteDamagedError
 from familiar_cli.memory.journal.delta import delta
-from familiar_cli.memory.journal.pack_reader import PackReader, UnknownIndexError, patched
+from familiar_cli.memory.journal.packs import PackReader, UnknownIndexError, patched
 
 BODY = "".join(f"- line {n} of a page that grows\n" for n in range(400))
 

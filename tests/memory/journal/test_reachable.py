@@ -3,8 +3,8 @@ from __future__ import annotations
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from familiar_cli.memory.journal import reachable
-from familiar_cli.memory.journal.reachable import raw_entries
+from familiar_cli.memory.journal.bounds import tree_rows
+from familiar_cli.memory.journal.reachable import new_rows
 
 _names = st.one_of(
     st.text("ab.", min_size=1, max_size=4),
@@ -23,13 +23,13 @@ def encoded(entries) -> bytes:
 
 
 def changed(old, new) -> set:
-    return set(raw_entries(encoded(new))) - set(raw_entries(encoded(old)))
+    return set(tree_rows(encoded(new))) - set(tree_rows(encoded(old)))
 
 
 @given(_trees, _trees)
 def test_only_what_changed_is_found_however_names_and_ids_look(old, changes) -> None:
     new = {name: entry for name, entry in {**old, **changes}.items() if entry[1] != bytes(20)}
-    found = reachable._changed_entries(encoded(old), encoded(new))
+    found = new_rows(encoded(new), [tree_rows(encoded(old))])
     assert set(found) == changed(old, new)
 
 
@@ -38,4 +38,4 @@ def test_only_what_changed_is_found_however_names_and_ids_look(old, changes) -> 
 def test_one_change_in_a_large_directory_is_found(size, place, id_) -> None:
     old = {f"{n:03}.md": ("100644", bytes([n]) * 20) for n in range(size)}
     new = {**old, f"{place:03}.md": ("100644", id_)}
-    assert set(reachable._changed_entries(encoded(old), encoded(new))) == changed(old, new)
+    assert set(new_rows(encoded(new), [tree_rows(encoded(old))])) == changed(old, new)
