@@ -30,9 +30,9 @@ from familiar_cli.files import Disk
 from familiar_cli.memory.journal import pending, trees
 from familiar_cli.memory.journal.git import GitJournal
 from familiar_cli.memory.store.store import MemoryStore
-from familiar_cli.sync.address import read_address
 from familiar_cli.sync.begin import begin_from
 from familiar_cli.sync.engine import Engine, How
+from familiar_cli.sync.transport import read_address
 
 NAMES = ("laptop", "desk", "phone")
 FILES = [f"{room}/{n}.md" for room in ("people", "topics") for n in range(4)]

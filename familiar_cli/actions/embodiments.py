@@ -49,9 +49,8 @@ if TYPE_CHECKING:
     from familiar_cli.familiar import Familiar
     from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.memory.store.transactions import Transaction
-    from familiar_cli.sync.clocks import Clock, Order
     from familiar_cli.sync.embodiments import Merged
-    from familiar_cli.sync.file_pasts import FilePasts
+    from familiar_cli.sync.file_pasts import Clock, FilePasts, Order
 
 _TRIES: Final = 20  # others may write the same files at the same time
 _FEW: Final = 3  # files that may be deleted at once, however few there are

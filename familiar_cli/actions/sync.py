@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from familiar_cli.config.instance import Instance
     from familiar_cli.familiar import Familiar
     from familiar_cli.memory.desk.conflicts import Conflict
-    from familiar_cli.sync.address import Address
     from familiar_cli.sync.devices import Device
     from familiar_cli.sync.engine import Engine, How, Synced
     from familiar_cli.sync.opening import Sender
+    from familiar_cli.sync.transport import Address
 
 PATIENCE_S: Final = 120.0
 """How long a command waits for another sync of the same familiar."""
@@ -523,9 +523,9 @@ def begin(
     from familiar_cli.config.edit import write_new
     from familiar_cli.familiar import Familiar
     from familiar_cli.identity import check_familiar_id
-    from familiar_cli.sync.address import read_address
     from familiar_cli.sync.begin import begin_from
     from familiar_cli.sync.remote_refs import SeenRefs
+    from familiar_cli.sync.transport import read_address
     from familiar_cli.sync.turns_commit import read_abouts
     from familiar_cli.text import slugify
 

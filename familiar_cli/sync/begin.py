@@ -37,8 +37,7 @@ if TYPE_CHECKING:
     from familiar_cli.config.instance import Instance
     from familiar_cli.memory.journal.repository import Repository
     from familiar_cli.memory.store.store import MemoryStore
-    from familiar_cli.sync.address import Address
-    from familiar_cli.sync.transport import Transport
+    from familiar_cli.sync.transport import Address, Transport
 
 BEGAN: Final = "Began"
 """In the first commit of an instance: the instance that the familiar began on."""

@@ -1,12 +1,18 @@
-"""Git bundles: some refs and the objects they lead to, in one file that `git clone` reads, too."""
+"""Git bundles: some refs and the objects they lead to, in one file that `git clone` reads, too.
+
+Dulwich's reader holds the whole file in memory to tell its refs, and checks none of their names.
+"""
 
 from __future__ import annotations
 
+import json
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO, Final
 
 from familiar_cli.errors import RemoteDamagedError
+from familiar_cli.files import read_plain, write_own
 from familiar_cli.memory.journal.objects import is_id
 
 if TYPE_CHECKING:
@@ -88,3 +94,47 @@ def read_header(file: BinaryIO) -> Header:
 def _lines(file: BinaryIO) -> Iterator[bytes]:
     for _ in range(_MOST_LINES):
         yield file.readline(_MOST_LINE_BYTES)
+
+
+@dataclass(frozen=True, slots=True)
+class SeenBundle:
+    """A bundle that was seen in a folder. Its name has a digest: of the same size, it is the same.
+
+    Args:
+        size_bytes: Its size.
+        header: What it says of itself.
+        is_sealed: Whether it is encrypted.
+    """
+
+    size_bytes: int
+    header: Header
+    is_sealed: bool
+
+
+def read_seen(path: str) -> dict[str, SeenBundle]:
+    """Read which bundles were seen in a folder, by name; empty if the file is unusable."""
+    try:
+        rows = json.loads(read_plain(path))
+        return {
+            name: SeenBundle(
+                row["bytes"], Header(dict(row["refs"]), tuple(row["needs"])), row["sealed"] is True
+            )
+            for name, row in rows.items()
+        }
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return {}
+
+
+def write_seen(path: str, found: Mapping[str, SeenBundle]) -> None:
+    """Remember what was seen, as far as that is possible."""
+    rows = {
+        name: {
+            "bytes": s.size_bytes,
+            "refs": dict(s.header.refs),
+            "needs": s.header.needs,
+            "sealed": s.is_sealed,
+        }
+        for name, s in found.items()
+    }
+    with suppress(OSError):
+        write_own(path, json.dumps(rows).encode(), durable=False)

@@ -27,7 +27,8 @@ from familiar_cli.errors import (
     RemoteUnreachableError,
 )
 from familiar_cli.files import TEMP_PREFIX, Disk, SharedDisk, open_patiently, why
-from familiar_cli.sync import bundle, seen
+from familiar_cli.sync import bundle
+from familiar_cli.sync.bundle import SeenBundle, read_seen, write_seen
 from familiar_cli.sync.sealing import SEALED
 from familiar_cli.sync.transport import MAIN_REF, MEMORY_REFS, TURNS_REFS
 
@@ -116,7 +117,7 @@ class BundleFolder:
             RemoteUnreachableError: The folder is not there, or empty though it was not.
             RemoteKeyError: One cannot be decrypted.
         """
-        known = seen.read(self._seen_path)
+        known = read_seen(self._seen_path)
         found: list[BundleFile] = []
         foreign: list[str] = []
         self._locked = {}
@@ -133,9 +134,9 @@ class BundleFolder:
         found = [one for one in found if one not in self.plain]
         self.say("a bundle is not encrypted, and was skipped", [one.name for one in self.plain])
         self._check_gone(known, [*found, *self.plain])
-        now = {b.name: seen.Seen(b.size_bytes, b.header, b.is_sealed) for b in found}
+        now = {b.name: SeenBundle(b.size_bytes, b.header, b.is_sealed) for b in found}
         if now != known:
-            seen.write(self._seen_path, now)
+            write_seen(self._seen_path, now)
         return sorted(found, key=lambda b: (b.number, b.instance, b.name))
 
     @contextmanager
@@ -173,9 +174,9 @@ class BundleFolder:
                 hint="Free some space or check its permissions. Nothing is lost: the next "
                 "`familiar sync` sends everything.",
             ) from error
-        seen.write(
+        write_seen(
             self._seen_path,
-            {**seen.read(self._seen_path), name: seen.Seen(size, header, self.seals)},
+            {**read_seen(self._seen_path), name: SeenBundle(size, header, self.seals)},
         )
         parts = _NAME.fullmatch(name)
         assert parts is not None
@@ -203,7 +204,7 @@ class BundleFolder:
         with self._reading():
             return sorted(os.listdir(self.path))
 
-    def _check_gone(self, known: Mapping[str, seen.Seen], found: list[BundleFile]) -> None:
+    def _check_gone(self, known: Mapping[str, SeenBundle], found: list[BundleFile]) -> None:
         """Refuse the empty directory that is left where a stick was."""
         if known and not found:
             raise RemoteUnreachableError(
@@ -213,7 +214,7 @@ class BundleFolder:
             )
 
     def _bundle(
-        self, name: str, parts: re.Match[str], known: Mapping[str, seen.Seen]
+        self, name: str, parts: re.Match[str], known: Mapping[str, SeenBundle]
     ) -> BundleFile | None:
         path = os.path.join(self.path, name)
         try:

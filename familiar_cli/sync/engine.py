@@ -49,10 +49,9 @@ if TYPE_CHECKING:
     from familiar_cli.memory.journal.exchange import Incoming
     from familiar_cli.memory.journal.repository import Repository
     from familiar_cli.memory.store.store import MemoryStore
-    from familiar_cli.sync.address import Address
     from familiar_cli.sync.deletions import LargeDeletion
     from familiar_cli.sync.participants import Participants
-    from familiar_cli.sync.transport import Transport
+    from familiar_cli.sync.transport import Address, Transport
     from familiar_cli.sync.turns_commit import Conversations
 
 _TRIES: Final = 3  # while others push, what a remote lists may be gone a moment later

@@ -1,14 +1,16 @@
 """The past of every file as the journal tells it: its versions in order, and by whom each is.
 
 A version's clock is counted from it, so no instance keeps a counter of its own: one that is wiped
-cannot begin at 1 again, and one that is removed takes nothing back.
+cannot begin at 1 again, and one that is removed takes nothing back. Clocks tell which of two
+versions came first, and never what to do about it; time has no part in it.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Final, Literal, TypeVar, cast
 
 from familiar_cli.memory.journal.history import History
 
@@ -17,9 +19,13 @@ if TYPE_CHECKING:
 
     from familiar_cli.memory.journal.commits import Commit
     from familiar_cli.memory.journal.repository import Repository
-    from familiar_cli.sync.clocks import Clock
 
 T = TypeVar("T")
+
+Clock = Mapping[str, int]
+"""How many changes by instance; one that is not in it counts 0."""
+
+Order = Literal["equal", "before", "after", "concurrent"]
 
 EMBODIMENT: Final = "Embodiment"
 """The line of a commit that names the embodiment that a change comes from."""
@@ -44,6 +50,17 @@ class Version:
     instance: str
     source: str
     is_gone: bool
+
+
+def compare(one: Clock, other: Clock) -> Order:
+    """Return how `one` stands to `other`; `concurrent` when each holds what the other lacks."""
+    has_less = any(count > one.get(name, 0) for name, count in other.items())
+    has_more = any(count > other.get(name, 0) for name, count in one.items())
+    if has_less and has_more:
+        return "concurrent"
+    if has_less:
+        return "before"
+    return "after" if has_more else "equal"
 
 
 def clock_of(versions: Sequence[Version]) -> Clock:

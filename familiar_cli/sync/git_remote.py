@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from dulwich.refs import Ref
 
     from familiar_cli.memory.journal.exchange import Exchange, Incoming
-    from familiar_cli.sync.address import Address
+    from familiar_cli.sync.transport import Address
 
 T = TypeVar("T")
 

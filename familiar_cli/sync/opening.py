@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from familiar_cli.memory.journal.exchange import Exchange
-    from familiar_cli.sync.address import Address
-    from familiar_cli.sync.transport import Transport
+    from familiar_cli.sync.transport import Address, Transport
 
 _LOOPBACK: Final = {"localhost", "127.0.0.1", "::1"}
 

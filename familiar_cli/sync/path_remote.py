@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from familiar_cli.memory.journal.exchange import Exchange, Incoming
-    from familiar_cli.sync.address import Address
+    from familiar_cli.sync.transport import Address
 
 _HEADS: Final = "refs/heads/"
 _DAMAGED: Final = "familiar-damaged"
@@ -64,7 +64,8 @@ class PathRemote:
     def fetch(self, wants: Collection[str], haves: Collection[str], incoming: Incoming) -> None:
         """See `Transport`."""
         try:
-            if not haves and set(wants).issuperset(self.refs().values()):
+            is_whole = not haves and set(wants).issuperset(self.refs().values())
+            if is_whole and not self._objects.alternates():
                 return self._fetch_all(incoming)
             new = new_objects(self._objects, wants, self._exchange.has)
             incoming.add_objects(map(self._objects.get, new))

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.errors import ConfigError, NotFoundError, RefusedError, UsageError
 from familiar_cli.files import locked, read_plain, why, write_whole
-from familiar_cli.sync.address import read_address
+from familiar_cli.sync.transport import read_address
 from familiar_cli.text import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from familiar_cli.sync.address import Address
+    from familiar_cli.sync.transport import Address
 
 FILE: Final = "sync.toml"
 _NAME: Final = re.compile(r"[a-z0-9]+(?:[-_][a-z0-9]+)*")

@@ -8,9 +8,9 @@ from familiar_cli.config.instance import ensure_instance, read_instance
 from familiar_cli.memory.journal.git import GitJournal
 from familiar_cli.memory.journal.past import Past
 from familiar_cli.memory.store.store import MemoryStore
-from familiar_cli.sync.address import read_address
 from familiar_cli.sync.begin import begin_from
 from familiar_cli.sync.engine import Engine, How
+from familiar_cli.sync.transport import read_address
 from tests.support.journals import Hasty, World
 
 if TYPE_CHECKING:

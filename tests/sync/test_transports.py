@@ -14,8 +14,8 @@ from familiar_cli.errors import (
 )
 from familiar_cli.memory.journal.exchange import Exchange
 from familiar_cli.memory.store.lock import held
-from familiar_cli.sync.address import read_address
 from familiar_cli.sync.opening import open_transport
+from familiar_cli.sync.transport import read_address
 from tests.support.journals import World
 from tests.support.remotes import (
     HAS_GIT,
@@ -110,6 +110,19 @@ def test_only_what_is_new_is_sent_and_fetched(world, remote, address, other) -> 
     assert [pushed.refused for pushed in remote.push({OURS: head})] == [""]
     assert fetched(other, address, OURS) == head
     assert other.journal.repository.file_at(head, "a.md") == b"a\nb\n"
+
+
+@needs_git
+def test_a_remote_may_keep_its_objects_in_another_repository(world, other, tmp_path) -> None:
+    there = bare(tmp_path / "hub.git")
+    first = open_transport(read_address(str(there)), exchange_of(world))
+    head = world.commit("first", a="a\n", people__bo="bo\n")
+    first.push({OURS: head})
+    first.close()
+    shared = tmp_path / "shared.git"
+    git(tmp_path, "clone", "-q", "--bare", "--shared", str(there), str(shared))
+    assert fetched(other, str(shared), OURS) == head
+    assert other.journal.repository.file_at(head, "people/bo.md") == b"bo\n"
 
 
 def test_many_objects_travel_as_a_pack(world, remote, address, other) -> None:

@@ -181,7 +181,7 @@ class History:
         return True, places
 
     def _former(self, commit: Commit, parent: str | None, rel_path: str) -> str:
-        from familiar_cli.memory.journal.renames import former_path
+        from familiar_cli.memory.journal.diff import former_path
 
         return former_path(self._repository, commit, parent, rel_path) or rel_path
 

@@ -20,13 +20,12 @@ from familiar_cli.errors import FamiliarError, RemoteDamagedError
 from familiar_cli.files import Disk, read_plain
 from familiar_cli.memory.journal.bounds import MOST_OBJECT_BYTES, too_large
 from familiar_cli.memory.journal.delta import delta
-from familiar_cli.memory.journal.packs import PackReader, UnknownIndexError, check
+from familiar_cli.memory.journal.packs import PackReader, UnknownIndexError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from dulwich.object_store import DiskObjectStore
-    from dulwich.objects import ObjectID
     from dulwich.pack import Pack, UnpackedObject
 
 Kind = Literal["blob", "tree", "commit"]
@@ -86,7 +85,6 @@ class Objects:
         self.directory = directory
         self._is_foreign = is_foreign
         self._beside = beside
-        self._checked: set[str] = set()  # packs in which nothing is too large
         self._disk = disk or Disk()
         self._packs: DiskObjectStore | None = None
         self._reader: PackReader | None = None
@@ -126,10 +124,8 @@ class Objects:
             return True
         try:
             is_here = self._packed().has(id_)
-        except (UnknownIndexError, OSError):
-            from dulwich.objects import ObjectID
-
-            is_here = self.packs().contains_packed(ObjectID(id_.encode()))
+        except (UnknownIndexError, OSError) as error:
+            raise self._damaged(f"a pack cannot be read: {error}") from error
         return is_here or (self._beside is not None and self._beside.has(id_))
 
     def write(self, objects: Iterable[GitObject]) -> None:
@@ -207,6 +203,15 @@ class Objects:
             self._packs = DiskObjectStore(self.directory, fsync_object_files=True)
         return self._packs
 
+    def alternates(self) -> list[Objects]:
+        """Return where else objects are, as `git clone --shared` notes it."""
+        path = os.path.join(self.directory, "info", "alternates")
+        lines = read_plain(path).splitlines() if os.path.isfile(path) else []
+        return [
+            Objects(os.path.join(self.directory, os.fsdecode(line)), is_foreign=True)
+            for line in lines
+        ]
+
     def loose(self) -> list[str]:
         """Return the ids of all loose objects, sorted."""
         return sorted(
@@ -249,30 +254,18 @@ class Objects:
         try:
             number, content = self._packed().get(id_)
             return git_object(_BY_NUMBER[number], content)
-        except (UnknownIndexError, OSError):
-            return self._read_with_dulwich(id_)
+        except UnknownIndexError as error:
+            raise self._damaged(f"a pack cannot be read: {error}") from error
+        except OSError as error:
+            raise self._unreadable("a pack", error) from error
         except (zlib.error, ValueError) as error:
             raise self._damaged(f"object {id_} cannot be read: {error}") from error
         except KeyError as error:
-            if self._beside and self._beside.has(id_):
-                return self._beside.get(id_)
-            if os.path.exists(os.path.join(self.directory, "info", "alternates")):
-                return self._read_with_dulwich(id_)
-            raise self._damaged(f"object {id_} is missing") from error
-
-    def _read_with_dulwich(self, id_: str) -> GitObject:
-        """Return an object of an old or damaged pack, or of the repository that this one uses."""
-        from dulwich.objects import ObjectID
-
-        if self._is_foreign:
-            self._check_size(ObjectID(id_.encode()))
-        try:
-            number, content = self.packs().get_raw(ObjectID(id_.encode()))
-            return git_object(_BY_NUMBER[number], content)
-        except KeyError as error:
-            raise self._damaged(f"object {id_} is missing") from error
-        except Exception as error:  # dulwich raises what a broken pack happens to cause
-            raise self._damaged(f"object {id_} cannot be read: {error}") from error
+            others = [self._beside] if self._beside else self.alternates()
+            place = next((other for other in others if other.has(id_)), None)
+            if place is None:
+                raise self._damaged(f"object {id_} is missing") from error
+            return place.get(id_)
 
     def _inflated(self, path: str) -> bytes:
         if not self._is_foreign:
@@ -287,15 +280,6 @@ class Objects:
         if not unpacker.eof:
             raise too_large(None) if content else zlib.error("it is empty")
         return content
-
-    def _check_size(self, id_: ObjectID) -> None:
-        """Look once through the pack that holds an object."""
-        for pack in self.packs().packs:
-            path = str(pack.data.path) if id_ in pack else ""
-            if path and path not in self._checked:
-                with open(path, "rb") as file:
-                    check(file)
-                self._checked.add(path)
 
     def _check_plain(self, directory: str) -> None:
         """Refuse what dulwich would wait for when it opens it, such as a named pipe."""

@@ -161,7 +161,8 @@ class _Pack:
             raise UnknownIndexError(path)
         self._count = self._number(_ROWS_AT - 4)
         self._offsets_at = _ROWS_AT + self._count * (_ID_BYTES + 4)
-        if self._offsets_at + self._count * 4 + _TRAILER_BYTES > len(self._index):
+        self._large_at = self._offsets_at + self._count * 4
+        if self._large_at + _TRAILER_BYTES > len(self._index):
             raise UnknownIndexError(path)
 
     def close(self) -> None:
@@ -179,9 +180,10 @@ class _Pack:
         if at < 0:
             return None
         row = self._number(self._offsets_at + (at - _ROWS_AT) // _ID_BYTES * 4)
-        if row >= _LARGE_OFFSET:
-            raise UnknownIndexError(self.path)  # a pack beyond 2 GB is left to dulwich
-        return row
+        if row < _LARGE_OFFSET:
+            return row
+        large = self._large_at + (row - _LARGE_OFFSET) * 8
+        return int.from_bytes(self._index[large : large + 8], "big")
 
     def entry(self, offset: int, most_bytes: int | None) -> _Entry:
         """Return what stands at an offset."""
@@ -227,6 +229,8 @@ def _read_entry(
         RefLimitError: It is too large.
         ValueError: The pack is damaged.
     """
+    if offset >= _NEVER_BYTES:
+        raise ValueError("its place is beyond every pack")
     file.seek(offset)
     data = file.read(_FIRST_BYTES)
     try:

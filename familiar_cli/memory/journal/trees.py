@@ -24,8 +24,6 @@ _FILE = b"100644"
 _MODES = (_DIR, _FILE, b"100755", b"120000", b"160000")  # only git itself writes the last three
 _MODE_INSIDE = re.compile(b"|".join(mode + b" " for mode in _MODES))
 _ID_BYTES = 20
-_LONGEST_MODE = 7  # with the space after it
-_FAR = 1024  # farther than a name is long
 _NO_NAMES = {"", ".", ".."}
 _MANY = 16  # from here on, taking a tree apart once is cheaper than many cuts
 
@@ -229,15 +227,6 @@ def _span(content: bytes, name: bytes) -> tuple[int, int] | None:
                 return begin, space + len(middle) + _ID_BYTES
         space = content.find(middle, space + 1)
     return None
-
-
-def entry_at(content: bytes, at: int) -> int:
-    """Return where the entry begins that the byte at `at` is a part of, or one before it."""
-    first = max(0, at - _FAR)
-    for found in reversed(list(_MODE_INSIDE.finditer(content, first, at + _LONGEST_MODE))):
-        if found.start() <= at and _is_begin(content, found.start()):
-            return found.start()
-    return 0
 
 
 def _is_begin(content: bytes, at: int) -> bool:
