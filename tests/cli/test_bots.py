@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -138,13 +139,19 @@ def test_eight_questions_at_once_are_eight_pairs(root, serve) -> None:
 
 
 def test_a_second_question_waits_and_other_channels_do_not(root, serve) -> None:
-    server = serve(Say("One. Two. Three. Four.", pause_s=2.0), "At once.")
+    hold = threading.Event()
+    server = serve(Say("One. Two. Three. Four.", hold=hold), "At once.")
     with start("ask", "First", "--channel", "c") as first:
         until(lambda: server.requests)
         elsewhere = spawn("ask", "Hi", "--channel", "d")
         assert (elsewhere.returncode, first.poll()) == (0, None)
-        second = spawn("ask", "Second", "--channel", "c")
-    assert b"which is replying in channel 'c'" in second.stderr
+        with start("ask", "Second", "--channel", "c") as second:
+            told = second.stderr.readline()
+            hold.set()
+            second.communicate()
+        first.communicate()
+    assert b"which is replying in channel 'c'" in told
+    assert (first.returncode, second.returncode) == (0, 0)
     assert said() == ["First", "One. Two. Three. Four.", "Second", "At once."]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 
 import pytest
@@ -68,12 +69,14 @@ def test_a_reply_is_wrapped_between_words_at_any_width(root, serve, columns) -> 
 
 @pytest.mark.parametrize(("before", "after"), [(80, 40), (40, 80), (200, 60)])
 def test_a_terminal_resized_in_mid_reply_loses_nothing(root, serve, before, after) -> None:
-    serve(Say(REPLY, pause_s=0.05))
+    hold = threading.Event()
+    serve(Say(REPLY, hold=hold))
     with Tmux("chat", columns=before) as terminal:
         terminal.see("Ahoy.")
         terminal.say("hello")
         terminal.see("She leans")
         terminal.resize(after)
+        hold.set()
         terminal.see("beginning.")
         screen = terminal.see_prompt()
     assert words_of(reply_on(screen)) == words_of(REPLY)
@@ -242,12 +245,14 @@ def test_replies_go_into_a_file_where_stdout_is_one(root, serve, tmp_path) -> No
 
 
 def test_what_is_typed_during_a_reply_waits_for_its_end(root, serve) -> None:
-    server = serve(Say("One two three four five six.", pause_s=0.2), "Second.")
+    hold = threading.Event()
+    server = serve(Say("One two three four five six.", hold=hold), "Second.")
     with Tmux("chat") as terminal:
         terminal.see_prompt()
         terminal.say("hello")
         terminal.see("One")
         terminal.say("meanwhile")
+        hold.set()
         terminal.see("Second.")
         assert "One two three four five six.\n" in terminal.screen
     assert server.last.json()["messages"][-1]["content"] == "meanwhile"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from datetime import UTC, date, datetime
 from zoneinfo import ZoneInfo
 
@@ -56,7 +57,7 @@ def live(root, *, nights=7):
 
 @pytest.fixture(scope="module")
 def lived(tmp_path_factory):
-    lives, about = live(tmp_path_factory.mktemp("life"), nights=20)
+    lives, about = live(tmp_path_factory.mktemp("life"), nights=45)
     end = datetime(2027, 6, 1, tzinfo=UTC)
     for _ in range(8):  # the model fails now and then; what failed stays due
         for one in lives.values():
@@ -73,9 +74,9 @@ def test_every_day_is_covered_by_exactly_one_period_of_each_tier(lived, tier) ->
         if tier == "daily"
         else [period for period in library.above if period.tier == tier]
     )
-    for day in about:
-        holders = [period for period in files if day in days_of(library, period)]
-        assert holders == [period_of(day, tier)]
+    held = Counter((day, period) for period in files for day in days_of(library, period))
+    assert about
+    assert held == Counter((day, period_of(day, tier)) for day in about)
 
 
 def test_a_second_run_changes_nothing_and_asks_nobody(lived) -> None:
@@ -140,28 +141,27 @@ class KillingModel(RuleModel):
         return await super().complete(request, on_text)
 
 
-def undisturbed(root):
-    one = Life(root)
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    one = Life(tmp_path_factory.mktemp("wanted"))
     week_of_sessions(one)
     one.run()
     return one.tree()
 
 
 @pytest.mark.parametrize("at", range(1, 31))
-def test_killing_it_at_any_step_of_any_write_changes_nothing(tmp_path, at) -> None:
-    wanted = undisturbed(tmp_path / "wanted")
+def test_killing_it_at_any_step_of_any_write_changes_nothing(tmp_path, undisturbed, at) -> None:
     one = Life(tmp_path / "one")
     week_of_sessions(one)
     disturbed = Life(tmp_path / "one", journal=KillingJournal(at))
     with pytest.raises(Killed):
         disturbed.run()
     one.run()
-    assert one.tree() == wanted
+    assert one.tree() == undisturbed
 
 
 @pytest.mark.parametrize("at", [1, 2, 3])
-def test_killing_it_while_the_model_is_thinking_changes_nothing(tmp_path, at) -> None:
-    wanted = undisturbed(tmp_path / "wanted")
+def test_killing_it_while_the_model_is_thinking_changes_nothing(tmp_path, undisturbed, at) -> None:
     one = Life(tmp_path / "one")
     week_of_sessions(one)
     one.model = KillingModel(at)
@@ -169,7 +169,7 @@ def test_killing_it_while_the_model_is_thinking_changes_nothing(tmp_path, at) ->
         one.run()
     one.model = RuleModel()
     one.run()
-    assert one.tree() == wanted
+    assert one.tree() == undisturbed
 
 
 def test_a_record_names_only_periods_that_exist(lived) -> None:

@@ -13,7 +13,7 @@ from tests.hostile.targets import TARGETS, Target
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs signals and named pipes")
 
 SEED = int(os.environ.get("HOSTILE_SEED", "20"))
-SECONDS = float(os.environ.get("HOSTILE_SECONDS", "1.2"))
+SECONDS = float(os.environ.get("HOSTILE_SECONDS", "0.6"))
 
 
 @pytest.mark.parametrize("target", TARGETS)

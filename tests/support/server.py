@@ -49,6 +49,7 @@ class Say:
     )
     done: bool = True  # end the stream with [DONE]
     pause_s: float = 0.0  # before each piece
+    hold: threading.Event | None = None  # stop half way until it is set
     linger_s: float = 0.0  # keep the connection open after the last piece, saying nothing
 
 
@@ -261,7 +262,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _stream(self, step: Say) -> None:
         self._begin("text/event-stream")
         self._event(chunk("", delta={"role": "assistant", "content": ""}))
-        self._pieces(step.text, step.pause_s)
+        self._pieces(step.text, step.pause_s, step.hold)
         if step.finish_reason:
             self._event(chunk(finish_reason=step.finish_reason))
         if step.usage is not None:
@@ -280,8 +281,11 @@ class _Handler(BaseHTTPRequestHandler):
             if step.comments:
                 self._write(b": still working\n\n")
 
-    def _pieces(self, text: str, pause_s: float = 0.0) -> None:
-        for word in _words(text):
+    def _pieces(self, text: str, pause_s: float = 0.0, hold: threading.Event | None = None) -> None:
+        words = _words(text)
+        for number, word in enumerate(words):
+            if hold and number == len(words) // 2:
+                hold.wait(60)
             time.sleep(pause_s)
             self._event(chunk(word))
 
