@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from familiar_cli.context.types import Modality, Said
 from familiar_cli.errors import NotFoundError, RefusedError
-from familiar_cli.history.arranging import in_pairs
 from familiar_cli.history.store import GREETING
+from familiar_cli.history.types import in_pairs
 from familiar_cli.visibility import OWNER
 
 if TYPE_CHECKING:

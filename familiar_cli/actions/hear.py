@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from familiar_cli.clock import now, to_ms
 from familiar_cli.context.turn import check_said
-from familiar_cli.history.messages import HEARD, Heard, keep_once
-from familiar_cli.history.types import Turn
+from familiar_cli.history.messages import Heard, keep_once
+from familiar_cli.history.types import HEARD, Turn
 
 if TYPE_CHECKING:
     from datetime import datetime

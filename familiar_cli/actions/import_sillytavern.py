@@ -38,7 +38,6 @@ from familiar_cli.errors import (
     UsageError,
 )
 from familiar_cli.familiar import Familiar
-from familiar_cli.history.copying import copy_to
 from familiar_cli.text import counted, fold, nearest, typed
 
 if TYPE_CHECKING:
@@ -409,7 +408,7 @@ class _Bringing:
             yield familiar.history
             return
         with tempfile.TemporaryDirectory(prefix="history-", dir=self._place) as scratch:
-            copy = copy_to(familiar.history, Path(scratch) / "history.db")
+            copy = familiar.history.copy_to(Path(scratch) / "history.db")
             try:
                 yield copy
             finally:

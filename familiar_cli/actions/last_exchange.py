@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.errors import NotFoundError, RefusedError
-from familiar_cli.history.arranging import in_pairs
 from familiar_cli.history.standing import choose, standings, withdraw
+from familiar_cli.history.types import in_pairs
 from familiar_cli.visibility import OWNER
 
 if TYPE_CHECKING:

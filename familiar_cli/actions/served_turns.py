@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.clock import iso
-from familiar_cli.history.by_source import newest_from, turns_from
+from familiar_cli.history.selection import newest_from, turns_from
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -11,7 +11,7 @@ from familiar_cli.clock import now, to_zone
 from familiar_cli.consolidation.naming import period_in, session_day
 from familiar_cli.consolidation.periods import TIERS, day_of
 from familiar_cli.errors import NotFoundError
-from familiar_cli.history.by_time import count_up_to, first_and_last, said_between
+from familiar_cli.history.statistics import count_up_to, first_and_last, said_between
 from familiar_cli.identity import Author
 from familiar_cli.memory.layout import SESSIONS_DIR, SIGNIFICANT_DIR, people_path
 from familiar_cli.visibility import OWNER

@@ -239,7 +239,7 @@ def _request(familiar: Familiar, trace: Trace) -> ContextRequest:
     """Return the request as it was, as far as the record and the history still know it."""
     from familiar_cli.context.turn import labels_in
     from familiar_cli.context.types import ContextRequest, Layer, Modality
-    from familiar_cli.history.arranging import place_of
+    from familiar_cli.history.types import place_of
 
     turn = familiar.history.turn(trace.turn) if trace.turn is not None else None
     said = [piece.text for piece in trace.contributions if piece.source == "utterance"]

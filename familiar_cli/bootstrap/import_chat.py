@@ -24,7 +24,6 @@ from familiar_cli.errors import (
     RefusedError,
     UsageError,
 )
-from familiar_cli.history.copying import copy_to
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -228,7 +227,7 @@ def _on_trial(history: HistoryStore, *, dry_run: bool) -> Iterator[HistoryStore]
         yield history
         return
     with tempfile.TemporaryDirectory(prefix="familiar-") as scratch:
-        copy = copy_to(history, Path(scratch) / "history.db")
+        copy = history.copy_to(Path(scratch) / "history.db")
         try:
             yield copy
         finally:

@@ -13,8 +13,8 @@ from familiar_cli.clock import now
 from familiar_cli.context.budget import MESSAGE_TOKENS, PROMPT_TOKENS
 from familiar_cli.context.summary_prompt import summary_messages, turn_text
 from familiar_cli.errors import BadReplyError
-from familiar_cli.history.arranging import place_of
 from familiar_cli.history.summaries import Summary
+from familiar_cli.history.types import place_of
 from familiar_cli.identity import Labels
 from familiar_cli.truncate import cut_to, sentence_ends
 

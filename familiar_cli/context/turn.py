@@ -12,7 +12,7 @@ from familiar_cli.context.telling import notices
 from familiar_cli.context.trace import make_trace
 from familiar_cli.context.types import ContextRequest
 from familiar_cli.errors import UsageError
-from familiar_cli.history.arranging import in_pairs, place_of
+from familiar_cli.history.types import in_pairs, place_of
 from familiar_cli.identity import Labels, Me
 from familiar_cli.languages import ENGLISH
 from familiar_cli.memory.pages.similarity import KnownTexts

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.errors import ConflictError, NotFoundError, RefusedError, UsageError
-from familiar_cli.history.arranging import place_of
 from familiar_cli.history.rows import pack, unpack
+from familiar_cli.history.types import place_of
 
 if TYPE_CHECKING:
     import sqlite3

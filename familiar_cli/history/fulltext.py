@@ -6,18 +6,21 @@ date, page by page, before a search.
 
 from __future__ import annotations
 
+import re
+from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli import fts
 from familiar_cli.clock import stopwatch_s
+from familiar_cli.folding import fold_word
 from familiar_cli.history.rows import SELECTED, to_turn, unpack
 from familiar_cli.history.selection import TurnFilter, around
-from familiar_cli.sqlite import transaction
+from familiar_cli.sqlite import connect, transaction
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from familiar_cli.history.selection import Kept
     from familiar_cli.history.store import HistoryStore
@@ -37,6 +40,9 @@ MOST_RANKED: Final = 5_000
 _SET_ASIDE: Final = (
     " AND rowid NOT IN (SELECT turn_id FROM set_aside WHERE superseded_by OR withdrawn)"
 )
+# Marks that Python's `\w` leaves out belong to the letter before them.
+_WORD: Final = re.compile(r"[^\W_](?:[^\W_]|[^\s\w\u0000-\u02ff\u2000-\u303f\uff00-\uffef])*")
+_WORDS_TABLE: Final = f'CREATE VIRTUAL TABLE words USING fts5 (body, tokenize = "{fts.TOKENIZER}")'
 _PAGE: Final = 5000  # turns that are added in one transaction
 _TABLE: Final = (
     "CREATE VIRTUAL TABLE turns_fts USING fts5 "
@@ -219,3 +225,33 @@ def affordable(connection: sqlite3.Connection, wanted: str) -> tuple[str, int, b
     if choice.rows in {"", choice.match}:
         return choice.match, choice.newest, choice.is_ranked
     return f"({choice.rows}) AND ({choice.match})", 0, True
+
+
+def match_spans(query: str, text: str) -> Iterator[tuple[int, int]]:
+    """Yield where in `text` words of `query` stand, in whatever form, as start and end."""
+    wanted = fts.match_any(query)
+    if wanted is None:
+        return
+    spans = [match.span() for match in _WORD.finditer(text)]
+    with closing(connect(":memory:", 0)) as connection:  # it knows what a form of a word is
+        connection.execute(_WORDS_TABLE)
+        bodies = ((n, fts.indexable(text[a:b])) for n, (a, b) in enumerate(spans))
+        connection.executemany("INSERT INTO words (rowid, body) VALUES (?, ?)", bodies)
+        sql = "SELECT rowid FROM words WHERE words MATCH ? ORDER BY rowid"
+        found = connection.execute(sql, (wanted,)).fetchall()
+    for (number,) in found:
+        yield from _narrowed(query, text, *spans[number])
+
+
+def _narrowed(query: str, text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Yield the parts of a run that are words of `query`; all of it where scripts have spaces."""
+    run = text[start:end]
+    if not fts.is_unspaced(run):
+        yield start, end
+        return
+    pieces = {word for word in fts.content_words(query) if word}
+    pieces |= {word[at : at + 2] for word in pieces for at in range(len(word) - 1)}
+    pattern = "|".join(sorted(map(re.escape, pieces), key=len, reverse=True))
+    places = [at for at, letter in enumerate(run) for _ in fold_word(letter)]
+    for match in re.finditer(pattern, "".join(map(fold_word, run))):
+        yield start + places[match.start()], start + places[match.end() - 1] + 1

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, asdict, dataclass, fields, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast, get_args
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, cast, get_args
 
 from familiar_cli.clock import to_ms
 from familiar_cli.errors import BadInputError
@@ -29,6 +30,13 @@ MARKS: Final = ("superseded", "withdrawn", "hidden")
 MOST: Final = 2**53 - 1
 """The largest number in a line: any program's JSON can hold it."""
 
+Count = int
+"""A number from 0 on; those of turns and events begin with 1."""
+
+SourceText = str
+"""A JSON object as text."""
+
+T = TypeVar("T")
 _NAME: Final = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*:[1-9][0-9]{0,15}")
 
 
@@ -63,8 +71,8 @@ class Imported:
     chat: str
     identity: bytes
     estimated: bool
-    raw: str
-    nth: int | None = None
+    raw: SourceText
+    nth: Count | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +126,7 @@ class MarkLine:
     clock: int
     turn: TurnName
     mark: str
-    value: TurnName | int
+    value: TurnName | Count
     at: datetime
 
 
@@ -151,12 +159,12 @@ class ChatLine:
 
     id: int
     clock: int
-    channel: str
-    key: str
-    chat_kind: str
-    format: str
-    name: str
-    head: str
+    channel: str = ""
+    key: str = ""
+    chat_kind: str = ""
+    format: str = ""
+    name: str = ""
+    head: SourceText = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,9 +178,9 @@ class ThroughLine:
         waiting: but for those from the first through the last of each pair.
     """
 
-    turn: int
-    fact: int
-    written: int = 0
+    turn: Count = 0
+    fact: Count = 0
+    written: Count = 0
     waiting: tuple[tuple[int, int], ...] = ()
 
 
@@ -221,10 +229,26 @@ def parsed(text: str | bytes) -> Line | None:
     version, kind = told.get("v"), told.get("kind")
     if not isinstance(version, int) or version < 1 or not isinstance(kind, str):
         raise BadLineError("it says neither its version nor its kind")
-    read = _READERS.get(kind)
-    if read is None:
+    if kind not in _KINDS:
         return None
-    return read(_Fields(told))
+    told.pop("more", None)  # it is made of what is not known
+    line: Line = _read(_KINDS[kind], told)
+    if isinstance(line, MarkLine):
+        _check_mark(line)
+    if isinstance(line, TurnLine):
+        more = {k: v for k, v in told.items() if k not in {"v", "kind", *TurnLine.__slots__}}
+        return replace(line, more=_json(more, ascii_only=True) if more else "")
+    return line
+
+
+def _check_mark(line: MarkLine) -> None:
+    is_named = isinstance(line.value, TurnName)
+    if line.mark not in MARKS:
+        raise BadLineError("it marks nothing")
+    if is_named != (line.mark == "superseded") and line.value:
+        raise BadLineError("its 'value' is no number that can be")
+    if not is_named and line.value not in (0, 1):
+        raise BadLineError("its 'value' is no number that can be")
 
 
 def _json(told: Mapping[str, Any], *, ascii_only: bool) -> str:
@@ -237,13 +261,7 @@ def _plain(value: object) -> object:
     if isinstance(value, datetime):
         return value.isoformat(timespec="milliseconds").replace("+00:00", "Z")
     if isinstance(value, Author):
-        told = {
-            "platform": value.platform,
-            "user_id": value.user_id,
-            "username": value.username,
-            "display_name": value.display_name,
-        }
-        return {key: text for key, text in told.items() if text is not None}
+        return {key: text for key, text in asdict(value).items() if text is not None}
     if isinstance(value, Imported):
         estimated = {"estimated": True} if value.estimated else {}
         about = {"chat": value.chat, "identity": value.identity.hex()}
@@ -252,48 +270,42 @@ def _plain(value: object) -> object:
     return value
 
 
-class _Fields:
-    """The fields of a line, each read as what it must be."""
-
-    def __init__(self, told: Mapping[str, Any]) -> None:
-        self.told = told
-
-    def text(self, key: str, *, needed: bool = True) -> str:
-        value = self.told.get(key, None if needed else "")
-        if not isinstance(value, str):
-            raise BadLineError(f"its {key!r} is not text")
-        return value
-
-    def flag(self, key: str) -> bool:
-        value = self.told.get(key, False)
-        if not isinstance(value, bool):
-            raise BadLineError(f"its {key!r} is neither true nor false")
-        return value
-
-    def number(self, key: str, least: int = 1, otherwise: int | None = None) -> int:
-        return _whole(self.told.get(key, otherwise), key, least)
-
-    def at(self) -> datetime:
-        try:
-            return to_ms(datetime.fromisoformat(self.text("at"))).astimezone(UTC)
-        except (ValueError, OverflowError) as error:
-            raise BadLineError("its 'at' is no time") from error
-
-    def name(self, key: str) -> TurnName | None:
-        value = self.told.get(key)
-        return None if value is None else _name(value, key)
-
-    def inner(self, key: str) -> _Fields | None:
-        value = self.told.get(key)
-        if value is not None and not isinstance(value, dict):
-            raise BadLineError(f"its {key!r} is not an object")
-        return None if value is None else _Fields(value)
+def _read(kind: type[T], told: Mapping[str, Any]) -> T:
+    """Make a value of a dataclass; a field without a default is needed."""
+    values = {}
+    for field in fields(kind):  # type: ignore[arg-type]  # every kind is a dataclass
+        key, expected = field.name, str(field.type)
+        if key not in told and field.default is not MISSING:
+            continue
+        value = told.get(key, False if expected == "bool" else None)
+        is_absent = value is None and expected.endswith(" | None")
+        values[key] = None if is_absent else _READERS[expected](value, key)
+    return kind(**values)
 
 
-def _whole(value: object, key: str, least: int) -> int:
+def _text(value: object, key: str) -> str:
+    if not isinstance(value, str):
+        raise BadLineError(f"its {key!r} is not text")
+    return value
+
+
+def _flag(value: object, key: str) -> bool:
+    if not isinstance(value, bool):
+        raise BadLineError(f"its {key!r} is neither true nor false")
+    return value
+
+
+def _whole(value: object, key: str, least: int = 1) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= MOST:
         raise BadLineError(f"its {key!r} is no number that can be")
     return value
+
+
+def _time(value: object, key: str) -> datetime:
+    try:
+        return to_ms(datetime.fromisoformat(_text(value, key))).astimezone(UTC)
+    except (ValueError, OverflowError) as error:
+        raise BadLineError(f"its {key!r} is no time") from error
 
 
 def _name(value: object, key: str) -> TurnName:
@@ -303,115 +315,61 @@ def _name(value: object, key: str) -> TurnName:
     return TurnName(instance, int(number))
 
 
-def _turn(line: _Fields) -> TurnLine:
-    role = line.text("role")
+def _role(value: object, key: str) -> Role:
+    role = _text(value, key)
     if role not in get_args(Role):
         raise BadLineError(f"its role is {role!r:.40}")
-    known = {"v", "kind", *(field.name for field in fields(TurnLine))}
-    more = {key: value for key, value in line.told.items() if key not in known}
-    return TurnLine(
-        line.number("id"),
-        line.name("after"),
-        line.text("channel"),
-        cast("Role", role),
-        _author(line.inner("author")),
-        line.text("content"),
-        line.at(),
-        line.text("modality"),
-        line.text("source"),
-        line.flag("partial"),
-        line.flag("hidden"),
-        line.text("message_id", needed=False),
-        line.name("reply_to"),
-        line.name("instead_of"),
-        _imported(line.inner("imported")),
-        _author(line.inner("one_to_one")),
-        _json(more, ascii_only=True) if more else "",
-    )
+    return cast("Role", role)
 
 
-def _author(line: _Fields | None) -> Author | None:
-    if line is None:
-        return None
-    names = (line.text(k) if k in line.told else None for k in ("username", "display_name"))
-    return Author(line.text("platform"), line.text("user_id"), *names)
-
-
-def _imported(line: _Fields | None) -> Imported | None:
-    if line is None:
-        return None
-    raw = line.text("raw")
-    _check_object(raw)
+def _bytes(value: object, key: str) -> bytes:
     try:
-        identity = bytes.fromhex(line.text("identity"))
+        return bytes.fromhex(_text(value, key))
     except ValueError as error:
-        raise BadLineError("its 'identity' is no number in base 16") from error
-    nth = line.number("nth", 0) if "nth" in line.told else None
-    return Imported(line.text("chat"), identity, line.flag("estimated"), raw, nth)
+        raise BadLineError(f"its {key!r} is no number in base 16") from error
 
 
-def _check_object(text: str) -> None:
+def _source_text(value: object, key: str) -> str:
+    text = _text(value, key)
     try:
         told = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise BadLineError("what its source said cannot be read") from error
     if not isinstance(told, dict):
         raise BadLineError("what its source said is not an object")
+    return text
 
 
-def _mark(line: _Fields) -> MarkLine:
-    turn, mark, value = line.name("turn"), line.text("mark"), line.told.get("value")
-    if turn is None or mark not in MARKS:
-        raise BadLineError("it marks nothing")
-    meant: TurnName | int = (
-        _name(value, "value") if isinstance(value, str) else _whole(value, "value", 0)
-    )
-    if isinstance(meant, int) and meant and (mark == "superseded" or meant > 1):
-        raise BadLineError("its 'value' is no number that can be")
-    if isinstance(meant, TurnName) and mark != "superseded":
-        raise BadLineError("its 'value' is no number")
-    return MarkLine(line.number("id"), line.number("clock"), turn, mark, meant, line.at())
+def _pairs(value: object, key: str) -> tuple[tuple[int, int], ...]:
+    if not isinstance(value, list) or not all(isinstance(p, list) and len(p) == 2 for p in value):  # noqa: PLR2004
+        raise BadLineError(f"its {key!r} is no list of pairs")
+    return tuple((_whole(a, key), _whole(b, key)) for a, b in value)
 
 
-def _channel_mark(line: _Fields) -> ChannelMarkLine:
-    about = line.number("id"), line.number("clock"), line.text("channel")
-    return ChannelMarkLine(*about, line.flag("withdrawn"), line.at())
+def _object(kind: type[T], value: object, key: str) -> T:
+    if not isinstance(value, dict):
+        raise BadLineError(f"its {key!r} is not an object")
+    return _read(kind, value)
 
 
-def _branch(line: _Fields) -> BranchLine:
-    about = line.number("id"), line.number("clock"), line.text("channel"), line.text("parent")
-    return BranchLine(*about, line.name("turn"), line.at())
-
-
-def _chat(line: _Fields) -> ChatLine:
-    if line.told.get("head"):
-        _check_object(line.text("head"))
-    return ChatLine(
-        line.number("id"),
-        line.number("clock"),
-        line.text("channel", needed=False),
-        line.text("key", needed=False),
-        line.text("chat_kind", needed=False),
-        line.text("format", needed=False),
-        line.text("name", needed=False),
-        line.text("head", needed=False),
-    )
-
-
-def _through(line: _Fields) -> ThroughLine:
-    pairs = line.told.get("waiting", [])
-    if not isinstance(pairs, list) or not all(isinstance(p, list) and len(p) == 2 for p in pairs):  # noqa: PLR2004
-        raise BadLineError("its 'waiting' is no list of pairs")
-    waiting = tuple((_whole(a, "waiting", 1), _whole(b, "waiting", 1)) for a, b in pairs)
-    turn, fact, written = (line.number(key, 0, 0) for key in ("turn", "fact", "written"))
-    return ThroughLine(turn, fact, written, waiting)
-
-
-_READERS: Final[Mapping[str, Callable[[_Fields], Line]]] = {
-    "turn": _turn,
-    "mark": _mark,
-    "channel-mark": _channel_mark,
-    "branch": _branch,
-    "chat": _chat,
-    "through": _through,
+_READERS: Final[Mapping[str, Callable[[Any, str], Any]]] = {
+    "str": _text,
+    "str | None": _text,
+    "bool": _flag,
+    "int": _whole,
+    "Count": partial(_whole, least=0),
+    "Count | None": partial(_whole, least=0),
+    "datetime": _time,
+    "bytes": _bytes,
+    "Role": _role,
+    "SourceText": _source_text,
+    "TurnName": _name,
+    "TurnName | None": _name,
+    "TurnName | Count": lambda value, key: (
+        _name(value, key) if isinstance(value, str) else _whole(value, key, 0)
+    ),
+    "Author | None": partial(_object, Author),
+    "Imported | None": lambda value, key: _object(Imported, value, key),
+    "tuple[tuple[int, int], ...]": _pairs,
 }
+"""By the type of a field."""

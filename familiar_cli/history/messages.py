@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from familiar_cli.history.types import Turn
     from familiar_cli.identity import Author
 
-HEARD: Final = "hear"
-"""The source of a turn that was kept without a reply, perhaps later than it was said."""
-
 TABLES: Final = (
     """CREATE TABLE IF NOT EXISTS message_ids (
         channel_id TEXT NOT NULL,

@@ -10,13 +10,12 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from familiar_cli.history.arranging import by_time
 from familiar_cli.history.matching import LineMatch
-from familiar_cli.history.messages import HEARD
 from familiar_cli.history.rows import in_ms, pack
 from familiar_cli.history.selection import TurnFilter, select
 from familiar_cli.history.standing import standings
 from familiar_cli.history.store import GREETING
+from familiar_cli.history.types import HEARD, by_time
 from familiar_cli.history.wording import SERVED, matching_blocks, wording_of
 from familiar_cli.visibility import OWNER
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli.errors import BadInputError, FamiliarError, LockedError, RefusedError
 from familiar_cli.history import (
-    by_time,
     elsewhere,
     events,
     extras,
@@ -19,6 +18,7 @@ from familiar_cli.history import (
     messages,
     one_to_one,
     speakers,
+    statistics,
     summaries,
     waiting,
 )
@@ -96,7 +96,7 @@ MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (
     _to_be_made_with_the_log,
     _to_be_made_with_the_log,
     _to_version_7,
-    by_time.add,
+    statistics.add,
     waiting.add,
     one_to_one.add,
     _to_version_11,

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli.errors import NotFoundError, RefusedError
 from familiar_cli.history import one_to_one
-from familiar_cli.history.arranging import place_of
 from familiar_cli.history.branches import branch_of, move
 from familiar_cli.history.elsewhere import own_instance, turn_names
 from familiar_cli.history.events import CHANNEL, append, forget_from, mark, stand_at
 from familiar_cli.history.messages import insert
 from familiar_cli.history.rows import SELECTED, pack, unpack
 from familiar_cli.history.selection import newest_rows
+from familiar_cli.history.types import place_of
 from familiar_cli.sqlite import rows_among
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -334,6 +334,20 @@ class HistoryStore:
     def note_read(self, connection: sqlite3.Connection, turn_id: int) -> None:
         """Store the watermark of the memory writer, inside a transaction."""
         _raise_watermark(connection, WRITER, turn_id)
+
+    def copy_to(self, path: Path) -> HistoryStore:
+        """Return a copy in a file of its own, to try something out; empty if nothing was said yet.
+
+        Raises:
+            FamiliarError: It cannot be read, or the copy cannot be written.
+        """
+        from familiar_cli.sqlite import connect  # noqa: PLC0415  # starting is quicker without it
+
+        with self.use(create=False) as connection:
+            if connection is not None:
+                with closing(connect(path, 0)) as copy:
+                    connection.backup(copy)
+        return HistoryStore(path)
 
     def close(self) -> None:
         """Let go of the file. The next use opens it again."""

@@ -1,11 +1,16 @@
-"""Values the history room hands out."""
+"""Values the history room hands out, and the order in which turns are shown.
+
+The history itself is in the order in which turns were written down; what was heard late is shown
+at its time, each reply by its question.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
     from datetime import datetime
 
     from familiar_cli.identity import Author
@@ -13,6 +18,10 @@ if TYPE_CHECKING:
 WRITER: Final = "memory_writer"
 """Watermark: the newest turn read by the memory writer; `waiting` has the unread ones."""
 
+HEARD: Final = "hear"
+"""The source of a turn that was kept without a reply, perhaps later than it was said."""
+
+T = TypeVar("T")
 Role = Literal["user", "assistant", "system"]
 
 
@@ -69,3 +78,41 @@ class Speaker:
     author: Author
     turns: int
     last_at: datetime
+
+
+def place_of(turn: Turn) -> int:
+    """Return the number of the turn where it stands: its own, unless it took another's place."""
+    return turn.id if turn.place is None else turn.place
+
+
+def by_time(items: Sequence[T], turn_of: Callable[[T], Turn]) -> list[T]:
+    """Return `items` with each turn that was heard moved up to the time when it was said.
+
+    All others keep their order: an imported chat has that of its file, whatever its times are.
+    """
+    arranged: list[T] = []
+    for item in items:
+        turn, place = turn_of(item), len(arranged)
+        while turn.source == HEARD and place and turn_of(arranged[place - 1]).at > turn.at:
+            place -= 1
+        arranged.insert(place, item)
+    return arranged
+
+
+def in_pairs(turns: Sequence[Turn]) -> list[Turn]:
+    """Return `turns` by time, with each reply right after what it replies to.
+
+    Of several replies to one turn, as when the first broke off, only the last is among them. A
+    reply to a turn that is not here stays at its place.
+    """
+    ordered = by_time(turns, lambda turn: turn)
+    questions = {turn.id for turn in turns}
+    replies = {turn.reply_to: turn for turn in turns if turn.reply_to in questions}
+    arranged: list[Turn] = []
+    for turn in ordered:
+        if turn.reply_to in questions:
+            continue
+        arranged.append(turn)
+        if turn.id in replies:
+            arranged.append(replies[turn.id])
+    return arranged

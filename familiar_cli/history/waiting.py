@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.history.arranging import place_of
 from familiar_cli.history.imports import SOURCE as IMPORTED
 from familiar_cli.history.rows import SELECTED, from_ms, in_ms, to_turn, unpack
-from familiar_cli.history.types import WRITER
+from familiar_cli.history.types import WRITER, place_of
 from familiar_cli.sqlite import rows_among
 from familiar_cli.visibility import OWNER
 

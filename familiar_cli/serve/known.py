@@ -12,7 +12,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.files import remove
-from familiar_cli.history.by_source import turns_from
+from familiar_cli.history.selection import turns_from
 from familiar_cli.history.wording import normal_words
 from familiar_cli.sqlite import connect_derived, is_useless, transaction
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class HistoryConversations:
-    """See `turns_commit.Conversations`.
+    """Turns the history into files, and files of others into turns.
 
     Args:
         history: The turns.
@@ -35,7 +35,14 @@ class HistoryConversations:
         self._existing_through: int | None = None
 
     def restrict(self, own: str, untrusted: Collection[str]) -> None:
-        """From now on, accept facts about others from trusted instances only."""
+        """From now on, accept facts about others from trusted instances only.
+
+        What waited for trust is applied.
+
+        Args:
+            own: The instance that this is.
+            untrusted: Those that may state facts about their own turns and channels only.
+        """
         self._untrusted = untrusted
         self._existing_through = last_turn(self._history)
         for instance in count_held(self._history).keys() - set(untrusted):
@@ -50,13 +57,23 @@ class HistoryConversations:
         return self._about
 
     def new_lines(self, own: str, rel_path: str, data: bytes) -> tuple[str, bytes]:
-        """Return the file that grows, and the lines that are new."""
+        """Return the file that grows, and the lines that are new; empty: nothing is.
+
+        Args:
+            own: The instance that this is.
+            rel_path: The newest file of this instance; empty: there is none yet.
+            data: Its bytes.
+        """
         before = since(rel_path, data) if rel_path else Since()
         path, lines = new_lines(self._history, own, before)
         return path, b"".join(lines)
 
     def take_in(self, own: str, rel_path: str, data: bytes) -> int:
-        """Import what is new in a file of another instance."""
+        """Import what is new in a file of another instance; return how many turns it was.
+
+        Raises:
+            FamiliarError: Something in it makes no sense; what stands before it was imported.
+        """
         instance = rel_path.split("/")[1]
         through = taken_through(self._history, instance, rel_path)
         if through >= len(data):

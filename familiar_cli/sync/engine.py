@@ -49,10 +49,10 @@ if TYPE_CHECKING:
     from familiar_cli.memory.journal.exchange import Incoming
     from familiar_cli.memory.journal.repository import Repository
     from familiar_cli.memory.store.store import MemoryStore
+    from familiar_cli.sync.conversations import HistoryConversations
     from familiar_cli.sync.deletions import LargeDeletion
     from familiar_cli.sync.participants import Participants
     from familiar_cli.sync.transport import Address, Transport
-    from familiar_cli.sync.turns_commit import Conversations
 
 _TRIES: Final = 3  # while others push, what a remote lists may be gone a moment later
 
@@ -122,7 +122,7 @@ class Engine:
         instance_path: Path,
         instance: Callable[[], Instance],
         *,
-        turns: Conversations | None = None,
+        turns: HistoryConversations | None = None,
         participants: Participants | None = None,
         sender: Sender = Sender(),  # noqa: B008  # frozen
         progress: Callable[[str], None] = lambda _: None,

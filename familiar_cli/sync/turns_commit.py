@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from familiar_cli import clock
 from familiar_cli.memory.journal import commits, trees
@@ -15,61 +15,19 @@ from familiar_cli.sync.remote_refs import local_ref, set_local_ref
 from familiar_cli.sync.transport import TURNS_REFS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Mapping
     from contextlib import AbstractContextManager
 
     from familiar_cli.memory.journal.repository import Repository
+    from familiar_cli.sync.conversations import HistoryConversations
 
 _TURN: Final = re.compile(rb'^\{"v":\d+,"kind":"turn",', re.MULTILINE)
 _TAKEN: Final = "refs/familiar/turns/"
 """Before an instance, in the journal: the commit whose turns are all in the history."""
 
 
-class Conversations(Protocol):
-    """What turns the history into files, and files of others into turns."""
-
-    def new_lines(self, own: str, rel_path: str, data: bytes) -> tuple[str, bytes]:
-        """Return the file that grows, and the lines that are new; empty: nothing is.
-
-        Args:
-            own: The instance that this is.
-            rel_path: The newest file of this instance; empty: there is none yet.
-            data: Its bytes.
-        """
-
-    def take_in(self, own: str, rel_path: str, data: bytes) -> int:
-        """Import what is new in a file of another instance, and return how many turns it was.
-
-        Raises:
-            FamiliarError: Something in it makes no sense; what stands before it was imported.
-        """
-
-    def restrict(self, own: str, untrusted: Collection[str]) -> None:
-        """Accept facts about others from trusted instances only; what waited for trust is applied.
-
-        Args:
-            own: The instance that this is.
-            untrusted: Those that may state facts about their own turns and channels only.
-        """
-
-    def count_held(self) -> Mapping[str, int]:
-        """Return how many facts about others wait, by the instance that states them."""
-
-    def channels(self) -> bytes:
-        """Encode which channels are private, for other machines; empty if none are."""
-
-    def about(self) -> bytes:
-        """Encode the familiar's settings for a new machine; empty if there are none."""
-
-    def take_channels(self, data: bytes) -> None:
-        """Take over what another instance tells of its channels: which are private."""
-
-    def renamed(self, old: str, new: str) -> None:
-        """This instance has a new id; what was said before the two parted keeps the old one."""
-
-
 def take_turns(
-    repository: Repository, turns: Conversations, own: str, instance: str, commit: str
+    repository: Repository, turns: HistoryConversations, own: str, instance: str, commit: str
 ) -> int:
     """Import what is new in the conversations of another instance, and return how many turns.
 
@@ -97,7 +55,7 @@ def take_turns(
 
 def turns_commit(
     repository: Repository,
-    turns: Conversations,
+    turns: HistoryConversations,
     own: str,
     *,
     lock: Callable[[], AbstractContextManager[None]],

@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.clock import to_zone
-from familiar_cli.history.arranging import in_pairs
+from familiar_cli.history.types import in_pairs
 from familiar_cli.ui.stream_text import StreamedText
 from familiar_cli.ui.terminal import console, plain
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rich.console import Group
 
 from familiar_cli.clock import iso, to_zone
-from familiar_cli.history.marks import marks
+from familiar_cli.history.fulltext import match_spans
 from familiar_cli.history.standing import Standing
 from familiar_cli.text import harmless, one_line
 from familiar_cli.ui.terminal import columns, indented, plain
@@ -144,7 +144,7 @@ def found_data(query: str, found: Sequence[TurnHit], ids: Mapping[int, str]) -> 
             _turn_data(next(kept for kept in hit.around if kept.turn.id == hit.turn.id), ids)
             | {
                 "score": round(hit.score, 4),
-                "marks": [list(span) for span in marks(query, hit.turn.content)],
+                "marks": [list(span) for span in match_spans(query, hit.turn.content)],
                 "around": [_turn_data(k, ids) for k in hit.around if k.turn.id != hit.turn.id],
             }
             for hit in found
@@ -210,7 +210,7 @@ def _passage(
 def _marked(query: str, text: str) -> RenderableType:
     """Return the part of `text` around its first mark, in one line, with all marks standing out."""
     line = " ".join(harmless(text).split())
-    spans = list(marks(query, line))
+    spans = list(match_spans(query, line))
     start = max(spans[0][0] - _EXCERPT_CHARS // 3, 0) if spans else 0
     end = min(start + _EXCERPT_CHARS, len(line))
     shown = plain(("…" if start else "") + line[start:end] + ("…" if end < len(line) else ""))

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from familiar_cli.clock import iso, now
 from familiar_cli.errors import FamiliarError
 from familiar_cli.history import waiting
-from familiar_cli.history.arranging import place_of
 from familiar_cli.history.branches import END
+from familiar_cli.history.types import place_of
 from familiar_cli.history.waiting import ALL
 from familiar_cli.identity import Author, Labels, Me
 from familiar_cli.llm.asking import Asker

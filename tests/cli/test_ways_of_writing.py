@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from familiar_cli.history import HistoryStore
-from familiar_cli.history.marks import marks
+from familiar_cli.history.fulltext import match_spans
 from familiar_cli.identity import Author
 from tests.support.world import data, live, run
 
@@ -58,7 +58,7 @@ def test_the_past_is_found_and_marked(query, text) -> None:
     ],
 )
 def test_a_word_is_marked_as_it_is_written(query, text, marked) -> None:
-    assert [text[start:end] for start, end in marks(query, text)] == [marked]
+    assert [text[start:end] for start, end in match_spans(query, text)] == [marked]
 
 
 @pytest.mark.parametrize(

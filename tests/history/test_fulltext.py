@@ -11,8 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from familiar_cli.history import HistoryStore, fulltext
-from familiar_cli.history.fulltext import search
-from familiar_cli.history.marks import marks
+from familiar_cli.history.fulltext import match_spans, search
 from familiar_cli.history.selection import TurnFilter
 from familiar_cli.visibility import OWNER
 
@@ -151,7 +150,7 @@ def test_no_text_and_no_query_breaks_the_search(store, text, query) -> None:
 
 
 def marked(query, text):
-    return [text[start:end] for start, end in marks(query, text)]
+    return [text[start:end] for start, end in match_spans(query, text)]
 
 
 def test_marks_are_the_words_that_were_found() -> None:

@@ -14,11 +14,10 @@ from familiar_cli.errors import BadInputError
 from familiar_cli.history import standing
 from familiar_cli.history.imports import SOURCE, Appender, Origin, survey
 from familiar_cli.history.matching import Incoming, LineMatch
-from familiar_cli.history.messages import HEARD
 from familiar_cli.history.one_to_one import publish_chat
 from familiar_cli.history.placing import Arrival, Place, branching, placed
 from familiar_cli.history.reconciliation import Reconciliation, ShownChat
-from familiar_cli.history.types import Turn
+from familiar_cli.history.types import HEARD, Turn
 from familiar_cli.history.wording import SERVED, doubles_of, kept_words
 
 if TYPE_CHECKING:
