@@ -16,22 +16,23 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 # What the program does, in the order a person meets it: section -> command -> (module, one line).
+# `talk:ask` is `ask_app` in the module `talk`; a module without a colon has one `app`.
 # A module is imported only when its command runs, so that starting stays cheap.
 CONTENTS: dict[str, dict[str, tuple[str, str]]] = {
     "Begin": {
         "demo": ("demo", "Try the whole flow, from card to reply, in a temporary home."),
         "init": ("init", "Make a familiar from a card, a persona or a template."),
-        "list": ("list", "List the familiars."),
+        "list": ("status:list", "List the familiars."),
         "me": ("me", "Say who you are, or show it."),
-        "use": ("use", "Set the familiar that commands use by default."),
-        "status": ("status", "Show a familiar's state."),
-        "doctor": ("doctor", "Check every part of the setup, and print how to fix it."),
+        "use": ("status:use", "Set the familiar that commands use by default."),
+        "status": ("status:status", "Show a familiar's state."),
+        "doctor": ("status:doctor", "Check every part of the setup, and print how to fix it."),
     },
     "Talk": {
-        "ask": ("ask", "Send one message and print the reply."),
-        "again": ("again", "Ask for another reply in place of the last one."),
-        "continue": ("continue_", "Continue the last reply."),
-        "hear": ("hear", "Save a message without asking for a reply."),
+        "ask": ("talk:ask", "Send one message and print the reply."),
+        "again": ("talk:again", "Ask for another reply in place of the last one."),
+        "continue": ("talk:continue", "Continue the last reply."),
+        "hear": ("talk:hear", "Save a message without asking for a reply."),
         "chat": ("chat", "Chat interactively."),
         "context": ("context", "Show what was sent to the model, and why."),
     },
@@ -42,24 +43,27 @@ CONTENTS: dict[str, dict[str, tuple[str, str]]] = {
         "housekeep": ("housekeep", "Find things in memory that may need tidying up."),
         "search": ("search", "Search memory by words and by meaning."),
         "index": ("index", "Build, inspect and delete the search index."),
-        "remind": ("remind", "Manage reminders; the familiar sees them when they are due."),
-        "task": ("task", "Manage a task list."),
-        "scratch": ("scratch", "Manage a scratchpad."),
-        "consolidate": ("consolidate", "Summarise sessions into days, weeks, months and years."),
-        "distill": ("distill", "Make the digests that every prompt includes."),
-        "remember": ("remember", "Save a significant moment in a file of its own."),
+        "remind": ("desk:remind", "Manage reminders; the familiar sees them when they are due."),
+        "task": ("desk:task", "Manage a task list."),
+        "scratch": ("desk:scratch", "Manage a scratchpad."),
+        "consolidate": (
+            "consolidate:consolidate",
+            "Summarise sessions into days, weeks, months and years.",
+        ),
+        "distill": ("consolidate:distill", "Make the digests that every prompt includes."),
+        "remember": ("consolidate:remember", "Save a significant moment in a file of its own."),
         "people": ("people", "Show the people the familiar knows, and their names."),
         "graph": ("graph", "Show who and what somebody is related to."),
         "card": ("card", "Show, check and export character cards."),
-        "import-lorebook": ("import_lorebook", "Convert a lorebook to Markdown files."),
-        "export-lorebook": ("export_lorebook", "Convert lore files back to a lorebook."),
-        "import-chat": ("import_chat", "Import chats from other programs into the history."),
+        "import-lorebook": ("lorebook:import", "Convert a lorebook to Markdown files."),
+        "export-lorebook": ("lorebook:export", "Convert lore files back to a lorebook."),
+        "import-chat": ("imports:chat", "Import chats from other programs into the history."),
         "import-sillytavern": (
-            "import_sillytavern",
+            "imports:sillytavern",
             "Import SillyTavern's whole data folder.",
         ),
         "import-memories": (
-            "import_memories",
+            "imports:memories",
             "Import daily, weekly, monthly and yearly memories.",
         ),
         "history": ("history", "Read, search, count and export past turns."),
@@ -108,10 +112,7 @@ class Contents(FamiliarGroup):
         if cmd_name not in _MODULES:
             return None
         if cmd_name not in self.commands:
-            module = importlib.import_module(f"familiar_cli.commands.{_MODULES[cmd_name][0]}")
-            command = typer.main.get_command(module.app)
-            command.name = cmd_name
-            self.commands[cmd_name] = command
+            self.commands[cmd_name] = _load_command(cmd_name)
         return self.commands[cmd_name]
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
@@ -201,14 +202,20 @@ def _report(error: FamiliarError, args: list[str]) -> int:
     return error.exit_code
 
 
+def _load_command(name: str) -> Any:
+    place, _, app = _MODULES[name][0].partition(":")
+    module = importlib.import_module(f"familiar_cli.commands.{place}")
+    command = typer.main.get_command(getattr(module, f"{app}_app" if app else "app"))
+    command.name = name
+    return command
+
+
 def _command_in(args: list[str]) -> str:
     """Return the command that `args` seem to mean, for the envelope of an error."""
     words = [word for word in args if not word.startswith("-")]
     for start, word in enumerate(words):
         if word in _MODULES:
-            command: Any = typer.main.get_command(
-                importlib.import_module(f"familiar_cli.commands.{_MODULES[word][0]}").app
-            )
+            command = _load_command(word)
             path = [word]
             for follow in words[start + 1 :]:
                 command = getattr(command, "commands", {}).get(follow)

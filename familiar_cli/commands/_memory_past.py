@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from familiar_cli.commands._base import App, familiar_of, moment_of, output
-from familiar_cli.commands._completion import MemoryPath
-from familiar_cli.commands._options import DryRun
+from familiar_cli.commands._options import DryRun, MemoryPath
 from familiar_cli.commands._options import since as since_option
 
 if TYPE_CHECKING:
@@ -56,7 +55,7 @@ def log(
     familiar memory log people/alice.md --since 7d
     familiar memory log --source memory_writer
     """
-    from familiar_cli.ui import journal_page as page
+    from familiar_cli.ui import memory_pages
     from familiar_cli.ui.terminal import print_page
 
     out = output(ctx)
@@ -65,8 +64,10 @@ def log(
     found = familiar.past.log(path, source=source, since=begin, limit=limit)
     if not found:
         out.note("No change matches. Try without --source or --since.")
-    data = {"commits": [page.change_data(change) for change in found]}
-    out.answer(data, lambda: print_page(page.log_page(found, familiar.zone)) if found else None)
+    data = {"commits": [memory_pages.change_data(change) for change in found]}
+    out.answer(
+        data, lambda: print_page(memory_pages.log_page(found, familiar.zone)) if found else None
+    )
 
 
 def show(ctx: typer.Context, commit: CommitId) -> None:
@@ -76,12 +77,16 @@ def show(ctx: typer.Context, commit: CommitId) -> None:
     familiar memory show 1a2b3c
     familiar memory show HEAD
     """
-    from familiar_cli.ui import journal_page as page
+    from familiar_cli.ui import memory_pages
 
     familiar = familiar_of(ctx)
     change, files = familiar.past.show(commit)
-    data = {**page.change_data(change), "files": files}
-    _print_diff(output(ctx), data, page.head_text(change, familiar.zone) + page.diff_text(files))
+    data = {**memory_pages.change_data(change), "files": files}
+    _print_diff(
+        output(ctx),
+        data,
+        memory_pages.head_text(change, familiar.zone) + memory_pages.diff_text(files),
+    )
 
 
 def diff(
@@ -103,18 +108,18 @@ def diff(
     familiar memory diff 1a2b3c people/alice.md
     familiar memory diff HEAD~5 HEAD~2
     """
-    from familiar_cli.ui import journal_page as page
+    from familiar_cli.ui import memory_pages
 
     out = output(ctx)
     found = familiar_of(ctx).past.diff(words or [])
     if not found.files:
-        out.note(f"Nothing differs in {page.range_text(found)}.")
+        out.note(f"Nothing differs in {memory_pages.range_text(found)}.")
     data = {
-        "from": page.commit_data(found.old) if found.old else None,
-        "to": page.commit_data(found.new),
+        "from": memory_pages.commit_data(found.old) if found.old else None,
+        "to": memory_pages.commit_data(found.new),
         "files": found.files,
     }
-    _print_diff(out, data, page.diff_text(found.files))
+    _print_diff(out, data, memory_pages.diff_text(found.files))
 
 
 def blame(
@@ -132,7 +137,7 @@ def blame(
     familiar memory blame people/alice.md --words
     """
     from familiar_cli.memory.pages.evidence import turn_ids
-    from familiar_cli.ui import journal_page as page
+    from familiar_cli.ui import memory_pages
     from familiar_cli.ui.emit import exact
 
     with familiar_of(ctx) as familiar:
@@ -146,14 +151,14 @@ def blame(
             {
                 "line": line.line,
                 "text": line.text,
-                "commit": page.commit_data(line.commit),
+                "commit": memory_pages.commit_data(line.commit),
                 "turns": list(rests_on[line.line]),
             }
             for line in lines
         ]
     }
     said = {line: [turns[n] for n in ids if n in turns] for line, ids in rests_on.items()}
-    output(ctx).answer(data, lambda: exact(page.blame_text(lines, familiar.zone, said)))
+    output(ctx).answer(data, lambda: exact(memory_pages.blame_text(lines, familiar.zone, said)))
 
 
 def undo(
@@ -184,7 +189,7 @@ def undo(
 
     from familiar_cli.actions.undo import undo
     from familiar_cli.errors import UsageError
-    from familiar_cli.ui import journal_page as page
+    from familiar_cli.ui import memory_pages
 
     if commit and run:
         raise UsageError("COMMIT and --run cannot be combined", hint="Use only one.")
@@ -193,12 +198,12 @@ def undo(
     if (commit or run) and not (yes or dry_run or out.as_json) and sys.stdin.isatty():
         would = undo(familiar, commit, run=run, dry_run=True).undone
         if would.changes and would.is_from_elsewhere:
-            _print_diff(out, None, page.undone_text(would, dry_run=True))
+            _print_diff(out, None, memory_pages.undone_text(would, dry_run=True))
             yes = typer.confirm("Remove this here and, with the next sync, everywhere?", err=True)
     done = undo(familiar, commit, run=run, dry_run=dry_run, merges=yes)
     undone = done.undone
-    data = {**page.undone_data(undone, dry_run=dry_run), "notices": list(done.notices)}
-    _print_diff(out, data, page.undone_text(undone, dry_run=dry_run))
+    data = {**memory_pages.undone_data(undone, dry_run=dry_run), "notices": list(done.notices)}
+    _print_diff(out, data, memory_pages.undone_text(undone, dry_run=dry_run))
     if undone.changes:
         what = f"run {run}" if run else undone.commit.message
         out.note(f"{'Would undo' if dry_run else 'Undid'}: {what}")
@@ -220,11 +225,11 @@ def restore(
     \b
     familiar memory restore people/alice.md --at 1a2b3c
     """
-    from familiar_cli.ui import journal_page as page
+    from familiar_cli.ui import memory_pages
 
     done = familiar_of(ctx).past.restore(path, at, dry_run=dry_run)
-    data = page.undone_data(done, dry_run=dry_run)
-    _print_diff(output(ctx), data, page.undone_text(done, dry_run=dry_run))
+    data = memory_pages.undone_data(done, dry_run=dry_run)
+    _print_diff(output(ctx), data, memory_pages.undone_text(done, dry_run=dry_run))
 
 
 def compact(ctx: typer.Context, *, dry_run: DryRun = False) -> None:
@@ -235,7 +240,7 @@ def compact(ctx: typer.Context, *, dry_run: DryRun = False) -> None:
     """
     from dataclasses import asdict
 
-    from familiar_cli.ui.journal_page import compacted_text
+    from familiar_cli.ui.memory_pages import compacted_text
 
     done = familiar_of(ctx).past.compact(dry_run=dry_run)
     output(ctx).answer({**asdict(done), "dry_run": dry_run}, compacted_text(done))
@@ -245,7 +250,7 @@ def _print_diff(out: Output, data: object, text: str) -> None:
     import sys
 
     from familiar_cli.ui.emit import exact
-    from familiar_cli.ui.journal_page import diff_page
+    from familiar_cli.ui.memory_pages import diff_page
 
     def render() -> None:
         if not sys.stdout.isatty():

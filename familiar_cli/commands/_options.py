@@ -1,11 +1,20 @@
-"""Options that mean the same in several commands."""
+"""Options shared by several commands, completion of memory paths, and indexing after an import."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from familiar_cli.commands._base import familiar_of
+from familiar_cli.errors import FamiliarError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from familiar_cli.familiar import Familiar
+    from familiar_cli.ui.emit import Output
 
 
 def turn_name(text: str) -> str:
@@ -82,3 +91,61 @@ OutFile = Annotated[
     Path | None, typer.Option("--out", metavar="FILE", help="Output file; default: stdout.")
 ]
 Overwrite = Annotated[bool, typer.Option("--force", help="Overwrite FILE if it exists.")]
+
+
+def complete_path(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Return the memory files whose path begins so."""
+    from contextlib import suppress
+
+    from familiar_cli.errors import FamiliarError
+
+    with suppress(FamiliarError):
+        files = familiar_of(ctx).memory.walk().files
+        return _beginning(incomplete, (file.rel_path for file in files if not file.is_dir))
+    return []
+
+
+def complete_pinned(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Return the pinned files whose path begins so; no index is made for it."""
+    from contextlib import suppress
+
+    from familiar_cli.errors import FamiliarError
+    from familiar_cli.index.pins import pins_in_files
+
+    with suppress(FamiliarError):
+        return _beginning(incomplete, pins_in_files(familiar_of(ctx).memory).rel_paths)
+    return []
+
+
+MemoryPath = Annotated[
+    str,
+    typer.Argument(
+        metavar="PATH", help="File, e.g. people/alice.md.", autocompletion=complete_path
+    ),
+]
+
+
+def _beginning(incomplete: str, paths: Iterable[str]) -> list[str]:
+    return [path for path in paths if path.startswith(incomplete)]
+
+
+def index_words(out: Output, familiar: Familiar) -> None:
+    """Make what came in searchable by its words; where that fails, what came in stands."""
+    from familiar_cli.ui.progress import steps
+
+    try:
+        with steps(out) as report:
+            familiar.index_words(report)
+    except FamiliarError as error:
+        out.warn(f"What came in cannot be searched yet: {error}")
+
+
+def warn_of_pins(out: Output, familiar: Familiar) -> None:
+    """Warn if prompts have too little room for all that is pinned."""
+    from contextlib import suppress
+
+    from familiar_cli.actions.pins import list_pins
+
+    with suppress(FamiliarError), familiar:  # where settings are wrong, other commands say so
+        if shortage := list_pins(familiar).shortage:
+            out.warn(f"{shortage}; see `familiar memory pins`")

@@ -32,7 +32,7 @@ def show(ctx: typer.Context, file: _File) -> None:
     import sys
 
     from familiar_cli.bootstrap.card_summary import summarise
-    from familiar_cli.ui.card_page import card_page
+    from familiar_cli.ui.import_pages import card_page
     from familiar_cli.ui.terminal import print_page
 
     summary, out = summarise(read_card_at(file), _counter()), output(ctx)
@@ -51,7 +51,7 @@ def check(ctx: typer.Context, file: _File) -> None:
     """
     from familiar_cli.bootstrap.card_findings import check_card
     from familiar_cli.errors import PartialError
-    from familiar_cli.ui.card_page import findings_page
+    from familiar_cli.ui.import_pages import findings_page
     from familiar_cli.ui.terminal import print_page
 
     card, out = read_card_at(file), output(ctx)

@@ -29,7 +29,7 @@ def ls(ctx: typer.Context) -> None:
     familiar channel ls --json
     """
     from familiar_cli.actions.channels import channels_of
-    from familiar_cli.ui.channel_page import channels_page
+    from familiar_cli.ui.settings_page import channels_page
     from familiar_cli.ui.terminal import print_page
 
     out = output(ctx)
@@ -59,7 +59,7 @@ def show(
     familiar channel show harbour --modality voice
     """
     from familiar_cli.actions.channels import shown_channel
-    from familiar_cli.ui.channel_page import channel_page
+    from familiar_cli.ui.settings_page import channel_page
     from familiar_cli.ui.terminal import print_page
 
     with familiar_of(ctx) as familiar:

@@ -1,4 +1,4 @@
-"""`familiar consolidate`: parse, call, render."""
+"""`familiar consolidate`, `distill` and `remember`."""
 
 from __future__ import annotations
 
@@ -6,18 +6,28 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from familiar_cli.commands._base import App, familiar_of, output, run_async, with_models
-from familiar_cli.commands._options import DryRunUnasked, Redo, Review
+from familiar_cli.commands._base import (
+    App,
+    familiar_of,
+    group,
+    output,
+    run_async,
+    text_or_stdin,
+    with_models,
+)
+from familiar_cli.commands._options import DryRun, DryRunUnasked, Redo, Review
 
 if TYPE_CHECKING:
     from familiar_cli.consolidation.calendar import ConsolidationReport
+    from familiar_cli.consolidation.digests import Name
     from familiar_cli.consolidation.rewritten import Rewritten
     from familiar_cli.ui.emit import Output
 
-app = App()
+
+consolidate_app = App()
 
 
-@app.command()
+@consolidate_app.command()
 def consolidate(
     ctx: typer.Context,
     tier: Annotated[
@@ -104,3 +114,127 @@ def _answer(
         error.data = data
         raise error
     out.answer(data, render)
+
+
+distill_app = group("Make the digests that every prompt includes, and show their state.")
+
+
+@distill_app.command()
+def short(ctx: typer.Context, *, redo: Redo = False, dry_run: DryRunUnasked = False) -> None:
+    """Make digest/short.md from the newest sessions that fit its budget. Needs no model.
+
+    \b
+    familiar distill short
+    """
+    _make(ctx, "short", redo=redo, dry_run=dry_run, review=False)
+
+
+@distill_app.command()
+def mid(
+    ctx: typer.Context,
+    *,
+    redo: Redo = False,
+    dry_run: DryRunUnasked = False,
+    review: Review = False,
+) -> None:
+    """Have a model summarise digest/short.md in digest/mid.md.
+
+    \b
+    familiar distill mid
+    familiar distill mid --review
+    """
+    _make(ctx, "mid", redo=redo, dry_run=dry_run, review=review)
+
+
+@distill_app.command()
+def long(
+    ctx: typer.Context,
+    *,
+    redo: Redo = False,
+    dry_run: DryRunUnasked = False,
+    review: Review = False,
+) -> None:
+    """Have a model merge digest/mid.md into digest/long.md. A big loss waits for review.
+
+    \b
+    familiar distill long --review
+    """
+    _make(ctx, "long", redo=redo, dry_run=dry_run, review=review)
+
+
+@distill_app.command()
+def status(ctx: typer.Context) -> None:
+    """Show each digest's length, when it was made, and whether it is due.
+
+    \b
+    familiar distill status
+    familiar distill status --json
+    """
+    from familiar_cli.actions.consolidate import Consolidating
+    from familiar_cli.ui.consolidation_page import status_page
+    from familiar_cli.ui.terminal import print_page
+
+    out = output(ctx)
+    with familiar_of(ctx) as familiar:
+        tiers, zone = Consolidating(familiar).distiller().status(), familiar.zone
+    data = {"tiers": [tier.to_json() for tier in tiers]}
+    out.answer(data, lambda: print_page(status_page(tiers, zone)))
+
+
+def _make(ctx: typer.Context, name: Name, *, redo: bool, dry_run: bool, review: bool) -> None:
+    from familiar_cli.actions.consolidate import Consolidating, How
+    from familiar_cli.errors import UsageError
+    from familiar_cli.ui.consolidation_page import digest_notes, digest_text
+    from familiar_cli.ui.emit import exact
+
+    out = output(ctx)
+    if dry_run and review:
+        raise UsageError("--dry-run and --review cannot be combined", hint="Use only one.")
+    how = How(dry_run=dry_run, review=review, on_wait=out.note)
+    with with_models(familiar_of(ctx)) as familiar:
+        made, problem = run_async(Consolidating(familiar).distill(name, how, again=redo))
+    for note in digest_notes(made, dry_run=dry_run):
+        out.note(note)
+    if problem:
+        out.warn(problem)
+    data = {**made.to_json(), "dry_run": dry_run, "notification": problem or None}
+    out.answer(data, lambda: exact(digest_text(made, dry_run=dry_run)))
+
+
+remember_app = App()
+
+
+@remember_app.command()
+def remember(
+    ctx: typer.Context,
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="Text; `-` reads standard input.")],
+    *,
+    date: Annotated[
+        str | None, typer.Option(metavar="DATE", help="Day it happened; default: today.")
+    ] = None,
+    title: Annotated[
+        str, typer.Option(metavar="TITLE", help="Title; default: its first words.")
+    ] = "",
+    dry_run: DryRun = False,
+) -> None:
+    """Save a significant moment in a file of its own in significant/.
+
+    \b
+    familiar remember "We saw the sea for the first time."
+    familiar remember --date 2026-04-07 --title "The sea" -
+    """
+    from familiar_cli.actions.consolidate import day_named
+    from familiar_cli.consolidation.significant import remember as keep
+    from familiar_cli.ui.emit import exact
+
+    out = output(ctx)
+    with familiar_of(ctx) as familiar:
+        day = day_named(familiar, date)
+        kept = keep(familiar.memory, text_or_stdin(text), day, title, dry_run=dry_run)
+    data = {"rel_path": kept.rel_path, "title": kept.title, "date": day.isoformat()}
+    data |= {"written": not (dry_run or kept.unchanged)}  # type: ignore[dict-item]
+    out.answer(data, lambda: exact(kept.text if dry_run else f"{kept.rel_path}\n"))
+    if kept.unchanged:
+        out.note("That file already holds the same text; nothing was changed.")
+    elif dry_run:
+        out.note(f"Nothing was changed (--dry-run); it would be saved as {kept.rel_path}.")

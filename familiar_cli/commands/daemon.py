@@ -45,8 +45,8 @@ def daemon(
     from familiar_cli.actions.write_memory import imported_turns
     from familiar_cli.passes.failures import WRITING
     from familiar_cli.passes.watching import stopped_by_signals
-    from familiar_cli.ui.daemon_page import Narrator
     from familiar_cli.ui.emit import print_error
+    from familiar_cli.ui.status_pages import Narrator
 
     out = output(ctx)
     narrator = Narrator(out, once=once)

@@ -93,7 +93,7 @@ def _familiar(out: Output, home: Path) -> dict[str, Any]:
     from familiar_cli.bootstrap.create_familiar import create_familiar
     from familiar_cli.bootstrap.import_silly_tavern import import_lorebook, load_book
     from familiar_cli.familiar import Familiar
-    from familiar_cli.ui.memory_page import files_page
+    from familiar_cli.ui.memory_pages import files_page
 
     shipped = files("familiar_cli.bootstrap") / "demo"
     card = read_card(shipped.joinpath(CARD).read_bytes(), origin=CARD)

@@ -52,7 +52,7 @@ def housekeep(
     """
     from familiar_cli.actions.housekeep import tidy_up
     from familiar_cli.errors import UsageError
-    from familiar_cli.ui.housekeeping_page import housekeeping_page, summary_line
+    from familiar_cli.ui.memory_pages import housekeeping_page, summary_line
     from familiar_cli.ui.progress import checking
     from familiar_cli.ui.terminal import print_page
 

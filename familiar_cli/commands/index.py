@@ -19,7 +19,7 @@ def build(ctx: typer.Context) -> None:
     familiar index build
     """
     from familiar_cli.actions import index
-    from familiar_cli.ui.index_page import built_text
+    from familiar_cli.ui.memory_pages import built_text
     from familiar_cli.ui.progress import steps
 
     out, familiar = output(ctx), familiar_of(ctx)
@@ -41,7 +41,7 @@ def status(ctx: typer.Context) -> None:
     familiar index status --json
     """
     from familiar_cli.actions import index
-    from familiar_cli.ui.index_page import status_page
+    from familiar_cli.ui.memory_pages import status_page
     from familiar_cli.ui.terminal import print_page
 
     with familiar_of(ctx) as familiar:

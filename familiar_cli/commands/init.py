@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from familiar_cli.commands._base import App, globals_of, home_of, output, read_card_at
-from familiar_cli.commands._indexing import index_words, warn_of_pins
-from familiar_cli.commands._options import DryRun
+from familiar_cli.commands._options import DryRun, index_words, warn_of_pins
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -151,7 +150,7 @@ def _make_card(
 
     from familiar_cli.bootstrap.create_familiar import create_familiar
     from familiar_cli.familiar import Familiar
-    from familiar_cli.ui.folder_page import card_page
+    from familiar_cli.ui.import_pages import new_familiar_page
     from familiar_cli.ui.terminal import print_page
 
     out, home = output(ctx), home_of(ctx)
@@ -168,7 +167,7 @@ def _make_card(
         index_words(out, familiar)
         warn_of_pins(out, familiar)
     data = asdict(made) | {"dry_run": dry_run}
-    out.answer(data, lambda: print_page(card_page(made, dry_run=dry_run)))
+    out.answer(data, lambda: print_page(new_familiar_page(made, dry_run=dry_run)))
     for warning in made.warnings:
         out.warn(warning)
     if not dry_run:
@@ -189,7 +188,7 @@ def _make_personas(
     from familiar_cli.bootstrap.create_from_persona import create_from_persona
     from familiar_cli.errors import FamiliarError
     from familiar_cli.familiar import Familiar
-    from familiar_cli.ui.folder_page import persona_page
+    from familiar_cli.ui.import_pages import persona_page
     from familiar_cli.ui.terminal import print_page
 
     out, home = output(ctx), home_of(ctx)

@@ -1,4 +1,4 @@
-"""`familiar memory`: look at the files, and change them."""
+"""`familiar memory`: read and change the files, and pin them."""
 
 from __future__ import annotations
 
@@ -6,18 +6,99 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from familiar_cli.commands import _memory_past, _memory_pins
-from familiar_cli.commands._base import familiar_of, group, output, text_or_stdin
-from familiar_cli.commands._completion import MemoryPath, complete_path
-from familiar_cli.commands._memory_pins import answer_applied
-from familiar_cli.commands._options import DryRun
+from familiar_cli.commands import _memory_past
+from familiar_cli.commands._base import App, familiar_of, group, output, text_or_stdin
+from familiar_cli.commands._options import DryRun, MemoryPath, complete_path, complete_pinned
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from familiar_cli.memory.store.transactions import Transaction
-    from familiar_cli.memory.store.types import Skipped, Walk
+    from familiar_cli.memory.store.types import Applied, Skipped, Walk
     from familiar_cli.ui.emit import Output
+
+
+def add_to(app: App) -> None:
+    """Put these commands into the group `app`."""
+    for command in (pin, unpin, pins):
+        app.command()(command)
+
+
+def pin(
+    ctx: typer.Context,
+    paths: Annotated[
+        list[str],
+        typer.Argument(metavar="PATH...", help="Files to pin.", autocompletion=complete_path),
+    ],
+    *,
+    dry_run: DryRun = False,
+) -> None:
+    """Include files in every prompt, by setting `pinned: true` in their front matter.
+
+    Prompts show them whole within `budget.pinned`; `familiar memory pins` tells which fit.
+
+    \b
+    familiar memory pin lore/rules.md
+    familiar memory pin people/alice.md notes.md --dry-run
+    """
+    _set(ctx, paths, pinned=True, dry_run=dry_run)
+
+
+def unpin(
+    ctx: typer.Context,
+    paths: Annotated[
+        list[str],
+        typer.Argument(metavar="PATH...", help="Files to unpin.", autocompletion=complete_pinned),
+    ],
+    *,
+    dry_run: DryRun = False,
+) -> None:
+    """Remove `pinned` from the front matter of files; they are found again when they fit.
+
+    \b
+    familiar memory unpin lore/rules.md
+    """
+    _set(ctx, paths, pinned=False, dry_run=dry_run)
+
+
+def pins(ctx: typer.Context) -> None:
+    """List the pinned files with their tokens, and tell which do not fit in `budget.pinned`.
+
+    \b
+    familiar memory pins
+    """
+    from familiar_cli.actions.pins import list_pins
+    from familiar_cli.ui.memory_pages import pins_page
+    from familiar_cli.ui.terminal import print_page
+
+    out = output(ctx)
+    with familiar_of(ctx) as familiar:
+        found = list_pins(familiar)
+    if not found.pins:
+        out.note("Nothing is pinned. Pin a file: `familiar memory pin PATH`.")
+    for problem in found.problems:
+        out.warn(problem)
+    out.answer(found, lambda: print_page(pins_page(found)) if found.pins else None)
+
+
+def answer_applied(ctx: typer.Context, done: Applied, *, dry_run: bool, **more: object) -> None:
+    """Print what a change of memory files did, or would do; `more` goes into `--json`."""
+    from dataclasses import asdict
+
+    from familiar_cli.ui.memory_pages import applied_text
+
+    out = output(ctx)
+    out.answer({**asdict(done), **more, "dry_run": dry_run}, applied_text(done, dry_run=dry_run))
+    if dry_run:
+        out.note("Nothing was changed (--dry-run).")
+
+
+def _set(ctx: typer.Context, paths: list[str], *, pinned: bool, dry_run: bool) -> None:
+    from familiar_cli.actions.pins import set_pins
+
+    done = set_pins(familiar_of(ctx), paths, pinned=pinned, dry_run=dry_run)
+    answer_applied(ctx, done, dry_run=dry_run)
+
 
 app = group("Read and change the memory directory, and see and restore its past.")
 
@@ -50,7 +131,7 @@ def ls(ctx: typer.Context, directory: Below = "", *, everything: All = False) ->
     if not found.files:
         out.note("No files yet. Write one: `familiar memory write notes.md TEXT`.")
     if sys.stdout.isatty() and not out.as_json:
-        from familiar_cli.ui.memory_page import tree_page
+        from familiar_cli.ui.memory_pages import tree_page
         from familiar_cli.ui.terminal import print_page
 
         return print_page(tree_page(found.files, familiar.zone)) if found.files else None
@@ -96,7 +177,7 @@ def grep(
     """
     import sys
 
-    from familiar_cli.ui import memory_page as page
+    from familiar_cli.ui import memory_pages
 
     out = output(ctx)
     found = familiar_of(ctx).memory.search(
@@ -111,9 +192,11 @@ def grep(
         from familiar_cli.ui.terminal import print_page
 
         if sys.stdout.isatty() and not files:
-            print_page(page.hits_page(found.hits))
+            print_page(memory_pages.hits_page(found.hits))
         else:
-            _lines(out, found, paths if files else [page.hit_line(hit) for hit in found.hits])
+            _lines(
+                out, found, paths if files else [memory_pages.hit_line(hit) for hit in found.hits]
+            )
 
     if found.truncated:
         from familiar_cli.errors import PartialError
@@ -267,7 +350,7 @@ def links(
     """
     from familiar_cli.memory.pages.graph import graph
     from familiar_cli.memory.store import paths
-    from familiar_cli.ui import memory_page as page
+    from familiar_cli.ui import memory_pages
     from familiar_cli.ui.terminal import print_page
 
     out, path = output(ctx), paths.parse(path)
@@ -280,10 +363,10 @@ def links(
     for link in broken:
         out.warn(f"{link.source} links to {link.target}, which does not exist")
     data = {"rel_path": path, "depth": depth, "steps": steps, "broken": broken}
-    out.answer(data, lambda: print_page(page.links_page(steps)) if steps else None)
+    out.answer(data, lambda: print_page(memory_pages.links_page(steps)) if steps else None)
 
 
-_memory_pins.add_to(app)
+add_to(app)
 _memory_past.add_to(app)
 
 
@@ -309,6 +392,6 @@ def _lines(out: Output, data: object, lines: list[str]) -> None:
 
 def _tell_skipped(out: Output, skipped: tuple[Skipped, ...]) -> None:
     if skipped:
-        from familiar_cli.ui.memory_page import skipped_text
+        from familiar_cli.ui.memory_pages import skipped_text
 
         out.warn(skipped_text(skipped))

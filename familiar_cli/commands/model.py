@@ -35,7 +35,7 @@ def ls(
     """
     from familiar_cli.config.home import cache_dir
     from familiar_cli.models.store import listing
-    from familiar_cli.ui.model_page import models_page
+    from familiar_cli.ui.status_pages import models_page
     from familiar_cli.ui.terminal import print_page
 
     out, cache = output(ctx), cache_dir()
@@ -114,7 +114,7 @@ def test_(
     from familiar_cli.llm.probe import probe
     from familiar_cli.llm.slots import resolve
     from familiar_cli.llm.window import learn_window
-    from familiar_cli.ui.model_page import probe_page
+    from familiar_cli.ui.status_pages import probe_page
     from familiar_cli.ui.terminal import print_page
 
     out = output(ctx)

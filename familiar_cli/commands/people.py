@@ -30,7 +30,7 @@ def ls(ctx: typer.Context) -> None:
     familiar people ls --json
     """
     from familiar_cli.actions.people.read import people_of
-    from familiar_cli.ui.people_page import people_page, shared_line
+    from familiar_cli.ui.memory_pages import people_page, shared_line
     from familiar_cli.ui.terminal import print_page
 
     out = output(ctx)
@@ -60,7 +60,7 @@ def show(ctx: typer.Context, person: Person) -> None:
     from familiar_cli.actions.people.read import show_person
     from familiar_cli.text import typed
     from familiar_cli.ui.emit import exact, say
-    from familiar_cli.ui.people_page import shared_line
+    from familiar_cli.ui.memory_pages import shared_line
 
     out = output(ctx)
     with familiar_of(ctx) as familiar:
@@ -95,7 +95,7 @@ def alias(
     """
     from familiar_cli.actions.people.change import add_alias, remove_alias
     from familiar_cli.ui.emit import exact
-    from familiar_cli.ui.people_page import shared_line
+    from familiar_cli.ui.memory_pages import shared_line
 
     out = output(ctx)
     with familiar_of(ctx) as familiar:

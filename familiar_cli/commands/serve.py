@@ -106,7 +106,7 @@ def log(
     """
     from familiar_cli.actions.served_turns import follow, newest
     from familiar_cli.ui.emit import say, write_json
-    from familiar_cli.ui.served_page import line_of
+    from familiar_cli.ui.status_pages import line_of
 
     out = output(ctx)
     with familiar_of(ctx) as familiar:

@@ -1,15 +1,67 @@
-"""`familiar status`: parse, call, render."""
+"""`familiar list`, `use`, `status` and `doctor`."""
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
-from familiar_cli.commands._base import App, familiar_of, output
+from familiar_cli.commands._base import App, familiar_of, globals_of, home_of, output
 
-app = App()
+list_app = App()
 
 
-@app.command()
+@list_app.command("list")
+def list_(ctx: typer.Context) -> None:
+    """List the familiars; `*` marks the default one.
+
+    \b
+    familiar list
+    """
+    from familiar_cli.actions.status import list_of
+    from familiar_cli.ui.status_pages import list_page
+    from familiar_cli.ui.terminal import print_page
+
+    home, out = home_of(ctx), output(ctx)
+    rows = list_of(home)
+    data = {"home": str(home), "familiars": rows}
+    out.answer(data, lambda: print_page(list_page(rows)) if rows else None)
+    if not rows:
+        out.note(f"There are no familiars in {str(home)!r}.")
+        out.note("Create one: `familiar init --from-card CARD.png`, or try `familiar demo`.")
+    for row in rows:
+        if row.problem:
+            out.warn(f"{row.id}: {row.problem}")
+
+
+use_app = App()
+
+
+@use_app.command()
+def use(
+    ctx: typer.Context,
+    familiar_id: Annotated[str, typer.Argument(metavar="ID", help="Familiar id.")],
+) -> None:
+    """Set the familiar that commands use by default.
+
+    \b
+    familiar use ada
+    """
+    from os import environ
+
+    from familiar_cli.config.home import choose_familiar
+
+    paths, out = choose_familiar(home_of(ctx), familiar_id), output(ctx)
+    out.answer({"familiar": paths.id}, f"Commands now use {paths.id}.")
+    other = environ.get("FAMILIAR_ID")
+    if other and other != paths.id:
+        out.warn(f"FAMILIAR_ID is set, so in this shell commands still use {other!r}.")
+
+
+status_app = App()
+
+
+@status_app.command()
 def status(ctx: typer.Context) -> None:
     """Show a familiar's state: its model, memory and turns.
 
@@ -18,9 +70,35 @@ def status(ctx: typer.Context) -> None:
     familiar status --familiar ada --json
     """
     from familiar_cli.actions.status import status_of
-    from familiar_cli.ui.status_page import status_page
+    from familiar_cli.ui.status_pages import status_page
     from familiar_cli.ui.terminal import print_page
 
     with familiar_of(ctx) as familiar:
         found, zone = status_of(familiar), familiar.zone
     output(ctx).answer(found, lambda: print_page(status_page(found, zone)))
+
+
+doctor_app = App()
+
+
+@doctor_app.command()
+def doctor(ctx: typer.Context) -> None:
+    """Check every part of the setup, and print how to fix it. Exits with 7 if a check fails.
+
+    \b
+    familiar doctor
+    familiar doctor --json
+    """
+    from familiar_cli.actions.doctor.run import examine
+    from familiar_cli.errors import PartialError
+    from familiar_cli.ui.status_pages import doctor_page
+    from familiar_cli.ui.terminal import print_page
+
+    given, out = globals_of(ctx), output(ctx)
+    checks = examine(given.home, given.familiar)
+    failed = [check.name for check in checks if check.verdict == "fail"]
+    if not failed:
+        out.answer({"checks": checks}, lambda: print_page(doctor_page(checks)))
+        return
+    error = PartialError(f"Checks failed: {', '.join(failed)}", hint="Fix what is marked `fail`.")
+    out.partial({"checks": checks}, [error], lambda: print_page(doctor_page(checks)))

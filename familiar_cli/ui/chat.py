@@ -1,4 +1,4 @@
-"""A conversation, turn by turn: lines in, replies out; `chat_commands` has what begins with `/`."""
+"""A conversation in the terminal; `chat_commands` holds the lines that begin with `/`."""
 
 from __future__ import annotations
 
@@ -7,16 +7,58 @@ from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Protocol
 
+from familiar_cli.clock import to_zone
 from familiar_cli.context.types import Spoken
 from familiar_cli.errors import FamiliarError, NotFoundError, RefusedError
+from familiar_cli.history.types import in_pairs
 from familiar_cli.text import one_line
 from familiar_cli.ui.afterwards import Beside, begin, finish
 from familiar_cli.ui.chat_commands import completions, run_command
-from familiar_cli.ui.chat_output import ChatOutput, tell_error
-from familiar_cli.ui.emit import say
+from familiar_cli.ui.emit import Output, print_error, say
 from familiar_cli.ui.lines import asked_lines, can_edit, piped_lines
 from familiar_cli.ui.reply import ReplyPrinter, SpokenReply, keys_kept
+from familiar_cli.ui.stream import StreamedText
+from familiar_cli.ui.terminal import console, plain
 from familiar_cli.visibility import OWNER
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import tzinfo
+
+    from familiar_cli.history.types import Turn
+    from familiar_cli.identity import Me
+
+
+_DIM: Final = "dim"
+
+
+@dataclass(frozen=True, slots=True)
+class ChatOutput(Output):
+    """The words of a chat with a person."""
+
+    def note(self, text: str) -> None:
+        """Tell what is going on, on stderr."""
+        if self.quiet or not sys.stderr.isatty():
+            Output.note(self, text)
+        else:
+            _print(text, _DIM)
+
+
+def tell_error(error: FamiliarError) -> None:
+    """Tell of an error, and what to do about it; the chat goes on."""
+    if not sys.stderr.isatty():
+        print_error(error)
+        return
+    _print(f"error: {error}", "red")
+    if error.hint:
+        _print(f"hint: {error.hint}", _DIM)
+
+
+def _print(text: str, style: str) -> None:
+    from familiar_cli.ui.stream import print_wrapped
+
+    print_wrapped(sys.stderr, text, style)
+
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -27,7 +69,6 @@ if TYPE_CHECKING:
     from familiar_cli.familiar import Familiar
     from familiar_cli.history.types import Turn
     from familiar_cli.identity import Author
-    from familiar_cli.ui.emit import Output
 
     Printer = ReplyPrinter | SpokenReply
 
@@ -148,7 +189,7 @@ class Chat:
         if not self._draws:
             say(reply)
             return
-        from familiar_cli.ui.stream_text import StreamedText
+        from familiar_cli.ui.stream import StreamedText
 
         with StreamedText(sys.stdout, self._name) as shown:
             shown(reply)
@@ -251,8 +292,6 @@ class Chat:
         if self._opening:
             self.show(self._opening)
         elif self._draws:
-            from familiar_cli.ui.chat_past import TURNS, show_past
-
             turns = self.familiar.history.recent(self.said.channel_id, TURNS, viewer=OWNER)
             me = self.familiar.me(self.said.channel_id)
             show_past(turns, self._name, me, self.familiar.zone)
@@ -394,3 +433,45 @@ def _what_came(result: TurnResult) -> str:
         if result.reply
         else "no reply had arrived"
     )
+
+
+TURNS: Final = 6
+"""So many of the latest are shown."""
+
+_LAST_CHARS: Final = 1200  # of the last exchange, each turn
+_EARLIER_CHARS: Final = 300
+
+
+def show_past(turns: Sequence[Turn], name: str, me: Me, zone: tzinfo | None) -> None:
+    """Show turns with their days and times, dimmed; long ones are cut.
+
+    Args:
+        turns: What was said, oldest first.
+        name: The familiar's.
+        me: Who sits here.
+        zone: Where that is.
+    """
+    day = ""
+    arranged = in_pairs(turns)
+    for at, turn in enumerate(arranged, start=1):
+        when = to_zone(turn.at, zone)
+        if (today := f"{when:%A, }{when.day}{when: %B %Y}") != day:
+            day = today
+            console(sys.stdout).print(plain(f"— {day} —", "dim"))
+        most = _LAST_CHARS if at > len(arranged) - 2 else _EARLIER_CHARS
+        with StreamedText(sys.stdout, f"{when:%H:%M} {_who(turn, name, me)}", "dim") as shown:
+            shown(_cut(turn.content, most))
+
+
+def _who(turn: Turn, name: str, me: Me) -> str:
+    if turn.author is None:
+        return name if turn.role == "assistant" else turn.role
+    return "You" if me.is_me(turn.author) else me.name_of(turn.author)
+
+
+def _cut(text: str, most: int) -> str:
+    """Return the beginning of a text, up to a word; all of it if it is short."""
+    if len(text) <= most:
+        return text
+    head, _, _ = text[:most].rpartition(" ")
+    return f"{(head or text[:most]).rstrip()} …"

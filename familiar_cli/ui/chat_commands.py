@@ -181,7 +181,7 @@ def _channel(chat: Chat, argument: str) -> None:
         chat.go_to(argument)
         return
     from familiar_cli.actions.channels import channels_of
-    from familiar_cli.ui.channel_page import channels_page
+    from familiar_cli.ui.settings_page import channels_page
     from familiar_cli.ui.terminal import print_page
 
     print_page(channels_page(channels_of(chat.familiar), chat.familiar.zone))
@@ -223,8 +223,8 @@ def _note(chat: Chat, argument: str) -> None:
 
 def _recall(chat: Chat, _: str) -> None:
     from familiar_cli.actions.recalled import recalled
+    from familiar_cli.ui.context_page import recall_page
     from familiar_cli.ui.page import print_page
-    from familiar_cli.ui.recall_page import recall_page
 
     found = recalled(chat.last_trace())
     if found:

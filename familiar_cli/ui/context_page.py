@@ -1,14 +1,13 @@
-"""The page of `familiar context`: what a turn sent, where each piece is from, what was cut."""
+"""Pages of `familiar context`, and what memory gave to a reply."""
 
 from __future__ import annotations
 
 from itertools import groupby
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from familiar_cli.clock import iso
-from familiar_cli.text import harmless
-from familiar_cli.ui.page import Columns, Group, Indented, Part, plain
-from familiar_cli.ui.widgets import Bar, Name
+from familiar_cli.text import counted, harmless, one_line
+from familiar_cli.ui.page import Bar, Columns, Group, Indented, Name, Part, plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -17,6 +16,8 @@ if TYPE_CHECKING:
 
     from familiar_cli.context.trace import Trace, TracedContribution, TracedMessage, TracedSideCall
     from familiar_cli.context.types import LayerUse, Report
+    from familiar_cli.ui.page import Part
+
 
 _HEADING = "bold"
 _WITH_LINES = 100  # columns
@@ -248,3 +249,17 @@ def _messages(messages: Sequence[TracedMessage]) -> Iterator[Part]:
         yield plain(f"--- {number} {message.role}", "cyan")
         yield plain(message.content)
         yield plain("")
+
+
+_EXCERPT_CHARS: Final = 200
+
+
+def recall_page(found: Sequence[TracedContribution]) -> Part:
+    """Return the page."""
+    parts: list[Part] = []
+    for piece in found:
+        head = plain(origin_of([piece]) or piece.source, "bold")
+        score = "" if piece.score is None else f", score {piece.score:.2f}"
+        head.append(f"  {counted(piece.tokens, 'token')}{score}", "dim")
+        parts += [head, Indented(plain(one_line(piece.text, _EXCERPT_CHARS), "dim"), 2)]
+    return Group(parts)

@@ -12,8 +12,8 @@ from familiar_cli.clock import iso, to_zone
 from familiar_cli.history.fulltext import match_spans
 from familiar_cli.history.standing import Standing
 from familiar_cli.text import harmless, one_line
+from familiar_cli.ui.page import Bar
 from familiar_cli.ui.terminal import columns, indented, plain
-from familiar_cli.ui.widgets import Bar
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -53,7 +53,7 @@ class SpokenReply:
     """
 
     def __init__(self, out: Output, name: str, begun: str = "") -> None:
-        from familiar_cli.ui.stream_text import StreamedText
+        from familiar_cli.ui.stream import StreamedText
 
         self._out = out
         self._begun = begun
@@ -74,7 +74,7 @@ class SpokenReply:
         self._out.note(text)
 
     def __enter__(self) -> Self:
-        from familiar_cli.ui.stream_text import columns_of
+        from familiar_cli.ui.stream import columns_of
         from familiar_cli.ui.terminal import console, plain
 
         self._waits = True

@@ -8,8 +8,8 @@ from rich.console import Group
 from rich.padding import Padding
 
 from familiar_cli.ui.context_page import origin_of, state_of
+from familiar_cli.ui.page import Bar, Name
 from familiar_cli.ui.terminal import columns, plain
-from familiar_cli.ui.widgets import Bar, Name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

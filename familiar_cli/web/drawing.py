@@ -61,7 +61,7 @@ def _exact(value: str) -> Html:
 
 
 def _size(size_bytes: int) -> str:
-    from familiar_cli.ui.memory_page import size_text  # it loads more than needed
+    from familiar_cli.ui.memory_pages import size_text  # it loads more than needed
 
     return size_text(size_bytes)
 

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from familiar_cli.bootstrap.cards import read_card
 from familiar_cli.cli import app
-from familiar_cli.ui.card_page import card_page
+from familiar_cli.ui.import_pages import card_page
 from familiar_cli.ui.terminal import console
 from tests.support.cards import as_json, charx_card, png_card, v2, v3
 

@@ -26,7 +26,7 @@ import sys
 from familiar_cli.cli import main
 from familiar_cli.bootstrap import create_familiar, import_silly_tavern
 from familiar_cli.actions import import_sillytavern
-from familiar_cli.commands import import_lorebook, init
+from familiar_cli.commands import init, lorebook
 from familiar_cli.memory.store import transactions
 print("ready", file=sys.stderr, flush=True)
 main()

@@ -34,12 +34,11 @@ from familiar_cli.history.store import HistoryStore
 from familiar_cli.identity import Author
 from familiar_cli.llm.streaming import ErrorInReplyError, StreamedReply
 from familiar_cli.tokens import heuristic
-from familiar_cli.ui.card_page import card_page, findings_page
 from familiar_cli.ui.context_page import context_page, messages_text
-from familiar_cli.ui.folder_page import card_page as card_made_page
-from familiar_cli.ui.housekeeping_page import housekeeping_page
-from familiar_cli.ui.lorebook_page import imported_page
-from familiar_cli.ui.status_page import list_page, status_page
+from familiar_cli.ui.import_pages import card_page, findings_page, imported_book_page
+from familiar_cli.ui.import_pages import new_familiar_page as card_made_page
+from familiar_cli.ui.memory_pages import housekeeping_page
+from familiar_cli.ui.status_pages import list_page, status_page
 from familiar_cli.ui.terminal import as_plain
 from familiar_cli.visibility import OWNER
 from tests.hostile import indexes, inputs, journals
@@ -174,7 +173,7 @@ def _book(rng: Random, world: World) -> bytes:
 def _use_book(raw: bytes, rng: Random, world: World) -> None:
     book = load_book(raw, origin="town.json")
     memory = world.fresh().memory
-    show(imported_page(import_lorebook(memory, book), dry_run=False))
+    show(imported_book_page(import_lorebook(memory, book), dry_run=False))
     assert import_lorebook(memory, book).written == (), "a second import wrote something"
     if not book.entries:
         return

@@ -7,9 +7,8 @@ import io
 import pytest
 
 from familiar_cli.ui.context_page import context_page
-from familiar_cli.ui.page import Columns, Group, Indented, Part, Words, plain, print_page
+from familiar_cli.ui.page import Bar, Columns, Group, Indented, Name, Part, Words, plain, print_page
 from familiar_cli.ui.terminal import as_plain
-from familiar_cli.ui.widgets import Bar, Name
 from tests.support.traces import piece, trace
 
 TABLE = Columns(

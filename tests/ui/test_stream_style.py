@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from familiar_cli.ui.stream_style import ACTION, BOLD, CODE, QUOTE, Styler
-from familiar_cli.ui.stream_text import StreamedText
+from familiar_cli.ui.stream import ACTION, BOLD, CODE, QUOTE, StreamedText, Styler
 
 marked = st.text('ab *`"“”\n', max_size=40)
 

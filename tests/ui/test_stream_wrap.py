@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from familiar_cli.ui.stream_wrap import Piece, Wrapper
+from familiar_cli.ui.stream import Piece, Wrapper
 
 SAMPLES = (
     "a family 👨‍👩‍👧‍👦 of four, a flag 🇩🇪, a hand 👍🏽, a key 1️⃣",

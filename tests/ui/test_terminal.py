@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
+from familiar_cli.ui.page import WIDTH_CHARS, Bar
 from familiar_cli.ui.terminal import as_plain, columns, indented, plain
-from familiar_cli.ui.widgets import WIDTH_CHARS, Bar
 from tests.support.world import live, spawn
 
 

@@ -8,8 +8,8 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
+from familiar_cli.ui.page import Name
 from familiar_cli.ui.terminal import columns
-from familiar_cli.ui.widgets import Name
 
 
 def shown(text: str, width: int) -> list[str]:

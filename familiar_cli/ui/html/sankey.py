@@ -1,22 +1,121 @@
-"""A Sankey diagram of a prompt's budget: where each ribbon, node and label stands.
-
-All sizes are in the diagram's own units, one a CSS pixel where it is shown in its full size.
-"""
+"""A Sankey diagram of a prompt's budget, from each layer to its pieces, as SVG."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.text import one_line
-from familiar_cli.ui.html.flows import MARKS
+from familiar_cli.ui.context_page import origin_of, row_key, state_of
+from familiar_cli.ui.html.elements import Html, el, joined
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from familiar_cli.context.trace import Trace, TracedContribution
     from familiar_cli.context.types import LayerUse
-    from familiar_cli.ui.html.flows import Flow
+
+
+MOST_FLOWS: Final = 36
+"""So many can be told apart; of the rest, those of one layer and fate become one."""
+
+MARKS: Final = {"kept": "●", "cut": "◐", "out": "○"}
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """One or more alike pieces.
+
+    Args:
+        layer: What they were paid from.
+        state: `kept`, `cut` or `out`.
+        name: Who offered them.
+        origin: The file or the turns that they come from.
+        sent_tokens: What is in the prompt.
+        lost_tokens: What is not.
+        reason: Why not.
+        count: How many pieces.
+    """
+
+    layer: str
+    state: str
+    name: str
+    origin: str
+    sent_tokens: int
+    lost_tokens: int
+    reason: str
+    count: int = 1
+
+    @property
+    def tokens(self) -> int:
+        """What was offered."""
+        return self.sent_tokens + self.lost_tokens
+
+    @property
+    def title(self) -> str:
+        """All of it in words."""
+        pieces = f" ({self.count} pieces)" if self.count > 1 else ""
+        origin = f"\n{self.origin}" if self.origin else ""
+        lost = f", {self.lost_tokens} left out" if self.lost_tokens else ""
+        why = f"\n{self.reason}" if self.reason else ""
+        return (
+            f"{self.name}{pieces}{origin}\n{self.state}: {self.sent_tokens} tokens sent{lost}{why}"
+        )
+
+
+def flows(trace: Trace, most: int = MOST_FLOWS) -> list[Flow]:
+    """Return what flows, by layer, in the order of the record; empty pieces are left out."""
+    order = {layer.name: number for number, layer in enumerate(trace.layers)}
+    pieces = [piece for piece in trace.contributions if piece.offered_tokens > 0]
+    pieces.sort(key=lambda piece: order.get(str(piece.layer), len(order)))
+    found = [_flow(list(alike)) for _, alike in groupby(pieces, key=row_key)]
+    return _fewer(found, most)
+
+
+def _flow(alike: Sequence[TracedContribution]) -> Flow:
+    first = alike[0]
+    sent = sum(piece.tokens for piece in alike if piece.kept)
+    offered = sum(piece.offered_tokens for piece in alike)
+    return Flow(
+        layer=str(first.layer),
+        state=state_of(first),
+        name=first.source,
+        origin=origin_of(alike),
+        sent_tokens=sent,
+        lost_tokens=max(offered - sent, 0),
+        reason=first.reason,
+        count=len(alike),
+    )
+
+
+def _fewer(found: list[Flow], most: int) -> list[Flow]:
+    """Return at most about `most` flows: the small ones of one layer and state become one."""
+    if len(found) <= most:
+        return found
+    large = set(sorted(range(len(found)), key=lambda n: -found[n].tokens)[:most])
+    rest: dict[tuple[str, str], Flow] = {}
+    kept: list[Flow] = []
+    for number, flow in enumerate(found):
+        if number in large:
+            kept.append(flow)
+        else:
+            key = (flow.layer, flow.state)
+            rest[key] = _sum(rest[key], flow) if key in rest else replace(flow, name="others")
+    layers = list(dict.fromkeys(flow.layer for flow in found))
+    return sorted([*kept, *rest.values()], key=lambda flow: layers.index(flow.layer))
+
+
+def _sum(one: Flow, other: Flow) -> Flow:
+    return replace(
+        one,
+        origin="",
+        reason=one.reason if one.reason == other.reason else "several reasons; see the table",
+        sent_tokens=one.sent_tokens + other.sent_tokens,
+        lost_tokens=one.lost_tokens + other.lost_tokens,
+        count=one.count + other.count,
+    )
+
 
 _HEIGHT: Final = 380.0  # of all ribbons together, without the gaps between them
 _THINNEST: Final = 2.5
@@ -240,3 +339,81 @@ def tail(label: str, cells: int) -> str:
     while end and cell_len(end) > cells - 1:
         end = end[1:]
     return f"…{end}" if cells >= _USEFUL_CELLS else ""
+
+
+def svg(diagram: Diagram, label: str) -> Html:
+    """Return the diagram as an SVG element, named `label` for those who do not see it."""
+    frame = diagram.frame
+    size = f"0 0 {frame.width:g} {diagram.height:.0f}"
+    ribbons = [_draw_ribbon(ribbon, frame) for ribbon in diagram.ribbons]
+    nodes = [_draw_node(node, frame) for node in diagram.nodes]
+    labels = [_draw_label(node, frame) for node in diagram.nodes]
+    parts = (_hatches(diagram, frame), *ribbons, *nodes, *labels)
+    return el(
+        "svg",
+        joined(*parts),
+        class_=f"sankey {frame.name}",
+        viewBox=size,
+        role="img",
+        aria_label=label,
+    )
+
+
+def _hatches(diagram: Diagram, frame: Frame) -> Html:
+    layers = sorted({ribbon.layer for ribbon in diagram.ribbons if ribbon.lost})
+    patterns = [
+        el(
+            "pattern",
+            el("line", x1=0, y1=0, x2=0, y2=6, class_=f"line {_color(layer)}"),
+            id=f"{frame.name}-{_color(layer)}",
+            width=6,
+            height=6,
+            patternUnits="userSpaceOnUse",
+            patternTransform="rotate(45)",
+        )
+        for layer in layers
+    ]
+    return el("defs", *patterns)
+
+
+def _draw_ribbon(ribbon: Ribbon, frame: Frame) -> Html:
+    color = _color(ribbon.layer)
+    fill = f"url(#{frame.name}-{color})" if ribbon.lost else None
+    kind = "lost" if ribbon.lost else "sent"
+    title = el("title", ribbon.title)
+    return el("path", title, class_=f"ribbon {kind} {color}", d=ribbon.path, fill=fill)
+
+
+def _draw_node(node: Node, frame: Frame) -> Html:
+    color = _color(node.layer)
+    solid = node.height - node.lost
+    bars = []
+    if solid:
+        size = {"x": node.x, "y": node.y, "width": BAR, "height": solid}
+        bars.append(el("rect", class_=f"node {color}", **_rounded(size)))
+    if node.lost:
+        size = {"x": node.x, "y": node.y + solid, "width": BAR, "height": node.lost}
+        fill = f"url(#{frame.name}-{color})"
+        bars.append(el("rect", class_=f"node lost {color}", fill=fill, **_rounded(size)))
+    return el("g", el("title", node.title), *bars)
+
+
+def _rounded(size: dict[str, float]) -> dict[str, str]:
+    return {name: f"{value:.1f}" for name, value in size.items()}
+
+
+def _draw_label(node: Node, frame: Frame) -> Html:
+    x, middle = node.x + BAR + 6, node.y + node.height / 2
+    if node.layer == "prompt" and not frame.with_origin:
+        return Html("")
+    words = [el("tspan", node.label, class_="name")]
+    words += [el("tspan", f" {node.origin}", class_="origin")] if node.origin else []
+    words += (
+        [el("tspan", f" {node.note}", class_="note")] if node.state or frame.with_origin else []
+    )
+    place = {"x": f"{x:.1f}", "y": f"{middle:.1f}", "dy": ".35em"}
+    return el("text", el("title", node.title), *words, class_=f"label {node.state}", **place)
+
+
+def _color(layer: str) -> str:
+    return f"layer-{layer.replace('_', '-')}"

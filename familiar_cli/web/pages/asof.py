@@ -73,7 +73,7 @@ def prompt(asked: Asked) -> Shown:
 
 
 def _values(asked: Asked, found: AsOf) -> dict[str, Any]:
-    from familiar_cli.ui.html import parts
+    from familiar_cli.ui.html import page
 
     days = asked.familiar.journal_days
     known = [state.day for state in found.days]
@@ -95,7 +95,7 @@ def _values(asked: Asked, found: AsOf) -> dict[str, Any]:
         "more_changed": max(len(found.changed) - _MOST_CHANGED, 0),
         "diffs": diffs,
         "since": asked.query.get("since", ""),
-        "budget": parts.budget(found.trace) if found.trace else None,
+        "budget": page.budget(found.trace) if found.trace else None,
         "said": "",
         "picture": None,
         "messages": None,
@@ -109,9 +109,9 @@ def _listed(days: JournalDays, commit: str, directory: str = "") -> list[tuple[s
 
 
 def _pictures(trace: Trace) -> dict[str, Any]:
-    from familiar_cli.ui.html import parts
+    from familiar_cli.ui.html import page
 
-    return {"picture": parts.budget(trace), "messages": parts.messages(trace), "budget": None}
+    return {"picture": page.budget(trace), "messages": page.messages(trace), "budget": None}
 
 
 def _day(asked: Asked) -> date:

@@ -92,16 +92,16 @@ def _trace(asked: Asked, turn: int) -> tuple[Trace | None, str]:
 
 
 def _sections(trace: Trace) -> list[Html]:
-    from familiar_cli.ui.html import parts
+    from familiar_cli.ui.html import page
 
     return [
-        parts.budget(trace),
-        parts.contributions(trace),
-        parts.providers(trace),
-        parts.fragments(trace),
-        parts.messages(trace),
-        *([parts.side_calls(trace)] if trace.side_calls else []),
-        parts.request(trace),
+        page.budget(trace),
+        page.contributions(trace),
+        page.providers(trace),
+        page.fragments(trace),
+        page.messages(trace),
+        *([page.side_calls(trace)] if trace.side_calls else []),
+        page.request(trace),
     ]
 
 

@@ -9,9 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli.context.types import Layer, LayerUse
-from familiar_cli.ui.html.flows import MOST_FLOWS, Flow, flows
-from familiar_cli.ui.html.sankey import NARROW, WIDE, head, lay_out, tail
-from familiar_cli.ui.html.sankey_svg import svg
+from familiar_cli.ui.html.sankey import (
+    MOST_FLOWS,
+    NARROW,
+    WIDE,
+    Flow,
+    flows,
+    head,
+    lay_out,
+    svg,
+    tail,
+)
 from tests.support.traces import piece, trace
 
 LAYERS = tuple(LayerUse(str(layer), 1000, 100) for layer in Layer)

@@ -1,4 +1,4 @@
-"""`familiar ask`: parse, call, render."""
+"""`familiar ask`, `again`, `continue` and `hear`."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import typer
 from familiar_cli.commands._base import (
     App,
     familiar_of,
+    moment_of,
     output,
     run_async,
     text_or_stdin,
@@ -37,10 +38,11 @@ if TYPE_CHECKING:
     from familiar_cli.familiar import Familiar
     from familiar_cli.ui.emit import Output
 
-app = App()
+
+ask_app = App()
 
 
-@app.command()
+@ask_app.command()
 def ask(
     ctx: typer.Context,
     text: Annotated[
@@ -177,3 +179,129 @@ def _what_is_kept(result: TurnResult) -> str:
         return "Nothing was kept"
     kept = f"; the partial reply is turn {result.reply.id}" if result.reply else ""
     return f"Your message is kept as turn {result.turn.id}{kept}"
+
+
+again_app = App()
+
+
+@again_app.command()
+def again(
+    ctx: typer.Context,
+    *,
+    channel: Channel = "cli",
+    tier: Tier = None,
+    dry_run: DryRunUnasked = False,
+    no_stream: NoStream = False,
+) -> None:
+    """Ask for another reply in place of a channel's last one, which is kept.
+
+    Only the new reply is part of the conversation. `familiar history show --all` lists both, and
+    `familiar history choose` brings the other one back.
+
+    \b
+    familiar again
+    familiar again --channel harbour
+    familiar history choose 1204
+    """
+    from familiar_cli.actions.again import again as asked_again
+    from familiar_cli.context.types import Said
+
+    out = output(ctx)
+    with with_models(familiar_of(ctx)) as familiar:
+        said = asked_again(familiar, Said("", None, channel, tier=tier))
+        if dry_run:
+            show_prompt(out, familiar, said)
+            return
+        take_turn(out, familiar, said, stream=not no_stream)
+
+
+continue_app = App()
+
+
+@continue_app.command("continue")
+def continue_(
+    ctx: typer.Context,
+    *,
+    channel: Channel = "cli",
+    tier: Tier = None,
+    dry_run: DryRunUnasked = False,
+    no_stream: NoStream = False,
+) -> None:
+    """Continue a channel's last reply, for example where it was cut off.
+
+    The longer reply replaces the shorter one, which is kept: `familiar history show --all`
+    lists both, and `familiar history choose` brings the shorter one back.
+
+    \b
+    familiar continue
+    familiar continue --channel harbour
+    """
+    from familiar_cli.actions.again import go_on
+    from familiar_cli.context.types import Said
+
+    out = output(ctx)
+    with with_models(familiar_of(ctx)) as familiar:
+        said = go_on(familiar, Said("", None, channel, tier=tier))
+        if dry_run:
+            show_prompt(out, familiar, said)
+            return
+        take_turn(out, familiar, said, stream=not no_stream)
+
+
+hear_app = App()
+
+
+@hear_app.command()
+def hear(
+    ctx: typer.Context,
+    text: Annotated[
+        str, typer.Argument(metavar="TEXT|-", help="Message to save; `-` reads standard input.")
+    ],
+    *,
+    as_: As = None,
+    name: Name = None,
+    channel: Channel = "cli",
+    modality: How = "text",
+    at: Annotated[
+        str | None, typer.Option("--at", metavar="TIME", help="Time of the message; default: now.")
+    ] = None,
+    message_id: MessageId = "",
+) -> None:
+    """Save a message without asking for a reply. Later prompts include it.
+
+    It never waits for a reply. A message with an `--id` already in the channel is not added again.
+
+    \b
+    familiar hear "I will be late." --as discord:7 --name Bo
+    familiar hear - --channel general --id 1184 < message.txt
+    familiar hear "Hi" --at 2026-01-31T12:00:00Z
+    """
+    from familiar_cli.actions.hear import hear
+    from familiar_cli.clock import iso
+    from familiar_cli.errors import PartialError
+
+    words = text_or_stdin(text).rstrip("\r\n") if text == "-" else text
+    out = output(ctx)
+    with familiar_of(ctx) as familiar:
+        said = said_as(
+            familiar, words, as_, name, channel, modality=modality, message_id=message_id
+        )
+        heard = hear(familiar, said, moment_of(familiar, at))
+        named = familiar.turn_ids([heard.turn.id])[heard.turn.id]
+    turn = heard.turn
+    data = {
+        "turn": turn.id,
+        "id": named,
+        "channel": turn.channel_id,
+        "at": iso(turn.at),
+        "is_new": heard.is_new,
+    }
+    told = f"{'Saved' if heard.is_new else 'Already saved'} as turn {turn.id}\n"
+    if turn.content != words:
+        changed = PartialError(
+            f"Message {message_id!r} was changed since it was saved as turn {turn.id}; the saved "
+            "text is kept",
+            hint="Turns are never rewritten. Send the new text under a new id.",
+        )
+        out.partial(data, [changed], told)
+    out.answer(data, told)

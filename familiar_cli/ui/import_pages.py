@@ -1,0 +1,516 @@
+"""Pages of imports: what a file holds, what was written, and what became of each part."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from rich import box
+from rich.console import Group
+from rich.panel import Panel
+from rich.text import Text
+
+from familiar_cli.bootstrap.chats.types import TITLES
+from familiar_cli.bootstrap.sillytavern.report import OUTCOMES
+from familiar_cli.clock import iso
+from familiar_cli.text import counted, harmless, one_line
+from familiar_cli.ui.terminal import columns, plain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rich.console import RenderableType
+
+    from familiar_cli.bootstrap.card_findings import CardFinding
+    from familiar_cli.bootstrap.card_summary import CardSummary, EntrySummary
+    from familiar_cli.bootstrap.chats.bringing import ImportedChat, SpeakerCount
+    from familiar_cli.bootstrap.chats.types import Message
+    from familiar_cli.bootstrap.import_chat import ImportedChats
+    from familiar_cli.bootstrap.import_memories import ImportedMemories
+    from familiar_cli.bootstrap.import_report import FamiliarReport, ImportReport
+    from familiar_cli.bootstrap.import_silly_tavern import ImportedLorebook
+    from familiar_cli.bootstrap.sillytavern.report import (
+        FamiliarInFolder,
+        FileReport,
+        ImportedFolder,
+    )
+
+
+_MOST_EFFECTS: Final = 20
+_EFFECT_CHARS: Final = 120
+
+
+def effects_page(
+    in_every_prompt: Sequence[str], found_when_it_fits: Sequence[str], kept: Sequence[str]
+) -> RenderableType:
+    """Return the three groups, each below its heading; empty ones are left out."""
+    groups = (
+        ("In every prompt", in_every_prompt),
+        ("Found when it fits", found_when_it_fits),
+        ("Kept for export, without effect here", kept),
+    )
+    return Group(*(part for title, names in groups if names for part in _group(title, names)))
+
+
+def _group(title: str, names: Sequence[str]) -> Iterator[RenderableType]:
+    yield plain(title, "bold")
+    yield from (
+        plain(f"  {one_line(name, _EFFECT_CHARS)}", "dim") for name in names[:_MOST_EFFECTS]
+    )
+    if len(names) > _MOST_EFFECTS:
+        yield plain(f"  … and {len(names) - _MOST_EFFECTS} more; `--json` lists all", "dim")
+
+
+_MOST_LINES: Final = 60
+_CHARS: Final = 120
+
+
+def new_familiar_page(made: FamiliarReport, *, dry_run: bool) -> RenderableType:
+    """Return what a card became, and what becomes of its fields."""
+    effects = effects_page(made.in_every_prompt, made.found_when_it_fits, made.kept_unmapped)
+    table = _table(replace(made, kept_unmapped=()))
+    return Group(_headline(made, dry_run=dry_run), table, effects)
+
+
+def persona_page(made: FamiliarReport, *, dry_run: bool) -> RenderableType:
+    """Return what a persona became."""
+    return Group(_headline(made, dry_run=dry_run), _table(made))
+
+
+def _headline(made: FamiliarReport, *, dry_run: bool) -> RenderableType:
+    return Text(f"{_deed(made, dry_run=dry_run)} ") + plain(f"{made.name} ({made.id})", "bold")
+
+
+def memories_page(done: ImportedMemories, *, dry_run: bool) -> RenderableType:
+    """Return what a tree of memories became."""
+    held = ", ".join(f"{count:,} {tier}" for tier, count in done.tiers.items() if count)
+    if not done.written:
+        deed = "Nothing to import from"
+    else:
+        deed = "Would import" if dry_run else "Imported"
+    return Group(plain(f"{deed} {held or 'no tier files'}"), _table(done))
+
+
+def _deed(made: FamiliarReport, *, dry_run: bool) -> str:
+    if made.is_new:
+        return "Would make" if dry_run else "Made"
+    if not (made.written or made.removed):
+        return "Nothing to change in"
+    return "Would change" if dry_run else "Changed"
+
+
+def _table(done: ImportReport) -> RenderableType:
+    rows = list(_rows(done))
+    more = len(rows) - _MOST_LINES
+    shown = rows if more <= 1 else [*rows[:_MOST_LINES], ("  …", "dim", f"{more} more (--json)")]
+    return columns([plain(kind, style), plain(what)] for kind, style, what in shown)
+
+
+def _rows(done: ImportReport) -> Iterator[tuple[str, str, str]]:
+    for path in done.written:
+        overwritten = path in done.overwritten
+        yield ("  overwritten" if overwritten else "  written", "green", path)
+    for path in done.removed:
+        yield "  removed", "red", path
+    for path in done.edited:
+        yield "  yours", "cyan", f"{path} (edited since; kept)"
+    for path in done.unchanged:
+        yield "  unchanged", "dim", path
+    for name in done.kept_unmapped:
+        yield "  kept", "dim", f"{one_line(name, _CHARS)} (not used)"
+    for left in done.left_out:
+        yield "  left out", "red", f"{left.file}: {one_line(left.reason, _CHARS)}"
+
+
+_SHOWN: Final = 40
+
+
+def imported_book_page(done: ImportedLorebook, *, dry_run: bool) -> RenderableType:
+    """Return what an import wrote and left alone, and what becomes of the book's settings."""
+    rows = [[plain(kind, style), plain(what)] for kind, style, what in _book_rows(done)]
+    effects = effects_page(done.in_every_prompt, done.found_when_it_fits, done.kept_unmapped)
+    return Group(plain(_book_headline(done, dry_run=dry_run), "bold"), columns(rows), effects)
+
+
+def _book_headline(done: ImportedLorebook, *, dry_run: bool) -> str:
+    deed = "Would import" if dry_run else "Imported"
+    if not done.written:
+        deed = "Nothing to change for"
+    count = f"{done.entries} {'entry' if done.entries == 1 else 'entries'}"
+    return f"{deed} {one_line(done.book)} ({done.source}, {count})"
+
+
+def _book_rows(done: ImportedLorebook) -> Iterator[tuple[str, str, str]]:
+    for kind, style, paths in (
+        ("  written", "green", done.written),
+        ("  unchanged", "dim", done.unchanged),
+    ):
+        yield from ((kind, style, path) for path in paths[:_SHOWN])
+        if len(paths) > _SHOWN:
+            yield kind, style, f"… and {len(paths) - _SHOWN} more; `--json` lists all"
+
+
+_CHATS: Final = 20  # chats that are shown one by one
+_SPEAKERS: Final = 8
+_TEXT_CHARS: Final = 80
+_NOTE_CHARS: Final = 400
+_LINES: Final = 5  # lines that are named for each reason
+
+
+def imported_chats_page(done: ImportedChats, *, dry_run: bool) -> RenderableType:
+    """Return what became of each chat, and a sum where there are several."""
+    parts: list[RenderableType] = []
+    for chat in done.chats[:_CHATS]:
+        parts.append(plain(_chats_headline(chat, dry_run=dry_run), "bold"))
+        found = [*_about(chat), *_chat_rows(chat)] if dry_run else _chat_rows(chat)
+        rows = [[plain(f"  {kind}", "dim"), plain(what)] for kind, what in found]
+        parts.extend([columns(rows)] if rows else [])
+    if done.passed_over:
+        parts.append(plain(_passed_over(done)))
+    if len(done.chats) > 1:
+        parts.append(plain(_sum(done, dry_run=dry_run), "bold"))
+    return Group(*parts)
+
+
+def answer_data(done: ImportedChats, *, dry_run: bool) -> dict[str, Any]:
+    """Return what `--json` prints."""
+    chats = [_chat_data(chat) for chat in done.chats]
+    channels = {chat.channel for chat in done.chats}
+    return {
+        "imported": sum(chat.imported for chat in done.chats),
+        "already_there": sum(chat.already_there for chat in done.chats),
+        "skipped": [line for chat in chats for line in chat["skipped"]],
+        "channel": channels.pop() if len(channels) == 1 else None,
+        "chats": chats,
+        "files": _files(done),
+        "dry_run": dry_run,
+    }
+
+
+def _chat_data(chat: ImportedChat) -> dict[str, Any]:
+    return {
+        "file": chat.file,
+        "name": chat.name,
+        "format": chat.format,
+        "channel": chat.channel,
+        "imported": chat.imported,
+        "already_there": chat.already_there,
+        "corrected": chat.corrected,
+        "withdrawn": chat.withdrawn,
+        "doubles": chat.doubles,
+        "skipped": [{"line": s.line, "reason": s.reason} for s in chat.skipped],
+        "skipped_count": chat.skipped_count,
+        "estimated_times": chat.estimated_times,
+        "hidden": chat.hidden,
+        "other_branches": chat.aside,
+        "branch_of": chat.branch_of or None,
+        "copy": chat.is_copy,
+        "taken_for": chat.taken_for,
+        "speakers": [asdict(speaker) for speaker in chat.speakers],
+        "first": [_message_data(message) for message in chat.first],
+        "notes": list(chat.notes),
+    }
+
+
+def _message_data(message: Message) -> dict[str, Any]:
+    return {
+        "at": iso(message.at) if message.at else None,
+        "speaker": message.speaker,
+        "role": message.role,
+        "text": message.text,
+    }
+
+
+def _files(done: ImportedChats) -> list[dict[str, Any]]:
+    """Return one entry for each file, failed ones with the reason."""
+    imported: Counter[str] = Counter()
+    for chat in done.chats:
+        imported[chat.file] += chat.imported
+    errors = {one.file: str(one.error) for one in (*done.passed_over, *done.failed)}
+    return [
+        {"file": file, "imported": imported[file], "error": errors.get(file)}
+        for file in sorted(imported.keys() | errors.keys())
+    ]
+
+
+def _chats_headline(chat: ImportedChat, *, dry_run: bool) -> str:
+    deed = "Would import" if dry_run else "Imported"
+    name, kind = one_line(chat.name), TITLES[chat.format]
+    if chat.is_copy:
+        return f"{name} ({kind}) is in channel {one_line(chat.channel)} already, under another name"
+    if chat.branch_of:
+        deed = "Would branch" if dry_run else "Branched"
+        rest = f" with {counted(chat.imported, 'turn')} of its own" if chat.imported else ""
+        where = f"channel {one_line(chat.channel)} off {one_line(chat.branch_of)}"
+        return f"{deed} {where}{rest}: {name} ({kind})"
+    if not chat.imported and (chat.corrected or chat.withdrawn):
+        deed = "Would follow" if dry_run else "Followed"
+        return f"{deed} changes of {name} ({kind}, channel {one_line(chat.channel)})"
+    if not chat.imported:
+        return f"Nothing new in {name} ({kind}, channel {one_line(chat.channel)})"
+    turns = counted(chat.imported, "turn")
+    return f"{deed} {turns} of {name} ({kind}) as channel {one_line(chat.channel)}"
+
+
+def _about(chat: ImportedChat) -> Iterator[tuple[str, str]]:
+    """Yield what a file was taken for, who speaks in it, and how it begins."""
+    yield "taken for", chat.taken_for
+    speakers = [f"{_speaker(one)} {one.turns:,}" for one in chat.speakers[:_SPEAKERS]]
+    more = len(chat.speakers) - len(speakers)
+    yield "speakers", ", ".join(speakers) + (f" and {more} more" if more else "")
+    for number, message in enumerate(chat.first, start=1):
+        when = f"{message.at:%Y-%m-%d %H:%M} " if message.at and not message.estimated else ""
+        said = one_line(message.text, _TEXT_CHARS)
+        yield f"turn {number}", f"{when}{one_line(message.speaker or message.role)}: {said}"
+
+
+def _speaker(one: SpeakerCount) -> str:
+    is_told = {"familiar": " (the familiar)", "me": " (me)"}
+    if one.role == "note":
+        return "system notes"
+    return f"{one_line(one.name) or 'user'}{is_told.get(one.role, '')}"
+
+
+def _passed_over(done: ImportedChats) -> str:
+    names = [Path(one.file).name for one in done.passed_over]
+    more = f" and {len(names) - _LINES} more" if len(names) > _LINES else ""
+    return f"Skipped, not chats: {', '.join(map(one_line, names[:_LINES]))}{more}"
+
+
+def _chat_rows(chat: ImportedChat) -> Iterator[tuple[str, str]]:
+    times = "time estimated from neighbouring turns"
+    for title, number, about in (
+        ("shared" if chat.branch_of else "already there", chat.already_there, ""),
+        ("corrected", chat.corrected, ": the old wording is kept, set aside"),
+        ("withdrawn", chat.withdrawn, ": deleted in the chat"),
+        ("doubles", chat.doubles, ": kept live in another channel, withdrawn there"),
+        ("hidden", chat.hidden, ": kept, but never shown to a model"),
+        ("no time", chat.estimated_times, f": {times}"),
+    ):
+        if number:
+            yield title, f"{counted(number, 'turn')}{about}"
+    if chat.aside:
+        yield "other branches", f"{chat.aside:,} messages: kept separately"
+    by_reason: dict[str, list[int]] = {}
+    for skip in chat.skipped:
+        by_reason.setdefault(skip.reason, []).append(skip.line)
+    for reason, lines in by_reason.items():
+        yield "left out", f"{_named(lines)}: {reason}"
+    for note in chat.notes:
+        yield "note", one_line(note, _NOTE_CHARS)
+    if chat.skipped_count > len(chat.skipped):
+        yield "left out", f"{chat.skipped_count - len(chat.skipped):,} more"
+
+
+def _named(lines: list[int]) -> str:
+    named = ", ".join(map(str, lines[:_LINES]))
+    more = f" and {len(lines) - _LINES:,} more" if len(lines) > _LINES else ""
+    return f"line{'s' if len(lines) > 1 else ''} {named}{more}"
+
+
+def _sum(done: ImportedChats, *, dry_run: bool) -> str:
+    deed = "would be imported" if dry_run else "imported"
+    turns = sum(chat.imported for chat in done.chats)
+    hidden = len(done.chats) - _CHATS
+    more = f" ({hidden:,} chats are not shown; --json has all)" if hidden > 0 else ""
+    return f"{len(done.chats):,} chats: {counted(turns, 'turn')} {deed}{more}"
+
+
+_MOST_REASONS: Final = 60  # familiars, and files left out, that are named
+_DEEDS: Final = {"imported": "made", "updated": "updated"}
+_REASON_CHARS: Final = 200
+_NAME_CHARS: Final = 40
+_EXAMPLES: Final = 3
+_HOUSEKEEPING: Final = frozenset({"backup", "other"})
+_NAMES: Final = {
+    "character": "characters",
+    "world": "lorebooks",
+    "chat": "chats",
+    "group": "groups",
+    "group_chat": "group chats",
+    "settings": "settings",
+    "link": "links",
+}
+
+
+def imported_folder_page(done: ImportedFolder, *, dry_run: bool) -> RenderableType:
+    """Return what became of the characters, of each kind of file, and what was left out."""
+    parts: list[RenderableType] = []
+    if done.familiars:
+        parts.append(columns(_familiars(done)))
+    parts.append(columns(_kinds(done)))
+    left = list(_left(done))
+    parts += [plain("Left out:", "bold"), columns(left[:_MOST_REASONS])] if left else []
+    if len(left) > _MOST_REASONS or len(done.familiars) > _MOST_REASONS:
+        parts.append(plain("Not everything is shown; `--json` has all of it.", "dim"))
+    if dry_run:
+        parts.append(plain("Nothing was written (--dry-run).", "bold"))
+    return Group(*parts)
+
+
+def _familiars(done: ImportedFolder) -> Iterator[list[RenderableType]]:
+    for one in done.familiars[:_MOST_REASONS]:
+        yield [
+            plain(f"{one_line(one.name, 40)} ({one.id})", "bold"),
+            plain(_DEEDS.get(one.outcome, one.outcome)),
+            plain(_turns(one)),
+        ]
+
+
+def _turns(one: FamiliarInFolder) -> str:
+    if not one.turns:
+        return "no new turns" if one.already_there else "no chats"
+    where = counted(one.channels, "channel")
+    return f"{counted(one.turns, 'new turn')} in {where}"
+
+
+def _kinds(done: ImportedFolder) -> Iterator[list[RenderableType]]:
+    found: dict[str, Counter[str]] = {}
+    for file in done.files:
+        found.setdefault(file.kind, Counter())[file.outcome] += 1
+    for kind, name in _NAMES.items():
+        if kind in found:
+            what = ", ".join(f"{found[kind][o]:,} {o}" for o in OUTCOMES[::-1] if found[kind][o])
+            yield [plain(f"  {name}", "dim"), plain(what)]
+
+
+def _left(done: ImportedFolder) -> Iterator[list[RenderableType]]:
+    """Yield the skipped files: failures first, then those never imported in one line."""
+    named = [file for file in done.files if file.reason and file.outcome != "read"]
+    for file in sorted(named, key=lambda file: not _is_problem(file)):
+        if file.kind not in _HOUSEKEEPING:
+            path = plain(
+                f"  {one_line(file.path, _REASON_CHARS)}", "red" if _is_problem(file) else "dim"
+            )
+            yield [path, plain(one_line(file.reason, _REASON_CHARS))]
+    rest = [file.path for file in named if file.kind in _HOUSEKEEPING]
+    if rest:
+        files = counted(len(rest), "file or directory", "files and directories")
+        names = ", ".join(one_line(path, _NAME_CHARS) for path in rest[:_EXAMPLES])
+        more = ", …" if len(rest) > _EXAMPLES else ""
+        yield [plain(f"  {files}", "dim"), plain(f"never imported: {names}{more}")]
+
+
+def _is_problem(file: FileReport) -> bool:
+    return file.outcome == "refused" or file.incomplete
+
+
+_PANEL_CHARS: Final = 420
+_LINE_CHARS: Final = 88
+_KEYS_CHARS: Final = 32
+_SPECS: Final = {
+    "v1": "card of version 1",
+    "v2": "card of version 2",
+    "v3": "card of version 3",
+    "pygmalion": "Pygmalion card",
+    "textgen": "text-generation character",
+}
+_STYLES: Final = {"error": "bold red", "warning": "yellow", "note": "dim"}
+
+
+def card_page(summary: CardSummary, *, framed: bool) -> RenderableType:
+    """Return a card as a page of a picture book; without frames it suits a pipe."""
+    parts = [_title(summary, framed=framed)]
+    parts += [
+        _part(field.title, f"{field.tokens} tokens", field.text, framed=framed)
+        for field in summary.fields
+    ]
+    parts += _greetings(summary, framed=framed)
+    if summary.depth_prompt:
+        given = summary.depth_prompt
+        where = f"depth {given['depth']}, as {given['role']}"
+        parts.append(_part("Depth prompt", one_line(where), given["prompt"], framed=framed))
+    if summary.book:
+        parts.append(_book(summary, framed=framed))
+    parts.append(columns([[plain(name, "dim"), plain(value)] for name, value in _rest(summary)]))
+    return Group(*parts)
+
+
+def findings_page(findings: Sequence[CardFinding]) -> RenderableType:
+    """Return what is wrong or unusual in a card, one line each."""
+    return columns(
+        [
+            plain(f.severity, _STYLES[f.severity]),
+            plain(one_line(f.where)),
+            plain(one_line(f.message, 400)),
+        ]
+        for f in findings
+    )
+
+
+def _title(summary: CardSummary, *, framed: bool) -> RenderableType:
+    facts = [f"{_SPECS[summary.spec]}, {summary.container}"]
+    if summary.version:
+        facts.append(f"version {summary.version}")
+    if summary.creator:
+        facts.append(f"by {summary.creator}")
+    lines = [one_line(" · ".join(facts), 200)]
+    if summary.tags:
+        lines.append(one_line(", ".join(summary.tags), 200))
+    if summary.creator_notes:
+        lines.append(f"“{one_line(summary.creator_notes, 240)}”")
+    name = one_line(summary.name)
+    if summary.nickname:
+        name += f", called {one_line(summary.nickname)}"
+    if not framed:
+        return Group(plain(name), *(plain(line) for line in lines))
+    return Panel(
+        plain("\n".join(lines)), title=plain(f" {name} ", "bold"), box=box.DOUBLE, style="cyan"
+    )
+
+
+def _part(title: str, fact: str, text: str, *, framed: bool) -> RenderableType:
+    """Return one text of the card: its length, and how it begins."""
+    if not framed:
+        return Group(plain(f"\n{title}, {fact}"), plain(f"  {one_line(text, _LINE_CHARS)}"))
+    whole = harmless(text).strip()
+    begins = whole if len(whole) <= _PANEL_CHARS else whole[:_PANEL_CHARS].rstrip() + " …"
+    return Panel(
+        plain(begins),
+        title=plain(f" {title} ", "bold"),
+        title_align="left",
+        subtitle=plain(f" {fact} ", "dim"),
+        subtitle_align="right",
+        box=box.ROUNDED,
+    )
+
+
+def _greetings(summary: CardSummary, *, framed: bool) -> list[RenderableType]:
+    others = summary.greetings[1:]
+    return [
+        _part(f"Greeting {number}", f"of {len(summary.greetings)}", text, framed=framed)
+        for number, text in enumerate(others, start=2)
+    ]
+
+
+def _book(summary: CardSummary, *, framed: bool) -> RenderableType:
+    name = f" “{one_line(summary.book_name)}”" if summary.book_name else ""
+    title = f"Book{name}, {counted(len(summary.book), 'entry', 'entries')}"
+    table = columns(
+        [plain(one_line(e.title, 30), "bold"), plain(_called_by(e)), plain(one_line(e.content, 60))]
+        for e in summary.book
+    )
+    if not framed:
+        return Group(plain(f"\n{title}"), table)
+    return Panel(table, title=plain(f" {title} ", "bold"), title_align="left", box=box.ROUNDED)
+
+
+def _called_by(entry: EntrySummary) -> str:
+    if not entry.enabled:
+        return "(disabled)"
+    return "(always)" if entry.constant else one_line(", ".join(entry.keys), _KEYS_CHARS)
+
+
+def _rest(summary: CardSummary) -> Iterator[tuple[str, str]]:
+    yield "", ""
+    yield "in every prompt", f"{summary.sent_tokens} tokens (counted by {summary.counter})"
+    if summary.example_blocks:
+        yield "example talk", counted(summary.example_blocks, "block")
+    for kind, name, uri in summary.assets:
+        yield "asset", one_line(f"{kind} {name}: {uri}", _LINE_CHARS)
+    for path, size in summary.members:
+        yield "carries", f"{one_line(path, _LINE_CHARS)} ({size} bytes)"
+    if summary.other:
+        yield "kept for others", one_line(", ".join(summary.other), 400)

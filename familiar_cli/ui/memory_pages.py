@@ -1,0 +1,490 @@
+"""Pages of memory: files and their changes, people, housekeeping and the desk."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, Final
+
+from rich.console import Group
+from rich.text import Text
+
+from familiar_cli.housekeeping.run import TITLES
+from familiar_cli.memory.journal.history import SHORT
+from familiar_cli.text import counted, harmless, one_line
+from familiar_cli.ui.emit import exact
+from familiar_cli.ui.page import Name
+from familiar_cli.ui.terminal import columns, local, plain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from datetime import tzinfo
+
+    from rich.console import RenderableType
+
+    from familiar_cli.actions.desk import Desk, ItemChange, ListedItem
+    from familiar_cli.actions.housekeep import FindingWithPlan, Tidied
+    from familiar_cli.actions.index import IndexBuilt, TurnsStatus
+    from familiar_cli.actions.people.read import KnownPerson
+    from familiar_cli.actions.pins import PinnedFiles
+    from familiar_cli.history.types import Turn
+    from familiar_cli.index.build import IndexStatus
+    from familiar_cli.index.embedder import Opened
+    from familiar_cli.memory.desk import ListChange
+    from familiar_cli.memory.journal.blame import BlamedLine
+    from familiar_cli.memory.journal.commits import Commit
+    from familiar_cli.memory.journal.compact import Compacted
+    from familiar_cli.memory.journal.diff import FileDiff
+    from familiar_cli.memory.journal.history import LoggedChange
+    from familiar_cli.memory.journal.past import Difference
+    from familiar_cli.memory.journal.undo import Undone
+    from familiar_cli.memory.pages.graph import Link, LinkStep
+    from familiar_cli.memory.people.aliases import Named
+    from familiar_cli.memory.store.types import Applied, GrepHit, MemoryEntry, Skipped
+    from familiar_cli.ui.emit import Output
+
+
+_MOST_NAMED = 5
+_KILO = 1024
+
+
+def tree_page(files: Iterable[MemoryEntry], zone: tzinfo | None) -> RenderableType:
+    """Return files below their directories, with size and time of the last change."""
+    rows: list[list[RenderableType]] = []
+    above: list[str] = []
+    for entry in files:
+        *directories, name = entry.rel_path.split("/")
+        for depth, directory in enumerate(directories):
+            if directories[: depth + 1] != above[: depth + 1]:
+                rows.append([plain("  " * depth + directory + "/", "bold"), plain(""), plain("")])
+        above = directories
+        time = local(entry.modified, zone)
+        size = plain(size_text(entry.size_bytes), "dim")
+        rows.append([plain("  " * len(directories) + name), size, plain(time, "dim")])
+    return columns(rows, right=(1,))
+
+
+def pins_page(found: PinnedFiles) -> RenderableType:
+    """Return the pinned files with what they cost, and what prompts have for them."""
+    rows = [
+        [
+            plain(pin.rel_path, "bold"),
+            plain(f"{pin.tokens:,} tokens"),
+            plain(pin.note, "yellow" if pin.note else "dim"),
+        ]
+        for pin in found.pins
+    ]
+    total = f"{found.tokens:,} tokens of the {found.budget_tokens:,} that prompts guarantee to pins"
+    return Group(columns(rows, right=(1,)), plain(total, "dim"))
+
+
+def hits_page(hits: Iterable[GrepHit]) -> RenderableType:
+    """Return hits below the file they are in, with what matched standing out."""
+    rows: list[list[RenderableType]] = []
+    above = ""
+    for hit in hits:
+        if hit.rel_path != above:
+            above = hit.rel_path
+            rows.append([plain(hit.rel_path, "bold"), plain("")])
+        line = plain(hit.text[: hit.start])
+        line.append(harmless(hit.text[hit.start : hit.end]), style="bold yellow")
+        line.append(harmless(hit.text[hit.end :]))
+        rows.append([plain(f"{hit.line:>6}", "dim"), line])
+    return columns(rows)
+
+
+def hit_line(hit: GrepHit) -> str:
+    """Return a hit as other programs read it: `path:line:text`."""
+    return f"{hit.rel_path}:{hit.line}:{hit.text}"
+
+
+def applied_text(done: Applied, *, dry_run: bool) -> str:
+    """Return what a change did, one line for each file."""
+    wrote, deleted = ("would write", "would delete") if dry_run else ("wrote", "deleted")
+    groups = ((wrote, done.written), ("unchanged", done.unchanged), (deleted, done.deleted))
+    return "".join(f"{what} {path}\n" for what, paths in groups for path in paths)
+
+
+def skipped_text(skipped: tuple[Skipped, ...]) -> str:
+    """Return what was left out and why, in a few lines."""
+    lines = [f"skipped {s.rel_path!r}: it {s.reason}" for s in skipped[:_MOST_NAMED]]
+    more = len(skipped) - _MOST_NAMED
+    return "\n".join([*lines, *([f"and {more:,} more; --json names all"] if more > 0 else [])])
+
+
+def size_text(size_bytes: int) -> str:
+    """Return a size for people: `312 B`, `4.1 KB`."""
+    if size_bytes < _KILO:
+        return f"{size_bytes} B"
+    return f"{size_bytes / _KILO:,.1f} KB"
+
+
+def links_page(steps: Iterable[LinkStep]) -> RenderableType:
+    """Return the files that were reached, one a line, with the link that led there."""
+    rows = [
+        [
+            plain(step.distance, "dim"),
+            plain(step.rel_path),
+            plain(f"{step.link.source} {_verb(step.link)} {step.link.target}", "dim"),
+        ]
+        for step in steps
+    ]
+    return columns(rows)
+
+
+def _verb(link: Link) -> str:
+    if link.relation:
+        return f"is {link.relation}"
+    return "links to" if link.kind == "link" else "names"
+
+
+def files_page(rel_paths: Sequence[str]) -> RenderableType:
+    """Return the files that were written into the memory directory, one a line."""
+    return Group(*(plain(f"   memory/{rel_path}", "green") for rel_path in rel_paths))
+
+
+_SAID_CHARS = 160
+_STYLES = {"+": "green", "-": "red", "@": "cyan"}
+
+
+def commit_data(commit: Commit) -> dict[str, Any]:
+    """Return a commit as `--json` shows it."""
+    return {
+        "id": commit.id,
+        "time": commit.time,
+        "source": commit.source,
+        "message": commit.message,
+        "run_id": commit.run_id,
+    }
+
+
+def change_data(change: LoggedChange) -> dict[str, Any]:
+    """Return a commit and what it changed as `--json` shows it."""
+    return {
+        **commit_data(change.commit),
+        "paths": [touched.rel_path for touched in change.touched],
+        "touched": change.touched,
+        "run": change.commit.run,
+        "lengths": change.commit.lengths,
+    }
+
+
+def log_page(changes: Iterable[LoggedChange], zone: tzinfo | None) -> RenderableType:
+    """Return changes as a table: id, time, source, message."""
+    from familiar_cli.ui.terminal import columns, plain
+
+    return columns(
+        [
+            plain(change.commit.id[:SHORT], "yellow"),
+            plain(local(change.commit.time, zone), "dim"),
+            plain(change.commit.source, "bold"),
+            plain(change.commit.message),
+        ]
+        for change in changes
+    )
+
+
+def head_text(change: LoggedChange, zone: tzinfo | None) -> str:
+    """Return what is known of one change, above its differences."""
+    commit = change.commit
+    lines = [
+        f"commit  {commit.id}",
+        f"source  {commit.source}",
+        f"time    {local(commit.time, zone, seconds=True)}",
+        *([f"run     {commit.run_id}"] if commit.run_id else []),
+        *(f"undoes  {id_[:SHORT]}" for id_ in commit.undoes),
+        "",
+        f"    {commit.message}",
+        "",
+    ]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def range_text(difference: Difference) -> str:
+    """Return which states are compared."""
+    old = difference.old
+    return f"{old.id[:SHORT] if old else 'nothing'}..{difference.new.id[:SHORT]}"
+
+
+def diff_text(files: Iterable[FileDiff]) -> str:
+    """Return differences as other programs read them."""
+    return "".join(file.diff for file in files)
+
+
+def diff_page(text: str) -> RenderableType:
+    """Return the same with colours."""
+    from rich.console import Group
+
+    from familiar_cli.ui.terminal import plain
+
+    return Group(*(plain(line, _STYLES.get(line[:1], "")) for line in text.splitlines()))
+
+
+def blame_text(
+    lines: Sequence[BlamedLine],
+    zone: tzinfo | None,
+    said: Mapping[int, Sequence[Turn]] | None = None,
+) -> str:
+    """Return each line behind the commit, time and source that wrote it.
+
+    Args:
+        lines: The lines of a file.
+        zone: The timezone of the times shown.
+        said: Turns to show below a line, by its number.
+    """
+    width = max((len(line.commit.source) for line in lines), default=0)
+    return "".join(
+        f"{line.commit.id[:SHORT]}  {local(line.commit.time, zone)}  {line.commit.source:<{width}}"
+        f"  {line.line:>{len(str(len(lines)))}}  {line.text}\n"
+        + "".join(map(_said, (said or {}).get(line.line, ())))
+        for line in lines
+    )
+
+
+def _said(turn: Turn) -> str:
+    who = turn.author.label if turn.author else turn.role
+    return f"    {one_line(f'[{turn.id}] {who}: {turn.content}', _SAID_CHARS)}\n"
+
+
+def undone_text(undone: Undone, *, dry_run: bool) -> str:
+    """Return what taking a change back did, one line for each file; below them how, if it would."""
+    if not undone.changes:
+        return f"nothing to do: {undone.commit.id[:SHORT]} is no longer in effect\n"
+    diff = diff_text(undone.files) if dry_run else ""
+    return applied_text(undone.result, dry_run=dry_run) + diff
+
+
+def undone_data(undone: Undone, *, dry_run: bool) -> dict[str, Any]:
+    """Return the same as `--json` shows it."""
+    from dataclasses import asdict
+
+    return {
+        "commit": commit_data(undone.commit),
+        "commits": [commit_data(commit) for commit in undone.commits],
+        "files": undone.files,
+        **asdict(undone.result),
+        "dry_run": dry_run,
+    }
+
+
+def compacted_text(done: Compacted) -> str:
+    """Return what packing did."""
+    if not done.objects:
+        return "the journal is already packed\n"
+    if done.bytes_after is None:
+        return f"would pack {done.objects:,} objects, {size_text(done.bytes_before)} on disk\n"
+    sizes = f"{size_text(done.bytes_before)} -> {size_text(done.bytes_after)}"
+    return f"packed {done.objects:,} objects, {sizes} on disk\n"
+
+
+_HEADER = ("person", "name", "names", "turns", "last seen", "file")
+
+
+def people_page(people: Iterable[KnownPerson], zone: tzinfo | None) -> RenderableType:
+    """Return everyone as a table, who spoke last first."""
+    return columns((_row(person, zone) for person in people), _HEADER, right=(2, 3, 5))
+
+
+def shared_line(named: Named) -> str:
+    """Return that several people have a name, in words."""
+    return f"{named.name!r} is shared by {', '.join(named.slugs)}"
+
+
+def _row(person: KnownPerson, zone: tzinfo | None) -> list[RenderableType]:
+    size = "none" if person.size_bytes is None else size_text(person.size_bytes)
+    return [
+        Name(person.slug, "bold"),
+        plain(person.name),
+        plain(person.aliases),
+        plain(person.turns),
+        plain(local(person.last_seen, zone) or "never", "dim"),
+        plain(f"{size} (cannot be read)" if person.problem else size, "dim"),
+    ]
+
+
+_MOST_OF_A_CHECK: Final = 20
+_MOST_QUOTES: Final = 4
+_CHARS: Final = 160
+_VERDICTS: Final = {"real": "the model agrees", "not": "the model disagrees", "unsure": "unsure"}
+
+
+def housekeeping_page(done: Tidied) -> RenderableType:
+    """Return the findings, by check, each with the lines that it rests on."""
+    return Group(*_parts(done))
+
+
+def summary_line(done: Tidied) -> str:
+    """Return how much was looked at and found, in one line."""
+    looked = f"{counted(len(done.checks), 'check')} of {counted(done.files, 'file')}"
+    if not done.found:
+        return f"Nothing to tidy up: {looked} found nothing."
+    mendable = sum(
+        bool(one.finding.repair) and not one.plan_id and not one.rejected for one in done.found
+    )
+    more = f" `--propose` makes plans for {mendable} of them." if mendable else ""
+    new = (
+        f" {len(done.proposed)} new plans await review: `familiar review list`."
+        if done.proposed
+        else ""
+    )
+    return f"{looked}: {counted(len(done.found), 'finding')}.{new or ' Nothing was changed.'}{more}"
+
+
+def _parts(done: Tidied) -> Iterator[RenderableType]:
+    first = True
+    for check, group in groupby(done.found, key=lambda one: one.finding.check):
+        found = list(group)
+        if not first:
+            yield Text("")
+        first = False
+        yield plain(f"{TITLES[check]} ({len(found)})", "bold")
+        for one in found[:_MOST_OF_A_CHECK]:
+            yield from _finding(one)
+        if len(found) > _MOST_OF_A_CHECK:
+            left = len(found) - _MOST_OF_A_CHECK
+            yield plain(f"  … {left} more: `familiar housekeep {check} --json`", "dim")
+
+
+def _finding(one: FindingWithPlan) -> Iterator[RenderableType]:
+    finding = one.finding
+    where = ", ".join(one_line(path, _CHARS) for path in finding.paths[:_MOST_QUOTES])
+    if len(finding.paths) > _MOST_QUOTES:
+        where += f" and {len(finding.paths) - _MOST_QUOTES} more"
+    yield plain(f"  {where}: ", "cyan") + plain(one_line(finding.message, _CHARS))
+    for quote in finding.evidence[:_MOST_QUOTES]:
+        place = f"{one_line(quote.rel_path, _CHARS)}:{quote.line}"
+        yield plain(f"    {place}: ", "dim") + plain(one_line(quote.text, _CHARS))
+    if len(finding.evidence) > _MOST_QUOTES:
+        yield plain(f"    … {len(finding.evidence) - _MOST_QUOTES} more lines", "dim")
+    if one.judgement:
+        told = f"{_VERDICTS[one.judgement.verdict]}: {one.judgement.reason}"
+        yield plain(f"    {one_line(told, _CHARS)}", "magenta")
+    if one.plan_id:
+        yield plain(f"    plan: familiar review show {one.plan_id}", "green")
+    elif one.rejected:
+        yield plain("    you rejected its plan; --propose --redo makes it again", "dim")
+    elif finding.hint:
+        yield plain(f"    {one_line(finding.hint, 240)}", "dim")
+
+
+_ADD = {
+    "reminders.md": 'No open reminders: `familiar remind add TEXT --at "tomorrow 9:00"`.',
+    "tasks.md": "No open tasks: `familiar task add TEXT`.",
+}
+_BOXES = {"open": " ", "done": "x", "dropped": "-"}
+
+
+def show_items(out: Output, desk: Desk, *, every: bool) -> None:
+    """Print a list; only what is open, unless `every`."""
+    shown = [item for item in desk.items if every or item.mark == "open"]
+    data = {"rel_path": desk.rel_path, "items": shown, "open": _count_open(desk)}
+    out.answer(data | {"due": sum(item.is_due for item in desk.items)}, lambda: _print(shown))
+    if not shown:
+        out.note(_ADD[desk.rel_path])
+
+
+def show_change(out: Output, done: ItemChange) -> None:
+    """Print how the file changed, and which item it was."""
+    out.answer(done, lambda: exact(done.diff))
+    item = done.item
+    if not done.changed:
+        out.note(f"Number {item.number} is already {item.mark}; nothing was changed.")
+        return
+    when = f", {_when(item)}" if item.mark == "open" and item.due else ""
+    out.note(f"Number {item.number} is {item.mark}{when}.")
+    if done.dry_run:
+        out.note("Nothing was changed (--dry-run).")
+
+
+def show_scratch_change(out: Output, change: ListChange) -> None:
+    """Print how the scratchpad changed."""
+    data = {"rel_path": change.rel_path, "text": change.after, "before": change.before}
+    more = {"changed": change.changed, "diff": change.diff, "dry_run": change.dry_run}
+    out.answer(data | more, lambda: exact(change.diff))
+    if not change.changed:
+        what = "unchanged" if change.before else "empty"
+        out.note(f"The scratchpad is {what}; nothing was changed.")
+    elif change.dry_run:
+        out.note("Nothing was changed (--dry-run).")
+
+
+def _print(items: list[ListedItem]) -> None:
+    from familiar_cli.ui.terminal import columns, plain, print_page
+
+    rows = [
+        [
+            plain(item.number),
+            plain(f"[{_BOXES[item.mark]}]"),
+            plain(_when(item), "bold" if item.is_due else "dim"),
+            plain(item.text),
+        ]
+        for item in items
+    ]
+    if rows:
+        print_page(columns(rows, ("no.", "", "when", "what"), right=(0,)))
+
+
+def _when(item: ListedItem) -> str:
+    if item.due is None:
+        return "due" if item.is_due else ""
+    if item.at is None:
+        return f"{item.due}: not a valid time"
+    return f"due since {item.due}" if item.is_due else item.due
+
+
+def _count_open(desk: Desk) -> int:
+    return sum(item.mark == "open" for item in desk.items)
+
+
+def built_text(built: IndexBuilt) -> str:
+    """Return what a build did, in a few lines."""
+    done, made = built.refreshed, built.embedded
+    lines = [f"rebuilt: {done.rebuilt}"] if done.rebuilt else []
+    lines.append(
+        f"files: {len(done.changed)} read, {len(done.removed)} removed, {done.unchanged} unchanged"
+    )
+    if made.replaced_model:
+        lines.append(f"vectors from {made.replaced_model} were discarded")
+    if made.busy:
+        lines.append("vectors: another process is making them")
+    else:
+        lines.append(f"vectors: {made.done} made, {made.waiting} waiting")
+    if built.turns.busy:
+        lines.append("vectors of turns: another process is making them")
+    elif built.turns.done or built.turns_waiting:
+        lines.append(f"vectors of turns: {built.turns.done} made, {built.turns_waiting} waiting")
+    return harmless("\n".join(lines))
+
+
+def status_page(status: IndexStatus, turns: TurnsStatus, opened: Opened) -> RenderableType:
+    """Return how the index is."""
+    return columns(
+        [[plain(name, "dim"), plain(value)] for name, value in _lines(status, turns, opened)]
+    )
+
+
+def _lines(status: IndexStatus, turns: TurnsStatus, opened: Opened) -> Iterator[tuple[str, str]]:
+    if not status.exists:
+        yield "index", "none yet: `familiar index build`, or search for something"
+    else:
+        stale = f", {status.stale_files} changed since" if status.stale_files else ""
+        yield "files", f"{status.files}{stale}"
+        yield "pieces", f"{status.passages} passages, {status.lines} lines"
+        waiting = f", {status.waiting} waiting: `familiar index build`" if status.waiting else ""
+        of_model = f" of {status.model}" if status.model else ""
+        of_tokens = f", {status.token_vectors} of tokens" if status.vectors else ""
+        yield "vectors", f"{status.vectors}{of_model}{of_tokens}{waiting}"
+        yield "size", f"{status.size_bytes / 1e6:.1f} MB"
+    if turns.turns:
+        unread = f", {turns.unread} not read yet" if turns.unread else ""
+        yield "turns", f"{turns.turns}{unread}"
+        waiting = f", {turns.waiting} waiting: `familiar index build`" if turns.waiting else ""
+        of_tokens = f", {turns.token_vectors} of tokens" if turns.vectors else ""
+        size = f"{turns.size_bytes / 1e6:.1f} MB"
+        yield "their vectors", f"{turns.vectors}{of_tokens}{waiting}, {size}"
+    yield "model", opened.embedder.model if opened.embedder else _none(opened)
+    for problem in status.problems:
+        yield "left out", f"{problem.rel_path}: {problem.reason}"
+
+
+def _none(opened: Opened) -> str:
+    return f"none: {opened.reason}" + (f": `{opened.hint}`" if opened.hint else "")

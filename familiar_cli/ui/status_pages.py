@@ -1,0 +1,282 @@
+"""Pages of `familiar status`, `list`, `doctor`, `model`, `daemon` and `serve log`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from familiar_cli.clock import iso, now
+from familiar_cli.passes.events import Event
+from familiar_cli.passes.failures import WRITING
+from familiar_cli.text import counted, one_line
+from familiar_cli.ui.emit import write_json
+from familiar_cli.ui.terminal import columns, local, plain
+from familiar_cli.ui.writer_page import report_text, told_after
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from datetime import tzinfo
+
+    from rich.console import RenderableType
+
+    from familiar_cli.actions.doctor.types import Diagnosis
+    from familiar_cli.actions.served_turns import ServedLine
+    from familiar_cli.actions.status import (
+        DeskStatus,
+        FamiliarStatus,
+        ListedFamiliar,
+        SummaryStatus,
+    )
+    from familiar_cli.errors import FamiliarError
+    from familiar_cli.llm.probe import Probe
+    from familiar_cli.models.store import ListedModel
+    from familiar_cli.passes.failures import PassFailure
+    from familiar_cli.ui.emit import Output
+    from familiar_cli.writer.types import WriterReport
+
+
+MOST_DUE = 5  # reminders, or files in conflict, that a status names
+
+
+def status_page(status: FamiliarStatus, zone: tzinfo | None = None) -> RenderableType:
+    """Return how one familiar is, in its timezone; what is empty says what to do next."""
+    return columns([[plain(name, "dim"), plain(value)] for name, value in _lines(status, zone)])
+
+
+def list_page(rows: Sequence[ListedFamiliar]) -> RenderableType:
+    """Return the familiars as a table; `*` marks the one that commands mean."""
+    body = [
+        [
+            plain("*" if row.chosen else " "),
+            plain(row.id, "bold" if row.chosen else ""),
+            plain(row.name),
+            plain("?" if row.problem else row.turns),
+            plain("?" if row.problem else row.memory_files),
+        ]
+        for row in rows
+    ]
+    return columns(body, ("", "id", "name", "turns", "files"), right=(3, 4))
+
+
+def _lines(status: FamiliarStatus, zone: tzinfo | None) -> Iterator[tuple[str, str]]:
+    name = f" ({status.name})" if status.name else ""
+    yield "familiar", status.familiar + name
+    yield "directory", status.root
+    model = status.model or "none chosen: `familiar config set llm.model NAME`"
+    yield "model", f"{model}, preset {status.preset}"
+    if status.language:
+        how = "as set" if status.language_is_set else "by its turns and character"
+        yield "language", f"{status.language}, {how}"
+    yield "memory", _memory(status)
+    yield "turns", _turns(status, zone)
+    if status.turns:
+        yield "written", _written(status, zone)
+        yield "summary", _summary(status.summary, zone)
+    for failure in status.failures:
+        yield "failed", _failed(failure, zone)
+    if status.rewritten:
+        from familiar_cli.ui.consolidation_page import yours_told
+
+        yield from (("yours", line) for line in yours_told(status.rewritten, zone))
+    desk = status.desk
+    if desk.reminders or desk.problem:
+        yield "reminders", _reminders(desk)
+    if desk.tasks:
+        yield "tasks", f"{desk.tasks} open"
+    if desk.conflicts:
+        yield "conflicts", _conflicts(desk.conflicts)
+    if status.unindexed_files:
+        yield "unindexed", f"{status.unindexed_files} files"
+
+
+def _reminders(desk: DeskStatus) -> str:
+    if desk.problem:
+        return desk.problem
+    if not desk.due:
+        return f"{desk.reminders} open, none due"
+    more = f" and {len(desk.due) - MOST_DUE} more" if len(desk.due) > MOST_DUE else ""
+    return f"{len(desk.due)} due: {'; '.join(desk.due[:MOST_DUE])}{more}"
+
+
+def _conflicts(paths: tuple[str, ...]) -> str:
+    more = f" and {len(paths) - MOST_DUE} more" if len(paths) > MOST_DUE else ""
+    shown = ", ".join(paths[:MOST_DUE])
+    return f"two versions each of {shown}{more}: `familiar sync resolve`"
+
+
+def _written(status: FamiliarStatus, zone: tzinfo | None) -> str:
+    done, imported = status.written, status.imported_turns
+    here = status.unsummarised_turns - imported
+    at = f", said at {local(done.at, zone)}" if done.at else ""
+    reaches = f"up to turn {done.last_turn:,}{at}" if done.last_turn else "nothing yet"
+    kinds = ((here, "turn"), (imported, "imported turn"))
+    wait = [f"{n:,} {kind}{'s wait' if n > 1 else ' waits'}" for n, kind in kinds if n]
+    more = f"; {', '.join(wait)}: `familiar write-memory`" if wait else ""
+    return reaches + more
+
+
+def _failed(failure: PassFailure, zone: tzinfo | None) -> str:
+    """Return what failed, when, why, what mends it, and what tries it again."""
+    hint = failure.hint
+    again = "" if "again" in hint else "Then run it again." if hint else "Run it again."
+    mend = " ".join(part for part in (hint, again) if part)
+    times = f", {failure.attempts} times in a row" if failure.attempts > 1 else ""
+    at = local(failure.at, zone)
+    return f"`{failure.command}` at {at}{times}: {failure.message}. {mend}"
+
+
+def _summary(summary: SummaryStatus, zone: tzinfo | None) -> str:
+    reaches = f"up to turn {summary.last_turn}" if summary.last_turn else "none yet"
+    parts = [reaches]
+    if summary.behind:
+        parts.append(f"{summary.behind} turns behind")
+    if summary.cut:
+        parts.append("it was too long and was cut off")
+    if summary.failed:
+        parts.append(f"failed at {local(summary.failed_at, zone)}: {summary.failed}")
+    if summary.private:
+        parts.append(f"{summary.private} of private channels in addition")
+    return "; ".join(parts)
+
+
+def _memory(status: FamiliarStatus) -> str:
+    if not status.memory_files:
+        return "no files yet: `familiar memory write notes.md TEXT`"
+    skipped = f", {status.skipped} skipped: `familiar doctor`" if status.skipped else ""
+    return f"{status.memory_files} file{'s' if status.memory_files > 1 else ''}{skipped}"
+
+
+def _turns(status: FamiliarStatus, zone: tzinfo | None) -> str:
+    last = status.last_turn
+    if last is None:
+        return 'no turns yet: `familiar ask "Hello"`'
+    broken = ", interrupted" if last.partial else ""
+    who = last.author or status.name or status.familiar
+    at = local(last.at, zone)
+    return f"{status.turns:,}, the last by {who} in {last.channel} at {at}{broken}"
+
+
+_STYLES = {"ok": "green", "warn": "yellow", "fail": "bold red"}
+
+
+def doctor_page(checks: Sequence[Diagnosis]) -> RenderableType:
+    """Return what was found, one line each; below what is not well, what mends it."""
+    rows: list[list[RenderableType]] = []
+    for check in checks:
+        verdict = plain(check.verdict, _STYLES[check.verdict])
+        rows.append([verdict, plain(check.name), plain(check.detail)])
+        if check.mend:
+            rows.append([plain(""), plain(""), plain(f"-> {check.mend}", "bold")])
+    return columns(rows)
+
+
+_STATES = {"ready": "yes", "partial": "in part", "absent": "no"}
+
+
+def models_page(models: Sequence[ListedModel]) -> RenderableType:
+    """Return the models as a table."""
+    rows = [
+        [
+            plain(model.name, "bold" if model.state == "ready" else ""),
+            plain(model.kind),
+            plain(size(model.size_bytes)),
+            plain(size(model.memory_bytes) if model.memory_bytes else ""),
+            plain(model.licence),
+            plain(_on_disk(model), "red" if model.broken else ""),
+            plain(model.purpose),
+        ]
+        for model in models
+    ]
+    return columns(
+        rows, ("name", "kind", "size", "memory", "licence", "on disk", "used for"), right=(2, 3)
+    )
+
+
+def size(size_bytes: int) -> str:
+    """Return a size in words."""
+    return f"{size_bytes / 1e9:.1f} GB" if size_bytes >= 1e9 else f"{size_bytes / 1e6:.1f} MB"  # noqa: PLR2004
+
+
+def probe_page(slot: str, where: str, probe: Probe, window_tokens: int = 0) -> RenderableType:
+    """Return how a model did, and how many tokens its server says that it reads."""
+    lines = [*_speed_lines(slot, where, probe)]
+    lines += [("reads", f"{window_tokens:,} tokens")] if window_tokens else []
+    return columns([[plain(name, "dim"), plain(text)] for name, text in lines])
+
+
+def _on_disk(model: ListedModel) -> str:
+    return "broken" if model.broken else _STATES[model.state]
+
+
+def _speed_lines(slot: str, where: str, probe: Probe) -> Iterator[tuple[str, str]]:
+    yield "slot", slot
+    yield "server", where
+    yield "model", probe.model
+    yield "first text", f"{probe.first_text_s:.2f} s"
+    if probe.tokens_per_s is not None:
+        yield "speed", f"{probe.tokens_per_s:.0f} tokens/s"
+    cut = " (cut off at the token limit)" if probe.finish_reason == "length" else ""
+    yield "reply", " ".join(probe.reply.split()) + cut
+
+
+class Narrator:
+    """Prints what happens: lines for people on stderr, and with `--json` one line each on stdout.
+
+    Args:
+        out: Where the command's words go.
+        once: It does what is due and ends: with `--json` there is only the answer, and failures are
+            told at the end.
+
+    Attributes:
+        passes: The passes of the memory writer that did something, as `--json` shows them.
+    """
+
+    def __init__(self, out: Output, *, once: bool) -> None:
+        self._out = out
+        self._once = once
+        self.passes: list[dict[str, Any]] = []
+
+    def report(self, report: WriterReport) -> None:
+        """Print what a pass of the memory writer did, unless that is nothing."""
+        if not report.turns_covered and report.error is None:
+            return
+        self.passes.append(report.to_json())
+        lines = [*report_text(report).splitlines(), *told_after(report)]
+        data = {"report": report.to_json()}
+        self.event(Event("wrote", "\n".join(lines), WRITING, data))
+
+    def event(self, event: Event) -> None:
+        """Print an event."""
+        if self._out.as_json and not self._once:
+            write_json(event.to_json(iso(now())))
+        if not (event.error and self._once):
+            self._out.note(f"error: {event.message}" if event.error else event.message)
+
+    def end(self, data: dict[str, Any], errors: Sequence[FamiliarError]) -> None:
+        """Print the answer, and what failed."""
+        imported = data["imported"]
+        waiting = data["remaining"] - imported
+        self._out.note(
+            f"{counted(waiting, 'turn')} {'is' if waiting == 1 else 'are'} waiting."
+            if waiting
+            else "All turns have been processed."
+        )
+        if imported:
+            wait = "waits" if imported == 1 else "wait"
+            told = f"{counted(imported, 'imported turn')} {wait} for `familiar write-memory`."
+            self._out.note(told)
+        if errors:  # it ended because it was told to, so the exit code is that of success
+            self._out.partial(data, errors, lambda: None, exit_code=0)
+        self._out.answer(data, lambda: None)
+
+
+_TEXT_CHARS: Final = 160
+
+
+def line_of(turn: ServedLine, zone: tzinfo | None) -> str:
+    """Return a turn as one line: time, number, channel, how it was recognised, speaker, words."""
+    at = turn.at.astimezone(zone)
+    cut = " (broke off)" if turn.partial else ""
+    said = one_line(turn.text, _TEXT_CHARS)
+    channel = one_line(turn.channel_id, 40)
+    head = f"{at:%H:%M:%S} {turn.turn} {channel} ({turn.match})"
+    return f"{head} {one_line(turn.who, 40)}: {said}{cut}"

@@ -1,0 +1,349 @@
+"""Text on a terminal while it streams: made harmless, styled, and wrapped between words."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TYPE_CHECKING, Final
+
+import regex
+from rich.cells import cell_len
+from rich.text import Text
+
+from familiar_cli.text import harmless, one_line
+from familiar_cli.ui.terminal import console
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from typing import Self, TextIO
+
+
+ACTION: Final = "italic"
+BOLD: Final = "bold"
+QUOTE: Final = "cyan"
+CODE: Final = "green"
+
+_QUOTES: Final = {"“": "”", "«": "»", "「": "」", "『": "』", "„": "“"}
+_RUNS: Final = "*`"
+_FENCE: Final = 3
+_LONGEST_RUN: Final = 8  # what is longer is a line that somebody drew
+
+
+class Styler:
+    """Gives each part of a text its style, whatever the pieces are in which it comes."""
+
+    def __init__(self) -> None:
+        self._run = ""  # signs of which more may come
+        self._before = "\n"  # what stands before them
+        self._action = self._bold = self._fenced = self._in_code = False
+        self._quote = ""  # what ends the quote
+        self._line_has_text = False
+
+    def feed(self, text: str) -> Iterator[tuple[str, str]]:
+        """Take more text; yield parts of it, each with its style."""
+        for character in text:
+            if self._run and character != self._run[0]:
+                yield from self._end_run(character)
+            if character in _RUNS:
+                self._run += character
+            else:
+                yield self._plain(character)
+                self._before = character
+
+    def end(self) -> Iterator[tuple[str, str]]:
+        """Yield what is left; the text is whole."""
+        if self._run:
+            yield from self._end_run("\n")
+
+    @property
+    def _style(self) -> str:
+        if self._fenced or self._in_code:
+            return CODE
+        parts = ((BOLD, self._bold), (ACTION, self._action), (QUOTE, bool(self._quote)))
+        return " ".join(name for name, holds in parts if holds)
+
+    def _plain(self, character: str) -> tuple[str, str]:
+        """Return one character that is no sign of a run, with its style."""
+        if character == "\n":
+            self._end_line()
+            return character, ""
+        before, self._line_has_text = self._style, True
+        if self._fenced or self._in_code:
+            return character, before
+        if self._quote and character == self._quote:
+            self._quote = ""
+            return character, before
+        if not self._quote and character in _QUOTES:
+            self._quote = _QUOTES[character]
+        elif not self._quote and character == '"' and not self._before.isalnum():
+            self._quote = '"'
+        return character, self._style
+
+    def _end_line(self) -> None:
+        """A quote and code end with their line; an action with its paragraph."""
+        self._quote, self._in_code = "", False
+        if not self._line_has_text:
+            self._action = self._bold = False
+        self._line_has_text = False
+
+    def _end_run(self, after: str) -> Iterator[tuple[str, str]]:
+        """Decide what a run of signs means, now that it is known what follows."""
+        run, self._run = self._run, ""
+        before, self._before = self._before, run[-1]
+        style = self._style
+        if run[0] == "`":
+            self._code(len(run))
+        elif len(run) < _LONGEST_RUN and not (self._fenced or self._in_code):
+            self._stars(len(run), opens=not after.isspace(), closes=not before.isspace(),
+                        inside=before.isalnum() and after.isalnum())  # fmt: skip
+        self._line_has_text = True
+        yield run, _both(style, self._style)
+
+    def _code(self, count: int) -> None:
+        if count >= _FENCE:
+            self._fenced = not self._fenced if not self._line_has_text else self._fenced
+        elif not self._fenced:
+            self._in_code = not self._in_code if count == 1 else self._in_code
+
+    def _stars(self, count: int, *, opens: bool, closes: bool, inside: bool) -> None:
+        """Open or close actions and bold; a star between two letters only closes."""
+        if count in {1, 3}:
+            self._action = self._turned(self._action, opens=opens and not inside, closes=closes)
+        if count in {2, 3}:
+            self._bold = self._turned(self._bold, opens=opens and not inside, closes=closes)
+
+    @staticmethod
+    def _turned(held: bool, *, opens: bool, closes: bool) -> bool:  # noqa: FBT001
+        return not closes if held else opens
+
+
+def _both(before: str, after: str) -> str:
+    """Return the style of a sign: that of what it opens or closes."""
+    return after if len(after) > len(before) else before
+
+
+_CLUSTERS: Final = regex.compile(r"\X")
+_MOST_CLUSTER_CHARS: Final = 64  # a letter with more marks than that is no letter
+_TAB: Final = "    "
+_SPACES: Final = frozenset(" \t")
+_LINE_ENDS: Final = frozenset("\u2028\u2029")
+_DASHES: Final = frozenset("-\u2013\u2014")
+# What may not begin a line in Chinese and Japanese, and what may not end one.
+_CLINGS_BACK: Final = frozenset(
+    "、。，．・：；？！ー々ゝゞヽヾぁぃぅぇぉっゃゅょゎァィゥェォッャュョヮヵヶ〜…‥）」』】〕〉》〗”’"
+    "!),.:;?]}\"'*_`%»"
+)
+_CLINGS_ON: Final = frozenset("（「『【〔〈《〖“‘([{«*\"'`_")
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A part of the text, and how it is shown.
+
+    Args:
+        text: As it came; all texts, joined, are what came.
+        shown: As a terminal is to have it: a line break in place of the spaces before a word that
+            has no room, nothing in place of spaces that have none.
+        style: The style it came with.
+    """
+
+    text: str
+    shown: str
+    style: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Cluster:
+    text: str
+    style: str
+    cells: int
+
+
+class Wrapper:
+    """Wraps text piece by piece.
+
+    Args:
+        width: Tells how many cells a line may have, >= 2; asked before each word, since a person
+            may resize the terminal meanwhile.
+        column: How many cells of the first line are taken.
+    """
+
+    def __init__(self, width: Callable[[], int], column: int = 0) -> None:
+        self._width = width
+        self._column = column
+        self._tail, self._tail_style = "", ""
+        self._word: list[_Cluster] = []
+        self._word_cells = 0
+        self._spaces: list[_Cluster] = []
+
+    def feed(self, text: str, style: str = "") -> Iterator[Piece]:
+        """Take more text and yield what can be shown of all that came."""
+        if not text:
+            return
+        *whole, last = _clusters(self._tail + text)
+        styles = self._tail_style if self._tail else style
+        for cluster in whole:
+            yield from self._add(cluster, styles)
+            styles = style
+        self._tail, self._tail_style = last, styles
+        if last[0] in _SPACES:  # a mark may follow it, but the word before it is whole
+            yield from self._end_word()
+
+    def end(self) -> Iterator[Piece]:
+        """Yield what is left; the text is whole."""
+        tail, self._tail = self._tail, ""
+        if tail:
+            yield from self._add(tail, self._tail_style)
+        yield from self._end_word()
+        yield from self._drop_spaces()
+
+    def _add(self, text: str, style: str) -> Iterator[Piece]:
+        if text in _LINE_ENDS or "\n" in text or "\r" in text:
+            yield from self._end_word()
+            yield from self._drop_spaces()
+            self._column = 0
+            yield Piece(text, "\n", style)
+        elif text[0] in _SPACES:
+            yield from self._end_word()
+            self._spaces.append(_Cluster(text, style, cell_len(text.replace("\t", _TAB))))
+        else:
+            cluster = _Cluster(text, style, cell_len(text))
+            if self._word and self._may_part(self._word[-1], cluster):
+                yield from self._end_word()
+            if self._word_cells + cluster.cells > max(self._width(), 2):
+                yield from self._end_word()
+            self._word.append(cluster)
+            self._word_cells += cluster.cells
+
+    def _may_part(self, before: _Cluster, after: _Cluster) -> bool:
+        """Return whether a line may end between two clusters that no space parts."""
+        if after.text in _CLINGS_BACK or before.text in _CLINGS_ON:
+            return False
+        if before.text in _DASHES:
+            return len(self._word) > 1 and after.text.isalpha() and self._word[-2].text.isalnum()
+        return before.cells > 1 or after.cells > 1
+
+    def _end_word(self) -> Iterator[Piece]:
+        """Put the word where it has room."""
+        word, self._word = self._word, []
+        cells, self._word_cells = self._word_cells, 0
+        if not word:
+            return
+        gap = sum(space.cells for space in self._spaces)
+        if self._column + gap + cells > self._width() and (self._column or gap):
+            yield self._break()
+        else:
+            yield from self._put_spaces()
+        for cluster in word:
+            if self._column and self._column + cluster.cells > self._width():
+                yield self._break()
+            self._column += cluster.cells
+            yield Piece(cluster.text, cluster.text, cluster.style)
+
+    def _break(self) -> Piece:
+        """Begin a line in place of the spaces that wait."""
+        text = "".join(space.text for space in self._spaces)
+        self._spaces, self._column = [], 0
+        return Piece(text, "\n")
+
+    def _put_spaces(self) -> Iterator[Piece]:
+        for space in self._spaces:
+            self._column += space.cells
+            yield Piece(space.text, space.text.replace("\t", _TAB), space.style)
+        self._spaces = []
+
+    def _drop_spaces(self) -> Iterator[Piece]:
+        """Leave out spaces that end a line."""
+        if self._spaces:
+            yield Piece("".join(space.text for space in self._spaces), "")
+            self._spaces = []
+
+
+def _clusters(text: str) -> list[str]:
+    """Return the letters of a text, each with its marks, and none without end."""
+    found = []
+    for cluster in _CLUSTERS.findall(text):
+        while len(cluster) > _MOST_CLUSTER_CHARS:
+            found.append(cluster[:_MOST_CLUSTER_CHARS])
+            cluster = cluster[_MOST_CLUSTER_CHARS:]  # noqa: PLW2901
+        found.append(cluster)
+    return found
+
+
+_USUAL_COLUMNS: Final = 80
+_NAME_CHARS: Final = 40
+
+
+def columns_of(stream: TextIO) -> int:
+    """Return how many cells a line has now; `COLUMNS` does not know of a resized terminal."""
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or _USUAL_COLUMNS
+    except (OSError, ValueError):
+        return _USUAL_COLUMNS
+
+
+def print_wrapped(stream: TextIO, text: str, style: str = "") -> None:
+    """Print lines of the program's own, wrapped between words."""
+    wrapper = Wrapper(lambda: columns_of(stream) - 1)
+    pieces = (*wrapper.feed(harmless(text.rstrip("\n")) + "\n"), *wrapper.end())
+    shown = Text("".join(piece.shown for piece in pieces), style=style)
+    console(stream).print(shown, end="", soft_wrap=True)
+    stream.flush()
+
+
+class StreamedText:
+    """One text, piece by piece; it ends with a line break, whatever happens.
+
+    Args:
+        stream: The terminal.
+        speaker: Who says it; stands before the first word.
+        style: Of all of it.
+    """
+
+    def __init__(self, stream: TextIO, speaker: str = "", style: str = "") -> None:
+        self._stream = stream
+        self._console = console(stream)
+        self._style = style
+        self._styler = Styler()
+        self._speaker = f"{one_line(speaker, _NAME_CHARS)}: " if speaker else ""
+        # The last column stays free: some terminals begin a line when it is filled.
+        self._wrapper = Wrapper(lambda: columns_of(stream) - 1, cell_len(self._speaker))
+        self._ends_line = True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+
+    def __call__(self, text: str) -> None:
+        """Show more of it."""
+        self._show_speaker()
+        for part, style in self._styler.feed(harmless(text)):
+            self._show(self._wrapper.feed(part, style))
+        self._stream.flush()
+
+    def end(self) -> None:
+        """Show what is left."""
+        for part, style in self._styler.end():
+            self._show(self._wrapper.feed(part, style))
+        self._show(self._wrapper.end())
+        if not self._ends_line:
+            self._print("\n", "")
+        self._stream.flush()
+
+    def _show_speaker(self) -> None:
+        if self._speaker:
+            self._print(self._speaker, "bold")
+            self._speaker = ""
+
+    def _show(self, pieces: Iterable[Piece]) -> None:
+        for style, alike in groupby(pieces, key=lambda piece: piece.style):
+            self._print("".join(piece.shown for piece in alike), style)
+
+    def _print(self, shown: str, style: str) -> None:
+        if shown:
+            self._ends_line = shown.endswith("\n")
+            text = Text(shown, style=f"{self._style} {style}".strip(), end="")
+            self._console.print(text, end="", soft_wrap=True)
