@@ -67,6 +67,13 @@ def test_a_reply_is_wrapped_between_words_at_any_width(root, serve, columns) -> 
     assert {word for line in english for word in line.split()} <= set(REPLY.split())
 
 
+def wait_for_requests(server, count: int) -> None:
+    until = time.monotonic() + 30
+    while len(server.requests) < count:
+        assert time.monotonic() < until
+        time.sleep(0.02)
+
+
 @pytest.mark.parametrize(("before", "after"), [(80, 40), (40, 80), (200, 60)])
 def test_a_terminal_resized_in_mid_reply_loses_nothing(root, serve, before, after) -> None:
     hold = threading.Event()
@@ -223,9 +230,7 @@ def test_ctrl_c_before_the_first_word_keeps_the_message(root, serve) -> None:
         terminal.see_prompt()
         terminal.say("hello")
         terminal.see("Ada Quill is writing")
-        until = time.monotonic() + 30
-        while not server.requests and time.monotonic() < until:
-            time.sleep(0.05)
+        wait_for_requests(server, 1)
         terminal.press("C-c")
         terminal.see("no reply had arrived")
         assert "is writing" not in terminal.see_prompt()
@@ -276,6 +281,7 @@ def test_a_new_line_never_waits_for_a_summary(long_past, serve) -> None:
         terminal.say("hello")
         terminal.see("One.")
         terminal.see("summarising 2")
+        wait_for_requests(server, 2)
         began = time.monotonic()
         terminal.say("quickly")
         terminal.see("Two.")
@@ -297,6 +303,7 @@ def test_a_new_line_never_waits_for_memory_and_no_turn_is_lost(long_past, serve)
         terminal.see("One.")
         terminal.see_prompt()
         terminal.see("writing memory from")
+        wait_for_requests(server, 2)
         began = time.monotonic()
         terminal.say("quickly")
         terminal.see("Two.")
