@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 
 import pytest
@@ -13,7 +14,7 @@ from familiar_cli.review.pending import PlannedFile, ReviewPlan, stage
 from familiar_cli.web.door import Door
 from tests.support.browsing import BROWSER, FLAGS
 from tests.support.serving import serving
-from tests.support.world import live, spawn
+from tests.support.world import live, run
 
 sync_api = pytest.importorskip("playwright.sync_api")
 pytestmark = pytest.mark.skipif(BROWSER is None, reason="there is no Chromium on this machine")
@@ -78,9 +79,10 @@ class Looking:
 
 
 def do(*words: str) -> None:
-    """Run a command in a process of its own: Playwright has an event loop in this thread."""
-    done = spawn(*words)
-    assert done.returncode == 0, done.stderr.decode()
+    """Run a command in a thread of its own: Playwright has an event loop in this one."""
+    with ThreadPoolExecutor(1) as thread:
+        done = thread.submit(run, *words).result()
+    assert done.exit_code == 0, done.output
 
 
 def long_ago(root, rel_path: str, content: bytes) -> None:
