@@ -9,7 +9,8 @@ from rich.console import Console
 
 from familiar_cli.ui.page import WIDTH_CHARS, Bar
 from familiar_cli.ui.terminal import as_plain, columns, indented, plain
-from tests.support.world import live, spawn
+from tests.support.terminals import encoded
+from tests.support.world import live
 
 
 def on_terminal(page, width: int) -> str:
@@ -100,6 +101,6 @@ def test_more_never_fills_less(whole, one, other) -> None:
 def test_no_code_page_stops_a_page(argv, encoding) -> None:
     root = live("zoë-日本")
     (root / "character.toml").write_text('name = "Zoë 日本 👋"\n', encoding="utf-8")
-    result = spawn(*argv, PYTHONIOENCODING=encoding)
-    assert (result.returncode, b"Traceback" in result.stderr) == (0, False)
-    result.stdout.decode(encoding)
+    code, stdout, stderr = encoded(encoding, *argv)
+    assert (code, b"Traceback" in stderr) == (0, False)
+    assert stdout.decode(encoding)
