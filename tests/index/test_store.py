@@ -30,7 +30,7 @@ def test_a_write_reaches_the_words_of_the_index_at_once(world, store) -> None:
 def test_a_large_file_is_left_to_the_next_search(world, store) -> None:
     store.write_file("a.md", "tea")
     with store.transaction("sync", "a large one") as tx:
-        tx.write("large.md", "- honey\n" * 50_000, any_size=True)
+        tx.write("large.md", f"- {'honey ' * 60}\n" * 800, any_size=True)
     assert words(world) == ["old words", "tea"]
     world.index.refresh()
     assert any("honey" in body for body in words(world))
