@@ -212,8 +212,9 @@ def test_in_a_large_directory_no_file_is_looked_at_while_nothing_changes(
         person(store, f"discord-{number}", f"Nicky{number}")
     age(store, monkeypatch)
     names.refresh()
-    monkeypatch.setattr(os, "scandir", None)
-    assert set(found(names, "Nicky2")) == {"nicky2"}
+    with monkeypatch.context() as during:
+        during.setattr(os, "scandir", None)
+        assert set(found(names, "Nicky2")) == {"nicky2"}
 
 
 def test_a_file_that_cannot_be_read_hides_no_other(store, names) -> None:
