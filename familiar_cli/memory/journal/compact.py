@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from familiar_cli.memory.journal import packs
 from familiar_cli.memory.journal.history import History
 from familiar_cli.memory.journal.objects import BATCH_BYTES, batches, damaged, differences
 from familiar_cli.memory.journal.trees import decode
@@ -44,9 +45,9 @@ def compact(repository: Repository, *, dry_run: bool = False) -> Compacted:
     May raise OSError.
     """
     objects = repository.objects
-    loose, packs = objects.loose(), _old_packs(objects)
+    loose, old = objects.loose(), _old_packs(objects)
     before = disk_bytes(repository)
-    ids = [*loose, *(id_ for pack in packs for id_ in _ids_in(objects, pack))]
+    ids = [*loose, *(id_ for pack in old for id_ in _ids_in(pack))]
     ids = list(dict.fromkeys(ids))
     if dry_run or not ids:
         objects.close()
@@ -57,8 +58,8 @@ def compact(repository: Repository, *, dry_run: bool = False) -> Compacted:
     objects.close()
     for id_ in loose:
         objects.forget_loose(id_)
-    for pack in packs:
-        if os.path.basename(pack) not in written:
+    for pack in old:
+        if pack not in written:
             for suffix in (".idx", ".pack"):
                 repository.disk.unlink(pack + suffix)
     _drop_empty(objects.directory)
@@ -85,12 +86,11 @@ def _old_packs(objects: Objects) -> list[str]:
     return small if len(small) > _MOST_PACKS else []
 
 
-def _ids_in(objects: Objects, path: str) -> list[str]:
-    name = os.path.basename(path).removeprefix("pack-").encode()
-    for pack in objects.packs().packs:
-        if pack.name() == name:
-            return [id_.decode() for id_ in pack]
-    raise damaged(f"pack {name.decode()} cannot be read")
+def _ids_in(path: str) -> list[str]:
+    try:
+        return packs.ids_in(path)
+    except packs.UnknownIndexError as error:
+        raise damaged(f"pack {os.path.basename(path)} cannot be read") from error
 
 
 def _in_order(repository: Repository, ids: Iterable[str]) -> list[str]:
@@ -120,14 +120,12 @@ def _new_in(read: Reader, old: str | None, new: str | None, path: str) -> Iterat
 
 
 def _write(objects: Objects, batch: list[GitObject]) -> str:
-    """Write a pack, make sure that it holds the whole batch, and return its name."""
-    from dulwich.objects import ObjectID
-
-    pack = objects.add_pack(len(batch), differences(batch))
-    if pack is None or not all(ObjectID(one.id.encode()) in pack for one in batch):
+    """Write a pack, make sure that it holds the whole batch, and return its path without suffix."""
+    path = objects.add_pack(len(batch), differences(batch))
+    if not {one.id for one in batch} <= set(_ids_in(path)):
         raise damaged("a new pack does not contain what was written to it")
     objects.keep()  # what it holds is in effect already
-    return f"pack-{pack.name().decode()}"
+    return path
 
 
 def _drop_empty(directory: str) -> None:

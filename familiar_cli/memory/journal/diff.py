@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -93,11 +94,16 @@ def _alike(repository: Repository, old: str | None, new: str, rel_path: str) -> 
     from dulwich.objects import ObjectID
 
     assert old is not None
-    detector = RenameDetector(repository.objects.packs())
-    for change in detector.changes_with_renames(ObjectID(old.encode()), ObjectID(new.encode())):
-        if change.type == "rename" and _text(change.new) == rel_path:
-            return _text(change.old)
-    return None
+    store = repository.objects.dulwich_store()
+    try:
+        changes = RenameDetector(store).changes_with_renames(
+            ObjectID(old.encode()), ObjectID(new.encode())
+        )
+        found = [one for one in changes if one.type == "rename" and _text(one.new) == rel_path]
+        return _text(found[0].old) if found else None
+    finally:
+        with suppress(BufferError):  # a pack that broke while it was read stays mapped
+            store.close()
 
 
 def _text(entry: TreeEntry | None) -> str | None:

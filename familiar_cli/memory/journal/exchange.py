@@ -170,8 +170,6 @@ class Incoming:
             PackData,
             PackIndexer,
             extend_pack,
-            iter_sha1,
-            write_pack_index,
         )
 
         note = self._note
@@ -182,8 +180,7 @@ class Incoming:
                 note(entry[0], unpacked.obj_type_num or 0, b"".join(unpacked.obj_chunks or ()))
                 return entry
 
-        directory = os.path.join(self.path, "pack")
-        path = os.path.join(directory, f"tmp_pack_{secrets.token_hex(6)}")
+        path = os.path.join(self.path, "pack", f"tmp_pack_{secrets.token_hex(6)}")
         with open(path, "w+b") as pack:
             shutil.copyfileobj(file, pack)
             pack.flush()
@@ -197,16 +194,9 @@ class Incoming:
                 raise ValueError("the checksum of the pack does not match")
             pack.flush()
             os.fsync(pack.fileno())
-        entries = sorted([*entries, *more])
         self._ids.update(bases)
-        name = os.path.join(directory, f"pack-{iter_sha1(row[0] for row in entries).decode()}")
-        with open(f"{name}.idx", "wb") as index:
-            write_pack_index(index, entries, digest)
-            index.flush()
-            os.fsync(index.fileno())
-        for made in (path, f"{name}.idx"):
-            self._journal.disk.adopt(made)
-        self._journal.disk.replace(path, f"{name}.pack")
+        self._journal.disk.adopt(path)
+        packs.finish_pack(self._journal.disk, path, [*entries, *more], digest)
 
     def add_objects(self, objects: Iterable[GitObject]) -> None:
         """Take in objects. May raise OSError."""

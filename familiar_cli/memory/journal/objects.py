@@ -20,13 +20,13 @@ from familiar_cli.errors import FamiliarError, RemoteDamagedError
 from familiar_cli.files import Disk, read_plain
 from familiar_cli.memory.journal.bounds import MOST_OBJECT_BYTES, too_large
 from familiar_cli.memory.journal.delta import delta
-from familiar_cli.memory.journal.packs import PackReader, UnknownIndexError
+from familiar_cli.memory.journal.packs import PackReader, UnknownIndexError, finish_pack
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from dulwich.object_store import DiskObjectStore
-    from dulwich.pack import Pack, UnpackedObject
+    from dulwich.pack import UnpackedObject
 
 Kind = Literal["blob", "tree", "commit"]
 
@@ -86,7 +86,6 @@ class Objects:
         self._is_foreign = is_foreign
         self._beside = beside
         self._disk = disk or Disk()
-        self._packs: DiskObjectStore | None = None
         self._reader: PackReader | None = None
         self._fresh: list[str] = []  # files that nothing in effect leads to yet
 
@@ -134,11 +133,15 @@ class Objects:
         if len(new) >= PACK_FROM:
             self.write_pack(list(new.values()))
             return
+        directories = sorted({os.path.dirname(self._path(id_)) for id_ in new})
+        missing = [directory for directory in directories if not os.path.isdir(directory)]
         waiting: list[tuple[str, str]] = []
         try:
+            for directory in missing:
+                with suppress(FileExistsError):
+                    self._disk.mkdir(directory)
             for id_, one in new.items():
                 path = self._path(id_)
-                self._make_dir(os.path.dirname(path))
                 if not os.path.exists(path):
                     name = f"tmp_obj_{os.getpid()}{secrets.token_hex(6)}"  # git knows this prefix
                     temporary = os.path.join(os.path.dirname(path), name)
@@ -150,34 +153,31 @@ class Objects:
         except BaseException:
             _remove(temporary for temporary, _ in waiting)
             raise
-        for directory in sorted({os.path.dirname(self._path(id_)) for id_ in new}):
+        for directory in [*directories, *([self.directory] if missing else ())]:
             self._disk.sync_dir(directory)
 
     def write_pack(self, objects: Sequence[GitObject]) -> None:
         """Write objects as one pack, and return when it is durable. May raise OSError."""
         self.add_pack(len(objects), (_unpacked(one) for one in objects))
 
-    def add_pack(self, count: int, unpacked: Iterator[UnpackedObject]) -> Pack | None:
-        """Write a pack, durably, or leave nothing of it. May raise OSError."""
+    def add_pack(self, count: int, unpacked: Iterator[UnpackedObject]) -> str:
+        """Write a pack, durably, or leave nothing of it; return its path without suffix.
+
+        May raise OSError.
+        """
+        from dulwich.object_format import DEFAULT_OBJECT_FORMAT
+        from dulwich.pack import PackChunkGenerator
+
         if not self._is_foreign:
             self.clear_leftovers()
-        directory = os.path.join(self.directory, "pack")
-        before = set(_names(directory))
-        failed = True
-        try:
-            pack = self.packs().add_pack_data(count, unpacked)
-            failed = False
-            for name in set(_names(directory)) - before:  # dulwich lets everybody read them
-                self._disk.adopt(os.path.join(directory, name))
-            self._disk.sync_dir(directory)
-            return pack
-        finally:
-            new = [os.path.join(directory, n) for n in _names(directory) if n not in before]
-            if not failed:
-                self._fresh += new
-            elif not self._is_foreign:  # dulwich leaves a pack whose index could not be written
-                self.close()
-                _remove(new)
+        content = PackChunkGenerator(DEFAULT_OBJECT_FORMAT, count, unpacked)
+        path = os.path.join(self.directory, "pack", f"tmp_pack_{secrets.token_hex(6)}")
+        self._disk.create(path, content)
+        rows = ((id_, *place) for id_, place in content.entries.items())
+        name = finish_pack(self._disk, path, rows, content.sha1digest())
+        self._disk.sync_dir(os.path.dirname(path))
+        self._fresh += [f"{name}.pack", f"{name}.idx"]
+        return name
 
     def keep(self) -> None:
         """What was written so far is in effect."""
@@ -189,19 +189,17 @@ class Objects:
         _remove(self._fresh)
         self._fresh.clear()
 
-    def packs(self) -> DiskObjectStore:
-        """Return dulwich's view of the objects, which stays open until `close`.
+    def dulwich_store(self) -> DiskObjectStore:
+        """Return dulwich's view of the objects. The caller closes it.
 
         Raises:
             FamiliarError: Something that is not a regular file stands among the packs.
         """
-        if self._packs is None:
-            from dulwich.object_store import DiskObjectStore
+        from dulwich.object_store import DiskObjectStore
 
-            self._check_plain("pack")
-            self._check_plain("info")
-            self._packs = DiskObjectStore(self.directory, fsync_object_files=True)
-        return self._packs
+        self._check_plain("pack")
+        self._check_plain("info")
+        return DiskObjectStore(self.directory)
 
     def alternates(self) -> list[Objects]:
         """Return where else objects are, as `git clone --shared` notes it."""
@@ -234,10 +232,6 @@ class Objects:
 
     def close(self) -> None:
         """Let go of the packs; the next use opens them again."""
-        if self._packs is not None:
-            with suppress(BufferError):  # a pack that broke while it was read stays mapped
-                self._packs.close()
-            self._packs = None
         if self._reader is not None:
             self._reader.close()
             self._reader = None
@@ -287,12 +281,6 @@ class Objects:
             path = os.path.join(self.directory, directory, name)
             if not os.path.isfile(path):
                 raise self._damaged(f"{path!r} is not a regular file")
-
-    def _make_dir(self, directory: str) -> None:
-        if not os.path.isdir(directory):
-            with suppress(FileExistsError):
-                self._disk.mkdir(directory)
-            self._disk.sync_dir(self.directory)
 
     def _path(self, id_: str) -> str:
         return os.path.join(self.directory, id_[:2], id_[2:])

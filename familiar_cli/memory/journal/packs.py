@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import os
 import zlib
-from typing import IO, BinaryIO, Final, NamedTuple
+from contextlib import suppress
+from io import BytesIO
+from typing import IO, TYPE_CHECKING, BinaryIO, Final, NamedTuple
 
 from familiar_cli.errors import RefLimitError, RemoteDamagedError
 from familiar_cli.files import open_patiently, read_plain
@@ -18,6 +20,11 @@ from familiar_cli.memory.journal.bounds import (
     too_large,
     too_wide,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from familiar_cli.files import Disk
 
 _MOST_BYTES: Final = 16 * 1024**3  # that all objects of a pack may become together
 _VERSIONS: Final = {b"PACK\0\0\0\2", b"PACK\0\0\0\3"}
@@ -169,6 +176,11 @@ class _Pack:
         if self._file:
             self._file.close()
 
+    def ids(self) -> list[str]:
+        """Return the ids of all objects, sorted."""
+        places = range(_ROWS_AT, _ROWS_AT + self._count * _ID_BYTES, _ID_BYTES)
+        return [self._index[at : at + _ID_BYTES].hex() for at in places]
+
     def offset(self, id_: bytes) -> int | None:
         """Return where an object begins; None: it is not here."""
         place = len(_INDEX) + id_[0] * 4
@@ -273,6 +285,43 @@ def _entry_head(data: bytes, offset: int) -> tuple[int, int, int | bytes | None,
     if not 0 < offset - distance < offset:
         raise ValueError("a difference rests on what does not come before it")
     return kind, size, offset - distance, at + 1
+
+
+def ids_in(path: str) -> list[str]:
+    """Return the ids of all objects in a pack; its path has no suffix. Raises as `PackReader`."""
+    return _Pack(path).ids()
+
+
+def finish_pack(
+    disk: Disk, path: str, rows: Iterable[tuple[bytes, int, int | None]], digest: bytes
+) -> str:
+    """Write the index of a pack and give both their names, or leave nothing. May raise OSError.
+
+    Args:
+        disk: The file system.
+        path: The pack, which begins with no name of its own.
+        rows: The id of each object as 20 bytes, its offset and its checksum.
+        digest: The checksum at the end of the pack.
+
+    Returns:
+        The path of both without suffix.
+    """
+    from dulwich.pack import iter_sha1, write_pack_index
+
+    entries, content = sorted(rows), BytesIO()
+    write_pack_index(content, entries, digest)
+    name = f"pack-{iter_sha1(row[0] for row in entries).decode()}"
+    whole = os.path.join(os.path.dirname(path), name)
+    try:
+        if not os.path.exists(f"{whole}.idx"):  # from when it is there, the pack counts
+            disk.create(f"{path}.idx", content.getvalue())
+            disk.replace(path, f"{whole}.pack")
+            disk.replace(f"{path}.idx", f"{whole}.idx")
+    finally:
+        for left in (path, f"{path}.idx"):
+            with suppress(OSError):
+                os.unlink(left)
+    return whole
 
 
 def check(file: IO[bytes]) -> None:
