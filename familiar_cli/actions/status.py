@@ -213,7 +213,7 @@ def _desk_of(familiar: Familiar) -> DeskStatus:
 
 
 def _conflicts_of(store: MemoryStore) -> tuple[str, ...]:
-    from familiar_cli.memory.desk.conflicts import conflicts_in
+    from familiar_cli.memory.merge.conflicts import conflicts_in
 
     try:
         return tuple(dict.fromkeys(one.path for one in conflicts_in(store)))

@@ -11,7 +11,7 @@ from familiar_cli import clock
 from familiar_cli.actions.sync_trust import PendingDecisions, participants_of, pending_decisions
 from familiar_cli.errors import FamiliarError, NotFoundError, PartialError, RefusedError, UsageError
 from familiar_cli.files import read_plain, remove, write_own
-from familiar_cli.memory.desk.conflicts import conflicts_in
+from familiar_cli.memory.merge.conflicts import conflicts_in
 from familiar_cli.passes.failures import SYNCING
 from familiar_cli.sync.devices import Devices
 from familiar_cli.sync.remotes import FILE, Remotes
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from familiar_cli.config.home import FamiliarPaths
     from familiar_cli.config.instance import Instance
     from familiar_cli.familiar import Familiar
-    from familiar_cli.memory.desk.conflicts import Conflict
+    from familiar_cli.memory.merge.conflicts import Conflict
     from familiar_cli.sync.devices import Device
     from familiar_cli.sync.engine import Engine, How, Synced
     from familiar_cli.sync.opening import Sender

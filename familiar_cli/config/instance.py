@@ -15,7 +15,6 @@ from __future__ import annotations
 import os
 import platform
 import re
-import secrets
 import tomllib
 import unicodedata
 from dataclasses import dataclass, replace
@@ -77,7 +76,7 @@ def new_id(chosen: str = "") -> str:
         chosen: What the settings call this machine; empty: its host name.
     """
     plain = unicodedata.normalize("NFKD", chosen or host_name()).encode("ascii", "ignore").decode()
-    suffix = secrets.token_hex(_RANDOM_BYTES)
+    suffix = os.urandom(_RANDOM_BYTES).hex()
     readable = slugify(plain)[: MOST_ID_CHARS - len(suffix) - 1].strip("-")
     return f"{readable or _NAMELESS}-{suffix}"
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 import re
-import secrets
 from typing import Final
 
 from familiar_cli import clock
@@ -16,7 +16,7 @@ _FORM: Final = re.compile(r"\d{8}T\d{6}-[0-9a-f]{6}", re.ASCII)
 
 def new_run_id() -> str:
     """Return an id that sorts as passes happen, e.g. `20260131T235959-a1b2c3`."""
-    return f"{clock.now():%Y%m%dT%H%M%S}-{secrets.token_hex(3)}"
+    return f"{clock.now():%Y%m%dT%H%M%S}-{os.urandom(3).hex()}"
 
 
 def is_run_id(text: str) -> bool:

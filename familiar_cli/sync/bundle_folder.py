@@ -13,7 +13,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import secrets
 import shutil
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -96,7 +95,7 @@ class BundleFolder:
         disk: Disk | None = None,
     ) -> None:
         self.path = path
-        self._room = f"{room}{secrets.token_hex(6)}"
+        self._room = f"{room}{os.urandom(6).hex()}"
         self._seen_path = seen_path
         self._sealing = sealing
         self._tell = tell

@@ -23,8 +23,8 @@ from familiar_cli.text import sha256_of
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from familiar_cli.memory.desk.conflicts import Conflict
     from familiar_cli.memory.journal.repository import Repository
+    from familiar_cli.memory.merge.conflicts import Conflict
     from familiar_cli.memory.merge.files import MergedTree, Note
     from familiar_cli.memory.store.store import MemoryStore
 

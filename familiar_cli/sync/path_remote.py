@@ -14,9 +14,10 @@ from familiar_cli.errors import (
     RemoteRefusedError,
     RemoteUnreachableError,
 )
-from familiar_cli.files import Disk, SharedDisk, open_patiently, read_plain, why
+from familiar_cli.files import Disk, SharedDisk, open_patiently, why
 from familiar_cli.memory.journal.objects import PACK_FROM, Objects, is_id
 from familiar_cli.memory.journal.reachable import new_objects
+from familiar_cli.memory.journal.repository import packed_refs, read_text
 from familiar_cli.sync.transport import MAIN_REF, PushedRef, objection, shared_refs
 
 if TYPE_CHECKING:
@@ -173,10 +174,8 @@ class PathRemote:
         return found
 
     def _packed(self) -> dict[str, str]:
-        lines = _text(os.path.join(self._path, "packed-refs")).splitlines()
-        pairs = (line.split(" ", 1) for line in lines if not line.startswith(("#", "^")))
-        rows = (pair for pair in pairs if len(pair) == 2)  # noqa: PLR2004  # an id and a name
-        return {ref: id_ for id_, ref in rows if ref.startswith(_HEADS) and is_id(id_)}
+        found = packed_refs(self._path).items()
+        return {ref: id_ for ref, id_ in found if ref.startswith(_HEADS) and is_id(id_)}
 
     def _objection(self, ref: str, id_: str, there: Mapping[str, str]) -> str:
         """Return why a ref may not name a commit now; empty: it may."""
@@ -272,6 +271,6 @@ def _repository_at(path: str) -> str:
 def _text(path: str) -> str:
     """Return a small file's text; empty when it is not there, or a directory."""
     try:
-        return read_plain(path).decode("utf-8", errors="replace")
-    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        return read_text(path) or ""
+    except IsADirectoryError:
         return ""

@@ -14,8 +14,8 @@ from familiar_cli.actions.sync_conflicts import (
 )
 from familiar_cli.errors import NotFoundError, RefusedError, UsageError
 from familiar_cli.familiar import Familiar
-from familiar_cli.memory.desk.conflicts import Conflict, list_text
 from familiar_cli.memory.layout import CONFLICTS_LIST
+from familiar_cli.memory.merge.conflicts import Conflict, list_text
 from familiar_cli.memory.merge.files import blob_id
 from tests.support.world import home, live
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 import shutil
 from contextlib import contextmanager, suppress
 from typing import IO, TYPE_CHECKING, Any, Final
@@ -91,7 +90,7 @@ class Exchange:
     @contextmanager
     def incoming(self) -> Iterator[Incoming]:
         """Give a place for what comes in; what is not accepted by the end of it is dropped."""
-        path = os.path.join(self.repository.path, f"{INCOMING}{secrets.token_hex(6)}")
+        path = os.path.join(self.repository.path, f"{INCOMING}{os.urandom(6).hex()}")
         with translated(self.repository.path):
             os.makedirs(os.path.join(path, "pack"))
             os.makedirs(os.path.join(path, "info"))
@@ -180,7 +179,7 @@ class Incoming:
                 note(entry[0], unpacked.obj_type_num or 0, b"".join(unpacked.obj_chunks or ()))
                 return entry
 
-        path = os.path.join(self.path, "pack", f"tmp_pack_{secrets.token_hex(6)}")
+        path = os.path.join(self.path, "pack", f"tmp_pack_{os.urandom(6).hex()}")
         with open(path, "w+b") as pack:
             shutil.copyfileobj(file, pack)
             pack.flush()

@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import secrets
 import zlib
 from contextlib import suppress
 from dataclasses import dataclass
@@ -23,7 +22,7 @@ from familiar_cli.memory.journal.delta import delta
 from familiar_cli.memory.journal.packs import PackReader, UnknownIndexError, finish_pack
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
     from dulwich.object_store import DiskObjectStore
     from dulwich.pack import UnpackedObject
@@ -131,7 +130,7 @@ class Objects:
         """Write objects, and return when they are durable. May raise OSError."""
         new = {o.id: o for o in objects}
         if len(new) >= PACK_FROM:
-            self.write_pack(list(new.values()))
+            self.add_pack(len(new), map(_unpacked, new.values()))
             return
         directories = sorted({os.path.dirname(self._path(id_)) for id_ in new})
         missing = [directory for directory in directories if not os.path.isdir(directory)]
@@ -143,7 +142,7 @@ class Objects:
             for id_, one in new.items():
                 path = self._path(id_)
                 if not os.path.exists(path):
-                    name = f"tmp_obj_{os.getpid()}{secrets.token_hex(6)}"  # git knows this prefix
+                    name = f"tmp_obj_{os.getpid()}{os.urandom(6).hex()}"  # git knows this prefix
                     temporary = os.path.join(os.path.dirname(path), name)
                     self._disk.create(temporary, _deflated(one))
                     waiting.append((temporary, path))
@@ -156,10 +155,6 @@ class Objects:
         for directory in [*directories, *([self.directory] if missing else ())]:
             self._disk.sync_dir(directory)
 
-    def write_pack(self, objects: Sequence[GitObject]) -> None:
-        """Write objects as one pack, and return when it is durable. May raise OSError."""
-        self.add_pack(len(objects), (_unpacked(one) for one in objects))
-
     def add_pack(self, count: int, unpacked: Iterator[UnpackedObject]) -> str:
         """Write a pack, durably, or leave nothing of it; return its path without suffix.
 
@@ -171,12 +166,14 @@ class Objects:
         if not self._is_foreign:
             self.clear_leftovers()
         content = PackChunkGenerator(DEFAULT_OBJECT_FORMAT, count, unpacked)
-        path = os.path.join(self.directory, "pack", f"tmp_pack_{secrets.token_hex(6)}")
+        path = os.path.join(self.directory, "pack", f"tmp_pack_{os.urandom(6).hex()}")
         self._disk.create(path, content)
         rows = ((id_, *place) for id_, place in content.entries.items())
+        before = set(_names(os.path.dirname(path)))
         name = finish_pack(self._disk, path, rows, content.sha1digest())
         self._disk.sync_dir(os.path.dirname(path))
-        self._fresh += [f"{name}.pack", f"{name}.idx"]
+        new = (f"{name}.pack", f"{name}.idx")
+        self._fresh += [one for one in new if os.path.basename(one) not in before]
         return name
 
     def keep(self) -> None:

@@ -80,9 +80,11 @@ class Repository:
         Raises:
             FamiliarError: The branch does not name a commit.
         """
-        text = _text(self.branch_path)
-        if text is None:
-            text = self._packed_ref()
+        try:
+            text = read_text(self.branch_path)
+            text = packed_refs(self.path).get(BRANCH) if text is None else text
+        except OSError as error:
+            raise unreadable(repr(self.branch_path), error) from error
         if text is None:
             return None
         if not is_id(text.strip()):
@@ -127,11 +129,19 @@ class Repository:
         """Let go of open packs."""
         self.objects.close()
 
-    def _packed_ref(self) -> str | None:
-        for line in (_text(os.path.join(self.path, "packed-refs")) or "").splitlines():
-            id_, _, name = line.partition(" ")
-            if name == BRANCH:
-                return id_
+
+def packed_refs(path: str) -> dict[str, str]:
+    """Return the refs of a repository that git has packed. May raise OSError."""
+    lines = (read_text(os.path.join(path, "packed-refs")) or "").splitlines()
+    pairs = (line.split(" ", 1) for line in lines if not line.startswith(("#", "^")))
+    return {pair[1]: pair[0] for pair in pairs if len(pair) > 1}
+
+
+def read_text(path: str) -> str | None:
+    """Return the text of a small file; None: there is none. May raise OSError."""
+    try:
+        return read_plain(path).decode("utf-8", errors="replace")
+    except (FileNotFoundError, NotADirectoryError):
         return None
 
 
@@ -146,12 +156,3 @@ def translated(path: str) -> Iterator[None]:
             " no memory was changed",
             hint="Free some space, or check its permissions; then try again.",
         ) from error
-
-
-def _text(path: str) -> str | None:
-    try:
-        return read_plain(path).decode("utf-8", errors="replace")
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except OSError as error:
-        raise unreadable(repr(path), error) from error

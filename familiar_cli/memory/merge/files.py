@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.memory.desk.conflicts import Conflict, copy_path, is_copy, list_text, standing
 from familiar_cli.memory.layout import CONFLICTS_LIST, DAILY_DIR, DIGEST_DIR, PERIOD_DIRS, SELF_DIR
+from familiar_cli.memory.merge.conflicts import Conflict, copy_path, is_copy, list_text, standing
 from familiar_cli.memory.merge.content import merge_content
 from familiar_cli.memory.merge.names import name_alike
 from familiar_cli.text import counted, fold

@@ -14,9 +14,9 @@ import pytest
 
 from familiar_cli import clock
 from familiar_cli.errors import FamiliarError, LockedError
-from familiar_cli.memory.desk.conflicts import conflicts_in
 from familiar_cli.memory.journal import commits, pending, trees
 from familiar_cli.memory.journal.objects import git_object
+from familiar_cli.memory.merge.conflicts import conflicts_in
 from familiar_cli.memory.store.lock import held
 from tests.support import dying
 from tests.support.journals import World

@@ -108,3 +108,16 @@ def test_what_others_wrote_is_read_like_our_own(tmp_path) -> None:
     assert [objects.get(one.id) for one in own] == own
     objects.close()
     ours.close()
+
+
+def test_what_was_packed_before_stays_when_the_same_is_written_and_taken_back(tmp_path) -> None:
+    own = [git_object("blob", bytes([n])) for n in range(40)]
+    objects = Objects(str(tmp_path))
+    (tmp_path / "pack").mkdir()
+    objects.write(own)
+    objects.keep()
+    objects.write(own)
+    objects.discard()
+    assert [objects.get(one.id) for one in own] == own
+    assert len(list((tmp_path / "pack").iterdir())) == 2
+    objects.close()

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from familiar_cli.memory.desk.conflicts import listed
 from familiar_cli.memory.layout import CONFLICTS_LIST
+from familiar_cli.memory.merge.conflicts import listed
 from familiar_cli.sync.merge import merge_heads
 from tests.support.versions import Versions
 
