@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import closing, suppress
+from functools import cache, partial
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.config.instance import begin_instance, is_instance_id
@@ -172,12 +173,15 @@ def _put(store: MemoryStore, repository: Repository, past: JournalPast, head: st
     files = dict(past.tree(head))
     files |= {ALIASES_JSON: whole[ALIASES_JSON]} if ALIASES_JSON in whole else {}
     written: set[str] = set()
+    make_directory = cache(partial(os.makedirs, exist_ok=True))
     with translated(repository.path):
-        for path in sorted(files):
-            content = past.read(files[path]) if names.take(path) else b""
-            if names.took(path) and len(content) <= most:
-                _write(os.path.join(root, *path.split("/")), content)
-                written.add(path)
+        for rel_path in sorted(files):
+            content = past.read(files[rel_path]) if names.take(rel_path) else b""
+            if names.took(rel_path) and len(content) <= most:
+                path = os.path.join(root, *rel_path.split("/"))
+                make_directory(os.path.dirname(path))
+                Disk().create(path, content, durable=False)
+                written.add(rel_path)
         absent = {
             path: AbsentVersion(id_, "", CANNOT_BE_HERE)
             for path, id_ in whole.items()
@@ -213,11 +217,6 @@ class _Names:
     def took(self, rel_path: str) -> bool:
         """Tell whether `take` allowed a file."""
         return rel_path in self._taken
-
-
-def _write(path: str, content: bytes) -> None:
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    Disk().create(path, content, durable=False)
 
 
 def _began(past: JournalPast, heads: Mapping[str, str]) -> str:
