@@ -41,6 +41,7 @@ _FIRST_BYTES: Final = 4096  # read at once; most objects are smaller
 _MORE_BYTES: Final = 64 * 1024
 _PART_BYTES: Final = 1024 * 1024  # unpacked at a time
 _NEVER_BYTES: Final = 1 << 40
+_MOST_BITS: Final = 70  # of a number that says how long something is
 _MOST_CHAIN: Final = 5000  # git makes chains of at most 4095
 _KEPT_BYTES: Final = 16 * 1024 * 1024
 _COPY: Final = 0x80
@@ -407,13 +408,14 @@ def patched(base: bytes, difference: bytes, most_bytes: int | None = None) -> by
 
 def _number(data: bytes, at: int) -> tuple[int, int]:
     """Read a number of which each byte holds seven bits, the lowest first; also where it ends."""
-    number = shift = 0
-    while True:
-        number |= (data[at] & 0x7F) << shift
+    number = 0
+    for shift in range(0, _MOST_BITS, 7):
+        byte = data[at]
         at += 1
-        shift += 7
-        if not data[at - 1] & 0x80:
+        number |= (byte & 0x7F) << shift
+        if not byte & 0x80:
             return number, at
+    raise ValueError("a number has no end")
 
 
 def _check_size(size: int, most_bytes: int | None) -> None:

@@ -118,3 +118,8 @@ def test_any_bytes_are_a_difference_or_are_refused(base, difference) -> None:
         patched(base, difference)
     except ValueError:
         return
+
+
+def test_a_number_without_end_is_refused_at_once() -> None:
+    with pytest.raises(ValueError, match="no end"):
+        patched(b"", b"\x80" * 50_000_000)
