@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from familiar_cli.sync.devices import Device
     from familiar_cli.sync.engine import Engine, How, Synced
     from familiar_cli.sync.opening import Sender
+    from familiar_cli.sync.signing import SignatureTrust, SigningKey
     from familiar_cli.sync.transport import Address
 
 PATIENCE_S: Final = 120.0
@@ -114,6 +115,11 @@ class SyncReport:
             hint = "Resolve it with `familiar sync resolve`; both versions are kept until then."
         elif self.pending.commands:
             hint = f"Run `familiar sync status`, then {' or '.join(self.pending.commands)}."
+        elif self.pending.bundles:
+            hint = (
+                "If such a bundle is yours, update `familiar` on the machine that wrote it and sync"
+                " there; if not, delete it. See `familiar sync status`."
+            )
         elif self.pending.aside:
             hint = "Repair such branches on the machine that pushed them, or delete them there."
         return PartialError(f"Synced, but {'; '.join(problems)}", hint=hint)
@@ -210,6 +216,7 @@ class SyncStatus:
         problem_at: When that was.
         embodiments: The programs that keep a copy of the familiar.
         pending: What a person has to look at or decide.
+        signing_key: The fingerprint of the key that signs encrypted bundles; empty: none yet.
     """
 
     instance: str
@@ -222,12 +229,14 @@ class SyncStatus:
     problem_at: str | None = None
     embodiments: tuple[Device, ...] = ()
     pending: PendingDecisions = field(default_factory=PendingDecisions)
+    signing_key: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Return it as `--json` shows it."""
         return {
             "instance": self.instance,
             "began": self.began,
+            "signing_key": self.signing_key or None,
             "remotes": self.remotes,
             "instances": self.instances,
             "conflicts": [conflict_json(one) for one in self.conflicts],
@@ -252,6 +261,7 @@ async def sync(
     wait_s: float = PATIENCE_S,
     progress: Callable[[str], None] = lambda _: None,
     secret: Callable[[], str] | None = None,
+    trust: SignatureTrust | None = None,
 ) -> SyncReport:
     """Sync with one remote, or with all in turn; one that fails does not stop the others.
 
@@ -262,6 +272,7 @@ async def sync(
         wait_s: The longest wait for another sync of the same familiar.
         progress: Told in a few words what is being done.
         secret: Asks a person for the key of an encrypted folder; None: nobody sits there.
+        trust: What is accepted of encrypted bundles without proof.
 
     Raises:
         NotFoundError: There is no remote, or none of that name.
@@ -273,7 +284,7 @@ async def sync(
     work = familiar.passes.named(SYNCING)
     waiting = Waiting(_BUSY, _STILL_BUSY, "Try again when it has finished.")
     async with exclusive(work.lock_path, wait_s, progress, waiting):
-        report = _sync_all(familiar, chosen, how, engine_of(familiar, progress, secret))
+        report = _sync_all(familiar, chosen, how, engine_of(familiar, progress, secret, trust))
         if not how.dry_run:
             failed = next((error for _, error in report.failed.values()), None)
             if failed:
@@ -321,6 +332,7 @@ def engine_of(
     familiar: Familiar,
     progress: Callable[[str], None] = lambda _: None,
     secret: Callable[[], str] | None = None,
+    trust: SignatureTrust | None = None,
 ) -> Engine:
     """Return what syncs a familiar; see `sync`. The caller closes the journal's repository."""
     from familiar_cli.sync.conversations import HistoryConversations
@@ -336,7 +348,7 @@ def engine_of(
         if travels
         else None,
         participants=participants_of(familiar, remotes_of(familiar)),
-        sender=sender_of(familiar, secret),
+        sender=sender_of(familiar, secret, trust),
         progress=progress,
     )
 
@@ -369,13 +381,18 @@ def _told_names(abouts: Iterable[bytes], address: str) -> tuple[str, str]:
     return ids[-1], names[-1] or others[-1]
 
 
-def sender_of(familiar: Familiar, secret: Callable[[], str] | None = None) -> Sender:
+def sender_of(
+    familiar: Familiar,
+    secret: Callable[[], str] | None = None,
+    trust: SignatureTrust | None = None,
+) -> Sender:
     """Return how what leaves is encrypted, and with which key."""
     from pathlib import Path
 
     from familiar_cli.config.environment import sync_key_file
     from familiar_cli.sync.opening import Sender
     from familiar_cli.sync.sealing import no_key, read_key
+    from familiar_cli.sync.signing import SignatureTrust
 
     set_to = familiar.config.sync
 
@@ -388,12 +405,28 @@ def sender_of(familiar: Familiar, secret: Callable[[], str] | None = None) -> Se
         return read(key_file) if key_file else (secret or no_key)()
 
     return Sender(
-        set_to.encrypt, key, lambda: [read(one) for one in set_to.old_key_files], familiar.tell
+        set_to.encrypt,
+        key,
+        lambda: [read(one) for one in set_to.old_key_files],
+        familiar.tell,
+        trust or SignatureTrust(),
     )
 
 
-def rekey(familiar: Familiar, engine: Engine) -> list[str]:
+def signing_key_of(familiar: Familiar) -> SigningKey:
+    """Return the key with which encrypted bundles are signed."""
+    from familiar_cli.sync.signing import KEY_FILE, SigningKey
+
+    return SigningKey(familiar.paths.root / KEY_FILE)
+
+
+def rekey(familiar: Familiar, engine: Engine, *, new_signing_key: bool = False) -> list[str]:
     """Encrypt what this machine keeps in folders anew, as is set now; return the folders' names.
+
+    Args:
+        familiar: Whose memory.
+        engine: What syncs it.
+        new_signing_key: Sign it with a new key, too, which the other machines have to take over.
 
     Raises:
         RefusedError: Nothing is encrypted.
@@ -406,6 +439,8 @@ def rekey(familiar: Familiar, engine: Engine) -> list[str]:
             hint="Set it first: `familiar config set sync.encrypt ...`.",
         )
     folders = {n: at for n, at in remotes_of(familiar).all().items() if at.kind == "folder"}
+    if new_signing_key:
+        signing_key_of(familiar).replace()
     try:
         done = [name for name, address in folders.items() if engine.rekey(name, address)]
     finally:
@@ -454,6 +489,7 @@ def status(familiar: Familiar) -> SyncStatus:
             failure.at if failure else None,
             tuple(Devices(familiar.paths.embodiments).all().values()),
             pending_decisions(familiar, remotes),
+            signing_key_of(familiar).fingerprint(),
         )
     finally:
         repository.close()
@@ -499,6 +535,7 @@ def begin(
     progress: Callable[[str], None] = lambda _: None,
     secret: Callable[[], str] | None = None,
     settings: Mapping[str, Any] | None = None,
+    trust: SignatureTrust | None = None,
 ) -> tuple[str, Instance]:
     """Begin a familiar here that lives on another machine already.
 
@@ -511,6 +548,7 @@ def begin(
         progress: Told in a few words what is being done.
         secret: Asks a person for the key of an encrypted folder; None: nobody sits there.
         settings: What stands in its settings from the beginning, e.g. `[sync]`.
+        trust: What is accepted of encrypted bundles without proof.
 
     Returns:
         Its id here, and the new instance.
@@ -541,7 +579,7 @@ def begin(
             familiar.journal.repository,
             paths.instance,
             meant,
-            sender=sender_of(familiar, secret),
+            sender=sender_of(familiar, secret, trust),
             name=HUB,
             ask=ask,
         )

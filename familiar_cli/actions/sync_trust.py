@@ -33,6 +33,7 @@ class PendingDecisions:
         held: How many facts about the turns of others wait, by the machine that states them.
         deletions: Merges that would delete a large part of the memory.
         aside: Branches of a remote of which nothing is taken, by the remote's name.
+        bundles: Bundles in folders that anybody could have written: remote, file and reason.
     """
 
     unseen: tuple[str, ...] = ()
@@ -40,11 +41,12 @@ class PendingDecisions:
     held: Mapping[str, int] = field(default_factory=dict)
     deletions: tuple[LargeDeletion, ...] = ()
     aside: tuple[tuple[str, RefAside], ...] = ()
+    bundles: tuple[tuple[str, str, str], ...] = ()
 
     @property
     def is_open(self) -> bool:
         """Whether something stays unmerged until a person decides or repairs it."""
-        return bool(self.waiting or self.held or self.deletions or self.aside)
+        return bool(self.waiting or self.held or self.deletions or self.aside or self.bundles)
 
     @property
     def commands(self) -> tuple[str, ...]:
@@ -66,6 +68,7 @@ class PendingDecisions:
             for one in self.deletions
         ]
         told += [f"set aside: {ref.name} at {remote}: {ref.reason}" for remote, ref in self.aside]
+        told += [f"skipped ({why}): {file} at {remote}" for remote, file, why in self.bundles]
         return told
 
     def to_json(self) -> dict[str, Any]:
@@ -80,6 +83,10 @@ class PendingDecisions:
             "aside": [
                 {"remote": remote, "ref": ref.name, "commit": ref.id, "reason": ref.reason}
                 for remote, ref in self.aside
+            ],
+            "skipped_bundles": [
+                {"remote": remote, "file": file, "reason": reason}
+                for remote, file, reason in self.bundles
             ],
         }
 
@@ -114,6 +121,7 @@ def pending_decisions(familiar: Familiar, remotes: Remotes) -> PendingDecisions:
     """
     from familiar_cli.files import is_plain
     from familiar_cli.history.provenance import count_held
+    from familiar_cli.sync.opening import refused_bundles
 
     participants = participants_of(familiar, remotes)
     trust = participants.all()
@@ -130,6 +138,11 @@ def pending_decisions(familiar: Familiar, remotes: Remotes) -> PendingDecisions:
         {name: n for name, n in held.items() if trust.get(name) is Trust.new},
         tuple(o for o in PendingDeletions(repository).all() if _is_admitted(trust, o.instance)),
         tuple((name, ref) for name, ref in aside if _is_admitted(trust, ref.instance)),
+        tuple(
+            (name, file, reason)
+            for name in sorted(remotes.all())
+            for file, reason in refused_bundles(repository.path, name).items()
+        ),
     )
 
 

@@ -92,6 +92,19 @@ OutFile = Annotated[
 ]
 Overwrite = Annotated[bool, typer.Option("--force", help="Overwrite FILE if it exists.")]
 
+SigningKeyOption = Annotated[
+    str,
+    typer.Option(
+        "--signing-key",
+        metavar="FINGERPRINT",
+        help="Take over this signing key from an encrypted folder; see `familiar sync status`.",
+    ),
+]
+Unsigned = Annotated[
+    bool,
+    typer.Option("--unsigned", help="Take encrypted bundles that are not signed, this once."),
+]
+
 
 def complete_path(ctx: typer.Context, incomplete: str) -> list[str]:
     """Return the memory files whose path begins so."""

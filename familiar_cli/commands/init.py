@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from familiar_cli.commands._base import App, globals_of, home_of, output, read_card_at
-from familiar_cli.commands._options import DryRun, index_words, warn_of_pins
+from familiar_cli.commands._options import (
+    DryRun,
+    SigningKeyOption,
+    Unsigned,
+    index_words,
+    warn_of_pins,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -16,6 +22,7 @@ if TYPE_CHECKING:
     from familiar_cli.bootstrap.cards import Card
     from familiar_cli.bootstrap.create_from_persona import Persona
     from familiar_cli.errors import FamiliarError
+    from familiar_cli.sync.signing import SignatureTrust
 
 app = App()
 _INDEXED_AT_ONCE = 500  # files; with more, fetching is the smaller part of the wait
@@ -71,6 +78,8 @@ def init(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Overwrite even files that you edited or deleted.")
     ] = False,
+    signing_key: SigningKeyOption = "",
+    unsigned: Unsigned = False,
     dry_run: DryRun = False,
 ) -> None:
     """Create a familiar from a character card, a persona folder, a template or a remote.
@@ -88,7 +97,11 @@ def init(
     if len(given) != 1:
         raise _no_source()
     if from_remote:
-        return _begin(ctx, from_remote, familiar_id or globals_of(ctx).familiar, dry_run=dry_run)
+        from familiar_cli.sync.signing import SignatureTrust
+
+        trust = SignatureTrust(signing_key, unsigned)
+        wanted = familiar_id or globals_of(ctx).familiar
+        return _begin(ctx, from_remote, wanted, trust, dry_run=dry_run)
     wanted = familiar_id or globals_of(ctx).familiar
     if from_persona or template in _persona_templates():
         personas = _personas(from_persona, template, wanted, user)
@@ -97,7 +110,9 @@ def init(
     return _make_card(ctx, card, wanted, overwrite=overwrite, dry_run=dry_run)
 
 
-def _begin(ctx: typer.Context, address: str, wanted: str | None, *, dry_run: bool) -> None:
+def _begin(
+    ctx: typer.Context, address: str, wanted: str | None, trust: SignatureTrust, *, dry_run: bool
+) -> None:
     from familiar_cli.actions.sync import begin, remotes_of
     from familiar_cli.commands.sync import ask_secret
     from familiar_cli.errors import UsageError
@@ -121,6 +136,7 @@ def _begin(ctx: typer.Context, address: str, wanted: str | None, *, dry_run: boo
             tell=out.warn,
             progress=progress,
             secret=ask_secret if is_terminal() else None,
+            trust=trust,
         )
     with Familiar.load_from_disk(home, made) as familiar:
         files, turns = len(familiar.memory.walk().files), familiar.history.count()

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from familiar_cli.commands._base import App, familiar_of, output, run_async
-from familiar_cli.commands._options import DryRun
+from familiar_cli.commands._options import DryRun, SigningKeyOption, Unsigned
 
 if TYPE_CHECKING:
     from familiar_cli.actions.sync_conflicts import Settled
     from familiar_cli.familiar import Familiar
     from familiar_cli.sync.engine import How
+    from familiar_cli.sync.signing import SignatureTrust
 
 app = App(
     help="""Share one memory between several machines, through a git remote or a folder.
@@ -37,12 +38,20 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the remote, e
 
 
 @app.callback()
-def sync(ctx: typer.Context, *, remote: OneRemote = None, dry_run: DryRun = False) -> None:
+def sync(
+    ctx: typer.Context,
+    *,
+    remote: OneRemote = None,
+    signing_key: SigningKeyOption = "",
+    unsigned: Unsigned = False,
+    dry_run: DryRun = False,
+) -> None:
     """Merge the changes of other machines, and send those of this one."""
     if ctx.invoked_subcommand is None:
         from familiar_cli.sync.engine import How
+        from familiar_cli.sync.signing import SignatureTrust
 
-        _sync(ctx, remote, How(dry_run=dry_run))
+        _sync(ctx, remote, How(dry_run=dry_run), SignatureTrust(signing_key, unsigned))
 
 
 @app.command()
@@ -301,7 +310,17 @@ def accept(
 
 
 @app.command()
-def rekey(ctx: typer.Context) -> None:
+def rekey(
+    ctx: typer.Context,
+    *,
+    new_signing_key: Annotated[
+        bool,
+        typer.Option(
+            "--new-signing-key",
+            help="Sign with a new key, too, which a lost machine does not know.",
+        ),
+    ] = False,
+) -> None:
     """Encrypt what this machine keeps in folders anew, with the key that is set now.
 
     Set the new key first, and list the file of the old one in sync.old_key_files.
@@ -310,6 +329,7 @@ def rekey(ctx: typer.Context) -> None:
     familiar config set sync.key_file ~/new.key
     familiar config set sync.old_key_files ~/old.key
     familiar sync rekey
+    familiar sync rekey --new-signing-key
     """
     from familiar_cli.actions import sync as action
     from familiar_cli.ui.lines import is_terminal
@@ -317,8 +337,12 @@ def rekey(ctx: typer.Context) -> None:
     out = output(ctx)
     with familiar_of(ctx) as familiar:
         secret = ask_secret if is_terminal() else None
-        done = action.rekey(familiar, action.engine_of(familiar, secret=secret))
-    out.answer({"rekeyed": done}, f"Encrypted anew: {', '.join(done)}")
+        engine = action.engine_of(familiar, secret=secret)
+        done = action.rekey(familiar, engine, new_signing_key=new_signing_key)
+        key = action.signing_key_of(familiar).fingerprint()
+    out.answer({"rekeyed": done, "signing_key": key or None}, f"Encrypted anew: {', '.join(done)}")
+    if new_signing_key:
+        out.note(f"Next, on each other machine: `familiar sync --signing-key {key}`")
     out.note("Next: the same on each other machine. Then remove the old key.")
 
 
@@ -393,7 +417,9 @@ def remove_remote(ctx: typer.Context, name: Name) -> None:
     )
 
 
-def _sync(ctx: typer.Context, name: str | None, how: How) -> None:
+def _sync(
+    ctx: typer.Context, name: str | None, how: How, trust: SignatureTrust | None = None
+) -> None:
     from dataclasses import replace
 
     from familiar_cli.actions import sync as action
@@ -405,7 +431,9 @@ def _sync(ctx: typer.Context, name: str | None, how: How) -> None:
     with familiar_of(ctx) as familiar, telling(out) as progress:
         how = replace(how, ask=is_terminal())
         secret = ask_secret if how.ask else None
-        report = run_async(action.sync(familiar, name, how, progress=progress, secret=secret))
+        report = run_async(
+            action.sync(familiar, name, how, progress=progress, secret=secret, trust=trust)
+        )
     for note in report.notes:
         out.warn(note)
     error = report.error

@@ -104,11 +104,15 @@ class SeenBundle:
         size_bytes: Its size.
         header: What it says of itself.
         is_sealed: Whether it is encrypted.
+        proof: See `BundleFile`.
+        refused: Why nothing is taken from it; empty: it is used.
     """
 
     size_bytes: int
     header: Header
     is_sealed: bool
+    proof: str = ""
+    refused: str = ""
 
 
 def read_seen(path: str) -> dict[str, SeenBundle]:
@@ -117,7 +121,11 @@ def read_seen(path: str) -> dict[str, SeenBundle]:
         rows = json.loads(read_plain(path))
         return {
             name: SeenBundle(
-                row["bytes"], Header(dict(row["refs"]), tuple(row["needs"])), row["sealed"] is True
+                row["bytes"],
+                Header(dict(row["refs"]), tuple(row["needs"])),
+                row["sealed"] is True,
+                str(row.get("proof", "")),
+                str(row.get("refused", "")),
             )
             for name, row in rows.items()
         }
@@ -133,6 +141,8 @@ def write_seen(path: str, found: Mapping[str, SeenBundle]) -> None:
             "refs": dict(s.header.refs),
             "needs": s.header.needs,
             "sealed": s.is_sealed,
+            "proof": s.proof,
+            "refused": s.refused,
         }
         for name, s in found.items()
     }

@@ -16,6 +16,7 @@ import re
 import shutil
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, BinaryIO, Final
 
 from familiar_cli.errors import (
@@ -28,7 +29,8 @@ from familiar_cli.errors import (
 from familiar_cli.files import TEMP_PREFIX, Disk, SharedDisk, open_patiently, why
 from familiar_cli.sync import bundle
 from familiar_cli.sync.bundle import SeenBundle, read_seen, write_seen
-from familiar_cli.sync.sealing import SEALED
+from familiar_cli.sync.sealing import PASSPHRASE, SEALED
+from familiar_cli.sync.signing import UNSIGNED_HEAD, fingerprint, read_signature, sign
 from familiar_cli.sync.transport import MAIN_REF, MEMORY_REFS, TURNS_REFS
 
 if TYPE_CHECKING:
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
 
     from familiar_cli.sync.bundle import Header
     from familiar_cli.sync.sealing import Sealing
+    from familiar_cli.sync.signing import SigningKey
 
 _NAME: Final = re.compile(
     r"(?P<instance>[a-z0-9-]+)\.(?P<number>[0-9]{6,9})\.(?P<digest>[0-9a-f]{16})"
@@ -58,6 +61,9 @@ class BundleFile:
         is_sealed: Whether it is encrypted.
         size_bytes: Its size.
         header: What it says of itself.
+        proof: Which secret its writer knew: the fingerprint of the key that it is signed with, or
+            `PASSPHRASE`; empty: none.
+        signer: That key, where it was read just now.
     """
 
     name: str
@@ -66,6 +72,8 @@ class BundleFile:
     is_sealed: bool
     size_bytes: int
     header: Header
+    proof: str = ""
+    signer: bytes | None = None
 
 
 class BundleFolder:
@@ -76,12 +84,13 @@ class BundleFolder:
         room: A directory on this machine for what is on its way, made when it is needed.
         seen_path: A file, made when it is missing, that remembers what was seen in the folder; to
             lose it costs time only.
+        signing: The familiar's signing key.
         sealing: What encrypts and decrypts; None: nothing does.
         tell: Told in words what a person should look at.
         disk: The file system of the folder.
 
     Attributes:
-        plain: The bundles that `look` skipped, because what is brought here is encrypted.
+        refused: The bundles that `look` skipped because anybody could have written them.
     """
 
     def __init__(
@@ -89,6 +98,7 @@ class BundleFolder:
         path: str,
         room: str,
         seen_path: str,
+        signing: SigningKey,
         *,
         sealing: Sealing | None = None,
         tell: Callable[[str], None] = lambda _: None,
@@ -97,50 +107,95 @@ class BundleFolder:
         self.path = path
         self._room = f"{room}{os.urandom(6).hex()}"
         self._seen_path = seen_path
+        self._signing = signing
         self._sealing = sealing
         self._tell = tell
         self._disk = disk or SharedDisk()
         self._told: set[str] = set()
         self._locked: dict[str, RemoteKeyError] = {}
-        self.plain: list[BundleFile] = []
+        self._proven: set[str] = set()
+        self.refused: list[BundleFile] = []
 
     @property
     def seals(self) -> bool:
         """Whether what is brought is encrypted."""
         return self._sealing is not None and self._sealing.seals
 
-    def look(self) -> list[BundleFile]:
+    @property
+    def signs(self) -> bool:
+        """Whether what is brought is signed."""
+        return self._sealing is not None and self._sealing.needs_signature
+
+    def is_outdated(self, one: BundleFile) -> bool:
+        """Tell whether a bundle is not signed as those that are written now."""
+        return self.signs and one.proof != (self._signing.fingerprint() or None)
+
+    def look(self, is_vouched_for: Callable[[BundleFile], bool]) -> list[BundleFile]:
         """Return the bundles that are whole and can be read, by number, and tell of the rest.
+
+        Args:
+            is_vouched_for: Tells whether a bundle may bring the signing key, if there is none.
 
         Raises:
             RemoteUnreachableError: The folder is not there, or empty though it was not.
-            RemoteKeyError: One cannot be decrypted.
+            RemoteKeyError: One cannot be decrypted, or there is no one signing key.
         """
-        known = read_seen(self._seen_path)
+        before = read_seen(self._seen_path)
+        known = {name: one for name, one in before.items() if not one.refused}
         found: list[BundleFile] = []
         foreign: list[str] = []
         self._locked = {}
         for name in self._names():
             parts = _NAME.fullmatch(name)
-            one = self._bundle(name, parts, known) if parts else None
+            one = self._bundle(name, parts["digest"], known.get(name)) if parts else None
             found += [one] if one else []
             foreign += [] if parts or name.startswith(TEMP_PREFIX) else [name]
         self.say("files that are not bundles were ignored", foreign)
         if self._locked and not any(one.is_sealed for one in found):
             raise next(iter(self._locked.values()))
         self.say("a bundle cannot be opened with the key, and was skipped", list(self._locked))
-        self.plain = [one for one in found if self.seals and not one.is_sealed]
-        found = [one for one in found if one not in self.plain]
-        self.say("a bundle is not encrypted, and was skipped", [one.name for one in self.plain])
-        self._check_gone(known, [*found, *self.plain])
-        now = {b.name: SeenBundle(b.size_bytes, b.header, b.is_sealed) for b in found}
-        if now != known:
+        self._check_gone(known, found)
+        found.sort(key=lambda b: (b.number, b.instance, b.name))
+        reasons = self._objections(found, known, is_vouched_for)
+        for reason in dict.fromkeys(reasons.values()):
+            names = [name for name, given in reasons.items() if given == reason]
+            self.say(f"a bundle is {reason}, and was skipped", names)
+        now = {b.name: _seen(b, reasons.get(b.name, "")) for b in found}
+        if now != before:
             write_seen(self._seen_path, now)
-        return sorted(found, key=lambda b: (b.number, b.instance, b.name))
+        self.refused = [one for one in found if one.name in reasons]
+        return [one for one in found if one.name not in reasons]
+
+    def _objections(
+        self,
+        found: list[BundleFile],
+        known: Mapping[str, SeenBundle],
+        is_vouched_for: Callable[[BundleFile], bool],
+    ) -> dict[str, str]:
+        """Return what is wrong with bundles that anybody could have written, by name."""
+        is_sealed = self.seals or any(one.is_sealed for one in found)
+        reasons = {one.name: "not encrypted" for one in found if is_sealed and not one.is_sealed}
+        sealed = [one for one in found if one.is_sealed]
+        unknown = [one for one in sealed if one.name not in known]
+        doubtful = [one for one in unknown if one.proof != PASSPHRASE]
+
+        if self._signing.choose(doubtful, is_vouched_for):
+            self._tell(
+                f"'dir:{self.path}': from now on, bundles have to be signed with the key"
+                f" {self._signing.fingerprint()}; compare it with `familiar sync status` elsewhere"
+            )
+        reasons |= {one.name: self._signing.objection(one.signer) for one in doubtful}
+        return {name: reason for name, reason in reasons.items() if reason}
 
     @contextmanager
     def opened(self, name: str) -> Iterator[BinaryIO]:
-        """Open a bundle, decrypted when it is encrypted."""
+        """Open a git bundle, decrypted when it is encrypted."""
+        with self._decrypted(name) as file:
+            read_signature(file, _place(name))
+            yield file
+
+    @contextmanager
+    def _decrypted(self, name: str) -> Iterator[BinaryIO]:
         with self._reading(name):
             path = os.path.join(self.path, name)
             with open_patiently(path) as file:
@@ -162,8 +217,9 @@ class BundleFolder:
             RemoteRefusedError: The folder does not take it; what was there is as it was.
         """
         try:
-            local = self._made(content)
-            name = self._name_for(instance, local)
+            place = f"{instance}.{self._next_number(instance):06}"
+            local = self._made(content, place)
+            name = _name_for(place, local)
             self._copy(local, name, f"{TEMP_PREFIX}{instance}")
             size = os.stat(local).st_size
             Disk().unlink(local)
@@ -173,13 +229,10 @@ class BundleFolder:
                 hint="Free some space or check its permissions. Nothing is lost: the next "
                 "`familiar sync` sends everything.",
             ) from error
-        write_seen(
-            self._seen_path,
-            {**read_seen(self._seen_path), name: SeenBundle(size, header, self.seals)},
-        )
-        parts = _NAME.fullmatch(name)
-        assert parts is not None
-        return _bundle_file(name, parts, size, header, is_sealed=self.seals)
+        proof = self._signing.fingerprint() if self.signs else ""
+        made = _bundle_file(name, size, header, proof, is_sealed=self.seals)
+        write_seen(self._seen_path, {**read_seen(self._seen_path), name: _seen(made)})
+        return made
 
     def remove(self, name: str) -> None:
         """Take a bundle away, if that is possible."""
@@ -212,25 +265,26 @@ class BundleFolder:
                 "`familiar sync remote rm NAME`, then `familiar sync remote add NAME dir:PATH`.",
             )
 
-    def _bundle(
-        self, name: str, parts: re.Match[str], known: Mapping[str, SeenBundle]
-    ) -> BundleFile | None:
+    def _bundle(self, name: str, digest: str, before: SeenBundle | None) -> BundleFile | None:
         path = os.path.join(self.path, name)
         try:
             size = os.stat(path).st_size
-            before = known.get(name)
             if before and before.size_bytes == size:
-                return _bundle_file(name, parts, size, before.header, is_sealed=before.is_sealed)
+                header, proof = before.header, before.proof
+                return _bundle_file(name, size, header, proof, is_sealed=before.is_sealed)
             with open_patiently(path) as file:
-                if _digest(file) != parts["digest"].lower():
+                if _digest(file) != digest.lower():
                     self.say("a bundle has not arrived completely, and was skipped", [name])
                     return None
                 file.seek(0)
                 is_sealed = file.read(len(SEALED)) == SEALED
-            with self.opened(name) as file:
+            with self._decrypted(name) as file:
+                signer = read_signature(file, _place(name))
                 header = bundle.read_header(file)
-                self._check_refs(parts["instance"].lower(), header)
-                return _bundle_file(name, parts, size, header, is_sealed=is_sealed)
+            proof = PASSPHRASE if name in self._proven else ""
+            proof = fingerprint(signer) if signer else proof
+            one = _bundle_file(name, size, header, proof, is_sealed=is_sealed, signer=signer)
+            self._check_refs(one)
         except FileNotFoundError:  # taken away since the folder was listed
             return None
         except RemoteKeyError as error:
@@ -240,12 +294,14 @@ class BundleFolder:
             reason = why(error) if isinstance(error, OSError) else str(error)
             self.say(f"a bundle was skipped ({reason})", [name])
             return None
+        else:
+            return one
 
     @staticmethod
-    def _check_refs(instance: str, header: Header) -> None:
+    def _check_refs(one: BundleFile) -> None:
         """Refuse a bundle that speaks for another instance than its name says."""
-        own = {MEMORY_REFS + instance, TURNS_REFS + instance, MAIN_REF, "HEAD"}
-        if not own.issuperset(header.refs):
+        own = {MEMORY_REFS + one.instance, TURNS_REFS + one.instance, MAIN_REF, "HEAD"}
+        if not own.issuperset(one.header.refs):
             raise RemoteDamagedError("It holds branches of another machine")
 
     def _unsealed(self, file: BinaryIO, name: str) -> str:
@@ -258,31 +314,33 @@ class BundleFolder:
         path = self._here(name)
         if not os.path.exists(path):
             with open(f"{path}.part", "wb") as target:
-                self._sealing.open(file, target)
+                if self._sealing.open(file, target):
+                    self._proven.add(name)
             Disk().replace(f"{path}.part", path)
         return path
 
-    def _made(self, content: Iterator[bytes]) -> str:
+    def _made(self, content: Iterator[bytes], place: str) -> str:
         """Write a bundle here, as it is to be there."""
         plain = self._here("new.bundle")
         with suppress(FileNotFoundError):
             Disk().unlink(plain)
-        Disk().create(plain, content, durable=False)
+        head = [UNSIGNED_HEAD] if self.signs else []
+        Disk().create(plain, chain(head, content), durable=False)
         if self._sealing is None or not self.seals:
             return plain
+        if self.signs:
+            with open(plain, "r+b") as file:
+                sign(file, self._signing.make(), place)
         sealed = f"{plain}.age"
         with open(plain, "rb") as source, open(sealed, "wb") as target:
             self._sealing.seal(source, target)
         Disk().unlink(plain)
         return sealed
 
-    def _name_for(self, instance: str, local: str) -> str:
+    def _next_number(self, instance: str) -> int:
         parts = [m for m in map(_NAME.fullmatch, os.listdir(self.path)) if m]
-        taken = [int(m["number"]) for m in parts if m["instance"].lower() == instance]
-        with open(local, "rb") as file:
-            digest = _digest(file)
-        suffix = ".bundle.age" if local.endswith(".age") else ".bundle"
-        return f"{instance}.{max(taken, default=0) + 1:06}.{digest}{suffix}"
+        taken = (int(m["number"]) for m in parts if m["instance"].lower() == instance)
+        return max(taken, default=0) + 1
 
     def _copy(self, local: str, name: str, temporary: str) -> None:
         """Copy a file into the folder. A crash leaves one temporary file there at most."""
@@ -335,10 +393,31 @@ class BundleFolder:
 
 
 def _bundle_file(
-    name: str, parts: re.Match[str], size: int, header: Header, *, is_sealed: bool
+    name: str,
+    size: int,
+    header: Header,
+    proof: str,
+    *,
+    is_sealed: bool,
+    signer: bytes | None = None,
 ) -> BundleFile:
-    instance, number = parts["instance"].lower(), int(parts["number"])
-    return BundleFile(name, instance, number, is_sealed, size, header)
+    instance, number = _place(name).split(".")
+    return BundleFile(name, instance, int(number), is_sealed, size, header, proof, signer)
+
+
+def _seen(one: BundleFile, refused: str = "") -> SeenBundle:
+    return SeenBundle(one.size_bytes, one.header, one.is_sealed, one.proof, refused)
+
+
+def _place(name: str) -> str:
+    """Return the machine that wrote a bundle, and its number."""
+    return ".".join(name.lower().split(".")[:2])
+
+
+def _name_for(place: str, local: str) -> str:
+    with open(local, "rb") as file:
+        digest = _digest(file)
+    return f"{place}.{digest}.bundle{'.age' if local.endswith('.age') else ''}"
 
 
 def _digest(file: BinaryIO) -> str:

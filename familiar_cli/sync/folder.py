@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.errors import RemoteKeyError, UsageError
+from familiar_cli.errors import RemoteDamagedError, RemoteKeyError, UsageError
 from familiar_cli.sync import bundle
 from familiar_cli.sync.bundle import Header
+from familiar_cli.sync.remote_refs import newest_seen
 from familiar_cli.sync.transport import MAIN_REF, MEMORY_REFS, TURNS_REFS, PushedRef, objection
 
 if TYPE_CHECKING:
@@ -40,7 +41,14 @@ class FolderTransport:
 
     def refs(self) -> Mapping[str, str]:
         """See `Transport`. Of what has not arrived yet, nothing is told."""
-        self._bundles = self._usable(self._folder.look())
+        self._bundles = self._usable(self._folder.look(self._is_vouched_for))
+        if not self._bundles and self._folder.refused and self._exchange.repository.head() is None:
+            raise RemoteKeyError(
+                f"No bundle in {self.address!r} is signed, so anybody could have written them;"
+                " nothing was taken",
+                hint="Update `familiar` on a machine that has the memory, and run `familiar sync`"
+                " there. If none is left: `familiar init --from-remote ... --unsigned`.",
+            )
         refs = dict.fromkeys(ref for b in self._bundles for ref in b.header.refs if ref != "HEAD")
         return {ref: self._main() if ref == MAIN_REF else self._named_by(ref) for ref in refs}
 
@@ -68,8 +76,8 @@ class FolderTransport:
             for ref, id_ in refs.items()
         ]
         taken = {one.ref: one.id for one in outcome if not one.refused}
-        is_open = any(one.instance == instance for one in self._folder.plain)
-        if is_open or any(there.get(ref) != id_ for ref, id_ in taken.items()):
+        is_new = any(there.get(ref) != id_ for ref, id_ in taken.items())
+        if is_new or self._replaceable(instance, taken):
             own = {MEMORY_REFS + instance, TURNS_REFS + instance, MAIN_REF}
             kept = {ref: id_ for ref, id_ in there.items() if ref in own}
             self._write(instance, {**kept, **taken})
@@ -163,11 +171,33 @@ class FolderTransport:
     def _of(self, instance: str) -> list[BundleFile]:
         return [b for b in self._bundles if b.instance == instance]
 
+    def _is_vouched_for(self, one: BundleFile) -> bool:
+        """Tell whether a bundle may bring the signing key to a machine without one.
+
+        On first use any may. Where machines synced before bundles were signed, it holds the newest
+        commit that is known of its machine, whose id never left a machine but encrypted.
+        """
+        known = newest_seen(self._exchange.repository)
+        try:
+            with self._exchange.incoming() as incoming, self._folder.opened(one.name) as file:
+                bundle.read_header(file)
+                incoming.add_pack(file)
+                return not known or any(map(incoming.came, known.get(one.instance, ())))
+        except RemoteDamagedError:
+            return False
+
+    def _replaceable(self, instance: str, refs: Mapping[str, str]) -> list[BundleFile]:
+        """Return our bundles that others no longer take, and that what is sent now holds, too."""
+        old = [one for one in self._of(instance) if self._folder.is_outdated(one)]
+        refused = [one for one in self._folder.refused if one.instance == instance]
+        return old + [one for one in refused if self._are_in(one, refs)]
+
     def _write(self, instance: str, refs: Mapping[str, str], *, is_whole: bool = False) -> None:
         """Add a bundle, and take those away whose place it takes."""
         own = self._of(instance)
-        kept, folded = ([], own) if is_whole else self._folding(own)
-        folded += [one for one in self._folder.plain if one.instance == instance]
+        replaceable = self._replaceable(instance, refs)
+        kept, folded = ([], own) if is_whole or replaceable else self._folding(own)
+        folded = [*folded, *(one for one in replaceable if one not in folded)]
         needs = tuple(sorted(set(kept[-1].header.refs.values()))) if kept else ()
         new = self._exchange.new_ids(set(refs.values()), needs)
         count, objects = self._exchange.packed(new)
@@ -177,7 +207,7 @@ class FolderTransport:
         content = bundle.encode(header, count, objects)
         self._bundles.append(self._folder.bring(instance, content, header))
         for one in folded:
-            if all(self._is_in(id_, refs) for id_ in one.header.refs.values()):
+            if self._are_in(one, refs):
                 self._folder.remove(one.name)
 
     def _folding(self, own: list[BundleFile]) -> tuple[list[BundleFile], list[BundleFile]]:
@@ -194,9 +224,12 @@ class FolderTransport:
                 after_bytes += own[at].size_bytes
         return own[:at], own[at:]
 
-    def _is_in(self, id_: str, refs: Mapping[str, str]) -> bool:
+    def _are_in(self, one: BundleFile, refs: Mapping[str, str]) -> bool:
         has, leads_to = self._exchange.has, self._exchange.leads_to
-        return has(id_) and any(leads_to(id_, tip) for tip in set(refs.values()))
+        return all(
+            has(id_) and any(leads_to(id_, tip) for tip in set(refs.values()))
+            for id_ in one.header.refs.values()
+        )
 
 
 def _instance_of(refs: Mapping[str, str]) -> str:

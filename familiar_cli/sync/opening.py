@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.config.environment import offline
@@ -11,6 +12,7 @@ from familiar_cli.errors import RemoteKeyError, RemoteUnreachableError
 from familiar_cli.files import remove
 from familiar_cli.memory.journal.exchange import INCOMING
 from familiar_cli.sync.sealing import no_key
+from familiar_cli.sync.signing import KEY_FILE, SignatureTrust, SigningKey
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -34,12 +36,14 @@ class Sender:
         key: Returns the secret that opens what is encrypted; see `Sealing`.
         old_keys: Returns secrets that were used before.
         tell: Told in words what a person should look at.
+        trust: What is accepted of encrypted bundles without proof.
     """
 
     encrypt: tuple[str, ...] = ()
     key: Callable[[], str] = no_key
     old_keys: Callable[[], Sequence[str]] = tuple
     tell: Callable[[str], None] = lambda _: None
+    trust: SignatureTrust = field(default_factory=SignatureTrust)
 
 
 def open_transport(
@@ -96,6 +100,14 @@ def forget_folder(journal: str, name: str) -> None:
     remove(_seen_path(journal, name))
 
 
+def refused_bundles(journal: str, name: str) -> dict[str, str]:
+    """Return what was wrong with bundles that the last sync with a folder skipped, by name."""
+    from familiar_cli.sync.bundle import read_seen
+
+    rows = read_seen(_seen_path(journal, name))
+    return {file: one.refused for file, one in sorted(rows.items()) if one.refused}
+
+
 def _seen_path(journal: str, name: str) -> str:
     return os.path.join(journal, SEEN, f"{name}.json")
 
@@ -110,6 +122,7 @@ def _folder(address: Address, exchange: Exchange, sender: Sender, name: str) -> 
         address.path,
         os.path.join(journal, INCOMING),
         _seen_path(journal, name),
+        SigningKey(Path(journal).with_name(KEY_FILE), sender.trust),
         sealing=Sealing(sender.encrypt, sender.key, sender.old_keys),
         tell=sender.tell,
     )

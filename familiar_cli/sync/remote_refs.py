@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli.files import read_plain, remove, write_own
 from familiar_cli.memory.journal.objects import is_id
+from familiar_cli.sync.transport import MEMORY_REFS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 _HEADS: Final = "refs/heads/"
 _ASIDE: Final = "familiar-aside"
-_MEMORY: Final = "memory"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,14 +116,20 @@ class SeenRefs:
         return os.path.join(self._repository.path, _ASIDE, f"{os.path.basename(self._top)}.json")
 
 
+def newest_seen(repository: Repository) -> dict[str, set[str]]:
+    """Return the newest commits of each instance whose memory was fetched from any remote."""
+    top = os.path.join(repository.path, "refs", "remotes")
+    found: dict[str, set[str]] = {}
+    for remote in os.listdir(top) if os.path.isdir(top) else ():
+        for ref, id_ in SeenRefs(repository, remote).all().items():
+            if ref.startswith(MEMORY_REFS):
+                found.setdefault(ref.removeprefix(MEMORY_REFS), set()).add(id_)
+    return found
+
+
 def instances_seen(repository: Repository) -> frozenset[str]:
     """Return the instances whose memory was fetched from any remote."""
-    top = os.path.join(repository.path, "refs", "remotes")
-    found: set[str] = set()
-    for remote in os.listdir(top) if os.path.isdir(top) else ():
-        with suppress(OSError):
-            found.update(os.listdir(os.path.join(top, remote, _MEMORY)))
-    return frozenset(found)
+    return frozenset(newest_seen(repository))
 
 
 def local_ref(repository: Repository, ref: str) -> str | None:

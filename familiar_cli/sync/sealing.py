@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import stat
 from typing import IO, TYPE_CHECKING, Final
 
@@ -23,10 +24,12 @@ _MOST_KEY_BYTES: Final = 65_536
 _SSH: Final = "ssh-"
 _SCRYPT: Final = b"-> scrypt "  # then a passphrase opens it, and nothing else
 _PRIVATE: Final = "-----BEGIN"
+_IDENTITY: Final = "AGE-SECRET-KEY-"
 _HEAD_BYTES: Final = 256
 _MOST_DIGITS: Final = 3
 _NEVER: Final = 999
-_MOST_SCRYPT_FACTOR: Final = 19  # 512 MB; age itself writes 18
+_MOST_SCRYPT_FACTOR: Final = 20  # 1 GB; age writes 18, pyrage what takes a second
+_SEAL_TRIES: Final = 5
 _OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 
 
@@ -56,6 +59,11 @@ class Sealing:
         """Whether what leaves is encrypted; what comes is decrypted in any case."""
         return bool(self._encrypt)
 
+    @property
+    def needs_signature(self) -> bool:
+        """Whether anybody can encrypt what this key decrypts."""
+        return self.seals and self._encrypt != (PASSPHRASE,)
+
     def seal(self, plain: IO[bytes], sealed: IO[bytes]) -> None:
         """Encrypt a file.
 
@@ -65,7 +73,12 @@ class Sealing:
         """
         age = _pyrage()
         if self._encrypt == (PASSPHRASE,):
-            sealed.write(age.passphrase.encrypt(plain.read(), self._passphrase()))
+            content, made = plain.read(), b""
+            for _ in range(_SEAL_TRIES):  # it measures the time, and not always well
+                made = age.passphrase.encrypt(content, self._passphrase())
+                if (_scrypt_factor(io.BytesIO(made[:_HEAD_BYTES])) or 0) <= _MOST_SCRYPT_FACTOR:
+                    break
+            sealed.write(made)
             return
         recipients = [_recipient(age, text) for text in self._encrypt]
         try:
@@ -73,8 +86,8 @@ class Sealing:
         except age.EncryptError as error:  # it hides what the disk said
             raise OSError(str(error)) from error
 
-    def open(self, sealed: IO[bytes], plain: IO[bytes]) -> None:
-        """Decrypt a file.
+    def open(self, sealed: IO[bytes], plain: IO[bytes]) -> bool:
+        """Decrypt a file, and tell whether only those who know the secret could encrypt it.
 
         Raises:
             RemoteKeyError: Not with this key.
@@ -89,15 +102,13 @@ class Sealing:
             )
         begin, at = sealed.tell(), plain.tell()
         secrets = [self._secret, *((lambda old=old: old) for old in self._old_keys())]
+        read = _open_with_identities if factor is None else _open_with_passphrase
         for left, secret in enumerate(secrets, 1 - len(secrets)):
             sealed.seek(begin)
             plain.seek(at)
             plain.truncate()
             try:
-                if factor is not None:
-                    plain.write(age.passphrase.decrypt(sealed.read(), _first_line(secret())))
-                else:
-                    age.decrypt_io(sealed, plain, _identities(age, secret()))
+                read(age, sealed, plain, secret())
             except age.DecryptError as error:
                 if str(error).startswith("OSError"):  # it hides what the disk said
                     raise OSError(str(error)) from error
@@ -107,7 +118,8 @@ class Sealing:
                         hint="Check sync.encrypt and sync.key_file: `familiar config show`.",
                     ) from error
             else:
-                return
+                break
+        return factor is not None
 
     def _passphrase(self) -> str:
         return _first_line(self._secret())
@@ -215,6 +227,20 @@ def _recipient(age: ModuleType, text: str) -> object:
             hint=f"Use age1..., a line of an SSH public key, or {PASSPHRASE!r} alone: "
             "`familiar config set sync.encrypt ...`.",
         ) from error
+
+
+def _open_with_passphrase(
+    age: ModuleType, sealed: IO[bytes], plain: IO[bytes], secret: str
+) -> None:
+    if _IDENTITY in secret or secret.lstrip().startswith(_PRIVATE):
+        raise age.DecryptError("no passphrase")  # others may know the first line of such a file
+    plain.write(age.passphrase.decrypt(sealed.read(), _first_line(secret)))
+
+
+def _open_with_identities(
+    age: ModuleType, sealed: IO[bytes], plain: IO[bytes], secret: str
+) -> None:
+    age.decrypt_io(sealed, plain, _identities(age, secret))
 
 
 def _identities(age: ModuleType, secret: str) -> list[object]:

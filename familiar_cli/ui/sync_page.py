@@ -87,12 +87,21 @@ def status_page(found: SyncStatus, zone: tzinfo | None) -> RenderableType:
         ]
         for one in found.embodiments
     )
+    key = [plain(f"encrypted bundles are signed with the key {found.signing_key}", "dim")]
     problem = f"The last sync failed: {found.problem}" if found.problem else ""
     conflicts = [plain(f"conflict: {one.path} ({one.copy})", "red") for one in found.conflicts]
     conflicts += [plain(line, "yellow") for line in _refused_lines(found.refused)]
     pending = [plain(line, "yellow") for line in found.pending.lines()]
     problems = [plain(problem, "red")] if problem else []
-    return Group(remotes, instances, embodiments, *pending, *conflicts, *problems)
+    return Group(
+        remotes,
+        instances,
+        embodiments,
+        *(key if found.signing_key else ()),
+        *pending,
+        *conflicts,
+        *problems,
+    )
 
 
 def devices_text(found: Sequence[DeviceTrust]) -> str:

@@ -11,6 +11,7 @@ from familiar_cli.memory.journal.objects import git_object
 from familiar_cli.sync.bundle_folder import BundleFolder
 from familiar_cli.sync.folder import FolderTransport
 from familiar_cli.sync.sealing import Sealing
+from familiar_cli.sync.signing import SignatureTrust, SigningKey
 from familiar_cli.sync.transport import MAIN_REF, MEMORY_REFS
 from tests.support.journals import World
 
@@ -44,12 +45,13 @@ class Machine(World):
         return head
 
     @contextmanager
-    def transport(self, *, sealing: Sealing | None = None, disk: Disk | None = None):
+    def transport(self, *, sealing: Sealing | None = None, disk: Disk | None = None, trust=None):
         journal = self.root / "journal.git"
         folder = BundleFolder(
             str(self.folder),
             str(journal / "incoming-"),
             str(journal / "familiar-folders" / "stick.json"),
+            SigningKey(self.root / "bundle.key", trust or SignatureTrust()),
             sealing=sealing,
             tell=self.told.append,
             disk=disk,

@@ -235,6 +235,10 @@ class Incoming:
     def _shape(self, tree: bytes) -> TreeShape:
         return self._shapes.get(tree) or shape_of(self._objects.read(tree.hex()))
 
+    def came(self, id_: str) -> bool:
+        """Tell whether an object itself came, and not only something that leads to it."""
+        return bytes.fromhex(id_) in self._received.ids
+
     def root(self, commit: str) -> str:
         """Return the commit with which a history began, on the way of its first parents.
 
