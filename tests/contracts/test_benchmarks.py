@@ -93,6 +93,7 @@ def test_a_file_of_another_kind_is_refused(tmp_path):
 @pytest.mark.skipif(shutil.which("git") is None, reason="there is no git program")
 def test_sync_is_measured_against_git(tmp_path, monkeypatch, capsys):
     small = ["--files", "30", "--commits", "10", "--changed", "3", "--dir", str(tmp_path)]
+    small += ["--lines", "1000", "--large-bytes", "10000"]
     monkeypatch.setattr("sys.argv", ["sync", *small, "--json"])
     monkeypatch.setattr(sync, "TIMES", 1)
     sync.main()
@@ -100,3 +101,4 @@ def test_sync_is_measured_against_git(tmp_path, monkeypatch, capsys):
     assert made["large"].keys() == made["small"].keys()
     assert made["large"].keys() >= {"nothing_s", "one_commit_s", "first_clone_ratio", "merge_s"}
     assert made["growth"].keys() == {"nothing_s", "one_commit_s"}
+    assert made["files"].keys() >= {"merge_list_ratio", "receive_large_ratio"}

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from familiar_cli.errors import ConflictError
 from familiar_cli.memory.merge.blocks import Page, normal, put_together, reads_back, take_apart
 from familiar_cli.memory.merge.front import merge_front
+from familiar_cli.memory.merge.long_lists import LongLists
 from familiar_cli.memory.merge.sections import Findings, merge_sections, pick
 from familiar_cli.memory.pages.privacy import may_hide, visible_in
 from familiar_cli.text import sha256_of, typed
@@ -112,8 +113,21 @@ def _merge_text(texts: list[str], settle: Settle) -> MergedContent | None:
     plain = "" not in newlines
     if plain:
         texts = [text.replace("\r\n", "\n") for text in texts]
+    lists, findings = LongLists(texts), Findings()
+    merged = _merge_pages(lists.texts, settle, findings)
+    text = merged and lists.restored(merged)
+    if text is None and lists.is_short:
+        findings = Findings()
+        text = _merge_pages(texts, settle, findings)
+    if text is None:
+        return None
+    newline = pick(*newlines)[0] if plain else "\n"
+    content = text.replace("\n", newline).encode()
+    return MergedContent(content, tuple(findings.clashes), findings.kept)
+
+
+def _merge_pages(texts: list[str], settle: Settle, findings: Findings) -> str | None:
     base, ours, theirs = map(take_apart, texts)
-    findings = Findings()
     merged = Page(
         merge_sections(base.root, ours.root, theirs.root, settle, findings),
         merge_front(base.front, ours.front, theirs.front, settle, findings),
@@ -121,11 +135,7 @@ def _merge_text(texts: list[str], settle: Settle) -> MergedContent | None:
         pick(base.tail, ours.tail, theirs.tail)[0],
     )
     text = put_together(merged)
-    if not _reads_back(merged, text) or _shows_more(text, texts):
-        return None
-    newline = pick(*newlines)[0] if plain else "\n"
-    content = text.replace("\n", newline).encode()
-    return MergedContent(content, tuple(findings.clashes), findings.kept)
+    return text if _reads_back(merged, text) and not _shows_more(text, texts) else None
 
 
 def _newline(text: str) -> str:

@@ -5,8 +5,12 @@ from __future__ import annotations
 import time
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from familiar_cli.memory.merge import long_lists
 from familiar_cli.memory.merge.content import MergedContent, merge_content
+from familiar_cli.memory.merge.long_lists import LongLists
 
 
 def merged(base: str, ours: str, theirs: str, settle: str = "ours") -> str:
@@ -281,3 +285,57 @@ def test_what_is_no_markdown_is_the_same_or_a_conflict() -> None:
     assert merge_content("a.json", b"1", b"2", b"3") == MergedContent(b"2", ("file",))
     assert merge_content("a.json", b"1", b"1", b"3") == MergedContent(b"3")
     assert merge_content("a.md", b"a\n", b"\xff\n", b"b\n") == MergedContent(b"\xff\n", ("file",))
+
+
+def list_of(count: int) -> list[str]:
+    return [f"- fact {n} <!-- turns {n} -->" for n in range(count)]
+
+
+def page(items: list[str]) -> str:
+    return "---\nrole: friend\n---\n# Anna\n\n" + "\n".join(items) + "\n"
+
+
+def test_only_what_is_near_a_change_of_a_long_list_is_taken_apart() -> None:
+    base = list_of(20_000)
+    ours, theirs = [*base[:50], *base[51:]], [*base, "- later"]
+    ours[9_000] += " and more"
+    theirs[19_000] = "- nothing"
+    lists = LongLists([page(base), page(ours), page(theirs)])
+    assert all(text.count("\n") < 100 for text in lists.texts)
+    expected = [*ours, "- later"]
+    expected[18_999] = "- nothing"
+    assert merged(page(base), page(ours), page(theirs)) == page(expected)
+
+
+ITEM = st.sampled_from(["change", "remove", "insert", "text", "blank", "below", "heading"])
+
+
+@st.composite
+def versions(draw) -> list[str]:
+    """Draw a list and two edits of it; no line stands there twice."""
+    base = list_of(draw(st.integers(20, 60)))
+    sides = [base, list(base), list(base)]
+    for side, what, where in draw(
+        st.lists(st.tuples(st.integers(0, 2), ITEM, st.integers(0, 99)), max_size=12)
+    ):
+        lines = sides[side]
+        at, new = where % len(lines), f"{side} {where} {len(lines)}"
+        if what == "change":
+            lines[at] += f" {new}"
+        elif what == "remove" and len(lines) > 1:
+            del lines[at]
+        else:
+            inserted = {"text": f"\nText {new}\n", "blank": "", "below": f"  - {new}"}
+            inserted["heading"] = f"\n## {new}\n"
+            lines.insert(at, inserted.get(what, f"- {new}"))
+    return [page(lines) for lines in sides]
+
+
+@given(versions())
+def test_a_long_list_is_merged_as_a_short_one(texts) -> None:
+    short = both(*texts)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(long_lists, "_FROM_LINES", 1)
+        patch.setattr(long_lists, "_SHORTEST", 1)
+        patch.setattr(long_lists, "_WINDOW", 4)
+        assert both(*texts) == short
