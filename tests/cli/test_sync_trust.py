@@ -248,7 +248,7 @@ def test_the_key_of_a_folder_is_changed_and_older_bundles_stay_readable(first, t
     first.run("config", "set", "sync.encrypt", new)
     first.run("config", "set", "sync.key_file", new_file)
     first.run("config", "set", "sync.old_key_files", old_file)
-    assert first.data("sync", "rekey") == {"rekeyed": ["stick"]}
+    assert first.data("sync", "rekey")["rekeyed"] == ["stick"]
     first.run("config", "unset", "sync.old_key_files")
     assert first.data("sync")["pushed"] == 0
     assert len(list((tmp_path / "stick").iterdir())) == 1
