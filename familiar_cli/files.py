@@ -423,6 +423,11 @@ def _is_held(error: OSError) -> bool:
     return ON_WINDOWS and error.errno == errno.EACCES and not (where and os.path.isdir(where))
 
 
+def is_disk_full(error: OSError) -> bool:
+    """Tell whether there was no room for what was written, or none left to this user."""
+    return error.errno in {errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)}
+
+
 def why(error: OSError) -> str:
     """Return in words why the system refused; Windows does not say that a path is too long."""
     named = [name for name in (error.filename, error.filename2) if isinstance(name, str)]

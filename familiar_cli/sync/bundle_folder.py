@@ -26,7 +26,8 @@ from familiar_cli.errors import (
     RemoteRefusedError,
     RemoteUnreachableError,
 )
-from familiar_cli.files import TEMP_PREFIX, Disk, SharedDisk, open_patiently, why
+from familiar_cli.files import TEMP_PREFIX, Disk, SharedDisk, is_disk_full, open_patiently, why
+from familiar_cli.memory.journal.repository import translated
 from familiar_cli.sync import bundle
 from familiar_cli.sync.bundle import SeenBundle, read_seen, write_seen
 from familiar_cli.sync.sealing import PASSPHRASE, SEALED
@@ -215,10 +216,12 @@ class BundleFolder:
 
         Raises:
             RemoteRefusedError: The folder does not take it; what was there is as it was.
+            FamiliarError: There is no room for it on this machine.
         """
         try:
             place = f"{instance}.{self._next_number(instance):06}"
-            local = self._made(content, place)
+            with translated(os.path.dirname(self._room)):
+                local = self._made(content, place)
             name = _name_for(place, local)
             self._copy(local, name, f"{TEMP_PREFIX}{instance}")
             size = os.stat(local).st_size
@@ -386,6 +389,9 @@ class BundleFolder:
                 hint="Plug in the drive, or start the program that syncs the folder.",
             ) from error
         except OSError as error:
+            if is_disk_full(error):  # what is read there is decrypted here
+                with translated(os.path.dirname(self._room)):
+                    raise
             raise RemoteUnreachableError(
                 f"'dir:{self.path}' cannot be read: {why(error)}; nothing was changed",
                 hint="Check the drive and its permissions, then run `familiar sync` again.",

@@ -15,6 +15,7 @@ from familiar_cli.errors import (
     RemoteUnreachableError,
 )
 from familiar_cli.memory.journal.objects import is_id
+from familiar_cli.memory.journal.repository import translated
 from familiar_cli.sync.credentials import Login, find_login, tell_helpers
 from familiar_cli.sync.transport import MAIN_REF, PushedRef, objection, shared_refs
 from familiar_cli.text import one_line
@@ -103,7 +104,11 @@ class GitRemote:
             file.seek(0)
             file.truncate()
             walker = ObjectStoreGraphWalker([_id(have) for have in haves], parents)
-            client.fetch_pack(path, wanted_of, walker, file.write, ref_prefix=[_HEADS])
+            client.fetch_pack(path, wanted_of, walker, keep, ref_prefix=[_HEADS])
+
+        def keep(received: bytes) -> int:
+            with translated(self._exchange.repository.path):
+                return file.write(received)
 
         with SpooledTemporaryFile(max_size=_IN_MEMORY_BYTES, dir=incoming.path) as file:
             self._talk(fetch)

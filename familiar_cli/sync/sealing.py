@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import os
+import re
 import stat
 from typing import IO, TYPE_CHECKING, Final
 
@@ -25,6 +27,7 @@ _SSH: Final = "ssh-"
 _SCRYPT: Final = b"-> scrypt "  # then a passphrase opens it, and nothing else
 _PRIVATE: Final = "-----BEGIN"
 _IDENTITY: Final = "AGE-SECRET-KEY-"
+_ERRNO: Final = re.compile(r"\[Errno (\d+)\]")
 _HEAD_BYTES: Final = 256
 _MOST_DIGITS: Final = 3
 _NEVER: Final = 999
@@ -83,8 +86,8 @@ class Sealing:
         recipients = [_recipient(age, text) for text in self._encrypt]
         try:
             age.encrypt_io(plain, sealed, recipients)
-        except age.EncryptError as error:  # it hides what the disk said
-            raise OSError(str(error)) from error
+        except age.EncryptError as error:
+            raise _disk_error(error) from error
 
     def open(self, sealed: IO[bytes], plain: IO[bytes]) -> bool:
         """Decrypt a file, and tell whether only those who know the secret could encrypt it.
@@ -110,8 +113,8 @@ class Sealing:
             try:
                 read(age, sealed, plain, secret())
             except age.DecryptError as error:
-                if str(error).startswith("OSError"):  # it hides what the disk said
-                    raise OSError(str(error)) from error
+                if str(error).startswith("OSError"):
+                    raise _disk_error(error) from error
                 if not left:
                     raise RemoteKeyError(
                         "The key does not decrypt the folder; nothing was read from it",
@@ -203,6 +206,12 @@ def _scrypt_factor(sealed: IO[bytes]) -> int | None:
         return None
     factor = head[len(SEALED) :].split(b"\n", 1)[0].rpartition(b" ")[2]
     return int(factor) if factor.isdigit() and len(factor) <= _MOST_DIGITS else _NEVER
+
+
+def _disk_error(error: Exception) -> OSError:
+    """Return what the disk said, which pyrage hides in the text of its own error."""
+    found = _ERRNO.search(str(error))
+    return OSError(int(found[1]), os.strerror(int(found[1]))) if found else OSError(str(error))
 
 
 def _pyrage() -> ModuleType:

@@ -14,8 +14,9 @@ import pytest
 
 from tests.support.cards import as_json, v3
 from tests.support.lorebooks import book_entry
+from tests.support.remotes import bare_by_hand
 from tests.support.server import ChatServer, Say
-from tests.support.world import run
+from tests.support.world import run, spawn
 
 pytestmark = pytest.mark.skipif(
     not sys.platform.startswith("linux") or os.geteuid() != 0, reason="needs root on Linux"
@@ -171,3 +172,79 @@ def test_what_only_reads_works_on_a_read_only_disk(argv, disk) -> None:
         subprocess.run(["mount", "-o", "remount,rw", str(disk)], check=True)
     assert result.exit_code in ({0, 7} if argv[0] == "doctor" else {0}), result.output
     assert isinstance(result.exception, SystemExit | None)
+
+
+KEY = "AGE-SECRET-KEY-1Y3QF9AXR4F4Q2RST8MDJRSA233A4A6KAR4LHZR69AN9CHEJDKFRQXW85ER"
+LARGE = {
+    f"memory/topics/large{n}.md": "".join(f"- {hash((n, i)):x}\n" for i in range(9_000))
+    for n in range(3)
+}
+
+
+@pytest.fixture(params=["git", "age"])
+def shared(request, tmp_path):
+    """A familiar on a disk of its own, and what is new at its remote, which is elsewhere."""
+    mounted = tmp_path / "disk"
+    mounted.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=24m", "none", str(mounted)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("this machine does not let us mount a disk")
+    settings: list[tuple[str, ...]] = []
+    address = str(bare_by_hand(tmp_path / "hub.git"))
+    if request.param == "age":
+        pyrage = pytest.importorskip("pyrage")
+        (tmp_path / "key").write_text(f"{KEY}\n")
+        (tmp_path / "key").chmod(0o600)
+        (tmp_path / "stick").mkdir()
+        address = f"dir:{tmp_path / 'stick'}"
+        recipient = str(pyrage.x25519.Identity.from_str(KEY).to_public())
+        settings = [("encrypt", recipient), ("key_file", str(tmp_path / "key"))]
+    first, second = tmp_path / "first", mounted / "home"
+
+    def at(home, *argv: str):
+        return run("--home", str(home), *argv)
+
+    at(first, "init", "ada", "--template", "companion")
+    for name, value in settings:
+        at(first, "config", "set", f"sync.{name}", value)
+    at(first, "sync", "remote", "add", "hub", address)
+    assert at(first, "sync").exit_code == 0
+    key_file = {"FAMILIAR_SYNC_KEY_FILE": str(tmp_path / "key")} if settings else {}
+    assert spawn("--home", str(second), "init", "ada", "--from-remote", address, **key_file)
+    for name, value in settings:
+        at(second, "config", "set", f"sync.{name}", value)
+    assert at(second, "sync").exit_code == 0
+    for path, text in LARGE.items():
+        (first / "ada" / path).parent.mkdir(exist_ok=True)
+        (first / "ada" / path).write_text(text)
+    at(first, "hear", "x" * 50_000, "--channel", "public")
+    assert at(first, "sync").exit_code == 0
+    yield mounted, lambda: at(second, "sync")
+    subprocess.run(["umount", "-l", str(mounted)], check=True)
+
+
+def test_a_full_disk_is_ours_and_not_the_remotes(shared) -> None:
+    disk, sync = shared
+    before = contents(disk)
+    kept = [path for path in before if path.startswith("home/ada/memory/")]
+    for room_bytes in (40_000, 300_000, 700_000, 1_100_000, 1_500_000, 2_000_000):
+        fill(disk)
+        with (disk / "filler").open("r+b") as filler:
+            filler.truncate(max(0, filler.seek(0, os.SEEK_END) - room_bytes))
+        done = sync()
+        (disk / "filler").unlink()
+        gc.collect()
+        if done.exit_code:
+            assert is_one_clear_error(done), done.output
+            assert done.exit_code == 1
+            assert any(why in done.stderr for why in ("No space left", "is full", "disk I/O"))
+            assert str(disk) in done.stderr or "topics/large" in done.stderr
+            assert "Free some space" in done.stderr or "free disk space" in done.stderr
+            assert "remote" not in done.stderr.lower()
+            assert "skipped" not in done.stderr
+            now = contents(disk)
+            assert [path for path in kept if now.get(path) != before[path]] == []
+    done = sync()
+    assert done.exit_code == 0, done.output
+    files = disk / "home" / "ada"
+    assert {path: (files / path).read_text() for path in LARGE} == LARGE

@@ -198,9 +198,14 @@ class Incoming:
         packs.finish_pack(self._journal.disk, path, [*entries, *more], digest)
 
     def add_objects(self, objects: Iterable[GitObject]) -> None:
-        """Take in objects. May raise OSError."""
+        """Take in objects.
+
+        Raises:
+            FamiliarError: They cannot be written.
+        """
         for batch in batches(objects):
-            self._objects.write(batch)
+            with translated(self._journal.path):
+                self._objects.write(batch)
             for one in batch:
                 self._note(bytes.fromhex(one.id), TYPE_NUMBERS[one.kind], one.content)
 
@@ -237,7 +242,7 @@ class Incoming:
 
     def came(self, id_: str) -> bool:
         """Tell whether an object itself came, and not only something that leads to it."""
-        return bytes.fromhex(id_) in self._received.ids
+        return bytes.fromhex(id_) in self._ids
 
     def root(self, commit: str) -> str:
         """Return the commit with which a history began, on the way of its first parents.

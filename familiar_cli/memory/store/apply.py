@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import errno
 import os
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.errors import ConflictError, FamiliarError
-from familiar_cli.files import TOO_LONG, Disk, mode_of, temp_in, why
+from familiar_cli.files import TOO_LONG, Disk, is_disk_full, mode_of, temp_in, why
 from familiar_cli.memory.store.files import Signature, signature
 
 if TYPE_CHECKING:
@@ -177,7 +176,7 @@ def _failed(error: OSError, rel_path: str, kept: list[str]) -> FamiliarError:
             hint=f"The old contents are in: {', '.join(kept)}",
         )
     hint = "Run `familiar doctor`."
-    if error.errno in {errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)}:
+    if is_disk_full(error):
         hint = "Free some space and try again."
     elif reason.endswith(TOO_LONG):
         hint = "Enable long paths in Windows, use a shorter name, or a home nearer the root."
