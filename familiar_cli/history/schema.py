@@ -85,6 +85,7 @@ def _to_version_11(connection: sqlite3.Connection) -> None:
     messages.add(connection)
     events.add(connection)
     extras.number_equal_lines(connection)
+    connection.execute("DROP TABLE IF EXISTS claims")  # locks, before they were files
 
 
 # The step at index n makes a file of version n one of version n + 1.
