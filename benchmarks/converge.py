@@ -5,7 +5,7 @@ and oddly named files, nest directories, commit with another git to `main`, are 
 sync, and have clocks that are hours apart. Then each syncs until nothing changes: their files must
 be the same, but for those that `sync status` lists.
 
-`python -m benchmarks.converge [1000] [--seed 1] [--dir DIR] [--json]`
+`python -m benchmarks.converge [1000] [--over path|age|ssh] [--seed 1] [--dir DIR] [--json]`
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import shutil
 import subprocess
 import tempfile
 import time
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import asdict, dataclass, field
 from datetime import timedelta
 from functools import partial
@@ -26,9 +26,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from unittest import mock
 
-from dulwich.repo import Repo
-
-from benchmarks.kills import DIED, MOST_STEPS, NAMES, Machine
+from benchmarks.kills import DIED, MOST_STEPS, NAMES, OVER, Machine, make_hub, sshd_running
 from familiar_cli import clock
 from familiar_cli.errors import FamiliarError
 from familiar_cli.memory.journal import absent
@@ -71,11 +69,10 @@ class Convergence:
 class World:
     """Three machines, and a clone of another git."""
 
-    def __init__(self, root: Path, seed: int, found: Convergence) -> None:
+    def __init__(self, root: Path, seed: int, found: Convergence, over: str = "path") -> None:
         self.root, self.seed, self.found = root, seed, found
         self.dice = random.Random(seed)
-        self.hub = root / "hub.git"
-        Repo.init_bare(str(self.hub), mkdir=True)
+        self.hub = make_hub(root, over)
         first = Machine(root / NAMES[0], self.hub)
         store, journal = first.open()
         with store.transaction("human", "first") as tx:
@@ -154,11 +151,11 @@ class World:
 
     def by_git(self, machine: Machine) -> None:
         """Commit to `main` with another git, after some machine has pushed."""
-        if _GIT is None:
+        if _GIT is None or self.hub.sender.encrypt:
             return
         self.sync(machine)
         clone = self.root / f"clone-{self.dice.getrandbits(30)}"
-        self._git("clone", "-q", str(self.hub), str(clone))
+        self._git("clone", "-q", str(self.hub.path), str(clone))
         (clone / "notes.md").write_text(f"# Web\n\n- {self.dice.getrandbits(30)}\n")
         who = ("-c", "user.name=Web", "-c", "user.email=web@example.org")
         self._git("-C", str(clone), "add", "-A")
@@ -242,13 +239,14 @@ def run(
     seed: int,
     where: str | None = None,
     act: Callable[[World, Machine], object] | None = None,
+    over: str = "path",
 ) -> Convergence:
     """Let worlds live until so many things were done: any, or only `act`."""
     found, begun = Convergence(), time.perf_counter()
     while found.steps < steps:
         with tempfile.TemporaryDirectory(dir=where) as scratch:
             count = min(steps - found.steps, STEPS_IN_ONE_WORLD)
-            World(Path(scratch), seed, found).run(count, act)
+            World(Path(scratch), seed, found, over).run(count, act)
         seed += 1
     found.seconds = round(time.perf_counter() - begun, 1)
     return found
@@ -258,11 +256,13 @@ def main() -> None:
     """Parse, run, print; end with 1 where something differs."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("steps", type=int, nargs="?", default=1000)
+    parser.add_argument("--over", choices=OVER, default="path")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--dir")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
-    found = run(given.steps, given.seed, given.dir)
+    with sshd_running() if given.over == "ssh" else nullcontext():
+        found = run(given.steps, given.seed, given.dir, over=given.over)
     print(json.dumps(asdict(found)) if given.json else found)
     raise SystemExit(bool(found.errors or found.differing or found.unfinished))
 

@@ -6,7 +6,9 @@ does, often one that the interrupted change was about to change. Every line that
 write was acknowledged, is in a ledger; after all have synced, each of them has to stand in the
 memory of each machine.
 
-`python -m benchmarks.kills [1000] [--seed 1] [--dir DIR] [--json]`
+They share it over a path, over a folder with age, or over ssh with a real `sshd` on loopback.
+
+`python -m benchmarks.kills [1000] [--over path|age|ssh] [--seed 1] [--dir DIR] [--json]`
 """
 
 from __future__ import annotations
@@ -15,12 +17,14 @@ import argparse
 import json
 import os
 import random
+import socket
+import subprocess
 import tempfile
 import time
-from contextlib import suppress
-from dataclasses import asdict, dataclass
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from dulwich.repo import Repo
 
@@ -32,8 +36,14 @@ from familiar_cli.memory.journal.git import GitJournal
 from familiar_cli.memory.store.store import MemoryStore
 from familiar_cli.sync.begin import begin_from
 from familiar_cli.sync.engine import Engine, How
+from familiar_cli.sync.opening import Sender
 from familiar_cli.sync.transport import read_address
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+OVER = ("path", "age", "ssh")
+SSHD = Path("/usr/sbin/sshd")
 NAMES = ("laptop", "desk", "phone")
 FILES = [f"{room}/{n}.md" for room in ("people", "topics") for n in range(4)]
 KILLS_IN_ONE_WORLD = 40  # then the ledger is checked, and a new world begins
@@ -95,16 +105,85 @@ class DyingDisk(Disk):
         """Leave it to the system."""
 
 
+@dataclass(frozen=True)
+class Hub:
+    """Where machines meet.
+
+    Args:
+        path: The repository or the folder, on this machine.
+        address: How they reach it.
+        sender: How it is encrypted.
+    """
+
+    path: Path
+    address: str
+    sender: Sender = field(default_factory=Sender)
+
+
+def make_hub(root: Path, over: str) -> Hub:
+    """Make an empty one below a directory. Over ssh, `sshd_running` is around."""
+    path = root / "hub.git"
+    if over == "age":
+        import pyrage
+
+        path.mkdir()
+        secret = pyrage.x25519.Identity.generate()
+        sender = Sender((str(secret.to_public()),), lambda: str(secret))
+        return Hub(path, f"dir:{path}", sender)
+    Repo.init_bare(str(path), mkdir=True)
+    port = os.environ.get("FAMILIAR_BENCHMARK_SSHD", "")
+    return Hub(path, f"ssh://127.0.0.1:{port}{path}" if over == "ssh" else str(path))
+
+
+@contextmanager
+def sshd_running() -> Iterator[None]:
+    """Run a real `sshd` on loopback, which lets this process in."""
+    with tempfile.TemporaryDirectory() as where, socket.socket() as free:
+        root = Path(where)
+        for name in ("host", "user"):
+            make = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(root / name)]
+            subprocess.run(make, check=True)
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+        free.close()
+        lines = [f"Port {port}", "ListenAddress 127.0.0.1", f"HostKey {root / 'host'}"]
+        lines += [f"AuthorizedKeysFile {root / 'user.pub'}", f"PidFile {root / 'pid'}"]
+        lines += ["StrictModes no", "UsePAM no", "PermitRootLogin yes", "MaxStartups 100"]
+        (root / "config").write_text("\n".join(lines) + "\n")
+        Path("/run/sshd").mkdir(exist_ok=True)
+        argv = [str(SSHD), "-D", "-e", "-f", str(root / "config")]
+        with subprocess.Popen(argv, stderr=subprocess.DEVNULL) as server:
+            options = f"-i {root / 'user'} -F /dev/null -o StrictHostKeyChecking=no"
+            os.environ["GIT_SSH_COMMAND"] = f"ssh {options} -o UserKnownHostsFile={root / 'known'}"
+            os.environ["FAMILIAR_BENCHMARK_SSHD"] = str(port)
+            try:
+                _wait_for(port)
+                yield
+            finally:
+                server.terminate()
+                del os.environ["GIT_SSH_COMMAND"], os.environ["FAMILIAR_BENCHMARK_SSHD"]
+
+
+def _wait_for(port: int) -> None:
+    for _ in range(100):
+        with suppress(OSError), socket.create_connection(("127.0.0.1", port)):
+            return
+        time.sleep(0.1)
+    raise SystemExit("sshd did not start")
+
+
 class Machine:
     """One machine, each command of which opens the memory anew."""
 
-    def __init__(self, root: Path, hub: Path, began: str = "") -> None:
+    def __init__(self, root: Path, hub: Hub, began: str = "") -> None:
         self.root, self.hub = root, hub
         root.mkdir()
         if began:
             store, journal = self.open()
-            address = read_address(str(hub))
-            begin_from(store, journal.repository, root / "instance.id", address, chosen=root.name)
+            address, id_path = read_address(hub.address), root / "instance.id"
+            begin_from(
+                store, journal.repository, id_path, address, chosen=root.name, sender=hub.sender
+            )
             journal.repository.close()
         else:
             ensure_instance(root / "instance.id", chosen=root.name)
@@ -129,9 +208,15 @@ class Machine:
         """Sync with the repository."""
         store, journal = self.open(last)
         id_path = self.root / "instance.id"
-        engine = Engine(store, journal.repository, id_path, lambda: read_instance(id_path))  # type: ignore[arg-type,return-value]
+        engine = Engine(
+            store,
+            journal.repository,
+            id_path,
+            lambda: read_instance(id_path),  # type: ignore[arg-type,return-value]
+            sender=self.hub.sender,
+        )
         try:
-            engine.sync("hub", read_address(str(self.hub)), How())
+            engine.sync("hub", read_address(self.hub.address), How())
         finally:
             journal.repository.close()
 
@@ -164,10 +249,9 @@ class Machine:
 class World:
     """Three machines, and the lines that none of them may lose."""
 
-    def __init__(self, root: Path, dice: random.Random, ledger: Ledger) -> None:
+    def __init__(self, root: Path, dice: random.Random, ledger: Ledger, over: str) -> None:
         self.dice, self.ledger = dice, ledger
-        hub = root / "hub.git"
-        Repo.init_bare(str(hub), mkdir=True)
+        hub = make_hub(root, over)
         first = Machine(root / NAMES[0], hub)
         store, journal = first.open()
         with store.transaction("human", "first") as tx:
@@ -271,12 +355,12 @@ def _carry_out(machine: Machine, last: int, path: str, line: str) -> NoReturn:
         os._exit(code)
 
 
-def run(kills: int, seed: int, where: str | None = None) -> Ledger:
+def run(kills: int, seed: int, where: str | None = None, over: str = "path") -> Ledger:
     """Kill so many commands, in as many worlds as that takes."""
     ledger, begun, dice = Ledger(), time.perf_counter(), random.Random(seed)
     while ledger.kills < kills:
         with tempfile.TemporaryDirectory(dir=where) as root:
-            world = World(Path(root), dice, ledger)
+            world = World(Path(root), dice, ledger, over)
             world.run(min(KILLS_IN_ONE_WORLD, kills - ledger.kills))
             world.check()
     ledger.seconds = round(time.perf_counter() - begun, 1)
@@ -286,11 +370,13 @@ def run(kills: int, seed: int, where: str | None = None) -> Ledger:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("kills", type=int, nargs="?", default=1000)
+    parser.add_argument("--over", choices=OVER, default="path")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--dir", help="working directory; default: a temporary one")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
-    found = asdict(run(given.kills, given.seed, given.dir))
+    with sshd_running() if given.over == "ssh" else nullcontext():
+        found = asdict(run(given.kills, given.seed, given.dir, given.over))
     if given.json:
         print(json.dumps(found))
         return
