@@ -60,6 +60,7 @@ ENDS = {
     "sync forget old-laptop-7f3a": 4,
     "sync forget phone": 4,
     "sync rekey": 5,
+    "sync rekey --new-signing-key": 5,
     "sync resolve --merged": 4,
     "memory restore PATH --at COMMIT": 2,
     "memory undo --run ID": 4,
