@@ -23,43 +23,6 @@ if TYPE_CHECKING:
 OWN: Final = "own"
 """In `sync_state`: which instance this history knows itself as."""
 
-TABLES: Final = (
-    """CREATE TABLE elsewhere (
-        turn_id INTEGER PRIMARY KEY,
-        instance TEXT NOT NULL,
-        id_there INTEGER NOT NULL,
-        after INTEGER NOT NULL,
-        more TEXT NOT NULL DEFAULT '',
-        UNIQUE (instance, id_there)
-    )""",
-    """CREATE TRIGGER elsewhere_is_never_changed BEFORE UPDATE ON elsewhere
-        BEGIN SELECT RAISE(ABORT, 'the origin of a turn is never changed'); END""",
-    """CREATE TRIGGER elsewhere_is_never_deleted BEFORE DELETE ON elsewhere
-        BEGIN SELECT RAISE(ABORT, 'the origin of a turn is never deleted'); END""",
-    "CREATE TABLE sync_state (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
-    """CREATE TABLE turn_files (
-        instance TEXT NOT NULL,
-        rel_path TEXT NOT NULL,
-        through INTEGER NOT NULL,
-        PRIMARY KEY (instance, rel_path)
-    ) WITHOUT ROWID""",
-    """CREATE TABLE lines_waiting (
-        id INTEGER PRIMARY KEY AUTOINCREMENT,
-        instance TEXT NOT NULL,
-        line TEXT NOT NULL,
-        needs_instance TEXT NOT NULL,
-        needs_id INTEGER NOT NULL,
-        UNIQUE (instance, line)
-    )""",
-    "CREATE INDEX lines_waiting_for ON lines_waiting (needs_instance, needs_id)",
-)
-
-
-def add(connection: sqlite3.Connection) -> None:
-    """Make the tables of a history that has none."""
-    for statement in TABLES:
-        connection.execute(statement)
-
 
 def names_of(history: HistoryStore, own: str, turn_ids: Iterable[int]) -> dict[int, TurnName]:
     """Return the shared ids of turns; turns that do not exist are left out.

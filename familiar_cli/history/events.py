@@ -30,60 +30,6 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 CHANNEL, BRANCH, CHAT = "channel", "branch", "chat"
-
-_NEVER: Final = """CREATE TRIGGER events_are_never_{done} BEFORE {change} ON events
-    BEGIN SELECT RAISE(ABORT, 'an event is never {done}'); END"""
-_TABLES: Final = (
-    """CREATE TABLE events (
-        id INTEGER PRIMARY KEY AUTOINCREMENT,
-        kind TEXT NOT NULL,
-        subject TEXT,
-        turn_id INTEGER,
-        value,
-        at_ms INTEGER,
-        clock INTEGER NOT NULL,
-        instance TEXT,
-        id_there INTEGER,
-        UNIQUE (instance, id_there)
-    )""",
-    "CREATE INDEX events_of_turn ON events (turn_id) WHERE turn_id IS NOT NULL",
-    "CREATE INDEX events_of_subject ON events (kind, subject) WHERE subject IS NOT NULL",
-    "CREATE INDEX events_by_clock ON events (clock)",
-    _NEVER.format(done="changed", change="UPDATE OF kind, subject, turn_id, value, at_ms, clock"),
-    _NEVER.format(done="deleted", change="DELETE"),
-    """CREATE TABLE branches (
-        channel_id TEXT PRIMARY KEY,
-        parent TEXT NOT NULL,
-        turn_id INTEGER NOT NULL
-    ) WITHOUT ROWID""",
-    "CREATE INDEX branches_of_parent ON branches (parent)",
-    """CREATE TABLE IF NOT EXISTS set_aside (
-        turn_id INTEGER PRIMARY KEY,
-        superseded_by INTEGER NOT NULL DEFAULT 0,
-        withdrawn INTEGER NOT NULL DEFAULT 0,
-        hidden INTEGER
-    )""",
-    """CREATE TABLE IF NOT EXISTS places (
-        turn_id INTEGER PRIMARY KEY,
-        channel_id TEXT NOT NULL,
-        place INTEGER NOT NULL
-    )""",
-    "CREATE INDEX IF NOT EXISTS places_by_place ON places (place, channel_id)",
-    "CREATE INDEX IF NOT EXISTS places_of_channel ON places (channel_id, place)",
-    """CREATE TABLE IF NOT EXISTS slots (
-        turn_id INTEGER PRIMARY KEY,
-        slot INTEGER NOT NULL,
-        is_node INTEGER NOT NULL DEFAULT 0
-    )""",
-    "CREATE INDEX IF NOT EXISTS slots_by_slot ON slots (slot)",
-    "CREATE TABLE IF NOT EXISTS channels_set_aside (channel_id TEXT PRIMARY KEY) WITHOUT ROWID",
-    """CREATE VIEW IF NOT EXISTS shown AS SELECT * FROM turns
-        WHERE NOT EXISTS (SELECT 1 FROM set_aside
-            WHERE turn_id = turns.id AND (superseded_by OR withdrawn))
-        AND channel_id NOT IN (SELECT channel_id FROM channels_set_aside)""",
-    """CREATE VIEW IF NOT EXISTS standing AS SELECT * FROM shown
-        WHERE NOT coalesce((SELECT hidden FROM set_aside WHERE turn_id = shown.id), hidden)""",
-)
 _NEXT: Final = "(SELECT coalesce(max(clock), 0) + 1 FROM events)"
 _LATEST: Final = (
     "SELECT id, turn_id, value FROM events WHERE kind = ? AND subject = ? ORDER BY clock DESC, "
@@ -276,46 +222,3 @@ def _write(connection: sqlite3.Connection, wanted: Mapping[int, _State]) -> None
         sql = "SELECT place FROM places WHERE turn_id IN"
         places = (row[0] for row in rows_among(connection, sql, changed))
         forget_from(connection, min([*changed, *places]))
-
-
-_OLDER: Final = {
-    "chats": ("chat", "'chat', key, NULL, NULL, NULL"),
-    "marks": ("mark", "mark, NULL, turn_id, value, at_ms"),
-    "channel_marks": ("channel mark", "'channel', channel_id, NULL, withdrawn, at_ms"),
-    "branches": ("branch", "'branch', channel_id, turn_id, parent, at_ms"),
-}
-"""By table of an older history, what its `facts` call the rows, and what they are as events."""
-
-OLDER_TABLES: Final = ("marks", "channel_marks", "branches", "facts")
-"""What an older history has in place of the log."""
-
-
-def add(connection: sqlite3.Connection) -> None:
-    """Make the log in a history that has none, with all that an older one knows."""
-    tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master")}
-    if "events" in tables:
-        return
-    older = list[tuple[Any, ...]]()
-    for table, (kind, columns) in _OLDER.items():
-        of_it = f"NULL, {columns}, NULL, NULL, NULL FROM {table} ORDER BY id"
-        if "facts" in tables:
-            of_it = (
-                f"facts.id, {columns}, clock, instance, id_there FROM facts JOIN {table} "
-                f"ON facts.kind = '{kind}' AND row_id = {table}.id ORDER BY facts.id"
-            )
-        older += connection.execute(f"SELECT {of_it}").fetchall() if table in tables else ()
-    for name in OLDER_TABLES:
-        connection.execute(f"DROP TABLE IF EXISTS {name}")
-    for name in ("chats_are_noted", "chats_are_noted_again"):
-        connection.execute(f"DROP TRIGGER IF EXISTS {name}")
-    for statement in _TABLES:
-        connection.execute(statement)
-    if "places" in tables and "slots" not in tables:
-        sql = "INSERT INTO slots SELECT turn_id, place, 0 FROM places WHERE place != turn_id"
-        connection.execute(sql)
-    numbered = [
-        (*((n, *row[1:6], n) if row[0] is None else row[:7]), *row[7:])
-        for n, row in enumerate(older, 1)
-    ]
-    connection.executemany("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", numbered)
-    fold_all(connection)

@@ -24,9 +24,6 @@ if TYPE_CHECKING:
 KIND: Final = "import"
 """The kind of a chat that was brought in from a file."""
 
-SOURCE: Final = "import-chat"
-"""The source of turns that were brought in."""
-
 _CACHE_KIB: Final = 65_536  # identities arrive in no order, so their index is best kept in memory
 _TURNS: Final = (
     f"INSERT INTO turns (id, {', '.join(COLUMNS)}, hidden) "  # noqa: S608  # our own names

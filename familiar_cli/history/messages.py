@@ -19,22 +19,6 @@ if TYPE_CHECKING:
     from familiar_cli.history.store import HistoryStore
     from familiar_cli.history.types import Turn
     from familiar_cli.identity import Author
-
-TABLES: Final = (
-    """CREATE TABLE IF NOT EXISTS message_ids (
-        channel_id TEXT NOT NULL,
-        message_id TEXT NOT NULL,
-        turn_id INTEGER NOT NULL UNIQUE,
-        PRIMARY KEY (channel_id, message_id)
-    )""",
-    """CREATE TABLE IF NOT EXISTS replies (
-        turn_id INTEGER PRIMARY KEY,
-        reply_to INTEGER NOT NULL
-    )""",
-)
-_INDEX: Final = "CREATE INDEX IF NOT EXISTS replies_by_question ON replies (reply_to)"
-_TRIGGER: Final = """CREATE TRIGGER IF NOT EXISTS {table}_are_never_{done} BEFORE {change}
-    ON {table} BEGIN SELECT RAISE(ABORT, 'what a turn is to others is never {done}'); END"""
 _OF_ID: Final = (
     f"SELECT {SELECTED} FROM turns JOIN message_ids ON message_ids.turn_id = turns.id "  # noqa: S608
     "WHERE message_ids.channel_id = ? AND message_id IN (?, ?)"
@@ -47,15 +31,6 @@ class Heard:
 
     turn: Turn
     is_new: bool
-
-
-def add(connection: sqlite3.Connection) -> None:
-    """Make the tables of a history that has none."""
-    for statement in (*TABLES, _INDEX):
-        connection.execute(statement)
-    for table in ("message_ids", "replies"):
-        for change, done in (("UPDATE", "changed"), ("DELETE", "deleted")):
-            connection.execute(_TRIGGER.format(table=table, change=change, done=done))
 
 
 def insert(connection: sqlite3.Connection, turn: Turn, message_id: str = "") -> Turn:

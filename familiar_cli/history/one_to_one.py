@@ -8,7 +8,7 @@ when it was said stays so, also when others join the channel later. Whether it c
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from familiar_cli.history.rows import pack, to_author, unpack
 from familiar_cli.identity import Author
@@ -19,46 +19,6 @@ if TYPE_CHECKING:
 
     from familiar_cli.history.store import HistoryStore
     from familiar_cli.visibility import Viewer
-
-TABLES: Final = (
-    # A channel without a row has no person's words yet; one with NULL has had several people.
-    """CREATE TABLE only_speakers (
-        channel_id TEXT PRIMARY KEY,
-        platform TEXT,
-        user_id TEXT
-    ) WITHOUT ROWID""",
-    """CREATE TABLE one_to_one (
-        turn_id INTEGER PRIMARY KEY,
-        platform TEXT NOT NULL,
-        user_id TEXT NOT NULL
-    )""",
-    # Channels that were there before this was noted stay what they were.
-    "INSERT INTO only_speakers SELECT DISTINCT channel_id, NULL, NULL FROM speakers",
-    # A branch goes on as its parent was where it left.
-    """CREATE TRIGGER only_speakers_are_noted AFTER INSERT ON turns
-        BEGIN
-            INSERT OR IGNORE INTO only_speakers SELECT NEW.channel_id,
-                coalesce(said.platform, parent.platform), coalesce(said.user_id, parent.user_id)
-                FROM branches
-                LEFT JOIN one_to_one AS said ON said.turn_id = branches.turn_id
-                JOIN only_speakers AS parent ON parent.channel_id = branches.parent
-                WHERE branches.channel_id = NEW.channel_id;
-            INSERT OR IGNORE INTO only_speakers
-                SELECT NEW.channel_id, NEW.author_platform, NEW.author_user_id
-                WHERE NEW.author_platform IS NOT NULL;
-            UPDATE only_speakers SET platform = NULL, user_id = NULL
-                WHERE channel_id = NEW.channel_id AND platform IS NOT NULL
-                AND (platform, user_id) != (NEW.author_platform, NEW.author_user_id);
-            INSERT OR IGNORE INTO one_to_one SELECT NEW.id, platform, user_id FROM only_speakers
-                WHERE channel_id = NEW.channel_id AND platform IS NOT NULL;
-        END""",
-)
-
-
-def add(connection: sqlite3.Connection) -> None:
-    """Create the tables in a history without them."""
-    for statement in TABLES:
-        connection.execute(statement)
 
 
 def of_turn(connection: sqlite3.Connection, turn_id: int) -> Author | None:

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Final
 from familiar_cli.clock import now
 from familiar_cli.errors import FamiliarError, NotFoundError
 from familiar_cli.files import Disk, is_plain, remove, why
-from familiar_cli.history import events
 from familiar_cli.history.pages import Pages
 from familiar_cli.history.rows import COLUMNS, DamagedRowError, to_turn
 from familiar_cli.history.schema import opened
+from familiar_cli.history.tables import OLDER_TABLES, add_events
 from familiar_cli.sqlite import transaction
 
 if TYPE_CHECKING:
@@ -196,7 +196,7 @@ def _fill(
         if is_older := "facts" in tables:
             for name in ("events", "branches"):
                 connection.execute(f"DROP TABLE {name}")
-            for name in tables.keys() & events.OLDER_TABLES:
+            for name in tables.keys() & OLDER_TABLES:
                 connection.execute(tables[name][1])
         for name, (root, sql) in tables.items():
             if not _columns(connection, name):
@@ -205,7 +205,7 @@ def _fill(
             if count := _insert(connection, name, found):
                 result.tables[name] = count
         if is_older:
-            events.add(connection)
+            add_events(connection)
         _follow_turns(connection, result)
         _keep_private(connection)
         for name, sql in triggers:

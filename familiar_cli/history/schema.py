@@ -1,4 +1,4 @@
-"""The tables of `history.db`, how an older file becomes a newer one, and what SQLite's errors mean.
+"""How `history.db` is opened and brought up to date, and what SQLite's errors mean.
 
 A migration is one transaction: the file is as it was, or it is new.
 """
@@ -10,98 +10,16 @@ from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.errors import BadInputError, FamiliarError, LockedError, RefusedError
-from familiar_cli.history import (
-    elsewhere,
-    events,
-    extras,
-    legacy,
-    messages,
-    one_to_one,
-    speakers,
-    statistics,
-    summaries,
-    waiting,
-)
+from familiar_cli.history import legacy
 from familiar_cli.history.rows import DamagedRowError
+from familiar_cli.history.tables import APPLICATION_ID, MIGRATIONS
 from familiar_cli.sqlite import Fault, connect, fault_of, hint_for, transaction
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
 _ALSO_OURS: Final = ("sqlite_", "turns_fts", "legacy_")
-APPLICATION_ID: Final = 0x66616D69  # "fami": this file is no other program's
-
-VERSION_1: Final = (
-    """CREATE TABLE turns (
-        id INTEGER PRIMARY KEY AUTOINCREMENT,
-        channel_id TEXT NOT NULL,
-        author_platform TEXT,
-        author_user_id TEXT,
-        author_username TEXT,
-        author_display_name TEXT,
-        role TEXT NOT NULL CHECK (role IN ('user', 'assistant', 'system')),
-        content TEXT NOT NULL,
-        at_ms INTEGER NOT NULL,
-        modality TEXT NOT NULL,
-        source TEXT NOT NULL,
-        partial INTEGER NOT NULL DEFAULT 0,
-        CHECK ((author_platform IS NULL) = (author_user_id IS NULL))
-    )""",
-    "CREATE INDEX turns_of_channel ON turns (channel_id, id)",
-    """CREATE TRIGGER turns_are_never_changed BEFORE UPDATE ON turns
-        BEGIN SELECT RAISE(ABORT, 'a turn is never changed'); END""",
-    """CREATE TRIGGER turns_are_never_deleted BEFORE DELETE ON turns
-        BEGIN SELECT RAISE(ABORT, 'a turn is never deleted'); END""",
-    """CREATE TRIGGER turns_are_never_replaced BEFORE INSERT ON turns
-        WHEN EXISTS (SELECT 1 FROM turns WHERE id = NEW.id)
-        BEGIN SELECT RAISE(ABORT, 'a turn is never replaced'); END""",
-    """CREATE TABLE watermarks (
-        name TEXT PRIMARY KEY,
-        turn_id INTEGER NOT NULL
-    )""",
-)
-
-
-def _to_version_1(connection: sqlite3.Connection) -> None:
-    old = legacy.set_aside(connection)
-    for statement in VERSION_1:
-        connection.execute(statement)
-    if old:
-        legacy.copy_turns(connection, old)
-    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-
-
-def _to_be_made_with_the_log(_: sqlite3.Connection) -> None:
-    """Make nothing: what a file of this version had, the log of events has."""
-
-
-def _to_version_7(connection: sqlite3.Connection) -> None:
-    elsewhere.add(connection)
-    events.add(connection)
-
-
-def _to_version_11(connection: sqlite3.Connection) -> None:
-    messages.add(connection)
-    events.add(connection)
-    extras.number_equal_lines(connection)
-    connection.execute("DROP TABLE IF EXISTS claims")  # locks, before they were files
-
-
-# The step at index n makes a file of version n one of version n + 1.
-MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (
-    _to_version_1,
-    speakers.add,
-    summaries.add,
-    extras.add,
-    _to_be_made_with_the_log,
-    _to_be_made_with_the_log,
-    _to_version_7,
-    statistics.add,
-    waiting.add,
-    one_to_one.add,
-    _to_version_11,
-)
 
 
 def opened(path: Path, busy_timeout_s: float) -> sqlite3.Connection:

@@ -11,29 +11,6 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Mapping
-
-TABLE: Final = (
-    """CREATE TABLE speakers (
-        channel_id TEXT NOT NULL,
-        author_platform TEXT NOT NULL,
-        author_user_id TEXT NOT NULL,
-        turns INTEGER NOT NULL,
-        last_id INTEGER NOT NULL,
-        PRIMARY KEY (channel_id, author_platform, author_user_id)
-    ) WITHOUT ROWID""",
-    "CREATE INDEX speakers_of_channel ON speakers (channel_id, last_id)",
-    """INSERT INTO speakers
-        SELECT channel_id, author_platform, author_user_id, count(*), max(id) FROM turns
-        WHERE author_platform IS NOT NULL GROUP BY 1, 2, 3""",
-    """CREATE TRIGGER speakers_are_counted AFTER INSERT ON turns
-        WHEN NEW.author_platform IS NOT NULL
-        BEGIN
-            INSERT INTO speakers VALUES
-                (NEW.channel_id, NEW.author_platform, NEW.author_user_id, 1, NEW.id)
-            ON CONFLICT DO UPDATE SET turns = turns + 1, last_id = max(last_id, excluded.last_id);
-        END""",
-)
-
 _WHO: Final = "author_platform, author_user_id, author_username, author_display_name"
 
 # The turns tell what each was called when they last spoke.
@@ -61,12 +38,6 @@ _MOVED: Final = """UPDATE speakers SET turns = turns + ?3, last_id = coalesce((
         ORDER BY id DESC LIMIT 1), 0)
     WHERE channel_id = ?1 AND (author_platform, author_user_id) = (
         SELECT author_platform, author_user_id FROM turns WHERE id = ?2)"""
-
-
-def add(connection: sqlite3.Connection) -> None:
-    """Make the table of a history that has none."""
-    for statement in TABLE:
-        connection.execute(statement)
 
 
 def recount(connection: sqlite3.Connection, changes: Mapping[int, int]) -> None:

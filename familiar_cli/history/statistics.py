@@ -10,7 +10,6 @@ from familiar_cli.history.rows import from_ms, in_ms, pack, to_author, unpack
 from familiar_cli.visibility import OWNER
 
 if TYPE_CHECKING:
-    import sqlite3
     from collections.abc import Callable
     from datetime import datetime
 
@@ -189,13 +188,6 @@ class Said(NamedTuple):
     account: tuple[str, str] | None
     turns: int
     first: int
-
-
-def add(connection: sqlite3.Connection) -> None:
-    """Make the index of a history that has none."""
-    connection.execute(
-        "CREATE INDEX turns_by_time ON turns (at_ms, author_platform, author_user_id)"
-    )
 
 
 def said_between(

@@ -27,7 +27,6 @@ from familiar_cli.history.selection import oldest_rows
 from familiar_cli.visibility import Viewer
 
 if TYPE_CHECKING:
-    import sqlite3
     from collections.abc import Callable, Collection
 
     from familiar_cli.history.store import HistoryStore
@@ -36,27 +35,6 @@ if TYPE_CHECKING:
 
 PUBLIC: Final = ""
 """The scope of the summary of all channels that are not private."""
-
-TABLES: Final = (
-    """CREATE TABLE summaries (
-        scope TEXT NOT NULL,
-        last_turn_id INTEGER NOT NULL,
-        text TEXT NOT NULL,
-        made_at_ms INTEGER NOT NULL,
-        model TEXT NOT NULL,
-        cut INTEGER NOT NULL,
-        PRIMARY KEY (scope, last_turn_id)
-    )""",
-    """CREATE TABLE summary_channels (
-        scope TEXT NOT NULL,
-        channel_id TEXT NOT NULL,
-        PRIMARY KEY (scope, channel_id)
-    ) WITHOUT ROWID""",
-    """CREATE TABLE summary_state (
-        scope TEXT PRIMARY KEY,
-        wanted_id INTEGER NOT NULL DEFAULT 0
-    )""",
-)
 _STANDING: Final = f"SELECT {SELECTED} FROM standing AS turns"  # noqa: S608
 
 
@@ -251,12 +229,6 @@ class Summaries:
     def _rows(self, sql: str, *values: Any) -> list[Row]:  # noqa: ANN401
         with self._history.use(create=False) as connection:
             return connection.execute(sql, values).fetchall() if connection else []
-
-
-def add(connection: sqlite3.Connection) -> None:
-    """Make the tables of a history that has none."""
-    for statement in TABLES:
-        connection.execute(statement)
 
 
 def _summary(row: Row) -> Summary:

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 WRITER: Final = "memory_writer"
 """Watermark: the newest turn read by the memory writer; `waiting` has the unread ones."""
 
+IMPORTED: Final = "import-chat"
+"""The source of turns that were brought in with a chat."""
+
 HEARD: Final = "hear"
 """The source of a turn that was kept without a reply, perhaps later than it was said."""
 

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.history.imports import SOURCE as IMPORTED
 from familiar_cli.history.rows import SELECTED, from_ms, in_ms, to_turn, unpack
-from familiar_cli.history.types import WRITER, place_of
+from familiar_cli.history.types import IMPORTED, place_of
 from familiar_cli.sqlite import rows_among
 from familiar_cli.visibility import OWNER
 
@@ -35,33 +34,7 @@ _OURS: Final = (
     "(SELECT 1 FROM sync_state WHERE name = 'handed:' || instance))"
 )
 """SQL condition for turns that are read on this instance."""
-
-_TABLE: Final = (
-    "CREATE TABLE unread (turn_id INTEGER PRIMARY KEY, imported INTEGER NOT NULL)",
-    "CREATE INDEX unread_said_here ON unread (turn_id) WHERE NOT imported",
-    f"""CREATE TRIGGER turns_are_unread AFTER INSERT ON turns
-        BEGIN INSERT INTO unread VALUES (NEW.id, NEW.source = '{IMPORTED}'); END""",  # noqa: S608  # our own name
-)
 _STANDING: Final = "FROM unread CROSS JOIN standing ON standing.id = unread.turn_id"
-
-
-def add(connection: sqlite3.Connection) -> None:
-    """Create the table from the watermark and ranges that an older version kept."""
-    sql = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'waiting'"
-    has_ranges = connection.execute(sql).fetchone() is not None
-    left = (
-        " OR EXISTS (SELECT 1 FROM waiting WHERE waiting.channel_id = turns.channel_id "
-        "AND id BETWEEN first_id AND last_id AND imported = (source = ?1))"
-    )
-    for statement in _TABLE:
-        connection.execute(statement)
-    sql = (
-        "INSERT INTO unread SELECT id, source = ?1 FROM turns WHERE (id > coalesce("  # noqa: S608
-        f"(SELECT turn_id FROM watermarks WHERE name = ?2), 0){left if has_ranges else ''}) "
-        f"AND {_OURS.format('id')}"
-    )
-    connection.execute(sql, (IMPORTED, WRITER))
-    connection.execute("DROP TABLE IF EXISTS waiting")
 
 
 @dataclass(frozen=True, slots=True)

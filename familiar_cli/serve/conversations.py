@@ -17,11 +17,10 @@ from familiar_cli.actions.served_turns import SOURCE
 from familiar_cli.clock import now, to_ms
 from familiar_cli.context.types import Spoken
 from familiar_cli.history import standing
-from familiar_cli.history.imports import SOURCE as IMPORTED
 from familiar_cli.history.messages import of_id, whole_reply
 from familiar_cli.history.selection import TurnFilter, newest
 from familiar_cli.history.store import GREETING
-from familiar_cli.history.types import Turn
+from familiar_cli.history.types import IMPORTED, Turn
 from familiar_cli.history.wording import normal_words
 from familiar_cli.identity import MAX_ID_CHARS
 from familiar_cli.serve.aligning import KeptLine, Line, Placement, align

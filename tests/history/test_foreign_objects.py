@@ -7,8 +7,9 @@ from contextlib import closing
 
 import pytest
 
-from familiar_cli.history.schema import MIGRATIONS, foreign_objects
+from familiar_cli.history.schema import foreign_objects
 from familiar_cli.history.store import HistoryStore
+from familiar_cli.history.tables import MIGRATIONS
 from tests.support.world import live, run
 
 

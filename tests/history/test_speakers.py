@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli.history import HistoryStore
-from familiar_cli.history.schema import APPLICATION_ID, VERSION_1
+from familiar_cli.history.tables import APPLICATION_ID, VERSION_1
 from familiar_cli.identity import Author
 from familiar_cli.visibility import OWNER
 

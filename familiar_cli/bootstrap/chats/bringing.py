@@ -12,12 +12,12 @@ from familiar_cli.bootstrap.chats.times import dated
 from familiar_cli.bootstrap.chats.types import TITLES, Message, Reading, Skip
 from familiar_cli.errors import BadInputError
 from familiar_cli.history import standing
-from familiar_cli.history.imports import SOURCE, Appender, Origin, survey
+from familiar_cli.history.imports import Appender, Origin, survey
 from familiar_cli.history.matching import Incoming, LineMatch
 from familiar_cli.history.one_to_one import publish_chat
 from familiar_cli.history.placing import Arrival, Place, branching, placed
 from familiar_cli.history.reconciliation import Reconciliation, ShownChat
-from familiar_cli.history.types import HEARD, Turn
+from familiar_cli.history.types import HEARD, IMPORTED, Turn
 from familiar_cli.history.wording import SERVED, doubles_of, kept_words
 
 if TYPE_CHECKING:
@@ -394,7 +394,7 @@ class Bringing:
             content=kept_words(message.text),
             at=message.at,
             modality=message.modality,
-            source=SERVED if self._wish.is_current else SOURCE,
+            source=SERVED if self._wish.is_current else IMPORTED,
             partial=message.partial,
             hidden=message.hidden,
         )

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from familiar_cli.errors import PartialError, RefusedError
-from familiar_cli.history import HistoryStore, messages
+from familiar_cli.history import HistoryStore
 from familiar_cli.history.messages import of_id
 from familiar_cli.history.selection import TurnFilter, select
 from familiar_cli.visibility import OWNER
@@ -114,10 +114,10 @@ def test_a_chat_with_ids_that_was_imported_before_ids_counted_is_known_again(
 def forget_ids(path):
     """Make a history that an earlier version left without ids."""
     with closing(sqlite3.connect(path)) as older:
-        for table in ("message_ids", "replies"):
-            older.execute(f"DROP TABLE {table}")
-        messages.add(older)
-        older.commit()
+        older.executescript(
+            "DROP TABLE message_ids; DROP TABLE replies; PRAGMA user_version = 10;"
+            "ALTER TABLE turn_extras DROP COLUMN nth;"
+        )
 
 
 def test_a_history_of_an_earlier_version_on_a_disk_that_takes_no_writing_is_refused(
