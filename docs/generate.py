@@ -143,9 +143,11 @@ def _public(name: str) -> str:
 
 
 def _members(found: type) -> list[str]:
-    """Return a line for each public method and property."""
+    """Return a line for each public method and property, also of a class of ours it rests on."""
     lines = []
-    for name, value in vars(found).items():
+    ours = [cls for cls in found.__mro__ if cls.__module__.startswith("familiar_cli.")]
+    values = {name: value for cls in reversed(ours) for name, value in vars(cls).items()}
+    for name, value in values.items():
         told = inspect.getdoc(getattr(found, name)) if _is_part(value) else None
         if told and not name.startswith("_"):
             head, _, _ = told.partition("\n\n")

@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Collection, Iterable
 
-    from familiar_cli.history.store import HistoryStore
+    from familiar_cli.history.file import HistoryFile
 
 OWN: Final = "own"
 """In `sync_state`: which instance this history knows itself as."""
 
 
-def names_of(history: HistoryStore, own: str, turn_ids: Iterable[int]) -> dict[int, TurnName]:
+def names_of(history: HistoryFile, own: str, turn_ids: Iterable[int]) -> dict[int, TurnName]:
     """Return the shared ids of turns; turns that do not exist are left out.
 
     Args:
@@ -34,15 +34,13 @@ def names_of(history: HistoryStore, own: str, turn_ids: Iterable[int]) -> dict[i
     """
     wanted = sorted(set(turn_ids))
     with history.use(create=False) as connection:
-        if connection is None:
-            return {}
         there = (
             row[0] for row in rows_among(connection, "SELECT id FROM turns WHERE id IN", wanted)
         )
         return turn_names(connection, own, list(there))
 
 
-def ids_of(history: HistoryStore, own: str, names: Iterable[TurnName]) -> dict[TurnName, int]:
+def ids_of(history: HistoryFile, own: str, names: Iterable[TurnName]) -> dict[TurnName, int]:
     """Return the numbers that turns have here; those that are not here are left out.
 
     Args:
@@ -51,13 +49,13 @@ def ids_of(history: HistoryStore, own: str, names: Iterable[TurnName]) -> dict[T
         names: What they are called between machines.
     """
     with history.use(create=False) as connection:
-        return local_ids(connection, own, names) if connection else {}
+        return local_ids(connection, own, names)
 
 
-def origins(history: HistoryStore, turn_ids: Iterable[int]) -> dict[int, TurnName]:
+def origins(history: HistoryFile, turn_ids: Iterable[int]) -> dict[int, TurnName]:
     """Return the names of those of these turns that another instance wrote down."""
     with history.use(create=False) as connection:
-        return foreign_names(connection, sorted(set(turn_ids))) if connection else {}
+        return foreign_names(connection, sorted(set(turn_ids)))
 
 
 def foreign_names(connection: sqlite3.Connection, turn_ids: Iterable[int]) -> dict[int, TurnName]:

@@ -21,7 +21,6 @@ from familiar_cli.history.elsewhere import own_instance, turn_names
 from familiar_cli.history.lines import MARKS
 from familiar_cli.history.order import replaced_stand_with
 from familiar_cli.history.rows import in_ms
-from familiar_cli.history.speakers import recount
 from familiar_cli.sqlite import rows_among
 
 if TYPE_CHECKING:
@@ -39,10 +38,18 @@ _MARKS: Final = (
     "SELECT turn_id, kind, value, clock, coalesce(instance, ?), coalesce(id_there, id) "  # noqa: S608
     f"FROM events WHERE kind IN {MARKS} AND turn_id IN"
 )
+_MOVED: Final = """UPDATE speakers SET turns = turns + ?3, last_id = coalesce((
+        SELECT id FROM turns AS said WHERE said.channel_id = ?1
+        AND (author_platform, author_user_id) = (speakers.author_platform, speakers.author_user_id)
+        AND NOT EXISTS (SELECT 1 FROM set_aside
+            WHERE turn_id = said.id AND (superseded_by OR withdrawn))
+        ORDER BY id DESC LIMIT 1), 0)
+    WHERE channel_id = ?1 AND (author_platform, author_user_id) = (
+        SELECT author_platform, author_user_id FROM turns WHERE id = ?2)"""
 _STATE: Final = "SELECT turn_id, superseded_by, withdrawn, hidden FROM set_aside WHERE turn_id IN"
 
 
-class Origin(NamedTuple):
+class EventOrigin(NamedTuple):
     """The instance that wrote an event, and its number and clock there."""
 
     instance: str
@@ -58,7 +65,7 @@ def append(
     value: object = None,
     *,
     at: datetime | None = None,
-    origin: Origin | None = None,
+    origin: EventOrigin | None = None,
 ) -> bool:
     """Write an event down, and tell whether it is the latest of its kind about its subject.
 
@@ -217,8 +224,16 @@ def _write(connection: sqlite3.Connection, wanted: Mapping[int, _State]) -> None
     connection.executemany("INSERT OR REPLACE INTO set_aside VALUES (?, ?, ?, ?)", rows)
     was = {i: any(there.get(i, _NOTHING)[:2]) for i in changed}
     is_out = {i: bool(by or withdrawn) for i, (by, withdrawn, _) in changed.items()}
-    recount(connection, {i: 1 if was[i] else -1 for i in changed if was[i] != is_out[i]})
+    _recount(connection, {i: 1 if was[i] else -1 for i in changed if was[i] != is_out[i]})
     if changed:
         sql = "SELECT place FROM places WHERE turn_id IN"
         places = (row[0] for row in rows_among(connection, sql, changed))
         forget_from(connection, min([*changed, *places]))
+
+
+def _recount(connection: sqlite3.Connection, changes: Mapping[int, int]) -> None:
+    """Count turns, by number, that people are shown again (1) or no longer (-1)."""
+    for turn_id, change in changes.items():
+        sql = "SELECT channel_id FROM turns WHERE id = ?"
+        (channel_id,) = connection.execute(sql, (turn_id,)).fetchone()
+        connection.execute(_MOVED, (channel_id, turn_id, change))

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Callable, Iterator
 
+    from familiar_cli.history.file import HistoryFile
     from familiar_cli.history.selection import Kept
-    from familiar_cli.history.store import HistoryStore
     from familiar_cli.history.types import Turn
 
     OnProgress = Callable[[int, int], None]
@@ -66,7 +66,7 @@ class TurnHit:
 
 
 def search(
-    history: HistoryStore,
+    history: HistoryFile,
     query: str,
     span: TurnFilter,
     *,
@@ -88,10 +88,8 @@ def search(
     if wanted is None:
         return []
     with history.use(create=False) as connection:
-        if connection is None:
-            return []
         catch_up(connection, on_progress)
-        rows = _ranked(connection, wanted, span, max(limit, 0))
+        rows = _ranked(connection, wanted, span, max(limit, 0)) if is_ready(connection) else []
     turns = [(to_turn(row[:-1]), -row[-1]) for row in rows]
     return [
         TurnHit(
@@ -128,21 +126,20 @@ def catch_up(
     return int(last - done)
 
 
-def index_words(history: HistoryStore, on_progress: OnProgress = lambda _done, _all: None) -> None:
+def index_words(history: HistoryFile, on_progress: OnProgress = lambda _done, _all: None) -> None:
     """Make all turns searchable by their words.
 
     Raises:
         FamiliarError: As `HistoryStore.append`.
     """
     with history.use(create=False) as connection:
-        if connection is not None:
-            catch_up(connection, on_progress)
+        catch_up(connection, on_progress)
 
 
-def count_unread(history: HistoryStore) -> int:
+def count_unread(history: HistoryFile) -> int:
     """Return how many turns are not searchable yet."""
     with history.use(create=False) as connection:
-        return 0 if connection is None else catch_up(connection, within_s=0.0)
+        return catch_up(connection, within_s=0.0)
 
 
 def _add_page(connection: sqlite3.Connection, last: int) -> int:

@@ -61,7 +61,7 @@ def survey(history: HistoryStore, place: Place, lines: Iterable[Incoming]) -> by
     A line that stands before one which is here already cannot be added at its place: `inserted`.
     """
     with history.use(create=False) as connection:
-        if connection is None or (place.is_new and not place.parent):
+        if place.is_new and not place.parent:
             return bytearray()
         matching = Matching(connection, place.parts(connection))
         verdicts = bytearray(matching.verdict(line) for line in lines)

@@ -16,7 +16,7 @@ from familiar_cli.history.events import (
     BRANCH,
     CHANNEL,
     CHAT,
-    Origin,
+    EventOrigin,
     append,
     fold_all,
     forget_from,
@@ -103,9 +103,8 @@ class Taken:
 def taken_through(history: HistoryStore, instance: str, rel_path: str) -> int:
     """Return how many bytes of a file of turns were taken in already."""
     sql = "SELECT through FROM turn_files WHERE instance = ? AND rel_path = ?"
-    with history.use(create=False) as connection:
-        found = connection.execute(sql, (instance, rel_path)).fetchone() if connection else None
-    return int(found[0]) if found else 0
+    found = history.rows(sql, (instance, rel_path))
+    return int(found[0][0]) if found else 0
 
 
 def read_there(history: HistoryStore, instance: str) -> list[tuple[int, int]]:
@@ -113,12 +112,9 @@ def read_there(history: HistoryStore, instance: str) -> list[tuple[int, int]]:
 
     It is what that instance told last; what it read since is not in it.
     """
-    with history.use(create=False) as connection:
-        if connection is None:
-            return []
-        sql = "SELECT value FROM sync_state WHERE name = ?"
-        found = connection.execute(sql, (f"{_THROUGH}{instance}",)).fetchone()
-    told = parsed(found[0]) if found else None
+    sql = "SELECT value FROM sync_state WHERE name = ?"
+    found = history.rows(sql, (f"{_THROUGH}{instance}",))
+    told = parsed(found[0][0]) if found else None
     if not isinstance(told, ThroughLine):
         return []
     runs, first = [], 1
@@ -489,7 +485,7 @@ class Intake:
 
     def _add_fact(self, name: TurnName, line: Fact) -> None:
         self.taken.marks += 1
-        origin = Origin(*name, line.clock)
+        origin = EventOrigin(*name, line.clock)
         if isinstance(line, ChatLine):
             self._add_chat(line, origin)
         elif isinstance(line, MarkLine):
@@ -503,7 +499,7 @@ class Intake:
             append(self.connection, CHANNEL, channel, value=is_out, at=line.at, origin=origin)
             forget_from(self.connection, 1)
 
-    def _add_mark(self, line: MarkLine, origin: Origin) -> None:
+    def _add_mark(self, line: MarkLine, origin: EventOrigin) -> None:
         turn_id = self._given(line.turn)
         value = line.value if isinstance(line.value, int) else self._given(line.value)
         places = slots_of(self.connection, (turn_id, value))
@@ -512,7 +508,7 @@ class Intake:
         append(self.connection, line.mark, None, turn_id, value, at=line.at, origin=origin)
         self._touched.add(turn_id)
 
-    def _add_chat(self, line: ChatLine, origin: Origin) -> None:
+    def _add_chat(self, line: ChatLine, origin: EventOrigin) -> None:
         number = self._chat(line.key, line.channel)
         if append(self.connection, CHAT, pack(line.key), origin=origin):
             texts = (line.channel, line.chat_kind, line.format, line.name, line.head)

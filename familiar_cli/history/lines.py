@@ -19,7 +19,7 @@ from familiar_cli.history.types import Role
 from familiar_cli.identity import Author
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
 VERSION: Final = 1
 """The version of the lines that are written here."""
@@ -194,6 +194,12 @@ _KINDS: Final[Mapping[str, type[Any]]] = {
     "chat": ChatLine,
     "through": ThroughLine,
 }
+_FIELDS: Final[Mapping[type[Any], Sequence[tuple[str, str, bool]]]] = {
+    kind: [(field.name, str(field.type), field.default is not MISSING) for field in fields(kind)]
+    for kind in (*_KINDS.values(), Imported, Author)
+}
+"""Name and type of each field, and whether it has a default."""
+
 _KIND_OF: Final = {kind: name for name, kind in _KINDS.items()}
 
 
@@ -273,13 +279,11 @@ def _plain(value: object) -> object:
 def _read(kind: type[T], told: Mapping[str, Any]) -> T:
     """Make a value of a dataclass; a field without a default is needed."""
     values = {}
-    for field in fields(kind):  # type: ignore[arg-type]  # every kind is a dataclass
-        key, expected = field.name, str(field.type)
-        if key not in told and field.default is not MISSING:
-            continue
-        value = told.get(key, False if expected == "bool" else None)
-        is_absent = value is None and expected.endswith(" | None")
-        values[key] = None if is_absent else _READERS[expected](value, key)
+    for key, expected, has_default in _FIELDS[kind]:
+        if key in told or not has_default:
+            value = told.get(key, False if expected == "bool" else None)
+            is_absent = value is None and expected.endswith(" | None")
+            values[key] = None if is_absent else _READERS[expected](value, key)
     return kind(**values)
 
 

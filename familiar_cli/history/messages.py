@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli.errors import ConflictError
 from familiar_cli.history import one_to_one
+from familiar_cli.history.branches import parts_of
 from familiar_cli.history.rows import INSERT, SELECTED, pack, to_row, to_turn
 from familiar_cli.identity import NEUTRAL
 
 if TYPE_CHECKING:
     import sqlite3
 
-    from familiar_cli.history.store import HistoryStore
+    from familiar_cli.history.file import HistoryFile
     from familiar_cli.history.types import Turn
     from familiar_cli.identity import Author
 _OF_ID: Final = (
@@ -91,16 +92,16 @@ def _qualified(message_id: str, author: Author | None) -> str:
 
 
 def of_id(
-    history: HistoryStore, channel_id: str, message_id: str, author: Author | None = None
+    history: HistoryFile, channel_id: str, message_id: str, author: Author | None = None
 ) -> Turn | None:
     """Return the turn of a channel with a message id, as `find` does."""
     if not message_id:
         return None
     with history.use(create=False) as connection:
-        return find(connection, channel_id, message_id, author) if connection else None
+        return find(connection, channel_id, message_id, author)
 
 
-def keep_once(history: HistoryStore, turn: Turn, message_id: str = "") -> Heard:
+def keep_once(history: HistoryFile, turn: Turn, message_id: str = "") -> Heard:
     """Write a message down, unless the channel has one with that id already.
 
     Raises:
@@ -113,7 +114,7 @@ def keep_once(history: HistoryStore, turn: Turn, message_id: str = "") -> Heard:
         return Heard(insert(connection, turn, message_id), is_new=True)
 
 
-def whole_reply(history: HistoryStore, turn_id: int, channel_id: str | None = None) -> Turn | None:
+def whole_reply(history: HistoryFile, turn_id: int, channel_id: str | None = None) -> Turn | None:
     """Return the reply to a turn that did not break off; None: there is none.
 
     Args:
@@ -126,6 +127,6 @@ def whole_reply(history: HistoryStore, turn_id: int, channel_id: str | None = No
         "WHERE replies.reply_to = ? AND NOT turns.partial ORDER BY turns.id DESC"
     )
     with history.use(create=False) as connection:
-        rows = connection.execute(sql, (turn_id,)).fetchall() if connection else []
-    replies = map(to_turn, rows)
-    return next((r for r in replies if channel_id is None or history.holds(channel_id, r)), None)
+        replies = map(to_turn, connection.execute(sql, (turn_id,)).fetchall())
+        past = () if channel_id is None else parts_of(connection, channel_id)
+    return next((r for r in replies if not past or any(part.holds(r) for part in past)), None)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Collection, Iterable
 
-    from familiar_cli.history.store import HistoryStore
+    from familiar_cli.history.file import HistoryFile
     from familiar_cli.visibility import Viewer
 
 
@@ -50,7 +50,7 @@ def note_origin(
     connection.execute(sql, (pack(channel_id), turn_id))
 
 
-def publish_chat(history: HistoryStore, channel_id: str, first_id: int) -> None:
+def publish_chat(history: HistoryFile, channel_id: str, first_id: int) -> None:
     """Mark the turns imported from `first_id` on as a conversation of several people."""
     with history.change() as connection:
         key = pack(channel_id)
@@ -63,7 +63,7 @@ def publish_chat(history: HistoryStore, channel_id: str, first_id: int) -> None:
         connection.execute(sql, (first_id, key))
 
 
-def only_speaker(history: HistoryStore, channel_id: str) -> tuple[bool, Author | None]:
+def only_speaker(history: HistoryFile, channel_id: str) -> tuple[bool, Author | None]:
     """Return whether a channel has turns, and its only speaker, if there is just one.
 
     In a branch without words of its own, it is as in its parent.
@@ -72,22 +72,18 @@ def only_speaker(history: HistoryStore, channel_id: str) -> tuple[bool, Author |
         "SELECT platform, user_id FROM only_speakers WHERE channel_id IN (?1, "
         "(SELECT parent FROM branches WHERE channel_id = ?1)) ORDER BY channel_id != ?1 LIMIT 1"
     )
-    with history.use(create=False) as connection:
-        row = connection.execute(sql, (pack(channel_id),)).fetchone() if connection else None
-    if row is None:
-        return False, None
-    return True, _author(row)
+    rows = history.rows(sql, (pack(channel_id),))
+    return bool(rows), _author(rows[0]) if rows else None
 
 
-def only_speakers(history: HistoryStore) -> dict[str, Author]:
+def only_speakers(history: HistoryFile) -> dict[str, Author]:
     """Return the channels with a single speaker, and that speaker."""
     sql = "SELECT channel_id, platform, user_id FROM only_speakers WHERE platform IS NOT NULL"
-    with history.use(create=False) as connection:
-        rows = connection.execute(sql).fetchall() if connection else []
+    rows = history.rows(sql)
     return {unpack(channel_id): to_author((*who, None, None)) for channel_id, *who in rows}
 
 
-def speakers_stamp(history: HistoryStore) -> tuple[int, ...]:
+def speakers_stamp(history: HistoryFile) -> tuple[int, ...]:
     """Return numbers of which one changes with who spoke where, and with what branches there are.
 
     The tables only grow, and a channel that has had several people never has one again.
@@ -97,18 +93,17 @@ def speakers_stamp(history: HistoryStore) -> tuple[int, ...]:
         "WHERE kind = 'branch' AND subject IS NOT NULL), "
         "count(*), count(platform) FROM only_speakers"
     )
-    with history.use(create=False) as connection:
-        return tuple(connection.execute(sql).fetchone()) if connection else ()
+    return tuple(history.rows(sql)[0])
 
 
-def people_in(history: HistoryStore, channels: Iterable[str]) -> dict[str, set[str]]:
+def people_in(history: HistoryFile, channels: Iterable[str]) -> dict[str, set[str]]:
     """Return the slugs of all past speakers, by channel."""
     from familiar_cli.sqlite import rows_among  # noqa: PLC0415  # loads sqlite3
 
     found: dict[str, set[str]] = {}
     sql = "SELECT channel_id, author_platform, author_user_id FROM speakers WHERE channel_id IN"
     with history.use(create=False) as connection:
-        rows = rows_among(connection, sql, map(pack, channels)) if connection else ()
+        rows = rows_among(connection, sql, map(pack, channels))
         for channel_id, *who in rows:
             author = _author(who)
             if author:
@@ -116,11 +111,9 @@ def people_in(history: HistoryStore, channels: Iterable[str]) -> dict[str, set[s
     return found
 
 
-def spoken_in(history: HistoryStore) -> list[str]:
+def spoken_in(history: HistoryFile) -> list[str]:
     """Return all channels that have turns."""
-    with history.use(create=False) as connection:
-        rows = connection.execute("SELECT channel_id FROM only_speakers") if connection else ()
-        return [unpack(row[0]) for row in rows]
+    return [unpack(row[0]) for row in history.rows("SELECT channel_id FROM only_speakers")]
 
 
 def visible(viewer: Viewer, *, also: Collection[str] = ()) -> tuple[str, list[Any]]:

@@ -124,8 +124,6 @@ def placed(history: HistoryStore, chat: Arrival) -> Place:
     one that begins as it does; else an empty one.
     """
     with history.use(create=False) as connection:
-        if connection is None:
-            return Place(chat.channel or next(chat.channels()), is_new=True)
         if chat.channel:
             before = [chat.channel] if has_begun(connection, chat.channel) else []
         else:
@@ -153,8 +151,8 @@ def branching(history: HistoryStore, chat: Arrival) -> Place:
         NotFoundError: None is.
     """
     with history.use(create=False) as connection:
-        shared = _deepest(connection, _Lines(chat.lines())) if connection else None
-        if connection is None or shared is None:
+        shared = _deepest(connection, _Lines(chat.lines()))
+        if shared is None:
             raise NotFoundError(f"No channel begins as {chat.name!r} does; nothing was imported")
         free = (name for name in chat.channels() if not has_begun(connection, name))
         return Place(next(free), shared.channel_id, shared.turn_ids[-1], is_new=True)

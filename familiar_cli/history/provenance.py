@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterable
 
+    from familiar_cli.history.file import HistoryFile
     from familiar_cli.history.lines import Fact
-    from familiar_cli.history.store import HistoryStore
 
 UNTRUSTED: Final = "untrusted"
 """In `lines_waiting`: the line is about others and waits until its instance is allowed."""
@@ -64,25 +64,13 @@ def unrestricted(_: str) -> FactScope:
     return FactScope()
 
 
-def count_held(history: HistoryStore) -> dict[str, int]:
+def count_held(history: HistoryFile) -> dict[str, int]:
     """Count the facts about others that wait for approval, by instance."""
-    with history.use(create=False) as connection:
-        if connection is None:
-            return {}
-        sql = (
-            "SELECT instance, count(*) FROM lines_waiting WHERE needs_instance = ? "
-            "GROUP BY instance ORDER BY instance"
-        )
-        return dict(connection.execute(sql, (UNTRUSTED,)).fetchall())
-
-
-def last_turn(history: HistoryStore) -> int:
-    """Return the number of the newest turn, or 0."""
-    with history.use(create=False) as connection:
-        if connection is None:
-            return 0
-        (last,) = connection.execute("SELECT coalesce(max(id), 0) FROM turns").fetchone()
-        return int(last)
+    sql = (
+        "SELECT instance, count(*) FROM lines_waiting WHERE needs_instance = ? "
+        "GROUP BY instance ORDER BY instance"
+    )
+    return dict(history.rows(sql, (UNTRUSTED,)))
 
 
 def _is_about_own(connection: sqlite3.Connection, own: str, instance: str, line: Fact) -> bool:

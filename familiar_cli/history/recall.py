@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from familiar_cli.history.store import HistoryStore
+    from familiar_cli.history.file import HistoryFile
     from familiar_cli.history.types import Turn
     from familiar_cli.visibility import Viewer
 
@@ -141,7 +141,7 @@ class TokenNearness(Protocol):
 
 
 def recall(
-    history: HistoryStore,
+    history: HistoryFile,
     query: str,
     *,
     near: Nearness | None = None,
@@ -172,8 +172,6 @@ def recall(
     if wanted is None and near is None:
         return Recollection()
     with history.use(create=False) as connection:
-        if connection is None:
-            return Recollection()
         missing = catch_up(connection, within_s=within_s)
         condition = _condition(connection, channel_id, here, viewer, before_id)
         own = _by_words(connection, wanted, condition) if wanted and is_ready(connection) else {}

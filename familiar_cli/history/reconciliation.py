@@ -162,9 +162,8 @@ class Reconciliation:
         if turn.id not in self._of_chat:
             return True
         sql = "SELECT max(at_ms) FROM events WHERE kind = 'superseded' AND turn_id IN (?, ?)"
-        with self._history.use(create=False) as connection:
-            found = connection.execute(sql, (turn.id, other)).fetchone() if connection else (0,)
-        return self._changed is not None and (found[0] or 0) > in_ms(self._changed)
+        ((replaced_ms,),) = self._history.rows(sql, (turn.id, other))
+        return self._changed is not None and (replaced_ms or 0) > in_ms(self._changed)
 
     def _is_dropped(self, turn: Turn, *, is_end: bool) -> bool:
         """Tell whether the source had a turn that it no longer shows."""
@@ -196,10 +195,7 @@ def _turns_of_chat(history: HistoryStore, channel_id: str, name: str) -> frozens
         "SELECT turn_id FROM turn_extras JOIN chats ON chats.id = chat_id "
         "WHERE channel_id = ? AND name = ?"
     )
-    with history.use(create=False) as connection:
-        values = (pack(channel_id), pack(name))
-        rows = connection.execute(sql, values) if connection else ()
-        return frozenset(row[0] for row in rows)
+    return frozenset(row[0] for row in history.rows(sql, (pack(channel_id), pack(name))))
 
 
 def _lines_set_aside(

@@ -34,6 +34,9 @@ SELECTED: Final = (
 )
 """What `to_turn` reads from `turns`, or from a view under that name."""
 
+UNREAD: Final = "FROM unread CROSS JOIN standing ON standing.id = unread.turn_id"
+"""The turns that stand and that the memory writer has not read."""
+
 PLACE: Final = len(COLUMNS) + 3
 """Where among them the turn is whose place a turn took; None: its own."""
 

@@ -68,16 +68,22 @@ def opened_to_read(path: Path, busy_timeout_s: float) -> sqlite3.Connection:
     )
 
 
+def empty() -> sqlite3.Connection:
+    """Return a connection to a history in memory in which nothing was said."""
+    connection = connect(":memory:", 0)
+    for step in MIGRATIONS:
+        step(connection)
+    connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+    return connection
+
+
 def foreign_objects(path: Path) -> list[str]:
     """Return schema objects that this program did not create, e.g. `trigger 'x'`.
 
     Raises:
         As `opened`.
     """
-    own = connect(":memory:", 0)
-    with closing(own), closing(opened_to_read(path, 0)) as connection:
-        for step in MIGRATIONS:
-            step(own)
+    with closing(empty()) as own, closing(opened_to_read(path, 0)) as connection:
         listed = "SELECT type, name FROM sqlite_master"
         known = set(own.execute(listed))
         return [

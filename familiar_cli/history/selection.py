@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from datetime import datetime
 
-    from familiar_cli.history.store import HistoryStore
+    from familiar_cli.history.file import HistoryFile
     from familiar_cli.history.types import Turn
     from familiar_cli.visibility import Viewer
 
@@ -118,13 +118,11 @@ class ImportedFrom:
     head: str
 
 
-def select(history: HistoryStore, span: TurnFilter) -> Iterator[Kept]:
+def select(history: HistoryFile, span: TurnFilter) -> Iterator[Kept]:
     """Yield the turns that are meant, oldest first, in bounded memory."""
     low = 0
     while low < END:
         with history.use(create=False) as connection:
-            if connection is None:
-                return
             between = (low, END)
             page, low = oldest_rows(
                 connection, span.select, span.where(), _PAGE, between, channel_id=span.channel_id
@@ -133,7 +131,7 @@ def select(history: HistoryStore, span: TurnFilter) -> Iterator[Kept]:
 
 
 def newest(
-    history: HistoryStore, span: TurnFilter, limit: int, before_id: int | None = None
+    history: HistoryFile, span: TurnFilter, limit: int, before_id: int | None = None
 ) -> list[Kept]:
     """Return the newest `limit` of the turns that are meant, oldest first.
 
@@ -141,8 +139,6 @@ def newest(
     """
     end = END if before_id is None else before_id
     with history.use(create=False) as connection:
-        if connection is None:
-            return []
         rows = newest_rows(
             connection, span.select, span.where(), limit, end, channel_id=span.channel_id
         )
@@ -150,7 +146,7 @@ def newest(
 
 
 def around(
-    history: HistoryStore,
+    history: HistoryFile,
     turn: Turn,
     before: int,
     after: int,
@@ -163,8 +159,6 @@ def around(
     place = place_of(turn)
     above = newest(history, span, before + 1, place + 1)
     with history.use(create=False) as connection:
-        if connection is None:
-            return above
         some, between = max(after, 0), (place + 1, END)
         below, _ = oldest_rows(
             connection, span.select, span.where(), some, between, channel_id=span.channel_id
@@ -172,13 +166,13 @@ def around(
     return by_time([*above, *map(_kept, below[:some])], _turn)
 
 
-def kept_turns(history: HistoryStore, turn_ids: Iterable[int]) -> dict[int, Kept]:
+def kept_turns(history: HistoryFile, turn_ids: Iterable[int]) -> dict[int, Kept]:
     """Return these turns, whatever became of them, with what their source said."""
     from familiar_cli.sqlite import rows_among  # noqa: PLC0415  # loads sqlite3
 
     select = f"{_KEPT.format('turns')} WHERE turns.id IN"
     with history.use(create=False) as connection:
-        rows = rows_among(connection, select, sorted(turn_ids)) if connection else ()
+        rows = rows_among(connection, select, sorted(turn_ids))
         return {row[0]: _kept(row) for row in rows}
 
 
@@ -334,7 +328,7 @@ def _place(row: Row) -> tuple[int, int]:
 
 
 def turns_from(
-    history: HistoryStore, source: str | None, after_id: int, limit: int
+    history: HistoryFile, source: str | None, after_id: int, limit: int
 ) -> list[tuple[int, str, str, str]]:
     """Return number, channel, role and words of the oldest `limit` turns after one.
 
@@ -347,28 +341,22 @@ def turns_from(
     )
     values = [after_id, *([] if source is None else [pack(source)]), limit]
     with history.use(create=False) as connection:
-        rows = connection.execute(sql, values) if connection else ()
+        rows = connection.execute(sql, values)
         return [(row[0], *map(unpack, row[1:])) for row in rows]
 
 
-def newest_from(history: HistoryStore, source: str, limit: int) -> list[Turn]:
+def newest_from(history: HistoryFile, source: str, limit: int) -> list[Turn]:
     """Return the newest `limit` turns that came through a source, oldest first."""
     sql = f"SELECT {SELECTED} FROM turns WHERE source = ? ORDER BY id DESC LIMIT ?"  # noqa: S608
     with history.use(create=False) as connection:
-        rows = connection.execute(sql, (pack(source), max(limit, 0))) if connection else ()
+        rows = connection.execute(sql, (pack(source), max(limit, 0)))
         return [to_turn(row) for row in rows][::-1]
 
 
-def imported_from(history: HistoryStore, channel_id: str) -> list[ImportedFrom]:
+def imported_from(history: HistoryFile, channel_id: str) -> list[ImportedFrom]:
     """Return the chats that were brought into a channel, in the order in which they came."""
     sql = "SELECT format, name, head FROM chats WHERE channel_id = ? ORDER BY id"
-    rows = _rows(history, sql, (pack(channel_id),))
-    return [ImportedFrom(*map(unpack, row)) for row in rows]
-
-
-def _rows(history: HistoryStore, sql: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
-    with history.use(create=False) as connection:
-        return connection.execute(sql, values).fetchall() if connection else []
+    return [ImportedFrom(*map(unpack, row)) for row in history.rows(sql, (pack(channel_id),))]
 
 
 def _turn(kept: Kept) -> Turn:

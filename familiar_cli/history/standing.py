@@ -164,24 +164,20 @@ def withdraw_channel(history: HistoryStore, channel_id: str, *, withdrawn: bool 
 
 def withdrawn_channels(history: HistoryStore) -> frozenset[str]:
     """Return the channels that were taken out as a whole."""
-    with history.use(create=False) as connection:
-        if connection is None:
-            return frozenset()
-        rows = connection.execute("SELECT channel_id FROM channels_set_aside")
-        return frozenset(unpack(row[0]) for row in rows)
+    rows = history.rows("SELECT channel_id FROM channels_set_aside")
+    return frozenset(unpack(row[0]) for row in rows)
 
 
 def standings(history: HistoryStore, turn_ids: Iterable[int]) -> dict[int, Standing]:
     """Return the standing of each of these turns that exists."""
     with history.use(create=False) as connection:
-        return standing_of(connection, turn_ids) if connection else {}
+        return standing_of(connection, turn_ids)
 
 
 def marked_count(history: HistoryStore) -> int:
     """Return how many turns or channels were ever replaced, withdrawn or hidden."""
     sql = "SELECT (SELECT count(*) FROM set_aside) + (SELECT count(*) FROM channels_set_aside)"
-    with history.use(create=False) as connection:
-        return connection.execute(sql).fetchone()[0] if connection else 0
+    return int(history.rows(sql)[0][0])
 
 
 def fallen(history: HistoryStore, turn_ids: Iterable[int]) -> dict[int, str]:

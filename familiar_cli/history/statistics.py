@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -95,7 +94,7 @@ def channel_counts(history: HistoryStore) -> tuple[ChannelCount, ...]:
     )
     return tuple(
         ChannelCount(unpack(c), n, hidden, from_ms(first), from_ms(last), unpack(source or ""))
-        for c, n, hidden, first, last, source in _rows(history, sql)
+        for c, n, hidden, first, last, source in history.rows(sql)
     )
 
 
@@ -116,8 +115,8 @@ def statistics(
     """
     where = "" if channel_id is None else " WHERE channel_id = ?"
     values = () if channel_id is None else (pack(channel_id),)
-    totals = _rows(history, f"SELECT count(*), sum(length(content)) FROM shown{where}", values)  # noqa: S608
-    turns, chars = totals[0] if totals else (0, 0)
+    totals = f"SELECT count(*), sum(length(content)) FROM shown{where}"  # noqa: S608
+    ((turns, chars),) = history.rows(totals, values)
     channels = channel_counts(history)
     return Statistics(
         turns=turns,
@@ -138,7 +137,7 @@ def _authors(
     )
     counts = [
         AuthorCount(None if row[0] is None else to_author(row[:4]), row[4])
-        for row in _rows(history, sql, values)
+        for row in history.rows(sql, values)
     ]
     if viewer.sees_everything:
         return tuple(counts)
@@ -154,7 +153,7 @@ def _months(history: HistoryStore, where: str, values: tuple[Any, ...]) -> tuple
         "SELECT strftime('%Y-%m', at_ms / 1000, 'unixepoch'), count(*) "  # noqa: S608
         f"FROM shown{where} GROUP BY 1 ORDER BY 1"
     )
-    return tuple(MonthCount(month or "?", n) for month, n in _rows(history, sql, values))
+    return tuple(MonthCount(month or "?", n) for month, n in history.rows(sql, values))
 
 
 def _tokens(
@@ -169,7 +168,7 @@ def _tokens(
     step = max(turns // _SAMPLE, 1)
     also = " AND" if where else " WHERE"
     sql = f"SELECT content FROM shown{where}{also} id % {step} = 0"  # noqa: S608
-    texts = [unpack(row[0]) for row in _rows(history, sql, values)]
+    texts = [unpack(row[0]) for row in history.rows(sql, values)]
     seen = sum(map(len, texts))
     return round(sum(map(count_tokens, texts)) * chars / seen) if seen else 0
 
@@ -203,15 +202,11 @@ def said_between(
     """
     part_ms = _QUARTER_MS * 4 if whole_hours else _QUARTER_MS
     values = (part_ms, in_ms(since), in_ms(until))
-    with history.use(create=False) as connection:
-        if connection is None:
-            return []
-        found = connection.execute(_COUNTS.format(""), values).fetchall()
-        less: dict[tuple[object, ...], int] = defaultdict(int)
-        for part, platform, user_id, turns, _ in connection.execute(
-            _COUNTS.format(_NOT_SHOWN), values
-        ):
-            less[part, platform, user_id] = turns
+    less = {
+        (part, *account): turns
+        for part, *account, turns, _ in history.rows(_COUNTS.format(_NOT_SHOWN), values)
+    }
+    found = history.rows(_COUNTS.format(""), values)
     return [
         Said(from_ms(part * part_ms), _account(platform, user_id), stand, first)
         for part, platform, user_id, turns, first in found
@@ -221,27 +216,16 @@ def said_between(
 
 def first_and_last(history: HistoryStore) -> tuple[datetime, datetime] | None:
     """Return when the first and the last turn were said; None: there is none."""
-    with history.use(create=False) as connection:
-        if connection is None:
-            return None
-        (first,) = connection.execute("SELECT min(at_ms) FROM turns").fetchone()
-        (last,) = connection.execute("SELECT max(at_ms) FROM turns").fetchone()
+    sql = "SELECT (SELECT min(at_ms) FROM turns), (SELECT max(at_ms) FROM turns)"
+    ((first, last),) = history.rows(sql)
     return None if first is None else (from_ms(first), from_ms(last))
 
 
 def count_up_to(history: HistoryStore, since: datetime, until: datetime, most: int) -> int:
     """Return how many turns were said in a span of time, but no more than `most`."""
     sql = f"SELECT count(*) FROM (SELECT 1 FROM turns WHERE {_SPAN} LIMIT ?)"  # noqa: S608
-    with history.use(create=False) as connection:
-        if connection is None:
-            return 0
-        return int(connection.execute(sql, (in_ms(since), in_ms(until), most)).fetchone()[0])
+    return int(history.rows(sql, (in_ms(since), in_ms(until), most))[0][0])
 
 
 def _account(platform: object, user_id: object) -> tuple[str, str] | None:
     return None if platform is None else (unpack(platform), unpack(user_id))
-
-
-def _rows(history: HistoryStore, sql: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    with history.use(create=False) as connection:
-        return connection.execute(sql, values).fetchall() if connection else []

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import threading
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from familiar_cli.clock import now, to_ms
 from familiar_cli.errors import NotFoundError
 from familiar_cli.history.branches import all_branches, branch_off, family_of, parts_of
+from familiar_cli.history.file import HistoryFile
 from familiar_cli.history.messages import insert
 from familiar_cli.history.one_to_one import visible
 from familiar_cli.history.rows import (
     INSERT,
     SELECTED,
+    UNREAD,
     from_ms,
     in_ms,
     pack,
@@ -26,14 +26,14 @@ from familiar_cli.history.rows import (
     unpack,
 )
 from familiar_cli.history.selection import newest_rows
-from familiar_cli.history.speakers import ALL, RECENT, SAID
 from familiar_cli.history.types import WRITER, ChannelSummary, Speaker, Turn
 from familiar_cli.visibility import OWNER
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from datetime import datetime
+    from pathlib import Path
 
     from familiar_cli.history.branches import Branch
     from familiar_cli.history.rows import Row
@@ -49,11 +49,29 @@ GREETING: Final = "greeting"
 
 _BITS: Final = 63  # of an id, without its sign
 _SHARED: Final = 200  # turns of a parent among which people are looked for
+_WHO: Final = "author_platform, author_user_id, author_username, author_display_name"
+
+# The turns tell what each was called when they last spoke.
+RECENT: Final = f"""SELECT {_WHO.replace("author_", "turns.author_")} FROM (
+        SELECT last_id FROM speakers WHERE channel_id = ? AND turns ORDER BY last_id DESC LIMIT ?
+    ) JOIN turns ON turns.id = last_id ORDER BY last_id DESC"""  # noqa: S608  # our own names
+
+# `is_private` is a function of the connection. Who spoke in private alone has no names.
+_ALL: Final = """SELECT person.author_platform, person.author_user_id, named.author_username,
+        named.author_display_name, counted, latest.at_ms FROM (
+        SELECT author_platform, author_user_id, sum(turns) AS counted, max(last_id) AS last,
+            max(CASE WHEN NOT is_private(channel_id) THEN last_id END) AS last_public FROM speakers
+        WHERE turns AND channel_id NOT IN (SELECT channel_id FROM channels_set_aside)
+        GROUP BY author_platform, author_user_id
+    ) AS person JOIN turns AS latest ON latest.id = last
+    LEFT JOIN turns AS named ON named.id = last_public ORDER BY last DESC"""
+
+_SAID: Final = "SELECT coalesce(sum(turns), 0) FROM speakers WHERE channel_id = ?"
 _SELECT: Final = f"SELECT {SELECTED} FROM turns"  # noqa: S608
 _STANDING: Final = f"SELECT {SELECTED} FROM standing AS turns"  # noqa: S608
 
 
-class HistoryStore:
+class HistoryStore(HistoryFile):
     """The turns of one familiar. Safe to use from several threads and several processes.
 
     The file is opened at the first use, and made at the first turn, so looking leaves no trace.
@@ -62,12 +80,6 @@ class HistoryStore:
         path: The SQLite file.
         busy_timeout_s: How long to wait for another process that writes.
     """
-
-    def __init__(self, path: str | Path, *, busy_timeout_s: float = 5.0) -> None:
-        self.path = Path(path)
-        self._busy_timeout_s = busy_timeout_s
-        self._lock = threading.RLock()
-        self._connection: sqlite3.Connection | None = None
 
     def append(
         self,
@@ -138,7 +150,7 @@ class HistoryStore:
         )
         with self.use(create=True) as connection:
             cursor = connection.execute(INSERT + unless, (*to_row(turn), *[pack(channel_id)] * 2))
-            return replace(turn, id=cursor.lastrowid) if cursor.rowcount else None
+            return replace(turn, id=cursor.lastrowid or 0) if cursor.rowcount else None
 
     def recent(
         self, channel_id: str, limit: int, before_id: int | None = None, *, viewer: Viewer
@@ -156,8 +168,6 @@ class HistoryStore:
         """
         end = 2**_BITS - 1 if before_id is None else before_id
         with self.use(create=False) as connection:
-            if connection is None:
-                return []
             sql, values = visible(viewer)
             where = (f" AND {sql}", values)
             rows = newest_rows(connection, _STANDING, where, limit, end, channel_id=channel_id)
@@ -211,21 +221,19 @@ class HistoryStore:
     def branches(self) -> list[Branch]:
         """Return all branches, the oldest first."""
         with self.use(create=False) as connection:
-            return all_branches(connection) if connection else []
+            return all_branches(connection)
 
     def holds(self, channel_id: str, turn: Turn) -> bool:
         """Tell whether a turn is in the past of a channel, whether it stands or not."""
         if turn.channel_id == channel_id:
             return True
         with self.use(create=False) as connection:
-            return connection is not None and any(
-                part.holds(turn) for part in parts_of(connection, channel_id)
-            )
+            return any(part.holds(turn) for part in parts_of(connection, channel_id))
 
     def family(self, channel_id: str) -> frozenset[str]:
         """Return a channel with its branches and parents, and theirs."""
         with self.use(create=False) as connection:
-            return family_of(connection, channel_id) if connection else frozenset({channel_id})
+            return family_of(connection, channel_id)
 
     def channels(self) -> list[ChannelSummary]:
         """Return all channels, the one that spoke last first."""
@@ -243,7 +251,7 @@ class HistoryStore:
         """
         found = self._rows(RECENT, (pack(channel_id), max(limit, 0)), to_author)
         with self.use(create=False) as connection:
-            parts = parts_of(connection, channel_id)[1:] if connection else []
+            parts = parts_of(connection, channel_id)[1:]
         if not parts or len(found) >= limit:
             return found
         shared = self.recent(parts[0].channel_id, _SHARED, parts[0].end, viewer=OWNER)
@@ -284,7 +292,7 @@ class HistoryStore:
 
     def said_count(self, channel_id: str) -> int:
         """Return how many turns people, whoever they are, have said in a channel."""
-        return self._number(SAID, (pack(channel_id),))
+        return self._number(_SAID, (pack(channel_id),))
 
     def speakers(self, viewer: Viewer) -> list[Speaker]:
         """Return everyone who ever spoke, in whatever channel, the latest first.
@@ -296,23 +304,17 @@ class HistoryStore:
         private = viewer.rules.private_channels
         hidden = {pack(channel) for channel in private if not viewer.sees_channel(channel)}
         with self.use(create=False) as connection:
-            if connection is None:
-                return []
             connection.create_function("is_private", 1, hidden.__contains__, deterministic=True)
-            rows = connection.execute(ALL)
+            rows = connection.execute(_ALL)
             return [Speaker(to_author(r[:4]), r[4], from_ms(r[5])) for r in rows]
 
     def unsummarised_count(self) -> int:
         """Return how many turns the memory writer has not read yet; see `waiting`."""
-        from familiar_cli.history import waiting  # noqa: PLC0415  # it is for this class
-
-        return waiting.count(self)
+        return self._number(f"SELECT count(*) {UNREAD}")
 
     def unsummarised_times(self) -> list[datetime]:
         """Return when each turn was said that the memory writer has not read yet, if it stands."""
-        from familiar_cli.history import waiting  # noqa: PLC0415  # it is for this class
-
-        return waiting.times(self)
+        return [from_ms(row[0]) for row in self.rows(f"SELECT at_ms {UNREAD}")]
 
     def watermark(self, name: str) -> int:
         """Return the id of the last turn that the process `name` is done with; 0: none."""
@@ -343,18 +345,9 @@ class HistoryStore:
         """
         from familiar_cli.sqlite import connect  # noqa: PLC0415  # starting is quicker without it
 
-        with self.use(create=False) as connection:
-            if connection is not None:
-                with closing(connect(path, 0)) as copy:
-                    connection.backup(copy)
+        with self.use(create=False) as connection, closing(connect(path, 0)) as copy:
+            connection.backup(copy)
         return HistoryStore(path)
-
-    def close(self) -> None:
-        """Let go of the file. The next use opens it again."""
-        with self._lock:
-            if self._connection is not None:
-                self._connection.close()
-                self._connection = None
 
     def _number(self, sql: str, values: Sequence[Any] = ()) -> int:
         return next(iter(self._rows(sql, values, lambda row: to_number(row[0]))), 0)
@@ -362,29 +355,7 @@ class HistoryStore:
     def _rows(self, sql: str, values: Sequence[Any], make: Callable[[Row], T]) -> list[T]:
         """Convert each row with `make`; a row that it cannot read is damage."""
         with self.use(create=False) as connection:
-            return [make(row) for row in connection.execute(sql, values)] if connection else []
-
-    @contextmanager
-    def change(self) -> Iterator[sqlite3.Connection]:
-        """Lend the connection for changes that are made all, or none."""
-        from familiar_cli.sqlite import transaction  # noqa: PLC0415  # loads sqlite3
-
-        with self.use(create=True) as connection, transaction(connection):
-            yield connection
-
-    @contextmanager
-    def use(self, *, create: bool) -> Iterator[Any]:
-        """Lend the connection; None when there is no file and none is to be made.
-
-        For the rest of this room: what leaves it is turns and summaries, not SQL.
-        """
-        from familiar_cli.history.schema import opened, opened_to_read, translated  # noqa: PLC0415
-
-        with self._lock, translated(self.path):
-            if self._connection is None and (create or self.path.exists()):
-                open_it = opened if create else opened_to_read
-                self._connection = open_it(self.path, self._busy_timeout_s)
-            yield self._connection
+            return [make(row) for row in connection.execute(sql, values)]
 
 
 def _raise_watermark(connection: sqlite3.Connection, name: str, turn_id: int) -> None:

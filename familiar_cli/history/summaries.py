@@ -29,7 +29,7 @@ from familiar_cli.visibility import Viewer
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from familiar_cli.history.store import HistoryStore
+    from familiar_cli.history.file import HistoryFile
     from familiar_cli.history.types import Turn
     from familiar_cli.visibility import PrivacyRules
 
@@ -66,7 +66,7 @@ class Summaries:
         history: Where they are kept, beside the turns.
     """
 
-    def __init__(self, history: HistoryStore) -> None:
+    def __init__(self, history: HistoryFile) -> None:
         self._history = history
 
     def latest(
@@ -92,7 +92,7 @@ class Summaries:
             end = min(end, part.end)
             is_own = part.channel_id == scope
             its_scope = scope if is_own else self.scope_of(part.channel_id, rules)
-            row = next(iter(self._rows(sql, pack(its_scope), end)), None)
+            row = next(iter(self._history.rows(sql, (pack(its_scope), end))), None)
             if row:
                 others = rules.private_channels - {one.channel_id for one in past}
                 is_open = not others or self.channels(its_scope).isdisjoint(others)
@@ -118,17 +118,17 @@ class Summaries:
 
     def _past(self, scope: str) -> list[Part]:
         with self._history.use(create=False) as connection:
-            return parts_of(connection, scope) if connection and scope else [Part(scope)]
+            return parts_of(connection, scope) if scope else [Part(scope)]
 
     def channels(self, scope: str) -> frozenset[str]:
         """Return the channels whose turns are in a summary."""
         sql = "SELECT channel_id FROM summary_channels WHERE scope = ?"
-        return frozenset(unpack(row[0]) for row in self._rows(sql, pack(scope)))
+        return frozenset(unpack(row[0]) for row in self._history.rows(sql, (pack(scope),)))
 
     def scopes(self) -> list[str]:
         """Return all scopes that have a summary, or should have one, sorted."""
         sql = "SELECT scope FROM summaries UNION SELECT scope FROM summary_state"
-        return sorted(unpack(row[0]) for row in self._rows(sql))
+        return sorted(unpack(row[0]) for row in self._history.rows(sql))
 
     def keep(
         self,
@@ -171,7 +171,7 @@ class Summaries:
 
         sql = f"SELECT {PLACED} FROM turns WHERE id IN"  # noqa: S608  # our own names
         with self._history.use(create=False) as connection:
-            rows = rows_among(connection, sql, turn_ids) if connection else ()
+            rows = rows_among(connection, sql, turn_ids)
             return min((to_number(row[0]) for row in rows), default=0)
 
     def forget(self, scope: str) -> None:
@@ -183,7 +183,7 @@ class Summaries:
     def wanted(self, scope: str) -> int:
         """Return the turn up to which a summary should reach; 0: nothing is wanted yet."""
         sql = "SELECT wanted_id FROM summary_state WHERE scope = ?"
-        return next((to_number(row[0]) for row in self._rows(sql, pack(scope))), 0)
+        return next((to_number(row[0]) for row in self._history.rows(sql, (pack(scope),))), 0)
 
     def want(self, scope: str, turn_id: int) -> None:
         """Say that a summary should reach up to a turn."""
@@ -199,7 +199,7 @@ class Summaries:
     ) -> list[Turn]:
         """Return the oldest `limit` turns of a scope with ids in (`after_id`, `through_id`]."""
         with self._history.use(create=False) as connection:
-            if connection is None or limit <= 0:
+            if limit <= 0:
                 return []
             between = (after_id + 1, min(through_id + 1, END))
             here = None if scope == PUBLIC else scope
@@ -223,12 +223,7 @@ class Summaries:
             f"WHERE place > ? AND place <= ?){where} LIMIT ?)"
         )
         given = [after_id, min(through_id, END), *values]
-        found = self._rows(sql, *given, *given, limit)
-        return to_number(found[0][0]) if found else 0
-
-    def _rows(self, sql: str, *values: Any) -> list[Row]:  # noqa: ANN401
-        with self._history.use(create=False) as connection:
-            return connection.execute(sql, values).fetchall() if connection else []
+        return to_number(self._history.rows(sql, (*given, *given, limit))[0][0])
 
 
 def _summary(row: Row) -> Summary:

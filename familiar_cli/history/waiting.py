@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.history.rows import SELECTED, from_ms, in_ms, to_turn, unpack
+from familiar_cli.history.rows import SELECTED, UNREAD, in_ms, to_turn, unpack
 from familiar_cli.history.types import IMPORTED, place_of
 from familiar_cli.sqlite import rows_among
 from familiar_cli.visibility import OWNER
@@ -34,7 +34,6 @@ _OURS: Final = (
     "(SELECT 1 FROM sync_state WHERE name = 'handed:' || instance))"
 )
 """SQL condition for turns that are read on this instance."""
-_STANDING: Final = "FROM unread CROSS JOIN standing ON standing.id = unread.turn_id"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,23 +70,15 @@ SAID_HERE: Final = Which(said_here=True)
 
 def count(history: HistoryStore, which: Which = ALL) -> int:
     """Count the unread turns that still stand."""
-    sql = f"SELECT channel_id, count(*) {_STANDING} WHERE {which.condition} GROUP BY 1"
+    sql = f"SELECT channel_id, count(*) {UNREAD} WHERE {which.condition} GROUP BY 1"
     if which.channels is None:
-        sql = f"SELECT '', count(*) {_STANDING} WHERE {which.condition}"
-    with history.use(create=False) as connection:
-        rows = connection.execute(sql).fetchall() if connection else ()
+        sql = f"SELECT '', count(*) {UNREAD} WHERE {which.condition}"
+    rows = history.rows(sql)
     return sum(
         found
         for channel, found in rows
         if which.channels is None or unpack(channel) in which.channels
     )
-
-
-def times(history: HistoryStore) -> list[datetime]:
-    """Return the times of the unread turns that still stand."""
-    with history.use(create=False) as connection:
-        rows = connection.execute(f"SELECT at_ms {_STANDING}").fetchall() if connection else ()
-    return [from_ms(row[0]) for row in rows]
 
 
 def turns(history: HistoryStore, which: Which = ALL) -> Iterator[Turn]:
@@ -99,7 +90,7 @@ def turns(history: HistoryStore, which: Which = ALL) -> Iterator[Turn]:
     after = 0
     while True:
         with history.use(create=False) as connection:
-            rows = connection.execute(sql, (after, _PAGE)) if connection else ()
+            rows = connection.execute(sql, (after, _PAGE))
             page = [to_turn(row) for row in rows]
         yield from filter(which.takes, page)
         if len(page) < _PAGE:
@@ -111,7 +102,7 @@ def unread_among(history: HistoryStore, turn_ids: Collection[int]) -> set[int]:
     """Return the unread ones of these turns."""
     sql = "SELECT turn_id FROM unread WHERE turn_id IN"
     with history.use(create=False) as connection:
-        return {row[0] for row in rows_among(connection, sql, turn_ids)} if connection else set()
+        return {row[0] for row in rows_among(connection, sql, turn_ids)}
 
 
 def fresh(history: HistoryStore, after: datetime) -> dict[str, int]:
@@ -124,8 +115,7 @@ def fresh(history: HistoryStore, after: datetime) -> dict[str, int]:
         "SELECT DISTINCT channel_id FROM unread CROSS JOIN turns ON turns.id = unread.turn_id "
         "WHERE NOT unread.imported AND at_ms > ?"
     )
-    with history.use(create=False) as connection:
-        rows = connection.execute(sql, (in_ms(after),)).fetchall() if connection else ()
+    rows = history.rows(sql, (in_ms(after),))
     found = [unpack(row[0]) for row in rows]
     begun = {
         channel: _newest_exchange(history.recent(channel, _TAIL, viewer=OWNER), after)
@@ -158,7 +148,7 @@ def ours(history: HistoryStore, turn_ids: Collection[int]) -> set[int]:
     """Return those of these turns that are read here, and not by another instance's writer."""
     sql = f"SELECT id FROM turns WHERE {_OURS.format('id')} AND id IN"  # noqa: S608
     with history.use(create=False) as connection:
-        return {row[0] for row in rows_among(connection, sql, turn_ids)} if connection else set()
+        return {row[0] for row in rows_among(connection, sql, turn_ids)}
 
 
 def leave_to_others(connection: sqlite3.Connection, first_id: int, last_id: int) -> None:

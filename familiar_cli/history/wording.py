@@ -90,7 +90,7 @@ def live_channels(history: HistoryStore, lines: Sequence[Incoming]) -> list[str]
         "AND channel_id NOT IN (SELECT channel_id FROM chats)"
     )
     with history.use(create=False) as connection:
-        rows = connection.execute(sql, (SERVED, *texts)).fetchall() if connection and texts else []
+        rows = connection.execute(sql, (SERVED, *texts)).fetchall() if texts else []
         runs = {unpack(row[0]): shared_run(history, unpack(row[0]), lines) for row in rows}
     return sorted((name for name, run in runs.items() if run), key=lambda name: -runs[name])
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from familiar_cli.config.channel_kinds import PRIVATE_KINDS
 from familiar_cli.errors import BadInputError
 from familiar_cli.history.incoming import release, rename
-from familiar_cli.history.provenance import FactScope, count_held, last_turn
+from familiar_cli.history.provenance import FactScope, count_held
 from familiar_cli.sync.turn_files import Since, new_lines, since, take_in, taken_through
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class HistoryConversations:
             untrusted: Those that may state facts about their own turns and channels only.
         """
         self._untrusted = untrusted
-        self._existing_through = last_turn(self._history)
+        self._existing_through = self._history.newest_id()
         for instance in count_held(self._history).keys() - set(untrusted):
             release(self._history, own, instance)
 

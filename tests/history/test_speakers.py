@@ -88,7 +88,7 @@ def test_a_history_without_the_table_gets_it_filled(tmp_path) -> None:
 
 
 def test_the_question_reads_no_turn_but_those_it_names(store) -> None:
-    from familiar_cli.history.speakers import RECENT
+    from familiar_cli.history.store import RECENT
 
     store.append("cli", "user", "hi", author=ANNA)
     with closing(sqlite3.connect(store.path)) as database:
