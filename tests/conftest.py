@@ -40,7 +40,7 @@ def pytest_configure(config) -> None:
 
     Compiling the program from source takes longer than most commands, and tests start hundreds.
     """
-    if sys.dont_write_bytecode:
+    if sys.dont_write_bytecode and config.pluginmanager.has_plugin("cacheprovider"):
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
         os.environ["PYTHONPYCACHEPREFIX"] = str(config.cache.mkdir("bytecode"))
         sys.dont_write_bytecode = False
