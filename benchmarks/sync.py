@@ -148,7 +148,7 @@ def sent_and_received(where: Path, size_bytes: int) -> dict[str, float]:
     desk.sync()
     laptop.sync()
     lines = (f"- Line {n}, {n * 7919 % 104_729}\n" for n in range(size_bytes // 20))
-    (laptop.root / "memory" / "topics" / "large.md").write_text("".join(lines), "utf-8")
+    (laptop.root / "memory" / "large.md").write_text("".join(lines), "utf-8")
     found = {"send_large_s": laptop.sync(), "receive_large_s": desk.sync()}
     found["receive_large_ratio"] = found["receive_large_s"] / found["send_large_s"]
     return found

@@ -122,7 +122,7 @@ def _merge_text(texts: list[str], settle: Settle) -> MergedContent | None:
     if text is None:
         return None
     newline = pick(*newlines)[0] if plain else "\n"
-    content = text.replace("\n", newline).encode()
+    content = (text if newline == "\n" else text.replace("\n", newline)).encode()
     return MergedContent(content, tuple(findings.clashes), findings.kept)
 
 

@@ -8,6 +8,7 @@ not with the length of the list.
 from __future__ import annotations
 
 import re
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.diffs import matching_blocks
@@ -24,7 +25,6 @@ _STRIDE: Final = 1024
 _ITEM: Final = re.compile(r" *[-*+] [^\s<*+-][^<\n]*(?:<!-- turns [^<>\n]*-->)?|[-*+] \*\*[^<\n]*")
 _TOP: Final = ("- ", "* ", "+ ")
 _FENCES: Final = ("```", "~~~")
-_CLOSED: Final = re.compile(r"<!--(?:(?!<!--|-->)[^\n])*-->")
 
 
 class LongLists:
@@ -40,7 +40,7 @@ class LongLists:
     def __init__(self, texts: Sequence[str]) -> None:
         self.texts = list(texts)
         self._runs: dict[str, list[str]] = {}
-        if all(text.count("\n") >= _FROM_LINES and _is_plain(text) for text in texts):
+        if min(text.count("\n") for text in texts) >= _FROM_LINES and _is_plain(texts[0]):
             self._shorten()
 
     @property
@@ -68,10 +68,12 @@ class LongLists:
         sides = [
             text[len(head) :].split("\n") for text, head in zip(self.texts, heads, strict=True)
         ]
-        name = sha256_of("".join(self.texts).encode())[:16]  # which none of them can hold
         common = list(_common(*sides))
         gaps = list(_gaps(sides, common))
         changed = {line for gap in gaps for line in gap if line}  # they may have moved
+        if not _is_plain("\n".join(changed)):
+            return
+        name = sha256_of("".join(self.texts).encode())[:16]  # which none of them can hold
         out: list[list[str]] = [[], [], []]
         at = [0, 0, 0]
         for gap, (begins, size) in zip(gaps, common, strict=False):
@@ -91,7 +93,11 @@ class LongLists:
 
 def _is_plain(text: str) -> bool:
     """Tell whether each line can be read without the lines above it."""
-    return not any(fence in text for fence in _FENCES) and "<!--" not in _CLOSED.sub("", text)
+    comments = text.split("<!--")[1:]
+    ends = [comment.find("-->") for comment in comments]
+    return not any(fence in text for fence in _FENCES) and all(
+        end >= 0 and "\n" not in comment[:end] for comment, end in zip(comments, ends, strict=True)
+    )
 
 
 def _common(
@@ -158,8 +164,11 @@ def _runs_of(lines: list[str], changed: set[str]) -> Iterator[tuple[int, int]]:
     for end in range(len(lines) + 1):
         line = lines[end] if end < len(lines) else None
         if line is None or line in changed or (line and not _ITEM.fullmatch(line)):
-            tops = [at for at in range(begin, end) if lines[at].startswith(_TOP)]
-            first, last = (tops[1], tops[-1]) if len(tops) > 1 else (begin, begin)
+            tops = (at for at in range(begin, end) if lines[at].startswith(_TOP))
+            first = next(islice(tops, 1, None), end)
+            last = next(
+                (at for at in range(end - 1, first, -1) if lines[at].startswith(_TOP)), first
+            )
             while last > first and not lines[last - 1]:
                 last -= 1
             if last - first >= _SHORTEST:
