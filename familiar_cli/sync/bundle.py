@@ -123,7 +123,7 @@ def read_seen(path: str) -> dict[str, SeenBundle]:
             name: SeenBundle(
                 row["bytes"],
                 Header(dict(row["refs"]), tuple(row["needs"])),
-                row["sealed"] is True,
+                row.get("sealed", name.endswith(".age")) is True,
                 str(row.get("proof", "")),
                 str(row.get("refused", "")),
             )
