@@ -46,6 +46,7 @@ _NAME: Final = re.compile(
     r"\.bundle(?P<age>\.age)?",
     re.IGNORECASE,  # some file systems give names back in capitals
 )
+_LAST_NUMBER: Final = 900_000_000  # what is above was given by nobody who counts
 _DIGEST_CHARS: Final = 16
 _CHUNK_BYTES: Final = 1024 * 1024
 _MOST_NAMED: Final = 3
@@ -343,7 +344,7 @@ class BundleFolder:
     def _next_number(self, instance: str) -> int:
         parts = [m for m in map(_NAME.fullmatch, os.listdir(self.path)) if m]
         taken = (int(m["number"]) for m in parts if m["instance"].lower() == instance)
-        return max(taken, default=0) + 1
+        return max((number for number in taken if number < _LAST_NUMBER), default=0) + 1
 
     def _copy(self, local: str, name: str, temporary: str) -> None:
         """Copy a file into the folder. A crash leaves one temporary file there at most."""

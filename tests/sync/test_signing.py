@@ -144,8 +144,9 @@ def test_nothing_of_a_forged_bundle_is_taken_and_the_others_go_on(  # noqa: PLR0
     second.append("notes.md", "- mine\n")
     second.run("sync")
     content = forged(root_of(first), instance)
-    content = signed(content, f"{instance}.000009") if is_signed else content
-    name = put_bundle(stick, content, recipient, instance=instance, number=9)
+    number = 999_999_999
+    content = signed(content, f"{instance}.{number}") if is_signed else content
+    name = put_bundle(stick, content, recipient, instance=instance, number=number)
     done = first.data("sync", exit_code=7)
     assert is_clean(first)
     assert "notes.md" in first.files()
@@ -159,8 +160,11 @@ def test_nothing_of_a_forged_bundle_is_taken_and_the_others_go_on(  # noqa: PLR0
     second.run("sync", exit_code=7)
     assert is_clean(second)
     assert "topics/tea.md" in second.files()
+    second.append("topics/sea.md", "- wide\n")
+    second.run("sync", exit_code=7)
     (stick / name).unlink()
     assert first.data("sync")["skipped_bundles"] == []
+    assert "topics/sea.md" in first.files()
     assert name not in first.run("sync", "status").stdout
 
 
