@@ -19,8 +19,8 @@ from familiar_cli import tokens
 from familiar_cli.consolidation.calendar import Consolidator
 from familiar_cli.consolidation.composing import Composer
 from familiar_cli.consolidation.engine import Engine
+from familiar_cli.consolidation.library import survey
 from familiar_cli.consolidation.period_states import Today
-from familiar_cli.consolidation.survey import survey
 from familiar_cli.identity import Who
 from familiar_cli.llm.asking import Asker
 from familiar_cli.llm.scripted import ScriptedModel

@@ -31,7 +31,7 @@ from familiar_cli.familiar import Familiar
 from familiar_cli.history.rows import COLUMNS, to_row
 from familiar_cli.history.store import HistoryStore
 from familiar_cli.serve.running import Listening, serve_until
-from familiar_cli.web.door import Door
+from familiar_cli.web.site import Door
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

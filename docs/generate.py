@@ -13,7 +13,7 @@ import typer
 
 import familiar_cli
 from familiar_cli import cli, errors
-from familiar_cli.bootstrap import bounds, json_text
+from familiar_cli.bootstrap import json_text, outside
 from familiar_cli.bootstrap.lorebooks.read import MAX_ENTRIES
 from familiar_cli.config import toml_text
 from familiar_cli.config.channel_kinds import MODES
@@ -23,7 +23,7 @@ from familiar_cli.context.limits import LOCAL_TOKENS, PERCENT
 from familiar_cli.context.tiers import LOADED
 from familiar_cli.languages import tables
 from familiar_cli.llm import wire
-from familiar_cli.llm.streaming import MAX_REPLY_CHARS
+from familiar_cli.llm.client import MAX_REPLY_CHARS
 from familiar_cli.memory.store import paths
 from familiar_cli.memory.store.files import MAX_READ_BYTES
 from familiar_cli.memory.store.grep import MAX_PATTERN_CHARS
@@ -232,11 +232,11 @@ def limits() -> str:
     """Return what is accepted from outside, as the page on hostile input shows it."""
     kept, server = Limits(), LLMSettings()
     rows = (
-        ("any file from outside", _size(bounds.MAX_FILE_BYTES), "refused"),
-        ("a card's JSON, unpacked; in a PNG all texts together", _size(bounds.MAX_CARD_BYTES), ""),
-        ("a card in YAML", _size(bounds.MAX_YAML_BYTES), "refused; so are aliases"),
-        ("files in one archive", f"{bounds.MAX_MEMBERS:,}", "refused"),
-        ("all files of one archive, unpacked", _size(bounds.MAX_TOTAL_BYTES), "refused"),
+        ("any file from outside", _size(outside.MAX_FILE_BYTES), "refused"),
+        ("a card's JSON, unpacked; in a PNG all texts together", _size(outside.MAX_CARD_BYTES), ""),
+        ("a card in YAML", _size(outside.MAX_YAML_BYTES), "refused; so are aliases"),
+        ("files in one archive", f"{outside.MAX_MEMBERS:,}", "refused"),
+        ("all files of one archive, unpacked", _size(outside.MAX_TOTAL_BYTES), "refused"),
         ("nesting of JSON and YAML", f"{json_text.MAX_DEPTH} levels", "refused"),
         ("lists and objects in JSON", f"{json_text.MAX_CONTAINERS:,}", "refused"),
         ("digits of a number in JSON", f"{json_text.MAX_DIGITS:,}", "refused"),

@@ -12,9 +12,14 @@ from pathlib import Path
 import characters
 import pictures
 
-from familiar_cli.bootstrap.charx import write_charx
-from familiar_cli.bootstrap.containers import V2_KEYWORD, card_chunks
-from familiar_cli.bootstrap.png import parse_png, with_text, write_png
+from familiar_cli.bootstrap.containers import (
+    V2_KEYWORD,
+    card_chunks,
+    parse_png,
+    with_text,
+    write_charx,
+    write_png,
+)
 
 HERE = Path(__file__).parent
 DEMO = HERE.parent / "familiar_cli" / "bootstrap" / "demo"

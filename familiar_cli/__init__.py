@@ -7,8 +7,7 @@ package alone costs nothing.
 TYPE_CHECKING = False  # `typing` takes longer to load than all the rest of this module
 if TYPE_CHECKING:
     from familiar_cli.actions.after_turn import DueWork, begin_due_work
-    from familiar_cli.actions.hear import hear
-    from familiar_cli.actions.talk import assemble, opening_of, take_turn
+    from familiar_cli.actions.talk import assemble, hear, opening_of, take_turn
     from familiar_cli.actions.write_memory import write_memory
     from familiar_cli.config.channel_kinds import ChannelMode
     from familiar_cli.config.schema import ChannelConfig, CharacterConfig
@@ -104,8 +103,7 @@ __all__ = [
 
 _MODULES = {
     "actions.after_turn": "DueWork begin_due_work",
-    "actions.hear": "hear",
-    "actions.talk": "assemble opening_of take_turn",
+    "actions.talk": "assemble hear opening_of take_turn",
     "actions.write_memory": "write_memory",
     "config.channel_kinds": "ChannelMode",
     "config.schema": "ChannelConfig CharacterConfig",

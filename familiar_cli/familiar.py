@@ -638,7 +638,7 @@ class Familiar:
         Where one is my account, it stands in the name of my file, and maybe in its title.
         """
         from familiar_cli.identity import NEUTRAL, handle_of
-        from familiar_cli.llm.renaming import Renaming
+        from familiar_cli.llm.types import Renaming
 
         slug = self._own_account.slug
         if slug == NEUTRAL.slug:
@@ -748,8 +748,7 @@ class Familiar:
         Raises:
             UsageError: `person` names nobody.
         """
-        from familiar_cli.bootstrap.chats.casting import known_names
-        from familiar_cli.bootstrap.chats.types import Cast, Reading
+        from familiar_cli.bootstrap.chats.types import Cast, Reading, known_names
         from familiar_cli.identity import parse_author
         from familiar_cli.visibility import OWNER
 

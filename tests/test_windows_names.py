@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli.bootstrap.cards import card_of
-from familiar_cli.bootstrap.create_familiar import id_for
+from familiar_cli.bootstrap.create import id_for
 from familiar_cli.bootstrap.import_silly_tavern import import_lorebook, read_book
 from familiar_cli.config.channel import ChannelConfigs, file_stem
 from familiar_cli.errors import UnsafePathError, UsageError

@@ -1,4 +1,4 @@
-"""Make days, weeks, months, years and digests: on a command, and when they are due."""
+"""Write days, weeks, months, years and digests: by command, in the background, or for a program."""
 
 from __future__ import annotations
 
@@ -12,23 +12,20 @@ from typing import TYPE_CHECKING, Final
 from familiar_cli import clock
 from familiar_cli.config.schedule import read_schedule
 from familiar_cli.consolidation.calendar import Consolidator
-from familiar_cli.consolidation.composing import Composer
-from familiar_cli.consolidation.digests import NAMES, Digest, Distiller
+from familiar_cli.consolidation.composing import Composer, Replies
+from familiar_cli.consolidation.digests import NAMES, Digest, Distiller, notify
 from familiar_cli.consolidation.engine import Engine
-from familiar_cli.consolidation.library import newest_sessions
-from familiar_cli.consolidation.notify import notify
+from familiar_cli.consolidation.library import newest_sessions, rewritten, survey
 from familiar_cli.consolidation.period_states import Today
-from familiar_cli.consolidation.periods import TIERS, day_at
-from familiar_cli.consolidation.replies import Replies
-from familiar_cli.consolidation.rewritten import rewritten
-from familiar_cli.consolidation.survey import survey
+from familiar_cli.consolidation.periods import TIERS, day_at, parse_period, parse_tier
 from familiar_cli.errors import ConfigError, FamiliarError
+from familiar_cli.familiar import Familiar
 from familiar_cli.memory.run_ids import new_run_id
-from familiar_cli.passes.events import Event, failed
+from familiar_cli.passes.background import Event, failed
 from familiar_cli.passes.failures import CONSOLIDATING, DISTILLING, as_failure
-from familiar_cli.review.plans import read_plans
+from familiar_cli.review.pending import read_plans
 from familiar_cli.when import read_day
-from familiar_cli.writer.slots import session_path, slot_of
+from familiar_cli.writer.batches import session_path, slot_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Sequence
@@ -37,12 +34,12 @@ if TYPE_CHECKING:
     from familiar_cli.config.schema import DistillSettings
     from familiar_cli.consolidation.calendar import ConsolidationReport
     from familiar_cli.consolidation.digests import Distilled, Name
+    from familiar_cli.consolidation.library import Rewritten
     from familiar_cli.consolidation.period_states import PeriodStates
     from familiar_cli.consolidation.periods import Period, Tier
-    from familiar_cli.consolidation.rewritten import Rewritten
-    from familiar_cli.familiar import Familiar
     from familiar_cli.llm.slots import ResolvedSlot
     from familiar_cli.memory.pages.evidence import Cited
+
 
 SLOT: Final = "consolidation"
 _REPLY_TOKENS: Final = 1600  # of a reply that is a plan
@@ -328,3 +325,49 @@ def _digest(set_to: DistillSettings, name: Name) -> Digest:
     at, key = getattr(set_to, f"{name}_at"), f"distill.{name}_at"
     budget: int = getattr(set_to, f"{name}_tokens")
     return Digest(name, budget, read_schedule(at, key), getattr(set_to, name) == "on")
+
+
+@dataclass(frozen=True, slots=True)
+class Consolidated:
+    """What came of it: files made, plans that wait by period, and what failed."""
+
+    made: tuple[str, ...]
+    plans: dict[str, str]
+    failed: tuple[str, ...]
+
+
+def consolidate_memories(
+    familiar: Familiar, *, may_write: bool, granularity: str = "", period: str = ""
+) -> Consolidated:
+    """Make the weeks, months and years that are due, or one of them.
+
+    Args:
+        familiar: Whose memory.
+        may_write: Write at once; otherwise what a model wrote waits for a person.
+        granularity: Only this one; empty: all of them.
+        period: Only this period, e.g. `2026-W05`, even if it is up to date.
+
+    Raises:
+        UsageError: There is no such granularity or period.
+        FamiliarError: No model can be asked, or the memory cannot be read.
+    """
+    tier = parse_tier(granularity) if granularity else None
+    only = parse_period(period, tier) if period else None
+    tiers = (only.tier,) if only else (tier,) if tier else TIERS
+    own = Familiar(familiar.paths)  # a model belongs to the loop that it is asked in
+
+    async def run() -> ConsolidationReport:
+        try:
+            how = How(review=not may_write)
+            return await Consolidating(own).consolidate(
+                how, tiers=tiers, only=only, again=bool(only)
+            )
+        finally:
+            await own.aclose()
+
+    report = asyncio.run(run())
+    return Consolidated(
+        tuple(done.rel_path for done in report.done),
+        {str(held): plan for held, plan in report.held.items()},
+        tuple(map(str, report.failed)),
+    )

@@ -13,9 +13,8 @@ from familiar_cli.clock import stopwatch_s
 from familiar_cli.history.waiting import SAID_HERE, count
 from familiar_cli.index.build import SOME
 from familiar_cli.jobs import in_thread
-from familiar_cli.passes.events import Event, failed
+from familiar_cli.passes.background import Event, failed, until_stopped
 from familiar_cli.passes.failures import WRITING, as_failure
-from familiar_cli.passes.watching import until_stopped
 from familiar_cli.writer.scheduler import MemoryWriterScheduler
 
 if TYPE_CHECKING:

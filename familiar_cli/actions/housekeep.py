@@ -12,14 +12,12 @@ from familiar_cli.errors import FamiliarError
 from familiar_cli.history.doubles import find_doubles
 from familiar_cli.history.standing import fallen
 from familiar_cli.housekeeping.judging import REPLY_TOKENS, Judgement, judge
-from familiar_cli.housekeeping.reading import quotes_private
+from familiar_cli.housekeeping.lines import Options, quotes_private
 from familiar_cli.housekeeping.run import look_through
-from familiar_cli.housekeeping.types import Options
 from familiar_cli.jobs import in_thread
 from familiar_cli.memory.run_ids import new_run_id, noting
 from familiar_cli.memory.sources import HOUSEKEEPING
-from familiar_cli.review.pending import ReviewPlan, stage
-from familiar_cli.review.plans import read_plans
+from familiar_cli.review.pending import ReviewPlan, read_plans, stage
 from familiar_cli.text import sha256_of
 
 if TYPE_CHECKING:
@@ -28,11 +26,11 @@ if TYPE_CHECKING:
 
     from familiar_cli.familiar import Familiar
     from familiar_cli.history.doubles import DoubledChannel
-    from familiar_cli.housekeeping.types import Finding
+    from familiar_cli.housekeeping.lines import Finding
     from familiar_cli.memory.pages.evidence import Numbering
     from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.memory.store.types import Skipped
-    from familiar_cli.review.plans import Plans
+    from familiar_cli.review.pending import Plans
 
 T = TypeVar("T")
 SLOT: Final = "consolidation"

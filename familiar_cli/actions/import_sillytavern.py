@@ -13,20 +13,26 @@ from familiar_cli.actions.client_chat import group_reading, solo_reading
 from familiar_cli.actions.me import change_me, place_of_me, show_me
 from familiar_cli.bootstrap.cards import Card, read_card
 from familiar_cli.bootstrap.chats.bringing import ChatImportOptions
-from familiar_cli.bootstrap.create_familiar import called, create_familiar, id_for
+from familiar_cli.bootstrap.create import called, create_familiar, id_for
 from familiar_cli.bootstrap.import_chat import import_chat_files
 from familiar_cli.bootstrap.import_silly_tavern import import_lorebook, load_book
 from familiar_cli.bootstrap.lorebooks.shelf import place_for
 from familiar_cli.bootstrap.outside import read_foreign
-from familiar_cli.bootstrap.sillytavern.faces import face_of, original_card, recognised
-from familiar_cli.bootstrap.sillytavern.linked import BookLinks, Group, read_book_links, read_group
-from familiar_cli.bootstrap.sillytavern.report import (
+from familiar_cli.bootstrap.sillytavern import (
+    BookLinks,
     FamiliarInFolder,
+    Group,
     ImportedFolder,
     Outcome,
     Register,
+    choose,
+    face_of,
+    original_card,
+    read_book_links,
+    read_group,
+    read_personas,
+    recognised,
 )
-from familiar_cli.bootstrap.sillytavern_personas import choose, read_personas
 from familiar_cli.bootstrap.unpack_character import plan_unpack
 from familiar_cli.config.home import FamiliarPaths, list_familiars
 from familiar_cli.errors import (
@@ -47,8 +53,7 @@ if TYPE_CHECKING:
     from familiar_cli.bootstrap.import_chat import ImportedChats
     from familiar_cli.bootstrap.import_silly_tavern import ImportedLorebook
     from familiar_cli.bootstrap.lorebooks.types import Lorebook
-    from familiar_cli.bootstrap.sillytavern.faces import Face
-    from familiar_cli.bootstrap.sillytavern.folder import Folder, FoundFile
+    from familiar_cli.bootstrap.sillytavern import Face, Folder, FoundFile
     from familiar_cli.history.store import HistoryStore
     from familiar_cli.memory.store.store import MemoryStore
 

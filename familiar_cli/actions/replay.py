@@ -140,7 +140,7 @@ async def _send(
 ) -> tuple[PreparedRequest, Completion, float]:
     from familiar_cli.clock import stopwatch_s
     from familiar_cli.config.home import cache_dir
-    from familiar_cli.llm.body import with_model
+    from familiar_cli.llm.client import with_model
     from familiar_cli.llm.open import open_model
     from familiar_cli.llm.types import PreparedRequest
 

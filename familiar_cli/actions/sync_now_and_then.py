@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from familiar_cli.actions import sync as action
 from familiar_cli.errors import FamiliarError, LockedError, RemoteUnreachableError
 from familiar_cli.jobs import in_thread
-from familiar_cli.passes.events import Event, failed
+from familiar_cli.passes.background import Event, failed
 from familiar_cli.passes.failures import SYNCING, as_failure
 from familiar_cli.text import counted
 

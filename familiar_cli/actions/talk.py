@@ -1,4 +1,4 @@
-"""Say something to a familiar, or see what would be sent if one did."""
+"""Say something to a familiar, keep a message without a reply, or show what would be sent."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.actions.again import remade
-from familiar_cli.actions.kept_question import check_unanswered, kept_question
+from familiar_cli.actions.change_turns import remade
 from familiar_cli.actions.prompt import (
     filters,
     for_memory,
@@ -18,13 +17,24 @@ from familiar_cli.actions.prompt import (
     pipeline,
     turn_setup,
 )
-from familiar_cli.clock import now
+from familiar_cli.clock import now, to_ms
 from familiar_cli.context.going_on import Begun
 from familiar_cli.context.off_record import OffRecord
 from familiar_cli.context.on_record import OnRecord
-from familiar_cli.context.turn import dry_run, request_for
+from familiar_cli.context.turn import check_said, dry_run, request_for
 from familiar_cli.context.turn_runner import UNWATCHED, Watcher
-from familiar_cli.errors import ChannelBusyError, FamiliarError
+from familiar_cli.context.types import Modality
+from familiar_cli.errors import (
+    AnsweredError,
+    ChannelBusyError,
+    ConflictError,
+    FamiliarError,
+    NotFoundError,
+    RefusedError,
+    UsageError,
+)
+from familiar_cli.history.messages import Heard, keep_once, of_id, whole_reply
+from familiar_cli.history.types import HEARD, Turn
 from familiar_cli.llm.presets import PRESETS
 from familiar_cli.llm.slots import check_usable
 from familiar_cli.passes.exclusive import Waiting, exclusive
@@ -32,6 +42,7 @@ from familiar_cli.text import one_line
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
+    from datetime import datetime
 
     from familiar_cli.actions.prompt import TurnSetup
     from familiar_cli.context.trace import Trace
@@ -40,6 +51,84 @@ if TYPE_CHECKING:
     from familiar_cli.familiar import Familiar
     from familiar_cli.llm.types import ChatModel
     from familiar_cli.visibility import Viewer
+
+
+def kept_question(familiar: Familiar, said: Said) -> Said:
+    """Return `said` with the words of the kept turn that it means, if it means one.
+
+    Raises:
+        NotFoundError: There is no turn `said.reply_to`.
+        RefusedError: The familiar said it itself.
+        ConflictError: The message with that id is kept in other words.
+        UsageError: It is to be off the record.
+    """
+    turn, history = _meant(familiar, said), familiar.history
+    if turn is None:
+        return said
+    if said.off_record:
+        raise UsageError(f"Turn {turn.id} is on the record; its reply cannot be off it")
+    if turn.role != "user":
+        raise RefusedError(
+            f"Turn {turn.id} was not said to the familiar, so there is nothing to reply to",
+            hint="Run `familiar history show` for the turns.",
+        )
+    return replace(
+        said,
+        text=turn.content,
+        author=turn.author,
+        channel_id=said.channel_id if history.holds(said.channel_id, turn) else turn.channel_id,
+        modality=Modality(turn.modality),
+        reply_to=turn.id,
+    )
+
+
+def _meant(familiar: Familiar, said: Said) -> Turn | None:
+    if said.reply_to is not None:
+        turn = familiar.history.turn(said.reply_to)
+        if turn is None:
+            raise NotFoundError(
+                f"There is no turn {said.reply_to}", hint="Run `familiar history show`."
+            )
+        return turn
+    turn = of_id(familiar.history, said.channel_id, said.message_id, said.author)
+    if turn is not None and turn.content != said.text:
+        raise ConflictError(
+            f"Message {said.message_id!r} of channel {said.channel_id!r} is kept in other words, "
+            f"as turn {turn.id}; turns are never changed, and nothing was asked",
+            hint=f"Run `familiar ask --reply-to {turn.id}` for a reply to what is kept.",
+        )
+    return turn
+
+
+def check_unanswered(familiar: Familiar, said: Said) -> None:
+    """Make sure that the kept turn that is meant, if any, has no whole reply.
+
+    Raises:
+        AnsweredError: It has one, which the error's `data` holds as `ask --json` does.
+    """
+    reply = (
+        None
+        if said.reply_to is None or said.instead_of
+        else whole_reply(familiar.history, said.reply_to, said.channel_id)
+    )
+    if reply is None:
+        return
+    error = AnsweredError(
+        f"Turn {said.reply_to} has a reply already, turn {reply.id}; nothing was asked",
+        hint=f"Run `familiar history show {reply.id}` to read it.",
+    )
+    error.data = {
+        "turn": said.reply_to,
+        "reply": reply.content,
+        "reply_turn": reply.id,
+        "supersedes": None,
+        "model": None,
+        "usage": None,
+        "finish_reason": None,
+        "notices": [],
+    }
+    raise error
+
 
 _NO_NOTE: Final = (
     "stepped_thinking would add a note to the prompt; without asking a model, there is none"
@@ -276,3 +365,36 @@ def _request(
     prefill = PRESETS[familiar.slot().preset].prefill
     exact = prefill and not has_short_frame(familiar)
     return replace(request, begun=Begun(said.instead_of.content, prefill, exact))
+
+
+def hear(familiar: Familiar, said: Said, at: datetime | None = None) -> Heard:
+    """Keep what is said, and return its turn; the familiar sees it when it is next asked.
+
+    It never waits for a reply that is being made. A message whose id is there already is not added
+    again: its turn is returned as it was kept.
+
+    Args:
+        familiar: Who hears it.
+        said: What is said, by whom and where; its `message_id` is what it is known by.
+        at: When it was said; None: now. Where turns are shown, it stands at that time.
+
+    Raises:
+        UsageError: There are no words, or no such kind of conversation.
+        RefusedError: The channel is private, and the speaker has never spoken there.
+        LockedError: Another process kept writing to the history for too long.
+        FamiliarError: The history cannot be written to.
+    """
+    check_said(said)
+    familiar.privacy.enter(said.channel_id, said.author, said.kind)
+    turn = Turn(
+        id=0,
+        channel_id=said.channel_id,
+        author=said.author,
+        role="user",
+        content=said.text,
+        at=to_ms(at or now()),
+        modality=str(said.modality),
+        source=HEARD,
+        partial=False,
+    )
+    return keep_once(familiar.history, turn, said.message_id)

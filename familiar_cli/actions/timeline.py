@@ -8,8 +8,7 @@ from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.clock import now, to_zone
-from familiar_cli.consolidation.naming import period_in, session_day
-from familiar_cli.consolidation.periods import TIERS, day_of
+from familiar_cli.consolidation.periods import TIERS, day_of, period_in, session_day
 from familiar_cli.errors import NotFoundError
 from familiar_cli.history.statistics import count_up_to, first_and_last, said_between
 from familiar_cli.identity import Author

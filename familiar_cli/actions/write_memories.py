@@ -21,7 +21,7 @@ from familiar_cli.errors import (
     RefusedError,
     UsageError,
 )
-from familiar_cli.housekeeping.secrets import masked
+from familiar_cli.housekeeping.hazards import masked
 from familiar_cli.markdown import body_start
 from familiar_cli.memory.layout import DAILY_DIR, PENDING_DIR, PERIOD_DIRS, SIGNIFICANT_DIR
 from familiar_cli.memory.merge.content import merge_content

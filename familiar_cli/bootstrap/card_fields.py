@@ -1,4 +1,4 @@
-"""The fields of a card: which version brought them, and what shape each should have."""
+"""The fields of a card: which version brought them, and the shape of each."""
 
 from __future__ import annotations
 
@@ -46,7 +46,11 @@ class CardV3(CardV2, total=False):
 
 
 V1_FIELDS: Final = tuple(CardV1.__annotations__)
+
+
 KNOWN_FIELDS: Final = tuple(CardV3.__annotations__)
+
+
 # What a writer must put where a card has nothing.
 REQUIRED: Final[dict[str, Callable[[], Any]]] = {
     **dict.fromkeys(V1_FIELDS, str),
@@ -55,8 +59,14 @@ REQUIRED: Final[dict[str, Callable[[], Any]]] = {
     **dict.fromkeys(("alternate_greetings", "tags"), list),
     "extensions": dict,
 }
+
+
 REQUIRED_V3: Final = REQUIRED | {"group_only_greetings": list}
+
+
 _LISTS: Final = ("alternate_greetings", "tags", "source", "group_only_greetings")
+
+
 _TEXTS: Final = (
     *V1_FIELDS,
     "creator_notes",
@@ -66,6 +76,8 @@ _TEXTS: Final = (
     "character_version",
     "nickname",
 )
+
+
 _DATES: Final = ("creation_date", "modification_date")
 
 

@@ -1,27 +1,296 @@
-"""Make a card out of the memory directory again, with every edit made since."""
+"""Export a card from the memory directory, with every edit, as PNG, JSON or CHARX."""
 
 from __future__ import annotations
 
+import base64
+import colorsys
+import hashlib
+import math
+import mimetypes
+import zlib
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
+from familiar_cli.bootstrap import containers
 from familiar_cli.bootstrap.card_fields import KNOWN_FIELDS, REQUIRED, REQUIRED_V3
-from familiar_cli.bootstrap.card_json import FILE_FIELDS, storable
-from familiar_cli.bootstrap.cards import V2_SPEC, V3_SPEC
-from familiar_cli.bootstrap.containers import SUFFIXES
-from familiar_cli.bootstrap.export_lorebook import export_book
+from familiar_cli.bootstrap.cards import FILE_FIELDS, V2_SPEC, V3_SPEC, storable
+from familiar_cli.bootstrap.containers import (
+    ASSET_KEYWORD,
+    ASSET_SCHEME,
+    SUFFIXES,
+    V2_KEYWORD,
+    V3_KEYWORD,
+    Chunk,
+    Png,
+    asset_chunk,
+    card_chunks,
+    open_container,
+    read_asset,
+)
 from familiar_cli.bootstrap.import_silly_tavern import load_book
 from familiar_cli.bootstrap.json_text import OWN_DEPTH, dump_json, read_json
-from familiar_cli.bootstrap.lorebooks import book_settings
+from familiar_cli.bootstrap.lorebooks import shelf
+from familiar_cli.bootstrap.lorebooks.export import export_book
 from familiar_cli.bootstrap.lorebooks.shelf import same_book
-from familiar_cli.bootstrap.packing import Carried, pack_charx, pack_json, pack_png
 from familiar_cli.errors import BadInputError, LimitError, NotFoundError
 from familiar_cli.memory.layout import CARD_JSON, SELF_DIR
 from familiar_cli.memory.pages.self_files import ORIGINAL_STEM, field_text, self_file
 
 if TYPE_CHECKING:
-    from familiar_cli.bootstrap.card_json import KeptCard
+    from collections.abc import Callable
+
+    from familiar_cli.bootstrap.cards import KeptCard
     from familiar_cli.memory.store.store import MemoryStore
+
+
+WIDTH: Final = 192
+HEIGHT: Final = 288
+_MOON_RADIUS: Final = 34
+_EDGE: Final = 1.5  # pixels over which an edge fades
+
+Colour = tuple[float, float, float]
+
+
+def draw(name: str) -> Png:
+    """Return the picture for `name`; the same name gives the same picture."""
+    seed = hashlib.sha256(name.encode("utf-8", errors="replace")).digest()
+    sky = _colour(seed[0] / 255, 0.45, 0.32)
+    glow = _colour(seed[1] / 255, 0.35, 0.92)
+    hill = _colour(seed[0] / 255 + 0.08, 0.55, 0.17)
+    moon = (WIDTH * (0.3 + seed[2] / 255 * 0.4), HEIGHT * 0.3)
+    wave = seed[3] / 255 * math.tau
+    rows = (_row(y, sky=sky, glow=glow, hill=hill, moon=moon, wave=wave) for y in range(HEIGHT))
+    pixels = zlib.compress(b"".join(b"\0" + row for row in rows), 9)
+    header = WIDTH.to_bytes(4, "big") + HEIGHT.to_bytes(4, "big") + bytes((8, 2, 0, 0, 0))
+    return Png((Chunk(b"IHDR", header), Chunk(b"IDAT", pixels), Chunk(b"IEND", b"")))
+
+
+def _row(
+    y: int, *, sky: Colour, glow: Colour, hill: Colour, moon: tuple[float, float], wave: float
+) -> bytes:
+    air = _mix(sky, glow, (y / HEIGHT) ** 2 * 0.7)
+    row = bytearray()
+    for x in range(WIDTH):
+        lit = _cover(_MOON_RADIUS - math.hypot(x - moon[0], y - moon[1]))
+        ridge = HEIGHT * 0.78 + 16 * math.sin(x / 31 + wave) + 7 * math.sin(x / 10 + 2 * wave)
+        colour = _mix(_mix(air, glow, lit), hill, _cover(y - ridge))
+        row += bytes(round(255 * part) for part in colour)
+    return bytes(row)
+
+
+def _cover(distance: float) -> float:
+    """Return how much of a pixel is covered, `distance` pixels inside an edge."""
+    return min(max(distance / _EDGE + 0.5, 0.0), 1.0)
+
+
+def _mix(one: Colour, other: Colour, share: float) -> Colour:
+    red, green, blue = (a + (b - a) * share for a, b in zip(one, other, strict=True))
+    return red, green, blue
+
+
+def _colour(hue: float, saturation: float, value: float) -> Colour:
+    return colorsys.hsv_to_rgb(hue % 1, saturation, value)
+
+
+DEFAULT_URI: Final = "ccdefault:"  # "this file's own picture"
+_MAIN_PICTURE: Final = "assets/icon/images/main.png"
+_MAX_PNG_PATH_CHARS: Final = 60  # what a PNG keyword leaves room for
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """What a card's original file carries besides the card.
+
+    Args:
+        content: The original's bytes; empty when there is none.
+        origin: Its name, for messages.
+        kind: Its container, or an empty string.
+        paths: The files in it.
+    """
+
+    content: bytes = b""
+    origin: str = ""
+    kind: str = ""
+    paths: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, content: bytes, origin: str) -> Carried:
+        """Return what the file `content` carries.
+
+        Raises:
+            BadInputError: It is damaged.
+        """
+        if not content:
+            return cls()
+        opened = open_container(content, origin=origin)
+        kind = "png" if opened.container == "apng" else opened.container
+        return cls(content, origin, kind, tuple(path for path, _ in opened.members))
+
+    def read(self, path: str) -> bytes:
+        """Return one file of it."""
+        return read_asset(self.content, path, origin=self.origin)
+
+    def path_of(self, uri: object) -> str | None:
+        """Return the file that an asset's `uri` means, when it is in here."""
+        if not isinstance(uri, str):
+            return None
+        for scheme in (*containers.SCHEMES, ASSET_SCHEME):
+            path = uri[len(scheme) :]
+            if uri.startswith(scheme) and path in self.paths:
+                return path
+        return None
+
+
+def pack_json(value: dict[str, Any], carried: Carried) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Return the value with its assets inside, and what stays behind."""
+    used: set[str] = set()
+
+    def address(path: str) -> str:
+        used.add(path)
+        kind = mimetypes.guess_type(path)[0] or "application/octet-stream"
+        return f"data:{kind};base64,{base64.b64encode(carried.read(path)).decode('ascii')}"
+
+    packed = _readdressed(value, carried, address)
+    left_out = [path for path in carried.paths if path not in used]
+    if carried.kind == "png":
+        left_out.append("the picture")
+    return packed, tuple(left_out)
+
+
+def pack_png(value: dict[str, Any], carried: Carried) -> tuple[bytes, tuple[str, ...]]:
+    """Return a PNG with the card for new and for old readers in it, and what stays behind."""
+    if carried.kind == "png":
+        picture = containers.parse_png(carried.content, origin=carried.origin)
+        return _with_card(picture, value, ()), ()
+    main = _main_icon(value, carried)
+    added: dict[str, containers.Chunk] = {}
+
+    def address(path: str) -> str:
+        if path == main:
+            return DEFAULT_URI
+        added.setdefault(path, asset_chunk(_short(path, len(added)), carried.read(path)))
+        return ASSET_SCHEME + (containers.keyword_of(added[path]) or "").removeprefix(ASSET_KEYWORD)
+
+    packed = _readdressed(value, carried, address)
+    picture = (
+        containers.parse_png(carried.read(main), origin=main)
+        if main
+        else draw(str(value["data"]["name"]))
+    )
+    left_out = tuple(path for path in carried.paths if path not in added and path != main)
+    return _with_card(picture, packed, tuple(added.values())), left_out
+
+
+def pack_charx(value: dict[str, Any], carried: Carried) -> tuple[bytes, tuple[str, ...]]:
+    """Return a CHARX archive with the card and every asset, and what stays behind: nothing."""
+    if carried.kind == "charx":
+        members = {path: carried.read(path) for path in carried.paths}
+        return containers.write_charx(dump_json(_as_spec(value, V3_SPEC)), members), ()
+    members = {}
+
+    def address(path: str) -> str:
+        place = f"assets/other/{_short(path, len(members))}"
+        members[place] = carried.read(path)
+        return containers.SCHEMES[0] + place
+
+    packed = _as_spec(_readdressed(value, carried, address), V3_SPEC)
+    if carried.kind == "png":
+        picture = containers.parse_png(carried.content, origin=carried.origin)
+        members[_MAIN_PICTURE] = containers.write_png(
+            containers.with_text(picture, _card_keywords(picture), ())
+        )
+        packed["data"]["assets"] = _with_main_icon(packed["data"].get("assets"))
+    return containers.write_charx(dump_json(packed), members), ()
+
+
+def _with_card(
+    picture: containers.Png, value: dict[str, Any], assets: tuple[containers.Chunk, ...]
+) -> bytes:
+    chunks = card_chunks(
+        v3_json=dump_json(_as_spec(value, V3_SPEC), indent=None),
+        v2_json=dump_json(_as_spec(value, V2_SPEC), indent=None),
+    )
+    return containers.write_png(
+        containers.with_text(picture, (V2_KEYWORD, V3_KEYWORD), (*chunks, *assets))
+    )
+
+
+def _as_spec(value: dict[str, Any], spec: tuple[str, str]) -> dict[str, Any]:
+    """Return the value under the version that a container asks for; a newer one keeps its name."""
+    if spec == V3_SPEC and value["spec"] != V2_SPEC[0]:
+        return dict(value, data=dict(value["data"]))
+    data = dict(value["data"])
+    if spec == V3_SPEC:
+        data.setdefault("group_only_greetings", [])
+    return value | {"spec": spec[0], "spec_version": spec[1], "data": data}
+
+
+def _readdressed(
+    value: dict[str, Any], carried: Carried, address: Callable[[str], str]
+) -> dict[str, Any]:
+    """Return the value with the `uri` of each asset that `carried` holds replaced."""
+    assets = value["data"].get("assets")
+    if not isinstance(assets, list):
+        return value
+    moved = [
+        asset | {"uri": address(path)}
+        if isinstance(asset, dict) and (path := carried.path_of(asset.get("uri")))
+        else asset
+        for asset in assets
+    ]
+    return value | {"data": value["data"] | {"assets": moved}}
+
+
+def _main_icon(value: dict[str, Any], carried: Carried) -> str | None:
+    """Return the path of the card's own portrait, when it is a PNG in the original."""
+    assets = value["data"].get("assets")
+    icons = [
+        asset
+        for asset in (assets if isinstance(assets, list) else [])
+        if isinstance(asset, dict) and asset.get("type") == "icon"
+    ]
+    icons.sort(key=lambda asset: asset.get("name") != "main")
+    for asset in icons:
+        path = carried.path_of(asset.get("uri"))
+        if path and carried.read(path).startswith(containers.SIGNATURE):
+            return path
+    return None
+
+
+def _with_main_icon(assets: object) -> list[Any]:
+    """Return the assets, with the picture that was the file itself named as one of them."""
+    main = {
+        "type": "icon",
+        "uri": containers.SCHEMES[0] + _MAIN_PICTURE,
+        "name": "main",
+        "ext": "png",
+    }
+    others = assets if isinstance(assets, list) else []
+    own = [a for a in others if isinstance(a, dict) and a.get("uri") == DEFAULT_URI]
+    if not own:
+        return [main, *others]
+    return [a | {"uri": main["uri"], "ext": "png"} if a in own else a for a in others]
+
+
+def _card_keywords(picture: containers.Png) -> list[str]:
+    """Return the keywords of the text chunks that belong to the card and not to the picture."""
+    names = [name for chunk in picture.chunks if (name := containers.keyword_of(chunk))]
+    return [
+        name
+        for name in names
+        if name.lower() in {V2_KEYWORD, V3_KEYWORD} or name.lower().startswith(ASSET_KEYWORD[:-1])
+    ]
+
+
+def _short(path: str, number: int) -> str:
+    """Return a name for an asset that any container can hold, with the suffix it had."""
+    plain = path.isascii() and path.isprintable() and not {"..", ""} & set(path.split("/"))
+    if plain and len(path) <= _MAX_PNG_PATH_CHARS:
+        return path
+    suffix = PurePosixPath(path).suffix
+    return f"{number}{suffix if suffix.isascii() and len(suffix) < 10 else ''}"  # noqa: PLR2004
+
 
 CardFormat = Literal["png", "json", "charx"]
 FORMATS: Final = ("png", "json", "charx")
@@ -133,7 +402,7 @@ def _put_book(store: MemoryStore, directory: object, data: dict[str, Any]) -> No
 
 def _own_book(store: MemoryStore, directory: str) -> str:
     """Return the id of the card's own book among several in one directory; empty: not known."""
-    settings = book_settings.load(store, directory)
+    settings = shelf.load(store, directory)
     if len(settings.books) <= 1:
         return ""
     content, origin = _original(store)

@@ -7,9 +7,14 @@ from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.bootstrap.folders.keeping import is_plain, kept_paths
-from familiar_cli.bootstrap.folders.plan import Piece, plan_folder
-from familiar_cli.bootstrap.folders.reading import read_folder, require_there
+from familiar_cli.bootstrap.folders import (
+    Piece,
+    is_plain,
+    kept_paths,
+    plan_folder,
+    read_folder,
+    require_there,
+)
 from familiar_cli.bootstrap.import_report import ImportReport
 from familiar_cli.errors import BadInputError, NotFoundError
 from familiar_cli.files import is_directory
@@ -28,8 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from familiar_cli.bootstrap.folders.plan import FolderImportOptions
-    from familiar_cli.bootstrap.folders.reading import Folder
+    from familiar_cli.bootstrap.folders import Folder, FolderImportOptions
     from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.memory.store.types import MemoryEntry
 

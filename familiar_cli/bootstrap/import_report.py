@@ -10,7 +10,7 @@ from familiar_cli.errors import PartialError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from familiar_cli.bootstrap.folders.reading import LeftOut
+    from familiar_cli.bootstrap.folders import LeftOut
 
 _SHOWN: Final = 12
 

@@ -1,10 +1,9 @@
-"""Read files from outside, and write results there."""
+"""Read files from outside within bounds, and write results there."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, Final
 
-from familiar_cli.bootstrap.bounds import MAX_FILE_BYTES, MIB
 from familiar_cli.errors import (
     BadInputError,
     ConflictError,
@@ -13,10 +12,19 @@ from familiar_cli.errors import (
     RefusedError,
 )
 from familiar_cli.files import Disk, open_patiently
+from familiar_cli.memory.store.files import MAX_READ_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
+
+
+MIB: Final = 1024 * 1024
+MAX_FILE_BYTES: Final = MAX_READ_BYTES  # a card with many pictures and voices
+MAX_CARD_BYTES: Final = 32 * MIB  # the card's JSON, after inflating
+MAX_YAML_BYTES: Final = MIB // 2  # YAML is read slowly
+MAX_MEMBERS: Final = 10_000  # files in one archive
+MAX_TOTAL_BYTES: Final = 512 * MIB  # all files of one archive, after inflating
 
 
 def read_foreign(path: Path) -> bytes:

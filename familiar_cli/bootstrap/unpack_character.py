@@ -6,13 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.bootstrap.card_fields import is_text
-from familiar_cli.bootstrap.card_json import (
-    FILE_FIELDS,
-    dump_kept,
-    effects_of_card,
-    kept_of,
-    storable,
-)
+from familiar_cli.bootstrap.cards import FILE_FIELDS, dump_kept, effects_of_card, kept_of, storable
 from familiar_cli.bootstrap.containers import SUFFIXES
 from familiar_cli.bootstrap.import_report import Effects, ImportReport
 from familiar_cli.bootstrap.import_silly_tavern import plan_import, read_book

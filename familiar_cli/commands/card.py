@@ -31,7 +31,7 @@ def show(ctx: typer.Context, file: _File) -> None:
     """
     import sys
 
-    from familiar_cli.bootstrap.card_summary import summarise
+    from familiar_cli.bootstrap.card_check import summarise
     from familiar_cli.ui.import_pages import card_page
     from familiar_cli.ui.terminal import print_page
 
@@ -49,7 +49,7 @@ def check(ctx: typer.Context, file: _File) -> None:
     \b
     familiar card check mira.png
     """
-    from familiar_cli.bootstrap.card_findings import check_card
+    from familiar_cli.bootstrap.card_check import check_card
     from familiar_cli.errors import PartialError
     from familiar_cli.ui.import_pages import findings_page
     from familiar_cli.ui.terminal import print_page

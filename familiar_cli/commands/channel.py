@@ -155,7 +155,7 @@ def branch(
     familiar channel branch what-if --from 1204
     familiar chat --channel what-if
     """
-    from familiar_cli.actions.branch import branch_channel
+    from familiar_cli.actions.chat_extras import branch_channel
 
     with familiar_of(ctx) as familiar:
         made = branch_channel(familiar, new, familiar.turn_number(turn), channel)

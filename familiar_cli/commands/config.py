@@ -33,7 +33,7 @@ def show(
     familiar config show
     familiar config show llm.preset
     """
-    from familiar_cli.actions.effective import with_effective
+    from familiar_cli.actions.prompt_settings import with_effective
     from familiar_cli.config.origin import effective, effective_value
     from familiar_cli.ui import settings_page as page
     from familiar_cli.ui.terminal import print_page
@@ -110,7 +110,7 @@ def path(ctx: typer.Context) -> None:
 
 
 def _effective(familiar: Familiar, row: Effective) -> Effective:
-    from familiar_cli.actions.effective import with_effective
+    from familiar_cli.actions.prompt_settings import with_effective
 
     return with_effective(familiar, [row])[0]
 

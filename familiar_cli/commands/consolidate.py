@@ -20,7 +20,7 @@ from familiar_cli.commands._options import DryRun, DryRunUnasked, Redo, Review
 if TYPE_CHECKING:
     from familiar_cli.consolidation.calendar import ConsolidationReport
     from familiar_cli.consolidation.digests import Name
-    from familiar_cli.consolidation.rewritten import Rewritten
+    from familiar_cli.consolidation.library import Rewritten
     from familiar_cli.ui.emit import Output
 
 
@@ -224,7 +224,7 @@ def remember(
     familiar remember --date 2026-04-07 --title "The sea" -
     """
     from familiar_cli.actions.consolidate import day_named
-    from familiar_cli.consolidation.significant import remember as keep
+    from familiar_cli.consolidation.pages import remember as keep
     from familiar_cli.ui.emit import exact
 
     out = output(ctx)

@@ -144,7 +144,7 @@ def _diff(out: Output, familiar: Familiar, trace: Trace, against: str) -> None:
 
 
 def _why(out: Output, familiar: Familiar, trace: Trace, asked: str) -> None:
-    from familiar_cli.actions.why import why
+    from familiar_cli.actions.sent import why
     from familiar_cli.ui.terminal import print_page
     from familiar_cli.ui.why_page import why_page
 

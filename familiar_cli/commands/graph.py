@@ -131,7 +131,7 @@ def _check_dry_run() -> None:
 def _import(out: Output, familiar: Familiar, file: str, *, dry_run: bool) -> None:
     from pathlib import Path
 
-    from familiar_cli.actions.graph_files import as_json, import_graph
+    from familiar_cli.actions.graph import as_json, import_graph
     from familiar_cli.text import counted
 
     done = import_graph(familiar, Path(file).expanduser(), dry_run=dry_run)
@@ -148,7 +148,7 @@ def _export(out: Output, familiar: Familiar, file: str, *, force: bool) -> None:
     import json
     from pathlib import Path
 
-    from familiar_cli.actions.graph_files import export_graph
+    from familiar_cli.actions.graph import export_graph
     from familiar_cli.bootstrap.entity_graph import graph_json
     from familiar_cli.bootstrap.outside import write_result
     from familiar_cli.ui.emit import exact_bytes

@@ -81,7 +81,7 @@ def show(
     familiar history show 1204
     familiar history show --all
     """
-    from familiar_cli.actions.choose_swipe import swipes_in
+    from familiar_cli.actions.change_turns import swipes_in
     from familiar_cli.history.elsewhere import origins
     from familiar_cli.history.standing import standings
     from familiar_cli.ui.history_page import transcript_data, transcript_page
@@ -163,7 +163,7 @@ def edit(
     familiar history edit 1204 "We met in Lisbon."
     familiar history choose 1204
     """
-    from familiar_cli.actions.edit_turn import edit_turn
+    from familiar_cli.actions.change_turns import edit_turn
     from familiar_cli.commands._base import text_or_stdin
 
     with familiar_of(ctx) as familiar:
@@ -225,7 +225,7 @@ def choose(
     familiar history choose 1204
     familiar history choose 1204 --swipe 2
     """
-    from familiar_cli.actions.choose_swipe import choose_swipe
+    from familiar_cli.actions.change_turns import choose_swipe
     from familiar_cli.history.standing import choose as choose_turn
 
     with familiar_of(ctx) as familiar:

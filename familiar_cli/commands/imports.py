@@ -144,7 +144,7 @@ def import_sillytavern(
     from pathlib import Path
 
     from familiar_cli.actions.import_sillytavern import import_folder
-    from familiar_cli.bootstrap.sillytavern.folder import find_folder
+    from familiar_cli.bootstrap.sillytavern import find_folder
     from familiar_cli.text import typed
     from familiar_cli.ui.import_pages import imported_folder_page
     from familiar_cli.ui.progress import steps
@@ -208,7 +208,7 @@ def import_memories(
     from pathlib import Path
 
     from familiar_cli.bootstrap import import_memories as importing
-    from familiar_cli.bootstrap.folders.plan import FolderImportOptions
+    from familiar_cli.bootstrap.folders import FolderImportOptions
     from familiar_cli.ui.import_pages import memories_page
     from familiar_cli.ui.terminal import print_page
 

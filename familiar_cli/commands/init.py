@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from familiar_cli.bootstrap.cards import Card
-    from familiar_cli.bootstrap.create_from_persona import Persona
+    from familiar_cli.bootstrap.create import Persona
     from familiar_cli.errors import FamiliarError
     from familiar_cli.sync.signing import SignatureTrust
 
@@ -164,7 +164,7 @@ def _make_card(
 ) -> None:
     from dataclasses import asdict
 
-    from familiar_cli.bootstrap.create_familiar import create_familiar
+    from familiar_cli.bootstrap.create import create_familiar
     from familiar_cli.familiar import Familiar
     from familiar_cli.ui.import_pages import new_familiar_page
     from familiar_cli.ui.terminal import print_page
@@ -201,7 +201,7 @@ def _make_personas(
     """Make a familiar of each persona; one that fails does not stop the others."""
     from dataclasses import asdict
 
-    from familiar_cli.bootstrap.create_from_persona import create_from_persona
+    from familiar_cli.bootstrap.create import create_from_persona
     from familiar_cli.errors import FamiliarError
     from familiar_cli.familiar import Familiar
     from familiar_cli.ui.import_pages import persona_page
@@ -244,7 +244,7 @@ def _personas(
 ) -> list[Persona]:
     from pathlib import Path
 
-    from familiar_cli.bootstrap.create_from_persona import read_personas, template_persona
+    from familiar_cli.bootstrap.create import read_personas, template_persona
     from familiar_cli.bootstrap.personas import find_personas
     from familiar_cli.bootstrap.what_is_it import taken_for
     from familiar_cli.config.machine import who_speaks
@@ -258,7 +258,7 @@ def _personas(
 
 
 def _persona_templates() -> Collection[str]:
-    from familiar_cli.bootstrap.persona_templates import NAMES
+    from familiar_cli.bootstrap.personas import NAMES
 
     return NAMES
 

@@ -116,7 +116,7 @@ def export_lorebook(
     familiar export-lorebook --format v3 --out book.json
     familiar export-lorebook --from lore/mira
     """
-    from familiar_cli.bootstrap.export_lorebook import choose_book, own_format, written
+    from familiar_cli.bootstrap.lorebooks.export import choose_book, own_format, written
 
     out = output(ctx)
     found = choose_book(familiar_of(ctx).memory, name=book, directory=directory)

@@ -67,7 +67,7 @@ def pins(ctx: typer.Context) -> None:
     \b
     familiar memory pins
     """
-    from familiar_cli.actions.pins import list_pins
+    from familiar_cli.actions.prompt_settings import list_pins
     from familiar_cli.ui.memory_pages import pins_page
     from familiar_cli.ui.terminal import print_page
 
@@ -94,7 +94,7 @@ def answer_applied(ctx: typer.Context, done: Applied, *, dry_run: bool, **more: 
 
 
 def _set(ctx: typer.Context, paths: list[str], *, pinned: bool, dry_run: bool) -> None:
-    from familiar_cli.actions.pins import set_pins
+    from familiar_cli.actions.prompt_settings import set_pins
 
     done = set_pins(familiar_of(ctx), paths, pinned=pinned, dry_run=dry_run)
     answer_applied(ctx, done, dry_run=dry_run)

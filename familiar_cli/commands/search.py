@@ -11,7 +11,7 @@ from familiar_cli.commands._options import most
 from familiar_cli.commands._options import since as since_option
 
 if TYPE_CHECKING:
-    from familiar_cli.actions.search_past import PastFound
+    from familiar_cli.actions.search import PastFound
     from familiar_cli.familiar import Familiar
     from familiar_cli.index.types import SearchResult
     from familiar_cli.ui.emit import Output
@@ -98,7 +98,7 @@ def search(
         if not past:
             found = familiar.search(asked, options, report)
         if past or all_:
-            from familiar_cli.actions.search_past import search_past
+            from familiar_cli.actions.search import search_past
 
             said = search_past(
                 familiar,

@@ -203,7 +203,7 @@ def again(
     familiar again --channel harbour
     familiar history choose 1204
     """
-    from familiar_cli.actions.again import again as asked_again
+    from familiar_cli.actions.change_turns import again as asked_again
     from familiar_cli.context.types import Said
 
     out = output(ctx)
@@ -236,7 +236,7 @@ def continue_(
     familiar continue
     familiar continue --channel harbour
     """
-    from familiar_cli.actions.again import go_on
+    from familiar_cli.actions.change_turns import go_on
     from familiar_cli.context.types import Said
 
     out = output(ctx)
@@ -276,7 +276,7 @@ def hear(
     familiar hear - --channel general --id 1184 < message.txt
     familiar hear "Hi" --at 2026-01-31T12:00:00Z
     """
-    from familiar_cli.actions.hear import hear
+    from familiar_cli.actions.talk import hear
     from familiar_cli.clock import iso
     from familiar_cli.errors import PartialError
 

@@ -6,23 +6,23 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.consolidation import prompts
-from familiar_cli.consolidation.bullets import bullets_from_session, bullets_of, merged
+from familiar_cli.consolidation import composing
 from familiar_cli.consolidation.composing import as_items
 from familiar_cli.consolidation.coverage import coverage
+from familiar_cli.consolidation.digests import hold_back
 from familiar_cli.consolidation.library import facts_of
-from familiar_cli.consolidation.naming import period_in
 from familiar_cli.consolidation.pages import (
     MadePage,
     Record,
     below_title,
+    bullets_from_session,
+    bullets_of,
+    merged,
     page_text,
     read_page,
     readable,
 )
-from familiar_cli.consolidation.periods import TIERS, parts
-from familiar_cli.consolidation.plans import hold_back
-from familiar_cli.consolidation.types import Wanted
+from familiar_cli.consolidation.periods import TIERS, Wanted, parts, period_in
 from familiar_cli.errors import (
     ConfigError,
     CutOffError,
@@ -33,26 +33,25 @@ from familiar_cli.errors import (
 )
 from familiar_cli.languages import ENGLISH
 from familiar_cli.memory.layout import DAILY_DIR
-from familiar_cli.review.plans import Plans
+from familiar_cli.review.pending import Plans
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
 
-    from familiar_cli.consolidation.bullets import Bullet
     from familiar_cli.consolidation.coverage import Tiers
     from familiar_cli.consolidation.engine import Engine
     from familiar_cli.consolidation.library import File
+    from familiar_cli.consolidation.pages import Bullet
     from familiar_cli.consolidation.period_states import PeriodState, PeriodStates
-    from familiar_cli.consolidation.periods import Period, Tier
-    from familiar_cli.consolidation.types import Made, Refused
+    from familiar_cli.consolidation.periods import Made, Period, Refused, Tier
     from familiar_cli.languages import Phrases
     from familiar_cli.memory.pages.evidence import Cited
 
 BUDGETS: Final[dict[Tier, int]] = {"weekly": 600, "monthly": 900, "yearly": 1200}
 _GUIDANCE: Final[dict[Tier, str]] = {
-    "weekly": prompts.WEEK,
-    "monthly": prompts.MONTH,
-    "yearly": prompts.YEAR,
+    "weekly": composing.WEEK,
+    "monthly": composing.MONTH,
+    "yearly": composing.YEAR,
 }
 # After these the next period may well succeed; after any other failure of the model none would.
 _OF_ONE_PERIOD: Final = (UnusableReplyError, CutOffError, PromptTooLongError)

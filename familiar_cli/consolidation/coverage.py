@@ -1,4 +1,4 @@
-"""Which days a week, a month and a year rest on."""
+"""Which days a week, month or year rests on."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any
 
-from familiar_cli.consolidation.naming import period_in
-from familiar_cli.consolidation.periods import TIERS, day_of, year_of
+from familiar_cli.consolidation.periods import TIERS, day_of, period_in, year_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

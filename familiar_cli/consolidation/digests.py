@@ -1,49 +1,107 @@
-"""The digests that are in every prompt: the latest sessions, where things stand, all before."""
+"""The digests that stand in every prompt, and the program that is told of them."""
 
 from __future__ import annotations
 
+import subprocess  # a command that the person set, as a list, without a shell
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from familiar_cli.clock import iso, parse_iso
-from familiar_cli.consolidation import prompts
-from familiar_cli.consolidation.blocks import blocks
+from familiar_cli.config.environment import found_program
+from familiar_cli.consolidation import composing
 from familiar_cli.consolidation.library import facts_of
-from familiar_cli.consolidation.naming import session_day
 from familiar_cli.consolidation.pages import (
     MadePage,
     Record,
     below_title,
+    blocks,
     digest_of,
     read_page,
     readable,
 )
-from familiar_cli.consolidation.plans import plan_id
-from familiar_cli.consolidation.types import Item, Wanted
+from familiar_cli.consolidation.periods import Item, Wanted, session_day
 from familiar_cli.errors import FamiliarError
 from familiar_cli.languages import ENGLISH
 from familiar_cli.markdown import scan, sections
 from familiar_cli.memory.layout import SESSIONS_DIR, digest_path
-from familiar_cli.review.plans import Plans
+from familiar_cli.review.pending import Plans
 from familiar_cli.text import framed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from familiar_cli.config.schedule import Schedule
     from familiar_cli.consolidation.engine import Engine
-    from familiar_cli.consolidation.period_states import Today
-    from familiar_cli.consolidation.types import Made, Refused
+    from familiar_cli.consolidation.period_states import PeriodState, Today
+    from familiar_cli.consolidation.periods import Made, Refused
     from familiar_cli.languages import Phrases
+
+from familiar_cli.consolidation.engine import plan_id
+
+_SHOWN_CHARS = 200
+_SCRIPTS = (".bat", ".cmd")
+# Windows has a shell read the words of such a script, and the message may hold a name from a card.
+_SIGNS = str.maketrans(dict.fromkeys('"%!^&|<>()\r\n', " "))
+
+
+def notify(command: Sequence[str], message: str, *, timeout_s: float) -> str:
+    """Run `command` with `message` as its last argument; return what went wrong, or nothing.
+
+    It runs without a shell, reads nothing, and is ended when it takes too long.
+
+    Args:
+        command: A program and its arguments; empty: nothing is run.
+        message: What to tell.
+        timeout_s: Longest it may take.
+    """
+    if not command:
+        return ""
+    program = found_program(command)
+    if program[0].lower().endswith(_SCRIPTS):
+        message = message.translate(_SIGNS)
+    try:
+        done = subprocess.run(  # noqa: S603
+            [*program, message],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            timeout=timeout_s,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return f"The notification {command[0]!r} took longer than {timeout_s:g} s and was ended"
+    except (OSError, ValueError) as error:
+        return f"The notification {command[0]!r} could not be run: {error}"
+    if done.returncode:
+        said = " ".join(done.stderr.decode("utf-8", errors="replace").split())[:_SHOWN_CHARS]
+        return f"The notification {command[0]!r} failed with {done.returncode}: {said}"
+    return ""
+
+
+def hold_back(plans: Plans, period_state: PeriodState) -> str:
+    """Return why a plan keeps a period from being made now, or an empty string."""
+    name = period_state.period.name
+    if period_state.period.tier == "daily":
+        return ""
+    if plan_id(name) in plans.waiting:
+        return f"a plan for it awaits review: `familiar review show {plan_id(name)}`"
+    sources = Record({file.rel_path: file.digest for file in period_state.sources})
+    if not plans.is_rejected(plan_id(name), sources.input_hash):
+        return ""
+    return (
+        "you rejected the plan from these sources; "
+        f"`familiar consolidate --period {name} --redo` asks again"
+    )
+
 
 Name = Literal["short", "mid", "long"]
 NAMES: Final[tuple[Name, ...]] = ("short", "mid", "long")
 _GUIDANCE: Final[dict[Name, str]] = {
     "short": "",
-    "mid": prompts.MID,
-    "long": prompts.LONG,
+    "mid": composing.MID,
+    "long": composing.LONG,
 }
 _SESSION_LEVEL: Final = 2
 _DAY: Final = timedelta(days=1)

@@ -1,37 +1,151 @@
-"""What there is to consolidate: sessions by day, and the files of each tier.
-
-Years of which nothing is left to do are not looked into as long as no file in them has changed, so
-a look costs what is new, beside listing the directories.
-"""
+"""What there is to consolidate, cached between runs, and what a person rewrote of it."""
 
 from __future__ import annotations
 
+import json
+import shlex
 from bisect import bisect_left
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
+from datetime import date
+from hashlib import blake2b
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.consolidation.blocks import blocks
-from familiar_cli.consolidation.cache import Cache, Settled, stamp_of
-from familiar_cli.consolidation.naming import (
+from familiar_cli.clock import iso
+from familiar_cli.consolidation.coverage import Coverage, coverage_by_year
+from familiar_cli.consolidation.pages import blocks, read_page
+from familiar_cli.consolidation.period_states import PeriodStates
+from familiar_cli.consolidation.periods import (
+    CUTOFF_HOUR,
     MONTH_CHARS,
+    TIERS,
+    Period,
+    day_of,
     is_inside_a_year,
     period_in,
     session_day,
     year_in,
+    year_of,
 )
-from familiar_cli.consolidation.pages import read_page
-from familiar_cli.consolidation.periods import CUTOFF_HOUR, TIERS, Period, day_of, year_of
 from familiar_cli.errors import FamiliarError, NotFoundError
+from familiar_cli.files import read_plain, write_whole
+from familiar_cli.memory.journal.history import SHORT, History
+from familiar_cli.memory.journal.repository import Repository
 from familiar_cli.memory.layout import SESSIONS_DIR
 from familiar_cli.memory.pages.privacy import visible_in
 from familiar_cli.visibility import NOBODY
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from datetime import date, datetime
+    from pathlib import Path
 
+    from familiar_cli.consolidation.coverage import Tiers
+    from familiar_cli.consolidation.period_states import Today
+    from familiar_cli.consolidation.periods import Period
+    from familiar_cli.memory.journal.commits import Commit
     from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.memory.store.types import MemoryEntry
+
+
+_VERSION: Final = 3
+_ROW: Final = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """A year of which nothing is to be done as long as its files are as they are.
+
+    Args:
+        stamp: Of its files; see `stamp_of`.
+        coverage: Which of its days each tier rests on.
+    """
+
+    stamp: str
+    coverage: Tiers
+
+
+@dataclass(slots=True)
+class Cache:
+    """What was seen at the last look, and what is seen now.
+
+    Args:
+        path: Where it is kept; None: nowhere.
+        viewpoint: Who looked, and how they count days. From another one a year must settle anew.
+
+    Attributes:
+        files: What the files said, each beside its stamp; of those only that would show a change.
+        settled: The years that are done with, by name.
+    """
+
+    path: Path | None = None
+    viewpoint: str = ""
+    files: dict[str, Any] = field(default_factory=dict)
+    settled: dict[str, Settled] = field(default_factory=dict)
+    _kept: object = None
+
+    @classmethod
+    def read(cls, path: Path | None, viewpoint: str) -> Cache:
+        """Return what was kept at `path`; nothing, where nothing useful is."""
+        cache = cls(path, viewpoint)
+        if path is None:
+            return cache
+        try:
+            value = json.loads(read_plain(path))
+            if value["version"] != _VERSION:
+                return cache
+            cache._kept = value
+            cache.files = {p: row for p, row in value["files"].items() if _is_row(row)}
+            if value["viewpoint"] == viewpoint:
+                cache.settled = {
+                    str(year): Settled(
+                        str(stamp), {tier: Coverage.from_json(told[tier]) for tier in TIERS}
+                    )
+                    for year, (stamp, told) in value["settled"].items()
+                }
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            return cls(path, viewpoint)
+        return cache
+
+    def write(self) -> None:
+        """Keep what was seen."""
+        if self.path is None:
+            return
+        value = {
+            "version": _VERSION,
+            "viewpoint": self.viewpoint,
+            "files": self.files,
+            "settled": {
+                year: [known.stamp, {tier: c.to_json() for tier, c in known.coverage.items()}]
+                for year, known in self.settled.items()
+            },
+        }
+        if value == self._kept:
+            return
+        with suppress(OSError):  # it only saves time
+            write_whole(self.path, json.dumps(value), durable=False)
+        self._kept = value
+
+
+def stamp_of(entries: Iterable[MemoryEntry]) -> str:
+    """Return what changes whenever one of these files does; empty while one may change unseen."""
+    rows = []
+    for entry in entries:
+        if entry.stamp is None or not entry.stamp.settled:
+            return ""
+        rows.append(f"{entry.rel_path}\0{entry.stamp[:3]}\0")
+    return blake2b("".join(rows).encode(), digest_size=16).hexdigest()
+
+
+def _is_row(row: Any) -> bool:  # noqa: ANN401
+    return (
+        isinstance(row, list)
+        and [type(value) for value in row[:4]] == [int, int, int, str]
+        and len(row) == _ROW
+        and isinstance(row[4], dict | None)
+        and isinstance(row[5], bool)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,3 +331,112 @@ def _facts(
     if stamp:
         seen[entry.rel_path] = [*stamp, file.digest, sources, file.says]
     return file
+
+
+def survey(
+    store: MemoryStore,
+    today: Today,
+    instance: str,
+    cache_path: Path | None = None,
+    *,
+    unwritten: Collection[date] = frozenset(),
+    only: Period | None = None,
+    everything: bool = False,
+) -> PeriodStates:
+    """Return how the periods stand.
+
+    A year in which nothing was left to do at the last look is left out, unless a file in it has
+    come, gone or changed since, or one of the arguments is about it. Its coverage is kept.
+
+    Args:
+        store: The memory.
+        today: When.
+        instance: Which instance looks.
+        cache_path: Where what was seen is kept; None: nowhere, and so nothing is left out.
+        unwritten: Days of which turns are not written into sessions yet.
+        only: A period that somebody wants to know of.
+        everything: Leave no year out.
+
+    Raises:
+        FamiliarError: The memory cannot be listed.
+    """
+    awake = {year_of(day).name for day in unwritten}
+    if only is not None:
+        awake.add(year_of(only.first).name)
+    cache = Cache.read(cache_path, f"{instance} {today.cutoff_hour} {today.zone}")
+    library = look(store, today.cutoff_hour, cache, awake=None if everything else awake)
+    states = PeriodStates(library, today, instance, unwritten)
+    coverage = coverage_by_year(library)
+    for year in states.settled() & coverage.keys():
+        cache.settled[year] = Settled(library.stamps[year], coverage[year])
+    cache.write()
+    return states
+
+
+@dataclass(frozen=True, slots=True)
+class Rewritten:
+    """One such file.
+
+    Args:
+        rel_path: Which.
+        since: When the journal first saw it without its record, else when it was last changed.
+        give_back: What to type so that the program makes it again: its last version with a record.
+    """
+
+    rel_path: str
+    since: str
+    give_back: str
+
+
+def rewritten(store: MemoryStore, journal: Path) -> tuple[Rewritten, ...]:
+    """Return the files that the program made and no longer makes, sorted by path.
+
+    What was never the program's, such as an imported week, is none of them.
+
+    Args:
+        store: The memory.
+        journal: Where the journal is; it is only read.
+    """
+    modified = _without_record(store)
+    without = set(modified)
+    repository = Repository(journal)
+    if not without or not repository.exists:
+        return ()
+    found: list[Rewritten] = []
+    later: dict[str, Commit] = {}
+    with closing(repository):
+        history = History(repository)
+        for commit in history.commits():
+            for rel_path in sorted(
+                without.intersection(t.rel_path for t in history.touched(commit))
+            ):
+                if not _has_record(repository.file_at(commit.id, rel_path)):
+                    later[rel_path] = commit
+                    continue
+                without.discard(rel_path)
+                since = iso(later[rel_path].time if rel_path in later else modified[rel_path])
+                back = f"familiar memory restore {shlex.quote(rel_path)} --at {commit.id[:SHORT]}"
+                found.append(Rewritten(rel_path, since, back))
+            if not without:
+                break
+    return tuple(sorted(found, key=lambda one: one.rel_path))
+
+
+def _without_record(store: MemoryStore) -> dict[str, datetime]:
+    """Return the weeks, months and years that have no record, and when each was last changed."""
+    found: dict[str, datetime] = {}
+    for tier in TIERS[1:]:
+        for entry in entries_in(store, tier, []):
+            if period_in(entry.rel_path) is None:
+                continue
+            try:
+                page = read_page(store.read_file(entry.rel_path))
+            except FamiliarError:
+                continue  # `consolidate` names it
+            if page.record is None and page.body.strip():
+                found[entry.rel_path] = entry.modified
+    return found
+
+
+def _has_record(content: bytes | None) -> bool:
+    return content is not None and read_page(content.decode("utf-8", "replace")).record is not None

@@ -1,15 +1,4 @@
-"""A file made by consolidation: its text, and in its front matter what it was made of.
-
-    ---
-    made_by: familiar
-    sources: {"daily/2026-04-07_laptop.md": "0123456789abcdef"}
-    blocks: 1a2b3c4d 5e6f7a8b
-    ---
-
-`sources` holds the hash of each source as it was read, `blocks` the marks of what the program
-wrote. Other lines of the front matter are a person's and stay. Another program may rewrite it: in
-blocks, with other quotes, in another order; it is read as the YAML that it is, and written as here.
-"""
+"""Files made by consolidation: their blocks, front matter and bullets, and significant moments."""
 
 from __future__ import annotations
 
@@ -17,17 +6,120 @@ import json
 import re
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
-from familiar_cli.markdown import comments, newline_of, split_front_matter, split_lines
+from familiar_cli.errors import UsageError
+from familiar_cli.languages import ENGLISH
+from familiar_cli.markdown import (
+    bullet,
+    comments,
+    newline_of,
+    scan,
+    split_front_matter,
+    split_lines,
+    without_marker,
+)
+from familiar_cli.memory.layout import SIGNIFICANT_DIR
+from familiar_cli.memory.pages.bullets import tag_value
+from familiar_cli.memory.pages.evidence import cited, reference, without_references
 from familiar_cli.memory.pages.front_matter import read_front_matter
-from familiar_cli.memory.pages.machine_text import shown_between
+from familiar_cli.memory.pages.machine_text import TAG, shown_between
 from familiar_cli.memory.pages.privacy import visible_in
-from familiar_cli.text import sha256_of
+from familiar_cli.memory.store.types import MISSING
+from familiar_cli.text import fold, one_line, sha256_of, slugify
 from familiar_cli.visibility import NOBODY
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from datetime import date
+
+    from familiar_cli.markdown import Line
+    from familiar_cli.memory.pages.evidence import Cited
+    from familiar_cli.memory.store.store import MemoryStore
+
+
+Kind = Literal["heading", "item", "paragraph", "code"]
+
+
+_INDENTED: Final = re.compile(r"(?: {2,}|\t)\S")
+
+
+_MARK_CHARS: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A block with the blank lines above it.
+
+    Args:
+        kind: What it is.
+        gap: The blank lines above it.
+        text: Its lines with their ends.
+    """
+
+    kind: Kind
+    gap: str
+    text: str
+
+    @property
+    def mark(self) -> str:
+        """What shows that it is still the same block, however its lines are wrapped."""
+        words = " ".join(self.text.split())
+        return sha256_of(words)[:_MARK_CHARS]
+
+    @property
+    def key(self) -> str:
+        """Equal for two blocks that say the same, with whatever tags."""
+        return key_of(without_marker(self.text))
+
+
+def key_of(text: str) -> str:
+    """Return `text` so that two that say the same compare equal; no word is left out."""
+    shown = TAG.sub("", without_references(text))
+    return " ".join(fold(shown).split()).strip(" .")
+
+
+@dataclass(slots=True)
+class _Cutting:
+    found: list[Block] = field(default_factory=list)
+    gap: str = ""
+    is_inside: bool = False
+
+    def line(self, line: Line) -> None:
+        if self.is_inside or (line.text.strip() and self._continues(line)):
+            last = self.found[-1]
+            self.found[-1] = Block(last.kind, last.gap, last.text + self.gap + line.text)
+            self.gap = ""
+        elif line.text.strip():
+            self.found.append(Block(_kind(line), self.gap, line.text))
+            self.gap = ""
+        else:
+            self.gap += line.text
+        self.is_inside ^= line.is_fence
+
+    def _continues(self, line: Line) -> bool:
+        last = self.found[-1].kind if self.found else "heading"
+        if last == "item" and _INDENTED.match(line.text):
+            return True
+        return last in {"item", "paragraph"} and not self.gap and _kind(line) == "paragraph"
+
+
+def blocks(text: str) -> tuple[tuple[Block, ...], str]:
+    """Return the blocks of `text`, and the blank lines at its end; joined, they are `text`."""
+    cutting = _Cutting()
+    for line in scan(text):
+        cutting.line(line)
+    return tuple(cutting.found), cutting.gap
+
+
+def _kind(line: Line) -> Kind:
+    if line.in_code:
+        return "code"
+    if line.level:
+        return "heading"
+    item = bullet(line.text)
+    return "item" if item and item.indent in {"", " "} else "paragraph"
+
 
 MADE_BY: Final = "made_by: familiar"
 _KEYS: Final = ("made_by", "made_at", "sources", "blocks")
@@ -168,3 +260,179 @@ def _record(ours: Mapping[str, str]) -> Record | None:
     if not isinstance(sources, dict) or not all(isinstance(v, str) for v in sources.values()):
         return None
     return Record(sources, tuple(ours["blocks"].split()), ours.get("made_at", ""))
+
+
+_FALSE_TAG: Final = re.compile(r"\[(?=(?:chat|via):)")
+_SESSION: Final = re.compile(r"\d{4}-\d{2}-\d{2}(?!\d)")
+_INDENT: Final = "  "
+
+
+@dataclass(frozen=True, slots=True)
+class Bullet:
+    """One thing that happened.
+
+    Args:
+        text: Its words; what continues it stands on lines of its own.
+        chats: Where it was said.
+        via: Which instance wrote it down.
+        turns: The turns that it rests on.
+    """
+
+    text: str
+    chats: tuple[str, ...] = ()
+    via: str = ""
+    turns: tuple[Cited, ...] = ()
+
+    @property
+    def key(self) -> tuple[frozenset[str], str]:
+        """Equal for two bullets that say the same about the same chats."""
+        return frozenset(self.chats), key_of(self.text)
+
+    @property
+    def names_its_session(self) -> bool:
+        """Whether no chat is known, so that the session stands for it."""
+        return bool(self.chats) and all(map(_SESSION.match, self.chats))
+
+    def markdown(self) -> str:
+        """Return it as it stands in a file."""
+        first, _, rest = self.text.partition("\n")
+        tags = [f"[chat:{chat}]" for chat in self.chats]
+        tags += [f"[via:{self.via}]"] if self.via else []
+        head = " ".join(part for part in [first, *tags, reference(self.turns)] if part)
+        more = "".join(f"{_INDENT}{line}\n" if line else "\n" for line in rest.split("\n") if rest)
+        return f"- {head}\n{more}"
+
+
+def bullets_of(body: str) -> tuple[Bullet, ...]:
+    """Return the bullets of a daily file; a paragraph that a person wrote is one, too."""
+    found, _ = blocks(visible_in(body, NOBODY))
+    return tuple(
+        bullet for b in found if b.kind != "heading" and (bullet := _tagged(b.text)).text.strip()
+    )
+
+
+def bullets_from_session(
+    body: str,
+    session: str,
+    via: str,
+    chats_of: Callable[[Sequence[Cited]], tuple[str, ...]],
+    code_label: str = ENGLISH.code_block,
+) -> tuple[Bullet, ...]:
+    """Return what a session file says, as bullets.
+
+    Args:
+        body: Its text. Private sections stay where they are.
+        session: Its name; stands for the chat where none is known.
+        via: The instance that reads it.
+        chats_of: Gives the channels that turns were said in, as far as they are known.
+        code_label: Stands above a block of code.
+    """
+    found, _ = blocks(visible_in(body, NOBODY))
+    made = []
+    for block in found:
+        text = _words(block.text)
+        if block.kind == "heading" or not text.strip():
+            continue
+        turns = tuple(cited(block.text))
+        chats = chats_of(turns) or (session,)
+        if block.kind == "code":
+            text = f"{code_label}\n{text}"
+        safe = _FALSE_TAG.sub(r"\\[", text)
+        made.append(Bullet(safe, tuple(map(tag_value, chats)), tag_value(via), turns))
+    return merged([made])
+
+
+def merged(days: Iterable[Iterable[Bullet]]) -> tuple[Bullet, ...]:
+    """Return all bullets, each once; two are the same if chat and text are.
+
+    A bullet whose chat is not known, so that it names its session, is left out if a chat is known
+    to say the same.
+    """
+    found: dict[tuple[frozenset[str], str], Bullet] = {}
+    for bullets in days:
+        for one in bullets:
+            found.setdefault(one.key, one)
+    placed = {one.key[1] for one in found.values() if not one.names_its_session}
+    return tuple(
+        one for one in found.values() if not one.names_its_session or one.key[1] not in placed
+    )
+
+
+def _tagged(text: str) -> Bullet:
+    turns = tuple(cited(text))
+    tags = TAG.findall(text)
+    chats = tuple(dict.fromkeys(value for name, value in tags if name == "chat"))
+    via = next((value for name, value in tags if name == "via"), "")
+    return Bullet(_words(TAG.sub("", text)), chats, via, turns)
+
+
+def _words(text: str) -> str:
+    """Return a block's words: no marker, no reference, and what continues it dedented."""
+    first, *rest = without_references(text).rstrip().split("\n")
+    lines = [without_marker(first).strip(), *(line.removeprefix(_INDENT).rstrip() for line in rest)]
+    return "\n".join(lines)
+
+
+_TITLE_CHARS: Final = 80
+_SLUG_CHARS: Final = 40
+_MOST_NAMES: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """What was kept, or would be. `unchanged`: the very same was kept before."""
+
+    rel_path: str
+    title: str
+    text: str
+    unchanged: bool = False
+
+
+def remember(
+    store: MemoryStore, text: str, day: date, title: str = "", *, dry_run: bool = False
+) -> Remembered:
+    """Keep a memory in a file of its own; one that is there is never touched.
+
+    Args:
+        store: The memory.
+        text: What to remember, Markdown.
+        day: When it happened.
+        title: What to call it; empty: its first words.
+        dry_run: Change nothing.
+
+    Raises:
+        UsageError: The text is empty; nothing was changed.
+        FamiliarError: The memory cannot be written; nothing was changed.
+    """
+    body = text.strip()
+    if not body:
+        raise UsageError(
+            "The text is empty; nothing was changed",
+            hint='Run `familiar remember "We met today."`.',
+        )
+    called = one_line(title or body.lstrip("#").strip().split("\n")[0], _TITLE_CHARS)
+    content = f"# {called}\n\n{body}\n"
+    rel_path, there = _free(store, f"{SIGNIFICANT_DIR}/{day.isoformat()}_{_slug(called)}", content)
+    if there:
+        return Remembered(rel_path, called, content, unchanged=True)
+    with store.transaction("human", f"remember {called}", dry_run=dry_run) as tx:
+        tx.write(rel_path, content, expect=MISSING)
+    return Remembered(rel_path, called, content)
+
+
+def _slug(title: str) -> str:
+    return slugify(title, max_chars=_SLUG_CHARS) or "memory"
+
+
+def _free(store: MemoryStore, stem: str, content: str) -> tuple[str, bool]:
+    """Return a path where nothing is yet, or where the very same is already."""
+    for number in range(1, _MOST_NAMES):
+        rel_path = f"{stem}.md" if number == 1 else f"{stem}-{number}.md"
+        if not store.exists(rel_path):
+            return rel_path, False
+        if store.read_bytes(rel_path) == content.encode("utf-8", errors="replace"):
+            return rel_path, True
+    raise UsageError(
+        f"There are already {_MOST_NAMES} memories called {stem!r}; nothing was changed",
+        hint="Choose another --title.",
+    )

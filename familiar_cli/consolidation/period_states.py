@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from datetime import date  # noqa: TC003  # a type of a field
 from typing import TYPE_CHECKING, Literal
 
-from familiar_cli.consolidation.naming import session_day
 from familiar_cli.consolidation.periods import (
     CUTOFF_HOUR,
     TIERS,
@@ -20,6 +19,7 @@ from familiar_cli.consolidation.periods import (
     parts,
     period_of,
     read_period,
+    session_day,
     year_of,
 )
 

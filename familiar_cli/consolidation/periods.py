@@ -1,13 +1,9 @@
-"""Days, weeks, months and years as memory counts them: each day lies in exactly one of each.
-
-Weeks are ISO weeks, and a week belongs to the month and the year of its Thursday. So a month is
-made of whole weeks, and a year of whole months; their first days are Mondays, their last Sundays.
-"""
+"""Days, weeks, months and years, their file names, and the values of consolidation."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Literal
@@ -15,12 +11,16 @@ from typing import TYPE_CHECKING, Final, Literal
 from familiar_cli.clock import to_zone
 from familiar_cli.errors import UsageError
 from familiar_cli.languages import ENGLISH
+from familiar_cli.languages.phrases import SLOTS
+from familiar_cli.memory.layout import DAILY_DIR, SESSIONS_DIR
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from datetime import tzinfo
 
     from familiar_cli.languages import Phrases
+    from familiar_cli.review.pending import PlannedFile
+
 
 Tier = Literal["daily", "weekly", "monthly", "yearly"]
 TIERS: Final[tuple[Tier, ...]] = ("daily", "weekly", "monthly", "yearly")
@@ -237,3 +237,175 @@ def _first_thursday(year: int, month: int) -> date:
 def _first_monday(year: int, month: int) -> date:
     """Return the Monday of the first week that belongs to a month."""
     return _first_thursday(year, month) - _THURSDAY
+
+
+_SESSION: Final = re.compile(
+    rf"(\d{{4}}-\d{{2}}-\d{{2}})(?:-({'|'.join(SLOTS)}))?(?!\d).*", re.ASCII
+)
+_DAILY: Final = re.compile(r"(\d{4}-\d{2}-\d{2})(?:_(.+))?", re.ASCII | re.DOTALL)
+_MIDDLE_OF_NIGHT: Final = 3  # the night is from midnight to six
+# The days on which a year of weeks and a year of days may be two different ones.
+_TURN_OF_THE_YEAR: Final = frozenset({"12-2", "12-3", "01-0"})
+_OF_DAYS: Final = frozenset({SESSIONS_DIR, DAILY_DIR})
+
+
+MONTH_CHARS: Final = len("2026-04")
+_INSIDE: Final = re.compile(r"\d{4}-(?:0[2-9]|1[01])-", re.ASCII)
+
+
+def is_inside_a_year(name: str) -> bool:
+    """Return whether all names with the same first `MONTH_CHARS` lie in one year: in no winter."""
+    return bool(_INSIDE.match(name))
+
+
+def session_day(rel_path: str, cutoff_hour: int = CUTOFF_HOUR) -> tuple[date, int] | None:
+    """Return the day that a session file belongs to, and its place in it; None: no session file.
+
+    A night belongs to the day before if most of it lies before the cut-off hour.
+    """
+    found = _SESSION.fullmatch(rel_path.removeprefix(f"{SESSIONS_DIR}/").removesuffix(".md"))
+    period = read_period(found[1]) if found else None
+    if found is None or period is None or not rel_path.endswith(".md"):
+        return None
+    if found[2] == "night" and cutoff_hour > _MIDDLE_OF_NIGHT and period.first > date.min:
+        return period.first - timedelta(days=1), len(SLOTS)
+    return period.first, SLOTS.index(found[2]) if found[2] else -1
+
+
+def period_in(rel_path: str) -> tuple[Period, str] | None:
+    """Return the period that a file of a tier is about, and its instance; None: it is none."""
+    directory, _, name = rel_path.partition("/")
+    stem = name.removesuffix(".md")
+    if directory not in TIERS or not name.endswith(".md"):
+        return None
+    instance = ""
+    if directory == DAILY_DIR:
+        found = _DAILY.fullmatch(stem)
+        if found is None or "/" in stem:
+            return None
+        stem, instance = found[1], found[2] or ""
+    period = read_period(stem)
+    return (period, instance) if period is not None and period.tier == directory else None
+
+
+def year_in(rel_path: str, cutoff_hour: int = CUTOFF_HOUR) -> str | None:
+    """Return the name of the ISO year that a file lies in; None: it is none of these files.
+
+    Quick, for it is asked of every file there is: only at the turn of the year does it take more
+    than the first four characters.
+    """
+    directory, _, name = rel_path.partition("/")
+    if name[5:9] in _TURN_OF_THE_YEAR and directory in _OF_DAYS:
+        return _year_of_day(rel_path, cutoff_hour)
+    return name[:4] if name[:4].isdecimal() else None
+
+
+def _year_of_day(rel_path: str, cutoff_hour: int) -> str | None:
+    named = period_in(rel_path)
+    placed = session_day(rel_path, cutoff_hour)
+    day = named[0].first if named else placed[0] if placed else None
+    return year_of(day).name if day else None
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """Something to be read: a day, a week, a session, or what was made of some of them.
+
+    Args:
+        label: What it is called, e.g. `2026-04-07`.
+        text: What it says.
+        sources: The labels of what it rests on; itself, if it is not made of others.
+    """
+
+    label: str
+    text: str
+    sources: tuple[str, ...] = ()
+
+    @property
+    def rests_on(self) -> tuple[str, ...]:
+        """The labels of the sources that it stands for."""
+        return self.sources or (self.label,)
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One thing worth remembering, and the labels of the sources that it rests on."""
+
+    text: str
+    sources: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Something that a rule did not let through.
+
+    Args:
+        rail: The rule's name.
+        reason: Why, in words.
+        text: What would have been written.
+    """
+
+    rail: str
+    reason: str
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DraftedSummary:
+    """What a model proposes to remember.
+
+    Args:
+        summary: A few sentences.
+        points: What is worth remembering beside them.
+        refused: What the rules took out.
+    """
+
+    summary: str
+    points: tuple[Point, ...]
+    refused: tuple[Refused, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A file that is to be made.
+
+    Args:
+        name: What it is called in reports, e.g. `2026-W15` or `mid`.
+        rel_path: Where it is.
+        title: Its H1.
+        sources: The hash of each file that it is made of.
+        items: What there is to read.
+        body: The whole text, if no model is needed.
+        guidance: What a model is to do with the items.
+        budget_tokens: Most tokens of the text that a model writes.
+        made_at: When it is made, ISO 8601; empty where that does not matter.
+        may_shrink: It may become half as long without a person's yes.
+    """
+
+    name: str
+    rel_path: str
+    title: str
+    sources: Mapping[str, str]
+    items: tuple[Item, ...] = ()
+    body: str | None = None
+    guidance: str = ""
+    budget_tokens: int = 0
+    made_at: str = ""
+    may_shrink: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What became of a file that was wanted.
+
+    Args:
+        file: The file before and after.
+        expect: The hash that it had before, or `MISSING`.
+        refused: What the rules took out.
+        held: A person has to say yes first: the name of the plan; empty: no.
+    """
+
+    file: PlannedFile
+    expect: str
+    refused: tuple[Refused, ...] = ()
+    held: str = field(default="")

@@ -1,26 +1,44 @@
-"""The rules that a model's words pass before they become memory. Pure: values in and out."""
+"""The rules that a model's words must pass before they become memory."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import zip_longest
-from typing import TYPE_CHECKING, Any, Final
+from itertools import pairwise, zip_longest
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from familiar_cli.consolidation.blocks import key_of
-from familiar_cli.consolidation.grounds import best, sentences
-from familiar_cli.consolidation.types import DraftedSummary, Point, Refused
+from familiar_cli.consolidation.pages import key_of
+from familiar_cli.consolidation.periods import DraftedSummary, Point, Refused
 from familiar_cli.errors import UnusableReplyError
 from familiar_cli.llm.json_in import values_in
 from familiar_cli.markdown import split_lines
 from familiar_cli.memory.pages.as_line import as_line
-from familiar_cli.memory.pages.similarity import EvidenceText, main_script
+from familiar_cli.memory.pages.similarity import SAID_SHARE, EvidenceText, main_script
 from familiar_cli.text import one_line
+from familiar_cli.truncate import sentence_ends
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
-    from familiar_cli.consolidation.types import Item
+    from familiar_cli.consolidation.periods import Item
     from familiar_cli.memory.pages.similarity import KnownTexts
+
+
+T = TypeVar("T")
+
+
+def best(sources: Iterable[tuple[T, EvidenceText]], text: str) -> list[T]:
+    """Return what belongs to the sources that have most words of `text`; none may say it."""
+    shares = [(thing, source.share(text)) for thing, source in sources]
+    most = max([SAID_SHARE, *(share for _, share in shares)])
+    return [thing for thing, share in shares if share >= most]
+
+
+def sentences(text: str) -> list[str]:
+    """Return the sentences of a line."""
+    cuts = [0, *sentence_ends(text), len(text)]
+    found = (text[start:end].strip() for start, end in pairwise(cuts))
+    return [sentence for sentence in found if sentence]
+
 
 MOST_LINE_CHARS: Final = 600
 MOST_SUMMARY_CHARS: Final = 4_000

@@ -1,23 +1,126 @@
-"""Files that have the same text or nearly, and lines that a file says twice."""
+"""Duplicates: files and lines that say the same, people with two files, chats kept twice."""
 
 from __future__ import annotations
 
+import hashlib
 from collections import defaultdict
-from typing import TYPE_CHECKING, Final
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.housekeeping.lines import bullet_indent, goes_on
-from familiar_cli.housekeeping.sketch import Sketches, words_of
-from familiar_cli.housekeeping.types import DERIVED, Check, Finding, Quote
+from familiar_cli.fts import is_unspaced, words
+from familiar_cli.housekeeping.lines import (
+    DERIVED,
+    Check,
+    Finding,
+    Quote,
+    bullet_indent,
+    goes_on,
+    quotes,
+    without_comments,
+    words_in,
+)
 from familiar_cli.markdown import scan, without_marker
 from familiar_cli.memory.layout import SELF_DIR
 from familiar_cli.memory.pages.evidence import cited, reference, without_references
-from familiar_cli.review.pending import PlannedFile
-from familiar_cli.text import sha256_of
+from familiar_cli.memory.people.alias_section import names_of
+from familiar_cli.memory.people.aliases import slug_in
+from familiar_cli.memory.people.mentions import key_of
+from familiar_cli.review.pending import HISTORY, PlannedFile, marks_text
+from familiar_cli.text import counted, sha256_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from familiar_cli.housekeeping.types import Corpus, Note, Options
+    from familiar_cli.housekeeping.lines import Corpus, Note, Options
+
+
+_RUN: Final = 4
+_BANDS: Final = 16
+_ROWS: Final = 4
+_LEAST_RUNS: Final = 8
+_MOST_COMPARED: Final = 4
+_MOST_WORDS: Final = 50_000
+_SEED: Final = 20_260_401  # any; the same text must have the same sketch in every run
+
+
+def words_of(folded: str) -> list[str]:
+    """Return the words of a text that is case folded; of scripts without spaces, its characters."""
+    bare = without_comments(folded) if "<!--" in folded else folded
+    if bare.isascii():
+        return words_in(bare)[:_MOST_WORDS]
+    split = (list(word) if is_unspaced(word) else [word] for word in words(bare))
+    return [part for parts in split for part in parts][:_MOST_WORDS]
+
+
+class Sketches:
+    """Texts that are put in one after another, and which of them are alike.
+
+    Args:
+        least: From which share of common runs on, of all runs of the two; 0 to 1.
+    """
+
+    def __init__(self, least: float) -> None:
+        import numpy as np
+
+        self._np = np
+        self._least = least
+        chooser = np.random.default_rng(_SEED)
+        top = np.iinfo(np.uint64).max
+        self._factors = chooser.integers(1, top, _RUN, dtype=np.uint64) | np.uint64(1)
+        self._places = np.sort(chooser.integers(0, top, _BANDS * _ROWS, dtype=np.uint64))
+        self._words: dict[str, int] = {}
+        self._runs: dict[str, Any] = {}
+        self._buckets: dict[tuple[int, bytes], list[str]] = defaultdict(list)
+        self._leads: dict[str, str] = {}
+        self._shares: dict[str, float] = {}
+
+    def add(self, name: str, listed: list[str]) -> None:
+        """Put in a text, given by its words. One with few of them is like no other."""
+        runs = self._runs_of(listed)
+        if len(runs) < _LEAST_RUNS:
+            return
+        keys = list(enumerate(self._bands(runs)))
+        others = dict.fromkeys(other for key in keys for other in self._buckets[key])
+        best = max(((self._share(runs, other), other) for other in others), default=(0.0, ""))
+        if best[0] >= self._least:
+            self._leads[name] = self._leads.get(best[1], best[1])
+            self._shares[name] = best[0]
+        self._runs[name] = runs
+        for key in keys:
+            if len(self._buckets[key]) < _MOST_COMPARED:
+                self._buckets[key].append(name)
+
+    def groups(self) -> Iterator[tuple[list[str], float]]:
+        """Yield each group of texts that are alike, and the smallest share that put one into it."""
+        members: dict[str, list[str]] = defaultdict(list)
+        for name, lead in self._leads.items():
+            members[lead].append(name)
+        for lead, alike in members.items():
+            yield [lead, *alike], min(self._shares[name] for name in alike)
+
+    def _runs_of(self, listed: list[str]) -> Any:  # noqa: ANN401  # uint64[n], sorted, each once
+        np = self._np
+        if len(listed) < _RUN:
+            return np.empty(0, dtype=np.uint64)
+        known = self._words
+        for word in set(listed).difference(known):
+            raw = hashlib.blake2b(word.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+            known[word] = int.from_bytes(raw, "little")
+        numbers = np.fromiter(map(known.__getitem__, listed), np.uint64, len(listed))
+        count = len(listed) - _RUN + 1
+        mixed = sum(numbers[at : at + count] * self._factors[at] for at in range(_RUN))
+        return np.unique(mixed ^ (mixed >> np.uint64(29)))
+
+    def _bands(self, runs: Any) -> list[bytes]:  # noqa: ANN401
+        """Return the next number at each place, the last followed by the first, in bands."""
+        next_ones = runs[self._np.searchsorted(runs, self._places) % len(runs)]
+        return [band.tobytes() for band in next_ones.reshape(_BANDS, _ROWS)]
+
+    def _share(self, one: Any, name: str) -> float:  # noqa: ANN401
+        other = self._runs[name]
+        both = len(self._np.intersect1d(one, other, assume_unique=True))
+        return both / (len(one) + len(other) - both)
+
 
 _LEAST_WORDS: Final = 8
 _LEAST_CHARS: Final = 20
@@ -59,7 +162,7 @@ def _finding(notes: dict[str, Note], paths: list[str], what: str) -> Finding:
     shared = set(_keys(notes[paths[0]])).intersection(*(_keys(notes[path]) for path in paths[1:]))
     longest = max(shared, key=lambda key: (len(key), key), default="")
     return Finding(
-        CHECK.name,
+        DUPLICATES_CHECK.name,
         tuple(paths),
         f"{len(paths)} files {what}",
         tuple(_line_of(notes[path], longest) for path in paths),
@@ -99,7 +202,7 @@ def _said_twice(note: Note) -> Iterator[Finding]:
                 again[at] = first[key]
     if again:
         yield Finding(
-            CHECK.name,
+            DUPLICATES_CHECK.name,
             (note.rel_path,),
             "has the same entry twice in one list",
             tuple(
@@ -157,4 +260,70 @@ def _once(lines: list[str], again: dict[int, int]) -> str:
     return "\n".join(line for at, line in enumerate(kept) if at not in again)
 
 
-CHECK: Final = Check("duplicates", "Duplicates", check_duplicates)
+DUPLICATES_CHECK: Final = Check("duplicates", "Duplicates", check_duplicates)
+
+
+_LEAST_NAME_CHARS: Final = 2
+# So many people who share a name are a family or a fashion, not one person.
+_MOST_SHARING: Final = 4
+
+
+def check_twins(corpus: Corpus, options: Options) -> Iterator[Finding]:
+    """Yield a finding for each two people who share a name and do not link to each other."""
+    del options
+    people = [note for note in corpus.notes if slug_in(note.rel_path)]
+    by_path = {note.rel_path: note for note in people}
+    called: dict[str, list[str]] = defaultdict(list)
+    for note in people:
+        for key in dict.fromkeys(map(key_of, names_of(note.text))):
+            if len(key) >= _LEAST_NAME_CHARS:
+                called[key].append(note.rel_path)
+    shared: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for key, paths in called.items():
+        if 1 < len(paths) <= _MOST_SHARING:
+            for pair in combinations(sorted(paths), 2):
+                shared[pair].append(key)
+    for (one, other), keys in sorted(shared.items()):
+        notes = by_path[one], by_path[other]
+        if other not in corpus.led_to(notes[0]) and one not in corpus.led_to(notes[1]):
+            names = ", ".join(repr(key) for key in keys)
+            yield Finding(
+                TWINS_CHECK.name,
+                (one, other),
+                f"look like one person: both are called {names}",
+                tuple(quote for key in keys for note in notes for quote in _naming(note, key)),
+                hint=_HINT,
+            )
+
+
+def _naming(note: Note, key: str) -> tuple[Quote, ...]:
+    """Return the line of a file that gives the name; its first line when none does alone."""
+    lines = [key_of(line.strip(" \t\r#*-+`")) for line in note.text.split("\n")]
+    return quotes(note, [next((at for at, line in enumerate(lines, 1) if line == key), 1)])
+
+
+_HINT: Final = (
+    "If they are the same, run `familiar people merge`; if not, a link (`not [the other](…)`) "
+    "silences this finding."
+)
+TWINS_CHECK: Final = Check("twins", "People who may be the same", check_twins)
+
+
+def check_doubles(corpus: Corpus, options: Options) -> Iterator[Finding]:
+    """Yield a finding for each channel that repeats turns of another one."""
+    del corpus
+    for channel in options.doubles():
+        turns = counted(len(channel.originals), "turn")
+        repair = PlannedFile(HISTORY, marks_text(channel.originals), "")
+        yield Finding(
+            DOUBLES_CHECK.name,
+            (HISTORY,),
+            f"channel {channel.channel_id!r} repeats {turns} of channel {channel.original_id!r}, "
+            "which stay",
+            (),
+            repair=(repair,),
+            hint="`--propose` makes a plan that withdraws the repeated turns; nothing is deleted.",
+        )
+
+
+DOUBLES_CHECK: Final = Check("doubles", "Chats that are kept twice", check_doubles)

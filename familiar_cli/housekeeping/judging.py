@@ -13,7 +13,7 @@ from familiar_cli.text import harmless, one_line
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from familiar_cli.housekeeping.types import Finding
+    from familiar_cli.housekeeping.lines import Finding
     from familiar_cli.llm.asking import Asker
     from familiar_cli.llm.types import Completion
 

@@ -1,22 +1,282 @@
-"""Lines of Markdown as statements: what each says, where it stands, and the day it is of."""
+"""One reading of the memory as statements, shared by all checks, and what checks report."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
 from datetime import date
+from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.housekeeping.types import MOST_QUOTES, Quote
+from familiar_cli.errors import FamiliarError
 from familiar_cli.markdown import bullet, scan
-from familiar_cli.memory.pages.evidence import last_turn, without_references
+from familiar_cli.memory.layout import (
+    DIGEST_DIR,
+    LORE_DIR,
+    PENDING_DIR,
+    PERIOD_DIRS,
+    REMINDERS,
+    SCRATCH,
+    SELF_DIR,
+    SESSIONS_DIR,
+    SIGNIFICANT_DIR,
+    TASKS,
+    is_in_conflicts,
+)
+from familiar_cli.memory.pages.evidence import PLAIN, Numbering, last_turn, without_references
+from familiar_cli.memory.pages.links import SUFFIXES, places, unhidden
+from familiar_cli.memory.pages.privacy import private_spans
+from familiar_cli.memory.pages.wiki import PageNames, wiki_links
+from familiar_cli.memory.store.types import Skipped
+from familiar_cli.visibility import NOBODY
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+    from datetime import datetime
 
-    from familiar_cli.housekeeping.types import Note, Options
+    from familiar_cli.history.doubles import DoubledChannel
     from familiar_cli.markdown import Line
+    from familiar_cli.memory.pages.links import LinkPlace
+    from familiar_cli.memory.pages.wiki import WikiLink
+    from familiar_cli.memory.store.store import MemoryStore
+    from familiar_cli.memory.store.types import MemoryEntry
+    from familiar_cli.review.pending import PlannedFile
+
+
+_WORD: Final = re.compile(r"[^\W_]+")
+_TO_SPACES: Final = {code: " " for code in range(128) if not chr(code).isalnum()}
+_FIRST_UNSPACED: Final = "\u0e00"  # from Thai on, words are not parted
+
+
+@dataclass(frozen=True, slots=True)
+class Wordings:
+    """Words that are looked for in many texts.
+
+    Args:
+        pattern: Finds any of them, as whole words where a script has words.
+        heads: One word of each, folded.
+    """
+
+    pattern: re.Pattern[str]
+    heads: frozenset[str]
+
+    @classmethod
+    def of(cls, *wordings: str) -> Wordings:
+        """Return the wordings of lists."""
+        listed = "\n".join(wordings)
+        return cls(re.compile(any_of(listed), re.IGNORECASE), heads_of(listed))
+
+    def is_in(self, text: str) -> bool:
+        """Tell whether `text` holds any of the wordings."""
+        return bool(known_in(text.casefold(), self.heads)) and bool(self.pattern.search(text))
+
+
+def any_of(wordings: str) -> str:
+    """Return a pattern that any of the wordings matches, as whole words where a script has words.
+
+    The longest comes first, so that `works as` is not taken for `works`.
+    """
+    ordered = sorted(_split(wordings), key=lambda wording: (-len(wording), wording))
+    return "|".join(_bounded(wording) for wording in ordered)
+
+
+def heads_of(wordings: str) -> frozenset[str]:
+    """Return the longest word of each wording, folded."""
+    return frozenset(max(_WORD.findall(w.casefold()), key=len) for w in _split(wordings))
+
+
+def known_in(folded: str, heads: frozenset[str]) -> frozenset[str]:
+    """Return which of `heads` a text holds: as a word, and of unspaced scripts anywhere.
+
+    Args:
+        folded: The text, case folded.
+        heads: Words, folded.
+    """
+    found = heads.intersection(words_in(folded))
+    if folded.isascii():
+        return found
+    return found.union(h for h in heads if h[0] >= _FIRST_UNSPACED and h in folded)
+
+
+def words_in(folded: str) -> list[str]:
+    """Return the words of a text in order; of unspaced scripts each whole run."""
+    return folded.translate(_TO_SPACES).split() if folded.isascii() else _WORD.findall(folded)
+
+
+def _split(wordings: str) -> set[str]:
+    return {w.strip() for line in wordings.splitlines() for w in line.split("|") if w.strip()}
+
+
+def _bounded(wording: str) -> str:
+    pattern = re.escape(wording).replace(r"\ ", r"[ \t]+").replace("'", "['’]")
+    has_words = wording[0] < _FIRST_UNSPACED
+    return rf"(?<![^\W_]){pattern}(?![^\W_])" if has_words else pattern
+
+
+ARCHIVES: Final = (SESSIONS_DIR, *PERIOD_DIRS, SIGNIFICANT_DIR)
+"""Directories that record what was, day by day; nothing in them goes out of date."""
+
+DERIVED: Final = (*PERIOD_DIRS, DIGEST_DIR)
+"""Directories that say again, on purpose, what stands elsewhere."""
+
+_NOT_BELIEFS: Final = (*ARCHIVES, DIGEST_DIR, SELF_DIR, LORE_DIR)
+MOST_QUOTES: Final = 20
+"""So many lines of evidence a finding bears at most."""
+_OWN_LISTS: Final = (REMINDERS, TASKS, SCRATCH)
+
+
+@dataclass(frozen=True)
+class Note:
+    """One text file of the memory.
+
+    Args:
+        rel_path: Where it is.
+        text: All of it.
+        size_bytes: How large it is.
+        modified: When it was last written.
+        folded: Its text, case folded.
+        known: Which of the words that the checks look for it holds.
+    """
+
+    rel_path: str
+    text: str
+    size_bytes: int
+    modified: datetime
+    folded: str
+    known: frozenset[str] = frozenset()
+
+    @property
+    def directory(self) -> str:
+        """The first part of its path; empty for a file at the root."""
+        first, slash, _ = self.rel_path.partition("/")
+        return first if slash else ""
+
+    @property
+    def is_hidden(self) -> bool:
+        """Whether it is kept for the program, and no search sees it."""
+        return self.rel_path.startswith(".") or "/." in self.rel_path
+
+    @cached_property
+    def links(self) -> tuple[LinkPlace, ...]:
+        """Its Markdown links to other files of the memory, in order."""
+        if "]" not in self.text or not self.rel_path.lower().endswith(SUFFIXES):
+            return ()
+        return tuple(places(self.text, self.rel_path))
+
+    @cached_property
+    def wiki_links(self) -> tuple[WikiLink, ...]:
+        """Its wiki links, in order."""
+        if "[[" not in self.text or not self.rel_path.lower().endswith(SUFFIXES):
+            return ()
+        return tuple(wiki_links(unhidden(self.text)))
+
+    @property
+    def holds_beliefs(self) -> bool:
+        """Whether it says how things are, and not how they were on some day."""
+        return self.directory not in _NOT_BELIEFS and self.rel_path not in _OWN_LISTS
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """All text files, sorted by path, and every other path that there is.
+
+    Args:
+        notes: The files that people and searches see.
+        hidden: Text that is kept for the program.
+        paths: The path of every file that is not hidden.
+        skipped: What could not be read.
+    """
+
+    notes: tuple[Note, ...]
+    hidden: tuple[Note, ...]
+    paths: frozenset[str]
+    skipped: tuple[Skipped, ...]
+
+    @cached_property
+    def names(self) -> PageNames:
+        """What wiki links may name."""
+        pages = (note for note in self.notes if note.rel_path.lower().endswith(SUFFIXES))
+        return PageNames(self.paths, {note.rel_path: note.text for note in pages})
+
+    def led_to(self, note: Note) -> set[str]:
+        """Return the files that the links of a file lead to."""
+        named = (self.names.find(link.name, note.rel_path) for link in note.wiki_links)
+        targets = {*(link.target for link in note.links), *named} & self.paths
+        return {path for path in targets if path}
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the checks go by.
+
+    Args:
+        today: The day in the familiar's timezone.
+        stale_days: How old a dated statement may be.
+        similarity: From which share of common word runs two files are near duplicates, 0 to 1.
+        max_file_bytes: The largest file that may be written.
+        day_of_turn: Tells when a turn was said, by its number; None: there is no such turn.
+        fallen: Tells which of some turns no longer stand, and for each what became of it.
+        numbering: Which turns lines name.
+        doubles: Finds the channels that repeat turns of others.
+    """
+
+    today: date
+    stale_days: int = 365
+    similarity: float = 0.8
+    max_file_bytes: int = 256 * 1024
+    day_of_turn: Callable[[int], date | None] = lambda _: None
+    fallen: Callable[[Collection[int]], Mapping[int, str]] = lambda _: {}
+    numbering: Numbering = PLAIN
+    doubles: Callable[[], Iterable[DoubledChannel]] = tuple
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """A line that a finding rests on, counted from 1. Secrets in it are masked."""
+
+    rel_path: str
+    line: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that a person may want to look at.
+
+    Args:
+        check: Which check found it.
+        paths: The files it is about.
+        message: What it is, in one line.
+        evidence: The lines that say so.
+        repair: What would mend it, where that takes no judgement.
+        hint: What to do about it.
+    """
+
+    check: str
+    paths: tuple[str, ...]
+    message: str
+    evidence: tuple[Quote, ...]
+    repair: tuple[PlannedFile, ...] = ()
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One check.
+
+    Args:
+        name: What it is called on the command line.
+        title: What stands above its findings.
+        run: Finds it.
+        words: Words of which `Note.known` is to tell it; see `wording.Wordings`.
+    """
+
+    name: str
+    title: str
+    run: Callable[[Corpus, Options], Iterator[Finding]]
+    words: frozenset[str] = frozenset()
+
 
 DAY: Final = re.compile(r"(?<!\d)(\d{4})-(\d{2})(?:-(\d{2}))?(?![\d-])")
 # What dates a line: a day at its beginning, in brackets at its end, or after "as of". Another day
@@ -152,3 +412,73 @@ def goes_on(lines: list[str], at: int, indent: int) -> bool:
         return below > indent
     is_below = bool(lines[at + 1 : at + 2]) and bool(lines[at + 1].strip())
     return following.startswith((" ", "\t")) or (is_below and not following.startswith("#"))
+
+
+_TEXT: Final = (".md", ".markdown", ".txt", ".json", ".toml", ".yaml", ".yml", ".csv")
+MAX_BYTES: Final = 4 * 1024 * 1024
+"""Of a larger file the size alone is looked at, and that is said."""
+# Plans that wait for a person hold old text and new; they are gone once they are settled.
+
+
+def read_corpus(
+    store: MemoryStore,
+    words: frozenset[str] = frozenset(),
+    on_file: Callable[[int], None] = lambda _: None,
+) -> Corpus:
+    """Return all text of the memory. What cannot be read is named, and stops nothing.
+
+    Args:
+        store: The memory.
+        words: What `Note.known` is to tell of.
+        on_file: Told before each file which one it is, from 1.
+    """
+    walk = store.walk(hidden=True)
+    notes: list[Note] = []
+    skipped = list(walk.skipped)
+    wanted = [entry for entry in walk.files if _is_wanted(entry)]
+    for number, entry in enumerate(wanted, 1):
+        on_file(number)
+        text = ""
+        if entry.size_bytes > MAX_BYTES:
+            most = f"{MAX_BYTES // 1024**2} MB"
+            skipped.append(
+                Skipped(entry.rel_path, f"is larger than {most}; only its size is checked")
+            )
+        else:
+            try:
+                text = store.read_file(entry.rel_path)
+            except FamiliarError as error:
+                skipped.append(Skipped(entry.rel_path, str(error)))
+                continue
+        folded = text.casefold()
+        known = known_in(folded, words)
+        notes.append(Note(entry.rel_path, text, entry.size_bytes, entry.modified, folded, known))
+    return Corpus(
+        notes=tuple(note for note in notes if not note.is_hidden),
+        hidden=tuple(note for note in notes if note.is_hidden),
+        paths=frozenset(f.rel_path for f in walk.files if not _is_hidden(f.rel_path)),
+        skipped=tuple(skipped),
+    )
+
+
+def quotes_private(store: MemoryStore, finding: Finding) -> bool:
+    """Return whether a finding quotes what was said in private; in doubt it does."""
+    for rel_path in {quote.rel_path for quote in finding.evidence}:
+        try:
+            text = store.read_file(rel_path)
+        except FamiliarError:
+            return True
+        starts = {start for start, _ in private_spans(text, NOBODY)}
+        private = {line.number for line in scan(text) if line.start in starts}
+        if any(q.line in private for q in finding.evidence if q.rel_path == rel_path):
+            return True
+    return False
+
+
+def _is_wanted(entry: MemoryEntry) -> bool:
+    is_text = entry.rel_path.lower().endswith(_TEXT) and not is_in_conflicts(entry.rel_path)
+    return is_text and not entry.rel_path.startswith(f"{PENDING_DIR}/")
+
+
+def _is_hidden(rel_path: str) -> bool:
+    return rel_path.startswith(".") or "/." in rel_path

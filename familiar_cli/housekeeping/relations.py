@@ -6,8 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.housekeeping.lines import quotes
-from familiar_cli.housekeeping.types import Check, Finding
+from familiar_cli.housekeeping.lines import Check, Finding, quotes
 from familiar_cli.memory.layout import RELATION_KINDS
 from familiar_cli.memory.pages.relations import relations_in
 from familiar_cli.memory.relations.index import DIRS
@@ -17,7 +16,7 @@ from familiar_cli.text import counted
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from familiar_cli.housekeeping.types import Corpus, Note, Options
+    from familiar_cli.housekeeping.lines import Corpus, Note, Options
     from familiar_cli.memory.pages.relations import Relation
     from familiar_cli.memory.relations.kinds import Kinds
 

@@ -6,21 +6,20 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.errors import NotFoundError
-from familiar_cli.housekeeping.broken_links import CHECK as LINKS
-from familiar_cli.housekeeping.contradictions import CHECK as CONTRADICTIONS
-from familiar_cli.housekeeping.doubles import CHECK as DOUBLES
-from familiar_cli.housekeeping.duplicates import CHECK as DUPLICATES
-from familiar_cli.housekeeping.orders import CHECK as ORDERS
-from familiar_cli.housekeeping.orphans import CHECK as ORPHANS
-from familiar_cli.housekeeping.reading import read_corpus
+from familiar_cli.housekeeping.beliefs import CONTRADICTIONS_CHECK as CONTRADICTIONS
+from familiar_cli.housekeeping.beliefs import STALE_CHECK as STALE
+from familiar_cli.housekeeping.duplicates import DOUBLES_CHECK as DOUBLES
+from familiar_cli.housekeeping.duplicates import DUPLICATES_CHECK as DUPLICATES
+from familiar_cli.housekeeping.duplicates import TWINS_CHECK as TWINS
+from familiar_cli.housekeeping.hazards import ORDERS_CHECK as ORDERS
+from familiar_cli.housekeeping.hazards import SECRETS_CHECK as SECRETS
+from familiar_cli.housekeeping.hazards import masked
+from familiar_cli.housekeeping.lines import MOST_QUOTES, read_corpus
+from familiar_cli.housekeeping.links import LINKS_CHECK as LINKS
+from familiar_cli.housekeeping.links import ORPHANS_CHECK as ORPHANS
+from familiar_cli.housekeeping.links import SIZE_CHECK as SIZE
+from familiar_cli.housekeeping.links import TOPICS_CHECK as TOPICS
 from familiar_cli.housekeeping.relations import CHECK as RELATIONS
-from familiar_cli.housekeeping.secrets import CHECK as SECRETS
-from familiar_cli.housekeeping.secrets import masked
-from familiar_cli.housekeeping.size import CHECK as SIZE
-from familiar_cli.housekeeping.stale import CHECK as STALE
-from familiar_cli.housekeeping.topics import CHECK as TOPICS
-from familiar_cli.housekeeping.twins import CHECK as TWINS
-from familiar_cli.housekeeping.types import MOST_QUOTES
 from familiar_cli.housekeeping.withdrawn import CHECK as WITHDRAWN
 from familiar_cli.text import nearest
 
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from datetime import datetime
 
-    from familiar_cli.housekeeping.types import Check, Finding, Options
+    from familiar_cli.housekeeping.lines import Check, Finding, Options
     from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.memory.store.types import Skipped
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.housekeeping.lines import MOST_CHARS, goes_on, quotes
-from familiar_cli.housekeeping.types import DERIVED, Check, Finding
+from familiar_cli.housekeeping.lines import DERIVED, MOST_CHARS, Check, Finding, goes_on, quotes
 from familiar_cli.markdown import body_start, bullet, comments, scan
 from familiar_cli.memory.pages.evidence import (
     cited,
@@ -24,7 +23,7 @@ from familiar_cli.truncate import sentence_ends
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
-    from familiar_cli.housekeeping.types import Corpus, Note, Options
+    from familiar_cli.housekeeping.lines import Corpus, Note, Options
     from familiar_cli.markdown import Line
     from familiar_cli.memory.pages.evidence import Cited, Numbering
 

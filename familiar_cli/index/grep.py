@@ -7,15 +7,21 @@ from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli import fts
 from familiar_cli.clock import now
 from familiar_cli.errors import FamiliarError
 from familiar_cli.folding import fold_word
 from familiar_cli.index import rank
 from familiar_cli.index.chunking import cut
 from familiar_cli.index.dates import last_day
-from familiar_cli.index.excerpt import Place, choose, first_word, line_number
-from familiar_cli.index.hits import age_days, coverage, local_day
+from familiar_cli.index.hits import (
+    Place,
+    age_days,
+    choose,
+    coverage,
+    first_word,
+    line_number,
+    local_day,
+)
 from familiar_cli.index.types import Hit, Signals
 from familiar_cli.memory.pages.links import is_page
 from familiar_cli.memory.pages.machine_text import blanked
@@ -27,7 +33,8 @@ if TYPE_CHECKING:
     from familiar_cli.index.types import SearchOptions
     from familiar_cli.memory.store.store import MemoryStore
 
-_STEM_CHARS: Final = 5
+from familiar_cli.index.hits import wanted_words
+
 _FILES_A_HIT: Final = 4  # how many files are cut into lines for each line that is wanted
 
 
@@ -68,21 +75,6 @@ def _counted(hits: Iterable[Hit], file: _File, options: SearchOptions) -> list[H
 def share_of(folded: str, words: list[str]) -> float:
     """Return which share of `words` stands in a folded text, even inside other words."""
     return sum(word in folded for word in words) / len(words) if words else 0.0
-
-
-def holds_any(text: str, query: str) -> bool:
-    """Return whether `text` holds the beginning of a word that is looked for."""
-    folded = fold_word(text)
-    return any(word[:_STEM_CHARS] in folded for word in wanted_words(query))
-
-
-def wanted_words(query: str) -> list[str]:
-    """Return the words that are looked for; of unspaced scripts pairs of characters."""
-    found = []
-    for word in fts.content_words(query):
-        pairs = [word[n : n + 2] for n in range(len(word) - 1)] if fts.is_unspaced(word) else []
-        found += pairs or [word]
-    return list(dict.fromkeys(found))
 
 
 @lru_cache(maxsize=256)

@@ -1,8 +1,8 @@
-"""Make hits of what was scored: add time, links and instance, and cut out the words to show."""
+"""Turn scored pieces into hits: times, links, and an excerpt without what is for the program."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -13,10 +13,12 @@ from familiar_cli.errors import FamiliarError
 from familiar_cli.folding import fold_word
 from familiar_cli.index import rank
 from familiar_cli.index.dates import last_day
-from familiar_cli.index.excerpt import Place, choose, first_word, line_number
-from familiar_cli.index.names import named_in
+from familiar_cli.index.people import named_in
 from familiar_cli.index.types import Hit, Signals
+from familiar_cli.memory.pages.machine_text import machine_spans, shown_between
+from familiar_cli.memory.pages.privacy import private_spans
 from familiar_cli.sqlite import rows_among
+from familiar_cli.tokens import heuristic
 
 if TYPE_CHECKING:
     import sqlite3
@@ -26,6 +28,163 @@ if TYPE_CHECKING:
     from familiar_cli.index.rank import Scored, Weights
     from familiar_cli.index.types import SearchOptions
     from familiar_cli.memory.store.store import MemoryStore
+    from familiar_cli.visibility import Viewer
+
+
+_STEM_CHARS: Final = 5
+
+
+def holds_any(text: str, query: str) -> bool:
+    """Return whether `text` holds the beginning of a word that is looked for."""
+    folded = fold_word(text)
+    return any(word[:_STEM_CHARS] in folded for word in wanted_words(query))
+
+
+def wanted_words(query: str) -> list[str]:
+    """Return the words that are looked for; of unspaced scripts pairs of characters."""
+    found = []
+    for word in fts.content_words(query):
+        pairs = [word[n : n + 2] for n in range(len(word) - 1)] if fts.is_unspaced(word) else []
+        found += pairs or [word]
+    return list(dict.fromkeys(found))
+
+
+@dataclass(slots=True)
+class ShownHits:
+    """Judges the hits of one search by what is shown of them, and makes them so.
+
+    Args:
+        query: What was asked.
+        viewer: Who will see them.
+    """
+
+    query: str
+    viewer: Viewer
+    _texts: dict[str, str] = field(default_factory=dict)
+    _spans: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
+    _with_private: set[str] = field(default_factory=set)
+
+    def counts(self, hit: Hit, text: str) -> bool:
+        """Return whether anything is shown of a hit's best line.
+
+        A file that holds something private counts only where its public words answer: what is
+        found by a private word would tell that the word is there.
+        """
+        self._texts[hit.rel_path] = text
+        hidden = self._hidden(hit)
+        if hit.rel_path in self._with_private and not self._answers(hit, text):
+            return False
+        if not hidden:
+            return True
+        shown = shown_between(text, hit.best_start, hit.best_end, hidden)
+        return any(map(str.isalnum, shown))
+
+    def _answers(self, hit: Hit, text: str) -> bool:
+        """Return whether the public words of the best line share one with the question."""
+        hidden = self._spans[hit.rel_path]
+        return holds_any(shown_between(text, hit.best_start, hit.best_end, hidden), self.query)
+
+    def of(self, hit: Hit) -> Hit:
+        """Return a hit that counts as it is shown."""
+        text, hidden = self._texts[hit.rel_path], self._hidden(hit)
+        start, end = max(hit.best_start, hit.char_start), min(hit.best_end, hit.char_end)
+        if not hidden:
+            return replace(hit, best=text[start:end])
+        whole = shown_between(text, hit.char_start, hit.char_end, hidden)
+        return replace(hit, text=whole, best=shown_between(text, start, end, hidden))
+
+    def _hidden(self, hit: Hit) -> list[tuple[int, int]]:
+        """Return what of the hit is not shown."""
+        if hit.rel_path not in self._spans:
+            text = self._texts[hit.rel_path]
+            private = private_spans(text, self.viewer)
+            if private:
+                self._with_private.add(hit.rel_path)
+            self._spans[hit.rel_path] = sorted([*machine_spans(text), *private])
+        spans = self._spans[hit.rel_path]
+        return [(a, b) for a, b in spans if a < hit.char_end and b > hit.char_start]
+
+
+WHOLE_FILE_CHARS: Final = 2000
+_COUNTER: Final = heuristic()
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """`start` to `end` in a file, in characters."""
+
+    start: int
+    end: int
+
+
+def choose(text: str, best: Place, passage: Place, snippet_tokens: int) -> Place:
+    """Return which part of `text` to show: the file, or `passage`, or what of it is allowed.
+
+    With `snippet_tokens` the part holds as much of `best` as that allows, and then grows by whole
+    lines, first to the end and then to the start, as far as `passage` reaches.
+    """
+    whole = Place(0, len(text))
+    outer = whole if len(text) <= WHOLE_FILE_CHARS else passage
+    if not snippet_tokens:
+        return _trimmed(text, outer)
+    if _COUNTER.count(text[outer.start : outer.end]) <= snippet_tokens:
+        return _trimmed(text, outer)
+    return _trimmed(text, _grown(text, _trimmed(text, best), outer, snippet_tokens))
+
+
+def line_number(text: str, place: int) -> int:
+    """Return the number, from 1, of the line that holds the character at `place`."""
+    return text.count("\n", 0, place) + 1
+
+
+def first_word(text: str, place: Place) -> int:
+    """Return where in `place` the first character that is no space stands."""
+    inside = text[place.start : place.end]
+    return place.start + len(inside) - len(inside.lstrip())
+
+
+def _grown(text: str, best: Place, outer: Place, most: int) -> Place:
+    if _COUNTER.count(text[best.start : best.end]) > most:
+        return Place(best.start, _cut(text, best, most))
+    found = best
+    for end in _line_ends(text, best.end, outer.end):
+        if _COUNTER.count(text[found.start : end]) > most:
+            break
+        found = Place(found.start, end)
+    for start in _line_starts(text, outer.start, best.start):
+        if _COUNTER.count(text[start : found.end]) > most:
+            break
+        found = Place(start, found.end)
+    return found
+
+
+def _cut(text: str, place: Place, most: int) -> int:
+    """Return where a text must end to have `most` tokens, between words if it can."""
+    low, high = place.start, place.end
+    while low < high:
+        middle = (low + high + 1) // 2
+        if _COUNTER.count(text[place.start : middle]) <= most:
+            low = middle
+        else:
+            high = middle - 1
+    space = text.rfind(" ", place.start + (low - place.start) // 2, low)
+    return space if space > 0 else low
+
+
+def _line_ends(text: str, start: int, end: int) -> Sequence[int]:
+    return [*(at + 1 for at in range(start, end) if text[at] == "\n"), end]
+
+
+def _line_starts(text: str, start: int, end: int) -> Sequence[int]:
+    return [*(at for at in range(end - 1, start, -1) if text[at - 1] == "\n"), start]
+
+
+def _trimmed(text: str, place: Place) -> Place:
+    """Leave out empty lines at both ends."""
+    inside = text[place.start : place.end]
+    start = place.start + len(inside) - len(inside.lstrip("\r\n"))
+    return Place(start, max(start, place.start + len(inside.rstrip())))
+
 
 _DAY_S: Final = 86_400
 
@@ -279,3 +438,22 @@ class _Writer:
             except FamiliarError:
                 self._texts[rel_path] = None
         return self._texts[rel_path]
+
+
+_OUT = (
+    "SELECT l.target, t.rel_path IS NOT NULL FROM links l JOIN documents d ON d.id = l.document_id "
+    "LEFT JOIN documents t ON t.rel_path = l.target WHERE d.rel_path = ? ORDER BY 1"
+)
+_BACK = (
+    "SELECT d.rel_path FROM links l JOIN documents d ON d.id = l.document_id "
+    "WHERE l.target = ? ORDER BY 1 LIMIT ?"
+)
+
+
+def links_of(
+    connection: sqlite3.Connection, rel_path: str, most: int
+) -> tuple[list[str], list[str], list[str]]:
+    """Return where a file leads, where it leads in vain, and at most `most` that lead to it."""
+    rows = connection.execute(_OUT, (rel_path,)).fetchall()
+    back = [path for (path,) in connection.execute(_BACK, (rel_path, most))]
+    return [t for t, there in rows if there], [t for t, there in rows if not there], back

@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from familiar_cli.index import token_vectors
-from familiar_cli.index.passage_lines import runs
 from familiar_cli.index.products import weighted
-from familiar_cli.index.rank import LineNearness
+from familiar_cli.index.rank import LineNearness, runs
 from familiar_cli.index.schema import meta, set_meta
 from familiar_cli.index.token_vectors import Extents
 from familiar_cli.sqlite import transaction
@@ -24,9 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from familiar_cli.index.embedder import Encoded
-    from familiar_cli.index.passage_lines import PassageLines
-    from familiar_cli.index.pieces import Pieces
-    from familiar_cli.index.rank import LineCandidate
+    from familiar_cli.index.rank import LineCandidate, PassageLines, Pieces
     from familiar_cli.index.token_vectors import Places, Rows
 
     # Where the rows of a text begin, and how many they are; None twice: it has none.

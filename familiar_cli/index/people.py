@@ -1,9 +1,4 @@
-"""Whom a question names, and in which files they speak or are told of.
-
-A conversation is held by its speakers. Any other file tells of whoever its words name. Names are
-those of speakers, and the names and aliases of people's files; each word of a name of several
-stands for it, too.
-"""
+"""Names in a question, and the files in which those people speak or are mentioned."""
 
 from __future__ import annotations
 
@@ -12,13 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli import fts
-from familiar_cli.memory.layout import PEOPLE_DIR
+from familiar_cli.memory.layout import LORE_DIR, PEOPLE_DIR
 from familiar_cli.memory.people.mentions import Head, find_mentions, head_of, key_of
 from familiar_cli.sqlite import rows_among
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Callable, Collection, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+
 
 _MOST_NAMES: Final = 100  # of one file
 _MIN_WORD_CHARS: Final = 2
@@ -181,3 +177,48 @@ def _may_be_nicknames(query: str) -> set[str]:
     capitals = [word for word in _WORD.findall(query) if word[0].isupper()]
     short = {key_of(word) for word in capitals} - fts.STOP_WORDS
     return {word for word in short if len(word) >= _MIN_NICKNAME_CHARS}
+
+
+_NAME_WORDS: Final = 4
+_ASKED_WORDS: Final = 300  # of a long message the first ones are looked up as names
+_MOST_TITLES: Final = 100  # of one file
+
+
+def names_of(rel_path: str, title: str, text: str) -> set[str]:
+    """Return by which names a text may mean a file: words in lower case, with spaces between."""
+    from familiar_cli.memory.pages import lore_page  # noqa: PLC0415  # asking needs none of these
+    from familiar_cli.memory.pages.links import NAMED_DIRS  # noqa: PLC0415
+    from familiar_cli.memory.pages.listed_aliases import listed_aliases  # noqa: PLC0415
+
+    top, _, below = rel_path.partition("/")
+    if not below or top not in (*NAMED_DIRS, LORE_DIR):
+        return set()
+    told = [title, re.sub(r"\([^)]*\)", "", title), *listed_aliases(text)]
+    if top == LORE_DIR:
+        told += (key for key in lore_page.parse(text).keys if not lore_page.is_expression(key))
+    return {name for one in told[:_MOST_TITLES] if (name := " ".join(fts.words(one)))}
+
+
+def named_in(connection: sqlite3.Connection, text: str) -> dict[int, int]:
+    """Return the documents that a text names, as whole words, and at which word they are named."""
+    asked = fts.words(text)[:_ASKED_WORDS]
+    telling = set(fts.content_words(text))
+    grams: dict[str, int] = {}
+    for start in range(len(asked)):
+        for count in range(1, _NAME_WORDS + 1):
+            if telling.intersection(asked[start : start + count]):
+                grams.setdefault(" ".join(asked[start : start + count]), start)
+    found: dict[int, int] = {}
+    select = "SELECT name, document_id FROM names WHERE name IN"
+    for name, document in (*rows_among(connection, select, grams), *_unspaced(connection, asked)):
+        place = grams.get(name, next((n for n, word in enumerate(asked) if name in word), 0))
+        found[document] = min(place, found.get(document, place))
+    return found
+
+
+def _unspaced(connection: sqlite3.Connection, asked: list[str]) -> Iterator[tuple[str, int]]:
+    """Yield the names within words of scripts that are written without spaces."""
+    for word in asked:
+        if fts.is_unspaced(word):
+            sql = "SELECT name, document_id FROM names WHERE length(name) > 1 AND instr(?, name)"
+            yield from connection.execute(sql, (word,))

@@ -1,4 +1,4 @@
-"""Which files are pinned: what the index knows, and a look at those files that it has not read."""
+"""Which files are pinned: what the index knows, and a look at those files."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from familiar_cli.index.build import EmbeddingIndex
     from familiar_cli.memory.store.store import MemoryStore
+
 
 _HEAD_BYTES: Final = 4096
 _MARKS: Final = (b"---", b"\xef\xbb\xbf---")

@@ -1,19 +1,24 @@
-"""Score what was found. Pure: numbers in, numbers out. See docs/reference/ranking.md."""
+"""Score what was found, by words, meaning, time and names."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import date
 from functools import lru_cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from familiar_cli import fts
+from familiar_cli.index.dates import day_span, period_of, time_of
+from familiar_cli.spans import Span, spans_in
+from familiar_cli.sqlite import rows_among
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    import sqlite3
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from familiar_cli.index.embedder import Spec
-    from familiar_cli.index.lexical import Lexical
+
 
 RECENCY_RATE_PER_DAY: Final = 0.007
 _MIN_NICKNAME_CHARS: Final = 3
@@ -286,3 +291,172 @@ def _by_meaning(seen: _Seen, spec: Spec) -> float | None:
     if seen.cosine == _UNKNOWN:
         return of_passage
     return (nearness(seen.cosine, spec) + of_passage) / 2
+
+
+def times_of_lines(
+    connection: sqlite3.Connection, query: str, today: date, lines: Sequence[LineCandidate]
+) -> dict[int, float]:
+    """Return how near each line is to the times that `query` names; empty if it names none.
+
+    A line is of the day of its file, or of a time that it speaks of itself, which counts more.
+    """
+    wanted = spans_in(query, today)
+    if not wanted:
+        return {}
+    spoken_of: dict[int, list[Span]] = {}
+    select = "SELECT line_id, first, last FROM times WHERE line_id IN"
+    for id_, first, last in rows_among(connection, select, [line.id for line in lines]):
+        span = Span(date.fromordinal(first), date.fromordinal(last))
+        spoken_of.setdefault(id_, []).append(span)
+    select = "SELECT id, rel_path, day FROM documents WHERE id IN"
+    files = {
+        id_: day_span(date.fromisoformat(day)) if day else period_of(rel_path)
+        for id_, rel_path, day in rows_among(
+            connection, select, {line.document_id for line in lines}
+        )
+    }
+    return {
+        line.id: time_of(wanted, files[line.document_id], spoken_of.get(line.id, ()))
+        for line in lines
+    }
+
+
+class Piece(NamedTuple):
+    """A passage or line: ids and places, no text. `parts` and `rows` are numbers, from … to.
+
+    Args:
+        id: Its id.
+        level: `schema.PASSAGE` or `schema.LINE`.
+        document_id: Its file.
+        speaker: Who speaks in it.
+        part_first: A passage's first line, or the first passage that holds a line.
+        part_last: What follows the last one of them.
+        rows_from: The first of its token vectors; None: it has none.
+        rows_count: How many it has.
+    """
+
+    id: int
+    level: int
+    document_id: int
+    speaker: str
+    part_first: int
+    part_last: int
+    rows_from: int | None
+    rows_count: int | None
+
+
+class Pieces:
+    """Reads pieces of an index, as it is within one transaction."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self.connection = connection
+        self._read: dict[int, Piece] = {}
+
+    def among(self, ids: Collection[int]) -> list[Piece]:
+        """Return the pieces with these ids, in their order; one that is not there is left out."""
+        read = self._read
+        missing = [id_ for id_ in ids if id_ not in read]
+        if missing:
+            select = (
+                "SELECT id, level, document_id, speaker, part_first, part_last, rows_from,"
+                " rows_count FROM chunks INDEXED BY chunks_brief WHERE id IN"
+            )
+            found = map(Piece._make, rows_among(self.connection, select, sorted(missing)))
+            read.update((piece.id, piece) for piece in found)
+        return [piece for id_ in ids if (piece := read.get(id_))]
+
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Numbers = NDArray[np.int64]
+
+
+class PassageLines(NamedTuple):
+    """Passages by id, ascending, each with the ids of its lines, from … to; int64[n] each."""
+
+    passages: Numbers
+    firsts: Numbers
+    ends: Numbers
+
+
+def lines_of_passages(pieces: Pieces, lines: Iterable[LineCandidate]) -> PassageLines:
+    """Return the passages that hold some of `lines`."""
+    import numpy as np  # noqa: PLC0415  # only by meaning
+
+    wanted = {passage for held in {line.passages for line in lines} for passage in range(*held)}
+    found = [(p.id, p.part_first, p.part_last) for p in pieces.among(sorted(wanted))]
+    return PassageLines(*np.array(found, np.int64).reshape(-1, 3).T)
+
+
+def runs(firsts: Numbers, sizes: Numbers) -> Numbers:
+    """Return the numbers `firsts[n]`, `firsts[n] + 1`, … of each group, `sizes[n]` of them."""
+    import numpy as np  # noqa: PLC0415
+
+    begins = np.cumsum(sizes) - sizes
+    return np.repeat(firsts - begins, sizes) + np.arange(int(sizes.sum()))
+
+
+Restricted = Literal["", "IN", "NOT IN"]
+DEPTH: Final = 200
+"""How many files, passages and lines are looked at each, best first."""
+
+MOST_RANKED: Final = 3_000
+"""How many rows of a table are ranked, about, in 1 to 3 ms; see `fts.choose`."""
+
+_FILES: Final = "(SELECT id FROM listed)"
+# A cross join keeps SQLite from running through all chunks for the few files that are listed.
+_PIECES: Final = "(SELECT c.id FROM listed l CROSS JOIN chunks c ON c.document_id = l.id)"
+
+
+@dataclass(frozen=True, slots=True)
+class Lexical:
+    """BM25 scores by id, higher is better; what is missing holds no word or is far from the top."""
+
+    documents: dict[int, float] = field(default_factory=dict)
+    passages: dict[int, float] = field(default_factory=dict)
+    lines: dict[int, float] = field(default_factory=dict)
+
+
+def ask(connection: sqlite3.Connection, query: str, restricted: Restricted = "") -> Lexical:
+    """Return the scores for the words of `query`.
+
+    Args:
+        connection: The index.
+        query: What is asked, as typed.
+        restricted: Whether only documents in the temporary table `listed` count, or all but those.
+    """
+    match = fts.match_any(query)
+    if match is None:
+        return Lexical()
+    files, pieces = (f"{restricted} {ids}" if restricted else "" for ids in (_FILES, _PIECES))
+    return Lexical(
+        _scores(connection, "documents_fts", match, files),
+        _scores(connection, "passages_fts", match, pieces),
+        _scores(connection, "lines_fts", match, pieces),
+    )
+
+
+def _scores(
+    connection: sqlite3.Connection, table: str, match: str, wanted: str
+) -> dict[int, float]:
+    # The plus keeps SQLite from asking the full-text table anew for each wanted row. `bm25` stands
+    # where `rank` might, which would be worked out also for rows that are not wanted.
+    only = f" AND +rowid {wanted}" if wanted else ""
+    choice = fts.Choice(match, match)
+    if not wanted.startswith("IN"):  # few rows are wanted then
+        choice = fts.choose(connection, table, match, MOST_RANKED, only)
+    score, order = (f"-bm25({table})", "score") if choice.is_ranked else ("1.0", "rowid")
+    rows = " AND rowid >= :newest"
+    if choice.rows:
+        newest = " OR +rowid >= :newest" if choice.newest else ""
+        rows = f" AND (+rowid IN (SELECT rowid FROM {table} WHERE {table} MATCH :rows){newest})"  # noqa: S608
+    statement = (
+        f"SELECT rowid, {score} AS score FROM {table} WHERE {table} MATCH :match"  # noqa: S608
+        f"{only}{rows if choice.rows != match else ''} ORDER BY {order} DESC LIMIT {DEPTH}"
+    )
+    given = {"match": choice.match, "rows": choice.rows, "newest": choice.newest}
+    return dict(connection.execute(statement, given))

@@ -8,17 +8,14 @@ from typing import TYPE_CHECKING, Final
 from familiar_cli import fts
 from familiar_cli.clock import now, stopwatch_s, to_zone
 from familiar_cli.errors import NotFoundError, UsageError
-from familiar_cli.index import hits, lexical, line_tokens, rank, vectors
+from familiar_cli.index import hits, line_tokens, rank, vectors
 from familiar_cli.index.build import Refreshed, count_lines, count_waiting, has_vectors_of
 from familiar_cli.index.dates import last_day
 from familiar_cli.index.embedder import EmbedderError, read_queries
-from familiar_cli.index.names import named_in
-from familiar_cli.index.passage_lines import lines_of_passages
-from familiar_cli.index.people import people_named, shares
-from familiar_cli.index.pieces import Pieces
+from familiar_cli.index.hits import ShownHits
+from familiar_cli.index.people import named_in, people_named, shares
+from familiar_cli.index.rank import Pieces, lines_of_passages, times_of_lines
 from familiar_cli.index.schema import LINE, PASSAGE, IndexUnusableError, meta
-from familiar_cli.index.shown import ShownHits
-from familiar_cli.index.times import times_of_lines
 from familiar_cli.index.types import SearchOptions, SearchResult
 from familiar_cli.sqlite import rows_among
 
@@ -28,7 +25,7 @@ if TYPE_CHECKING:
 
     from familiar_cli.index.build import EmbeddingIndex, Progress
     from familiar_cli.index.embedder import Embedder, Encoded, Opened
-    from familiar_cli.index.passage_lines import PassageLines
+    from familiar_cli.index.rank import PassageLines
     from familiar_cli.index.types import Hit, Method
     from familiar_cli.index.vectors import Cosines, Ids
 
@@ -191,9 +188,9 @@ class _Asked:
     def answer(self) -> _Found:
         self.connection.execute("BEGIN")  # one state of the index, whatever others write meanwhile
         restricted = self._restrict()
-        by_words = lexical.Lexical()
+        by_words = rank.Lexical()
         if self.options.method != "dense":
-            by_words = lexical.ask(self.connection, self.query, restricted)
+            by_words = rank.ask(self.connection, self.query, restricted)
         meaning = self._ask_model()
         pieces = Pieces(self.connection)
         candidates = self._candidates(pieces, by_words, meaning, restricted)
@@ -282,7 +279,7 @@ class _Asked:
         self.notes.append(f"Searched by words only: {held} {embedder.model}")
         self.hint = "familiar index build"
 
-    def _restrict(self) -> lexical.Restricted:
+    def _restrict(self) -> rank.Restricted:
         """List documents in the temporary table `listed`: those that count, or those that do not.
 
         The rest of them is not looked at where paths alone are left out, since there are few.
@@ -316,9 +313,9 @@ class _Asked:
     def _candidates(
         self,
         pieces: Pieces,
-        by_words: lexical.Lexical,
+        by_words: rank.Lexical,
         meaning: _Meaning | None,
-        restricted: lexical.Restricted,
+        restricted: rank.Restricted,
     ) -> list[rank.LineCandidate]:
         """Return every line that may be a hit: found by itself, or in a passage that was."""
         ids = {*by_words.passages, *by_words.lines}

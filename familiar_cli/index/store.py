@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from familiar_cli.index.build import EmbeddingIndex
     from familiar_cli.memory.store.store import MemoryStore, OnChange
 
+
 MOST_AT_ONCE: Final = 200
 """Files of one change that are indexed before the write returns."""
 

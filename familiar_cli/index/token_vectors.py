@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from familiar_cli import fts
 from familiar_cli.files import write_whole
-from familiar_cli.index.passage_lines import runs
 from familiar_cli.index.products import block_rows
+from familiar_cli.index.rank import runs
 
 if TYPE_CHECKING:
     import sqlite3

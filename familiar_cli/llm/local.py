@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from familiar_cli.config.environment import llm_threads
 from familiar_cli.errors import ModelError, ModelUnknownError
 from familiar_cli.llm.client import LLMClient
-from familiar_cli.llm.slotted import Slotted
+from familiar_cli.llm.types import Slotted
 from familiar_cli.models.catalog import CATALOG
 from familiar_cli.models.store import path_of
 from familiar_cli.text import nearest

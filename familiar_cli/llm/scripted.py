@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from familiar_cli.errors import ModelError
-from familiar_cli.llm.body import make_body
+from familiar_cli.llm.client import make_body
 from familiar_cli.llm.types import Completion, Message, PreparedRequest, Usage
 
 if TYPE_CHECKING:

@@ -1,12 +1,16 @@
-"""What goes to a model and what comes back, and the protocol that every chat model follows."""
+"""Requests to models and their replies, the protocol of models, and models around models."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+import re
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+
+    from familiar_cli.llm.slots import ResolvedSlot
 
 
 class Message(TypedDict):
@@ -128,3 +132,124 @@ class ChatModel(Protocol):
 
     async def aclose(self) -> None:
         """End whatever this object started."""
+
+
+class Wrapping:
+    """Asks `model` as it is asked itself; see `ChatModel`. A subclass changes what it must.
+
+    Args:
+        model: Who is asked.
+    """
+
+    def __init__(self, model: ChatModel) -> None:
+        self._model = model
+
+    @property
+    def name(self) -> str:
+        """See `ChatModel`."""
+        return self._model.name
+
+    @property
+    def context_tokens(self) -> int:
+        """See `ChatModel`."""
+        return self._model.context_tokens
+
+    @property
+    def max_tokens(self) -> int:
+        """See `ChatModel`."""
+        return self._model.max_tokens
+
+    def prepare(self, messages: Sequence[Message], **how: Any) -> PreparedRequest:  # noqa: ANN401
+        """See `ChatModel`."""
+        return self._model.prepare(messages, **how)
+
+    async def complete(
+        self,
+        request: PreparedRequest,
+        on_text: Callable[[str], None] | None = None,
+        on_event: Callable[[str], None] | None = None,
+    ) -> Completion:
+        """See `ChatModel`."""
+        return await self._model.complete(request, on_text, on_event)
+
+    async def aclose(self) -> None:
+        """See `ChatModel`."""
+        await self._model.aclose()
+
+
+class Slotted:
+    """A chat model with the settings of a slot.
+
+    Args:
+        slot: The server, the model and the settings.
+    """
+
+    def __init__(self, slot: ResolvedSlot) -> None:
+        self._slot = slot
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._slot!r})"
+
+    @property
+    def name(self) -> str:
+        """The model's name at its server, or the path of its file."""
+        return self._slot.model
+
+    @property
+    def context_tokens(self) -> int:
+        """Most tokens that the model reads and writes together."""
+        return self._slot.context_tokens
+
+    @property
+    def max_tokens(self) -> int:
+        """Most tokens of one reply."""
+        return self._slot.max_tokens
+
+
+class Renaming(Wrapping):
+    """Shows `model` some words as others, and reads them in its replies as what they stand for.
+
+    Args:
+        model: Who is asked.
+        shown: What is shown in place of a word.
+        meant: What a word of a reply stands for.
+    """
+
+    def __init__(
+        self, model: ChatModel, shown: Mapping[str, str], meant: Mapping[str, str]
+    ) -> None:
+        super().__init__(model)
+        self._shown = _replacing(shown)
+        self._meant = _replacing(meant)
+
+    def prepare(
+        self,
+        messages: Sequence[Message],
+        *,
+        reply_schema: Mapping[str, Any] | None = None,
+        **how: Any,  # noqa: ANN401  # as `ChatModel.prepare` takes it
+    ) -> PreparedRequest:
+        """See `ChatModel`."""
+        told: list[Message] = [
+            {"role": message["role"], "content": self._shown(message["content"])}
+            for message in messages
+        ]
+        if reply_schema is not None:
+            reply_schema = json.loads(self._shown(json.dumps(reply_schema)))
+        return self._model.prepare(told, reply_schema=reply_schema, **how)
+
+    async def complete(
+        self,
+        request: PreparedRequest,
+        on_text: Callable[[str], None] | None = None,
+        on_event: Callable[[str], None] | None = None,
+    ) -> Completion:
+        """See `ChatModel`; what comes piece by piece is handed on as it is."""
+        completion = await self._model.complete(request, on_text, on_event)
+        return replace(completion, text=self._meant(completion.text))
+
+
+def _replacing(words: Mapping[str, str]) -> Callable[[str], str]:
+    either = "|".join(map(re.escape, words))
+    pattern = re.compile(rf"(?<![\w-])(?:{either})(?![\w%-])")
+    return lambda text: pattern.sub(lambda found: words[found[0]], text)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, unquote, urlsplit
 
 from familiar_cli.errors import NotFoundError, UsageError
-from familiar_cli.mcp_server.sight import is_readable, see
+from familiar_cli.mcp_server.pages import is_readable, see
 from familiar_cli.text import framed, harmless
 
 if TYPE_CHECKING:

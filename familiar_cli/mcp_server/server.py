@@ -1,4 +1,4 @@
-"""The server: what a client asks by the protocol, answered from a familiar's memory."""
+"""The MCP server: calls checked and answered from a familiar, and subscriptions to changes."""
 
 from __future__ import annotations
 
@@ -10,6 +10,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from mcp.server import Server, ServerRequestContext
+from mcp.server.subscriptions import (
+    InMemorySubscriptionBus,
+    ListenHandler,
+    ResourcesListChanged,
+    ResourceUpdated,
+)
 from mcp.shared.exceptions import MCPError
 from mcp.types import (
     INVALID_PARAMS,
@@ -45,24 +51,160 @@ from mcp.types import Tool as ListedTool
 from familiar_cli import __version__
 from familiar_cli.actions.write_memories import ReadVersions
 from familiar_cli.clock import stopwatch_s
-from familiar_cli.errors import FamiliarError, bounded
+from familiar_cli.errors import FamiliarError, UsageError, bounded
 from familiar_cli.jobs import in_thread
 from familiar_cli.mcp_server import prompts, resources
-from familiar_cli.mcp_server.checking import checked
-from familiar_cli.mcp_server.pages import page
+from familiar_cli.mcp_server.pages import is_readable, page
+from familiar_cli.mcp_server.resources import uri_of
 from familiar_cli.mcp_server.tool import Caller
 from familiar_cli.mcp_server.tools import TOOLS
-from familiar_cli.mcp_server.watching import Watching
+from familiar_cli.memory.store.listing import list_all
 from familiar_cli.text import framed, harmless
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from jsonschema.protocols import Validator
+    from mcp.server.session import ServerSession
+    from mcp.types import SubscriptionsListenRequestParams, SubscriptionsListenResult
 
     from familiar_cli.actions.familiar_pool import FamiliarPool
     from familiar_cli.config.home import FamiliarPaths
     from familiar_cli.familiar import Familiar
     from familiar_cli.mcp_server.pages import Page
     from familiar_cli.mcp_server.tool import Arguments, Tool
+
+
+_MOST_CHARS: Final = 500_000  # of one text; no memory file is longer
+_VALIDATORS: Final[dict[str, Validator]] = {}
+
+
+def checked(tool: Tool, sent: dict[str, Any]) -> Arguments:
+    """Return the arguments of a call that count.
+
+    Raises:
+        UsageError: One is missing, or is of another kind than the tool takes.
+    """
+    if (chars := max(_lengths(sent), default=0)) > _MOST_CHARS:
+        raise UsageError(
+            f"An argument of {tool.name} has {chars:,} characters, more than {_MOST_CHARS:,}; "
+            "nothing was changed",
+            hint="Send it in parts.",
+        )
+    schema = tool.input_schema
+    known = schema["properties"]
+    arguments = {name: v for name, v in sent.items() if name in known and v is not None}
+    for error in _validator(tool).iter_errors(arguments):
+        where = ".".join(map(str, error.absolute_path))
+        what = f"The argument {where!r} of {tool.name} is wrong" if where else tool.name
+        raise UsageError(f"{what}: {error.message[:200]}", hint=f"It takes: {', '.join(known)}.")
+    return {name: _whole(value) for name, value in arguments.items()}
+
+
+def _whole(value: Any) -> Any:  # noqa: ANN401
+    """Return `value` as an int if it is 3.0, which a JSON schema takes for an integer."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _lengths(value: object) -> Iterator[int]:
+    """Yield the length of each string in a value, at any depth."""
+    if isinstance(value, str):
+        yield len(value)
+    elif isinstance(value, dict):
+        for name, inner in value.items():
+            yield len(name)
+            yield from _lengths(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _lengths(inner)
+
+
+def _validator(tool: Tool) -> Validator:
+    found = _VALIDATORS.get(tool.name)
+    if found is None:
+        from jsonschema import Draft202012Validator  # 0.1 s, at the first call
+
+        found = _VALIDATORS[tool.name] = Draft202012Validator(tool.input_schema)
+    return found
+
+
+EVERY_S: Final = 1.0
+"""How often memory is looked at: an `lstat` for each file."""
+
+Look = dict[str, tuple[int, int]]
+
+
+class Watching:
+    """Tells clients which files changed, whoever changed them.
+
+    Args:
+        paths: The familiar's files.
+    """
+
+    def __init__(self, paths: FamiliarPaths) -> None:
+        self._paths = paths
+        self._bus = InMemorySubscriptionBus()
+        self._listen = ListenHandler(self._bus)
+        self._listening = 0
+        self._sessions: dict[str, list[ServerSession]] = {}
+        self._work: asyncio.Task[None] | None = None
+
+    async def listen(
+        self, ctx: ServerRequestContext[Any, Any], params: SubscriptionsListenRequestParams
+    ) -> SubscriptionsListenResult:
+        """Tell a client of changes for as long as it listens; protocol 2026-07-28 and later."""
+        self._listening += 1
+        self._begin()
+        try:
+            return await self._listen(ctx, params)
+        finally:
+            self._listening -= 1
+
+    def subscribe(self, uri: str, session: ServerSession) -> None:
+        """Tell a client of changes of one file; before protocol 2026-07-28."""
+        self._sessions.setdefault(uri, []).append(session)
+        self._begin()
+
+    def unsubscribe(self, uri: str) -> None:
+        """Tell the client no more."""
+        self._sessions.pop(uri, None)
+
+    async def aclose(self) -> None:
+        """End it."""
+        self._listen.close()
+        if self._work:
+            self._work.cancel()
+            await asyncio.wait({self._work})
+
+    def _begin(self) -> None:
+        if self._work is None or self._work.done():
+            self._work = asyncio.create_task(self._watch(self._look()))
+
+    async def _watch(self, before: Look) -> None:
+        while self._listening or self._sessions:
+            await asyncio.sleep(EVERY_S)
+            now = await asyncio.to_thread(self._look)
+            for path in sorted(before.keys() | now.keys()):
+                if before.get(path) != now.get(path):
+                    await self._tell(uri_of(self._paths.id, path))
+            if before.keys() != now.keys():
+                await self._bus.publish(ResourcesListChanged())
+            before = now
+
+    async def _tell(self, uri: str) -> None:
+        await self._bus.publish(ResourceUpdated(uri))
+        for session in self._sessions.get(uri, ()):
+            await session.send_resource_updated(uri)
+
+    def _look(self) -> Look:
+        try:
+            files = list_all(str(self._paths.memory)).files()
+            return {
+                path: (seen.st_mtime_ns, seen.st_size) for path, seen in files if is_readable(path)
+            }
+        except FamiliarError:
+            return {}
+
 
 INSTRUCTIONS: Final = (
     "Long-term memory of an AI companion, kept as Markdown. Search before you answer about the "

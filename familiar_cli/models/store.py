@@ -6,16 +6,17 @@ there. `broken_files` reads every byte, for a disk that lies.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from familiar_cli.errors import FamiliarError, NotFoundError
 from familiar_cli.files import patiently, read_plain
 from familiar_cli.models.catalog import CATALOG, File, Model
-from familiar_cli.models.downloads import sha256_of
 from familiar_cli.text import nearest
 
 if TYPE_CHECKING:
@@ -23,6 +24,15 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from familiar_cli.models.catalog import Kind
+
+
+_BLOCK_BYTES = 1024 * 1024
+
+
+def sha256_of(path: Path) -> str:
+    """Return the SHA-256 of the file at `path`, in hex."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 # What the hub sent for files that are not pinned: {name: {"size_bytes": …, "sha256": …}}.

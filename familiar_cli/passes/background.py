@@ -1,20 +1,24 @@
-"""`Pass`: exclusive, remembered when it fails, retried later; `Passes` has those of a familiar."""
+"""Background passes: exclusive, remembered when they fail, retried later, and stopped politely."""
 
 from __future__ import annotations
 
+import asyncio
+import signal
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypeVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from familiar_cli.errors import FamiliarError
 from familiar_cli.passes.exclusive import exclusive
 from familiar_cli.passes.failures import SYNCING, WRITING, as_failure, summary_name
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator
+    from collections.abc import Awaitable, Callable, Coroutine, Iterator
     from pathlib import Path
+    from typing import Any
 
     from familiar_cli.passes.failures import Failures
+
 
 T = TypeVar("T")
 
@@ -115,3 +119,83 @@ class Passes:
         """Return the pass that summarises the turns of a scope; see `history.summaries`."""
         name = summary_name(scope)
         return Pass(name, self._root / "runs" / "locks" / f"{name}.lock", self._failures)
+
+
+Kind = Literal["started", "wrote", "made", "held", "failed", "note"]
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One thing that happened.
+
+    Args:
+        kind: What kind of thing; see docs/reference/json-and-exit-codes.md.
+        message: It in words, for a person; may have several lines.
+        command: The command that does by itself what was done; empty for a note.
+        data: It in fields, for a program.
+        error: What went wrong; None: nothing.
+    """
+
+    kind: Kind
+    message: str
+    command: str = ""
+    data: dict[str, Any] = field(default_factory=dict)
+    error: FamiliarError | None = None
+
+    def to_json(self, at: str) -> dict[str, Any]:
+        """Return the event as one line of `familiar daemon --json` shows it."""
+        command = {"command": self.command} if self.command else {}
+        return {"event": self.kind, "at": at, **command, "message": self.message, **self.data}
+
+
+def failed(command: str, error: FamiliarError, retry_in_s: float) -> Event:
+    """Return the event of a pass that failed."""
+    data = {
+        "code": error.code,
+        "hint": error.hint,
+        "retry_in_s": round(retry_in_s, 1),
+    }
+    return Event("failed", str(error), command, data, error)
+
+
+_HANGUP = getattr(signal, "SIGHUP", 0)  # not on Windows
+_BREAK = getattr(signal, "SIGBREAK", 0)  # only there
+_ENDING = tuple(filter(None, (signal.SIGINT, signal.SIGTERM, _HANGUP, _BREAK)))
+
+
+async def until_stopped(work: Coroutine[Any, Any, None], stop: asyncio.Event) -> None:
+    """Await `work`; when `stop` is set, cancel it and return."""
+    working = asyncio.ensure_future(work)
+    stopping = asyncio.ensure_future(stop.wait())
+    try:
+        await asyncio.wait({working, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        stopping.cancel()
+        working.cancel()
+        await asyncio.wait({working, stopping})
+    if not working.cancelled():
+        working.result()
+
+
+@contextmanager
+def stopped_by_signals(stop: asyncio.Event) -> Iterator[None]:
+    """Let what asks a program to end set `stop`. Only the main thread may use it.
+
+    That is Ctrl-C, a polite kill, a terminal that closes and, on Windows, Ctrl-Break. With `nohup`
+    a closing terminal is ignored, as before.
+    """
+    loop = asyncio.get_running_loop()
+    before = {number: signal.getsignal(number) for number in _ENDING}
+    if before.get(_HANGUP) == signal.SIG_IGN:
+        del before[_HANGUP]
+
+    def tell(*_: object) -> None:
+        loop.call_soon_threadsafe(stop.set)
+
+    for number in before:
+        signal.signal(number, tell)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

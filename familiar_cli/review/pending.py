@@ -1,15 +1,22 @@
-"""Plans that wait for a person: `sessions/.pending/<id>.json` in the memory."""
+"""Plans that wait for a person, hunk by hunk, and what a person rejected."""
 
 from __future__ import annotations
 
+import difflib
 import json
 import re
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from familiar_cli.diffs import unified_file
-from familiar_cli.errors import BadInputError, ConflictError, NotFoundError, UsageError
+from familiar_cli.errors import (
+    BadInputError,
+    ConflictError,
+    FamiliarError,
+    NotFoundError,
+    UsageError,
+)
 from familiar_cli.history.doubles import withdraw_doubles
 from familiar_cli.markdown import body_start
 from familiar_cli.memory.layout import DIGEST_DIR, PENDING_DIR, PERIOD_DIRS, REJECTED_DIR
@@ -19,16 +26,141 @@ from familiar_cli.memory.pages.links import is_page
 from familiar_cli.memory.run_ids import noting
 from familiar_cli.memory.sources import MEMORY_WRITER
 from familiar_cli.memory.store.types import MISSING
-from familiar_cli.review import patch, rejected
 from familiar_cli.text import nearest
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from familiar_cli.history.store import HistoryStore
     from familiar_cli.memory.pages.evidence import Numbering
     from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.memory.store.transactions import Transaction
+
+
+_REJECTED_VERSION: Final = 1
+
+
+def note(tx: Transaction, plan_id: str, grounds: str) -> None:
+    """Remember in a transaction that a plan was rejected.
+
+    Args:
+        tx: The transaction.
+        plan_id: The plan.
+        grounds: The hash of what it was made of; made of something else, it may be proposed again.
+    """
+    text = json.dumps({"version": _REJECTED_VERSION, "grounds": grounds})
+    tx.write(_rel_path(plan_id), f"{text}\n", any_size=True)
+
+
+def forget(tx: Transaction, store: MemoryStore, plan_id: str) -> None:
+    """Take a no back in a transaction, if there is one."""
+    if store.exists(_rel_path(plan_id)):
+        tx.delete(_rel_path(plan_id))
+
+
+def rejected(store: MemoryStore) -> dict[str, str]:
+    """Return for each rejected plan what it was made of, as a hash. What is damaged is no no."""
+    try:
+        files = store.walk(REJECTED_DIR, hidden=True).files
+    except NotFoundError:
+        return {}
+    found: dict[str, str] = {}
+    for file in files:
+        name = file.rel_path.removeprefix(f"{REJECTED_DIR}/")
+        if not name.endswith(".json"):
+            continue
+        try:
+            grounds = json.loads(store.read_bytes(file.rel_path))["grounds"]
+        except (FamiliarError, ValueError, KeyError, TypeError, RecursionError):
+            continue
+        if isinstance(grounds, str):
+            found[name.removesuffix(".json")] = grounds
+    return found
+
+
+def _rel_path(plan_id: str) -> str:
+    return f"{REJECTED_DIR}/{plan_id}.json"
+
+
+_CONTEXT: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Hunk:
+    """One piece of a change.
+
+    Args:
+        above: The lines just before it.
+        removed: The lines that go.
+        added: The lines that come.
+        below: The lines just after it.
+        at: Where it begins in the old text, in lines from 0.
+    """
+
+    above: tuple[str, ...]
+    removed: tuple[str, ...]
+    added: tuple[str, ...]
+    below: tuple[str, ...]
+    at: int
+
+    @property
+    def text(self) -> str:
+        """The piece as a diff shows it."""
+        marked = [f"{mark}{line}" for mark, lines in self._parts for line in lines]
+        return "".join(line if line.endswith("\n") else line + "\n" for line in marked)
+
+    @property
+    def size(self) -> int:
+        """How many lines go or come."""
+        return len(self.removed) + len(self.added)
+
+    def part(self, lines: Collection[int]) -> Hunk | None:
+        """Return the piece with only these of its lines, numbered from 1, first those that go.
+
+        None: with them nothing changes.
+        """
+        old = len(self.removed)
+        stay = [line for n, line in enumerate(self.removed, 1) if n not in lines]
+        come = [line for n, line in enumerate(self.added, old + 1) if n in lines]
+        added = self.added if len(lines) == self.size else (*stay, *come)
+        return None if added == self.removed else replace(self, added=added)
+
+    @property
+    def _parts(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        return ((" ", self.above), ("-", self.removed), ("+", self.added), (" ", self.below))
+
+
+def hunks(before: str, after: str) -> tuple[Hunk, ...]:
+    """Return the pieces that make `after` of `before`, in order."""
+    old, new = lines_of(before), lines_of(after)
+    matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
+    return tuple(
+        Hunk(
+            above=tuple(old[max(0, a - _CONTEXT) : a]),
+            removed=tuple(old[a:b]),
+            added=tuple(new[c:d]),
+            below=tuple(old[b : b + _CONTEXT]),
+            at=a,
+        )
+        for tag, a, b, c, d in matcher.get_opcodes()
+        if tag != "equal"
+    )
+
+
+def apply(text: str, chosen: Iterable[Hunk]) -> str:
+    """Apply these hunks to the text that they were made from."""
+    lines = lines_of(text)
+    for hunk in sorted(chosen, key=lambda h: h.at)[::-1]:
+        lines[hunk.at : hunk.at + len(hunk.removed)] = hunk.added
+    return "".join(lines)
+
+
+def lines_of(text: str) -> list[str]:
+    """Return the lines of `text`, each with its newline."""
+    lines = [line + "\n" for line in text.split("\n")]
+    lines[-1] = lines[-1][:-1]
+    return lines if lines[-1] else lines[:-1]
+
 
 _VERSION: Final = 1
 _ID: Final = re.compile(r"[0-9A-Za-z-]{1,80}")
@@ -65,18 +197,18 @@ class PlannedFile:
     deletes: bool = False
 
     @property
-    def hunks(self) -> tuple[patch.Hunk, ...]:
+    def hunks(self) -> tuple[Hunk, ...]:
         """The pieces of the change that a person decides on."""
         old, start, new_start = self._cut
-        below = patch.lines_of(old[:start])
-        pieces = patch.hunks(old[start:], self.after[new_start:])
+        below = lines_of(old[:start])
+        pieces = hunks(old[start:], self.after[new_start:])
         return tuple(replace(hunk, at=hunk.at + len(below)) for hunk in pieces)
 
     @property
-    def record(self) -> tuple[patch.Hunk, ...]:
+    def record(self) -> tuple[Hunk, ...]:
         """Change of the record, made with the first accepted hunk."""
         old, start, new_start = self._cut
-        return patch.hunks(old[:start], self.after[:new_start])
+        return hunks(old[:start], self.after[:new_start])
 
     @property
     def _cut(self) -> tuple[str, int, int]:
@@ -126,7 +258,7 @@ class ReviewPlan:
         return f"{PENDING_DIR}/{self.id}.json"
 
     @property
-    def hunks(self) -> tuple[tuple[PlannedFile, patch.Hunk], ...]:
+    def hunks(self) -> tuple[tuple[PlannedFile, Hunk], ...]:
         """The pieces of all files, in the order in which they are numbered, from 1."""
         return tuple((file, hunk) for file in self.files for hunk in file.hunks)
 
@@ -153,7 +285,7 @@ def marks_text(originals: Mapping[int, int]) -> str:
 def stage(tx: Transaction, store: MemoryStore, plan: ReviewPlan) -> None:
     """Put a plan into a transaction. That it was rejected before no longer counts."""
     _write(tx, plan)
-    rejected.forget(tx, store, plan.id)
+    forget(tx, store, plan.id)
 
 
 def pending_ids(store: MemoryStore) -> list[str]:
@@ -236,11 +368,11 @@ def decide(
         grounds = "" if apply else plan.grounds
         rest = replace(plan, files=tuple(left), grounds=grounds) if left else None
         if apply:
-            rejected.forget(tx, store, plan.id)
+            forget(tx, store, plan.id)
         if rest is None:
             tx.delete(plan.rel_path)
             if grounds:
-                rejected.note(tx, plan.id, grounds)
+                note(tx, plan.id, grounds)
         elif apply or reject:
             _write(tx, rest)
         if doubles:
@@ -276,7 +408,7 @@ def _cite_originals(
                 tx.write(entry.rel_path, text, expect=page.sha256, any_size=True)
 
 
-def _doubles(plan: ReviewPlan, made: Sequence[patch.Hunk]) -> dict[int, int]:
+def _doubles(plan: ReviewPlan, made: Sequence[Hunk]) -> dict[int, int]:
     """Return the turn that stays for each turn that pieces withdraw."""
     gone = [line for hunk in made for line in hunk.removed if line not in hunk.added]
     named = [_MARK.fullmatch(line) for line in gone]
@@ -347,13 +479,11 @@ def _lines_of(plan: ReviewPlan, refs: Collection[PieceRef]) -> dict[int, set[int
     return found
 
 
-def _rest(
-    file: PlannedFile, made: Sequence[patch.Hunk], all_of_it: Sequence[patch.Hunk]
-) -> PlannedFile:
+def _rest(file: PlannedFile, made: Sequence[Hunk], all_of_it: Sequence[Hunk]) -> PlannedFile:
     """Return what still waits of a file, once the pieces `made` are in it."""
     old = file.before or ""
-    before = patch.apply(old, [*file.record, *made]) if made else file.before
-    after = patch.apply(old, [*file.record, *all_of_it])
+    before = apply(old, [*file.record, *made]) if made else file.before
+    after = apply(old, [*file.record, *all_of_it])
     return replace(file, before=before, after=after)
 
 
@@ -361,12 +491,12 @@ def _stage_file(
     tx: Transaction,
     store: MemoryStore,
     file: PlannedFile,
-    wanted: Sequence[patch.Hunk],
+    wanted: Sequence[Hunk],
     plan: ReviewPlan,
 ) -> None:
     there = store.read(file.rel_path) if store.exists(file.rel_path) else None
     before = file.before or ""
-    sides = (before, there.text if there else "", patch.apply(before, wanted))
+    sides = (before, there.text if there else "", apply(before, wanted))
     same = (there is None) == (file.before is None)
     merged = merge_onto(file.rel_path, *(side.encode() for side in sides)) if same else None
     if merged is None:
@@ -381,3 +511,35 @@ def _stage_file(
         tx.delete(file.rel_path, expect=expect)
     else:
         tx.write(file.rel_path, merged, expect=expect)
+
+
+@dataclass(frozen=True, slots=True)
+class Plans:
+    """The plans of one memory, as they were when they were read.
+
+    Args:
+        waiting: The names of the plans that wait.
+        rejected: For each rejected plan the hash of what it was made of.
+    """
+
+    waiting: Collection[str] = ()
+    rejected: Mapping[str, str] = field(default_factory=dict)
+
+    def is_rejected(self, plan_id: str, grounds: str) -> bool:
+        """Return whether a person rejected this plan as it was made of `grounds`.
+
+        Args:
+            plan_id: The plan.
+            grounds: The hash of what it would be made of; empty: of nothing, so it never was.
+        """
+        return bool(grounds) and self.rejected.get(plan_id) == grounds
+
+
+def read_plans(store: MemoryStore, *, again: bool = False) -> Plans:
+    """Return the plans of a memory.
+
+    Args:
+        store: The memory.
+        again: What was rejected may be proposed again, so it is left out.
+    """
+    return Plans(frozenset(pending_ids(store)), {} if again else rejected(store))

@@ -1,4 +1,4 @@
-"""Replies in OpenAI's shape: whole objects, chunks of a stream, and the lists of models."""
+"""Replies in OpenAI's shape: whole objects, chunks of a stream, and the end of it."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from familiar_cli.context.trace import Trace
+
 
 DONE: Final = b"data: [DONE]\n\n"
 _CHUNK: Final = "chat.completion.chunk"

@@ -11,29 +11,37 @@ from starlette.applications import Starlette
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from familiar_cli.bootstrap.chats.casting import known_names
+from familiar_cli.bootstrap.chats.types import known_names
 from familiar_cli.clock import now
 from familiar_cli.config.home import list_familiars
 from familiar_cli.errors import FamiliarError
 from familiar_cli.serve import answering
-from familiar_cli.serve.asking import find_model, parse, parse_object, unknown_model
-from familiar_cli.serve.client_jobs import is_client_job, is_connection_test
-from familiar_cli.serve.failing import ApiError, from_error, other_character
+from familiar_cli.serve.asking import (
+    ApiError,
+    find_model,
+    from_error,
+    other_character,
+    parse,
+    parse_object,
+    unknown_model,
+)
 from familiar_cli.serve.guard import Guard, RequestBudget
-from familiar_cli.serve.memories import Memories
-from familiar_cli.serve.participants import read_participants
-from familiar_cli.serve.recalling import has_exchange, keep, keep_chat, recall
-from familiar_cli.serve.replying import Replying
+from familiar_cli.serve.replying import Alone, Replying, ServedTurn
+from familiar_cli.serve.services import Memories
 from familiar_cli.serve.speakers import (
+    Wanted,
+    is_client_job,
+    is_connection_test,
     name_of_character,
     name_of_speaker,
+    read_participants,
     resolve_channel,
     resolve_kind,
     resolve_message_id,
     resolve_speaker,
     wants_keeping,
 )
-from familiar_cli.serve.turns import Alone, ServedTurn, Wanted
+from familiar_cli.serve.upstream import has_exchange, keep, keep_chat, recall
 from familiar_cli.text import slugify
 
 if TYPE_CHECKING:
@@ -48,7 +56,7 @@ if TYPE_CHECKING:
     from familiar_cli.serve.asking import Asked
     from familiar_cli.serve.conversations import Served
     from familiar_cli.serve.guard import Rules
-    from familiar_cli.serve.participants import Participants
+    from familiar_cli.serve.speakers import Participants
     from familiar_cli.web.site import Site
 
 _JSON: Final = "application/json"
@@ -207,7 +215,7 @@ class Server:
 
     async def embeddings(self, request: Request) -> Response:
         """Return vectors of texts, made by the model on this machine."""
-        from familiar_cli.serve.embedding import embed  # noqa: PLC0415
+        from familiar_cli.serve.services import embed  # noqa: PLC0415
 
         _check_json(request)
         raw = await request.body()

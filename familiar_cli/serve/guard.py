@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from familiar_cli.jobs import WorkLimit, apart, in_thread, limited
 from familiar_cli.serve import answering
-from familiar_cli.serve.failing import ApiError
+from familiar_cli.serve.asking import ApiError
 from familiar_cli.web.site import BY_OWNER
 
 if TYPE_CHECKING:

@@ -1,29 +1,32 @@
-"""Who sends a request, in which conversation and as which message: headers and `user`, checked.
-
-A field that is there and cannot be used is an error that names it. It never counts as missing,
-since what is missing has a default: the one whose home it is.
-"""
+"""Who sends a request, whose reply is wanted, and which requests are a program's own jobs."""
 
 from __future__ import annotations
 
+import re
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote_to_bytes
 
 from familiar_cli.actions.me import speaker
+from familiar_cli.bootstrap.chats.sillytavern import CHARACTERS, PLATFORM
 from familiar_cli.config.channel_kinds import check_kind
 from familiar_cli.errors import UsageError
-from familiar_cli.identity import check_id, clean_name, is_placeholder, parse_author
-from familiar_cli.serve.failing import ApiError, from_error
+from familiar_cli.identity import Author, check_id, clean_name, is_placeholder, parse_author
+from familiar_cli.serve.asking import ApiError, from_error
+from familiar_cli.text import fold, slugify
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from typing import Any
 
     from starlette.datastructures import Headers
 
     from familiar_cli.familiar import Familiar
-    from familiar_cli.identity import Author
+    from familiar_cli.serve.aligning import Line
     from familiar_cli.serve.asking import Asked
+
 
 CHANNEL: Final = "X-Familiar-Channel"
 USER: Final = "X-Familiar-User"
@@ -155,3 +158,185 @@ def _naming(field: str) -> Iterator[None]:
         refused = from_error(error)
         refused.param = field
         raise refused from error
+
+
+_NAME: Final = r"([^\n\[\]]{1,100}?)"
+_PROMPTS: Final = (  # as SillyTavern writes them; whose reply is wanted stands in the last one
+    re.compile(rf"\bWrite {_NAME}['’]s next reply\b(?: in a fictional chat between {_NAME}[.\n])?"),
+    re.compile(rf"\bWrite the next reply only as {_NAME}[.\]]"),
+)
+_MEMBERS: Final = re.compile(r"\bGroup members: ([^\n\]]{1,2000})\]")
+_MOST_CHARS: Final = 100_000  # of an instruction
+_PREFIX: Final = re.compile(r"([^\n:]{1,100}): ?(?=\S)")
+
+
+@dataclass(frozen=True, slots=True)
+class Participants:
+    """Who takes part in a chat.
+
+    Args:
+        own: Names of the familiar, folded.
+        character: Whose reply is wanted; empty: the program does not say.
+        person: What the person who speaks is called; empty: the program does not say.
+        names: Everybody whom the prompt or a line names.
+    """
+
+    own: frozenset[str]
+    character: str = ""
+    person: str = ""
+    names: frozenset[str] = frozenset()
+
+    def is_own(self, name: str) -> bool:
+        """Return whether the familiar is called so."""
+        return fold(name) in self.own or slugify(name) in self.own
+
+    @property
+    def foreign_character(self) -> str:
+        """The character whose reply is wanted, where that is not the familiar; else empty."""
+        return "" if self.is_own(self.character) else self.character
+
+    @property
+    def include_familiar(self) -> bool:
+        """Whether the familiar is one of those who are named."""
+        return any(map(self.is_own, self.names))
+
+    def attribute(self, line: Line, person: Author) -> Line:
+        """Return a line as it is kept: whose it is, and without a name in front of its words.
+
+        Args:
+            line: The line.
+            person: Who speaks in the request.
+        """
+        name, text = line.name, line.text
+        if not name and (found := _PREFIX.match(text)):
+            expected = {self.person} if line.role == "user" else self.names
+            if found[1] in expected - {""}:
+                name, text = found[1], text[found.end() :]
+        line = replace(line, text=text)
+        if line.role == "user":
+            is_other = name and fold(name) != fold(self.person or name)
+            return replace(line, author=_named(PLATFORM, name) if is_other else person)
+        if not name or line.role == "system" or self.is_own(name):
+            return line
+        return replace(line, role="user", author=_named(CHARACTERS, name))
+
+
+def read_participants(
+    body: Mapping[str, Any],
+    lines: Sequence[Line],
+    own: Collection[str],
+    *,
+    character: str = "",
+    person: str = "",
+) -> Participants:
+    """Return who takes part in the chat that a request is from.
+
+    Args:
+        body: The request.
+        lines: What was said in it.
+        own: Names of the familiar.
+        character: Whose reply is wanted, as a header says; empty: none does.
+        person: What a header says that the person is called; empty: none does.
+    """
+    folded = frozenset(map(fold, own)) | frozenset(filter(None, map(slugify, own)))
+    names = {line.name for line in lines if line.name and line.role == "assistant"}
+    between: list[str] = []
+    for text in _instructions(body):
+        for found in (*_PROMPTS[1].finditer(text), *_PROMPTS[0].finditer(text)):
+            character = character or found[1]
+            if found.re is _PROMPTS[0] and found[2]:
+                between = re.split(r",? and |, ", found[2])
+        for found in _MEMBERS.finditer(text):
+            names.update(part.strip() for part in found[1].split(","))
+    if len(between) > 1:
+        person = person or between[-1]
+        names.update(between[:-1])
+    names.update(filter(None, (character,)))
+    names.discard(person)
+    return Participants(folded, character, person, frozenset(names))
+
+
+def _instructions(body: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the texts of the program's own that no person said."""
+    for message in body["messages"]:
+        if message.get("role") == "system" and isinstance(message.get("content"), str):
+            yield message["content"][:_MOST_CHARS]
+
+
+def _named(platform: str, name: str) -> Author:
+    return Author(platform, name, display_name=name)
+
+
+TYPE: Final = "X-Familiar-Type"
+"""What SillyTavern calls the kind of a generation."""
+
+_JOB_TYPES: Final = frozenset({"quiet", "impersonate"})
+_JOB: Final = re.compile(
+    r"""\s*(?:
+      \#\#\#\ Task:[ \t]*\r?\n                                             # Open WebUI
+        (?=.*(?:<chat_history>|\bchat\ history\b))
+        (?:Generate|Suggest|Analyze|Determine|Summarize|Create|You\ are\ an\ autocompletion)\b
+    | (?:Please\ )?(?:provide|generate|write|create)\ an?\ (?:very\ |extremely\ )?  # LibreChat
+        (?:concise|short|brief)[^\n.:!?]{0,40}\btitle\b[^\n.:!?]{0,20}
+        \b(?:this|the)\ (?:conversation|chat|dialogue)\b
+        (?=.*(?:\bonly\b|\bword|\bpunctuation\b|\bcase\b|:\s*\n))
+    | \[\s*(?:System\ note:\s*)?Pause\ (?:the|your)\ roleplay[.,]?\ (?:and\ )?   # SillyTavern
+        (?:Ignore|Summarize|Provide|Describe|Answer|Write|Generate)\b(?=.*\]\s*$)
+    | (?:Pause\ your\ roleplay|Ignore\ previous\ instructions)\.\s+
+        Summarize\ the\ most\ important\ facts\ and\ events\b
+    )""",
+    re.VERBOSE | re.IGNORECASE | re.DOTALL,
+)
+
+
+_TEST: Final = [{"role": "user", "content": "Hi"}]
+"""What SillyTavern's *Test Message* sends, with its samplers; its chats have instructions, too."""
+
+
+def is_connection_test(body: Mapping[str, Any]) -> bool:
+    """Return whether a request is SillyTavern's *Test Message*."""
+    has_samplers = not {"top_p", "presence_penalty"}.isdisjoint(body)
+    return body.get("messages") == _TEST and body.get("stream") is not True and has_samplers
+
+
+def is_client_job(lines: tuple[Line, ...], headers: Headers) -> bool:
+    """Return whether a request is a job of the program that sent it."""
+    if headers.get(TYPE, "").strip().lower() in _JOB_TYPES:
+        return True
+    if CHANNEL in headers or MESSAGE in headers:
+        return False
+    return bool(lines) and _JOB.match(lines[-1].text) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Where a request comes from, and whose it is.
+
+    Args:
+        asked: The request.
+        author: Who speaks.
+        channel_id: The conversation that the program names; empty: none.
+        is_chore: It is answered and kept nowhere.
+        message_id: What the platform calls the message; empty: nothing.
+        is_kept: What is said and the reply are kept.
+        kind: What the conversation is; empty: nobody says.
+    """
+
+    asked: Asked
+    author: Author
+    channel_id: str = ""
+    is_chore: bool = False
+    message_id: str = ""
+    is_kept: bool = True
+    kind: str = ""
+
+
+def key_of(wanted: Wanted) -> str:
+    """Return a key that requests of one conversation share, before the conversation is looked up.
+
+    Two that are sent at once share their channel, or their first lines.
+    """
+    if wanted.channel_id:
+        return wanted.channel_id
+    first = "\n".join(f"{line.role}\n{line.text}" for line in wanted.asked.lines[:2])
+    return sha256(first.encode("utf-8", "surrogatepass")).hexdigest()

@@ -368,7 +368,7 @@ class Chat:
             return run_command(self, line)
         said = replace(self.said, text=_as_sent(line))
         if edited:
-            from familiar_cli.actions.say_again import say_again
+            from familiar_cli.actions.change_turns import say_again
 
             said = say_again(self.familiar, said, edited)
         return self.take(said)

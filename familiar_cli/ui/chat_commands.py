@@ -89,8 +89,7 @@ def _off_record(chat: Chat, _: str) -> None:
 
 
 def _again(chat: Chat, _: str) -> int:
-    from familiar_cli.actions.again import again
-    from familiar_cli.actions.last_exchange import unanswered
+    from familiar_cli.actions.change_turns import again, unanswered
 
     if chat.said.off_record:
         return chat.take(chat.forget_last())
@@ -99,14 +98,14 @@ def _again(chat: Chat, _: str) -> int:
 
 
 def _continue(chat: Chat, _: str) -> int:
-    from familiar_cli.actions.again import go_on
+    from familiar_cli.actions.change_turns import go_on
 
     _check_on_record(chat, "/continue")
     return chat.take(go_on(chat.familiar, chat.said))
 
 
 def _edit(chat: Chat, _: str) -> None:
-    from familiar_cli.actions.last_exchange import last_exchange
+    from familiar_cli.actions.change_turns import last_exchange
 
     chat.check_edits("/edit")
     if chat.said.off_record:
@@ -117,7 +116,7 @@ def _edit(chat: Chat, _: str) -> None:
 
 
 def _undo(chat: Chat, _: str) -> None:
-    from familiar_cli.actions.last_exchange import take_back
+    from familiar_cli.actions.change_turns import take_back
 
     if chat.said.off_record:
         chat.out.note(f"Forgotten: {one_line(chat.forget_last().text, _EXCERPT_CHARS)}")
@@ -132,7 +131,7 @@ def _undo(chat: Chat, _: str) -> None:
 
 
 def _choose(chat: Chat, argument: str) -> None:
-    from familiar_cli.actions.last_exchange import alternatives, choose_reply
+    from familiar_cli.actions.change_turns import alternatives, choose_reply
 
     channel_id = chat.said.channel_id
     _check_on_record(chat, "/choose")
@@ -150,15 +149,15 @@ def _choose(chat: Chat, argument: str) -> None:
 
 
 def _numbers(chat: Chat) -> Iterable[str]:
-    from familiar_cli.actions.last_exchange import alternatives
+    from familiar_cli.actions.change_turns import alternatives
 
     found = alternatives(chat.familiar, chat.said.channel_id)
     return map(str, range(1, len(found.replies) + 1))
 
 
 def _branch(chat: Chat, argument: str) -> None:
-    from familiar_cli.actions.branch import branch_channel
-    from familiar_cli.actions.last_exchange import last_turn
+    from familiar_cli.actions.change_turns import last_turn
+    from familiar_cli.actions.chat_extras import branch_channel
 
     name, _, turn = argument.partition(" ")
     if not name:
@@ -193,19 +192,19 @@ def _channels(chat: Chat) -> Iterable[str]:
 
 
 def _as(chat: Chat, argument: str) -> None:
-    from familiar_cli.actions.speaking_as import speaking_as
+    from familiar_cli.actions.chat_extras import speaking_as
 
     chat.speak_as(speaking_as(chat.familiar, argument) if argument else None)
 
 
 def _people(chat: Chat) -> Iterable[str]:
-    from familiar_cli.actions.speaking_as import people_here
+    from familiar_cli.actions.chat_extras import people_here
 
     return people_here(chat.familiar)
 
 
 def _impersonate(chat: Chat, _: str) -> int:
-    from familiar_cli.actions.impersonate import as_the_person, only_words
+    from familiar_cli.actions.chat_extras import as_the_person, only_words
 
     chat.check_edits("/impersonate")
     result = chat.ask_quietly(as_the_person(chat.said))
@@ -216,13 +215,13 @@ def _impersonate(chat: Chat, _: str) -> int:
 
 
 def _note(chat: Chat, argument: str) -> None:
-    from familiar_cli.actions.take_note import take_note
+    from familiar_cli.actions.chat_extras import take_note
 
     chat.out.note(f"Noted in {take_note(chat.familiar, argument)}.")
 
 
 def _recall(chat: Chat, _: str) -> None:
-    from familiar_cli.actions.recalled import recalled
+    from familiar_cli.actions.sent import recalled
     from familiar_cli.ui.context_page import recall_page
     from familiar_cli.ui.page import print_page
 
@@ -234,7 +233,7 @@ def _recall(chat: Chat, _: str) -> None:
 
 
 def _why(chat: Chat, argument: str) -> None:
-    from familiar_cli.actions.why import why
+    from familiar_cli.actions.sent import why
     from familiar_cli.ui.terminal import print_page
     from familiar_cli.ui.why_page import why_page
 

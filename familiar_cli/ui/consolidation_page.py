@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from familiar_cli.consolidation.calendar import ConsolidationReport, MadeFile
     from familiar_cli.consolidation.digests import DigestStatus, Distilled
-    from familiar_cli.consolidation.rewritten import Rewritten
-    from familiar_cli.consolidation.types import Refused
+    from familiar_cli.consolidation.library import Rewritten
+    from familiar_cli.consolidation.periods import Refused
     from familiar_cli.ui.emit import Output
 
 _MOST_LINES = 10

@@ -13,7 +13,7 @@ from rich.panel import Panel
 from rich.text import Text
 
 from familiar_cli.bootstrap.chats.types import TITLES
-from familiar_cli.bootstrap.sillytavern.report import OUTCOMES
+from familiar_cli.bootstrap.sillytavern import OUTCOMES
 from familiar_cli.clock import iso
 from familiar_cli.text import counted, harmless, one_line
 from familiar_cli.ui.terminal import columns, plain
@@ -23,19 +23,14 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from familiar_cli.bootstrap.card_findings import CardFinding
-    from familiar_cli.bootstrap.card_summary import CardSummary, EntrySummary
+    from familiar_cli.bootstrap.card_check import CardFinding, CardSummary, EntrySummary
     from familiar_cli.bootstrap.chats.bringing import ImportedChat, SpeakerCount
     from familiar_cli.bootstrap.chats.types import Message
     from familiar_cli.bootstrap.import_chat import ImportedChats
     from familiar_cli.bootstrap.import_memories import ImportedMemories
     from familiar_cli.bootstrap.import_report import FamiliarReport, ImportReport
     from familiar_cli.bootstrap.import_silly_tavern import ImportedLorebook
-    from familiar_cli.bootstrap.sillytavern.report import (
-        FamiliarInFolder,
-        FileReport,
-        ImportedFolder,
-    )
+    from familiar_cli.bootstrap.sillytavern import FamiliarInFolder, FileReport, ImportedFolder
 
 
 _MOST_EFFECTS: Final = 20

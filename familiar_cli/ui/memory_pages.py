@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from familiar_cli.actions.housekeep import FindingWithPlan, Tidied
     from familiar_cli.actions.index import IndexBuilt, TurnsStatus
     from familiar_cli.actions.people.read import KnownPerson
-    from familiar_cli.actions.pins import PinnedFiles
+    from familiar_cli.actions.prompt_settings import PinnedFiles
     from familiar_cli.history.types import Turn
     from familiar_cli.index.build import IndexStatus
     from familiar_cli.index.embedder import Opened

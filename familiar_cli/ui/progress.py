@@ -11,7 +11,7 @@ from familiar_cli.text import one_line
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from familiar_cli.models.downloads import Progress
+    from familiar_cli.models.fetch import Progress
     from familiar_cli.ui.emit import Output
 
     Report = Callable[[Progress], None]

@@ -12,8 +12,7 @@ if TYPE_CHECKING:
 
     from rich.text import Text
 
-    from familiar_cli.review.patch import Hunk
-    from familiar_cli.review.pending import PieceRef, ReviewPlan
+    from familiar_cli.review.pending import Hunk, PieceRef, ReviewPlan
 
 _KEYS: Final = {
     "y": "apply this piece",

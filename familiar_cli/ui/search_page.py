@@ -9,7 +9,7 @@ from familiar_cli.text import one_line
 from familiar_cli.ui.page import Indented, Part, Words, plain
 
 if TYPE_CHECKING:
-    from familiar_cli.actions.search_past import PastFound, PastHit
+    from familiar_cli.actions.search import PastFound, PastHit
     from familiar_cli.index.types import SearchResult, Signals
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.clock import iso, now
-from familiar_cli.passes.events import Event
+from familiar_cli.passes.background import Event
 from familiar_cli.passes.failures import WRITING
 from familiar_cli.text import counted, one_line
 from familiar_cli.ui.emit import write_json
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from familiar_cli.actions.doctor.types import Diagnosis
+    from familiar_cli.actions.doctor_checks import Diagnosis
     from familiar_cli.actions.served_turns import ServedLine
     from familiar_cli.actions.status import (
         DeskStatus,
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         SummaryStatus,
     )
     from familiar_cli.errors import FamiliarError
-    from familiar_cli.llm.probe import Probe
+    from familiar_cli.llm.open import Probe
     from familiar_cli.models.store import ListedModel
     from familiar_cli.passes.failures import PassFailure
     from familiar_cli.ui.emit import Output

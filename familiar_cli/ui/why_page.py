@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from familiar_cli.actions.why import Why
+    from familiar_cli.actions.sent import Why
     from familiar_cli.context.trace import TracedContribution
 
 _VERDICTS = {

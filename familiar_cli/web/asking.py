@@ -1,4 +1,4 @@
-"""What a page is asked, and what it answers."""
+"""Requests and answers of the page, and the names of speakers beside their turns."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from urllib.parse import parse_qs, quote, urlencode
 from familiar_cli.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from familiar_cli.familiar import Familiar
+    from familiar_cli.history.types import Turn
     from familiar_cli.visibility import Viewer
+
 
 _MOST_FIELDS: Final = 1000
 
@@ -157,3 +159,16 @@ def read_form(body: bytes) -> dict[str, list[str]]:
         )
     except ValueError as error:
         raise UsageError(f"The form cannot be read: {error}; nothing was changed") from error
+
+
+def with_speakers(familiar: Familiar, turns: Iterable[Turn]) -> list[tuple[Turn, str]]:
+    """Return turns, each with what its speaker is called."""
+    found = list(turns)
+    labels, name = familiar.labels(turn.author for turn in found), familiar.name
+
+    def speaker(turn: Turn) -> str:
+        if turn.author:
+            return labels.of(turn.author)
+        return name if turn.role == "assistant" else turn.role
+
+    return [(turn, speaker(turn)) for turn in found]

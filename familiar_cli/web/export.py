@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.errors import FamiliarError, NotFoundError
 from familiar_cli.visibility import OWNER
-from familiar_cli.web import drawing
+from familiar_cli.web import site
 
 if TYPE_CHECKING:
     from familiar_cli.familiar import Familiar
@@ -21,13 +21,13 @@ _INSIDE: Final = "#"  # addresses of pages become places in this one
 
 def exported(familiar: Familiar) -> str:
     """Return the page: it needs no server and no network, and holds no script."""
-    from familiar_cli.actions.layers import layers_over_time
+    from familiar_cli.actions.sent import layers_over_time
     from familiar_cli.actions.status import status_of
     from familiar_cli.clock import now
     from familiar_cli.history.selection import TurnFilter, newest
     from familiar_cli.ui.html.elements import Html
+    from familiar_cli.web.asking import with_speakers
     from familiar_cli.web.charts import layers_chart
-    from familiar_cli.web.people import with_speakers
 
     said = [kept.turn for kept in newest(familiar.history, TurnFilter(OWNER), _MOST_TURNS)]
     files, left_out = _files(familiar)
@@ -41,10 +41,10 @@ def exported(familiar: Familiar) -> str:
         "files": files,
         "left_out": left_out,
         "changes": _changes(familiar),
-        "style": Html(drawing.stylesheet().decode("utf-8")),
+        "style": Html(site.stylesheet().decode("utf-8")),
         "to": lambda *parts: "#/" + "/".join(map(str, parts)),
     }
-    return drawing.draw("export", values)
+    return site.draw("export", values)
 
 
 def _files(familiar: Familiar) -> tuple[list[tuple[str, Html]], int]:

@@ -1,19 +1,27 @@
-"""The site: one ASGI application that opens the door, finds the page, and guards what goes out."""
+"""The site: one ASGI application that checks the link, finds the page and renders it."""
 
 from __future__ import annotations
 
 import asyncio
+import hmac
 import secrets
 import threading
 from collections import OrderedDict
 from contextlib import contextmanager
+from functools import cache
+from hashlib import sha256
+from html import escape
+from http.cookies import CookieError, SimpleCookie
+from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
 
+import jinja2
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
 
+from familiar_cli.clock import stopwatch_s, to_zone
 from familiar_cli.config.home import find_familiar, list_familiars
 from familiar_cli.errors import (
     ConfigError,
@@ -24,16 +32,16 @@ from familiar_cli.errors import (
     RefusedError,
     UsageError,
 )
-from familiar_cli.text import sha256_of
+from familiar_cli.text import counted, one_line, sha256_of
+from familiar_cli.ui.html.elements import Html, plain, text
 from familiar_cli.visibility import OWNER
-from familiar_cli.web import drawing
 from familiar_cli.web.asking import Asked, Data, Moved, address, read_form
-from familiar_cli.web.door import TOKEN, Door
 from familiar_cli.web.live import changes
 from familiar_cli.web.pages import PAGES
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator
+    from collections.abc import Awaitable, Callable, Iterator, Mapping
+    from datetime import datetime, tzinfo
 
     from starlette.requests import Request
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -41,6 +49,136 @@ if TYPE_CHECKING:
     from familiar_cli.actions.familiar_pool import FamiliarPool
     from familiar_cli.familiar import Familiar
     from familiar_cli.web.asking import Answer, Page
+
+
+TOKEN: Final = "token"  # noqa: S105  # the name of a parameter
+LINK_S: Final = 600.0
+"""Lifetime of the link, in seconds."""
+
+_BYTES: Final = 32
+
+
+class Door:
+    """The key to the pages of one server, for as long as it runs.
+
+    A cookie is sent to every port of a machine, so its name holds the port: two servers do not
+    take each other's.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._link: str | None = secrets.token_urlsafe(_BYTES)
+        self._made_at_s = stopwatch_s()
+        self._key = secrets.token_urlsafe(_BYTES)
+        self.link = f"/?{TOKEN}={self._link}"
+        """Path and query that open the pages once, within `LINK_S`."""
+
+    def take(self, token: str) -> bool:
+        """Consume the link's `token`; tell whether it was valid, unused and recent."""
+        with self._lock:
+            if stopwatch_s() - self._made_at_s > LINK_S:
+                self._link = None
+            if self._link is None or not _same(token, self._link):
+                return False
+            self._link = None
+            return True
+
+    def is_open(self, cookie: str, host: str) -> bool:
+        """Tell whether whoever sent these headers came through the link."""
+        try:
+            found = SimpleCookie(cookie).get(_name(host))
+        except CookieError:
+            return False
+        return found is not None and _same(found.value, self._key)
+
+    def cookie(self, host: str) -> str:
+        """Return the header that sets the cookie; it lasts as long as the browser runs."""
+        return f"{_name(host)}={self._key}; Path=/; HttpOnly; SameSite=Strict"
+
+
+def _name(host: str) -> str:
+    port = host.rpartition(":")[2]
+    return f"familiar-{port if port.isdecimal() and port.isascii() else 80}"
+
+
+def _same(given: str, known: str) -> bool:
+    def digest(text: str) -> bytes:
+        return sha256(text.encode("utf-8", "surrogatepass")).digest()
+
+    return hmac.compare_digest(digest(given), digest(known))
+
+
+_ROOM: Final = files("familiar_cli.web")
+
+
+def draw(template: str, values: Mapping[str, Any]) -> str:
+    """Return the page that `template` makes of `values`.
+
+    Args:
+        template: Its name, without `.html`.
+        values: What stands in it; a name that is missing is an error, not an empty string.
+    """
+    return _environment().get_template(f"{template}.html").render(values)
+
+
+@cache
+def stylesheet() -> bytes:
+    """Return the one stylesheet; that of the printed pages is its first part."""
+    shared = files("familiar_cli.ui.html").joinpath("page.css").read_bytes()
+    return shared + _ROOM.joinpath("static/web.css").read_bytes()
+
+
+@cache
+def static(name: str) -> bytes:
+    """Return a file that every page may load."""
+    return _ROOM.joinpath(f"static/{name}").read_bytes()
+
+
+def moment(at: datetime | None, zone: tzinfo | None, form: str = "%Y-%m-%d %H:%M") -> str:
+    """Return a time as people read it where the familiar lives; empty: there is none."""
+    return "" if at is None else to_zone(at, zone).strftime(form)
+
+
+def _finalize(value: object) -> object:
+    """Return what stands for a value: marks that hide or reorder text are shown by number."""
+    if value is None:
+        return ""
+    return value if hasattr(value, "__html__") else plain(str(value))
+
+
+def _exact(value: str) -> Html:
+    """Return a text for a field of a form, which sends it back to the character."""
+    return Html(escape(value, quote=True))
+
+
+def _size(size_bytes: int) -> str:
+    from familiar_cli.ui.memory_pages import size_text  # it loads more than needed
+
+    return size_text(size_bytes)
+
+
+@cache
+def _environment() -> jinja2.Environment:
+    made = jinja2.Environment(
+        loader=jinja2.PackageLoader("familiar_cli.web"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_finalize,
+        auto_reload=False,
+    )
+    made.filters |= {
+        "seen": text,
+        "exact": _exact,
+        "counted": counted,
+        "one_line": one_line,
+        "moment": moment,
+        "size": _size,
+        "thousands": lambda number: f"{number:,}",
+    }
+    return made
+
 
 POLICY: Final = (
     "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "
@@ -303,7 +441,7 @@ class Site:
 
 def _page(template: str, values: dict[str, Any], status: int) -> Response:
     return Response(
-        drawing.draw(template, values).encode("utf-8", "replace"),
+        draw(template, values).encode("utf-8", "replace"),
         status,
         {"cache-control": "no-store"},
         "text/html; charset=utf-8",
@@ -319,14 +457,14 @@ def _data(data: Data) -> Response:
 
 
 async def _icon(_: Request) -> Response:
-    return Response(drawing.static("icon.svg"), media_type=_STATIC["icon.svg"])
+    return Response(static("icon.svg"), media_type=_STATIC["icon.svg"])
 
 
 async def _static(request: Request) -> Response:
     name = request.path_params["name"]
     if name not in _STATIC:
         raise HTTPException(404)
-    body = drawing.stylesheet() if name == "page.css" else drawing.static(name)
+    body = stylesheet() if name == "page.css" else static(name)
     tag = f'"{sha256_of(body)[:32]}"'
     headers = {"etag": tag, "cache-control": "no-cache"}
     if request.headers.get("if-none-match") == tag:

@@ -1,27 +1,237 @@
-"""Put accepted operations into a draft, file by file; what a file cannot take is refused alone."""
+"""Apply accepted operations: to sections of files, to a draft, and in one transaction a batch."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.errors import FamiliarError, UsageError
+from familiar_cli.errors import FamiliarError, LimitError, UnsafePathError, UsageError
 from familiar_cli.identity import handle_of
-from familiar_cli.markdown import title_of
+from familiar_cli.languages import ENGLISH
+from familiar_cli.languages.headings import section_key
+from familiar_cli.markdown import (
+    body_start,
+    bullet,
+    newline_of,
+    scan,
+    sections,
+    split_lines,
+    title_of,
+)
 from familiar_cli.memory.layout import SESSIONS_DIR, TOPICS_DIR
 from familiar_cli.memory.pages import links
+from familiar_cli.memory.pages.evidence import PLAIN, cited, reference, without_references
+from familiar_cli.memory.pages.privacy import private_scope
+from familiar_cli.memory.pages.similarity import normal, normal_lines
 from familiar_cli.memory.people.alias_section import with_alias
+from familiar_cli.memory.run_ids import noting
+from familiar_cli.memory.sources import MEMORY_WRITER
+from familiar_cli.memory.store.transactions import retry_on_conflict
+from familiar_cli.review.draft import Draft
 from familiar_cli.text import one_line
-from familiar_cli.writer import sections
-from familiar_cli.writer.edits import edited, shrinks
-from familiar_cli.writer.slots import session_title
+from familiar_cli.writer.batches import session_title
 from familiar_cli.writer.types import REWRITES, Operation, Refusal
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Container, Iterator, Sequence
 
-    from familiar_cli.review.draft import Draft
+    from familiar_cli.languages import Phrases
+    from familiar_cli.markdown import Section
+    from familiar_cli.memory.pages.evidence import Cited, Numbering
+    from familiar_cli.memory.store.store import MemoryStore
+    from familiar_cli.memory.store.transactions import Transaction
     from familiar_cli.writer.grounds import Grounds
+    from familiar_cli.writer.types import Operation, ProposedLine
+
+
+DEEPEST: Final = 2
+"""The lowest headings that begin a part; those below belong to it."""
+
+
+def summary_of(text: str) -> str:
+    """Return what stands between the H1 and the first H2."""
+    section = _summary(text)
+    return text[max(section.end - len(section.body), body_start(text)) : section.end].strip()
+
+
+def section_of(text: str, heading: str) -> str | None:
+    """Return what stands below the H2 that `heading` means, or None when there is none."""
+    section = _find(text, heading)
+    return None if section is None else section.body
+
+
+def new_file(title: str) -> str:
+    """Return a file that holds nothing but its H1."""
+    return f"# {title}\n"
+
+
+def with_title(text: str, old: str, new: str) -> str:
+    """Return `text` with another H1, be it one with a line below it."""
+    said = [line for line in scan(text) if not line.in_code and old in line.text]
+    for line in sorted(said, key=lambda line: line.level != 1):
+        if old in {line.title, line.text.strip("\ufeff \t\r\n")}:
+            return text[: line.start] + line.text.replace(old, new, 1) + text[line.end :]
+    return text
+
+
+def with_bullets(text: str, heading: str, bullets: Sequence[str]) -> str:
+    """Return `text` with `bullets` at the end of a section, which is made if it is not there.
+
+    Args:
+        text: Markdown.
+        heading: The H2 as it would be written, `## Facts`.
+        bullets: Whole lines without their ends.
+    """
+    newline = newline_of(text)
+    items = "".join(item + newline for item in bullets)
+    section = _find(text, heading)
+    if section is None:
+        return _ended(text, newline) + newline + heading + newline + newline + items
+    said = [line for line in section.lines if line.text.strip()]
+    gap = "" if len(said) > 1 and _is_of_list(said[-1].text) else newline
+    tail = text[said[-1].end : section.end] or _gap_below(text, section)
+    kept = _ended(text[: said[-1].end], newline)
+    return kept + gap + items + tail + text[section.end :]
+
+
+def with_section(text: str, heading: str, bullets: Sequence[str]) -> str:
+    """Return `text` with `bullets` in the place of all that stood below a heading."""
+    section = _find(text, heading)
+    if section is not None:
+        head = _ended(text[: section.lines[0].end], newline_of(text))
+        text = head + _gap_below(text, section) + text[section.end :]
+    return with_bullets(text, heading, bullets)
+
+
+def with_summary(text: str, paragraphs: Sequence[str]) -> str:
+    """Return `text` with `paragraphs` between its H1 and its first H2, in place of what was there.
+
+    What stands before the H1 (front matter) stays.
+    """
+    newline = newline_of(text)
+    section = _summary(text)
+    head = text[: section.lines[0].end if section.level else body_start(text)]
+    head = _ended(head, newline) + newline if head else ""
+    body = (newline * 2).join(paragraphs) + newline
+    return head + body + _gap_below(text, section) + text[section.end :]
+
+
+def _summary(text: str) -> Section:
+    """Return the section that holds the summary: the first H1's, else what has no heading."""
+    found = list(sections(text, DEEPEST))
+    return next((section for section in found if section.level == 1), found[0])
+
+
+def _find(text: str, heading: str) -> Section | None:
+    """Return the section that `heading` means: by its channel if it is private, else by title."""
+    channel = private_scope(heading)
+    wanted = section_key(heading.lstrip("# "))
+    for section in sections(text, DEEPEST):
+        owner = private_scope(section.title)
+        is_it = owner == channel and (channel is not None or section_key(section.title) == wanted)
+        if is_it and section.level == DEEPEST:
+            return section
+    return None
+
+
+def _is_of_list(line: str) -> bool:
+    return line.startswith((" ", "\t")) or bullet(line) is not None
+
+
+def _gap_below(text: str, section: Section) -> str:
+    """Return the blank line that parts a section from the next one, if there is a next one."""
+    return newline_of(text) if section.end < len(text) else ""
+
+
+def _ended(text: str, newline: str) -> str:
+    return text if not text or text.endswith("\n") else text + newline
+
+
+# A part shorter than this may be replaced by a shorter one: "Likes tea." says all of "She said …".
+_LEAST_PART_CHARS: Final = 120
+_HALF: Final = 0.5
+
+
+def edited(
+    text: str,
+    operation: Operation,
+    private_heading: str = "",
+    phrases: Phrases = ENGLISH,
+    numbering: Numbering = PLAIN,
+) -> str:
+    """Return `text` after one operation.
+
+    Args:
+        text: The file; at least its H1.
+        operation: What to do.
+        private_heading: Where it goes instead of its section, if it was said in private.
+        phrases: In which language a list of names that is new is headed.
+        numbering: How turns are cited.
+    """
+    heading = private_heading or f"## {operation.section}"
+    match operation.op:
+        case "add_aliases":
+            for line in operation.lines:
+                text = with_alias(text, line.text, phrases.heading("aliases"))
+            return text
+        case "set_summary" | "create":
+            return with_summary(text, _paragraphs(text, operation.lines, numbering))
+        case "replace_section":
+            lines = _rewritten(text, heading, operation.lines, numbering)
+            return with_section(text, heading, lines)
+        case _:
+            section = section_of(text, heading) or ""
+            there = normal_lines(section) | normal_lines(summary_of(text))
+            fresh = [line for line in operation.lines if normal(line.text) not in there]
+            bullets = [_bullet(line.text, numbering.cite(line.turns)) for line in fresh]
+            return with_bullets(text, heading, bullets) if bullets else text
+
+
+def shrinks(before: str, after: str, operation: Operation) -> bool:
+    """Return whether an operation takes away more than half of a file, or of a longer part."""
+    if _size(after) < _HALF * _size(before):
+        return True
+    match operation.op:
+        case "set_summary":
+            parts = summary_of(before), summary_of(after)
+        case "replace_section":
+            heading = f"## {operation.section}"
+            parts = tuple(section_of(t, heading) or "" for t in (before, after))  # type: ignore[assignment]
+        case _:
+            return False
+    old, new = map(_size, parts)
+    return old >= _LEAST_PART_CHARS and new < _HALF * old
+
+
+def _size(text: str) -> int:
+    return len("".join(without_references(text).split()))
+
+
+def _bullet(text: str, turns: Sequence[Cited]) -> str:
+    return f"- {text} {reference(turns)}".rstrip()
+
+
+def _paragraphs(text: str, lines: Sequence[ProposedLine], numbering: Numbering) -> list[str]:
+    """Return a summary; it rests on its turns, and on those of the summary that it takes in."""
+    old = cited(summary_of(text))
+    turns = [*old, *numbering.cite(n for line in lines for n in line.turns)]
+    texts = [line.text for line in lines]
+    return [*texts[:-1], f"{texts[-1]} {reference(turns)}"]
+
+
+def _rewritten(
+    text: str, heading: str, lines: Sequence[ProposedLine], numbering: Numbering
+) -> list[str]:
+    """Return the bullets of a section; one that was there keeps the turns that it rests on."""
+    body = section_of(text, heading) or ""
+    old = {normal(line): line for line in split_lines(body) if normal(line)}
+    return [
+        _bullet(line.text, cited(old[normal(line.text)]))
+        if normal(line.text) in old
+        else _bullet(line.text, numbering.cite(line.turns))
+        for line in lines
+    ]
+
 
 _SHOWN_CHARS: Final = 200
 _TITLE_CHARS: Final = 80
@@ -117,7 +327,7 @@ class Applying:
     def _new(self, operation: Operation) -> str:
         """Return the beginning of a new file: its H1, and a person's names."""
         person = self.grounds.roster.at(operation.rel_path)
-        text = sections.new_file(self._title(operation))
+        text = new_file(self._title(operation))
         for name in person.given if person else ():
             text = with_alias(text, name, self._aliases)
         return text
@@ -168,7 +378,7 @@ class Applying:
             if said and target not in linked
         ]
         if text is not None and items:
-            self._follow_up(rel_path, sections.with_bullets(text, heading, items))
+            self._follow_up(rel_path, with_bullets(text, heading, items))
 
     def _name(self) -> None:
         """Write the names that the platform gave into the files of people who have one.
@@ -184,7 +394,7 @@ class Applying:
                     continue
                 after = text
                 if person.given and title_of(text) in {handle_of(person.slug), person.account}:
-                    after = sections.with_title(text, title_of(text), person.title)
+                    after = with_title(text, title_of(text), person.title)
                 for name in person.given:
                     after = with_alias(after, name, self._aliases)
             except (UsageError, FamiliarError):
@@ -207,3 +417,111 @@ def _link_text(text: str, rel_path: str) -> str:
         ".md"
     )
     return title.replace("[", "(").replace("]", ")")
+
+
+_TRIES: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedBatch:
+    """A batch after its reply: accepted, refused and held operations."""
+
+    grounds: Grounds
+    operations: tuple[Operation, ...]
+    refused: tuple[Refusal, ...]
+    held: tuple[Operation, ...] = ()
+
+
+@dataclass(slots=True)
+class StepOutcome:
+    """What a step comes to.
+
+    Args:
+        draft: The files that change.
+        held: The same, with what waits for a person's yes.
+        refused: What a file could not take.
+        has_held: Something waits.
+    """
+
+    draft: Draft
+    held: Draft
+    refused: list[Refusal] = field(default_factory=list)
+    has_held: bool = False
+
+
+def applied_to(draft: Draft, verdicts: Sequence[JudgedBatch], max_file_bytes: int) -> StepOutcome:
+    """Put what was judged into `draft`."""
+    applied = StepOutcome(draft, draft)
+    works = [Applying(draft, one.grounds, max_file_bytes, held=list(one.held)) for one in verdicts]
+    for work, verdict in zip(works, verdicts, strict=True):
+        work.run(verdict.operations)
+        applied.refused += work.refused
+    if any(work.held for work in works):
+        applied.held, applied.has_held = draft.copy(), True
+        for work in works:
+            work.hold(applied.held)
+    return applied
+
+
+def commit(
+    store: MemoryStore,
+    verdicts: Sequence[JudgedBatch],
+    message: str,
+    run: str,
+    also: Callable[[Transaction, StepOutcome], None],
+) -> StepOutcome:
+    """Write a step's changes in one transaction, and what `also` stages beside them.
+
+    Whatever a person changed in the meantime stays: then the step is worked out again.
+
+    Raises:
+        ConflictError: Somebody else keeps writing; nothing was changed.
+        FamiliarError: The disk refused; nothing was changed.
+    """
+
+    def commit() -> StepOutcome:
+        applied = _taken_by(store, verdicts)
+        if applied.draft or applied.has_held:
+            with store.transaction(MEMORY_WRITER, message, trailers=noting(run)) as tx:
+                applied.draft.stage(tx)
+                also(tx, applied)
+        return applied
+
+    return retry_on_conflict(commit, _TRIES)
+
+
+def _taken_by(store: MemoryStore, verdicts: Sequence[JudgedBatch]) -> StepOutcome:
+    """Put what was judged into a draft, without each file that the memory would not take.
+
+    Such a file stops no other, and none links to it: all is worked out again as if nobody had
+    proposed it.
+    """
+    refused: dict[str, Refusal] = {}
+    while True:
+        left = [_without(verdict, refused) for verdict in verdicts]
+        applied = applied_to(Draft(store), left, store.limits.max_file_bytes)
+        new = {r.rel_path: r for r in _refused_by(store, applied.draft)}
+        if new.keys() <= refused.keys():
+            break
+        refused |= new
+    for rel_path in new:  # changed by what follows from other files
+        applied.draft.drop(rel_path)
+    applied.refused += refused.values()
+    return applied
+
+
+def _without(verdict: JudgedBatch, rel_paths: Container[str]) -> JudgedBatch:
+    kept, held = (
+        tuple(o for o in some if o.rel_path not in rel_paths)
+        for some in (verdict.operations, verdict.held)
+    )
+    return replace(verdict, operations=kept, held=held)
+
+
+def _refused_by(store: MemoryStore, draft: Draft) -> Iterator[Refusal]:
+    for file in draft:
+        try:
+            with store.transaction(MEMORY_WRITER, "check", dry_run=True) as tx:
+                tx.write(file.rel_path, file.after)
+        except (LimitError, UnsafePathError) as error:
+            yield Refusal(file.rel_path, "limit", str(error))

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from familiar_cli.history.types import Turn
     from familiar_cli.languages import Phrases
     from familiar_cli.visibility import Viewer
-    from familiar_cli.writer.roster import Roster
+    from familiar_cli.writer.batches import Roster
     from familiar_cli.writer.types import Batch
 
 

@@ -22,15 +22,12 @@ from familiar_cli.memory.sources import MEMORY_WRITER
 from familiar_cli.review.draft import Draft
 from familiar_cli.review.pending import PlannedFile, ReviewPlan, stage
 from familiar_cli.visibility import PrivacyRules, Viewer
+from familiar_cli.writer.applying import JudgedBatch, StepOutcome, applied_to, commit
 from familiar_cli.writer.batches import by_privacy, steps
-from familiar_cli.writer.committing import JudgedBatch, StepOutcome, applied_to, commit
-from familiar_cli.writer.expecting import expect_reply
-from familiar_cli.writer.marker import marker_text, reconcile
-from familiar_cli.writer.parsing import parse_reply
-from familiar_cli.writer.prompts import SHAPE
-from familiar_cli.writer.questions import Questions
+from familiar_cli.writer.contract import parse_reply
+from familiar_cli.writer.prompts import SHAPE, Questions
 from familiar_cli.writer.rails import judge
-from familiar_cli.writer.settings import WriterSettings
+from familiar_cli.writer.runs import WriterSettings, expect_reply, marker_text, reconcile
 from familiar_cli.writer.types import WriterReport
 
 if TYPE_CHECKING:

@@ -1,28 +1,43 @@
-"""The words that the model is asked with, for a large model as well as for a small one.
-
-Everything that people wrote stands inside marked blocks, and no text can close its block.
-"""
+"""The question about one batch: the words, the memory files it shows, and what fits."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.clock import to_zone
+from familiar_cli.errors import ConfigError, FamiliarError, NotFoundError
 from familiar_cli.identity import NO_LABELS, Labels
 from familiar_cli.languages import ENGLISH
+from familiar_cli.llm.asking import voice_excerpt
+from familiar_cli.markdown import split_lines
+from familiar_cli.memory.layout import TOPICS_DIR
 from familiar_cli.memory.pages.evidence import spans
-from familiar_cli.text import counted, framed, unfenced
+from familiar_cli.memory.people.alias_section import names_of
+from familiar_cli.memory.people.same_person import main_slug
+from familiar_cli.text import counted, fold, framed, sha256_of, unfenced
 from familiar_cli.when import weekday_name
+from familiar_cli.writer.batches import Caps, roster_of, session_files
+from familiar_cli.writer.contract import bounds_for, schema
+from familiar_cli.writer.grounds import Grounds, ShownFile, seen_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from datetime import tzinfo
 
     from familiar_cli.history.types import Turn
+    from familiar_cli.identity import Author, Labels, Who
     from familiar_cli.languages import Phrases
+    from familiar_cli.llm.types import ChatModel
+    from familiar_cli.memory.store.store import MemoryStore
+    from familiar_cli.review.draft import Draft
+    from familiar_cli.visibility import Viewer
+    from familiar_cli.writer.batches import Roster
     from familiar_cli.writer.contract import Bounds
-    from familiar_cli.writer.gather import Gathered
-    from familiar_cli.writer.roster import Roster
+    from familiar_cli.writer.runs import WriterSettings
+    from familiar_cli.writer.types import Batch
+
 
 INSTRUCTIONS: Final = """\
 You keep the long-term memory of {name}. You read part of a conversation and decide what {name} \
@@ -185,3 +200,301 @@ def _person(rel_path: str, names: Sequence[str]) -> str:
 def _list(title: str, entries: Iterable[str]) -> str:
     lines = [f"- {framed(entry, _LINE_CHARS)}" for entry in entries]
     return "\n".join([title, "", *lines]) if lines else ""
+
+
+_FILE_FRAME_TOKENS: Final = 16  # of the marks around a file
+_LEAST_PART_TOKENS: Final = 80  # a smaller piece of a file tells nothing
+_MOST_TOPICS: Final = 8
+_MOST_TOPIC_NAMES: Final = 40
+_LEAST_WORD_CHARS: Final = 4
+_CHARS_PER_TOKEN: Final = 3  # at least, in the texts that are cut
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """The files that the model is shown, and the names of the topics that it is not.
+
+    Args:
+        shown: By path, in the order in which they stand in the prompt.
+        topics: Other topics there are, the likeliest first.
+        known: Every topic that there is, shown or not.
+        unreadable: Files that could not be read, and why.
+    """
+
+    shown: dict[str, ShownFile]
+    topics: tuple[str, ...]
+    known: tuple[str, ...]
+    unreadable: dict[str, str]
+
+
+def names_in(draft: Draft, rel_path: str) -> tuple[str, ...]:
+    """Return the names in a person's file; none where it cannot be read."""
+    try:
+        return names_of(draft.text(rel_path) or "")
+    except FamiliarError:
+        return ()
+
+
+def gather(
+    batch: Batch,
+    roster: Roster,
+    sessions: Iterable[str],
+    draft: Draft,
+    store: MemoryStore,
+    *,
+    room_tokens: int,
+    count: Callable[[str], int],
+) -> Gathered:
+    """Return what to show with a batch.
+
+    First the session files, then the people, then the topics that the turns name. What does not
+    fit is shown in part, or not at all, and may then not be rewritten.
+    """
+    topics = [] if batch.private is not None else _topics(batch, draft, store)
+    people = [person.rel_path for person in roster.people]
+    wanted = [*(() if batch.private is not None else sessions), *people]
+    likely = [rel_path for rel_path, score in topics if score][:_MOST_TOPICS]
+    shown: dict[str, ShownFile] = {}
+    unreadable: dict[str, str] = {}
+    for rel_path in [*wanted, *likely]:
+        try:
+            text = draft.text(rel_path)
+        except FamiliarError as error:
+            unreadable[rel_path] = str(error)
+            continue
+        if text is not None:
+            piece = _shown(rel_path, text, batch.viewer, room_tokens, count)
+            shown[rel_path] = piece
+            room_tokens -= count(piece.shown) + _FILE_FRAME_TOKENS if piece.shown else 0
+    others = tuple(p for p, _ in topics if not (p in shown and shown[p].shown))
+    known = tuple(rel_path for rel_path, _ in topics)
+    return Gathered(shown, others[:_MOST_TOPIC_NAMES], known, unreadable)
+
+
+def _shown(
+    rel_path: str, text: str, viewer: Viewer, room_tokens: int, count: Callable[[str], int]
+) -> ShownFile:
+    sha256 = sha256_of(text)
+    seen = seen_of(text, viewer)
+    whole = count(seen) + _FILE_FRAME_TOKENS <= room_tokens
+    if not whole:
+        room = room_tokens - _FILE_FRAME_TOKENS
+        seen = _beginning(seen, room, count) if room >= _LEAST_PART_TOKENS else ""
+    return ShownFile(rel_path, text, sha256, seen, whole)
+
+
+def _beginning(text: str, tokens: int, count: Callable[[str], int]) -> str:
+    """Return the first lines of `text` that fit."""
+    kept: list[str] = []
+    for line in split_lines(text[: tokens * _CHARS_PER_TOKEN * 3]):
+        tokens -= count(line) + 1
+        if tokens < 0:
+            break
+        kept.append(line)
+    return "".join(kept)
+
+
+def _topics(batch: Batch, draft: Draft, store: MemoryStore) -> list[tuple[str, int]]:
+    """Return every topic with the number of its words that the turns say, the most first."""
+    try:
+        there = [entry.rel_path for entry in store.walk(TOPICS_DIR).files]
+    except NotFoundError:
+        there = []
+    there += [file.rel_path for file in draft if file.rel_path.startswith(f"{TOPICS_DIR}/")]
+    said = set(fold(" ".join(turn.content for turn in batch.turns)).replace("-", " ").split())
+    text = fold(" ".join(turn.content for turn in batch.turns))
+    scored = [
+        (rel_path, _score(rel_path, said, text))
+        for rel_path in dict.fromkeys(there)
+        if rel_path.endswith(".md")
+    ]
+    return sorted(scored, key=lambda entry: (-entry[1], entry[0]))
+
+
+def _score(rel_path: str, said: set[str], text: str) -> int:
+    stem = fold(rel_path.rpartition("/")[2].removesuffix(".md"))
+    phrase = " ".join(stem.replace("-", " ").replace("_", " ").split())
+    words = [w for w in phrase.split() if len(w) >= _LEAST_WORD_CHARS or not w.isascii()]
+    found = sum(w in said or any(s.strip(".,;:!?\"'()") == w for s in said) for w in words)
+    return found + 2 * (phrase in text)
+
+
+_SAFETY: Final = 0.95  # of a model's context: servers count in another way than this program
+_TRANSCRIPT_SHARE: Final = 0.6  # of the room beside instructions and reply; memory has the rest
+_LEAST_ROOM_TOKENS: Final = 200
+_LEAST_REPLY_TOKENS: Final = 128
+_FRAME_TOKENS: Final = 100  # headings and marks of a question, and the request to try again
+_LISTED_TOKENS: Final = 24  # a person, a session or a channel in a list
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What to ask about a batch.
+
+    Args:
+        system: The instructions.
+        user: Who, where, what is known, and what was said.
+        schema: What the reply may be.
+        grounds: What the reply is judged by.
+        cut_turns: Turns that were too long to be shown whole.
+    """
+
+    system: str
+    user: str
+    schema: dict[str, Any]
+    grounds: Grounds
+    cut_turns: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Questions:
+    """Makes questions for one model.
+
+    Args:
+        store: The memory.
+        model: Who will be asked.
+        count: Counts tokens.
+        who: Who the familiar is.
+        settings: How to work.
+        zone: The familiar's timezone; None: the system's.
+        label: Gives what a channel is called; None: unknown.
+        called: Gives the slugs of everyone who is known by a name.
+        public: Gives an author with the names that everybody may know.
+        labels: Gives what people are called.
+    """
+
+    store: MemoryStore
+    model: ChatModel
+    count: Callable[[str], int]
+    who: Who
+    settings: WriterSettings
+    zone: tzinfo | None
+    label: Callable[[str], str | None]
+    called: Callable[[str], tuple[str, ...]]
+    public: Callable[[Author], Author]
+    labels: Callable[[], Labels]
+
+    @cached_property
+    def caps(self) -> Caps:
+        """How large a step may be.
+
+        Raises:
+            ConfigError: The model reads or writes too little for this work.
+        """
+        set_to = self.settings
+        if self._room < _LEAST_ROOM_TOKENS or set_to.reply_tokens < _LEAST_REPLY_TOKENS:
+            raise ConfigError(
+                f"{self.model.name!r} reads {self.model.context_tokens} tokens and writes "
+                f"{set_to.reply_tokens}: too few to write memory",
+                hint="Raise its context_tokens, or use another model: `familiar "
+                "config set llm.slots.memory_writer.model NAME`.",
+            )
+        tokens = min(set_to.batch_tokens, int(self._room * _TRANSCRIPT_SHARE))
+        return Caps(set_to.batch_turns, tokens, set_to.quiet_gap_s)
+
+    def cost(self, turn: Turn) -> int:
+        """Return the tokens of a turn; one that does not stand is not shown."""
+        return 0 if not turn.stands else self.count(self._line(turn)) + 1
+
+    def about(self, batch: Batch, draft: Draft) -> Question:
+        """Return the question about a batch, with memory as `draft` would have it."""
+        turns, private = batch.turns, batch.private
+        called = self.labels().joined(turn.author for turn in turns)
+        roster = roster_of(
+            turns,
+            lambda path: names_in(draft, path),
+            lambda slug: main_slug(self.store, slug),
+            self.public if private is not None else lambda author: author,
+            called,
+        )
+        sessions = {} if private is not None else session_files(turns, self.zone)
+        labels = self._labels(turns)
+        transcript, cut_turns = self._transcript(turns, labels, called)
+        listed = len(roster.people) + len(sessions) + len(labels)
+        used = self.count(transcript) + self.count(self._voice) + _LISTED_TOKENS * listed
+        gathered = gather(
+            batch,
+            roster,
+            sessions,
+            draft,
+            self.store,
+            room_tokens=self._room - used,
+            count=self.count,
+        )
+        user = question(
+            name=self.who.name,
+            voice=self._voice,
+            channels=list(labels.values()),
+            roster=roster,
+            sessions=sessions,
+            gathered=gathered,
+            transcript=transcript,
+        )
+        grounds = Grounds(
+            batch,
+            roster,
+            sessions,
+            gathered.shown,
+            prompt_texts=(INSTRUCTIONS, SIMPLE, self.who.voice, *self.who.texts),
+            others=self.called,
+            name=self.who.name,
+            channel_label=self._heading_of(turns) if private is not None else "",
+            strict=self._bounds.simple,
+            zone=self.zone,
+            topics=gathered.known,
+            phrases=self.who.phrases,
+            numbering=self.settings.numbering,
+        )
+        named = [path for path in (*gathered.shown, *gathered.topics) if path in gathered.known]
+        files = [*sessions, *(person.rel_path for person in roster.people)]
+        form = schema(
+            self._bounds,
+            files=files,
+            turns=[turn.id for turn in turns],
+            topics=None if private is not None else named,
+            any_letters=self.who.phrases is not ENGLISH,
+        )
+        return Question(self._system(private=private is not None), user, form, grounds, cut_turns)
+
+    @cached_property
+    def _bounds(self) -> Bounds:
+        return bounds_for(self.settings.reply_tokens)
+
+    def _heading_of(self, turns: Sequence[Turn]) -> str:
+        """Return the label of the newest channel of private turns."""
+        return self.label(turns[-1].channel_id) or turns[-1].channel_id
+
+    def _system(self, *, private: bool) -> str:
+        return instructions(self.who.name, self._bounds, private=private, phrases=self.who.phrases)
+
+    @cached_property
+    def _room(self) -> int:
+        """How many tokens turns, memory and lists may have together."""
+        all_of_it = int(self.model.context_tokens * _SAFETY) - self.settings.reply_tokens
+        return all_of_it - self.count(self._system(private=True)) - _FRAME_TOKENS
+
+    @cached_property
+    def _voice(self) -> str:
+        """The beginning of what makes the familiar itself, in whole sentences where it has any."""
+        if self._bounds.simple:
+            return ""  # a small model takes it for what was said
+        return voice_excerpt(self.who.voice, self._room, self.count)
+
+    def _labels(self, turns: Sequence[Turn]) -> dict[str, str]:
+        """Return what the channels of some turns are called; unknown ones are left out."""
+        names = {c: self.label(c) for c in dict.fromkeys(turn.channel_id for turn in turns)}
+        return {channel: name for channel, name in names.items() if name}
+
+    def _transcript(
+        self, turns: Sequence[Turn], labels: dict[str, str], called: Labels
+    ) -> tuple[str, tuple[int, ...]]:
+        """Return the turns as text, and those that were too long for it."""
+        several = labels if len({turn.channel_id for turn in turns}) > 1 else {}
+        whole = [self._line(turn, several.get(turn.channel_id, ""), called) for turn in turns]
+        shown = [cut(line, self.caps.tokens, self.count) for line in whole]
+        lost = [t.id for t, a, b in zip(turns, whole, shown, strict=True) if a != b]
+        return "\n".join(shown), tuple(lost)
+
+    def _line(self, turn: Turn, channel: str = "", labels: Labels | None = None) -> str:
+        labels = labels or self.labels().joined([turn.author])
+        return transcript_line(turn, self.who.name, self.zone, channel, labels)

@@ -1,20 +1,30 @@
-"""What is kept of each pass: `runs/<run>.jsonl`, and unusable replies in `quarantine/`.
-
-The first line of a record says what the pass was, each further line tells of one step, and the last
-one how it ended. A record without a last line is of a pass that was killed.
-"""
+"""One pass on record: its settings, its cost, its log, and how far memory has come."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, is_dataclass
+from dataclasses import asdict, dataclass, is_dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from familiar_cli.clock import iso
 from familiar_cli.errors import FamiliarError
 from familiar_cli.files import append, check_own, read_plain, write_own
+from familiar_cli.history import WRITER, waiting
+from familiar_cli.memory.layout import WRITER_JSON
+from familiar_cli.memory.pages.evidence import PLAIN, Numbering, spans, turn_ids
+from familiar_cli.text import sha256_of
+from familiar_cli.writer import applying
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
+
+    from familiar_cli.history.store import HistoryStore
+    from familiar_cli.history.types import Turn
+    from familiar_cli.memory.store.store import MemoryStore
+    from familiar_cli.review.draft import Draft
+    from familiar_cli.writer.grounds import Grounds
+
 
 SUFFIX: Final = ".jsonl"
 
@@ -77,3 +87,97 @@ def _plain(value: object) -> object:
     if isinstance(value, set | frozenset):
         return sorted(value)
     return str(value)
+
+
+def marker_text(run: str, piece: Sequence[Turn], *, instance: str = "") -> str:
+    """Return the content of the file after a step.
+
+    Args:
+        run: The pass.
+        piece: The turns of the step.
+        instance: Which instance wrote; empty: it has no id.
+    """
+    last = piece[-1]
+    told = {"run": run, "through": last.id, "turn": _digest(last)}
+    where = {"instance": instance} if instance else {}
+    return json.dumps(told | where | {"turns": spans(t.id for t in piece)}) + "\n"
+
+
+def reconcile(store: MemoryStore, history: HistoryStore, instance: str = "") -> int:
+    """Record in the history what memory says is done, and return how many turns that is.
+
+    Args:
+        store: The memory.
+        history: The history.
+        instance: Which instance asks; what another one wrote says nothing about its turns.
+
+    Raises:
+        FamiliarError: The history cannot be written.
+    """
+    try:
+        value = json.loads(store.read_file(WRITER_JSON))
+        through, digest, part = int(value["through"]), value["turn"], value.get("turns")
+        is_own = value.get("instance", instance) == instance
+    except (FamiliarError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return 0  # none, or not ours: the watermark is where it is
+    last = history.turn(through)
+    if not is_own or last is None or _digest(last) != digest:
+        return 0
+    before = history.unsummarised_count()
+    if part is not None:
+        waiting.finish(history, turn_ids(f"<!-- turns {part} -->", PLAIN))
+    elif through > history.watermark(WRITER):
+        history.move_watermark(WRITER, through)  # an older version's file
+    return before - history.unsummarised_count()
+
+
+def _digest(turn: Turn) -> str:
+    who = turn.author.slug if turn.author else ""
+    parts = (turn.channel_id, who, iso(turn.at), turn.content)
+    return sha256_of("\x00".join(parts))
+
+
+@dataclass(frozen=True, slots=True)
+class WriterSettings:
+    """How the writer works.
+
+    Args:
+        batch_turns: Most turns of one question.
+        batch_tokens: Most tokens of turns in one question; a small model gets fewer.
+        quiet_gap_s: A silence this long ends a conversation.
+        reply_tokens: Most tokens of a reply.
+        temperature: How freely words are chosen; None: as the model's settings say.
+        structured: `auto`, `on` or `off`: whether the server is asked to constrain replies.
+        numbering: How turns are cited.
+    """
+
+    batch_turns: int = 60
+    batch_tokens: int = 4000
+    quiet_gap_s: float = 1800.0
+    reply_tokens: int = 1024
+    temperature: float | None = None
+    structured: str = "auto"
+    numbering: Numbering = PLAIN
+
+
+# What prompts ask for: a summary of some sentences for each
+# session, and a fact about each person for every few turns.
+_SUMMARY_CHARS: Final = 300
+_LINE: Final = "- " + "a fact that is told in so many words " * 3 + "\n"
+_TURNS_OF_FACT: Final = 8
+_MOST_FACTS: Final = 3
+
+
+def expect_reply(draft: Draft, grounds: Grounds) -> None:
+    """Let the files of a batch grow in `draft` by about what a model would write into them."""
+    facts = min(1 + len(grounds.batch.turns) // _TURNS_OF_FACT, _MOST_FACTS)
+    summary = (_LINE * 3)[:_SUMMARY_CHARS]
+    for rel_path, more in (
+        *((path, summary) for path in grounds.sessions),
+        *((person.rel_path, _LINE * facts) for person in grounds.roster.people),
+    ):
+        try:
+            text = draft.text(rel_path) or applying.new_file(rel_path)
+            draft.put(rel_path, f"{text}\n{more}")
+        except FamiliarError:
+            continue  # it cannot be read, so it is not shown either

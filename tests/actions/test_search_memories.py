@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from familiar_cli.actions.search_memories import search_memories
+from familiar_cli.actions.search import search_memories
 from familiar_cli.errors import UsageError
 from familiar_cli.familiar import Familiar
 from familiar_cli.visibility import NOBODY

@@ -8,9 +8,9 @@ import json
 import pytest
 
 from familiar_cli.bootstrap import ledger
-from familiar_cli.bootstrap.folders.ledger import load as load_folder
-from familiar_cli.bootstrap.folders.ledger import originals
-from familiar_cli.bootstrap.lorebooks import book_settings
+from familiar_cli.bootstrap.folders import load as load_folder
+from familiar_cli.bootstrap.folders import originals
+from familiar_cli.bootstrap.lorebooks import shelf
 from familiar_cli.errors import BadInputError
 from familiar_cli.memory.store.store import MemoryStore
 
@@ -56,9 +56,9 @@ def test_a_folders_ledger_reads_and_writes_as_before(store) -> None:
 def test_the_settings_of_books_read_and_write_as_before(store) -> None:
     store.write_file("lore/.lorebook.json", BOOKS)
 
-    found = book_settings.load(store, "lore")
+    found = shelf.load(store, "lore")
 
-    assert book_settings.dump(found) == BOOKS
+    assert shelf.dump(found) == BOOKS
     assert found.entry("e1").content == "Émail \ud83d"
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from familiar_cli.bootstrap.sillytavern_personas import choose, read_personas
+from familiar_cli.bootstrap.sillytavern import choose, read_personas
 from familiar_cli.errors import BadInputError, FamiliarError, NotFoundError, UsageError
 
 ANNA = "1700-anna.png"

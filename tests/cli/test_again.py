@@ -8,7 +8,7 @@ from contextlib import closing
 import pytest
 
 from familiar_cli import Familiar, Said, take_turn
-from familiar_cli.actions.again import again
+from familiar_cli.actions.change_turns import again
 from familiar_cli.history import HistoryStore
 from familiar_cli.history.selection import TurnFilter, select
 from familiar_cli.identity import Author

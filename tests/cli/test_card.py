@@ -62,7 +62,7 @@ def test_show_is_plain_text_in_a_pipe(card) -> None:
 
 
 def test_show_is_framed_on_a_terminal(card) -> None:
-    from familiar_cli.bootstrap.card_summary import summarise
+    from familiar_cli.bootstrap.card_check import summarise
     from familiar_cli.tokens import heuristic
 
     summary = summarise(read_card(card.read_bytes(), origin="x"), heuristic())

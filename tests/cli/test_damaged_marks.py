@@ -7,7 +7,7 @@ from contextlib import closing
 
 import pytest
 
-from familiar_cli.actions.doctor.marks import damage_in
+from familiar_cli.actions.doctor_checks import damage_in
 from familiar_cli.history import HistoryStore
 from familiar_cli.identity import Author
 from familiar_cli.memory.pages.privacy import visible_in

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from familiar_cli.bootstrap.folders.ledger import originals
+from familiar_cli.bootstrap.folders import originals
 from familiar_cli.bootstrap.import_memories import LEDGER
 from familiar_cli.memory.store.store import MemoryStore
 from tests.support.server import ChatServer

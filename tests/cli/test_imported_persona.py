@@ -7,8 +7,7 @@ import re
 
 import pytest
 
-from familiar_cli.bootstrap.folders.ledger import originals
-from familiar_cli.bootstrap.folders.reading import read_folder
+from familiar_cli.bootstrap.folders import originals, read_folder
 from familiar_cli.bootstrap.personas import LEDGER
 from familiar_cli.memory.store.store import MemoryStore
 from tests.support.server import ChatServer

@@ -168,7 +168,7 @@ def test_doctor_says_how_many_turns_are_found_by_meaning(
 ) -> None:
     talk(tmp_path)
     monkeypatch.setattr("familiar_cli.index.embedder.open_embedder", lambda *_: Opened(model))
-    monkeypatch.setattr("familiar_cli.actions.doctor.familiar.MANY_WAITING", 2)
+    monkeypatch.setattr("familiar_cli.actions.doctor_checks.MANY_WAITING", 2)
 
     def found() -> tuple[str, str, str]:
         checks = json.loads(run("doctor", "--json").stdout)["data"]["checks"]

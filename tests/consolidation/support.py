@@ -10,19 +10,18 @@ from datetime import UTC, date, datetime, timedelta
 
 from familiar_cli import tokens
 from familiar_cli.consolidation.calendar import Consolidator
-from familiar_cli.consolidation.composing import Composer
+from familiar_cli.consolidation.composing import Composer, Replies
 from familiar_cli.consolidation.engine import Engine
+from familiar_cli.consolidation.library import survey
 from familiar_cli.consolidation.period_states import Today
 from familiar_cli.consolidation.periods import TIERS
-from familiar_cli.consolidation.replies import Replies
-from familiar_cli.consolidation.survey import survey
 from familiar_cli.errors import BadReplyError, ConfigError
 from familiar_cli.identity import Who
 from familiar_cli.llm.asking import Asker
 from familiar_cli.llm.scripted import ScriptedModel
 from familiar_cli.llm.types import Completion
 from familiar_cli.memory.store.store import MemoryStore
-from familiar_cli.review.plans import read_plans
+from familiar_cli.review.pending import read_plans
 
 DAY = timedelta(days=1)
 MONDAY = date(2026, 4, 6)

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from familiar_cli.consolidation import prompts
+from familiar_cli.consolidation import composing
 from familiar_cli.consolidation.composing import Composer
+from familiar_cli.consolidation.periods import DraftedSummary, Item, Point, Wanted
 from familiar_cli.consolidation.rails import within
-from familiar_cli.consolidation.types import DraftedSummary, Item, Point, Wanted
 from familiar_cli.errors import ConfigError, UnusableReplyError
 from familiar_cli.identity import Who
 from familiar_cli.llm.asking import Asker
@@ -70,7 +70,9 @@ async def test_only_a_model_that_writes_enough_is_told_of_the_voice(reply_tokens
 
 async def test_a_model_with_just_enough_room_is_asked_and_one_with_less_is_not() -> None:
     work = wanted(10)
-    around = len(composer()._system(work, is_part=True)) + len(prompts.question((), voice=VOICE))
+    around = len(composer()._system(work, is_part=True)) + len(
+        composing.compose_question((), voice=VOICE)
+    )
     least = around + 1200 + 150 + 200  # the reply, a repair, and the least part
     made = composer(reply(), context_tokens=least)
     await made.compose(work)

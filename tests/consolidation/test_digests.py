@@ -14,13 +14,12 @@ from hypothesis import strategies as st
 
 from familiar_cli import tokens
 from familiar_cli.config.schedule import Schedule, read_schedule
-from familiar_cli.consolidation.digests import Digest, Distiller
+from familiar_cli.consolidation.digests import Digest, Distiller, notify
 from familiar_cli.consolidation.library import newest_sessions
-from familiar_cli.consolidation.notify import notify
 from familiar_cli.consolidation.period_states import Today
 from familiar_cli.errors import BadReplyError, ConfigError, ModelError
 from familiar_cli.llm.scripted import ScriptedModel
-from familiar_cli.review.plans import read_plans
+from familiar_cli.review.pending import read_plans
 from tests.consolidation.support import DAY, MONDAY, Life, reply, sources_in, week_of_sessions
 
 NOW = datetime(2026, 4, 13, 12, 0, tzinfo=UTC)

@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli import tokens
-from familiar_cli.consolidation.folding import folded, in_parts
-from familiar_cli.consolidation.replies import Replies
-from familiar_cli.consolidation.types import DraftedSummary, Item, Point
+from familiar_cli.consolidation.composing import Replies, folded, in_parts
+from familiar_cli.consolidation.periods import DraftedSummary, Item, Point
 from familiar_cli.errors import BadReplyError
 from tests.consolidation.support import DAY, MONDAY, Life, RuleModel, names, sources_in
 
@@ -176,7 +175,7 @@ def test_a_kept_reply_that_is_damaged_or_no_use_is_asked_for_again(tmp_path) -> 
 
 
 def test_kept_replies_are_few_and_young_and_go_with_their_period(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr("familiar_cli.consolidation.replies.MOST_REPLIES", 3)
+    monkeypatch.setattr("familiar_cli.consolidation.composing.MOST_REPLIES", 3)
     replies = Replies(tmp_path)
     for n in range(5):
         replies.keep("2026", str(n), "said")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from familiar_cli.consolidation.blocks import blocks
-from familiar_cli.consolidation.keeping import hand_in, made_again
+from familiar_cli.consolidation.engine import hand_in, made_again
+from familiar_cli.consolidation.pages import blocks
 
 words = st.sampled_from([f"word{n}" for n in range(12)])
 machine = st.lists(words, max_size=8, unique=True).map(

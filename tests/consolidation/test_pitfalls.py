@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from familiar_cli.consolidation.bullets import Bullet, bullets_of, merged
+from familiar_cli.consolidation.pages import Bullet, bullets_of, merged
 from familiar_cli.consolidation.period_states import PeriodStates
 from familiar_cli.consolidation.periods import TIERS, month_of, parse_period, period_of
 from familiar_cli.errors import BadReplyError, ModelUnreachableError

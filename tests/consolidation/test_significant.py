@@ -6,7 +6,7 @@ from datetime import date
 
 import pytest
 
-from familiar_cli.consolidation.significant import remember
+from familiar_cli.consolidation.pages import remember
 from familiar_cli.errors import UsageError
 from familiar_cli.memory.store.store import MemoryStore
 

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli import text
-from familiar_cli.consolidation import prompts as consolidation
-from familiar_cli.consolidation.types import Item
+from familiar_cli.consolidation import composing
+from familiar_cli.consolidation.periods import Item
 from familiar_cli.context.elsewhere import meanwhile
 from familiar_cli.context.macros import Macros
 from familiar_cli.context.processors.recast_prompt import recast_messages
@@ -29,10 +29,10 @@ from familiar_cli.context.types import Contribution, Layer, Modality, Place
 from familiar_cli.history.types import Turn
 from familiar_cli.identity import Author, Labels
 from familiar_cli.writer import prompts as writer
+from familiar_cli.writer.batches import roster_of
 from familiar_cli.writer.contract import bounds_for
-from familiar_cli.writer.gather import Gathered
 from familiar_cli.writer.grounds import ShownFile
-from familiar_cli.writer.roster import roster_of
+from familiar_cli.writer.prompts import Gathered
 
 AT = datetime(2026, 4, 7, 18, tzinfo=UTC)
 HOSTILE = st.text(
@@ -91,8 +91,8 @@ def prompts(name: str, words: str) -> dict[str, str]:
     )
     return {
         "writer": f"{writer.instructions(name, bounds_for(2048), private=False)}\n{question}",
-        "consolidation": consolidation.instructions(name, "Read.", 3, is_part=False)
-        + consolidation.question([Item(name, words)], voice=words, kept=[words]),
+        "consolidation": composing.instructions(name, "Read.", 3, is_part=False)
+        + composing.compose_question([Item(name, words)], voice=words, kept=[words]),
         "filter": "\n".join(
             m["content"]
             for m in (

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from familiar_cli.bootstrap.bounds import MAX_YAML_BYTES
+from familiar_cli.bootstrap.outside import MAX_YAML_BYTES
 from familiar_cli.config.toml_text import MAX_CONFIG_BYTES
 from tests.support.world import home, live, run
 

@@ -11,8 +11,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from familiar_cli.bootstrap.containers import asset_chunk
-from familiar_cli.bootstrap.png import text_chunk
+from familiar_cli.bootstrap.containers import asset_chunk, text_chunk
 from familiar_cli.config.settings import all_settings
 from familiar_cli.history.store import HistoryStore
 from familiar_cli.identity import Author

@@ -16,13 +16,12 @@ from familiar_cli.actions.housekeep import tidy_up
 from familiar_cli.actions.sent import messages_diff, request_bytes
 from familiar_cli.actions.status import list_of, status_of
 from familiar_cli.actions.talk import assemble
-from familiar_cli.bootstrap.card_findings import check_card
-from familiar_cli.bootstrap.card_summary import summarise
+from familiar_cli.bootstrap.card_check import check_card, summarise
 from familiar_cli.bootstrap.cards import read_card
-from familiar_cli.bootstrap.create_familiar import create_familiar
+from familiar_cli.bootstrap.create import create_familiar
 from familiar_cli.bootstrap.export_card import FORMATS, CardFormat, export_card
-from familiar_cli.bootstrap.export_lorebook import export_book
 from familiar_cli.bootstrap.import_silly_tavern import import_lorebook, load_book
+from familiar_cli.bootstrap.lorebooks.export import export_book
 from familiar_cli.config.edit import set_value
 from familiar_cli.config.home import FamiliarPaths
 from familiar_cli.config.load import load_config
@@ -32,7 +31,7 @@ from familiar_cli.errors import FamiliarError
 from familiar_cli.familiar import Familiar
 from familiar_cli.history.store import HistoryStore
 from familiar_cli.identity import Author
-from familiar_cli.llm.streaming import ErrorInReplyError, StreamedReply
+from familiar_cli.llm.client import ErrorInReplyError, StreamedReply
 from familiar_cli.tokens import heuristic
 from familiar_cli.ui.context_page import context_page, messages_text
 from familiar_cli.ui.import_pages import card_page, findings_page, imported_book_page

@@ -10,10 +10,10 @@ import sys
 import pytest
 
 from familiar_cli.bootstrap.export_card import export_card
-from familiar_cli.bootstrap.export_lorebook import export_book
 from familiar_cli.bootstrap.import_silly_tavern import import_lorebook, read_book
+from familiar_cli.bootstrap.lorebooks.export import export_book
 from familiar_cli.errors import BadInputError, FileTooLargeError
-from familiar_cli.llm.streaming import StreamedReply
+from familiar_cli.llm.client import StreamedReply
 from familiar_cli.memory.store.files import MAX_READ_BYTES
 from familiar_cli.memory.store.store import MemoryStore
 from tests.support.cards import as_json, v2

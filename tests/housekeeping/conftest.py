@@ -6,8 +6,8 @@ from datetime import date
 
 import pytest
 
+from familiar_cli.housekeeping.lines import Options
 from familiar_cli.housekeeping.run import look_through
-from familiar_cli.housekeeping.types import Options
 from familiar_cli.memory.store.store import MemoryStore
 
 TODAY = date(2026, 6, 1)

@@ -8,8 +8,8 @@ import time
 
 import pytest
 
+from familiar_cli.housekeeping.lines import Options
 from familiar_cli.housekeeping.run import CHECKS, look_through
-from familiar_cli.housekeeping.types import Options
 from familiar_cli.memory.store.store import MemoryStore
 from tests.housekeeping.conftest import TODAY
 

@@ -20,7 +20,7 @@ from familiar_cli.housekeeping.judging import (
     judge,
     read_reply,
 )
-from familiar_cli.housekeeping.types import Finding, Quote
+from familiar_cli.housekeeping.lines import Finding, Quote
 from familiar_cli.llm.asking import Asker
 from familiar_cli.llm.open import open_model
 from familiar_cli.llm.scripted import ScriptedModel

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from familiar_cli.housekeeping.secrets import luhn, masked
+from familiar_cli.housekeeping.hazards import luhn, masked
 
 SECRETS = [
     ("my key sk-proj-" + "a1B2" * 8, "a1B2a1B2"),

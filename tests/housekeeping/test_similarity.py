@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from familiar_cli.housekeeping.sketch import Sketches, words_of
+from familiar_cli.housekeeping.duplicates import Sketches, words_of
 
 ENGLISH = " ".join(f"word{n} and then thing{n * 7}" for n in range(40))
 JAPANESE = (

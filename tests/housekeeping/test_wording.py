@@ -6,18 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from familiar_cli.housekeeping import attributes, contradictions, secrets, stale
-from familiar_cli.housekeeping.wording import Wordings, any_of, heads_of, known_in, words_in
+from familiar_cli.housekeeping import beliefs, hazards
+from familiar_cli.housekeeping.lines import Wordings, any_of, heads_of, known_in, words_in
 
 LISTS = [
-    *(wordings for _, wordings in stale._SPANS),
-    stale._NOW,
-    stale._OVER,
-    stale._NO_PLAN,
-    contradictions._PAST,
-    secrets._WORDS,
+    *(wordings for _, wordings in beliefs._SPANS),
+    beliefs._NOW,
+    beliefs._OVER,
+    beliefs._NO_PLAN,
+    beliefs._PAST,
+    hazards._WORDS,
 ]
-ONE_OF = "\n".join(attributes._ONE_OF.values())
+ONE_OF = "\n".join(beliefs._ONE_OF.values())
 SAID = [w.strip() for line in ONE_OF.splitlines() for w in line.split("|")]
 
 

@@ -8,8 +8,15 @@ from hypothesis import strategies as st
 
 from familiar_cli.index import rank
 from familiar_cli.index.embedder import SPECS
-from familiar_cli.index.lexical import Lexical
-from familiar_cli.index.rank import LineCandidate, final, is_named, nearness, recency, score
+from familiar_cli.index.rank import (
+    Lexical,
+    LineCandidate,
+    final,
+    is_named,
+    nearness,
+    recency,
+    score,
+)
 
 SPEC = SPECS["minilm-l6-v2"]
 ages = st.floats(0, 200 * 365)

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from familiar_cli.errors import NotFoundError, UsageError
-from familiar_cli.index import lexical, schema
+from familiar_cli.index import rank, schema
 from familiar_cli.index.embedder import EmbedderError, Opened
 from familiar_cli.index.search import asked_apart, search
 from familiar_cli.index.types import SearchOptions
@@ -168,7 +168,7 @@ def test_files_that_are_left_out_do_not_make_the_words_be_looked_up_for_each_of_
     def watched(connection):
         connection.execute("CREATE TEMP TABLE listed (id INTEGER PRIMARY KEY)")
         connection.set_trace_callback(asked.append)
-        lexical.ask(connection, "tea", restricted)
+        rank.ask(connection, "tea", restricted)
         connection.set_trace_callback(None)
         asks = [statement for statement in asked if "bm25" in statement]
         plans = [connection.execute(f"EXPLAIN QUERY PLAN {ask}").fetchall() for ask in asks]
@@ -186,14 +186,14 @@ def test_common_words_rank_what_a_rarer_word_found(world, monkeypatch) -> None:
     for name in "cdefgh":
         world.put(f"{name}.md", "tea")
     before = {hit.rel_path: hit.score for hit in world.ask("zanzibar tea").hits}
-    monkeypatch.setattr(lexical, "MOST_RANKED", 3)
+    monkeypatch.setattr(rank, "MOST_RANKED", 3)
     after = {hit.rel_path: hit.score for hit in world.ask("zanzibar tea").hits}
     assert set(after) == {"a.md", "b.md"}
     assert after == {path: before[path] for path in after}
 
 
 def test_of_words_that_are_all_common_some_files_are_found(world, monkeypatch) -> None:
-    monkeypatch.setattr(lexical, "MOST_RANKED", 3)
+    monkeypatch.setattr(rank, "MOST_RANKED", 3)
     for name in "abcdefgh":
         world.put(f"{name}.md", "tea")
     assert [hit.rel_path for hit in world.ask("tea").hits][:3] == ["h.md", "g.md", "f.md"]

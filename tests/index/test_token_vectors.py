@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from familiar_cli import fts
 from familiar_cli.index import projection, token_vectors
 from familiar_cli.index.embedder import SPECS
-from familiar_cli.index.passage_lines import runs
+from familiar_cli.index.rank import runs
 from familiar_cli.index.token_vectors import Extents
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli.errors import BadInputError
-from familiar_cli.llm.body import make_body, with_model
+from familiar_cli.llm.client import make_body, with_model
 
 NAMES = st.text(st.characters(exclude_categories=("Cs",)), max_size=9)
 MESSAGES = st.lists(

@@ -519,7 +519,7 @@ def test_opening_connects_to_nothing(tmp_path) -> None:
 
 
 async def test_a_reply_without_end_is_cut(monkeypatch) -> None:
-    monkeypatch.setattr("familiar_cli.llm.streaming.MAX_REPLY_CHARS", 1000)
+    monkeypatch.setattr("familiar_cli.llm.client.MAX_REPLY_CHARS", 1000)
     with (
         ChatServer(Say("blah " * 500)) as server,
         pytest.raises(BadReplyError, match="longer than 1,000") as caught,

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli.errors import BadReplyError
-from familiar_cli.llm.streaming import ErrorInReplyError, StreamedReply
+from familiar_cli.llm.client import ErrorInReplyError, StreamedReply
 from familiar_cli.llm.types import Usage
 
 KEYS = st.sampled_from(

@@ -11,9 +11,8 @@ import pytest
 
 from familiar_cli.errors import FamiliarError, LockedError, ModelError
 from familiar_cli.memory.store.lock import held
-from familiar_cli.passes.background import Passes
+from familiar_cli.passes.background import Passes, until_stopped
 from familiar_cli.passes.failures import CONSOLIDATING, WRITING, Failures
-from familiar_cli.passes.watching import until_stopped
 
 
 @pytest.fixture

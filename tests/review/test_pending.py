@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from familiar_cli.errors import BadInputError, ConflictError, NotFoundError, UsageError
 from familiar_cli.memory.layout import PENDING_DIR
-from familiar_cli.review import patch
+from familiar_cli.review import pending
 from familiar_cli.review.pending import decide, pending_ids, read_pending
 from tests.writer.support import ANNAS, BOB, BOBS, NOTHING, SESSION, op, reply
 
@@ -155,17 +155,17 @@ texts = st.lists(st.sampled_from("abcde\u2028é "), max_size=12).map("\n".join) 
 
 @given(before=texts, after=texts)
 def test_all_pieces_together_make_the_change(before, after) -> None:
-    assert patch.apply(before, patch.hunks(before, after)) == after
+    assert pending.apply(before, pending.hunks(before, after)) == after
 
 
 @given(before=texts, after=texts, data=st.data())
 def test_pieces_taken_in_two_goes_make_the_same(before, after, data) -> None:
-    every = patch.hunks(before, after)
+    every = pending.hunks(before, after)
     first = [h for h in every if data.draw(st.booleans())]
-    half = patch.apply(before, first)
+    half = pending.apply(before, first)
 
     assert half is not None
-    assert patch.apply(half, patch.hunks(half, after)) == after
+    assert pending.apply(half, pending.hunks(half, after)) == after
 
 
 def test_a_line_typed_since_stays_beside_a_piece_that_is_applied(world, plan):

@@ -7,9 +7,17 @@ import json
 import pytest
 
 from familiar_cli.memory.layout import REJECTED_DIR
-from familiar_cli.review.pending import PlannedFile, ReviewPlan, decide, read_pending, stage
-from familiar_cli.review.plans import Plans, read_plans
-from familiar_cli.review.rejected import note, rejected
+from familiar_cli.review.pending import (
+    PlannedFile,
+    Plans,
+    ReviewPlan,
+    decide,
+    note,
+    read_pending,
+    read_plans,
+    rejected,
+    stage,
+)
 
 PATH = "weekly/2026-W15.md"
 OLD = "---\nsources: old\nblocks: a b\n---\n# Week\n\nAnna gardened.\n\n- one\n- two\n"

@@ -19,8 +19,7 @@ from familiar_cli.history.store import HistoryStore
 from familiar_cli.history.types import Turn
 from familiar_cli.identity import Author
 from familiar_cli.serve.aligning import Line
-from familiar_cli.serve.conversations import Conversations
-from familiar_cli.serve.known import KnownLines
+from familiar_cli.serve.conversations import Conversations, KnownLines
 from familiar_cli.visibility import OWNER
 
 ME = Author("cli", "anna")

@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from starlette.datastructures import Headers
 
-from familiar_cli.actions.hear import hear
+from familiar_cli.actions.talk import hear
 from familiar_cli.context.types import Said
 from familiar_cli.errors import UsageError
 from familiar_cli.history.store import HistoryStore
 from familiar_cli.identity import NEUTRAL, Author, check_id, parse_author
 from familiar_cli.serve.aligning import Line
-from familiar_cli.serve.client_jobs import is_client_job
+from familiar_cli.serve.speakers import is_client_job
 from tests.support.serving import assistant, serving, user
 from tests.support.world import data, home, live, run
 
@@ -165,8 +165,7 @@ MESSAGES = st.dictionaries(IDS, st.tuples(IDS, st.sampled_from(["lol", "Hello", 
 def test_n_ids_are_n_turns_and_none_is_the_owners(tmp_path_factory, messages, chance) -> None:
     from familiar_cli.config.home import FamiliarPaths
     from familiar_cli.familiar import Familiar
-    from familiar_cli.serve.conversations import Conversations
-    from familiar_cli.serve.known import KnownLines
+    from familiar_cli.serve.conversations import Conversations, KnownLines
 
     root = tmp_path_factory.mktemp("home") / "ada"
     (root / "memory").mkdir(parents=True)

@@ -6,9 +6,8 @@ import base64
 import json
 import zlib
 
-from familiar_cli.bootstrap.charx import write_charx
-from familiar_cli.bootstrap.picture import draw
-from familiar_cli.bootstrap.png import Chunk, Png, text_chunk, write_png
+from familiar_cli.bootstrap.containers import Chunk, Png, text_chunk, write_charx, write_png
+from familiar_cli.bootstrap.export_card import draw
 
 TINY = draw("test")
 V2_DATA = {

@@ -6,8 +6,8 @@ import json
 
 from hypothesis import strategies as st
 
-from familiar_cli.bootstrap.export_lorebook import export_book
 from familiar_cli.bootstrap.import_silly_tavern import import_lorebook, read_book
+from familiar_cli.bootstrap.lorebooks.export import export_book
 from familiar_cli.bootstrap.lorebooks.types import DEFAULTS
 
 INTO = "lore/imported"

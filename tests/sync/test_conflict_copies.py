@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from familiar_cli.housekeeping.reading import read_corpus
+from familiar_cli.housekeeping.lines import read_corpus
 from familiar_cli.memory.merge.conflicts import Conflict, list_text
 from familiar_cli.memory.pages.graph import graph
 from familiar_cli.memory.store.store import MemoryStore

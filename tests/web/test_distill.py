@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from familiar_cli.actions.search_sessions import excerpt_of
+from familiar_cli.actions.search import excerpt_of
 from familiar_cli.history.store import HistoryStore
 from familiar_cli.identity import Author
 from tests.support.browsing import looking

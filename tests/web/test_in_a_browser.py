@@ -11,7 +11,7 @@ from familiar_cli.memory.journal.draft import UnseenCommits
 from familiar_cli.memory.journal.git import GitJournal
 from familiar_cli.memory.store.store import MemoryStore
 from familiar_cli.review.pending import PlannedFile, ReviewPlan, stage
-from familiar_cli.web.door import Door
+from familiar_cli.web.site import Door
 from tests.support.browsing import BROWSER, FLAGS
 from tests.support.serving import serving
 from tests.support.world import live, run

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from familiar_cli import clock
-from familiar_cli.web.door import Door
 from familiar_cli.web.pages import PAGES
+from familiar_cli.web.site import Door
 from tests.support.browsing import looking
 from tests.support.serving import serving
 from tests.support.world import live, run
@@ -75,7 +75,7 @@ def test_the_link_works_for_ten_minutes(monkeypatch) -> None:
     door = Door()
     token = door.link.partition("=")[2]
     made_at_s = clock.stopwatch_s()
-    monkeypatch.setattr("familiar_cli.web.door.stopwatch_s", lambda: made_at_s + 601)
+    monkeypatch.setattr("familiar_cli.web.site.stopwatch_s", lambda: made_at_s + 601)
     assert not door.take(token)
     monkeypatch.undo()
     assert not door.take(token)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from familiar_cli.writer.sections import summary_of, with_bullets, with_summary
+from familiar_cli.writer.applying import summary_of, with_bullets, with_summary
 
 FRONT = "---\npinned: true\naliases: [Annie]\n---\n"
 

@@ -7,12 +7,12 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from familiar_cli.actions.doctor.types import fail, ok, warn
+from familiar_cli.actions.doctor_checks import fail, ok, warn
 from familiar_cli.config import environment
 from familiar_cli.text import one_line
 
 if TYPE_CHECKING:
-    from familiar_cli.actions.doctor.types import Result
+    from familiar_cli.actions.doctor_checks import Result
     from familiar_cli.llm.slots import ResolvedSlot
 
 TIMEOUT_S = 3.0

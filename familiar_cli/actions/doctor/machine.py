@@ -8,13 +8,13 @@ import sys
 import tempfile
 from typing import TYPE_CHECKING
 
-from familiar_cli.actions.doctor.types import fail, ok, warn
+from familiar_cli.actions.doctor_checks import fail, ok, warn
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from familiar_cli.actions.doctor.types import Patient, Result
+    from familiar_cli.actions.doctor_checks import Patient, Result
 
 OLDEST_PYTHON = (3, 11)
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from familiar_cli.actions.doctor.types import fail, ok, warn
+from familiar_cli.actions.doctor_checks import fail, ok, warn
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from familiar_cli.actions.doctor.types import Patient, Result
+    from familiar_cli.actions.doctor_checks import Patient, Result
     from familiar_cli.llm.slots import ResolvedSlot
 
 _EXTRA = '`pip install "familiar-memory[local]"`'

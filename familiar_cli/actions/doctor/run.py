@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from familiar_cli.actions.doctor import familiar as its
-from familiar_cli.actions.doctor import journal as past
-from familiar_cli.actions.doctor import machine, marks, model
-from familiar_cli.actions.doctor.types import Diagnosis, Patient, Result, fail
+from familiar_cli.actions import doctor_checks
+from familiar_cli.actions.doctor import machine, model
+from familiar_cli.actions.doctor_checks import Diagnosis, Patient, Result, fail
 from familiar_cli.config.home import cache_dir, familiar_and_reason, home_and_reason
 from familiar_cli.config.load import load_config
 from familiar_cli.config.schema import CharacterConfig
@@ -22,22 +21,22 @@ CHECKS: dict[str, Callable[[Patient], Iterator[Result]]] = {
     "sqlite": machine.sqlite,
     "home": machine.home,
     "cache": machine.cache,
-    "familiar": its.familiar,
-    "settings": its.settings,
-    "memory": its.memory,
-    "marks": marks.marks,
-    "pins": its.pins,
-    "journal": past.journal,
-    "sync": past.sync,
-    "yours": its.yours,
-    "people": its.people,
-    "privacy": its.privacy,
-    "lock": its.lock,
-    "history": its.history,
-    "withdrawn": its.withdrawn,
-    "recall": its.recall,
-    "traces": its.traces,
-    "keeping": its.keeping,
+    "familiar": doctor_checks.familiar,
+    "settings": doctor_checks.settings,
+    "memory": doctor_checks.memory,
+    "marks": doctor_checks.marks,
+    "pins": doctor_checks.pins,
+    "journal": doctor_checks.journal,
+    "sync": doctor_checks.sync,
+    "yours": doctor_checks.yours,
+    "people": doctor_checks.people,
+    "privacy": doctor_checks.privacy,
+    "lock": doctor_checks.lock,
+    "history": doctor_checks.history,
+    "withdrawn": doctor_checks.withdrawn,
+    "recall": doctor_checks.recall,
+    "traces": doctor_checks.traces,
+    "keeping": doctor_checks.keeping,
     "tokenizer": model.tokenizer,
     "local": model.local,
     "model": model.model,

@@ -31,7 +31,7 @@ from familiar_cli.memory.people.mentions import key_of
 from familiar_cli.memory.people.same_person import same_as, stub
 from familiar_cli.review.draft import Draft
 from familiar_cli.visibility import channel_scope, split_scope
-from familiar_cli.writer import sections
+from familiar_cli.writer import applying
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -166,7 +166,7 @@ def split(
             hint="`familiar people merge` merges two people.",
         )
     ours = _text(draft, kept)
-    own = sections.new_file(title_of(theirs) or other)
+    own = applying.new_file(title_of(theirs) or other)
     for name in names_of(theirs):
         if name in aliases_of(theirs):
             own = with_alias(own, name, phrases.heading("aliases"))
@@ -176,7 +176,7 @@ def split(
     for heading, said in _parts(ours, phrases):
         lines = [line for line in said if heading and _rests_on(line, other, said_by, numbering)]
         if lines:
-            own = sections.with_bullets(own, heading, [line.rstrip("\r\n") for line in lines])
+            own = applying.with_bullets(own, heading, [line.rstrip("\r\n") for line in lines])
             moved += len(lines)
             for line in lines:
                 ours = ours.replace(line, "", 1)
@@ -205,7 +205,7 @@ def renamed(
     title = title_of(text)
     path, relabel = people_path(slug), None
     if key_of(title) == key_of(old):
-        after = sections.with_title(after, title, new)
+        after = applying.with_title(after, title, new)
         relabel = Relabel(path, title, new)
     draft.put(path, after)
     _relink(draft, store, pages, {}, skip=path, relabel=relabel)
@@ -227,10 +227,10 @@ def _joined(ours: str, theirs: str, phrases: Phrases) -> tuple[str, int]:
     moved = 0
     known = normal_lines(ours) - {""}
     rest: list[str] = []
-    summary = sections.summary_of(theirs)
-    if summary and normal(summary) not in normal(sections.summary_of(ours)):
-        both = [part for part in (sections.summary_of(ours), summary) if part]
-        after = sections.with_summary(after, both)
+    summary = applying.summary_of(theirs)
+    if summary and normal(summary) not in normal(applying.summary_of(ours)):
+        both = [part for part in (applying.summary_of(ours), summary) if part]
+        after = applying.with_summary(after, both)
         moved += len(split_lines(summary))
     for name in names_of(theirs):
         after = with_alias(after, name, phrases.heading("aliases"))
@@ -243,7 +243,7 @@ def _joined(ours: str, theirs: str, phrases: Phrases) -> tuple[str, int]:
             if line.in_code or line.is_fence or normal(line.text) not in known
         ]
         if heading and fresh:
-            after = sections.with_bullets(after, heading, fresh)
+            after = applying.with_bullets(after, heading, fresh)
         elif not heading:
             rest.append("".join(said).strip("\r\n") + "\n")
         moved += len(fresh if heading else said)
@@ -259,7 +259,7 @@ def _with_head(ours: str, theirs: str) -> str:
     findings = Findings()
     front = merge_front("", pages[0].front, pages[1].front, "ours", findings)
     above = ""
-    lead, *titled = markdown.sections(theirs, sections.DEEPEST)
+    lead, *titled = markdown.sections(theirs, applying.DEEPEST)
     if any(section.level == 1 for section in titled):
         start = body_start(theirs)
         private = {line.start for line, owners in owned(theirs) if owners}
@@ -282,10 +282,10 @@ def _parts(text: str, phrases: Phrases) -> Iterator[tuple[str, list[str]]]:
     begins with a second H1 comes whole, below no heading.
     """
     channels = {line.start: owners for line, owners in owned(text)}
-    every = list(markdown.sections(text, sections.DEEPEST))
+    every = list(markdown.sections(text, applying.DEEPEST))
     title = next((section for section in every if section.level == 1), every[0])
     for section in every:
-        heading = section.lines[0].text.strip() if section.level == sections.DEEPEST else ""
+        heading = section.lines[0].text.strip() if section.level == applying.DEEPEST else ""
         said = [line for line in section.below if line.in_code or line.text.strip()]
         if section is title:  # its text is the summary
             continue
@@ -323,7 +323,7 @@ def _text(draft: Draft, slug: str, title: str = "") -> str:
     """Return somebody's file; one that is not there begins with `title`, if there is one."""
     text = draft.text(people_path(slug))
     if text is None and title:
-        return sections.new_file(title)
+        return applying.new_file(title)
     if text is None:
         raise NotFoundError(
             f"No file about {slug!r}; nothing was changed",

@@ -7,10 +7,8 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.bootstrap.chats import discord, exports, plain, sillytavern, transcript
-from familiar_cli.bootstrap.chats.chatgpt import ChatGPT
-from familiar_cli.bootstrap.chats.claude import Claude
-from familiar_cli.bootstrap.chats.elements import MAX_ELEMENT_BYTES, spans
+from familiar_cli.bootstrap.chats import discord, plain, services, sillytavern, transcript
+from familiar_cli.bootstrap.chats.services import MAX_ELEMENT_BYTES, ChatGPT, Claude, spans
 from familiar_cli.bootstrap.chats.sources import json_lines, read_object
 from familiar_cli.bootstrap.chats.types import TITLES, TRANSCRIPT, Chat, Skip
 from familiar_cli.errors import BadInputError
@@ -19,7 +17,7 @@ from familiar_cli.text import slugify
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from familiar_cli.bootstrap.chats.exports import Service
+    from familiar_cli.bootstrap.chats.services import Service
     from familiar_cli.bootstrap.chats.sources import ChatFile
     from familiar_cli.bootstrap.chats.types import Reading
 
@@ -71,7 +69,7 @@ def _chats(source: ChatFile, reading: Reading) -> Iterator[Chat | Skip]:
     value = _first_object(source, is_array=is_array)
     service = next((s for key, s in _SERVICES.items() if key in value), None)
     if service:
-        yield from exports.read_chats(source, reading, service, is_array=is_array)
+        yield from services.read_chats(source, reading, service, is_array=is_array)
     elif plain.is_message(value):
         yield from plain.read_chats(source, reading, channels=names, is_array=is_array)
     elif not is_array and (sillytavern.is_head(value) or sillytavern.is_message(value)):

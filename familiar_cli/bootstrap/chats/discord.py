@@ -10,14 +10,12 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.bootstrap.bounds import MIB
-from familiar_cli.bootstrap.chats.casting import Parts, parts_of
-from familiar_cli.bootstrap.chats.elements import spans
-from familiar_cli.bootstrap.chats.exports import raw_json
+from familiar_cli.bootstrap.chats.services import raw_json, spans
 from familiar_cli.bootstrap.chats.sources import read_object
 from familiar_cli.bootstrap.chats.times import read_time, stated_time
-from familiar_cli.bootstrap.chats.types import DISCORD, Chat, Message, Skip
+from familiar_cli.bootstrap.chats.types import DISCORD, Chat, Message, Parts, Skip, parts_of
 from familiar_cli.bootstrap.json_text import dump_json
+from familiar_cli.bootstrap.outside import MIB
 from familiar_cli.identity import Author
 from familiar_cli.text import slugify, str_or_empty
 

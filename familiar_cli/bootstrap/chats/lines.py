@@ -6,7 +6,7 @@ import codecs
 import io
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.bootstrap.bounds import MIB
+from familiar_cli.bootstrap.outside import MIB
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

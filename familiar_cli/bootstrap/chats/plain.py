@@ -10,11 +10,10 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.bootstrap.chats.casting import PLATFORM, with_my_names
-from familiar_cli.bootstrap.chats.elements import spans
+from familiar_cli.bootstrap.chats.services import spans
 from familiar_cli.bootstrap.chats.sources import json_lines, read_object
 from familiar_cli.bootstrap.chats.times import read_time, stated_time
-from familiar_cli.bootstrap.chats.types import PLAIN, Chat, Message, Skip
+from familiar_cli.bootstrap.chats.types import PLAIN, PLATFORM, Chat, Message, Skip, with_my_names
 from familiar_cli.errors import UsageError
 from familiar_cli.history.matching import stated_id
 from familiar_cli.identity import Author, parse_author

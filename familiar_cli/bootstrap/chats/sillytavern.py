@@ -6,10 +6,16 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, TypedDict
 
-from familiar_cli.bootstrap.chats.casting import familiars_names, with_my_names
 from familiar_cli.bootstrap.chats.sources import json_lines
 from familiar_cli.bootstrap.chats.times import read_time, stated_time
-from familiar_cli.bootstrap.chats.types import SILLY_TAVERN, Chat, Message, Skip
+from familiar_cli.bootstrap.chats.types import (
+    SILLY_TAVERN,
+    Chat,
+    Message,
+    Skip,
+    familiars_names,
+    with_my_names,
+)
 from familiar_cli.identity import Author
 from familiar_cli.text import fold, str_or_empty
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
-from familiar_cli.bootstrap.bounds import MIB
 from familiar_cli.bootstrap.chats.types import Skip
+from familiar_cli.bootstrap.outside import MIB
 from familiar_cli.clock import since_1970, to_ms
 from familiar_cli.errors import BadInputError, FamiliarError, NotFoundError
 from familiar_cli.files import open_patiently

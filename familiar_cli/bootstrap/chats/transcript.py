@@ -12,22 +12,26 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.bootstrap.chats import shape
-from familiar_cli.bootstrap.chats.casting import parts_of
-from familiar_cli.bootstrap.chats.exports import raw_json
-from familiar_cli.bootstrap.chats.heads import Head, harmonised
 from familiar_cli.bootstrap.chats.lines import MAX_LINE_CHARS, is_utf8, text_lines
-from familiar_cli.bootstrap.chats.stamps import day_alone, day_in, read_day, read_stamp, with_offset
-from familiar_cli.bootstrap.chats.times import in_utc
-from familiar_cli.bootstrap.chats.types import TRANSCRIPT, Chat, Message, Skip
+from familiar_cli.bootstrap.chats.services import raw_json
+from familiar_cli.bootstrap.chats.shape import Head, harmonised
+from familiar_cli.bootstrap.chats.times import (
+    day_alone,
+    day_in,
+    in_utc,
+    read_day,
+    read_stamp,
+    with_offset,
+)
+from familiar_cli.bootstrap.chats.types import TRANSCRIPT, Chat, Message, Skip, parts_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import date
 
-    from familiar_cli.bootstrap.chats.casting import Parts
     from familiar_cli.bootstrap.chats.shape import Shape
     from familiar_cli.bootstrap.chats.sources import ChatFile
-    from familiar_cli.bootstrap.chats.types import Reading
+    from familiar_cli.bootstrap.chats.types import Parts, Reading
 
 _RULE: Final = re.compile(r"\s*([-_*=~#])(?:\s*\1){2,}\s*")
 _LONG_RULE: Final = re.compile(r"={20,}\s*")

@@ -1,33 +1,115 @@
-"""Decide what an import writes, before anything is written."""
+"""Plan what an import of a lorebook writes: entries, and the effect of each setting."""
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from familiar_cli.bootstrap import ledger
-from familiar_cli.bootstrap.lorebooks import book_settings, entry_ids, mapping
-from familiar_cli.bootstrap.lorebooks.book_settings import BookRecord, BookSettings, EntryRecord
-from familiar_cli.bootstrap.lorebooks.effects import effects_of
-from familiar_cli.bootstrap.lorebooks.files import EntryFiles, LoreFile, find
-from familiar_cli.bootstrap.lorebooks.pages import page_of
-from familiar_cli.bootstrap.lorebooks.shelf import Place, place_for, same_book
-from familiar_cli.bootstrap.lorebooks.types import LoreEntry, settled
+from familiar_cli.bootstrap.import_report import Effects
+from familiar_cli.bootstrap.lorebooks import mapping, shelf
+from familiar_cli.bootstrap.lorebooks.export import EntryFiles, LoreFile, find
+from familiar_cli.bootstrap.lorebooks.shelf import (
+    BookRecord,
+    BookSettings,
+    EntryRecord,
+    Place,
+    decorators_of,
+    page_of,
+    place_for,
+    same_book,
+)
+from familiar_cli.bootstrap.lorebooks.types import DEFAULTS, LoreEntry, settled
 from familiar_cli.diffs import unified
 from familiar_cli.errors import ConflictError, RefusedError, UnsafePathError
 from familiar_cli.memory.layout import IMPORTED_LORE_DIR
-from familiar_cli.memory.pages.lore_page import render
+from familiar_cli.memory.pages.lore_page import is_expression, render
 from familiar_cli.memory.pages.pins import PIN, is_pinned, without_pin
 from familiar_cli.memory.store import paths
 from familiar_cli.memory.store.types import MISSING
-from familiar_cli.text import fold, sha256_of
+from familiar_cli.text import counted, fold, sha256_of
 
 if TYPE_CHECKING:
-    from familiar_cli.bootstrap.import_report import Effects
-    from familiar_cli.bootstrap.lorebooks.effects import State
+    from collections.abc import Iterator, Mapping
+
     from familiar_cli.bootstrap.lorebooks.types import Lorebook
     from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.memory.store.transactions import Transaction
+
+from familiar_cli.bootstrap.lorebooks.shelf import book_id_of, file_names, ids_of, match
+
+State = Literal["pinned", "found", "gone"]
+"""What an entry's file is: pinned, or not, or deleted by hand."""
+
+_SHOWN: Final = frozenset(("key", "keys", "content", "comment", "name", "disable", "enabled"))
+_COUNTERS: Final = frozenset(("uid", "id", "displayIndex", "addMemo"))
+_PINNING: Final = frozenset(("constant", "@@constant"))
+_UNPINNED: Final = "constant (not pinned)"
+# What a card's book has where it says nothing.
+_BOOK_DEFAULTS: Final = {
+    **DEFAULTS,
+    "insertion_order": 100,
+    "secondary_keys": [],
+    "use_regex": False,
+    "extensions": {},
+}
+
+
+def effects_of(book: Lorebook, states: Mapping[int, State]) -> Effects:
+    """Return what becomes of the settings of `book`.
+
+    Args:
+        book: The book.
+        states: What the file of each entry is, by its place; pinned where it is constant.
+    """
+    every, found, kept = Counter[str](), Counter[str](), Counter[str]()
+    for place, entry in enumerate(book.entries):
+        names = set(_kept(entry))
+        pinning = names & _PINNING
+        match states.get(place, "gone") if entry.enabled else "disabled":
+            case "pinned":
+                every["constant of" if pinning else "pinned by hand:"] += 1
+                names -= pinning
+            case "found":
+                found["title, keys and text of"] += 1
+                if pinning:
+                    names = (names - pinning) | {_UNPINNED}
+            case "disabled":
+                kept["disabled:"] += 1
+            case _:
+                pass
+        if any(map(is_expression, entry.keys)):
+            names.add("regular-expression keys")
+        kept.update(f"{name} of" for name in names)
+    of_book = tuple(f"the book's {name}" for name in _of_book(book))
+    return Effects(_told(every), _told(found), (*of_book, *_told(kept)))
+
+
+def _told(counts: Counter[str]) -> tuple[str, ...]:
+    return tuple(f"{what} {counted(n, 'entry', 'entries')}" for what, n in sorted(counts.items()))
+
+
+def _of_book(book: Lorebook) -> Iterator[str]:
+    """Yield each setting of the book itself."""
+    for name, value in book.frame.items():
+        if name != "name" and value not in ({}, None):
+            yield name
+
+
+def _kept(entry: LoreEntry) -> Iterator[str]:
+    """Yield each setting that differs from its default and is not on the entry's page."""
+    for name, value in entry.raw.items():
+        if name == "extensions" and isinstance(value, dict):
+            yield from (f"extensions.{inner}" for inner in value)
+        elif name not in _SHOWN | _COUNTERS and not _is_default(name, value):
+            yield name
+    yield from {f"@@{name}" for name in decorators_of(entry.content)}
+
+
+def _is_default(name: str, value: Any) -> bool:  # noqa: ANN401
+    return value is None or (name in _BOOK_DEFAULTS and bool(_BOOK_DEFAULTS[name] == value))
+
 
 _SHOWN_DIFF_LINES: Final = 200
 
@@ -56,7 +138,7 @@ class ImportPlan:
         """Put all changes into a transaction, which makes them together or not at all."""
         for path, content, expect in self.changes:
             # The settings of a large book are larger than a file for people may be.
-            tx.write(path, content, expect=expect, any_size=path.endswith(book_settings.FILE_NAME))
+            tx.write(path, content, expect=expect, any_size=path.endswith(shelf.FILE_NAME))
 
 
 def plan_import(
@@ -88,7 +170,7 @@ def plan_import(
     """
     place = Place(check_directory(into)) if into is not None else place_for(book, store)
     directory = place.directory
-    settings = book_settings.load(store, directory)
+    settings = shelf.load(store, directory)
     found = find(store, directory, settings)
     draft = _Draft(directory, settings, found, update=update or force, force=force)
     draft.warnings += place.notes
@@ -142,7 +224,7 @@ class _Draft:
         """Go through `book` and note what each entry means for the directory."""
         book_id = self._book(book)
         olds = {key: self.settings.entry(key) for key in self.settings.of_book(book_id)}
-        ids = entry_ids.match(book.entries, olds)
+        ids = match(book.entries, olds)
         for place, (entry, key) in enumerate(zip(book.entries, ids, strict=True)):
             if key is not None:
                 self._known(key, entry, place)
@@ -170,8 +252,8 @@ class _Draft:
         written = sorted(path for path, _, _ in self.changes)
         after = BookSettings(self.books, self.records)
         if after != self.settings:
-            path = book_settings.path_in(self.directory)
-            self.changes.append(ledger.change(store, path, book_settings.dump(after)))
+            path = shelf.path_in(self.directory)
+            self.changes.append(ledger.change(store, path, shelf.dump(after)))
             written = written or [path]
         return ImportPlan(
             self.directory,
@@ -184,7 +266,7 @@ class _Draft:
 
     def _book(self, book: Lorebook) -> str:
         """Note the book's own settings, and return the book's id."""
-        book_id = same_book(self.settings, book) or entry_ids.book_id_of(book.name)
+        book_id = same_book(self.settings, book) or book_id_of(book.name)
         known = self.books.get(book_id)
         if known and known.shape != book.shape and not self.update:
             return book_id  # each format has words of its own for the book as a whole
@@ -248,9 +330,9 @@ class _Draft:
 
     def _add(self, book_id: str, entries: list[LoreEntry], places: list[int]) -> None:
         """Note the entries that were not there before."""
-        ids = entry_ids.ids_of(book_id, entries, set(self.records))
+        ids = ids_of(book_id, entries, set(self.records))
         taken = {fold(path.rpartition("/")[2]) for path in self._directly_inside()}
-        chosen = entry_ids.file_names(entries, ids, taken)
+        chosen = file_names(entries, ids, taken)
         for key, entry, place, name in zip(ids, entries, places, chosen, strict=True):
             path = f"{self.directory}/{name}"
             text = render(page_of(entry, key))

@@ -4,24 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.mcp_server.tools import (
-    knowing,
-    past,
-    prompting,
-    reading,
-    searching,
-    syncing,
-    writing,
-)
+from familiar_cli.mcp_server.tools import prompting, reading, syncing, writing
 
 if TYPE_CHECKING:
     from familiar_cli.mcp_server.tool import Tool
 
 TOOLS: Final[tuple[Tool, ...]] = (
-    *searching.TOOLS,
+    *reading.SEARCH_TOOLS,
     *reading.TOOLS,
-    *past.TOOLS,
-    *knowing.TOOLS,
+    *reading.PAST_TOOLS,
+    *reading.PEOPLE_TOOLS,
     *prompting.TOOLS,
     *writing.TOOLS,
     *syncing.TOOLS,

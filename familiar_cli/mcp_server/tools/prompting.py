@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.errors import FamiliarError, NotFoundError
 from familiar_cli.mcp_server.tool import COUNT, TEXT, WHOLE, Answer, Item, Tool
-from familiar_cli.mcp_server.tools.past import open_channel
+from familiar_cli.mcp_server.tools.reading import open_channel
 from familiar_cli.memory.pages.privacy import private_spans
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def why(caller: Caller, arguments: Arguments) -> Answer:
     Raises:
         NotFoundError: There is no such prompt, file or turn that the caller may hear of.
     """
-    from familiar_cli.actions.why import why as why_of
+    from familiar_cli.actions.sent import why as why_of
 
     found = why_of(caller.familiar, _trace(caller, arguments), arguments["subject"])
     _check_open(caller, found.subject)

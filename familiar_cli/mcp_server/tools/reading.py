@@ -1,26 +1,44 @@
-"""`memory_read` and `memory_list`: files, by path or by the day they are about."""
+"""Tools that read: files, search, people, relations and past turns."""
 
 from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from familiar_cli.actions.search import MOST_RESULTS, search_memories
 from familiar_cli.clock import in_zone
 from familiar_cli.errors import FamiliarError, NotFoundError, UsageError
+from familiar_cli.identity import check_id
 from familiar_cli.markdown import title_of
-from familiar_cli.mcp_server.sight import day_of, is_readable, see
-from familiar_cli.mcp_server.tool import COUNT, OFFSET, TEXT, WHOLE, Answer, Item, Tool, one_of
+from familiar_cli.mcp_server.pages import day_of, is_readable, see, speaker_of, turn_item
+from familiar_cli.mcp_server.tool import (
+    COUNT,
+    NUMBER,
+    OFFSET,
+    TEXT,
+    TEXTS,
+    WHOLE,
+    Answer,
+    Item,
+    Tool,
+    one_of,
+)
 from familiar_cli.memory.layout import PERIOD_DIRS, SIGNIFICANT_DIR
+from familiar_cli.memory.pages.evidence import spans
 from familiar_cli.memory.pages.privacy import visible_in
 from familiar_cli.text import framed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from familiar_cli.actions.search import FoundMemory
+    from familiar_cli.history.types import Turn
     from familiar_cli.mcp_server.tool import Arguments, Caller
+    from familiar_cli.memory.relations.index import Edge
     from familiar_cli.memory.store.types import MemoryEntry
+
 
 GRANULARITIES: Final = (*PERIOD_DIRS, SIGNIFICANT_DIR)
 GRANULARITY: Final = one_of(*GRANULARITIES)
@@ -153,6 +171,226 @@ TOOLS: Final = (
         {"granularity": GRANULARITY, **_DATES, "limit": COUNT, "offset": OFFSET},
         memory_list,
         gives={"total": WHOLE},
+        pages=True,
+    ),
+)
+
+
+_MOST_HITS: Final = 10
+
+
+def memory_search(caller: Caller, arguments: Arguments) -> Answer:
+    """Return the memories that fit a query, or any of up to five, best first."""
+    found = search_memories(
+        caller.familiar,
+        arguments["query"],
+        max_results=arguments.get("maxResults", _MOST_HITS),
+        min_score=arguments.get("minScore", 0.0),
+        instance=arguments.get("instanceId", ""),
+        viewer=caller.viewer,
+    )
+    items = [Item(_about(memory), memory.text) for memory in found.memories]
+    notes = found.notes if items else ("No memory matches; memory_list lists all.", *found.notes)
+    return Answer(items, notes, {"method": found.method})
+
+
+def _about(memory: FoundMemory) -> dict[str, Any]:
+    about = {
+        "path": memory.rel_path,
+        "line": memory.line,
+        "date": memory.date,
+        "turns": spans(memory.turns),
+        "granularity": memory.granularity,
+        "heading": memory.heading,
+    }
+    return {name: value for name, value in about.items() if value} | {"score": memory.score}
+
+
+SEARCH_TOOLS: Final = (
+    Tool(
+        "memory_search",
+        "Find memories by words and meaning.",
+        {
+            "query": {"anyOf": [TEXT, {**TEXTS, "minItems": 1, "maxItems": 5}]},
+            "minScore": NUMBER,
+            "maxResults": {**COUNT, "maximum": MOST_RESULTS},
+            "instanceId": TEXT,
+        },
+        memory_search,
+        needs=("query",),
+        gives={"method": TEXT},
+        pages=True,
+        searches=True,
+    ),
+)
+
+
+def person(caller: Caller, arguments: Arguments) -> Answer:
+    """Return what is known of a person.
+
+    Raises:
+        NotFoundError: Nobody is called so, or no file tells of them.
+        UsageError: Several people are.
+    """
+    from familiar_cli.actions.people.read import show_person
+    from familiar_cli.memory.people.alias_section import names_of
+
+    found = show_person(caller.familiar, arguments["name"])
+    if not found.sha256:
+        raise NotFoundError(f"There is no file about {framed(found.slug)!r} yet")
+    seen = see(caller, found.rel_path)
+    notes = [
+        f"The name {framed(shared.name)} is shared by {', '.join(shared.slugs)}."
+        for shared in found.collisions
+    ]
+    more = {"slug": found.slug, "names": [framed(name) for name in names_of(seen.text)]}
+    return Answer(list(seen.items()), notes, more, stamp=found.sha256[:12])
+
+
+def relations(caller: Caller, arguments: Arguments) -> Answer:
+    """Return how a page is related to others, or all that is related; nothing private.
+
+    Raises:
+        NotFoundError: Nothing is called so.
+        UsageError: Several things are.
+    """
+    from familiar_cli.actions.graph import around, overview
+
+    name = arguments.get("name")
+    familiar, viewer = caller.familiar, caller.viewer
+    found = around(familiar, name, viewer=viewer) if name else overview(familiar, viewer=viewer)
+    edges = found.edges
+    notes = [] if edges else ["There are no relations."]
+    if found.is_cut:
+        notes.append("Not all relations are listed.")
+    return Answer([_edge(edge) for edge in edges], notes)
+
+
+def _edge(edge: Edge) -> Item:
+    known = {
+        "since": edge.since,
+        "until": edge.until,
+        "lines": edge.line,
+        "turns": ", ".join(edge.evidence),
+    }
+    about = {"path": edge.source, "relation": edge.relation, "to": edge.target}
+    return Item({**about, **{name: value for name, value in known.items() if value}})
+
+
+PEOPLE_TOOLS: Final = (
+    Tool(
+        "person",
+        "What is known of a person, by any of their names.",
+        {"name": TEXT},
+        person,
+        needs=("name",),
+        gives={"names": TEXTS},
+        pages=True,
+    ),
+    Tool(
+        "relations",
+        "Relations of a person, place or topic, or all.",
+        {"name": TEXT},
+        relations,
+        pages=True,
+    ),
+)
+
+
+_RECENT: Final = 20
+_FOUND: Final = 10
+_MOST: Final = 200
+
+
+def recent(caller: Caller, arguments: Arguments) -> Answer:
+    """Return the newest turns, oldest first.
+
+    Raises:
+        NotFoundError: The channel is unknown, or private and of others.
+    """
+    channel = open_channel(caller, arguments)
+    wanted = min(arguments.get("limit", _RECENT), _MOST)
+    turns = _newest(caller, channel, wanted)
+    notes = () if turns else ("There are no turns yet.",)
+    return Answer([turn_item(caller, turn, speaker_of(caller, turn)) for turn in turns], notes)
+
+
+def history_search(caller: Caller, arguments: Arguments) -> Answer:
+    """Return the turns that fit some words, best first.
+
+    Raises:
+        NotFoundError: The channel is unknown, or private and of others.
+        UsageError: `query` holds no word.
+    """
+    from familiar_cli.actions.search import search_past
+
+    found = search_past(
+        caller.familiar,
+        arguments["query"],
+        k=min(arguments.get("limit", _FOUND), _MOST),
+        channel=open_channel(caller, arguments),
+        viewer=caller.viewer,
+    )
+    items = [
+        Item(
+            {
+                "turns": str(hit.turns[0]),
+                "date": hit.at.isoformat(timespec="minutes"),
+                "channel": hit.channel,
+                "speaker": hit.speaker,
+                "score": hit.score,
+            },
+            hit.text,
+        )
+        for hit in found.hits
+    ]
+    notes = () if items else ("No turn matches.",)
+    return Answer(items, notes, {"method": found.method})
+
+
+def open_channel(caller: Caller, arguments: Arguments) -> str | None:
+    """Return the channel that was asked for; None: all that the caller may hear of.
+
+    Raises:
+        UsageError: It cannot be a channel's id.
+        NotFoundError: It is unknown, or private and of others: which of the two is not said.
+    """
+    channel = arguments.get("channel")
+    if channel is None:
+        return None
+    check_id(channel, "The argument 'channel'")
+    known = {found.channel_id for found in caller.familiar.history.channels()}
+    if channel not in known or not caller.viewer.sees_channel(channel):
+        raise NotFoundError(
+            f"There is no open channel {framed(channel)!r}",
+            hint="A private channel is open to a server started with `--channel ID` only.",
+        )
+    return str(channel)
+
+
+def _newest(caller: Caller, channel: str | None, wanted: int) -> list[Turn]:
+    from familiar_cli.history.selection import TurnFilter, newest
+
+    history, viewer = caller.familiar.history, caller.viewer
+    if channel is not None:
+        return history.recent(channel, wanted, viewer=viewer)
+    return [kept.turn for kept in newest(history, TurnFilter(viewer), wanted)]
+
+
+PAST_TOOLS: Final = (
+    Tool(
+        "recent",
+        "Newest turns, of all open channels or one.",
+        {"limit": COUNT, "channel": TEXT},
+        recent,
+        pages=True,
+    ),
+    Tool(
+        "history_search",
+        "Search past turns; returns them verbatim.",
+        {"query": TEXT, "limit": COUNT, "channel": TEXT},
+        history_search,
+        needs=("query",),
         pages=True,
     ),
 )

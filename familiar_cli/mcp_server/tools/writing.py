@@ -88,7 +88,7 @@ def memory_undo(caller: Caller, arguments: Arguments) -> Answer:
 
 def memory_consolidate(caller: Caller, arguments: Arguments) -> Answer:
     """Make weeks, months and years."""
-    from familiar_cli.actions.consolidate_for_program import consolidate_memories
+    from familiar_cli.actions.consolidate import consolidate_memories
 
     done = consolidate_memories(
         caller.familiar,

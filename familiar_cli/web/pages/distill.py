@@ -90,7 +90,7 @@ def consolidate(asked: Asked) -> Moved:
 
 def search(asked: Asked) -> Data:
     """Return what was said, grouped by day, with the words that were looked for."""
-    from familiar_cli.actions.search_sessions import search_sessions
+    from familiar_cli.actions.search import search_sessions
 
     query, user = asked.query.get("q", ""), asked.query.get("user", "")
     found = search_sessions(asked.familiar, query, user=user, viewer=asked.viewer)

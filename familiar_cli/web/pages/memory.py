@@ -133,7 +133,7 @@ def _history(asked: Asked, rel_path: str, _: str) -> dict[str, Any]:
 
 
 def _links(asked: Asked, rel_path: str, _: str) -> dict[str, Any]:
-    from familiar_cli.index.linked import links_of
+    from familiar_cli.index.hits import links_of
 
     index = asked.familiar.index
     if index.directory.is_dir():

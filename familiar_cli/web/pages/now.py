@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.web.asking import Page, Shown
-from familiar_cli.web.numbers import NUMBERS
-from familiar_cli.web.people import with_speakers
+from familiar_cli.web.asking import Page, Shown, with_speakers
+from familiar_cli.web.live import NUMBERS
 
 if TYPE_CHECKING:
     from familiar_cli.web.asking import Asked

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.errors import BadInputError, UsageError
-from familiar_cli.web.asking import Moved, Page, Shown
-from familiar_cli.web.people import with_speakers
+from familiar_cli.web.asking import Moved, Page, Shown, with_speakers
 
 if TYPE_CHECKING:
     from familiar_cli.review.pending import PieceRef

@@ -79,7 +79,7 @@ def _memory(asked: Asked, values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _past(asked: Asked, query: str, method: str) -> dict[str, Any]:
-    from familiar_cli.actions.search_past import search_past
+    from familiar_cli.actions.search import search_past
 
     wanted = method if method in {"auto", "lexical"} else "hybrid"
     since = _since(asked.query.get("since", ""))

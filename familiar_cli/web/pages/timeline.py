@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 def show(asked: Asked) -> Shown:
     """Return a year, a quarter or a month."""
     from familiar_cli.actions.timeline import SPANS, timeline
-    from familiar_cli.web.timeline_svg import svg
+    from familiar_cli.web.charts import svg
 
     line = timeline(asked.familiar, asked.query.get("at", ""), asked.query.get("span", ""))
     return Shown("timeline", {"line": line, "picture": svg(line, asked.to), "spans": SPANS})

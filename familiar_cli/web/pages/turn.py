@@ -6,8 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.errors import FamiliarError, NotFoundError
-from familiar_cli.web.asking import Data, Moved, Page, Shown
-from familiar_cli.web.people import with_speakers
+from familiar_cli.web.asking import Data, Moved, Page, Shown, with_speakers
 
 if TYPE_CHECKING:
     from familiar_cli.context.trace import Trace
@@ -107,7 +106,7 @@ def _sections(trace: Trace) -> list[Html]:
 
 def _why(asked: Asked, trace: Trace | None) -> object:
     """Return the answer to why a file or a turn was, or was not, in the prompt."""
-    from familiar_cli.actions.why import why
+    from familiar_cli.actions.sent import why
 
     wanted = asked.query.get("why", "").strip()
     if trace is None or not wanted:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.web.asking import Page, Shown
-from familiar_cli.web.people import with_speakers
+from familiar_cli.web.asking import Page, Shown, with_speakers
 
 if TYPE_CHECKING:
     from familiar_cli.web.asking import Asked
@@ -16,7 +15,7 @@ _CHARTED: Final = 40
 
 def show(asked: Asked) -> Shown:
     """Return a page of turns."""
-    from familiar_cli.actions.search_sessions import search_sessions
+    from familiar_cli.actions.search import search_sessions
     from familiar_cli.history.selection import TurnFilter, newest
     from familiar_cli.history.types import place_of
 
@@ -36,7 +35,7 @@ def show(asked: Asked) -> Shown:
 
 def layers(asked: Asked) -> Shown:
     """Return how much of each layer was in the prompts of the last turns, as one chart."""
-    from familiar_cli.actions.layers import layers_over_time
+    from familiar_cli.actions.sent import layers_over_time
     from familiar_cli.web.charts import layers_chart
 
     before = asked.number("before")

@@ -11,10 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from familiar_cli.bootstrap import bounds, charx
+from familiar_cli.bootstrap import containers, outside
 from familiar_cli.bootstrap.cards import read_card
-from familiar_cli.bootstrap.containers import asset_chunk, open_container, read_asset
-from familiar_cli.bootstrap.png import Chunk, Png, text_chunk, write_png
+from familiar_cli.bootstrap.containers import (
+    Chunk,
+    Png,
+    asset_chunk,
+    open_container,
+    read_asset,
+    text_chunk,
+    write_png,
+)
 from familiar_cli.errors import BadInputError, FamiliarError
 from tests.support.cards import (
     TINY,
@@ -229,29 +236,29 @@ def test_yaml_that_is_no_card_is_one_clear_error(text, says) -> None:
 
 def test_a_text_that_inflates_without_end_is_refused() -> None:
     with pytest.raises(BadInputError, match="texts of more than"):
-        read_card(png_with(ztxt("chara", bytes(bounds.MAX_CARD_BYTES + 1))), origin="bomb.png")
+        read_card(png_with(ztxt("chara", bytes(outside.MAX_CARD_BYTES + 1))), origin="bomb.png")
 
 
 def test_a_zip_that_unpacks_to_too_much_is_refused(monkeypatch) -> None:
-    monkeypatch.setattr(charx, "MAX_TOTAL_BYTES", 1000)
+    monkeypatch.setattr(containers, "MAX_TOTAL_BYTES", 1000)
     with pytest.raises(BadInputError, match="unpacks to more than"):
         read_card(charx_card(v3(), {"big": bytes(2000)}), origin="bomb.charx")
 
 
 def test_a_zip_with_too_many_files_is_refused(monkeypatch) -> None:
-    monkeypatch.setattr(charx, "MAX_MEMBERS", 2)
+    monkeypatch.setattr(containers, "MAX_MEMBERS", 2)
     with pytest.raises(BadInputError, match="more than 2 files"):
         read_card(charx_card(v3(), {"a": b"", "b": b""}), origin="bomb.charx")
 
 
 def test_many_small_bombs_in_one_picture_are_refused() -> None:
-    half = ztxt("chara", bytes(bounds.MAX_CARD_BYTES // 2 + 1))
+    half = ztxt("chara", bytes(outside.MAX_CARD_BYTES // 2 + 1))
     with pytest.raises(BadInputError, match="texts of more than"):
         read_card(png_with(half, half), origin="bomb.png")
 
 
 def test_a_zip_that_lies_about_its_number_of_files_is_refused(monkeypatch) -> None:
-    monkeypatch.setattr(charx, "MAX_MEMBERS", 1)
+    monkeypatch.setattr(containers, "MAX_MEMBERS", 1)
     raw = charx_card(v3()) + b"PK\x01\x02" * 11 + charx_card(v3())
     with pytest.raises(BadInputError, match="more than 1 files"):
         read_card(raw, origin="bomb.charx")
@@ -267,7 +274,7 @@ def test_a_card_that_lies_about_its_size_is_refused() -> None:
 
 def test_large_yaml_is_refused_before_it_is_parsed() -> None:
     with pytest.raises(BadInputError, match="too long for a YAML card"):
-        read_card(b"name: a\n" + b"#" * bounds.MAX_YAML_BYTES, origin="a.yaml")
+        read_card(b"name: a\n" + b"#" * outside.MAX_YAML_BYTES, origin="a.yaml")
 
 
 @given(OBJECTS)
@@ -275,7 +282,7 @@ def test_any_object_comes_out_of_each_container_as_it_went_in(value) -> None:
     text = json.dumps(value)
     assert value_in(png_card(value)) == value
     assert value_in(text.encode()) == value
-    assert value_in(charx.write_charx(text, {})) == value
+    assert value_in(containers.write_charx(text, {})) == value
 
 
 SAMPLES = [png_card(v3(), "ccv3"), as_json(v2()), charx_card(v3(), {"assets/a": b"a"})]

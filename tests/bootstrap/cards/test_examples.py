@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from familiar_cli.bootstrap.card_findings import check_card
+from familiar_cli.bootstrap.card_check import check_card
 from familiar_cli.bootstrap.cards import read_card
 from familiar_cli.tokens import heuristic
 

@@ -13,9 +13,15 @@ from hypothesis import strategies as st
 
 from familiar_cli.bootstrap.card_fields import REQUIRED_V3
 from familiar_cli.bootstrap.cards import read_card
-from familiar_cli.bootstrap.containers import asset_chunk, read_asset
+from familiar_cli.bootstrap.containers import (
+    asset_chunk,
+    keyword_of,
+    parse_png,
+    read_asset,
+    text_chunk,
+    text_of,
+)
 from familiar_cli.bootstrap.export_card import FORMATS, current_value, export_card
-from familiar_cli.bootstrap.png import keyword_of, parse_png, text_chunk, text_of
 from familiar_cli.bootstrap.unpack_character import plan_unpack
 from familiar_cli.errors import BadInputError, NotFoundError
 from familiar_cli.memory.pages.self_files import field_markdown

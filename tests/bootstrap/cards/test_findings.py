@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from familiar_cli.bootstrap.card_findings import MANY_TOKENS, check_card
-from familiar_cli.bootstrap.card_summary import summarise
+from familiar_cli.bootstrap.card_check import MANY_TOKENS, check_card, summarise
 from familiar_cli.bootstrap.cards import read_card
 from familiar_cli.tokens import heuristic
 from tests.support.cards import as_json, v2, v3

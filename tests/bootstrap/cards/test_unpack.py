@@ -7,7 +7,7 @@ import json
 import pytest
 
 from familiar_cli.bootstrap.cards import read_card
-from familiar_cli.bootstrap.create_familiar import create_familiar, id_for
+from familiar_cli.bootstrap.create import create_familiar, id_for
 from familiar_cli.bootstrap.templates import NAMES, template_card
 from familiar_cli.config.load import load_config
 from familiar_cli.errors import NotFoundError, RefusedError, UsageError

@@ -6,8 +6,7 @@ import json
 
 import pytest
 
-from familiar_cli.bootstrap.chats.branches import shown_branch
-from familiar_cli.bootstrap.chats.elements import spans
+from familiar_cli.bootstrap.chats.services import shown_branch, spans
 from familiar_cli.bootstrap.chats.sources import ChatFile
 from familiar_cli.bootstrap.chats.types import Cast, Reading
 from familiar_cli.errors import PartialError
@@ -182,9 +181,9 @@ def test_a_loop_in_a_tree_ends() -> None:
 
 
 def test_elements_are_found_whatever_their_strings_hold(tmp_path, monkeypatch) -> None:
-    from familiar_cli.bootstrap.chats import elements
+    from familiar_cli.bootstrap.chats import services
 
-    monkeypatch.setattr(elements, "_BLOCK_BYTES", 7)
+    monkeypatch.setattr(services, "_BLOCK_BYTES", 7)
     values = [{"a": 'quo"te \\'}, {"b": "[{]}" * 9}, {"c": [{"d": "雪" * 20}]}, {}]
     path = save(tmp_path / "c.json", values, ensure_ascii=False)
     with path.open("rb") as stream:

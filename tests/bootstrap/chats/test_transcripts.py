@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from familiar_cli.bootstrap.chats import lines
 from familiar_cli.bootstrap.chats.bringing import ChatImportOptions
 from familiar_cli.bootstrap.chats.detect import read_chats
-from familiar_cli.bootstrap.chats.heads import harmonised
+from familiar_cli.bootstrap.chats.shape import harmonised
 from familiar_cli.bootstrap.chats.sources import as_source
 from familiar_cli.bootstrap.chats.types import Cast, Message, Reading, Skip
 from familiar_cli.bootstrap.import_chat import import_chats

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from familiar_cli.bootstrap.folders.keeping import is_plain, kept_paths
+from familiar_cli.bootstrap.folders import is_plain, kept_paths
 from familiar_cli.memory.store import paths
 from familiar_cli.text import fold
 

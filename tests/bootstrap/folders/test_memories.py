@@ -6,9 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from familiar_cli.bootstrap.folders.ledger import originals
-from familiar_cli.bootstrap.folders.plan import FolderImportOptions
-from familiar_cli.bootstrap.folders.reading import Folder
+from familiar_cli.bootstrap.folders import Folder, FolderImportOptions, originals
 from familiar_cli.bootstrap.import_memories import (
     LEDGER,
     import_memories,

@@ -8,17 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from familiar_cli.bootstrap.create_from_persona import (
-    create_from_persona,
-    read_personas,
-    template_persona,
+from familiar_cli.bootstrap.create import create_from_persona, read_personas, template_persona
+from familiar_cli.bootstrap.folders import FolderImportOptions, originals, plan_folder, read_folder
+from familiar_cli.bootstrap.personas import (
+    LEDGER,
+    NAMES,
+    find_personas,
+    map_persona,
+    tasks_markdown,
 )
-from familiar_cli.bootstrap.folders.ledger import originals
-from familiar_cli.bootstrap.folders.plan import FolderImportOptions, plan_folder
-from familiar_cli.bootstrap.folders.reading import read_folder
-from familiar_cli.bootstrap.persona_tasks import tasks_markdown
-from familiar_cli.bootstrap.persona_templates import NAMES
-from familiar_cli.bootstrap.personas import LEDGER, find_personas, map_persona
 from familiar_cli.context.character import read_character
 from familiar_cli.errors import BadInputError, ConflictError, RefusedError, UsageError
 from familiar_cli.familiar import Familiar

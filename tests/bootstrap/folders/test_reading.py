@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from familiar_cli.bootstrap.folders import reading
-from familiar_cli.bootstrap.folders.reading import read_folder
+from familiar_cli.bootstrap import folders
+from familiar_cli.bootstrap.folders import read_folder
 from familiar_cli.errors import BadInputError, LimitError, NotFoundError
 
 
@@ -37,14 +37,14 @@ def test_a_pipe_does_not_stop_the_import(tmp_path) -> None:
 
 
 def test_a_huge_file_is_named_and_left_out(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(reading, "MAX_ONE_BYTES", 10)
+    monkeypatch.setattr(folders, "MAX_ONE_BYTES", 10)
     (tmp_path / "a.md").write_bytes(b"x" * 11)
     found = read_folder(tmp_path)
     assert (list(found.files), found.left_out[0].file) == ([], "a.md")
 
 
 def test_too_much_together_is_refused(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(reading, "MAX_TOTAL_BYTES", 10)
+    monkeypatch.setattr(folders, "MAX_TOTAL_BYTES", 10)
     for name in "abc":
         (tmp_path / name).write_bytes(b"x" * 5)
     with pytest.raises(LimitError, match="nothing was imported"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
-from familiar_cli.bootstrap.lorebooks.pages import decorators_of, split_decorators
+from familiar_cli.bootstrap.lorebooks.shelf import decorators_of, split_decorators
 from tests.support.lorebooks import texts
 
 

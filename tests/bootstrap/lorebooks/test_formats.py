@@ -53,7 +53,7 @@ def test_other_programs_books_come_out_in_both_formats(store, name, book_format)
 
 
 def exported_twice(book, book_format):
-    from familiar_cli.bootstrap.export_lorebook import written
+    from familiar_cli.bootstrap.lorebooks.export import written
 
     return written(book, book_format)
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from familiar_cli.bootstrap.cards import read_card
 from familiar_cli.bootstrap.export_card import current_value
-from familiar_cli.bootstrap.export_lorebook import choose_book
 from familiar_cli.bootstrap.lorebooks import shelf
+from familiar_cli.bootstrap.lorebooks.export import choose_book
 from familiar_cli.bootstrap.unpack_character import plan_unpack
 from familiar_cli.errors import BadInputError, NotFoundError, UsageError
 from tests.support.cards import as_json, v2

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli import fts
 from familiar_cli.context.providers.content_search.packing import Fact, Piece, PieceSource
-from familiar_cli.index.grep import holds_any
+from familiar_cli.index.hits import holds_any
 from familiar_cli.index.markdown import plain
 from familiar_cli.index.search import DENSE_FLOOR as NEAR
 from familiar_cli.languages import ENGLISH

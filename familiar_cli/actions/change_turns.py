@@ -1,0 +1,323 @@
+"""Change what was said: another reply, another wording, another swipe, another text."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from familiar_cli.bootstrap.chats.sillytavern import swipes_of
+from familiar_cli.bootstrap.chats.types import SILLY_TAVERN
+from familiar_cli.context.types import Modality, Said
+from familiar_cli.errors import NotFoundError, RefusedError, UsageError
+from familiar_cli.history import standing
+from familiar_cli.history.selection import kept_turns
+from familiar_cli.history.standing import choose, standings, supersede, withdraw
+from familiar_cli.history.store import GREETING
+from familiar_cli.history.types import in_pairs
+from familiar_cli.visibility import OWNER
+
+if TYPE_CHECKING:
+    from familiar_cli.context.types import Said
+    from familiar_cli.familiar import Familiar
+    from familiar_cli.history.selection import Kept
+    from familiar_cli.history.types import Turn
+
+
+_LAST = 20  # turns of a channel among which the question of its last reply is looked for
+
+
+def again(familiar: Familiar, said: Said) -> Said:
+    """Return what asks for another reply in place of the last one of channel `said.channel_id`.
+
+    Raises:
+        NotFoundError: Nothing was said in the channel.
+        RefusedError: Its last turn is no reply.
+    """
+    return remade(familiar, replace(said, remake="again"))
+
+
+def go_on(familiar: Familiar, said: Said) -> Said:
+    """Return what lets the last reply of channel `said.channel_id` go on.
+
+    Raises:
+        NotFoundError: Nothing was said in the channel.
+        RefusedError: Its last turn is no reply.
+    """
+    return remade(familiar, replace(said, remake="continue"))
+
+
+def remade(familiar: Familiar, said: Said) -> Said:
+    """Return `said` with the last reply of its channel, and what that replies to, as they are now.
+
+    What asks for no reply in place of another is returned as it is.
+
+    Raises:
+        NotFoundError: Nothing was said in the channel.
+        RefusedError: Its last turn is no reply.
+    """
+    if not said.remake:
+        return said
+    channel_id = said.channel_id
+    turns = in_pairs(familiar.history.recent(channel_id, _LAST, viewer=OWNER))
+    if not turns:
+        raise NotFoundError(
+            f"There are no turns in channel {channel_id!r}", hint="Run `familiar channel ls`."
+        )
+    last = turns[-1]
+    question = _question(familiar, turns)
+    if question is None:
+        raise RefusedError(
+            f"The last turn of channel {channel_id!r}, turn {last.id}, is no reply; "
+            "nothing was asked",
+            hint=_hint(last, channel_id),
+        )
+    return replace(
+        said,
+        text=question.content,
+        author=question.author,
+        modality=Modality(question.modality),
+        reply_to=question.id,
+        instead_of=last,
+    )
+
+
+def _question(familiar: Familiar, turns: list[Turn]) -> Turn | None:
+    """Return what the last turn replies to: what it says itself, or what was said before it."""
+    last = turns[-1]
+    if last.role != "assistant" or last.source == GREETING:
+        return None
+    if last.reply_to is not None:
+        question = familiar.history.turn(last.reply_to)
+        if question is not None and question.stands:
+            return question
+    before = turns[-2] if len(turns) > 1 else None
+    return before if before is not None and before.role == "user" else None
+
+
+def _hint(last: Turn, channel_id: str) -> str:
+    if last.role == "user":
+        where = "" if last.channel_id == channel_id else f" --channel {channel_id}"
+        return f"Run `familiar ask --reply-to {last.id}{where}` for a first reply to it."
+    if last.source == GREETING:
+        return "Open another conversation with `familiar ask --channel NAME --greeting N`."
+    return "Run `familiar history show`."
+
+
+_LAST_TURNS: Final = 40  # turns of a channel among which it is looked for
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """What a person said, and what the familiar said to it, as it stands."""
+
+    said: Turn
+    replies: tuple[Turn, ...]
+
+    @property
+    def turns(self) -> tuple[Turn, ...]:
+        """All of it, in order."""
+        return (self.said, *self.replies)
+
+
+@dataclass(frozen=True, slots=True)
+class Alternatives:
+    """The replies of which one stands, in the order in which they came."""
+
+    replies: tuple[Turn, ...]
+    standing: int
+    """Which one it is, from 1."""
+
+
+def last_turn(familiar: Familiar, channel_id: str) -> Turn:
+    """Return what was said last in a channel.
+
+    Raises:
+        NotFoundError: Nothing was said there.
+    """
+    turns = in_pairs(familiar.history.recent(channel_id, _LAST_TURNS, viewer=OWNER))
+    if turns:
+        return turns[-1]
+    raise NotFoundError(f"Nothing was said in channel {channel_id!r} yet; nothing was changed")
+
+
+def last_exchange(familiar: Familiar, channel_id: str) -> Exchange:
+    """Return the last exchange of a channel.
+
+    Raises:
+        NotFoundError: Nothing was said there.
+        RefusedError: The channel is a branch, and only shares it.
+    """
+    turns = in_pairs(familiar.history.recent(channel_id, _LAST_TURNS, viewer=OWNER))
+    at = max((n for n, turn in enumerate(turns) if turn.role == "user"), default=None)
+    if at is None:
+        raise NotFoundError(f"Nothing was said in channel {channel_id!r} yet; nothing was changed")
+    if turns[at].channel_id != channel_id:
+        raise RefusedError(
+            f"The last exchange also belongs to channel {turns[at].channel_id!r}; "
+            "nothing was changed",
+            hint="Change it there, or say something here first.",
+        )
+    return Exchange(turns[at], tuple(turns[at + 1 :]))
+
+
+def unanswered(familiar: Familiar, said: Said) -> Said | None:
+    """Return what asks for a first reply to the last turn of a channel; None if that is a reply.
+
+    Raises:
+        NotFoundError: Nothing was said there.
+    """
+    last = last_turn(familiar, said.channel_id)
+    if last.role != "user":
+        return None
+    return replace(said, text=last.content, author=last.author, reply_to=last.id)
+
+
+def take_back(familiar: Familiar, channel_id: str) -> Exchange:
+    """Withdraw the last exchange of a channel, and return it.
+
+    Raises:
+        NotFoundError: Nothing was said there.
+    """
+    exchange = last_exchange(familiar, channel_id)
+    withdraw(familiar.history, [turn.id for turn in exchange.turns])
+    return exchange
+
+
+def alternatives(familiar: Familiar, channel_id: str) -> Alternatives:
+    """Return the replies to what was said last in a channel.
+
+    Raises:
+        NotFoundError: Nothing was said there, or there is no reply to it.
+    """
+    exchange = last_exchange(familiar, channel_id)
+    if not exchange.replies:
+        raise NotFoundError(
+            f"There is no reply to turn {exchange.said.id} yet", hint="Type /again to ask for one."
+        )
+    reply = exchange.replies[-1]
+    ids = standings(familiar.history, [reply.id])[reply.id].alternatives or (reply.id,)
+    found = [turn for turn in map(familiar.history.turn, ids) if turn is not None]
+    return Alternatives(tuple(found), ids.index(reply.id) + 1)
+
+
+def choose_reply(familiar: Familiar, channel_id: str, number: int) -> Turn:
+    """Let one of the replies to what was said last stand, by its number from 1; return it.
+
+    Raises:
+        NotFoundError: There is none of that number.
+        RefusedError: There is but one.
+    """
+    replies = alternatives(familiar, channel_id).replies
+    if len(replies) == 1:
+        raise RefusedError(
+            "There is only one reply; nothing was changed", hint="Type /again for another one."
+        )
+    if not 1 <= number <= len(replies):
+        raise NotFoundError(
+            f"There is no reply {number}; nothing was changed",
+            hint=f"Choose a number from 1 to {len(replies)}.",
+        )
+    chosen = replies[number - 1]
+    choose(familiar.history, chosen.id)
+    return chosen
+
+
+def swipes_in(kept: Kept) -> tuple[str, ...]:
+    """Return the swipes that an imported turn came with."""
+    return swipes_of(json.loads(kept.raw)) if kept.format == SILLY_TAVERN else ()
+
+
+def choose_swipe(familiar: Familiar, turn_id: int, number: int) -> tuple[int, tuple[int, ...]]:
+    """Let a swipe of an imported reply stand, as a turn of its own.
+
+    Returns:
+        That turn, and those that do not stand any more.
+
+    Args:
+        familiar: Whose.
+        turn_id: The reply as it was imported, or what stands in its place.
+        number: The swipe, counted from 1.
+
+    Raises:
+        NotFoundError: There is no such turn, or no such swipe.
+        RefusedError: What stands there was withdrawn.
+    """
+    history = familiar.history
+    became = standings(history, [turn_id]).get(turn_id)
+    if became is None:
+        raise NotFoundError(
+            f"There is no turn {turn_id}; nothing was changed", hint="Run `familiar history show`."
+        )
+    group = kept_turns(history, became.alternatives or (turn_id,))
+    swipes = next((found for kept in group.values() if (found := swipes_in(kept))), ())
+    if not 1 <= number <= len(swipes):
+        there = f"there are {len(swipes)}" if swipes else "it has none"
+        raise NotFoundError(
+            f"Turn {turn_id} has no swipe {number}: {there}; nothing was changed",
+            hint="Run `familiar history show --all --json` for all of them.",
+        )
+    text = swipes[number - 1]
+    known = next((kept.turn for kept in group.values() if kept.turn.content == text), None)
+    if known is not None:
+        return known.id, choose(history, known.id) if len(group) > 1 else ()
+    standing = next(
+        kept.turn for i, kept in group.items() if not standings(history, [i])[i].superseded_by
+    )
+    new = supersede(history, standing, replace(standing, content=text, partial=False))
+    return new.id, (standing.id,)
+
+
+EDIT: Final = "edit"
+"""The source of a turn whose text replaces that of another."""
+
+
+def edit_turn(familiar: Familiar, turn_id: int, text: str) -> Turn:
+    """Write down what a turn should have said, in its place; return the new turn.
+
+    Raises:
+        NotFoundError: There is no such turn.
+        UsageError: The text is empty, or the same as before.
+        RefusedError: The turn was replaced or withdrawn.
+    """
+    turn = familiar.history.turn(turn_id)
+    if turn is None:
+        raise NotFoundError(
+            f"There is no turn {turn_id}; nothing was changed", hint="Run `familiar history show`."
+        )
+    if not text.strip():
+        raise UsageError(
+            "The new text is empty; nothing was changed",
+            hint=f"Run `familiar history withdraw {turn_id}` to leave the turn out.",
+        )
+    if text == turn.content:
+        raise UsageError(f"Turn {turn_id} says that already; nothing was changed")
+    return standing.supersede(
+        familiar.history, turn, replace(turn, content=text, source=EDIT, partial=False)
+    )
+
+
+def say_again(familiar: Familiar, said: Said, turn: Turn) -> Said:
+    """Write `said.text` down in place of a turn; return what asks for a reply to it.
+
+    The new reply takes the place of the old one, if there is one.
+
+    Raises:
+        RefusedError: The turn is not the last that was said any more.
+        UsageError: The text is empty, or the same as before.
+    """
+    exchange = last_exchange(familiar, turn.channel_id)
+    if exchange.said.id != turn.id:
+        raise RefusedError(
+            f"Something was said after turn {turn.id}; nothing was changed",
+            hint=f"Run `familiar history edit {turn.id} TEXT`.",
+        )
+    new = edit_turn(familiar, turn.id, said.text)
+    return replace(
+        said,
+        author=new.author,
+        channel_id=new.channel_id,
+        modality=Modality(new.modality),
+        reply_to=new.id,
+        instead_of=exchange.replies[-1] if exchange.replies else None,
+    )

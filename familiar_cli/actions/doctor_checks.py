@@ -1,0 +1,572 @@
+"""The doctor's checks of one familiar: settings, memory, journal, history, traces and marks."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from contextlib import closing
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Final, Literal
+
+from familiar_cli.clock import now
+from familiar_cli.errors import (
+    BadInputError,
+    FamiliarError,
+    LockedError,
+    NotFoundError,
+    UnsafePathError,
+)
+from familiar_cli.memory.pages.evidence import BODY
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from familiar_cli.config.home import FamiliarPaths
+    from familiar_cli.config.schema import CharacterConfig
+    from familiar_cli.memory.journal.repository import Repository
+    from familiar_cli.memory.store.types import MemoryEntry
+
+
+Verdict = Literal["ok", "warn", "fail"]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a check found; the check knows which part it is about.
+
+    Args:
+        verdict: `ok`, `warn` (works, but look at it) or `fail` (does not work).
+        detail: What was found, in one line.
+        mend: What to do about it; empty when there is nothing to do.
+    """
+
+    verdict: Verdict
+    detail: str
+    mend: str = ""
+
+
+def ok(detail: str) -> Result:
+    """Return that a part works."""
+    return Result("ok", detail)
+
+
+def warn(detail: str, mend: str) -> Result:
+    """Return that a part works, but should be looked at."""
+    return Result("warn", detail, mend)
+
+
+def fail(detail: str, mend: str) -> Result:
+    """Return that a part does not work."""
+    return Result("fail", detail, mend)
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """How one part is.
+
+    Args:
+        name: The part.
+        verdict: See `Result`.
+        detail: See `Result`.
+        mend: See `Result`.
+    """
+
+    name: str
+    verdict: Verdict
+    detail: str
+    mend: str
+
+
+@dataclass(frozen=True, slots=True)
+class Patient:
+    """What the checks look at.
+
+    Args:
+        home: Where the familiars live.
+        home_reason: What decided that.
+        given: The familiar that was asked for, if any.
+        cache: Where model files are kept.
+        paths: The familiar's files; None when it is not clear which one is meant.
+        config: Its settings; the defaults when they cannot be read.
+    """
+
+    home: Path
+    home_reason: str
+    given: str | None
+    cache: Path
+    paths: FamiliarPaths | None
+    config: CharacterConfig
+
+
+MANY_WAITING = 1000  # turns without a vector: chat and daemon would take long
+MOST_NAMED = 3  # so many entries are named, the others are counted
+
+
+def familiar(patient: Patient) -> Iterator[Result]:
+    """Look which familiar is meant."""
+    from familiar_cli.config.home import familiar_and_reason
+
+    try:
+        paths, reason = familiar_and_reason(patient.home, patient.given)
+    except FamiliarError as error:
+        asked = patient.given is not None and isinstance(error, NotFoundError)
+        yield (fail if asked else warn)(str(error), error.hint or "")
+    else:
+        yield ok(f"{paths.id} ({reason})")
+
+
+def settings(patient: Patient) -> Iterator[Result]:
+    """Look whether the settings can be read."""
+    from familiar_cli.config.origin import effective
+
+    if patient.paths is None:
+        return
+    own = sum(row.source == "file" for row in effective(patient.paths.config))
+    yield ok(f"{patient.paths.config}: {own} set, the others are defaults")
+
+
+def memory(patient: Patient) -> Iterator[Result]:
+    """Look at every file of the memory."""
+    from familiar_cli.actions.status import walk_of
+    from familiar_cli.memory.store.store import MemoryStore
+
+    if patient.paths is None:
+        return
+    walk = walk_of(MemoryStore(patient.paths.memory))  # also with broken settings
+    yield ok(f"{len(walk.files)} files in {patient.paths.memory}")
+    if walk.skipped:
+        names = _some([f"{entry.rel_path} ({entry.reason})" for entry in walk.skipped])
+        yield warn(f"{len(walk.skipped)} left out: {names}", "Check these files.")
+    yield from _large(walk.files, patient.config.memory.max_file_bytes)
+
+
+def pins(patient: Patient) -> Iterator[Result]:
+    """Look whether prompts have room for all that is pinned, and may show it."""
+    from familiar_cli.actions.prompt_settings import list_pins
+    from familiar_cli.familiar import Familiar
+    from familiar_cli.memory.store.store import MemoryStore
+
+    if patient.paths is None:
+        return
+    try:
+        with Familiar(patient.paths) as familiar:
+            # Without its journal, so that a change that broke off is left for that check to find.
+            familiar.memory = MemoryStore(patient.paths.memory)
+            found = list_pins(familiar, by_index=False)
+    except FamiliarError:
+        return  # the checks of the settings and of the character say why
+    if not found.pins:
+        return
+    if found.shortage:
+        yield warn(found.shortage, "Unpin or shorten some, or raise `budget.pinned`.")
+    else:
+        detail = f"{len(found.pins)} with {found.tokens:,} of {found.budget_tokens:,} tokens"
+        yield ok(detail)
+    silent = [f"{pin.rel_path} ({pin.note})" for pin in found.pins if not pin.tokens]
+    if silent:
+        mend = "Change or unpin them: `familiar memory unpin PATH`."
+        yield warn(f"pinned, but in no prompt: {_some(silent)}", mend)
+
+
+def yours(patient: Patient) -> Iterator[Result]:
+    """Look what a person rewrote of that which the program made."""
+    from familiar_cli.consolidation.library import rewritten
+    from familiar_cli.memory.store.store import MemoryStore
+
+    if patient.paths is None:
+        return
+    for one in rewritten(MemoryStore(patient.paths.memory), patient.paths.journal):
+        detail = f"{one.rel_path} is yours since {one.since} and no longer updated"
+        yield warn(detail, f"To hand it back: `{one.give_back}`.")
+
+
+def people(patient: Patient) -> Iterator[Result]:
+    """Look whether every person can be told from the others, and every file be read."""
+    from contextlib import closing
+
+    from familiar_cli.memory.people.aliases import Aliases
+    from familiar_cli.memory.store.store import MemoryStore
+
+    if patient.paths is None:
+        return
+    with closing(Aliases(MemoryStore(patient.paths.memory))) as names:
+        names.refresh(thorough=True)
+        known, shared, wrong = names.people(), names.collisions(), names.looks_wrong()
+    yield ok(f"{len(known)} with a file")
+    broken = [person.slug for person in known if person.problem]
+    if broken:
+        yield warn(f"not readable: {_some(broken)}", "Save them as UTF-8 text.")
+    if shared:
+        names_of = [f"{named.name!r} ({', '.join(named.slugs)})" for named in shared]
+        mend = "The name refers to both. `familiar people alias PERSON NAME --remove`"
+        yield warn(f"shared names: {_some(names_of)}", mend)
+    for notice in wrong:
+        yield warn(notice, "The next turn repairs it.")
+
+
+def privacy(patient: Patient) -> Iterator[Result]:
+    """Check for accounts that may be the owner's, and for channels without a kind."""
+    from familiar_cli.familiar import Familiar
+    from familiar_cli.files import is_plain
+    from familiar_cli.history.one_to_one import only_speakers
+    from familiar_cli.text import fold
+    from familiar_cli.visibility import OWNER
+
+    if patient.paths is None or not is_plain(patient.paths.history):
+        return
+    with Familiar(patient.paths) as here:
+        me, rules = here.me(), here.privacy.rules()
+        alone = only_speakers(here.history)
+        named = {fold(me.name)} if me.name else set()
+        known = {one.author.slug: one.author for one in here.history.speakers(OWNER)}
+        for channel_id, author in sorted(alone.items()):
+            if (
+                channel_id in rules.one_to_one
+                and fold(known.get(author.slug, author).label) in named
+            ):
+                account = f"{author.platform}:{author.user_id}"
+                yield warn(
+                    f"{account} in channel {channel_id!r} has your name and is not you",
+                    f"If it is, run `familiar me --also {account}`.",
+                )
+        unsaid = here.privacy.undescribed()
+    if unsaid:
+        yield ok(
+            f"{len(unsaid)} channels have no kind and one speaker, and are public: {_some(unsaid)};"
+            " `familiar channel set ID --kind dm` makes one private"
+        )
+
+
+def lock(patient: Patient) -> Iterator[Result]:
+    """Look whether somebody holds the familiar, or held it and died."""
+    from familiar_cli.memory.store.lock import held, holder
+
+    if patient.paths is None or not patient.paths.lock.exists():
+        return
+    left_by = holder(patient.paths.lock)
+    try:
+        with held(patient.paths.lock, 0):
+            pass
+    except LockedError:
+        detail = f"held by {left_by or 'another process'}"
+        yield warn(detail, "Wait for it, or end that process.")
+    else:
+        yield ok(f"free; {left_by} ended abnormally" if left_by else "free")
+
+
+def history(patient: Patient) -> Iterator[Result]:
+    """Look whether the history is whole, without changing it."""
+    from familiar_cli.history.schema import foreign_objects
+    from familiar_cli.history.store import HistoryStore
+
+    if patient.paths is None:
+        return
+    if not patient.paths.history.exists():
+        yield ok("no turns yet")
+        return
+    if not patient.paths.history.is_file():  # SQLite would wait for a named pipe
+        mend = "Move it away, and put your history there if you have a copy."
+        yield fail(f"{patient.paths.history} is not a regular file", mend)
+        return
+    damage = _quick_check(patient)
+    if damage:
+        mend = (
+            f"Replace {patient.paths.history} with a backup copy, or run `familiar history "
+            "salvage`; nothing is changed until then."
+        )
+        yield fail(f"SQLite reports damage: {damage}", mend)
+        return
+    store = HistoryStore(patient.paths.history)
+    try:
+        yield ok(f"{store.count()} turns, no damage")
+    finally:
+        store.close()
+    if foreign := foreign_objects(patient.paths.history):
+        mend = (
+            "Another program added it and it can change what is saved; drop it unless you know it."
+        )
+        yield warn(f"history.db has objects from another program: {_some(foreign)}", mend)
+
+
+def withdrawn(patient: Patient) -> Iterator[Result]:
+    """Look whether memory rests on turns that were replaced or withdrawn."""
+    from familiar_cli.files import is_plain
+    from familiar_cli.history.standing import fallen, marked_count
+    from familiar_cli.history.store import HistoryStore
+    from familiar_cli.housekeeping.lines import Options
+    from familiar_cli.housekeeping.run import look_through
+    from familiar_cli.memory.store.store import MemoryStore
+
+    if patient.paths is None or not is_plain(patient.paths.history):
+        return
+    with closing(HistoryStore(patient.paths.history)) as store:
+        if not marked_count(store):
+            return
+        options = Options(now().date(), fallen=partial(fallen, store))
+        found = look_through(MemoryStore(patient.paths.memory), options, ["withdrawn"]).findings
+    if not found:
+        yield ok("no memory rests on a turn that was replaced or withdrawn")
+        return
+    files = _some([rel_path for finding in found for rel_path in finding.paths])
+    mend = "Run `familiar housekeep withdrawn --propose`."
+    yield warn(f"memory rests on turns that no longer stand: {files}", mend)
+
+
+def recall(patient: Patient) -> Iterator[Result]:
+    """Look how many turns can be found by meaning."""
+    from familiar_cli.files import is_plain
+    from familiar_cli.history.store import HistoryStore
+    from familiar_cli.index.embedder import open_embedder
+    from familiar_cli.index.turn_vectors import TurnVectors
+
+    if patient.paths is None or not is_plain(patient.paths.history):
+        return
+    opened = open_embedder(patient.config.embedding.model, patient.cache)
+    if opened.embedder is None:
+        yield ok(f"turns are found by words: {opened.reason}")
+        return
+    with closing(HistoryStore(patient.paths.history)) as store:
+        turns = store.count()
+    found = TurnVectors(patient.paths.turn_vectors).status(opened.embedder).vectors
+    detail = f"{found} of {turns} turns can be found by meaning"
+    many = turns - found > MANY_WAITING
+    yield warn(detail, "Run `familiar index build`.") if many else ok(detail)
+
+
+def traces(patient: Patient) -> Iterator[Result]:
+    """Look whether the newest trace can be read."""
+    from familiar_cli.context.trace_files import latest, trace_ids
+
+    if patient.paths is None:
+        return
+    try:
+        latest(patient.paths.traces)
+    except NotFoundError:
+        return
+    except BadInputError as error:
+        yield warn(str(error), error.hint or "")
+    else:
+        yield ok(f"{len(trace_ids(patient.paths.traces))} kept")
+
+
+def keeping(patient: Patient) -> Iterator[Result]:
+    """Look whether the work that keeps memory has failed and not succeeded since."""
+    from familiar_cli.files import check_own
+    from familiar_cli.passes.failures import SUMMARISING, Failures
+
+    if patient.paths is None:
+        return
+    for directory in (patient.paths.runs, patient.paths.failures, patient.paths.quarantine):
+        try:
+            check_own(directory)
+        except UnsafePathError as error:
+            yield fail(str(error), error.hint or "")
+    failures = Failures(patient.paths.failures)
+    for failure in failures.all():
+        mend = failure.hint if "again" in failure.hint else ""
+        mend = mend or f"{failure.hint} Run `{failure.command}` again.".lstrip()
+        detail = f"`{failure.command}` failed at {failure.at}: {failure.message}"
+        yield warn(detail, mend)
+    if summary := failures.of(SUMMARISING):
+        detail = f"the summary of earlier turns failed at {summary.at}: {summary.message}"
+        yield warn(detail, f"{summary.hint} A later reply retries it.".lstrip())
+
+
+def _large(files: tuple[MemoryEntry, ...], most_bytes: int) -> Iterator[Result]:
+    large = [entry.rel_path for entry in files if entry.size_bytes > most_bytes]
+    if large:
+        detail = f"{len(large)} larger than {most_bytes} bytes: {_some(large)}"
+        mend = "They can be read, but not written: split them, or raise `memory.max_file_bytes`."
+        yield warn(detail, mend)
+
+
+def _quick_check(patient: Patient) -> str:
+    """Return what SQLite finds wrong, or an empty text."""
+    import sqlite3
+    from contextlib import closing
+
+    from familiar_cli.history.schema import translated
+
+    assert patient.paths is not None
+    path = patient.paths.history
+    with (
+        translated(path),
+        closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as connection,
+    ):
+        lines = [str(row[0]) for row in connection.execute("PRAGMA quick_check(3)")]
+    return "" if lines == ["ok"] else "; ".join(lines)
+
+
+def _some(names: list[str]) -> str:
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return ", ".join(names[:MOST_NAMED]) + more
+
+
+def journal(patient: Patient) -> Iterator[Result]:
+    """Look at the journal without changing it."""
+    from familiar_cli.memory.journal import pending
+    from familiar_cli.memory.journal.absent import refused
+    from familiar_cli.memory.journal.finish import check
+    from familiar_cli.memory.journal.history import History
+    from familiar_cli.memory.journal.repository import Repository
+
+    if patient.paths is None:
+        return
+    repository = Repository(patient.paths.journal)
+    if not repository.exists:
+        yield ok("empty until the first change")
+        return
+    with closing(repository):
+        count = sum(1 for _ in History(repository).commits())
+        yield ok(f"{count:,} commit{'s' * (count != 1)} in {repository.path}")
+        mark = pending.read(repository.path)
+        if mark:
+            check(repository, mark)
+            mend = "The next command that uses memory completes it: `familiar memory ls`."
+            yield warn("a change was interrupted before it was on disk", mend)
+        else:
+            yield from _agrees(patient, repository)
+        yield from _size(repository)
+        for path, reason in refused(repository).items():
+            yield fail(
+                f"{path!r} of another machine is not here: {reason}",
+                "Rename or shorten it on the machine that has it.",
+            )
+
+
+def sync(patient: Patient) -> Iterator[Result]:
+    """Check whether a sync left something for a person to review or decide."""
+    from familiar_cli.actions.sync import remotes_of
+    from familiar_cli.actions.sync_trust import pending_decisions
+    from familiar_cli.familiar import Familiar
+
+    if patient.paths is None:
+        return
+    with Familiar(patient.paths) as familiar:
+        remotes = remotes_of(familiar)
+        count = len(remotes.all())
+        pending = pending_decisions(familiar, remotes)
+    if count:
+        yield ok(f"{count} remote{'s' * (count != 1)}")
+    for line in pending.lines():
+        yield warn(line, "Run `familiar sync status` and `familiar sync devices`.")
+
+
+def _agrees(patient: Patient, repository: Repository) -> Iterator[Result]:
+    """Compare every file with the newest commit; what differs was changed by hand."""
+    from familiar_cli.memory.journal.edits import Edits
+    from familiar_cli.memory.store.files import Tree
+
+    assert patient.paths is not None
+    head = repository.head()
+    edits = Edits(Tree(patient.paths.memory), repository, head)
+    differs = [rel_path for rel_path, _ in edits]
+    if differs:
+        more = f" and {len(differs) - 1:,} more" if len(differs) > 1 else ""
+        detail = f"changed by hand since the last commit: {differs[0]}{more}"
+        yield ok(f"{detail}; the next command commits that")
+    if edits.unreadable:
+        detail = f"{len(edits.unreadable):,} files cannot be read; their last version is kept"
+        yield warn(detail, f"Check the permissions of {edits.unreadable[0]}.")
+
+
+def _size(repository: Repository) -> Iterator[Result]:
+    from familiar_cli.memory.journal.compact import WORTH_IT
+
+    loose = len(repository.objects.loose())
+    if loose >= WORTH_IT:
+        mend = "Pack them: `familiar memory compact`."
+        yield warn(f"{loose:,} small files take more space than needed", mend)
+
+
+_MOST: Final = 20
+_MEND: Final = "Restore the line: `familiar memory diff` and `memory undo` know how it was."
+_COMMENT: Final = re.compile(r"<!--\s*([^\s<>-]*)[^\n]*?(?:-->|$)")
+_WHOLE: Final = {
+    "turns": re.compile(rf"<!-- turns? {BODY} -->"),
+    "private": re.compile(r"<!-- private [^\s<>]+ -->"),
+    "same": re.compile(r"<!-- same person as [^\s<>]{1,255} -->"),
+    "lorebook": re.compile(r"<!-- *lorebook entry [0-9a-f]{8,64} *-->"),
+    "from": re.compile(r"<!-- from [^<>]* -->"),
+}
+_ALIKE: Final = 0.75
+_RECORD: Final = re.compile(r"(?:made_by|sources|blocks)\b")
+_KEY: Final = re.compile(r"[\w-]+[ \t]*:")
+
+
+def marks(patient: Patient) -> Iterator[Result]:
+    """Look at front matter, records and comments; each that cannot be read is one finding."""
+    from familiar_cli.memory.store.store import MemoryStore
+
+    if patient.paths is None:
+        return
+    store = MemoryStore(patient.paths.memory)
+    found: list[str] = []
+    for entry in store.walk().files:
+        if entry.rel_path.lower().endswith((".md", ".markdown")):
+            try:
+                text = store.read_file(entry.rel_path)
+            except FamiliarError:
+                continue  # the memory's own check tells of it
+            found += [f"{entry.rel_path}:{line}: {what}" for line, what in damage_in(text)]
+    for one in found[:_MOST]:
+        yield warn(one, _MEND)
+    if len(found) > _MOST:
+        yield warn(f"{len(found) - _MOST} more damaged marks", _MEND)
+
+
+def damage_in(text: str) -> list[tuple[int, str]]:
+    """Return the damaged machine parts of a file: the line of each, and what is wrong."""
+    return [*_front(text), *_comments(text)]
+
+
+def _front(text: str) -> Iterator[tuple[int, str]]:
+    from familiar_cli.consolidation.pages import read_page
+    from familiar_cli.markdown import split_front_matter, split_lines
+
+    lines = split_lines(text.removeprefix("\ufeff"))
+    if not lines or lines[0].strip() != "---":
+        return
+    head, _ = split_front_matter(text)
+    if head is None:
+        if len(lines) > 1 and _KEY.match(lines[1]):
+            yield 1, "front matter that no `---` ends; it is read as text"
+        return
+    ours = [n for n, line in enumerate(head.split("\n"), 2) if _RECORD.match(line)]
+    if ours and read_page(text).record is None:
+        yield (
+            ours[0],
+            "a record of sources that cannot be read; the file counts as yours",
+        )
+    elif not ours and (line := _bad_yaml(head)) is not None:
+        yield line, "front matter that is no YAML"
+
+
+def _bad_yaml(head: str) -> int | None:
+    import yaml
+
+    try:
+        yaml.safe_load(head)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        return 2 + (mark.line if mark else 0)
+    except (ValueError, RecursionError):  # such as a day that there is not
+        return 2
+    return None
+
+
+def _comments(text: str) -> Iterator[tuple[int, str]]:
+    from familiar_cli.markdown import scan
+    from familiar_cli.memory.pages.privacy import is_damaged
+
+    for line in scan(text):
+        if is_damaged(line.text):
+            yield line.number, "a private mark that cannot be read; its section is shown nowhere"
+            continue
+        for comment in () if line.in_code else _COMMENT.finditer(line.text):
+            kind = difflib.get_close_matches(comment[1], [*_WHOLE, "turn"], n=1, cutoff=_ALIKE)
+            whole = _WHOLE["turns" if kind == ["turn"] else kind[0]] if kind else None
+            if whole and kind != ["private"] and not whole.match(comment[0]):
+                yield line.number, f"a comment that cannot be read: {comment[0].strip()[:60]!r}"

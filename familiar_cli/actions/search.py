@@ -1,0 +1,423 @@
+"""Search memory and past turns: for the terminal, the page and programs."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from familiar_cli import fts
+from familiar_cli.clock import iso, to_zone
+from familiar_cli.errors import FamiliarError, UsageError
+from familiar_cli.folding import fold_word
+from familiar_cli.history import fulltext
+from familiar_cli.history.recall import recall
+from familiar_cli.history.selection import TurnFilter
+from familiar_cli.index.embedder import EmbedderError
+from familiar_cli.index.past import scores_of_turns
+from familiar_cli.index.types import SearchOptions
+from familiar_cli.memory.pages.evidence import turn_ids
+from familiar_cli.memory.pages.machine_text import shown_between
+from familiar_cli.memory.pages.privacy import private_spans
+from familiar_cli.text import fold, framed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from datetime import date, datetime
+    from typing import Any
+
+    from familiar_cli.familiar import Familiar
+    from familiar_cli.history.types import Turn
+    from familiar_cli.index.types import Hit, Method, SearchResult
+    from familiar_cli.visibility import Viewer
+
+
+MOST_RESULTS: Final = 50
+_TIERS: Final = ("daily", "weekly", "monthly", "yearly", "significant")
+
+
+@dataclass(frozen=True, slots=True)
+class FoundMemory:
+    """One memory that was found.
+
+    Args:
+        rel_path: Its file.
+        granularity: `daily` … `significant`; empty for any other file.
+        date: The day it is about, or an empty string.
+        score: The best that any of the questions gave it.
+        text: All of it if it is short, else its best section with what surrounds it.
+        line: The number of the best line in the file, from 1.
+        heading: The headings above it.
+        turns: The turns that it rests on.
+    """
+
+    rel_path: str
+    granularity: str
+    date: str
+    score: float
+    text: str
+    line: int
+    heading: str
+    turns: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FoundMemories:
+    """What was found, best first.
+
+    Args:
+        memories: Each file once.
+        method: How it was found.
+        notes: What the caller should know, such as a missing model.
+    """
+
+    memories: tuple[FoundMemory, ...]
+    method: Method
+    notes: tuple[str, ...] = ()
+
+
+def search_memories(
+    familiar: Familiar,
+    query: str | Sequence[str],
+    *,
+    max_results: int = 10,
+    min_score: float = 0.0,
+    instance: str = "",
+    viewer: Viewer,
+) -> FoundMemories:
+    """Return the memories that fit any of the questions, each with its best score.
+
+    Args:
+        familiar: Whose memory.
+        query: A message, whose sentences are asked apart, or up to five questions.
+        max_results: Most memories.
+        min_score: Least score.
+        instance: The instance that asks; memories of its own are preferred.
+        viewer: Who will see them.
+
+    Raises:
+        UsageError: There is no question, or more than five, or one holds no word.
+    """
+    from familiar_cli.index.search import SENTENCES
+
+    queries = [query] if isinstance(query, str) else list(dict.fromkeys(query))
+    if not 1 <= len(queries) <= SENTENCES:
+        raise UsageError(f"`query` takes 1 to {SENTENCES} questions, not {len(queries)}")
+    options = SearchOptions(
+        k=min(max(max_results, 1), MOST_RESULTS),
+        instance=instance,
+        zone=familiar.zone,
+        min_score=min_score,
+        viewer=viewer,
+    )
+    results = [familiar.search(one, options) for one in queries]
+    best: dict[str, Hit] = {}
+    for hit in (hit for result in results for hit in result.hits):
+        known = best.get(hit.rel_path)
+        if known is None or hit.score > known.score:
+            best[hit.rel_path] = hit
+    ranked = sorted(best.values(), key=lambda hit: (-hit.score, hit.rel_path))[: options.k]
+    cited = [_cited(familiar, hit, viewer) for hit in ranked]
+    memories = (_memory(hit, turns) for hit, turns in zip(ranked, cited, strict=True))
+    return FoundMemories(tuple(memories), results[0].method, _notes(results))
+
+
+def _memory(hit: Hit, turns: tuple[int, ...]) -> FoundMemory:
+    top = hit.rel_path.partition("/")[0]
+    tier = top if top in _TIERS else ""
+    return FoundMemory(
+        hit.rel_path, tier, hit.day, hit.score, hit.text, hit.line, hit.heading, turns
+    )
+
+
+def _cited(familiar: Familiar, hit: Hit, viewer: Viewer) -> tuple[int, ...]:
+    """Return the turns that what is shown of a hit rests on."""
+    try:
+        text = familiar.memory.read_file(hit.rel_path)
+    except FamiliarError:  # it is gone since it was found
+        return ()
+    hidden = private_spans(text, viewer)
+    return turn_ids(shown_between(text, hit.char_start, hit.char_end, hidden), familiar.numbering)
+
+
+def _notes(results: Sequence[SearchResult]) -> tuple[str, ...]:
+    told = (note for result in results for note in (*result.notes, result.hint and _try(result)))
+    return tuple(dict.fromkeys(filter(None, told)))
+
+
+def _try(result: SearchResult) -> str:
+    return result.hint if "`" in result.hint else f"Run `{result.hint}`."
+
+
+METHODS: Final = ("auto", "hybrid", "lexical")
+_LOOKED_AT: Final = (
+    150  # turns that words and meaning find; who spoke, and when, says which are best
+)
+_BEFORE_DAYS: Final = 1000  # so many turns are looked at when only some days count
+
+
+@dataclass(frozen=True, slots=True)
+class PastHit:
+    """A turn that was found.
+
+    Args:
+        turns: The first and the last turn.
+        channel: Where it was said.
+        at: When.
+        speaker: Who said it.
+        text: The words.
+        score: What turns and memories are sorted by.
+    """
+
+    turns: tuple[int, int]
+    channel: str
+    at: datetime
+    speaker: str
+    text: str
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class PastFound:
+    """What a search of the past gave.
+
+    Args:
+        hits: The turns, best first.
+        method: `lexical` or `hybrid`.
+        waiting: How many turns cannot be found by meaning yet.
+    """
+
+    hits: tuple[PastHit, ...]
+    method: str
+    waiting: int
+
+
+def search_past(
+    familiar: Familiar,
+    query: str,
+    *,
+    k: int = 10,
+    method: str = "auto",
+    since: date | None = None,
+    channel: str | None = None,
+    viewer: Viewer,
+    min_score: float = 0.0,
+) -> PastFound:
+    """Return the turns that fit `query`.
+
+    Args:
+        familiar: Whose past.
+        query: A message or question, as typed.
+        k: Most turns.
+        method: `auto` takes words and meaning where turns have vectors, else words alone.
+        since: Only what was said on this day or later.
+        channel: Only this channel; None: all.
+        viewer: Who will see them.
+        min_score: Least score of a turn.
+
+    Raises:
+        UsageError: `query` holds no word, or there is no such method for turns.
+        EmbedderError: `method` is `hybrid`, and nothing finds by meaning.
+    """
+    if method not in METHODS:
+        raise UsageError(
+            f"The past cannot be searched by {method!r}", hint=f"Known: {', '.join(METHODS)}."
+        )
+    if not fts.words(query):
+        raise UsageError(f"There is no word to search for in {query!r}")
+    near = None if method == "lexical" else familiar.near_turns(query)
+    if near is None and method == "hybrid":
+        raise EmbedderError(
+            "No turn can be found by meaning yet", hint="Run `familiar index build`."
+        )
+    found = recall(
+        familiar.history,
+        query,
+        near=near,
+        channel_id=channel,
+        viewer=viewer,
+        limit=max(k, _LOOKED_AT) if since is None else _BEFORE_DAYS,
+    )
+    labels = familiar.labels(one.turn.author for one in found.turns)
+
+    def speaker(turn: Turn) -> str:
+        if turn.role == "assistant":
+            return framed(familiar.name)
+        return labels.of(turn.author) if turn.author else "Somebody"
+
+    scores = scores_of_turns(found.turns, query, speaker=speaker, zone=familiar.zone)
+    hits = [
+        _hit(familiar, one.turn, score, speaker(one.turn))
+        for one, score in zip(found.turns, scores, strict=True)
+    ]
+    wanted = [
+        hit for hit in hits if hit.score >= min_score and (since is None or hit.at.date() >= since)
+    ]
+    wanted.sort(key=lambda hit: (-hit.score, hit.turns))
+    waiting = familiar.turns_without_vector() if method != "lexical" else 0
+    return PastFound(tuple(wanted[:k]), "hybrid" if near else "lexical", waiting)
+
+
+def _hit(familiar: Familiar, turn: Turn, score: float, speaker: str) -> PastHit:
+    return PastHit(
+        (turn.id, turn.id),
+        turn.channel_id,
+        to_zone(turn.at, familiar.zone),
+        speaker,
+        turn.content,
+        round(score, 4),
+    )
+
+
+_SESSIONS_LOOKED_AT: Final = 300  # turns; who spoke says which of them are meant
+_EXCERPT_CHARS: Final = 320
+_BEFORE_CHARS: Final = 80
+_STEM_CHARS: Final = 4
+_ENDING_CHARS: Final = 2
+_WORD: Final = re.compile(r"[^\W_]+")
+
+
+@dataclass(frozen=True, slots=True)
+class SaidHit:
+    """A turn that was found.
+
+    Args:
+        turn: The turn.
+        speaker: What its speaker is called.
+        excerpt: A part of its words, or all of them.
+        marks: Where in the excerpt the words stand that were looked for: begin and end.
+    """
+
+    turn: Turn
+    speaker: str
+    excerpt: str
+    marks: tuple[tuple[int, int], ...]
+
+    @property
+    def pieces(self) -> Iterator[tuple[str, bool]]:
+        """Yield the excerpt in pieces, each with whether it was looked for."""
+        at = 0
+        for begin, end in self.marks:
+            if begin > at:
+                yield self.excerpt[at:begin], False
+            yield self.excerpt[begin:end], True
+            at = end
+        if at < len(self.excerpt):
+            yield self.excerpt[at:], False
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as `--json` would show it."""
+        return {
+            "turn": self.turn.id,
+            "channel": self.turn.channel_id,
+            "at": iso(self.turn.at),
+            "speaker": self.speaker,
+            "excerpt": self.excerpt,
+            "highlights": [list(mark) for mark in self.marks],
+        }
+
+
+def search_sessions(
+    familiar: Familiar,
+    query: str,
+    *,
+    viewer: Viewer,
+    user: str = "",
+    channel: str | None = None,
+    limit: int = 50,
+) -> dict[str, list[SaidHit]]:
+    """Return the turns that fit `query` best, by the day on which they were said, newest first.
+
+    Args:
+        familiar: Whose past.
+        query: Words, as anybody would say them.
+        viewer: Who will see them.
+        user: Whose memory is meant: what this person said, and the replies to them; a name, or
+            `PLATFORM:ID`. Empty: everybody's.
+        channel: Only this channel.
+        limit: Most turns.
+
+    Raises:
+        UsageError: There is no word in `query`.
+    """
+    if not fts.words(query):
+        raise UsageError(
+            f"No word to search for in {query!r}", hint="Search for what was said: ?q=red+scarf"
+        )
+    span = TurnFilter(viewer, channel)
+    looked_at = _SESSIONS_LOOKED_AT if user else limit
+    hits = fulltext.search(familiar.history, query, span, limit=looked_at, neighbours=0)
+    labels = familiar.labels(hit.turn.author for hit in hits)
+    found: dict[str, list[SaidHit]] = {}
+    for hit in hits:
+        turn = hit.turn
+        speaker = labels.of(turn.author) if turn.author else familiar.name
+        if user and not _is_of(familiar, turn, user):
+            continue
+        day = to_zone(turn.at, familiar.zone).date().isoformat()
+        excerpt, marks = excerpt_of(turn.content, query)
+        found.setdefault(day, []).append(SaidHit(turn, speaker, excerpt, marks))
+        limit -= 1
+        if not limit:
+            break
+    return {day: sorted(found[day], key=lambda h: h.turn.id) for day in sorted(found)[::-1]}
+
+
+def excerpt_of(text: str, query: str) -> tuple[str, tuple[tuple[int, int], ...]]:
+    """Return the part of a text around the first word that was looked for, and where those stand.
+
+    Words count that begin as one of the query does: a crude stem, enough to lead the eye.
+    """
+    wanted = fts.content_words(query)
+    stems = {w[: max(_STEM_CHARS, len(w) - _ENDING_CHARS)] if w.isascii() else w for w in wanted}
+    marks = [
+        (begin, end)
+        for begin, end, word in _words(text)
+        if any(_fits(word, stem) for stem in stems)
+    ]
+    if not marks:
+        marks = sorted(
+            (at, at + len(w)) for w in wanted if not w.isascii() and (at := text.find(w)) >= 0
+        )
+    if len(text) <= _EXCERPT_CHARS:
+        return text, _apart(marks)
+    start = max(marks[0][0] - _BEFORE_CHARS, 0) if marks else 0
+    end = min(start + _EXCERPT_CHARS, len(text))
+    head, tail = ("…" if start else ""), ("…" if end < len(text) else "")
+    moved = [
+        (b - start + len(head), e - start + len(head)) for b, e in marks if b >= start and e <= end
+    ]
+    return f"{head}{text[start:end]}{tail}", _apart(moved)
+
+
+def _words(text: str) -> Iterator[tuple[int, int, str]]:
+    for found in _WORD.finditer(text):
+        yield found.start(), found.end(), fold_word(found[0])
+
+
+def _fits(word: str, stem: str) -> bool:
+    return word == stem if len(stem) < _STEM_CHARS else word.startswith(stem)
+
+
+def _apart(marks: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    """Return marks without those that overlap an earlier one."""
+    kept: list[tuple[int, int]] = []
+    for begin, end in marks:
+        if not kept or begin >= kept[-1][1]:
+            kept.append((begin, end))
+    return tuple(kept)
+
+
+def _is_of(familiar: Familiar, turn: Turn, user: str) -> bool:
+    """Tell whether a turn was said by a user, or to them."""
+    author = turn.author
+    if author is None and turn.reply_to is not None:
+        answered = familiar.history.turn(turn.reply_to)
+        author = answered.author if answered else None
+    if author is None:
+        return False
+    if fold(familiar.me().name_of(author)) == fold(user):
+        return True
+    names = (author.user_id, author.username, author.display_name, author.slug)
+    account = f"{author.platform}:{author.user_id}"
+    return user == account or any(name and fold(name) == fold(user) for name in names)

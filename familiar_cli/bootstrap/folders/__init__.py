@@ -1,1 +1,0 @@
-"""Folders from elsewhere: read without trusting them, taken into memory, and found again later."""

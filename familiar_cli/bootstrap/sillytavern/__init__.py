@@ -1,1 +1,0 @@
-"""A SillyTavern data folder: which files it has, and what belongs to which character."""

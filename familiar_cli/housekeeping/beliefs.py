@@ -1,0 +1,368 @@
+"""Statements that contradict each other, or that time has overtaken."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from familiar_cli.housekeeping.lines import (
+    DAY,
+    Check,
+    Finding,
+    Wordings,
+    any_of,
+    heads_of,
+    quotes,
+    statements,
+    words_in,
+)
+from familiar_cli.languages import beliefs
+from familiar_cli.memory.people.honorifics import without_honorific
+from familiar_cli.text import fold
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import date
+
+    from familiar_cli.housekeeping.lines import Corpus, Note, Options, Statement
+    from familiar_cli.languages.beliefs import Beliefs
+
+
+# Labels in languages that have no table. What names another thing stands apart: a street is no
+# town, an employer no profession, a mobile number no other number.
+_OTHERS: Final = {
+    "home": """città | vive a | cidade | mora em | bor i | asuu | город | живёт в | живет в
+        사는 곳 | घर | शहर""",
+    "address": "adres | endereço | адрес | 거주지",
+    "job": "lavoro | trabalho | jobb | jobber som | ammatti | работа | профессия | 직업 | नौकरी",
+    "employer": "trabalha em | работает в | 직장",
+    "age": "età | idade | alder | ikä | возраст | 나이 | उम्र",
+    "birthday": """compleanno | aniversário | bursdag | fødselsdag | syntymäpäivä | день рождения
+        생일 | जन्मदिन""",
+    "status": "stato civile | семейное положение",
+    "partner": "배우자",
+    "phone": "телефон",
+    "email": "이메일",
+    "height": "키",
+}
+STAYING: Final = frozenset({"birthday", "pronouns", "height"})
+"""Of these the old value holds as long as nothing else is known."""
+_PRONOUNS: Final = ("he", "she", "they", "it", "er", "sie", "il", "elle", "彼", "彼女", "他", "她")
+_NAMED: Final = ("home", "employer")
+
+_TABLES: Final = tuple(beliefs())
+_ONE_OF: Final = {
+    kind: "\n".join(filter(None, (*(t.labels.get(kind) for t in _TABLES), _OTHERS.get(kind))))
+    for kind in _TABLES[0].labels
+}
+_FAVOURITE: Final = "\n".join(filter(None, (table.favourite for table in _TABLES)))
+_LABEL: Final = re.compile(
+    r"(?:\*\*|__)?(?P<label>[^:：*_\n]{1,40}?)(?:\*\*|__)?[ \t]*[:：](?:\*\*|__)?"
+    r"[ \t]*(?P<value>\S.*)"
+)
+_KINDS: Final = [
+    (kind, re.compile(any_of(wordings), re.IGNORECASE)) for kind, wordings in _ONE_OF.items()
+]
+_FAVOURITES: Final = re.compile(
+    r"favou?rite [\w ]{2,30}|lieblings\w{2,30}|好きな\w{1,10}|最喜欢的\w{1,10}", re.IGNORECASE
+)
+_NOTE: Final = re.compile(
+    r"[(（\[][^()（）\[\]]{0,80}[)）\]]"
+    rf"|(?:{any_of(chr(10).join((*(t.dating for t in _TABLES), 'с')))}).*$",
+    re.IGNORECASE,
+)
+_WORDS: Final = re.compile(r"\w+")
+_MOST_CHARS: Final = 400
+
+
+def _sentence(table: Beliefs, verbs: str, form: str) -> re.Pattern[str]:
+    """Return what finds a sentence of a table."""
+    who, space = f"(?P<who>{table.who})", r"[ \t]+"
+    places = {
+        "{who}": who,
+        "{verb}": f"(?:{any_of(verbs)})",
+        "{value}": f"(?P<value>{table.value})",
+    }
+    made = form.replace(" ", space).replace(f"{{who}}{space}", f"(?:{{who}}{space})?")
+    for place, pattern in places.items():
+        made = made.replace(place, pattern)
+    return re.compile(made, re.IGNORECASE)
+
+
+_SENTENCES: Final = [
+    (kind, _sentence(table, verbs, form), Wordings.of(table.negations))
+    for table in _TABLES
+    for kind, verbs, form in table.sentences
+] + [("home", _sentence(_TABLES[0], "bor", "{who} {verb} i {value}"), Wordings.of("ikke"))]
+# "lives in a small flat" is no town, "works for three hours" no employer.
+_NO_NAME: Final = re.compile(r"\d+\b|" + "|".join(t.no_name for t in _TABLES), re.IGNORECASE)
+PAST: Final = "\n".join(table.past for table in _TABLES)
+"""Words of a line that says itself that it is over."""
+HEADS: Final = heads_of(
+    "\n".join(
+        (
+            *_ONE_OF.values(),
+            _FAVOURITE,
+            "bor",
+            *(verbs for table in _TABLES for _, verbs, _ in table.sentences),
+        )
+    )
+)
+"""Words of which a line that says an attribute holds one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """What a line says of somebody.
+
+    Args:
+        kind: `home`, `age`, a favourite of some kind, ….
+        value: In plain words.
+        who: The name that the line gives, folded; empty: none, or a pronoun.
+    """
+
+    kind: str
+    value: str
+    who: str = ""
+
+
+def attribute(text: str) -> Attribute | None:
+    """Return what a statement is a value of; None for any other statement."""
+    bare = DAY.sub("", text[:_MOST_CHARS]).lstrip(" :：-–—.,()")
+    return _labelled(bare) or _said(bare)
+
+
+def _labelled(bare: str) -> Attribute | None:
+    found = _LABEL.match(bare)
+    if found is None:
+        return None
+    label = " ".join(found["label"].split())
+    kind = next((name for name, names in _KINDS if names.fullmatch(label)), "")
+    if not kind and _FAVOURITES.fullmatch(label):
+        kind = fold(label)
+    return _attribute(kind, found["value"]) if kind else None
+
+
+def _said(bare: str) -> Attribute | None:
+    plain = _NOTE.sub(" ", bare)
+    for kind, sentence, negations in _SENTENCES:
+        found = sentence.match(plain)
+        if found and not negations.is_in(found[0]):
+            who = fold(without_honorific(found["who"] or ""))
+            return _attribute(kind, found["value"], "" if who in _PRONOUNS else who)
+    return None
+
+
+def _attribute(kind: str, words: str, who: str = "") -> Attribute | None:
+    if kind in _NAMED and _NO_NAME.match(words):
+        return None
+    value = " ".join(_WORDS.findall(fold(_NOTE.sub(" ", words))))
+    return Attribute(kind, value, who) if value else None
+
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import date
+
+    from familiar_cli.housekeeping.lines import Corpus, Note, Options, Statement
+
+    Subject = tuple[str, ...]
+    Said = tuple[date, int, str]
+
+_PAST: Final = Wordings.of(
+    PAST, "fino | até | tidligere | entinen | до | раньше | бывший | бывшая | 까지 | 이전"
+)
+_YEAR_DAYS: Final = 365.25
+_MOST_VALUES: Final = 100
+_AGE_DIGITS: Final = 3
+
+
+def check_contradictions(corpus: Corpus, options: Options) -> Iterator[Finding]:
+    """Yield a finding for each attribute of one file with different values on different days."""
+    for note in corpus.notes:
+        if note.holds_beliefs and not note.known.isdisjoint(HEADS):
+            yield from _in_note(note, options)
+
+
+def _in_note(note: Note, options: Options) -> Iterator[Finding]:
+    said: dict[tuple[Subject, str], list[Said]] = defaultdict(list)
+    for statement in statements(note, HEADS, options):
+        found = attribute(statement.text)
+        if found and statement.day and _holds(statement):
+            key = (_subject(statement, found), found.kind)
+            said[key].append((statement.day, statement.line, found.value))
+    for (_, kind), values in said.items():
+        ordered = sorted(values)[-_MOST_VALUES:]
+        if not _differ(kind, ordered):
+            continue
+        yield Finding(
+            CONTRADICTIONS_CHECK.name,
+            (note.rel_path,),
+            f"{kind}: {len({value for *_, value in values})} values on different days; the newest"
+            f" is of {ordered[-1][0]}",
+            quotes(note, (at for _, at, _ in ordered)),
+            hint="If the newest is right, say until when the older was, or remove it.",
+        )
+
+
+def _holds(statement: Statement) -> bool:
+    """Tell whether a line does not say itself that it is over."""
+    return "~~" not in statement.text and not _PAST.is_in(statement.text)
+
+
+def _subject(statement: Statement, found: Attribute) -> Subject:
+    """Return whom a statement is about: the headings above it, but for those that only date it.
+
+    A name that the line gives stands beside them, unless it is in the title of the file.
+    """
+    above = tuple(h for h in statement.heading[:3] if not DAY.search(h))
+    is_named = found.who and found.who not in words_in(fold(" ".join(statement.heading[:1])))
+    return (*above, found.who) if is_named else above
+
+
+def _differ(kind: str, values: list[Said]) -> bool:
+    """Tell whether two values of different days contradict each other."""
+    return any(
+        day != other_day and not _agree(kind, (day, value), (other_day, other))
+        for at, (day, _, value) in enumerate(values)
+        for other_day, _, other in values[at + 1 :]
+    )
+
+
+def _agree(kind: str, one: tuple[date, str], other: tuple[date, str]) -> bool:
+    """Tell whether both may hold: `Oslo` is in `Oslo, Norway`, and who ages grows older."""
+    (day, value), (other_day, another) = one, other
+    if kind == "age":
+        words = f"{value} {another}".split()
+        ages = [int(word) for word in words if word.isdecimal() and len(word) <= _AGE_DIGITS]
+        years = (other_day - day).days / _YEAR_DAYS
+        return len(ages) != 2 or abs(ages[1] - ages[0] - years) <= 1  # noqa: PLR2004
+    return _within(value, another) or _within(another, value)
+
+
+def _within(one: str, other: str) -> bool:
+    return f" {one} " in f" {other} " or (not one.isascii() and one in other)
+
+
+CONTRADICTIONS_CHECK: Final = Check(
+    "contradictions",
+    "Contradictions",
+    check_contradictions,
+    HEADS,
+)
+
+
+_DAY: Final = 1
+_WEEK: Final = 14
+_MONTH: Final = 62
+_YEAR: Final = 731
+_GRACE_DAYS: Final = 7
+# How many days after it was said the time that is meant has passed for certain.
+_RELATIVE: Final = {
+    _DAY: """tomorrow | tonight | übermorgen | demain | i morgen | huomenna | domani | amanhã
+        завтра | غدا | 明日 | あした | 明天 | 내일""",
+    _WEEK: """next week | this weekend | next weekend | next monday | next tuesday
+        next wednesday | next thursday | next friday | next saturday | next sunday
+        nächste woche | kommende woche | nächstes wochenende
+        la semaine prochaine | ce week-end | la próxima semana | la semana que viene
+        la prossima settimana | na próxima semana | neste uke | ensi viikolla
+        на следующей неделе | الأسبوع القادم | 来週 | 今週末
+        下周 | 下週 | 下星期 | 다음 주 | 다음주""",
+    _MONTH: """next month | nächsten monat | kommenden monat | le mois prochain
+        el próximo mes | el mes que viene | il prossimo mese | no próximo mês | neste måned
+        ensi kuussa | в следующем месяце | الشهر القادم | 来月
+        下个月 | 下個月 | 다음 달 | 다음달""",
+    _YEAR: """next year | next spring | next summer | next autumn | next fall | next winter
+        nächstes jahr | kommendes jahr | l'année prochaine | el próximo año | el año que viene
+        l'anno prossimo | no próximo ano | neste år | ensi vuonna | в следующем году
+        العام القادم | 来年 | 明年 | 내년""",
+}
+_SPANS: Final = [(days, Wordings.of(words)) for days, words in _RELATIVE.items()]
+# What says itself that it holds at some time only.
+_NOW: Final = Wordings.of("""
+    as of | currently | at the moment | right now | these days | derzeit
+    zurzeit | aktuell | actuellement | en ce moment | actualmente | attualmente | atualmente
+    for tiden | tällä hetkellä | сейчас | حاليا | 現在 | 目前 | 현재
+    years old | months old | jahre alt | ans | años | anni | anos | лет | 歳 | 岁 | 살
+""")
+# A line that says since or until when it holds, or of a day that stays.
+_OVER: Final = Wordings.of("""
+    until | since | formerly | no longer | used to | was | were | had | died | born
+    geboren | seit | war | né | née | depuis | était | bis | jusqu'en | hasta | desde | era
+    с | был | была | まで | から | 까지 | 부터
+""")
+# What is so every time, a goodbye, and a story ("the next day") speak of no time to come.
+_NO_PLAN: Final = Wordings.of("""
+    every | each | always | usually | never | often | whenever | the next
+    immer | jeden | jede | jedes | toujours | chaque | siempre | cada | sempre | ogni
+    всегда | каждый | каждую | いつも | 毎 | 总是 | 每
+    see you | talk to you | talk again | chat again | until tomorrow | good night | bis morgen
+    à demain | hasta mañana | a domani | до завтра | また明日 | 明天见 | 明天見 | 내일 봐
+""")
+_SPAN_HEADS: Final = frozenset[str]().union(*(wordings.heads for _, wordings in _SPANS))
+_STALE_WORDS: Final = _SPAN_HEADS | _NOW.heads | HEADS
+
+
+def check_stale(corpus: Corpus, options: Options) -> Iterator[Finding]:
+    """Yield a finding for each file with beliefs that time has overtaken."""
+    for note in corpus.notes:
+        if not note.holds_beliefs or note.known.isdisjoint(_STALE_WORDS):
+            continue
+        said = [s for s in statements(note, _STALE_WORDS, options) if _is_belief(s)]
+        past = [s for s in said if _is_past(s, note, options)]
+        lines = {s.line for s in past}
+        old = [s for s in said if s.line not in lines and _is_old(s, options)]
+        if past:
+            yield _finding(note, past, "mentions a future time that has long passed", _PAST_HINT)
+        if old:
+            years = f"older than {options.stale_days} days"
+            yield _finding(note, old, f"describes the present, and is {years}", _OLD_HINT)
+
+
+def _is_belief(statement: Statement) -> bool:
+    """Tell whether a line claims something, and not that it was so until some day or on one."""
+    text = statement.text
+    is_question = text.endswith(("?", "？", "؟"))
+    return not (is_question or statement.is_record or "~~" in text or _OVER.is_in(text))
+
+
+def _is_past(statement: Statement, note: Note, options: Options) -> bool:
+    """Tell whether the time that a line speaks of has passed, at the latest it can have been said.
+
+    What has no day was written, at the latest, when its file was last changed.
+    """
+    said = _written(statement, note)
+    for days, wordings in _SPANS:
+        if wordings.is_in(statement.text):
+            passed = (options.today - said).days > days + _GRACE_DAYS
+            return passed and not _NO_PLAN.is_in(statement.text)
+    return False
+
+
+def _is_old(statement: Statement, options: Options) -> bool:
+    """Tell whether a line of a day long ago says what changes: a home, an age, what is now."""
+    day = statement.own_day
+    if day is None or (options.today - day).days <= options.stale_days:
+        return False
+    found = attribute(statement.text)
+    return _NOW.is_in(statement.text) or (found is not None and found.kind not in STAYING)
+
+
+def _finding(note: Note, found: list[Statement], what: str, hint: str) -> Finding:
+    days = sorted({_written(statement, note).isoformat() for statement in found})
+    told = " to ".join(dict.fromkeys((days[0], days[-1])))
+    evidence = quotes(note, (statement.line for statement in found))
+    return Finding(STALE_CHECK.name, (note.rel_path,), f"{what}: of {told}", evidence, hint=hint)
+
+
+def _written(statement: Statement, note: Note) -> date:
+    return statement.day or note.modified.date()
+
+
+_PAST_HINT: Final = "Write what came of it, with the date, or remove it."
+_OLD_HINT: Final = (
+    "Ask whether it is still true; then give it today's date, or say until when it was."
+)
+STALE_CHECK: Final = Check("stale", "Out of date", check_stale, _STALE_WORDS)
