@@ -163,6 +163,7 @@ class Player:
         for name, value in self._stand_ins().items():
             words = words.replace(name, value)
         self._at += timedelta(minutes=1)
+        self._numbers = itertools.count(1)
         os.environ["FAMILIAR_HOME"] = str(self._world / self._home)
         os.environ["FAMILIAR_KEYS"] = str(self._world / self._home / "keys.toml")
         result = CliRunner().invoke(app, shlex.split(words), input=stdin)
@@ -190,7 +191,7 @@ class Player:
         for path in sorted(self._world.rglob("*")):
             name = path.relative_to(self._world).as_posix()
             if path.is_file() and not _UNSTABLE.search(name):
-                found[name] = self._neutral(path.read_bytes().decode("latin-1")).encode("latin-1")
+                found[self._neutral(name)] = self._neutral(path.read_bytes().decode("latin-1")).encode("latin-1")
         return found
 
     def _neutral(self, text: str) -> str:
@@ -221,7 +222,7 @@ class Player:
                 return player._at.astimezone(tz)
 
         def token(size: int | None = None) -> str:
-            text = hashlib.sha256(str(next(player._numbers)).encode()).hexdigest()
+            text = hashlib.sha256(f"{player._at} {next(player._numbers)}".encode()).hexdigest()
             return text[: 2 * (size or 32)]
 
         still = SimpleNamespace(
