@@ -191,7 +191,8 @@ class Player:
         for path in sorted(self._world.rglob("*")):
             name = path.relative_to(self._world).as_posix()
             if path.is_file() and not _UNSTABLE.search(name):
-                found[self._neutral(name)] = self._neutral(path.read_bytes().decode("latin-1")).encode("latin-1")
+                content = self._neutral(path.read_bytes().decode("latin-1"))
+                found[self._neutral(name)] = content.encode("latin-1")
         return found
 
     def _neutral(self, text: str) -> str:
