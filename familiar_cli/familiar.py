@@ -19,9 +19,8 @@ if TYPE_CHECKING:
     from typing import Self
 
     from familiar_cli.bootstrap.chats.types import Reading
-    from familiar_cli.config.channel import ChannelConfigs
+    from familiar_cli.config.channel import Channel, ChannelConfigs
     from familiar_cli.config.channel_kinds import ChannelMode
-    from familiar_cli.config.effective_channel import Channel
     from familiar_cli.config.home import FamiliarPaths
     from familiar_cli.config.instance import Instance
     from familiar_cli.config.load import SettingsFiles, Written
@@ -29,8 +28,7 @@ if TYPE_CHECKING:
     from familiar_cli.config.subscriptions import SubscriptionRegistry
     from familiar_cli.context.character import Character
     from familiar_cli.context.limits import Allowance
-    from familiar_cli.context.summarising import Summariser
-    from familiar_cli.context.summary_keeper import SummaryKeeper
+    from familiar_cli.context.summarising import Summariser, SummaryKeeper
     from familiar_cli.history.store import HistoryStore
     from familiar_cli.history.summaries import Summaries
     from familiar_cli.identity import Author, Labels, Me, Who
@@ -260,7 +258,7 @@ class Familiar:
         Raises:
             ConfigError: Its file, or `character.toml`, has something wrong in it.
         """
-        from familiar_cli.config.effective_channel import effective_channel
+        from familiar_cli.config.channel import effective_channel
 
         return effective_channel(
             channel_id, self.channels.read(channel_id), self._written, modality, self._at_home
@@ -282,7 +280,7 @@ class Familiar:
 
     def me_in(self, channel: Channel) -> Me:
         """Return who speaks in a channel of which is known what holds there; see `me`."""
-        from familiar_cli.config.machine import login_account
+        from familiar_cli.config.home import login_account
         from familiar_cli.identity import NEUTRAL, Me, parse_author
         from familiar_cli.text import one_line
 
@@ -305,7 +303,7 @@ class Familiar:
         """
         from os import path
 
-        from familiar_cli.config.machine import login_account
+        from familiar_cli.config.home import login_account
         from familiar_cli.identity import NEUTRAL
         from familiar_cli.memory.layout import people_path
 
@@ -556,7 +554,7 @@ class Familiar:
         """What counts tokens: exact if its encoding is on disk, else an estimate."""
         from familiar_cli import tokens
         from familiar_cli.config.home import cache_dir
-        from familiar_cli.context.counting import RememberingCounter
+        from familiar_cli.context.limits import RememberingCounter
         from familiar_cli.models.store import encoding_path
 
         return RememberingCounter(tokens.load(encoding_path(cache_dir())))
@@ -592,7 +590,7 @@ class Familiar:
     @cached_property
     def summary_keeper(self) -> SummaryKeeper:
         """What keeps the summaries up with the conversation."""
-        from familiar_cli.context.summary_keeper import SummaryKeeper
+        from familiar_cli.context.summarising import SummaryKeeper
 
         return SummaryKeeper(
             self.summaries,
@@ -825,14 +823,14 @@ class Familiar:
         await in_thread(forward)
 
     def _summariser(self) -> Summariser:
-        from familiar_cli.config.machine import zone_of
+        from familiar_cli.config.home import zone_of
         from familiar_cli.context.summarising import (
             LOCAL_STEPS,
             MOST_STEPS,
+            SLOT,
             Summariser,
             SummaryLimits,
         )
-        from familiar_cli.context.summary_keeper import SLOT
         from familiar_cli.llm.slots import check_usable
 
         slot = self.slot(SLOT)

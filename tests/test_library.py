@@ -173,7 +173,7 @@ def test_a_plain_with_is_enough_for_memory_and_history(ada) -> None:
 
 
 async def test_a_turn_reads_its_channel_and_the_character_once(ada, serve, monkeypatch) -> None:
-    from familiar_cli.config import effective_channel
+    from familiar_cli.config import channel as effective_channel
     from familiar_cli.context import character
 
     serve("Fair winds.")

@@ -11,7 +11,7 @@ from familiar_cli.history.standing import withdrawn_channels
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from familiar_cli.config.effective_channel import Channel
+    from familiar_cli.config.channel import Channel
     from familiar_cli.familiar import Familiar
     from familiar_cli.history.branches import Branch
     from familiar_cli.history.types import ChannelSummary

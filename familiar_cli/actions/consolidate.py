@@ -20,7 +20,7 @@ from familiar_cli.consolidation.period_states import Today
 from familiar_cli.consolidation.periods import TIERS, day_at, parse_period, parse_tier
 from familiar_cli.errors import ConfigError, FamiliarError
 from familiar_cli.familiar import Familiar
-from familiar_cli.memory.run_ids import new_run_id
+from familiar_cli.memory.layout import new_run_id
 from familiar_cli.passes.background import Event, failed
 from familiar_cli.passes.failures import CONSOLIDATING, DISTILLING, as_failure
 from familiar_cli.review.pending import read_plans

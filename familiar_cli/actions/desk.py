@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from familiar_cli.clock import iso, now
-from familiar_cli.memory.desk import add_item, due_items, mark_item, read_items
-from familiar_cli.memory.desk.due import parse_due
+from familiar_cli.memory.desk import add_item, due_items, mark_item, parse_due, read_items
 from familiar_cli.memory.layout import REMINDERS, TASKS
 
 if TYPE_CHECKING:

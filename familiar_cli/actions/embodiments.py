@@ -21,10 +21,9 @@ from familiar_cli.errors import (
     NotFoundError,
     RefusedError,
 )
-from familiar_cli.memory.layout import CONFLICTS_DIR
+from familiar_cli.memory.layout import CONFLICTS_DIR, RUN_ID
 from familiar_cli.memory.pages import bullets
-from familiar_cli.memory.pages.outward import holds_back, outward, put_back
-from familiar_cli.memory.run_ids import RUN_ID
+from familiar_cli.memory.pages.privacy import holds_back, outward, put_back
 from familiar_cli.memory.store.lock import held
 from familiar_cli.memory.store.transactions import retry_on_conflict
 from familiar_cli.memory.store.types import MISSING

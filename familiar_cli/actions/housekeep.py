@@ -15,8 +15,7 @@ from familiar_cli.housekeeping.judging import REPLY_TOKENS, Judgement, judge
 from familiar_cli.housekeeping.lines import Options, quotes_private
 from familiar_cli.housekeeping.run import look_through
 from familiar_cli.jobs import in_thread
-from familiar_cli.memory.run_ids import new_run_id, noting
-from familiar_cli.memory.sources import HOUSEKEEPING
+from familiar_cli.memory.layout import HOUSEKEEPING, new_run_id, noting
 from familiar_cli.review.pending import ReviewPlan, read_plans, stage
 from familiar_cli.text import sha256_of
 

@@ -11,20 +11,22 @@ from familiar_cli.context.providers.character import CharacterProvider
 from familiar_cli.context.providers.content_search import ContentSearchProvider
 from familiar_cli.context.providers.desk import DeskProvider
 from familiar_cli.context.providers.digests import DigestsProvider
-from familiar_cli.context.providers.from_tier import FromTier
 from familiar_cli.context.providers.history import Beyond, HistoryProvider
 from familiar_cli.context.providers.notes import NotesProvider
 from familiar_cli.context.providers.pins import PinnedMemory, PinsProvider
 from familiar_cli.context.providers.relations import RelationsProvider
-from familiar_cli.context.providers.remembered import RememberedProvider
-from familiar_cli.context.providers.system_block import SystemBlockProvider
+from familiar_cli.context.providers.system_block import (
+    FromTier,
+    RememberedProvider,
+    SystemBlockProvider,
+)
 from familiar_cli.context.tiers import STANDARD
 from familiar_cli.context.types import Layer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from familiar_cli.config.effective_channel import Channel
+    from familiar_cli.config.channel import Channel
     from familiar_cli.context.limits import Allowance
     from familiar_cli.context.processors.recast import RecastPostProcessor
     from familiar_cli.context.processors.short_frame import ShortFramePreProcessor

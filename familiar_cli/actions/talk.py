@@ -19,8 +19,7 @@ from familiar_cli.actions.prompt import (
 )
 from familiar_cli.clock import now, to_ms
 from familiar_cli.context.going_on import Begun
-from familiar_cli.context.off_record import OffRecord
-from familiar_cli.context.on_record import OnRecord
+from familiar_cli.context.on_record import OffRecord, OnRecord
 from familiar_cli.context.turn import check_said, dry_run, request_for
 from familiar_cli.context.turn_runner import UNWATCHED, Watcher
 from familiar_cli.context.types import Modality

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.actions.people.change import published
-from familiar_cli.memory.layout import PEOPLE_DIR
-from familiar_cli.memory.sources import MEMORY_WRITER
+from familiar_cli.memory.layout import MEMORY_WRITER, PEOPLE_DIR
 
 if TYPE_CHECKING:
     from familiar_cli.familiar import Familiar

@@ -23,11 +23,10 @@ from familiar_cli.errors import (
 )
 from familiar_cli.housekeeping.hazards import masked
 from familiar_cli.markdown import body_start
-from familiar_cli.memory.layout import DAILY_DIR, PENDING_DIR, PERIOD_DIRS, SIGNIFICANT_DIR
+from familiar_cli.memory.layout import DAILY_DIR, PENDING_DIR, PERIOD_DIRS, RUN_ID, SIGNIFICANT_DIR
 from familiar_cli.memory.merge.content import merge_content
 from familiar_cli.memory.pages import bullets
-from familiar_cli.memory.pages.outward import holds_back, outward, put_back
-from familiar_cli.memory.run_ids import RUN_ID
+from familiar_cli.memory.pages.privacy import holds_back, outward, put_back
 from familiar_cli.memory.store import paths
 from familiar_cli.memory.store.transactions import retry_on_conflict
 from familiar_cli.memory.store.types import MISSING

@@ -24,9 +24,10 @@ from familiar_cli.memory.layout import (
     SIGNIFICANT_DIR,
     WEEKLY_DIR,
     YEARLY_DIR,
+    new_run_id,
+    noting,
 )
 from familiar_cli.memory.pages import bullets
-from familiar_cli.memory.run_ids import new_run_id, noting
 from familiar_cli.text import fold, one_line
 
 if TYPE_CHECKING:

@@ -12,8 +12,7 @@ from familiar_cli.bootstrap.lorebooks.plan import ImportPlan, plan_import
 from familiar_cli.bootstrap.lorebooks.read import MAX_ENTRIES, read_book
 from familiar_cli.bootstrap.lorebooks.types import Lorebook, LoreEntry
 from familiar_cli.errors import BadInputError
-from familiar_cli.memory.layout import IMPORTED_LORE_DIR
-from familiar_cli.memory.run_ids import new_run_id, noting
+from familiar_cli.memory.layout import IMPORTED_LORE_DIR, new_run_id, noting
 
 if TYPE_CHECKING:
     from familiar_cli.memory.store.store import MemoryStore

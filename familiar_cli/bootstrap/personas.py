@@ -14,8 +14,8 @@ from familiar_cli.errors import BadInputError
 from familiar_cli.languages import ENGLISH, phrases
 from familiar_cli.languages.detect import language_of
 from familiar_cli.markdown import title_of
-from familiar_cli.memory import desk
-from familiar_cli.memory.desk.items import MAX_CHARS, Mark, items_in
+from familiar_cli.memory import layout
+from familiar_cli.memory.desk import MAX_CHARS, Mark, items_in
 from familiar_cli.memory.layout import SESSIONS_DIR, digest_path, people_path
 from familiar_cli.memory.pages.self_files import PERSONA_DIR, TIERS_NOTE, field_markdown, self_file
 from familiar_cli.text import fold, one_line
@@ -116,8 +116,8 @@ VERBATIM: Final = {
     "MEMORY_SHORT.md": digest_path("short"),
     "MEMORY_MID.md": digest_path("mid"),
     "MEMORY_LONG.md": digest_path("long"),
-    REMINDERS: desk.REMINDERS,
-    "SCRATCH.md": desk.SCRATCH,
+    REMINDERS: layout.REMINDERS,
+    "SCRATCH.md": layout.SCRATCH,
 }
 TIERS: Final = "CONTEXT_TIERS.md"
 TASKS: Final = "TASKS.json"
@@ -327,7 +327,7 @@ class _Mapping:
                 f"{one_line(source)} contains no list of tasks; it is kept unchanged"
             )
             return []
-        return [(desk.TASKS, tasks)]
+        return [(layout.TASKS, tasks)]
 
 
 def _stays(piece: Piece) -> bool:

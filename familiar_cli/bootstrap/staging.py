@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from familiar_cli.bootstrap.import_report import FamiliarReport
 from familiar_cli.config.edit import write_new
-from familiar_cli.config.home import FamiliarPaths
+from familiar_cli.config.home import FamiliarPaths, is_alive
 from familiar_cli.config.instance import ensure_instance
-from familiar_cli.config.machine import is_alive
 from familiar_cli.errors import ConflictError, FamiliarError
 from familiar_cli.files import is_directory, patiently, remove
-from familiar_cli.memory.run_ids import new_run_id, noting
+from familiar_cli.memory.layout import new_run_id, noting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -72,7 +72,8 @@ def mark_reminder_done(
     familiar remind done 2
     """
     from familiar_cli.actions.desk import tick_off
-    from familiar_cli.memory.desk import REMINDERS, Mark
+    from familiar_cli.memory.desk import Mark
+    from familiar_cli.memory.layout import REMINDERS
     from familiar_cli.ui.memory_pages import show_change
 
     with familiar_of(ctx) as familiar:
@@ -154,7 +155,7 @@ def drop_task(ctx: typer.Context, number: Number, *, dry_run: DryRun = False) ->
 
 def _mark(ctx: typer.Context, number: int, mark: Mark, *, dry_run: bool) -> None:
     from familiar_cli.actions.desk import tick_off
-    from familiar_cli.memory.desk import TASKS
+    from familiar_cli.memory.layout import TASKS
     from familiar_cli.ui.memory_pages import show_change
 
     with familiar_of(ctx) as familiar:
@@ -214,7 +215,8 @@ def edit_scratchpad(ctx: typer.Context, *, dry_run: DryRun = False) -> None:
     familiar scratch edit
     EDITOR="code --wait" familiar scratch edit
     """
-    from familiar_cli.memory.desk import SCRATCH, put_scratch, read_scratch
+    from familiar_cli.memory.desk import put_scratch, read_scratch
+    from familiar_cli.memory.layout import SCRATCH
     from familiar_cli.ui.editor import edited
     from familiar_cli.ui.memory_pages import show_scratch_change
 
@@ -242,7 +244,8 @@ def clear_scratchpad(ctx: typer.Context, *, dry_run: DryRun = False) -> None:
 
 
 def _show(ctx: typer.Context) -> None:
-    from familiar_cli.memory.desk import SCRATCH, read_scratch
+    from familiar_cli.memory.desk import read_scratch
+    from familiar_cli.memory.layout import SCRATCH
     from familiar_cli.ui.emit import exact
 
     out = output(ctx)

@@ -247,7 +247,7 @@ def _personas(
     from familiar_cli.bootstrap.create import read_personas, template_persona
     from familiar_cli.bootstrap.personas import find_personas
     from familiar_cli.bootstrap.what_is_it import taken_for
-    from familiar_cli.config.machine import who_speaks
+    from familiar_cli.config.home import who_speaks
 
     about = who_speaks(user)
     if directory:

@@ -89,7 +89,7 @@ def doctor(ctx: typer.Context) -> None:
     familiar doctor
     familiar doctor --json
     """
-    from familiar_cli.actions.doctor.run import examine
+    from familiar_cli.actions.doctor import examine
     from familiar_cli.errors import PartialError
     from familiar_cli.ui.status_pages import doctor_page
     from familiar_cli.ui.terminal import print_page

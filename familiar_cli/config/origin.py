@@ -1,4 +1,4 @@
-"""What holds for each setting, and where that comes from."""
+"""Where the value of each setting comes from: its file, a mode, the environment or a default."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from familiar_cli.config.fields import ANY_NAME, shown
 from familiar_cli.config.load import load_config
+from familiar_cli.config.schema import CharacterConfig
 from familiar_cli.config.settings import Setting, Value, all_settings, find_setting
 from familiar_cli.config.toml_text import parse, read_text
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from familiar_cli.config.schema import CharacterConfig
+
 
 _SLOTS = "llm.slots."
 

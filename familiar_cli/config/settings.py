@@ -1,4 +1,4 @@
-"""The settings as one flat table of dotted keys, read off the dataclasses in `schema`."""
+"""The settings as a flat table of dotted keys, read off the dataclasses."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from familiar_cli.text import nearest
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from dataclasses import Field
+
 
 _TYPE_NAMES = {str: "text", int: "a whole number", float: "a number", tuple: "a list of texts"}
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,60}")

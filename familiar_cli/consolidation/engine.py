@@ -18,9 +18,8 @@ from familiar_cli.consolidation.pages import (
     read_page,
 )
 from familiar_cli.consolidation.periods import Made
+from familiar_cli.memory.layout import CONSOLIDATION, noting
 from familiar_cli.memory.pages.privacy import visible_in
-from familiar_cli.memory.run_ids import noting
-from familiar_cli.memory.sources import CONSOLIDATION
 from familiar_cli.memory.store.transactions import retry_on_conflict
 from familiar_cli.memory.store.types import MISSING
 from familiar_cli.review.pending import PlannedFile, ReviewPlan, forget, stage

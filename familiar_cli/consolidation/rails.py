@@ -11,7 +11,7 @@ from familiar_cli.consolidation.periods import DraftedSummary, Point, Refused
 from familiar_cli.errors import UnusableReplyError
 from familiar_cli.llm.json_in import values_in
 from familiar_cli.markdown import split_lines
-from familiar_cli.memory.pages.as_line import as_line
+from familiar_cli.memory.pages.evidence import as_line
 from familiar_cli.memory.pages.similarity import SAID_SHARE, EvidenceText, main_script
 from familiar_cli.text import one_line
 from familiar_cli.truncate import sentence_ends

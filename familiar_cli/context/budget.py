@@ -12,7 +12,7 @@ import math
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.context.steps import first_kept
+from familiar_cli.context.limits import first_kept
 from familiar_cli.context.types import Fit, Fragment, Layer, LayerUse, Place
 from familiar_cli.errors import LimitError
 from familiar_cli.truncate import cut_to

@@ -1,8 +1,10 @@
-"""How many tokens a prompt and each of its layers may have, when nobody says otherwise."""
+"""How many tokens a prompt and its layers may have, and how texts are counted once."""
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.config.channel_kinds import MODES
@@ -10,8 +12,12 @@ from familiar_cli.context.types import Layer
 from familiar_cli.errors import ConfigError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from familiar_cli.config.channel_kinds import ChannelMode
     from familiar_cli.config.schema import BudgetSettings
+    from familiar_cli.tokens import TokenCounter
+
 
 LOCAL_TOKENS: Final = 1500
 """Most tokens for the model inside the program: two cores read about 200 of them in a second."""
@@ -162,3 +168,72 @@ def _notice(settings: BudgetSettings, room: int) -> str:
         f"budget.total is {settings.total}, but the model has room for only {room} tokens; "
         f"the prompt is limited to {room}"
     )
+
+
+MOST_TEXTS: Final = 1024
+MOST_CHARS: Final = 16_384  # a longer text is counted anew, so that little memory is held
+_SAMPLED_CHARS: Final = 200_000  # a text that is longer is in nobody's prompt
+_SAMPLES: Final = 100
+_SAMPLE_CHARS: Final = 1_000
+
+
+class RememberingCounter:
+    """A token counter that remembers what it has counted.
+
+    Args:
+        counter: What counts.
+    """
+
+    def __init__(self, counter: TokenCounter) -> None:
+        self._counter = counter
+        self._known: OrderedDict[str, int] = OrderedDict()
+
+    @property
+    def name(self) -> str:
+        """The name of what counts."""
+        return self._counter.name
+
+    def count(self, text: str) -> int:
+        """Count the tokens of `text`, estimating long texts from a sample."""
+        if len(text) > _SAMPLED_CHARS:
+            return self._estimated(text)
+        if len(text) > MOST_CHARS:
+            return self._counter.count(text)
+        known = self._known.get(text)
+        if known is None:
+            known = self._known[text] = self._counter.count(text)
+            if len(self._known) > MOST_TEXTS:
+                self._known.popitem(last=False)
+        return known
+
+    def _estimated(self, text: str) -> int:
+        step = len(text) // _SAMPLES
+        sample = [text[at : at + _SAMPLE_CHARS] for at in range(0, step * _SAMPLES, step)]
+        counted = sum(map(self._counter.count, sample))
+        return round(counted * len(text) / sum(map(len, sample)))
+
+
+LOST_AT_MOST: Final = 3
+"""A window that is full loses at most the third part of what it holds."""
+
+
+FEW_TURNS: Final = 8
+"""Of so few turns none is left out that need not be."""
+
+
+def first_kept(turn_ids: Sequence[int | None], weights: Sequence[int]) -> int:
+    """Return the index of the turn at which a full window begins.
+
+    Args:
+        turn_ids: The turns that there is room for, oldest first; None: not in the history.
+        weights: What each costs, >= 0.
+    """
+    spare = sum(weights) // LOST_AT_MOST if len(turn_ids) > FEW_TURNS else 0
+    lost = [0, *accumulate(weights)]
+    possible = [index for index in range(len(turn_ids)) if lost[index] <= spare]
+    return max(possible, key=lambda index: (_halvings(turn_ids[index]), -index), default=0)
+
+
+def _halvings(turn_id: int | None) -> int:
+    """Return how often an id can be halved; less than any for a turn without one."""
+    return (turn_id & -turn_id).bit_length() if turn_id else -1

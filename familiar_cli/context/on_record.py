@@ -1,8 +1,4 @@
-"""A turn that is kept: what is said, the reply, and the record of both.
-
-What a person said is kept before the model is asked, so that no failure loses it; of a reply that
-broke off, the part that came is kept.
-"""
+"""A turn that is kept, with the reply and the record of both; and one of which nothing is kept."""
 
 from __future__ import annotations
 
@@ -168,3 +164,20 @@ class OnRecord(TurnRunner):
             if str(error) not in self.notices:
                 self.notices.append(str(error))
         return trace
+
+
+class OffRecord(TurnRunner):
+    """Runs one turn and keeps nothing."""
+
+    def _begin(self, request: ContextRequest, trace: Trace) -> Trace:
+        del request
+        return trace
+
+    def _end(self, text: str, trace: Trace, *, partial: bool) -> TurnResult:
+        del partial
+        told = tuple(self.notices)
+        return TurnResult(None, None, text, replace(trace, notices=told), told)
+
+    def _what_is_kept(self, result: TurnResult) -> str:
+        del result
+        return "nothing was kept"

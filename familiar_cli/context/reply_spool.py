@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from familiar_cli.clock import now, to_ms
-from familiar_cli.config.machine import is_alive
+from familiar_cli.config.home import is_alive
 from familiar_cli.errors import FamiliarError
 from familiar_cli.files import append, check_own, read_plain, remove
 from familiar_cli.history.messages import keep_once

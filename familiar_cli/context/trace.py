@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from familiar_cli import __version__
 from familiar_cli.clock import iso
 from familiar_cli.config.fields import DEFAULT_TIER
-from familiar_cli.context._decode import Malformed, decode
-from familiar_cli.context._stored import body_to_json, complete
+from familiar_cli.context._stored import Malformed, body_to_json, complete, decode
 from familiar_cli.context.types import Layer, LayerUse, Place, Report, Role  # noqa: TC001
 from familiar_cli.errors import BadInputError, RefusedError
 

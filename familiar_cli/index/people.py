@@ -187,8 +187,8 @@ _MOST_TITLES: Final = 100  # of one file
 def names_of(rel_path: str, title: str, text: str) -> set[str]:
     """Return by which names a text may mean a file: words in lower case, with spaces between."""
     from familiar_cli.memory.pages import lore_page  # noqa: PLC0415  # asking needs none of these
+    from familiar_cli.memory.pages.front_matter import listed_aliases  # noqa: PLC0415
     from familiar_cli.memory.pages.links import NAMED_DIRS  # noqa: PLC0415
-    from familiar_cli.memory.pages.listed_aliases import listed_aliases  # noqa: PLC0415
 
     top, _, below = rel_path.partition("/")
     if not below or top not in (*NAMED_DIRS, LORE_DIR):

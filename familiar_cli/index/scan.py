@@ -17,8 +17,8 @@ from familiar_cli.memory.pages.links import is_page
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from familiar_cli.memory.store.listing import Listing
     from familiar_cli.memory.store.types import Skipped
+    from familiar_cli.memory.store.walk import Listing
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,10 +23,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.clock import stopwatch_s
-from familiar_cli.memory.store.listing import list_all
+from familiar_cli.memory.store.walk import list_all
 
 if TYPE_CHECKING:
-    from familiar_cli.memory.store.listing import Listing
+    from familiar_cli.memory.store.walk import Listing
 
 WORTH_FILES: Final = 1_000
 """A smaller memory is looked at as quickly as it is asked about."""

@@ -15,8 +15,7 @@ from familiar_cli.index.dates import day_in, last_day
 from familiar_cli.mcp_server.tool import Item
 from familiar_cli.memory.pages.evidence import spans, turn_ids
 from familiar_cli.memory.pages.links import is_page
-from familiar_cli.memory.pages.outward import outward
-from familiar_cli.memory.pages.privacy import owned
+from familiar_cli.memory.pages.privacy import outward, owned
 from familiar_cli.memory.store.paths import parse
 from familiar_cli.text import framed, harmless, unfenced
 

@@ -58,7 +58,7 @@ from familiar_cli.mcp_server.pages import is_readable, page
 from familiar_cli.mcp_server.resources import uri_of
 from familiar_cli.mcp_server.tool import Caller
 from familiar_cli.mcp_server.tools import TOOLS
-from familiar_cli.memory.store.listing import list_all
+from familiar_cli.memory.store.walk import list_all
 from familiar_cli.text import framed, harmless
 
 if TYPE_CHECKING:

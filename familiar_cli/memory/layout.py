@@ -1,8 +1,12 @@
-"""Where things live in a memory: directories and files, as paths below its root."""
+"""Where things live in a memory, which parts of the program change it, and the ids of runs."""
 
 from __future__ import annotations
 
+import os
+import re
 from typing import Final
+
+from familiar_cli import clock
 
 SELF_DIR: Final = "self"
 """Who the familiar is."""
@@ -106,3 +110,30 @@ def digest_path(name: str) -> str:
 def people_path(slug: str) -> str:
     """Return the file of a person; see `Author.slug`."""
     return f"{PEOPLE_DIR}/{slug}.md"
+
+
+MEMORY_WRITER: Final = "memory_writer"
+CONSOLIDATION: Final = "consolidation"
+HOUSEKEEPING: Final = "housekeeping"
+SYNC: Final = "sync"
+
+
+RUN_ID: Final = "Run-Id"
+"""The line of a commit that names what it belongs together with."""
+
+_FORM: Final = re.compile(r"\d{8}T\d{6}-[0-9a-f]{6}", re.ASCII)
+
+
+def new_run_id() -> str:
+    """Return an id that sorts as passes happen, e.g. `20260131T235959-a1b2c3`."""
+    return f"{clock.now():%Y%m%dT%H%M%S}-{os.urandom(3).hex()}"
+
+
+def is_run_id(text: str) -> bool:
+    """Tell whether `text` is the id of a pass."""
+    return bool(_FORM.fullmatch(text))
+
+
+def noting(run: str) -> dict[str, str]:
+    """Return the trailers of a transaction that belongs to the pass `run`; none for other text."""
+    return {RUN_ID: run} if is_run_id(run) else {}

@@ -19,12 +19,17 @@ from familiar_cli.errors import (
 )
 from familiar_cli.history.doubles import withdraw_doubles
 from familiar_cli.markdown import body_start
-from familiar_cli.memory.layout import DIGEST_DIR, PENDING_DIR, PERIOD_DIRS, REJECTED_DIR
+from familiar_cli.memory.layout import (
+    DIGEST_DIR,
+    MEMORY_WRITER,
+    PENDING_DIR,
+    PERIOD_DIRS,
+    REJECTED_DIR,
+    noting,
+)
 from familiar_cli.memory.merge.content import merge_onto
 from familiar_cli.memory.pages.evidence import PLAIN
 from familiar_cli.memory.pages.links import is_page
-from familiar_cli.memory.run_ids import noting
-from familiar_cli.memory.sources import MEMORY_WRITER
 from familiar_cli.memory.store.types import MISSING
 from familiar_cli.text import nearest
 

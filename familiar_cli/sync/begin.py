@@ -18,8 +18,7 @@ from familiar_cli.files import Disk
 from familiar_cli.memory.journal.absent import CANNOT_BE_HERE, note
 from familiar_cli.memory.journal.exchange import Exchange
 from familiar_cli.memory.journal.repository import translated
-from familiar_cli.memory.layout import ALIASES_JSON, is_synced
-from familiar_cli.memory.sources import SYNC
+from familiar_cli.memory.layout import ALIASES_JSON, SYNC, is_synced
 from familiar_cli.memory.store import paths
 from familiar_cli.memory.store.lock import held
 from familiar_cli.memory.store.types import AbsentVersion, Joined

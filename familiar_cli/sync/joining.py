@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli.errors import ConflictError, FamiliarError, RefusedError
 from familiar_cli.memory.journal.absent import listed
-from familiar_cli.memory.sources import SYNC
+from familiar_cli.memory.layout import SYNC
 from familiar_cli.memory.store.files import MAX_READ_BYTES
 from familiar_cli.memory.store.transactions import Transaction
 from familiar_cli.memory.store.types import MISSING, AbsentVersion, Joined

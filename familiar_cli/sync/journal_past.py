@@ -12,8 +12,7 @@ from familiar_cli.memory.journal.bounds import DIR_MODE, raw_entries
 from familiar_cli.memory.journal.commits import HUMAN
 from familiar_cli.memory.journal.edits import recordable
 from familiar_cli.memory.journal.objects import object_id
-from familiar_cli.memory.layout import is_synced
-from familiar_cli.memory.sources import SYNC
+from familiar_cli.memory.layout import SYNC, is_synced
 from familiar_cli.memory.store.paths import MAX_LEVELS
 
 if TYPE_CHECKING:

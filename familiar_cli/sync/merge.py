@@ -14,8 +14,8 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Protocol
 
+from familiar_cli.memory.layout import SYNC
 from familiar_cli.memory.merge.files import Hand, MergedTree, Side, Tree, merge_trees
-from familiar_cli.memory.sources import SYNC
 from familiar_cli.sync.ancestry import Walk, common, newest
 
 if TYPE_CHECKING:

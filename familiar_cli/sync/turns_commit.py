@@ -9,7 +9,7 @@ from familiar_cli import clock
 from familiar_cli.memory.journal import commits, trees
 from familiar_cli.memory.journal.objects import git_object
 from familiar_cli.memory.journal.repository import translated
-from familiar_cli.memory.sources import SYNC
+from familiar_cli.memory.layout import SYNC
 from familiar_cli.sync.journal_past import JournalPast
 from familiar_cli.sync.remote_refs import local_ref, set_local_ref
 from familiar_cli.sync.transport import TURNS_REFS

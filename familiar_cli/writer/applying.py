@@ -18,14 +18,12 @@ from familiar_cli.markdown import (
     split_lines,
     title_of,
 )
-from familiar_cli.memory.layout import SESSIONS_DIR, TOPICS_DIR
+from familiar_cli.memory.layout import MEMORY_WRITER, SESSIONS_DIR, TOPICS_DIR, noting
 from familiar_cli.memory.pages import links
 from familiar_cli.memory.pages.evidence import PLAIN, cited, reference, without_references
 from familiar_cli.memory.pages.privacy import private_scope
 from familiar_cli.memory.pages.similarity import normal, normal_lines
 from familiar_cli.memory.people.alias_section import with_alias
-from familiar_cli.memory.run_ids import noting
-from familiar_cli.memory.sources import MEMORY_WRITER
 from familiar_cli.memory.store.transactions import retry_on_conflict
 from familiar_cli.review.draft import Draft
 from familiar_cli.text import one_line

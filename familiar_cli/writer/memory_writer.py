@@ -15,10 +15,8 @@ from familiar_cli.history.types import place_of
 from familiar_cli.history.waiting import ALL
 from familiar_cli.identity import Author, Labels, Me
 from familiar_cli.llm.asking import Asker
-from familiar_cli.memory.layout import WRITER_JSON
+from familiar_cli.memory.layout import MEMORY_WRITER, WRITER_JSON, new_run_id, noting
 from familiar_cli.memory.people.aliases import Aliases
-from familiar_cli.memory.run_ids import new_run_id, noting
-from familiar_cli.memory.sources import MEMORY_WRITER
 from familiar_cli.review.draft import Draft
 from familiar_cli.review.pending import PlannedFile, ReviewPlan, stage
 from familiar_cli.visibility import PrivacyRules, Viewer

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Final
 from familiar_cli.errors import UsageError
 from familiar_cli.languages.headings import begins_with, heading_in
 from familiar_cli.memory.layout import PEOPLE_DIR, SESSIONS_DIR, TOPICS_DIR, people_path
-from familiar_cli.memory.pages.as_line import as_line
+from familiar_cli.memory.pages.evidence import as_line
 from familiar_cli.memory.pages.links import way_to
 from familiar_cli.memory.pages.relations import SECTION as RELATIONS
 from familiar_cli.memory.pages.relations import line_of, relations_in
 from familiar_cli.memory.pages.similarity import main_script, normal
 from familiar_cli.memory.people.alias_section import checked
-from familiar_cli.memory.people.honorifics import without_honorific
-from familiar_cli.memory.people.mentions import find_mentions, head_of, key_of
+from familiar_cli.memory.people.mentions import find_mentions, head_of, key_of, without_honorific
 from familiar_cli.memory.relations.kinds import kinds_of
 from familiar_cli.relative_dates import with_dates
 from familiar_cli.text import fold, is_of_names, one_line, slugify

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from familiar_cli.config.channel import ChannelConfigs, file_stem
+from familiar_cli.config.channel import ChannelConfigs, effective_channel, file_stem
 from familiar_cli.config.channel_kinds import KINDS, MODES, ChannelContext, ChannelMode
-from familiar_cli.config.effective_channel import effective_channel
 from familiar_cli.config.load import load_written
 from familiar_cli.config.schema import ChannelConfig, CharacterConfig
 from familiar_cli.errors import ConfigError, NotFoundError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from familiar_cli.context.examples import example_blocks
+from familiar_cli.context.character import example_blocks
 from familiar_cli.context.macros import Macros
 
 MACROS = Macros(char="Aria", user="Zoë")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from familiar_cli.context.providers.content_search.filter_reply import read_reply
+from familiar_cli.context.providers.content_search.filter import read_reply
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,7 @@ import pytest
 
 from familiar_cli import tokens
 from familiar_cli.context.hidden import CLOSE, OPEN
-from familiar_cli.context.off_record import OffRecord
-from familiar_cli.context.on_record import OnRecord
+from familiar_cli.context.on_record import OffRecord, OnRecord
 from familiar_cli.context.pipeline import ContextPipeline
 from familiar_cli.context.processors.recast import RecastPostProcessor
 from familiar_cli.context.processors.stepped_thinking import SteppedThinkingPreProcessor

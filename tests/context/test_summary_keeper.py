@@ -11,8 +11,7 @@ import pytest
 from familiar_cli import tokens
 from familiar_cli.context.pipeline import ContextPipeline
 from familiar_cli.context.providers.history import HistoryProvider
-from familiar_cli.context.summarising import Summariser, SummaryLimits
-from familiar_cli.context.summary_keeper import SummaryKeeper
+from familiar_cli.context.summarising import Summariser, SummaryKeeper, SummaryLimits
 from familiar_cli.context.trace import make_trace
 from familiar_cli.errors import ModelError
 from familiar_cli.history import HistoryStore

@@ -18,13 +18,13 @@ from familiar_cli.consolidation import composing
 from familiar_cli.consolidation.periods import Item
 from familiar_cli.context.elsewhere import meanwhile
 from familiar_cli.context.macros import Macros
-from familiar_cli.context.processors.recast_prompt import recast_messages
-from familiar_cli.context.processors.stepped_thinking_prompt import thinking_messages
-from familiar_cli.context.providers.content_search import filter_prompt
+from familiar_cli.context.processors.recast import recast_messages
+from familiar_cli.context.processors.stepped_thinking import thinking_messages
+from familiar_cli.context.providers.content_search import filter as filter_tier
 from familiar_cli.context.providers.content_search.packing import PieceSource
 from familiar_cli.context.providers.content_search.passages import Passage
 from familiar_cli.context.render import name_speakers
-from familiar_cli.context.summary_prompt import summary_messages, turn_text
+from familiar_cli.context.summarising import summary_messages, turn_text
 from familiar_cli.context.types import Contribution, Layer, Modality, Place
 from familiar_cli.history.types import Turn
 from familiar_cli.identity import Author, Labels
@@ -74,7 +74,7 @@ def prompts(name: str, words: str) -> dict[str, str]:
     roster = roster_of(talk, lambda _: (name,), labels=labels)
     shown = ShownFile(name, words, "", words, whole=True)
     passage = Passage(name, name, 1.0, 1.0, words, rel_path=name)
-    asked = filter_prompt.Asked(name, 9, words, [passage], [name])
+    asked = filter_tier.Asked(name, 9, words, [passage], [name])
     chat = [
         Contribution(Layer.recent_history, 1, "hello", "history", Place.chat, author=a, role="user")
         for a in (one, two)
@@ -96,8 +96,8 @@ def prompts(name: str, words: str) -> dict[str, str]:
         "filter": "\n".join(
             m["content"]
             for m in (
-                *filter_prompt.first_messages(asked),
-                *filter_prompt.second_messages(asked, words),
+                *filter_tier.first_messages(asked),
+                *filter_tier.second_messages(asked, words),
             )
         ),
         "summary": re.sub(

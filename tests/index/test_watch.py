@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from familiar_cli.index import watch
-from familiar_cli.memory.store.listing import list_all
+from familiar_cli.memory.store.walk import list_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -24,11 +24,12 @@ from familiar_cli.memory.pages.similarity import normal, normal_lines
 from familiar_cli.memory.people.alias_section import (
     aliases_of,
     names_of,
+    same_as,
+    stub,
     with_alias,
     without_alias,
 )
 from familiar_cli.memory.people.mentions import key_of
-from familiar_cli.memory.people.same_person import same_as, stub
 from familiar_cli.review.draft import Draft
 from familiar_cli.visibility import channel_scope, split_scope
 from familiar_cli.writer import applying

@@ -11,9 +11,8 @@ from familiar_cli.errors import NotFoundError, UsageError
 from familiar_cli.folding import fold_word
 from familiar_cli.identity import handle_of, parse_author
 from familiar_cli.memory.layout import PEOPLE_DIR, people_path
-from familiar_cli.memory.people.alias_section import names_of
-from familiar_cli.memory.people.honorifics import without_honorific
-from familiar_cli.memory.people.same_person import main_slug
+from familiar_cli.memory.people.alias_section import main_slug, names_of
+from familiar_cli.memory.people.mentions import without_honorific
 from familiar_cli.text import nearest, one_line, typed
 
 if TYPE_CHECKING:

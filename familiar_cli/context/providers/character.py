@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, TypedDict
 
 from familiar_cli.context.budget import MESSAGE_TOKENS
-from familiar_cli.context.examples import numbered_blocks
+from familiar_cli.context.character import numbered_blocks
 from familiar_cli.context.macros import PERSONA_MACRO, Macros
 from familiar_cli.context.tiers import DEEP, is_loaded, withheld
 from familiar_cli.context.types import Contribution, Fit, Layer, Place

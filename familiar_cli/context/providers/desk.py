@@ -11,7 +11,7 @@ from familiar_cli.context.types import Contribution, Fit, Layer, Place
 from familiar_cli.errors import FamiliarError, NotFoundError
 from familiar_cli.jobs import in_thread
 from familiar_cli.markdown import body_start
-from familiar_cli.memory.desk.items import due_items, items_in, with_details
+from familiar_cli.memory.desk import due_items, items_in, with_details
 from familiar_cli.memory.layout import CONFLICTS_LIST, REMINDERS, SCRATCH, TASKS
 from familiar_cli.memory.merge.conflicts import listed
 from familiar_cli.memory.pages.privacy import private_spans

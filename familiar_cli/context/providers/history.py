@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.context.elsewhere import LOOK_BACK_TURNS, meanwhile
-from familiar_cli.context.steps import first_kept
+from familiar_cli.context.limits import first_kept
 from familiar_cli.context.types import Contribution, Fit, Layer, Place
 from familiar_cli.history.summaries import PUBLIC
 from familiar_cli.history.types import in_pairs, place_of

@@ -1,17 +1,22 @@
-"""`SystemBlockProvider`: what a prompt says about itself: when it is, and that nothing is kept."""
+"""Small providers: the system block, what was just said off the record, and a limit by tier."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from familiar_cli.context.protocols import Explains
+from familiar_cli.context.providers.history import RECENT
 from familiar_cli.context.types import Contribution, Fit, Layer, Place
 from familiar_cli.languages import ENGLISH
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from datetime import datetime, tzinfo
 
-    from familiar_cli.context.types import ContextRequest
+    from familiar_cli.context.protocols import ContextProvider
+    from familiar_cli.context.types import ContextRequest, Spoken, Subject
     from familiar_cli.languages import Phrases
+
 
 BLOCK: Final = 99
 
@@ -69,3 +74,63 @@ def spoken(moment: datetime, zone: tzinfo | None, phrases: Phrases = ENGLISH) ->
     if not name[:1].isalpha():
         named = offset
     return phrases.moment(local, named)
+
+
+class RememberedProvider:
+    """Offers what the program itself remembers of a conversation; it stands after the history.
+
+    Args:
+        spoken: What was said, oldest first.
+    """
+
+    name: Final = "off_record"
+    deadline_s: Final = 1.0
+
+    def __init__(self, spoken: Sequence[Spoken]) -> None:
+        self._spoken = tuple(spoken)
+
+    async def contribute(self, request: ContextRequest) -> list[Contribution]:
+        """Return all of it."""
+        del request
+        return [
+            Contribution(
+                layer=Layer.recent_history,
+                priority=RECENT,
+                text=spoken.text,
+                source=self.name,
+                place=Place.chat,
+                author=spoken.author,
+                role=spoken.role,
+                fit=Fit.run,
+            )
+            for spoken in self._spoken
+        ]
+
+
+class FromTier:
+    """Asks another provider, from a tier on.
+
+    Args:
+        provider: Who is asked.
+        tier: The lowest tier at which it is.
+    """
+
+    def __init__(self, provider: ContextProvider, tier: int) -> None:
+        self._provider = provider
+        self._tier = tier
+        self.name = provider.name
+        self.deadline_s = provider.deadline_s
+        self.looks_at = provider.looks_at if isinstance(provider, Explains) else ""
+
+    async def contribute(self, request: ContextRequest) -> Sequence[Contribution]:
+        """Return what the other offers; below its tier, nothing."""
+        return [] if request.tier < self._tier else await self._provider.contribute(request)
+
+    def why_not(self, subject: Subject, request: ContextRequest) -> str | None:
+        """Return why it would offer nothing of `subject`; see `protocols.Explains`."""
+        if not isinstance(self._provider, Explains):
+            return None
+        reason = self._provider.why_not(subject, request)
+        if reason is None or request.tier >= self._tier:
+            return reason
+        return f"tier {request.tier} does not load it; tier {self._tier} and above do"

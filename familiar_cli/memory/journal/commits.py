@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from familiar_cli.clock import since_1970
 from familiar_cli.memory.journal.objects import damaged, git_object
-from familiar_cli.memory.run_ids import RUN_ID, is_run_id
+from familiar_cli.memory.layout import RUN_ID, is_run_id
 from familiar_cli.text import one_line, slugify
 
 if TYPE_CHECKING:

@@ -11,10 +11,9 @@ from familiar_cli.memory.journal.absent import listed
 from familiar_cli.memory.journal.commits import HUMAN, UNDOES
 from familiar_cli.memory.journal.diff import file_diff, is_binary
 from familiar_cli.memory.journal.history import SHORT
-from familiar_cli.memory.layout import DERIVED
+from familiar_cli.memory.layout import DERIVED, SYNC
 from familiar_cli.memory.merge.content import merge_onto
 from familiar_cli.memory.merge.lines import Clash, merge_lines
-from familiar_cli.memory.sources import SYNC
 from familiar_cli.memory.store.paths import is_private
 from familiar_cli.memory.store.types import MISSING, Change
 from familiar_cli.text import sha256_of, typed

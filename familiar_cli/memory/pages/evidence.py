@@ -1,12 +1,4 @@
-"""Which turns a line of memory rests on: a quiet HTML comment at its end.
-
-`- Anna keeps bees <!-- turns laptop-7f3a:12-14, 20; desk-9c2d:3 -->` rests on the turns 12, 13, 14
-and 20 of the instance `laptop-7f3a`, and on turn 3 of `desk-9c2d`. An instance stands for all
-numbers up to the next `;`. Numbers without one are of the instance that the familiar began on.
-
-Inside one machine turns have local ids. A `Numbering` tells which local turn a citation means; one
-of a turn that is not held here means none, and is kept as it is.
-"""
+"""Citations: the turns that a line of memory rests on, in a quiet HTML comment at its end."""
 
 from __future__ import annotations
 
@@ -15,10 +7,12 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from familiar_cli.markdown import scan
+from familiar_cli.markdown import as_paragraph, bullet, scan
+from familiar_cli.text import harmless
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+
 
 _INSTANCE: Final = r"[a-z0-9]++(?:-[a-z0-9]++)*+"
 _ONE: Final = rf"(?:{_INSTANCE}:)?+[0-9]{{1,19}}+"
@@ -221,3 +215,15 @@ def is_reference(comment: str) -> bool:
 def without_references(text: str) -> str:
     """Return `text` as a reader sees it: without the comments that name turns."""
     return _REFERENCE.sub("", text)
+
+
+_MOST_MARKER_CHARS: Final = 4  # "1999. That year" is no item of a list
+
+
+def as_line(text: str) -> str:
+    """Return `text` as one line that cannot change the structure of a Markdown file."""
+    line = " ".join(harmless(text).replace("<!--", "‹!--").replace("-->", "--›").split())
+    line = line.removeprefix("• ")
+    while (item := bullet(line)) and len(item.marker) <= _MOST_MARKER_CHARS:
+        line = line[item.text_at :].removeprefix("• ")
+    return as_paragraph(line)

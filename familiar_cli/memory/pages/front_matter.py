@@ -1,9 +1,4 @@
-"""Front matter: the YAML at the top of a page, which people and other programs write.
-
-It is read as YAML. Where it is none, as with a colon in a title that nobody quoted, it is read line
-by line, so that the other keys still count. Every entry knows where it stands, so that a change can
-leave all else byte for byte.
-"""
+"""Front matter: the YAML at the top of a page, and the names it lists."""
 
 from __future__ import annotations
 
@@ -15,6 +10,7 @@ from familiar_cli.markdown import body_start, split_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
 
 Value = str | list[Any] | dict[str, Any]
 """A scalar as it is written, without its quotes; or lists and maps of such."""
@@ -155,3 +151,12 @@ def _unquoted(value: str) -> str:
     bare = _COMMENT.sub("", value).strip()
     is_quoted = len(bare) > 1 and bare[0] == bare[-1] and bare[0] in _QUOTES
     return bare[1:-1] if is_quoted else bare
+
+
+def listed_aliases(markdown: str) -> tuple[str, ...]:
+    """Return the names below `aliases:` in the front matter, in one line or in a list."""
+    found = value_of(markdown, "aliases")
+    if isinstance(found, str):
+        found = found.strip("[]").split(",")
+    names = (name.strip(" \t\"'") for name in found or () if isinstance(name, str))
+    return tuple(name for name in names if name)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli.errors import FamiliarError, NotFoundError
 from familiar_cli.fts import is_unspaced
+from familiar_cli.memory.pages.front_matter import listed_aliases
 from familiar_cli.memory.pages.links import NAMED_DIRS, is_page, targets, title_of, unhidden
-from familiar_cli.memory.pages.listed_aliases import listed_aliases
 from familiar_cli.memory.pages.relations import relations_in
 from familiar_cli.memory.pages.wiki import PageNames, wiki_links
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
+from familiar_cli.memory.pages.front_matter import listed_aliases
 from familiar_cli.memory.pages.links import SUFFIXES, title_of
-from familiar_cli.memory.pages.listed_aliases import listed_aliases
 from familiar_cli.text import fold
 
 if TYPE_CHECKING:

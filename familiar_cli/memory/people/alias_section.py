@@ -1,15 +1,13 @@
-"""The names in a person's file: its H1, and the list below `## Aliases`. Reading and changing them.
-
-A change touches the lines of that list and nothing else; every other byte stays as it is.
-"""
+"""The names in a person's file, and files that say whose other account they are."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
+from urllib.parse import quote
 
-from familiar_cli.errors import UsageError
+from familiar_cli.errors import FamiliarError, UsageError
 from familiar_cli.languages import ENGLISH
 from familiar_cli.languages.headings import heading_in
 from familiar_cli.markdown import (
@@ -19,7 +17,8 @@ from familiar_cli.markdown import (
     title_of,
     without_marker,
 )
-from familiar_cli.memory.pages.listed_aliases import listed_aliases
+from familiar_cli.memory.layout import people_path
+from familiar_cli.memory.pages.front_matter import listed_aliases
 from familiar_cli.memory.pages.privacy import private_spans, visible_in
 from familiar_cli.memory.people.mentions import MOST_NAME_CHARS, MOST_WORDS, key_of
 from familiar_cli.text import harmless, is_visible
@@ -28,7 +27,10 @@ from familiar_cli.visibility import NOBODY
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from familiar_cli.languages import Phrases
     from familiar_cli.markdown import Line, Section
+    from familiar_cli.memory.store.store import MemoryStore
+
 
 TITLE: Final = ENGLISH.heading("aliases")
 
@@ -192,3 +194,36 @@ def _on_new_line(markdown: str, newline: str) -> str:
     end = "" if markdown.endswith("\n") else newline
     blank = "" if (markdown + end).endswith(newline * 2) else newline
     return markdown + end + blank
+
+
+_SAME: Final = re.compile(r"<!-- same person as ([^\s<>]{1,255}) -->")
+
+
+def same_as(text: str) -> str | None:
+    """Return the slug of the person whose other account a file is about, or None."""
+    found = _SAME.search(text)
+    return found[1] if found else None
+
+
+def stub(
+    title: str, slug: str, name: str, aliases: tuple[str, ...], phrases: Phrases = ENGLISH
+) -> str:
+    """Return the file of an account that belongs to somebody else's file."""
+    listed = "".join(f"- {alias}\n" for alias in aliases)
+    names = f"\n{phrases.heading('aliases')}\n\n{listed}" if listed else ""
+    link = f"[{name}]({quote(slug + '.md')})"
+    said = phrases.same_person.format(link)
+    return f"# {title}\n\n{said} <!-- same person as {slug} -->\n{names}"
+
+
+def main_slug(store: MemoryStore, slug: str) -> str:
+    """Return whose file holds what is known of `slug`: their own, or the one it was merged into.
+
+    A file that cannot be read is its own.
+    """
+    try:
+        rel_path = people_path(slug)
+        text = store.read_file(rel_path) if store.exists(rel_path) else ""
+    except FamiliarError:
+        return slug
+    return same_as(text) or slug

@@ -25,12 +25,11 @@ from familiar_cli.memory.layout import (
     people_path,
 )
 from familiar_cli.memory.pages.evidence import reference
+from familiar_cli.memory.pages.front_matter import listed_aliases
 from familiar_cli.memory.pages.links import targets, title_of
-from familiar_cli.memory.pages.listed_aliases import listed_aliases
 from familiar_cli.memory.pages.privacy import visible_in
 from familiar_cli.memory.pages.relations import relations_in
-from familiar_cli.memory.people.alias_section import names_of
-from familiar_cli.memory.people.same_person import same_as
+from familiar_cli.memory.people.alias_section import names_of, same_as
 from familiar_cli.memory.relations.kinds import kinds_of
 from familiar_cli.sqlite import connect, connect_derived, renew, rows_among, transaction
 from familiar_cli.text import fold, sha256_of

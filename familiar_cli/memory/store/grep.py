@@ -1,14 +1,12 @@
-"""Search the lines of all files, under a time limit.
-
-Patterns come from people and from models. A pattern is matched against one line at a time; to be
-quick, most files are ruled out with one look at their whole text.
-"""
+"""Search the lines of all files under a time limit, and find files by the shape of their paths."""
 
 from __future__ import annotations
 
+import fnmatch
 import math
 import os
 import re
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 import regex
@@ -16,15 +14,17 @@ import regex
 from familiar_cli.clock import stopwatch_s
 from familiar_cli.errors import LimitError, TooManyResultsError, UsageError
 from familiar_cli.files import patiently
+from familiar_cli.memory.store import paths
 from familiar_cli.memory.store.files import MAX_READ_BYTES, too_large_to_read
 from familiar_cli.memory.store.types import GrepHit, GrepResult, Skipped
 from familiar_cli.memory.store.walk import scan
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from familiar_cli.memory.store.files import Tree
     from familiar_cli.memory.store.types import Limits
+
 
 MAX_PATTERN_CHARS = 1000
 MAX_REPEATS = 100_000  # of all counted repeats together: they are written out when compiled
@@ -209,3 +209,60 @@ def _read(path: str) -> bytes | None:
         return b"".join(parts)
     finally:
         os.close(descriptor)
+
+
+ANY_DIRS = "**"
+_WILD = re.compile(r"[*?\[]")
+
+
+def glob(tree: Tree, pattern: str, *, limit: int) -> list[str]:
+    """Return what `MemoryStore.glob` promises."""
+    parts = paths.parse(pattern, wildcards=True).split("/")
+    fixed = list(takewhile(lambda part: not _WILD.search(part), parts[:-1]))
+    start = "/".join(fixed)
+    if start and not tree.is_dir(start):
+        return []
+    hidden = any(part.startswith(".") for part in parts)
+    files, _ = scan(tree, start, hidden=hidden)
+    shape = [_Part(part) for part in parts]
+    found = [rel_path for rel_path, _ in files if fits(rel_path.split("/"), shape)]
+    if len(found) > limit:
+        raise TooManyResultsError(
+            f"{pattern!r} matches {len(found):,} files, more than the limit of {limit:,}",
+            hint="Narrow the pattern, or raise `max_results` in [memory].",
+        )
+    return found
+
+
+class _Part:
+    """One part of a pattern, between two slashes."""
+
+    def __init__(self, text: str) -> None:
+        self.any_dirs = text == ANY_DIRS
+        self._dotted = text.startswith(".")
+        self._matches = re.compile(fnmatch.translate(text)).match
+
+    def fits(self, name: str) -> bool:
+        """Tell whether `name` fits; only a pattern with a leading dot fits a dotted name."""
+        return name.startswith(".") == self._dotted and bool(self._matches(name))
+
+
+def fits(names: Sequence[str], shape: Sequence[_Part]) -> bool:
+    """Tell whether a path, as its names, has the `shape`, in time linear in both."""
+    here = _entered({0}, shape)
+    for name in names:
+        stay = {i for i in here if i < len(shape) and shape[i].any_dirs and name[0] != "."}
+        step = {
+            i + 1 for i in here if i < len(shape) and not shape[i].any_dirs and shape[i].fits(name)
+        }
+        here = _entered(stay | step, shape)
+    return len(shape) in here
+
+
+def _entered(here: set[int], shape: Sequence[_Part]) -> set[int]:
+    """Add the places that `**` reaches by standing for nothing."""
+    reached = set(here)
+    for i, part in enumerate(shape):
+        if i in reached and part.any_dirs:
+            reached.add(i + 1)
+    return reached

@@ -1,4 +1,4 @@
-"""One writer at a time: a lock between processes, with the holder's name beside it."""
+"""One writer at a time, by a lock between processes; readers wait until no change is half done."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ from familiar_cli.text import one_line
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from familiar_cli.memory.journal import Journal
 
 
 @contextmanager
@@ -90,3 +92,27 @@ def _locked(lock_path: Path) -> LockedError:
         f"The memory is being changed by {who}; nothing was changed",
         hint="Try again when it has finished.",
     )
+
+
+_PATIENCE_S = 0.05  # for the lock, before looking again whether the writer is done
+
+
+def wait_for_pending(journal: Journal, lock_path: Path, timeout_s: float) -> None:
+    """Return when every decided change is on disk; finish one whose writer is gone.
+
+    One that cannot be finished stops no reader: the journal tells of it once.
+
+    Raises:
+        LockedError: A writer has been in the middle of a change for `timeout_s`.
+    """
+    begun_s = clock.stopwatch_s()
+    while journal.pending():
+        try:
+            with held(lock_path, min(_PATIENCE_S, timeout_s)):
+                return journal.begin()
+        except LockedError:
+            if clock.stopwatch_s() - begun_s > timeout_s:
+                raise
+        except FamiliarError as error:
+            return journal.give_up(error)
+    return None

@@ -232,7 +232,7 @@ class MemoryStore:
         Raises:
             TooManyResultsError: There are more than `limits.max_results`.
         """
-        from familiar_cli.memory.store.glob import glob
+        from familiar_cli.memory.store.grep import glob
 
         return self._steady(lambda: glob(self._tree, pattern, limit=self.limits.max_results))
 
@@ -261,7 +261,7 @@ class MemoryStore:
             RefusedError: A path, a limit or a rule forbids a change.
             FamiliarError: The disk refused; everything is as it was.
         """
-        from familiar_cli.memory.run_ids import RUN_ID
+        from familiar_cli.memory.layout import RUN_ID
         from familiar_cli.memory.store.transactions import Transaction
 
         tx = Transaction(source, message, {RUN_ID: self.run_id, **(trailers or {})}, joined)
@@ -308,7 +308,7 @@ class MemoryStore:
     def _wait_for_pending(self) -> None:
         """Wait until no change is half on disk; finish one that a crash cut short."""
         if self._journal and self._journal.pending():
-            from familiar_cli.memory.store.wait_for_pending import wait_for_pending
+            from familiar_cli.memory.store.lock import wait_for_pending
 
             wait_for_pending(self._journal, self.lock_path, self.lock_timeout_s)
 

@@ -18,7 +18,7 @@ def show(asked: Asked) -> Shown:
 
 def examine(asked: Asked) -> Shown:
     """Return what works, and what needs a look."""
-    from familiar_cli.actions.doctor.run import examine as examine_all
+    from familiar_cli.actions.doctor import examine as examine_all
 
     paths = asked.familiar.paths
     return Shown("doctor", {"found": examine_all(str(paths.root.parent), paths.id)})

@@ -21,7 +21,7 @@ from familiar_cli.context.character import read_character
 from familiar_cli.errors import BadInputError, ConflictError, RefusedError, UsageError
 from familiar_cli.familiar import Familiar
 from familiar_cli.identity import Author
-from familiar_cli.memory.desk.items import items_in
+from familiar_cli.memory.desk import items_in
 from familiar_cli.memory.pages.self_files import TIERS_NOTE
 from familiar_cli.memory.people.alias_section import names_of
 from familiar_cli.memory.store.store import MemoryStore

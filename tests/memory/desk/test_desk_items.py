@@ -11,16 +11,19 @@ from hypothesis import strategies as st
 
 from familiar_cli.errors import BadInputError, ConflictError, NotFoundError, UsageError
 from familiar_cli.memory.desk import (
+    MAX_CHARS,
     Mark,
     add_item,
     add_scratch,
     clear_scratch,
     due_items,
+    items_in,
     mark_item,
+    marked,
     read_items,
     read_scratch,
+    with_item,
 )
-from familiar_cli.memory.desk.items import MAX_CHARS, items_in, marked, with_item
 from familiar_cli.memory.layout import REMINDERS, SCRATCH, TASKS
 from familiar_cli.memory.store.store import MemoryStore
 

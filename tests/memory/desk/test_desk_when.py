@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli.errors import UsageError
-from familiar_cli.memory.desk.due import due_in, due_of, parse_due
+from familiar_cli.memory.desk import due_in, due_of, parse_due
 from familiar_cli.when import WEEKDAYS
 
 OSLO = ZoneInfo("Europe/Oslo")

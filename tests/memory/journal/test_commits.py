@@ -12,7 +12,7 @@ import pytest
 from familiar_cli.errors import ConflictError, UnsafePathError
 from familiar_cli.memory.journal import commits
 from familiar_cli.memory.journal.commits import Length
-from familiar_cli.memory.run_ids import new_run_id, noting
+from familiar_cli.memory.layout import new_run_id, noting
 from tests.support.journals import HAS_GIT
 
 needs_git = pytest.mark.skipif(not HAS_GIT, reason="git is not installed")

@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from familiar_cli.errors import ConflictError, NotFoundError
-from familiar_cli.memory.layout import ALIASES_JSON, WRITER_JSON
-from familiar_cli.memory.run_ids import noting
+from familiar_cli.memory.layout import ALIASES_JSON, WRITER_JSON, noting
 from tests.support.journals import World
 
 RUN = "20260131T235959-a1b2c3"

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli.markdown import body_start
-from familiar_cli.memory.pages.front_matter import read_front_matter, value_of
-from familiar_cli.memory.pages.listed_aliases import listed_aliases
+from familiar_cli.memory.pages.front_matter import listed_aliases, read_front_matter, value_of
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from familiar_cli.errors import RefusedError
-from familiar_cli.memory.pages.outward import holds_back, outward, put_back
-from familiar_cli.memory.pages.privacy import visible_in
+from familiar_cli.memory.pages.privacy import holds_back, outward, put_back, visible_in
 from familiar_cli.visibility import NOBODY
 
 LINES = st.sampled_from(

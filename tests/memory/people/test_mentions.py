@@ -8,8 +8,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from familiar_cli.memory.people.common_words import common_words
-from familiar_cli.memory.people.mentions import Head, find_mentions, head_of, key_of
+from familiar_cli.memory.people.mentions import Head, common_words, find_mentions, head_of, key_of
 
 
 def find(text, *names) -> list[str]:

@@ -1,0 +1,352 @@
+"""`familiar doctor`: run every check; those of the machine and of models stand here."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import platform
+import sys
+import tempfile
+from dataclasses import replace
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from familiar_cli.actions import doctor_checks
+from familiar_cli.actions.doctor_checks import Diagnosis, Patient, Result, fail, ok, warn
+from familiar_cli.config import environment
+from familiar_cli.config.home import cache_dir, familiar_and_reason, home_and_reason
+from familiar_cli.config.load import load_config
+from familiar_cli.config.schema import CharacterConfig
+from familiar_cli.errors import FamiliarError
+from familiar_cli.text import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from familiar_cli.actions.doctor_checks import Result
+    from familiar_cli.llm.slots import ResolvedSlot
+
+
+TIMEOUT_S = 3.0
+_UNAUTHORISED = {401, 403}
+_SERVER_ERROR = 500
+_OK = 200
+_MOST_NAMED = 5
+
+
+def ask(slot: ResolvedSlot) -> Result:
+    """Return how the server of `slot` answers. The key goes to it, and nowhere else."""
+    from familiar_cli.llm.failures import FailedError
+    from familiar_cli.llm.wire import is_loopback
+
+    if environment.offline() and not is_loopback(slot.base_url):
+        detail = f"{slot.base_url} was not checked, because {environment.OFFLINE} is set"
+        return warn(detail, f"Unset {environment.OFFLINE}.")
+    try:
+        status, body = asyncio.run(_models(replace(slot, timeout_s=TIMEOUT_S)))
+    except FailedError as failed:
+        error = failed.failure.error
+        return fail(str(error), error.hint or "")
+    result = _judge(slot, status, body)
+    if result.verdict != "ok":
+        return result
+    return replace(result, detail=f"{result.detail}{_window(slot, body)}")
+
+
+def _window(slot: ResolvedSlot, listed: bytes) -> str:
+    """Ask how much the model reads, so that prompts go by it; return that in words."""
+    from familiar_cli.llm.window import learn_window
+
+    tokens = asyncio.run(learn_window(slot, listed))
+    return f"; {slot.model} reads {tokens:,} tokens" if tokens else ""
+
+
+async def _models(slot: ResolvedSlot) -> tuple[int, bytes]:
+    """Return the status of the list of models, and the list where there is one."""
+    from familiar_cli.llm import failures, wire
+
+    url = f"{slot.base_url}/models"
+    try:
+        async with (
+            asyncio.timeout(slot.timeout_s),
+            wire.answer(slot, "GET", url, accept="application/json") as response,
+        ):
+            is_there = response.status_code == _OK
+            return response.status_code, await wire.whole(slot, response) if is_there else b""
+    except TimeoutError:
+        raise failures.FailedError(failures.Failure(failures.silence(slot, ""))) from None
+
+
+def _judge(slot: ResolvedSlot, status: int, body: bytes) -> Result:
+    where = slot.base_url
+    if status in _UNAUTHORISED:
+        key = slot.api_key_env or "llm.api_key_env"
+        mend = f"Set {key} to a valid key."
+        return fail(f"{where} rejects the key (status {status})", mend)
+    if status >= _SERVER_ERROR:
+        return warn(f"{where} answers with status {status}", _start(slot))
+    names = _names(body) if status == _OK else []
+    if names and slot.model not in names:
+        known = ", ".join(one_line(name, 40) for name in names[:_MOST_NAMED])
+        detail = f"{where} answers, but does not list {slot.model!r}; it has {known}"
+        return warn(detail, _choose(slot))
+    return ok(f"{where} answers")
+
+
+def _names(body: bytes) -> list[str]:
+    """Return the names in a list of models; none when it is not one."""
+    try:
+        found: Any = json.loads(body)
+        return [str(entry["id"]) for entry in found["data"]]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return []
+
+
+def _start(slot: ResolvedSlot) -> str:
+    from familiar_cli.llm.presets import PRESETS
+
+    return PRESETS[slot.preset].start
+
+
+def _choose(slot: ResolvedSlot) -> str:
+    from familiar_cli.llm.presets import PRESETS
+
+    return PRESETS[slot.preset].choose
+
+
+OLDEST_PYTHON = (3, 11)
+
+
+def python(patient: Patient) -> Iterator[Result]:
+    """Look at the Python that runs this."""
+    del patient
+    found = f"{platform.python_version()} on {platform.system()}"
+    if sys.version_info < OLDEST_PYTHON:
+        yield fail(found, "Install Python 3.11 or newer.")
+    else:
+        yield ok(found)
+
+
+def sqlite(patient: Patient) -> Iterator[Result]:
+    """Look for SQLite and its full-text search."""
+    del patient
+    import sqlite3
+
+    connection = sqlite3.connect(":memory:")
+    try:
+        connection.execute("CREATE VIRTUAL TABLE t USING fts5(x)")
+    except sqlite3.Error:
+        mend = "Install a Python whose SQLite has FTS5; searching needs it."
+        yield warn(f"{sqlite3.sqlite_version} without FTS5", mend)
+    else:
+        yield ok(f"{sqlite3.sqlite_version} with full-text search")
+    finally:
+        connection.close()
+
+
+def home(patient: Patient) -> Iterator[Result]:
+    """Look at the directory where familiars live."""
+    from familiar_cli.bootstrap.staging import remove_abandoned
+
+    where = f"{patient.home} ({patient.home_reason})"
+    problem = _unwritable(patient.home)
+    if problem:
+        mend = "Give yourself write permission, or choose another place with --home."
+        yield fail(f"{where}: {problem}", mend)
+    elif not patient.home.exists():
+        mend = "Create a familiar: `familiar init --from-card CARD.png`, or try `familiar demo`."
+        yield warn(f"{where} does not exist yet", mend)
+    else:
+        gone = ", ".join(remove_abandoned(patient.home))
+        yield ok(f"{where}; removed leftovers of an interrupted `init`: {gone}" if gone else where)
+
+
+def cache(patient: Patient) -> Iterator[Result]:
+    """Look at the directory for model files."""
+    problem = _unwritable(patient.cache)
+    if problem:
+        mend = "Give yourself write permission, or set FAMILIAR_CACHE to another place."
+        yield fail(f"{patient.cache}: {problem}", mend)
+    else:
+        yield ok(str(patient.cache))
+
+
+def _unwritable(directory: Path) -> str:
+    """Return why nothing can be written into `directory`, or where it is to be made; or nothing."""
+    there = directory
+    while not os.path.lexists(there) and there != there.parent:
+        there = there.parent
+    if not there.is_dir():
+        return f"{there} is not a directory"
+    try:
+        with tempfile.NamedTemporaryFile(dir=there, prefix=".familiar-"):
+            return ""
+    except OSError as error:
+        return f"{there} cannot be written to: {error.strerror or error}"
+
+
+_EXTRA = '`pip install "familiar-memory[local]"`'
+
+
+def tokenizer(patient: Patient) -> Iterator[Result]:
+    """Look for an encoding on disk."""
+    from familiar_cli import tokens
+    from familiar_cli.models.store import TOKEN_ENCODING, encoding_path
+
+    found = encoding_path(patient.cache)
+    counter = tokens.load(found)
+    if found is None:
+        detail = "tokens are estimated, to within 25%"
+        yield warn(detail, f"`familiar model pull {TOKEN_ENCODING}`")
+    elif counter.name == tokens.heuristic().name:
+        detail = "tiktoken is not installed; tokens are estimated, to within 25%"
+        yield warn(detail, "`pip install tiktoken`, where there is a wheel for this machine")
+    else:
+        yield ok(f"{counter.name} in {found}")
+
+
+def local(patient: Patient) -> Iterator[Result]:
+    """Look for the library that runs a model inside the program; it can be added."""
+    if _slot(patient).preset != "local":
+        return
+    try:
+        import_module("xllamacpp")
+    except Exception as error:  # noqa: BLE001  # a native library fails in ways of its own
+        yield warn(f"xllamacpp cannot be used: {error}", _EXTRA)
+    else:
+        yield ok("xllamacpp can be used")
+
+
+def model(patient: Patient) -> Iterator[Result]:
+    """Look whether a model is chosen, and is on disk where it must be."""
+    slot = _slot(patient)
+    if slot.preset == "local":
+        is_file = slot.model.endswith(".gguf")
+        yield _own_file(slot.model) if is_file else _from_catalog(slot.model, patient)
+        return
+    from familiar_cli.llm.presets import PRESETS
+
+    where = f"preset {slot.preset}"
+    if slot.model:
+        yield ok(f"{slot.model}, {where}")
+    else:
+        yield fail(f"no model is chosen, {where}", PRESETS[slot.preset].choose)
+
+
+def key(patient: Patient) -> Iterator[Result]:
+    """Look whether the key is there; it is never shown."""
+    from familiar_cli.config.environment import keys_file
+    from familiar_cli.llm.presets import PRESETS
+
+    slot = _slot(patient)
+    if slot.api_key:
+        yield ok(f"{slot.api_key_env} is set")
+    elif PRESETS[slot.preset].key_needed:
+        mend = f"Set the environment variable {slot.api_key_env}, or write it into {keys_file()}."
+        yield fail(f"{slot.api_key_env} is not set", mend)
+
+
+def server(patient: Patient) -> Iterator[Result]:
+    """Ask the server for its models, for three seconds at most."""
+    slot = _slot(patient)
+    if slot.preset == "local":
+        return
+    if not slot.base_url:
+        mend = "`familiar config set llm.base_url http://127.0.0.1:8000/v1`"
+        yield fail(f"preset {slot.preset} requires an address", mend)
+        return
+    yield ask(slot)
+
+
+def _slot(patient: Patient) -> ResolvedSlot:
+    from familiar_cli.llm.slots import resolve
+
+    return resolve(patient.config.llm)
+
+
+def _own_file(name: str) -> Result:
+    from pathlib import Path
+
+    if Path(name).expanduser().is_file():
+        return ok(name)
+    mend = "`familiar config set llm.model PATH`, or `familiar config unset llm.model`"
+    return fail(f"no such file: {name!r}", mend)
+
+
+def _from_catalog(name: str, patient: Patient) -> Result:
+    from familiar_cli.errors import NotFoundError
+    from familiar_cli.models.store import path_of
+
+    try:
+        found = path_of(name, patient.cache)
+    except NotFoundError as error:
+        mend = "`familiar config unset llm.model` uses the default model."
+        return fail(str(error), mend)
+    if found is None:
+        mend = f"`familiar model pull {name}`"
+        return warn(f"{name} is not on this machine, so no reply is possible", mend)
+    return ok(f"{name} in {found}")
+
+
+# Each check by the part it looks at, in the order in which the findings are shown.
+CHECKS: dict[str, Callable[[Patient], Iterator[Result]]] = {
+    "python": python,
+    "sqlite": sqlite,
+    "home": home,
+    "cache": cache,
+    "familiar": doctor_checks.familiar,
+    "settings": doctor_checks.settings,
+    "memory": doctor_checks.memory,
+    "marks": doctor_checks.marks,
+    "pins": doctor_checks.pins,
+    "journal": doctor_checks.journal,
+    "sync": doctor_checks.sync,
+    "yours": doctor_checks.yours,
+    "people": doctor_checks.people,
+    "privacy": doctor_checks.privacy,
+    "lock": doctor_checks.lock,
+    "history": doctor_checks.history,
+    "withdrawn": doctor_checks.withdrawn,
+    "recall": doctor_checks.recall,
+    "traces": doctor_checks.traces,
+    "keeping": doctor_checks.keeping,
+    "tokenizer": tokenizer,
+    "local": local,
+    "model": model,
+    "key": key,
+    "server": server,
+}
+
+
+def examine(home: str | None = None, familiar: str | None = None) -> list[Diagnosis]:
+    """Return how every part is. Works also when there is no familiar, and with broken settings."""
+    patient = _patient(home, familiar)
+    return [
+        Diagnosis(name, found.verdict, found.detail, found.mend)
+        for name, check in CHECKS.items()
+        for found in _safely(check, patient)
+    ]
+
+
+def _patient(home: str | None, familiar: str | None) -> Patient:
+    where, reason = home_and_reason(home)
+    try:
+        paths = familiar_and_reason(where, familiar)[0]
+    except (FamiliarError, OSError):
+        paths = None  # the check of the familiar says why
+    try:
+        config = load_config(paths.config) if paths else CharacterConfig()
+    except FamiliarError:
+        config = CharacterConfig()  # the check of the settings says why
+    return Patient(where, reason, familiar, cache_dir(), paths, config)
+
+
+def _safely(check: Callable[[Patient], Iterator[Result]], patient: Patient) -> Iterator[Result]:
+    try:
+        yield from check(patient)
+    except FamiliarError as error:
+        yield fail(str(error), error.hint or "")
+    except Exception as error:  # noqa: BLE001  # one broken part must not hide the others
+        yield fail(f"the check itself failed: {type(error).__name__}: {error}", "")
