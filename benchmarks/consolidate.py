@@ -16,10 +16,9 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 from familiar_cli import tokens
-from familiar_cli.consolidation.calendar import Consolidator
+from familiar_cli.consolidation.calendar import Consolidator, survey
 from familiar_cli.consolidation.composing import Composer
 from familiar_cli.consolidation.engine import Engine
-from familiar_cli.consolidation.library import survey
 from familiar_cli.consolidation.period_states import Today
 from familiar_cli.identity import Who
 from familiar_cli.llm.asking import Asker

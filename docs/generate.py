@@ -33,7 +33,7 @@ from familiar_cli.writer.contract import bounds_for
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from familiar_cli.config.settings import Setting
+    from familiar_cli.config.fields import Setting
 
 WIDTH = 88
 

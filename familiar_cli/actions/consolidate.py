@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli import clock
 from familiar_cli.config.schedule import read_schedule
-from familiar_cli.consolidation.calendar import Consolidator
+from familiar_cli.consolidation.calendar import Consolidator, rewritten, survey
 from familiar_cli.consolidation.composing import Composer, Replies
 from familiar_cli.consolidation.digests import NAMES, Digest, Distiller, notify
 from familiar_cli.consolidation.engine import Engine
-from familiar_cli.consolidation.library import newest_sessions, rewritten, survey
+from familiar_cli.consolidation.library import newest_sessions
 from familiar_cli.consolidation.period_states import Today
 from familiar_cli.consolidation.periods import TIERS, day_at, parse_period, parse_tier
 from familiar_cli.errors import ConfigError, FamiliarError
@@ -32,9 +32,8 @@ if TYPE_CHECKING:
     from datetime import date, datetime
 
     from familiar_cli.config.schema import DistillSettings
-    from familiar_cli.consolidation.calendar import ConsolidationReport
+    from familiar_cli.consolidation.calendar import ConsolidationReport, Rewritten
     from familiar_cli.consolidation.digests import Distilled, Name
-    from familiar_cli.consolidation.library import Rewritten
     from familiar_cli.consolidation.period_states import PeriodStates
     from familiar_cli.consolidation.periods import Period, Tier
     from familiar_cli.llm.slots import ResolvedSlot

@@ -57,7 +57,7 @@ def ask(slot: ResolvedSlot) -> Result:
 
 def _window(slot: ResolvedSlot, listed: bytes) -> str:
     """Ask how much the model reads, so that prompts go by it; return that in words."""
-    from familiar_cli.llm.window import learn_window
+    from familiar_cli.llm.open import learn_window
 
     tokens = asyncio.run(learn_window(slot, listed))
     return f"; {slot.model} reads {tokens:,} tokens" if tokens else ""

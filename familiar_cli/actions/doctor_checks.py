@@ -172,7 +172,7 @@ def pins(patient: Patient) -> Iterator[Result]:
 
 def yours(patient: Patient) -> Iterator[Result]:
     """Look what a person rewrote of that which the program made."""
-    from familiar_cli.consolidation.library import rewritten
+    from familiar_cli.consolidation.calendar import rewritten
     from familiar_cli.memory.store.store import MemoryStore
 
     if patient.paths is None:

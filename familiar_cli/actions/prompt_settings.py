@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from familiar_cli.config.fields import Value
     from familiar_cli.config.origin import Effective
-    from familiar_cli.config.settings import Value
     from familiar_cli.familiar import Familiar
 
     Resolved = Iterator[tuple[str, Value, str]]

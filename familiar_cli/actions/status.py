@@ -14,7 +14,7 @@ from familiar_cli.memory.store.types import Walk
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from familiar_cli.consolidation.library import Rewritten
+    from familiar_cli.consolidation.calendar import Rewritten
     from familiar_cli.history.types import Turn
     from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.passes.failures import PassFailure
@@ -181,7 +181,7 @@ def status_of(familiar: Familiar) -> FamiliarStatus:
 
 
 def _rewritten(familiar: Familiar) -> tuple[Rewritten, ...]:
-    from familiar_cli.consolidation.library import rewritten
+    from familiar_cli.consolidation.calendar import rewritten
 
     try:
         return rewritten(familiar.memory, familiar.paths.journal)

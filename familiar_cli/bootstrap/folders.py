@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from familiar_cli.memory.store.store import MemoryStore
 
+from familiar_cli.bootstrap.import_report import LeftOut
 
 # What some system cannot hold in a name, or what would hide or disguise it.
 _ODD: Final = re.compile(
@@ -458,14 +459,6 @@ MAX_DEPTH: Final = 32
 _NOT_ITS_OWN: Final = {".git": "git's own files"}
 _SHOWN_CHARS: Final = 120
 _OPEN: Final = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
-
-
-@dataclass(frozen=True, slots=True)
-class LeftOut:
-    """Something in a folder that was not read, and why."""
-
-    file: str
-    reason: str
 
 
 @dataclass(slots=True)

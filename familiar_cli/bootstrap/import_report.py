@@ -10,7 +10,6 @@ from familiar_cli.errors import PartialError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from familiar_cli.bootstrap.folders import LeftOut
 
 _SHOWN: Final = 12
 
@@ -94,3 +93,11 @@ class FamiliarReport(ImportReport):
     name: str
     path: Path
     is_new: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """Something in a folder that was not read, and why."""
+
+    file: str
+    reason: str

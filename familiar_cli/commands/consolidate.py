@@ -18,9 +18,8 @@ from familiar_cli.commands._base import (
 from familiar_cli.commands._options import DryRun, DryRunUnasked, Redo, Review
 
 if TYPE_CHECKING:
-    from familiar_cli.consolidation.calendar import ConsolidationReport
+    from familiar_cli.consolidation.calendar import ConsolidationReport, Rewritten
     from familiar_cli.consolidation.digests import Name
-    from familiar_cli.consolidation.library import Rewritten
     from familiar_cli.ui.emit import Output
 
 

@@ -110,9 +110,8 @@ def test_(
     familiar model test memory_writer
     """
     from familiar_cli.config.home import cache_dir
-    from familiar_cli.llm.open import open_model, probe
+    from familiar_cli.llm.open import learn_window, open_model, probe
     from familiar_cli.llm.slots import resolve
-    from familiar_cli.llm.window import learn_window
     from familiar_cli.ui.status_pages import probe_page
     from familiar_cli.ui.terminal import print_page
 

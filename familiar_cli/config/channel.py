@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from familiar_cli.config.edit import Edit
-    from familiar_cli.config.settings import Value
+    from familiar_cli.config.fields import Value
 
 
 SUFFIX: Final = ".toml"

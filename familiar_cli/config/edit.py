@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from familiar_cli import files
-from familiar_cli.config.fields import switched, wrong
+from familiar_cli.config.fields import Setting, Value, switched, wrong
 from familiar_cli.config.load import build
 from familiar_cli.config.schema import CharacterConfig
-from familiar_cli.config.settings import Setting, Value, did_you_mean, find_setting
+from familiar_cli.config.settings import did_you_mean, find_setting
 from familiar_cli.config.toml_text import parse, read_text
 from familiar_cli.diffs import unified
 from familiar_cli.errors import ConfigError, ConflictError, NotFoundError

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
-from familiar_cli.config.fields import ANY_NAME, shown
+from familiar_cli.config.fields import ANY_NAME, Setting, Value, shown
 from familiar_cli.config.load import load_config
 from familiar_cli.config.schema import CharacterConfig
-from familiar_cli.config.settings import Setting, Value, all_settings, find_setting
+from familiar_cli.config.settings import all_settings, find_setting
 from familiar_cli.config.toml_text import parse, read_text
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import MISSING, dataclass, fields, replace
+from dataclasses import MISSING, fields, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -16,52 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from dataclasses import Field
 
+from familiar_cli.config.fields import Setting
 
-_TYPE_NAMES = {str: "text", int: "a whole number", float: "a number", tuple: "a list of texts"}
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,60}")
-Value = str | int | float | tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """One setting.
-
-    Args:
-        key: Its dotted name, e.g. `llm.preset`.
-        default: What holds when nobody sets it; its type is the setting's type.
-        doc: What it means, in one line.
-        choices: The only values allowed, if there are such.
-        minimum: The least value allowed, if there is one.
-        maximum: The greatest value allowed, if there is one.
-        rule: The name of a further rule, see `config.fields`.
-        env: The environment variable that overrides it, or an empty string.
-    """
-
-    key: str
-    default: Value
-    doc: str
-    choices: tuple[str, ...] = ()
-    minimum: float | None = None
-    rule: str = ""
-    env: str = ""
-    maximum: float | None = None
-
-    @property
-    def section(self) -> str:
-        """The dotted name of the table it stands in; empty at the top."""
-        return self.key.rpartition(".")[0]
-
-    @property
-    def allowed(self) -> str:
-        """What it may be, in words."""
-        if self.choices:
-            return "one of " + ", ".join(self.choices)
-        words = _TYPE_NAMES[type(self.default)]
-        if self.minimum is None:
-            return words
-        if self.maximum is not None:
-            return f"{words} from {self.minimum:g} to {self.maximum:g}"
-        return f"{words}, at least {self.minimum:g}"
 
 
 def setting_of(section: Field[Any], prefix: str) -> Setting:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
+from contextlib import closing
 from dataclasses import dataclass, field
+from datetime import date  # a type of a field
 from typing import TYPE_CHECKING, Any, Final
 
+from familiar_cli.clock import iso
 from familiar_cli.consolidation import composing
 from familiar_cli.consolidation.composing import as_items
-from familiar_cli.consolidation.coverage import coverage
+from familiar_cli.consolidation.coverage import coverage, coverage_by_year
 from familiar_cli.consolidation.digests import hold_back
-from familiar_cli.consolidation.library import facts_of
+from familiar_cli.consolidation.library import Cache, Settled, entries_in, facts_of, look
 from familiar_cli.consolidation.pages import (
     MadePage,
     Record,
@@ -22,7 +26,15 @@ from familiar_cli.consolidation.pages import (
     read_page,
     readable,
 )
-from familiar_cli.consolidation.periods import TIERS, Wanted, parts, period_in
+from familiar_cli.consolidation.period_states import PeriodStates
+from familiar_cli.consolidation.periods import (
+    TIERS,
+    Period,
+    Wanted,
+    parts,
+    period_in,
+    year_of,
+)
 from familiar_cli.errors import (
     ConfigError,
     CutOffError,
@@ -32,20 +44,26 @@ from familiar_cli.errors import (
     UnusableReplyError,
 )
 from familiar_cli.languages import ENGLISH
+from familiar_cli.memory.journal.history import SHORT, History
+from familiar_cli.memory.journal.repository import Repository
 from familiar_cli.memory.layout import DAILY_DIR
 from familiar_cli.review.pending import Plans
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
+    from datetime import date, datetime
+    from pathlib import Path
 
-    from familiar_cli.consolidation.coverage import Tiers
     from familiar_cli.consolidation.engine import Engine
-    from familiar_cli.consolidation.library import File
+    from familiar_cli.consolidation.library import File, Tiers
     from familiar_cli.consolidation.pages import Bullet
-    from familiar_cli.consolidation.period_states import PeriodState, PeriodStates
+    from familiar_cli.consolidation.period_states import PeriodState, Today
     from familiar_cli.consolidation.periods import Made, Period, Refused, Tier
     from familiar_cli.languages import Phrases
+    from familiar_cli.memory.journal.commits import Commit
     from familiar_cli.memory.pages.evidence import Cited
+    from familiar_cli.memory.store.store import MemoryStore
+
 
 BUDGETS: Final[dict[Tier, int]] = {"weekly": 600, "monthly": 900, "yearly": 1200}
 _GUIDANCE: Final[dict[Tier, str]] = {
@@ -331,3 +349,112 @@ def _is_of(rel_path: str, part: Period) -> bool:
 
 def _stem(rel_path: str) -> str:
     return rel_path.rpartition("/")[2].removesuffix(".md")
+
+
+def survey(
+    store: MemoryStore,
+    today: Today,
+    instance: str,
+    cache_path: Path | None = None,
+    *,
+    unwritten: Collection[date] = frozenset(),
+    only: Period | None = None,
+    everything: bool = False,
+) -> PeriodStates:
+    """Return how the periods stand.
+
+    A year in which nothing was left to do at the last look is left out, unless a file in it has
+    come, gone or changed since, or one of the arguments is about it. Its coverage is kept.
+
+    Args:
+        store: The memory.
+        today: When.
+        instance: Which instance looks.
+        cache_path: Where what was seen is kept; None: nowhere, and so nothing is left out.
+        unwritten: Days of which turns are not written into sessions yet.
+        only: A period that somebody wants to know of.
+        everything: Leave no year out.
+
+    Raises:
+        FamiliarError: The memory cannot be listed.
+    """
+    awake = {year_of(day).name for day in unwritten}
+    if only is not None:
+        awake.add(year_of(only.first).name)
+    cache = Cache.read(cache_path, f"{instance} {today.cutoff_hour} {today.zone}")
+    library = look(store, today.cutoff_hour, cache, awake=None if everything else awake)
+    states = PeriodStates(library, today, instance, unwritten)
+    coverage = coverage_by_year(library)
+    for year in states.settled() & coverage.keys():
+        cache.settled[year] = Settled(library.stamps[year], coverage[year])
+    cache.write()
+    return states
+
+
+@dataclass(frozen=True, slots=True)
+class Rewritten:
+    """One such file.
+
+    Args:
+        rel_path: Which.
+        since: When the journal first saw it without its record, else when it was last changed.
+        give_back: What to type so that the program makes it again: its last version with a record.
+    """
+
+    rel_path: str
+    since: str
+    give_back: str
+
+
+def rewritten(store: MemoryStore, journal: Path) -> tuple[Rewritten, ...]:
+    """Return the files that the program made and no longer makes, sorted by path.
+
+    What was never the program's, such as an imported week, is none of them.
+
+    Args:
+        store: The memory.
+        journal: Where the journal is; it is only read.
+    """
+    modified = _without_record(store)
+    without = set(modified)
+    repository = Repository(journal)
+    if not without or not repository.exists:
+        return ()
+    found: list[Rewritten] = []
+    later: dict[str, Commit] = {}
+    with closing(repository):
+        history = History(repository)
+        for commit in history.commits():
+            for rel_path in sorted(
+                without.intersection(t.rel_path for t in history.touched(commit))
+            ):
+                if not _has_record(repository.file_at(commit.id, rel_path)):
+                    later[rel_path] = commit
+                    continue
+                without.discard(rel_path)
+                since = iso(later[rel_path].time if rel_path in later else modified[rel_path])
+                back = f"familiar memory restore {shlex.quote(rel_path)} --at {commit.id[:SHORT]}"
+                found.append(Rewritten(rel_path, since, back))
+            if not without:
+                break
+    return tuple(sorted(found, key=lambda one: one.rel_path))
+
+
+def _without_record(store: MemoryStore) -> dict[str, datetime]:
+    """Return the weeks, months and years that have no record, and when each was last changed."""
+    found: dict[str, datetime] = {}
+    for tier in TIERS[1:]:
+        for entry in entries_in(store, tier, []):
+            if period_in(entry.rel_path) is None:
+                continue
+            try:
+                page = read_page(store.read_file(entry.rel_path))
+            except FamiliarError:
+                continue  # `consolidate` names it
+            if page.record is None and page.body.strip():
+                found[entry.rel_path] = entry.modified
+    return found
+
+
+def _has_record(content: bytes | None) -> bool:
+    return content is not None and read_page(content.decode("utf-8", "replace")).record is not None

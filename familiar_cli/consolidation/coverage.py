@@ -3,55 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import date, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from familiar_cli.consolidation.periods import TIERS, day_of, period_in, year_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
+    from datetime import date
 
     from familiar_cli.consolidation.library import Library
     from familiar_cli.consolidation.periods import Period, Tier
 
-
-@dataclass(frozen=True, slots=True)
-class Coverage:
-    """Which days the files of one tier rest on; days are told in runs, `2026-04-06..2026-04-09`.
-
-    Args:
-        days: How many of the days with sessions they cover.
-        of: How many such days there are.
-        missing: Those that they miss.
-        rests_on: Which days each file rests on, by the name of its period.
-    """
-
-    days: int
-    of: int
-    missing: tuple[str, ...]
-    rests_on: Mapping[str, tuple[str, ...]]
-
-    @classmethod
-    def from_json(cls, told: Mapping[str, Any]) -> Coverage:
-        """Return what `to_json` was made of.
-
-        Raises:
-            KeyError, TypeError, ValueError, AttributeError: It was made of no such thing.
-        """
-        rests_on = {str(name): _told(map(_run, runs)) for name, runs in told["rests_on"].items()}
-        return cls(int(told["days"]), int(told["of"]), _told(map(_run, told["missing"])), rests_on)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return it as `--json` shows it."""
-        return {
-            "days": self.days,
-            "of": self.of,
-            "missing": list(self.missing),
-            "rests_on": {name: list(runs) for name, runs in self.rests_on.items()},
-        }
-
-
-Tiers = dict["Tier", Coverage]
+from familiar_cli.consolidation.library import Coverage, Tiers, _run, _told
 
 
 @dataclass(slots=True)
@@ -132,22 +95,6 @@ def _joined_tier(years: Sequence[Coverage]) -> Coverage:
         _told(_run(run) for year in years for run in year.missing),
         dict(sorted(item for year in years for item in year.rests_on.items())),
     )
-
-
-def _told(runs: Iterable[tuple[date, date]]) -> tuple[str, ...]:
-    """Return runs of days, those that touch as one."""
-    joined: list[list[date]] = []
-    for first, last in sorted(runs):
-        if joined and first - joined[-1][1] == timedelta(days=1):
-            joined[-1][1] = last
-        else:
-            joined.append([first, last])
-    return tuple(f"{a}" if a == b else f"{a}..{b}" for a, b in joined)
-
-
-def _run(told: str) -> tuple[date, date]:
-    first, _, last = told.partition("..")
-    return date.fromisoformat(first), date.fromisoformat(last or first)
 
 
 def _day_is_there(library: Library, day: date) -> bool:

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import json
-import shlex
 from bisect import bisect_left
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import date
+from datetime import date, timedelta
 from hashlib import blake2b
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.clock import iso
-from familiar_cli.consolidation.coverage import Coverage, coverage_by_year
 from familiar_cli.consolidation.pages import blocks, read_page
-from familiar_cli.consolidation.period_states import PeriodStates
 from familiar_cli.consolidation.periods import (
     CUTOFF_HOUR,
     MONTH_CHARS,
@@ -30,23 +26,72 @@ from familiar_cli.consolidation.periods import (
 )
 from familiar_cli.errors import FamiliarError, NotFoundError
 from familiar_cli.files import read_plain, write_whole
-from familiar_cli.memory.journal.history import SHORT, History
-from familiar_cli.memory.journal.repository import Repository
 from familiar_cli.memory.layout import SESSIONS_DIR
 from familiar_cli.memory.pages.privacy import visible_in
 from familiar_cli.visibility import NOBODY
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-    from datetime import date, datetime
     from pathlib import Path
 
-    from familiar_cli.consolidation.coverage import Tiers
-    from familiar_cli.consolidation.period_states import Today
-    from familiar_cli.consolidation.periods import Period
-    from familiar_cli.memory.journal.commits import Commit
+    from familiar_cli.consolidation.periods import Period, Tier
     from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.memory.store.types import MemoryEntry
+
+
+def _told(runs: Iterable[tuple[date, date]]) -> tuple[str, ...]:
+    """Return runs of days, those that touch as one."""
+    joined: list[list[date]] = []
+    for first, last in sorted(runs):
+        if joined and first - joined[-1][1] == timedelta(days=1):
+            joined[-1][1] = last
+        else:
+            joined.append([first, last])
+    return tuple(f"{a}" if a == b else f"{a}..{b}" for a, b in joined)
+
+
+def _run(told: str) -> tuple[date, date]:
+    first, _, last = told.partition("..")
+    return date.fromisoformat(first), date.fromisoformat(last or first)
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """Which days the files of one tier rest on; days are told in runs, `2026-04-06..2026-04-09`.
+
+    Args:
+        days: How many of the days with sessions they cover.
+        of: How many such days there are.
+        missing: Those that they miss.
+        rests_on: Which days each file rests on, by the name of its period.
+    """
+
+    days: int
+    of: int
+    missing: tuple[str, ...]
+    rests_on: Mapping[str, tuple[str, ...]]
+
+    @classmethod
+    def from_json(cls, told: Mapping[str, Any]) -> Coverage:
+        """Return what `to_json` was made of.
+
+        Raises:
+            KeyError, TypeError, ValueError, AttributeError: It was made of no such thing.
+        """
+        rests_on = {str(name): _told(map(_run, runs)) for name, runs in told["rests_on"].items()}
+        return cls(int(told["days"]), int(told["of"]), _told(map(_run, told["missing"])), rests_on)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as `--json` shows it."""
+        return {
+            "days": self.days,
+            "of": self.of,
+            "missing": list(self.missing),
+            "rests_on": {name: list(runs) for name, runs in self.rests_on.items()},
+        }
+
+
+Tiers = dict["Tier", Coverage]
 
 
 _VERSION: Final = 3
@@ -331,112 +376,3 @@ def _facts(
     if stamp:
         seen[entry.rel_path] = [*stamp, file.digest, sources, file.says]
     return file
-
-
-def survey(
-    store: MemoryStore,
-    today: Today,
-    instance: str,
-    cache_path: Path | None = None,
-    *,
-    unwritten: Collection[date] = frozenset(),
-    only: Period | None = None,
-    everything: bool = False,
-) -> PeriodStates:
-    """Return how the periods stand.
-
-    A year in which nothing was left to do at the last look is left out, unless a file in it has
-    come, gone or changed since, or one of the arguments is about it. Its coverage is kept.
-
-    Args:
-        store: The memory.
-        today: When.
-        instance: Which instance looks.
-        cache_path: Where what was seen is kept; None: nowhere, and so nothing is left out.
-        unwritten: Days of which turns are not written into sessions yet.
-        only: A period that somebody wants to know of.
-        everything: Leave no year out.
-
-    Raises:
-        FamiliarError: The memory cannot be listed.
-    """
-    awake = {year_of(day).name for day in unwritten}
-    if only is not None:
-        awake.add(year_of(only.first).name)
-    cache = Cache.read(cache_path, f"{instance} {today.cutoff_hour} {today.zone}")
-    library = look(store, today.cutoff_hour, cache, awake=None if everything else awake)
-    states = PeriodStates(library, today, instance, unwritten)
-    coverage = coverage_by_year(library)
-    for year in states.settled() & coverage.keys():
-        cache.settled[year] = Settled(library.stamps[year], coverage[year])
-    cache.write()
-    return states
-
-
-@dataclass(frozen=True, slots=True)
-class Rewritten:
-    """One such file.
-
-    Args:
-        rel_path: Which.
-        since: When the journal first saw it without its record, else when it was last changed.
-        give_back: What to type so that the program makes it again: its last version with a record.
-    """
-
-    rel_path: str
-    since: str
-    give_back: str
-
-
-def rewritten(store: MemoryStore, journal: Path) -> tuple[Rewritten, ...]:
-    """Return the files that the program made and no longer makes, sorted by path.
-
-    What was never the program's, such as an imported week, is none of them.
-
-    Args:
-        store: The memory.
-        journal: Where the journal is; it is only read.
-    """
-    modified = _without_record(store)
-    without = set(modified)
-    repository = Repository(journal)
-    if not without or not repository.exists:
-        return ()
-    found: list[Rewritten] = []
-    later: dict[str, Commit] = {}
-    with closing(repository):
-        history = History(repository)
-        for commit in history.commits():
-            for rel_path in sorted(
-                without.intersection(t.rel_path for t in history.touched(commit))
-            ):
-                if not _has_record(repository.file_at(commit.id, rel_path)):
-                    later[rel_path] = commit
-                    continue
-                without.discard(rel_path)
-                since = iso(later[rel_path].time if rel_path in later else modified[rel_path])
-                back = f"familiar memory restore {shlex.quote(rel_path)} --at {commit.id[:SHORT]}"
-                found.append(Rewritten(rel_path, since, back))
-            if not without:
-                break
-    return tuple(sorted(found, key=lambda one: one.rel_path))
-
-
-def _without_record(store: MemoryStore) -> dict[str, datetime]:
-    """Return the weeks, months and years that have no record, and when each was last changed."""
-    found: dict[str, datetime] = {}
-    for tier in TIERS[1:]:
-        for entry in entries_in(store, tier, []):
-            if period_in(entry.rel_path) is None:
-                continue
-            try:
-                page = read_page(store.read_file(entry.rel_path))
-            except FamiliarError:
-                continue  # `consolidate` names it
-            if page.record is None and page.body.strip():
-                found[entry.rel_path] = entry.modified
-    return found
-
-
-def _has_record(content: bytes | None) -> bool:
-    return content is not None and read_page(content.decode("utf-8", "replace")).record is not None

@@ -7,7 +7,7 @@ stale when what it was made of has changed since, or something arrived late.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import date  # noqa: TC003  # a type of a field
+from datetime import date  # a type of a field
 from typing import TYPE_CHECKING, Literal
 
 from familiar_cli.consolidation.periods import (
@@ -25,10 +25,11 @@ from familiar_cli.consolidation.periods import (
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
-    from datetime import datetime, tzinfo
+    from datetime import date, datetime, tzinfo
 
     from familiar_cli.consolidation.library import File, Library
-    from familiar_cli.consolidation.periods import Tier
+    from familiar_cli.consolidation.periods import Period, Tier
+
 
 State = Literal["nothing", "made", "by_hand", "due", "stale", "waits"]
 _DONE = frozenset({"nothing", "made", "by_hand"})

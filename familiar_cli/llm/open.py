@@ -1,11 +1,25 @@
-"""Open the model of a slot, and probe it with one small call."""
+"""Open the model of a slot, probe it with one small call, and ask a server for its context window.
+
+`familiar doctor` and `familiar model test` ask for the window. Servers report it differently:
+
+- OpenRouter, vLLM, Groq and others: in `/v1/models`, under one of `_KEYS`;
+- LM Studio: in `/api/v0/models`, as `loaded_context_length`;
+- llama.cpp: in `/props`, as `default_generation_settings.n_ctx`;
+- Ollama: in `/api/ps`, as `context_length` of a model that is loaded.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+import asyncio
+import json
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli import clock
+from familiar_cli.config import environment
+from familiar_cli.files import write_whole
+from familiar_cli.llm.window import _is_window, _key, _path, _read
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -78,3 +92,76 @@ async def probe(model: ChatModel) -> Probe:
     written = (reply.usage.completion_tokens if reply.usage else None) or len(pieces_s)
     speed = (written - 1) / (total_s - first_s) if len(pieces_s) > 1 and total_s > first_s else None
     return Probe(reply.model, reply.text, reply.finish_reason, first_s, total_s, speed, reply.usage)
+
+
+_TIMEOUT_S: Final = 3.0
+
+
+_KEYS: Final = ("loaded_context_length", "context_length", "max_model_len", "context_window")
+
+
+_OWN_PATHS: Final = {"llamacpp": "/props", "ollama": "/api/ps", "lmstudio": "/api/v0/models"}
+
+
+_OK: Final = 200
+
+
+async def learn_window(slot: ResolvedSlot, listed: bytes | None = None) -> int:
+    """Ask the server of `slot` and keep what it says; 0: it does not say, or does not answer.
+
+    Args:
+        slot: The server and the model.
+        listed: The server's list of models, where it has been fetched already.
+    """
+    own, models = _OWN_PATHS.get(slot.preset), f"{slot.base_url}/models"
+    root = slot.base_url.removesuffix("/v1")
+    tokens = window_in(await _body(slot, f"{root}{own}"), slot.model) if own else 0
+    if not tokens:
+        body = listed if listed is not None else await _body(slot, models)
+        tokens = window_in(body, slot.model)
+    if tokens:
+        with suppress(OSError):  # it is asked again
+            path = _path()
+            kept = _read(path) | {_key(slot.base_url, slot.model): tokens}
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(path, json.dumps(kept, indent=1, sort_keys=True), durable=False)
+    return tokens
+
+
+def window_in(body: bytes, model: str) -> int:
+    """Return the window of `model` that an answer of a server names; 0: it names none."""
+    try:
+        said: Any = json.loads(body)
+    except (ValueError, RecursionError):
+        return 0
+    if not isinstance(said, dict):
+        return 0
+    props = said.get("default_generation_settings")
+    if isinstance(props, dict):
+        return _first(props, ("n_ctx",))
+    entries = said.get("data", said.get("models"))
+    found = [e for e in entries if isinstance(e, dict)] if isinstance(entries, list) else []
+    named = [e for e in found if model in {e.get("id"), e.get("name"), e.get("model")}]
+    chosen = named or (found if len(found) == 1 else [])
+    return _first(chosen[0], _KEYS) if chosen else 0
+
+
+def _first(entry: dict[str, Any], keys: tuple[str, ...]) -> int:
+    return next((entry[key] for key in keys if _is_window(entry.get(key))), 0)
+
+
+async def _body(slot: ResolvedSlot, url: str) -> bytes:
+    from familiar_cli.llm import wire  # noqa: PLC0415  # loads httpx
+    from familiar_cli.llm.failures import FailedError  # noqa: PLC0415
+
+    if environment.offline() and not wire.is_loopback(url):
+        return b""
+    asked = replace(slot, timeout_s=_TIMEOUT_S)
+    try:
+        async with (
+            asyncio.timeout(_TIMEOUT_S),
+            wire.answer(asked, "GET", url, accept="application/json") as response,
+        ):
+            return await wire.whole(asked, response) if response.status_code == _OK else b""
+    except (TimeoutError, FailedError):
+        return b""

@@ -26,9 +26,10 @@ from familiar_cli.serve.asking import (
     unknown_model,
 )
 from familiar_cli.serve.guard import Guard, RequestBudget
-from familiar_cli.serve.replying import Alone, Replying, ServedTurn
+from familiar_cli.serve.replying import Replying, ServedTurn
 from familiar_cli.serve.services import Memories
 from familiar_cli.serve.speakers import (
+    Alone,
     Wanted,
     is_client_job,
     is_connection_test,

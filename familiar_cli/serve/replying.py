@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -19,7 +18,7 @@ from familiar_cli.serve.guard import respond
 from familiar_cli.serve.upstream import ClientsPrompt, WithSampling, traced
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import Awaitable, Callable
 
     from starlette.types import Receive, Scope, Send
 
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from familiar_cli.llm.types import ChatModel
     from familiar_cli.serve.conversations import Served
 
-from familiar_cli.serve.speakers import Wanted, key_of
+from familiar_cli.serve.speakers import Alone, Wanted, key_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,28 +54,6 @@ class Ended:
 
     result: TurnResult | None = None
     error: Exception | None = None
-
-
-class Alone:
-    """Lets requests of one conversation through one after another."""
-
-    def __init__(self) -> None:
-        self._locks: dict[str, tuple[asyncio.Lock, int]] = {}
-
-    @asynccontextmanager
-    async def hold(self, name: str) -> AsyncIterator[None]:
-        """Hold one name."""
-        lock, users = self._locks.get(name, (asyncio.Lock(), 0))
-        self._locks[name] = (lock, users + 1)
-        try:
-            async with lock:
-                yield
-        finally:
-            lock, users = self._locks[name]
-            if users == 1:
-                del self._locks[name]
-            else:
-                self._locks[name] = (lock, users - 1)
 
 
 class ServedTurn:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
-from contextlib import contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
@@ -18,7 +19,7 @@ from familiar_cli.serve.asking import ApiError, from_error
 from familiar_cli.text import fold, slugify
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
     from typing import Any
 
     from starlette.datastructures import Headers
@@ -340,3 +341,25 @@ def key_of(wanted: Wanted) -> str:
         return wanted.channel_id
     first = "\n".join(f"{line.role}\n{line.text}" for line in wanted.asked.lines[:2])
     return sha256(first.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+class Alone:
+    """Lets requests of one conversation through one after another."""
+
+    def __init__(self) -> None:
+        self._locks: dict[str, tuple[asyncio.Lock, int]] = {}
+
+    @asynccontextmanager
+    async def hold(self, name: str) -> AsyncIterator[None]:
+        """Hold one name."""
+        lock, users = self._locks.get(name, (asyncio.Lock(), 0))
+        self._locks[name] = (lock, users + 1)
+        try:
+            async with lock:
+                yield
+        finally:
+            lock, users = self._locks[name]
+            if users == 1:
+                del self._locks[name]
+            else:
+                self._locks[name] = (lock, users - 1)

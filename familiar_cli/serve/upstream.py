@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from familiar_cli.serve.asking import Asked, Sampling
     from familiar_cli.serve.conversations import Served
     from familiar_cli.serve.guard import RequestBudget
-    from familiar_cli.serve.replying import Alone
-    from familiar_cli.serve.speakers import Wanted
+    from familiar_cli.serve.speakers import Alone, Wanted
 
 from familiar_cli.serve.speakers import key_of
 

@@ -15,7 +15,6 @@ import os
 import re
 import shutil
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, BinaryIO, Final
 
@@ -41,6 +40,8 @@ if TYPE_CHECKING:
     from familiar_cli.sync.sealing import Sealing
     from familiar_cli.sync.signing import SigningKey
 
+from familiar_cli.sync.signing import BundleFile
+
 _NAME: Final = re.compile(
     r"(?P<instance>[a-z0-9-]+)\.(?P<number>[0-9]{6,9})\.(?P<digest>[0-9a-f]{16})"
     r"\.bundle(?P<age>\.age)?",
@@ -50,32 +51,6 @@ _LAST_NUMBER: Final = 900_000_000  # what is above was given by nobody who count
 _DIGEST_CHARS: Final = 16
 _CHUNK_BYTES: Final = 1024 * 1024
 _MOST_NAMED: Final = 3
-
-
-@dataclass(frozen=True, slots=True)
-class BundleFile:
-    """One bundle, all of which has arrived.
-
-    Args:
-        name: Of the file.
-        instance: Who wrote it.
-        number: Its place among the bundles of that instance.
-        is_sealed: Whether it is encrypted.
-        size_bytes: Its size.
-        header: What it says of itself.
-        proof: Which secret its writer knew: the fingerprint of the key that it is signed with, or
-            `PASSPHRASE`; empty: none.
-        signer: That key, where it was read just now.
-    """
-
-    name: str
-    instance: str
-    number: int
-    is_sealed: bool
-    size_bytes: int
-    header: Header
-    proof: str = ""
-    signer: bytes | None = None
 
 
 class BundleFolder:

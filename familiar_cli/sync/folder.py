@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from familiar_cli.memory.journal.exchange import Exchange, Incoming
-    from familiar_cli.sync.bundle_folder import BundleFile, BundleFolder
+    from familiar_cli.sync.bundle_folder import BundleFolder
+    from familiar_cli.sync.signing import BundleFile
 
 _FOLD_FROM: Final = 8  # so many bundles of one instance stay apart
 

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from familiar_cli.sync.bundle_folder import BundleFile
+    from familiar_cli.sync.bundle import Header
+
 
 KEY_FILE: Final = "bundle.key"
 _FIRST_LINE: Final = b"# familiar signed bundle\n"
@@ -194,3 +195,29 @@ def _digest(file: BinaryIO, key: bytes, place: str) -> str:
     while chunk := file.read(_CHUNK_BYTES):
         digest.update(chunk)
     return digest.hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class BundleFile:
+    """One bundle, all of which has arrived.
+
+    Args:
+        name: Of the file.
+        instance: Who wrote it.
+        number: Its place among the bundles of that instance.
+        is_sealed: Whether it is encrypted.
+        size_bytes: Its size.
+        header: What it says of itself.
+        proof: Which secret its writer knew: the fingerprint of the key that it is signed with, or
+            `PASSPHRASE`; empty: none.
+        signer: That key, where it was read just now.
+    """
+
+    name: str
+    instance: str
+    number: int
+    is_sealed: bool
+    size_bytes: int
+    header: Header
+    proof: str = ""
+    signer: bytes | None = None

@@ -15,9 +15,8 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from familiar_cli.consolidation.calendar import ConsolidationReport, MadeFile
+    from familiar_cli.consolidation.calendar import ConsolidationReport, MadeFile, Rewritten
     from familiar_cli.consolidation.digests import DigestStatus, Distilled
-    from familiar_cli.consolidation.library import Rewritten
     from familiar_cli.consolidation.periods import Refused
     from familiar_cli.ui.emit import Output
 

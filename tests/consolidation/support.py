@@ -9,10 +9,9 @@ import re
 from datetime import UTC, date, datetime, timedelta
 
 from familiar_cli import tokens
-from familiar_cli.consolidation.calendar import Consolidator
+from familiar_cli.consolidation.calendar import Consolidator, survey
 from familiar_cli.consolidation.composing import Composer, Replies
 from familiar_cli.consolidation.engine import Engine
-from familiar_cli.consolidation.library import survey
 from familiar_cli.consolidation.period_states import Today
 from familiar_cli.consolidation.periods import TIERS
 from familiar_cli.errors import BadReplyError, ConfigError

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from familiar_cli.config.schema import LLMSettings
+from familiar_cli.llm.open import window_in
 from familiar_cli.llm.slots import resolve
-from familiar_cli.llm.window import window_in
 from tests.support.server import MODEL, ChatServer, closed_port
 from tests.support.world import data, live, run
 

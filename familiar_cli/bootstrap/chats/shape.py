@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
     from familiar_cli.bootstrap.chats.sources import ChatFile
-    from familiar_cli.bootstrap.chats.times import DateOrder
-    from familiar_cli.bootstrap.chats.types import Reading
+    from familiar_cli.bootstrap.chats.types import DateOrder, Reading
 
 
 MOST_CHARS: Final = 400

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, time, timedelta, timezone, tzinfo
 from functools import lru_cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final
 
 from familiar_cli.bootstrap.chats.types import Message, Skip
 from familiar_cli.clock import in_zone, to_ms
@@ -17,6 +17,7 @@ from familiar_cli.languages import LANGUAGES, Language
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+from familiar_cli.bootstrap.chats.types import DateOrder
 
 MAX_UNDATED: Final = 10_000
 """Lines without a time that are held back until the next one with a time."""
@@ -199,9 +200,6 @@ def in_utc(moment: datetime, zone: tzinfo | None) -> datetime:
         moment = moment.replace(tzinfo=zone) if zone else in_zone(moment, None)
     return to_ms(moment)
 
-
-DateOrder = Literal["dmy", "mdy", "ymd"]
-"""What stands first, second and third in a date of numbers."""
 
 ORDERS: Final[tuple[DateOrder, ...]] = ("dmy", "mdy", "ymd")
 

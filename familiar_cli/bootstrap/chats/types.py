@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from datetime import datetime, tzinfo
 
-    from familiar_cli.bootstrap.chats.times import DateOrder
     from familiar_cli.history.types import Role
     from familiar_cli.memory.store.store import MemoryStore
 
@@ -350,3 +349,7 @@ def _card(memory: MemoryStore) -> dict[str, Any]:
     except (FamiliarError, ValueError, KeyError, TypeError, RecursionError):
         return {}  # a familiar without a card, or with one that `doctor` complains of
     return data if isinstance(data, dict) else {}
+
+
+DateOrder = Literal["dmy", "mdy", "ymd"]
+"""What stands first, second and third in a date of numbers."""
