@@ -12,11 +12,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, time, timedelta
 from functools import cache
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.folding import fold_letters
-from familiar_cli.languages import LANGUAGES, NUMERALS
+from familiar_cli.languages import CODES, NUMERALS, dates
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -172,7 +171,7 @@ def said_alone(text: str) -> Iterator[Said]:
     Nothing is counted from today yet; see `day_meant`.
     """
     text = folded(text[:_MOST_ALONE_CHARS])
-    for name in LANGUAGES:
+    for name in CODES:
         yield from _reader(name).alone(text)
 
 
@@ -220,15 +219,15 @@ def _spoken(text: str) -> list[str]:
         names |= {name for sign, name in _signs() if sign in text}
     if _DATED.search(text):
         names.add(NUMERALS)
-    return [name for name in (*LANGUAGES, NUMERALS) if name in names]
+    return [name for name in (*CODES, NUMERALS) if name in names]
 
 
 @cache
 def _heads() -> Mapping[str, tuple[str, ...]]:
     """Return the tables by the words that give them away, for languages with spaces."""
     found: dict[str, tuple[str, ...]] = {}
-    for name in LANGUAGES:
-        language = _table(name)
+    for name in CODES:
+        language = dates(name)
         for phrase in _telling(language) if language.spaced else ():
             head = max(_WORD.findall(phrase), key=len)
             found[head] = tuple(dict.fromkeys((*found.get(head, ()), name)))
@@ -238,7 +237,7 @@ def _heads() -> Mapping[str, tuple[str, ...]]:
 @cache
 def _signs() -> tuple[tuple[str, str], ...]:
     """Return what gives a language without spaces away, with the name of its table."""
-    tables = ((name, _table(name)) for name in LANGUAGES)
+    tables = ((name, dates(name)) for name in CODES)
     return tuple(
         (phrase, name)
         for name, language in tables
@@ -258,11 +257,6 @@ def _alternatives(words: str) -> list[str]:
     return [_folded(word) for word in words.split("|")]
 
 
-def _table(name: str) -> Language:
-    table: Language = import_module(f"familiar_cli.languages.{name}").TABLE
-    return table
-
-
 def _folded(text: str) -> str:
     """Return `text` in lower case, without the accents that people leave out."""
     if text.isascii():
@@ -273,7 +267,7 @@ def _folded(text: str) -> str:
 
 @cache
 def _reader(name: str) -> _Reader:
-    return _Reader(_table(name))
+    return _Reader(dates(name))
 
 
 class _Reader:

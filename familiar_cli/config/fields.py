@@ -13,6 +13,7 @@ from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit
 
 from familiar_cli.errors import UsageError
+from familiar_cli.languages import CODES
 
 _TYPE_NAMES = {str: "text", int: "a whole number", float: "a number", tuple: "a list of texts"}
 
@@ -55,7 +56,7 @@ NOTE_PLACES = ("depth", "scenario")
 SWITCH = ("auto", "on", "off")
 TIME_PLACES = ("chat", "start")
 FRAMES = ("auto", "short", "full")
-LANGUAGES = ("auto", "en", "de", "ja", "ar", "es", "fr", "zh")
+LANGUAGES = ("auto", *CODES)
 ON_OFF = ("on", "off")
 PRIVACY = ("private", "share")
 # What a slot with a preset of its own must not take from `[llm]`: a key or an address meant for one

@@ -1,4 +1,4 @@
-"""What a table of a language holds."""
+"""What the table of a language holds: words of time, and forms of statements about people."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ class Language:
     `{year}` are digits. The first forms win. A space stands for any number of them.
 
     Args:
-        code: As in ISO 639.
         months: From January on.
         weekdays: From Monday on.
         seasons: Spring, summer, autumn, winter.
@@ -40,7 +39,6 @@ class Language:
         spaced: Words have spaces between them.
     """
 
-    code: str
     months: tuple[str, ...] = ()
     weekdays: tuple[str, ...] = ()
     seasons: tuple[str, ...] = ()
@@ -57,3 +55,31 @@ class Language:
     pm: str = ""
     half: str = ""
     spaced: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Beliefs:
+    """Wordings of statements. Alternatives are separated by `|`, or stand on lines of their own.
+
+    Args:
+        labels: What stands before a colon, by the kind of thing: `Wohnort: Köln`.
+        sentences: A kind, its verbs, and the form of a sentence: a regular expression in which
+            `{who}`, `{verb}` and `{value}` stand. `{who}` may be missing in a text.
+        who: A regular expression for who it is about.
+        value: A regular expression for the value.
+        no_name: A regular expression for a value that names no place and no firm, such as `a flat`.
+        past: Words that say that it is over.
+        negations: Words of a sentence that says that it is not so.
+        favourite: What a label begins with that names a favourite.
+        dating: Words between a value and since when it is.
+    """
+
+    labels: Mapping[str, str]
+    sentences: tuple[tuple[str, str, str], ...]
+    past: str
+    negations: str
+    who: str = r"(?:[^\W\d_][\w'’-]{1,30})"
+    value: str = r"\S.*"
+    no_name: str = r"(?!)"
+    favourite: str = ""
+    dating: str = ""

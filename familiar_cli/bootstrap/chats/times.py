@@ -7,12 +7,11 @@ import re
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, time, timedelta, timezone, tzinfo
 from functools import lru_cache
-from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.bootstrap.chats.types import Message, Skip
 from familiar_cli.clock import in_zone, to_ms
-from familiar_cli.languages import LANGUAGES, Language
+from familiar_cli.languages import CODES, Language, dates
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -203,9 +202,7 @@ def in_utc(moment: datetime, zone: tzinfo | None) -> datetime:
 
 ORDERS: Final[tuple[DateOrder, ...]] = ("dmy", "mdy", "ymd")
 
-_TABLES: Final[list[Language]] = [
-    import_module(f"familiar_cli.languages.{name}").TABLE for name in LANGUAGES
-]
+_TABLES: Final[list[Language]] = [dates(code) for code in CODES]
 _MONTHS_BY_NAME: Final = {
     name: number
     for language in _TABLES
