@@ -321,7 +321,7 @@ def finish_pack(
     finally:
         for left in (path, f"{path}.idx"):
             with suppress(OSError):
-                os.unlink(left)
+                disk.unlink(left)
     return whole
 
 
