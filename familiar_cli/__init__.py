@@ -6,9 +6,8 @@ package alone costs nothing.
 
 TYPE_CHECKING = False  # `typing` takes longer to load than all the rest of this module
 if TYPE_CHECKING:
-    from familiar_cli.actions.after_turn import DueWork, begin_due_work
     from familiar_cli.actions.talk import assemble, hear, opening_of, take_turn
-    from familiar_cli.actions.write_memory import write_memory
+    from familiar_cli.actions.write_memory import DueWork, begin_due_work, write_memory
     from familiar_cli.config.channel_kinds import ChannelMode
     from familiar_cli.config.schema import ChannelConfig, CharacterConfig
     from familiar_cli.config.subscriptions import SubscriptionRegistry
@@ -102,9 +101,8 @@ __all__ = [
 ]
 
 _MODULES = {
-    "actions.after_turn": "DueWork begin_due_work",
+    "actions.write_memory": "DueWork begin_due_work write_memory",
     "actions.talk": "assemble hear opening_of take_turn",
-    "actions.write_memory": "write_memory",
     "config.channel_kinds": "ChannelMode",
     "config.schema": "ChannelConfig CharacterConfig",
     "config.subscriptions": "SubscriptionRegistry",

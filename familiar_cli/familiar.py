@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from familiar_cli.passes.background import Passes
     from familiar_cli.passes.failures import Failures
     from familiar_cli.privacy import KeptRules, Privacy
-    from familiar_cli.sync.file_pasts import FilePasts
+    from familiar_cli.sync.journal_past import FilePasts
     from familiar_cli.tokens import TokenCounter
     from familiar_cli.writer.runs import Runs
 
@@ -521,7 +521,7 @@ class Familiar:
     @cached_property
     def file_pasts(self) -> FilePasts:
         """The versions of the files that embodiments share; `read_on` takes in the newest."""
-        from familiar_cli.sync.file_pasts import FilePasts
+        from familiar_cli.sync.journal_past import FilePasts
         from familiar_cli.sync.shared_files import is_shared
 
         return FilePasts(self.journal.repository, self.instance.began, is_shared)

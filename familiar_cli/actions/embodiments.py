@@ -30,7 +30,7 @@ from familiar_cli.memory.store.types import MISSING
 from familiar_cli.review.pending import PlannedFile
 from familiar_cli.sync.devices import Device, Devices
 from familiar_cli.sync.embodiments import Change, FileHere, Judged, judge, merge
-from familiar_cli.sync.file_pasts import EMBODIMENT, Version, clock_of
+from familiar_cli.sync.journal_past import EMBODIMENT, Version, clock_of
 from familiar_cli.sync.shared_files import (
     SharedFile,
     is_shared,
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.memory.store.transactions import Transaction
     from familiar_cli.sync.embodiments import Merged
-    from familiar_cli.sync.file_pasts import Clock, FilePasts, Order
+    from familiar_cli.sync.journal_past import Clock, FilePasts, Order
 
 _TRIES: Final = 20  # others may write the same files at the same time
 _FEW: Final = 3  # files that may be deleted at once, however few there are

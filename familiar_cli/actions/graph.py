@@ -153,7 +153,7 @@ def _meant(familiar: Familiar, graph: RelationIndex, name: str) -> str:
 
 
 def _person(familiar: Familiar, name: str) -> str:
-    from familiar_cli.actions.people.read import find_person
+    from familiar_cli.actions.people import find_person
 
     with closing(familiar.names()) as names:
         names.refresh(thorough=True)

@@ -12,8 +12,7 @@ from familiar_cli.context.providers.content_search import ContentSearchProvider
 from familiar_cli.context.providers.desk import DeskProvider
 from familiar_cli.context.providers.digests import DigestsProvider
 from familiar_cli.context.providers.history import Beyond, HistoryProvider
-from familiar_cli.context.providers.notes import NotesProvider
-from familiar_cli.context.providers.pins import PinnedMemory, PinsProvider
+from familiar_cli.context.providers.pins import NotesProvider, PinnedMemory, PinsProvider
 from familiar_cli.context.providers.relations import RelationsProvider
 from familiar_cli.context.providers.system_block import (
     FromTier,

@@ -335,8 +335,8 @@ def engine_of(
     trust: SignatureTrust | None = None,
 ) -> Engine:
     """Return what syncs a familiar; see `sync`. The caller closes the journal's repository."""
-    from familiar_cli.sync.conversations import HistoryConversations
     from familiar_cli.sync.engine import Engine
+    from familiar_cli.sync.turns_commit import HistoryConversations
 
     travels = familiar.config.sync.turns == "on"
     return Engine(
@@ -461,7 +461,7 @@ def status(familiar: Familiar) -> SyncStatus:
     """
     from familiar_cli.memory.journal import absent
     from familiar_cli.sync.journal_past import JournalPast
-    from familiar_cli.sync.remote_refs import SeenRefs
+    from familiar_cli.sync.remotes import SeenRefs
 
     instance, remotes = familiar.instance, remotes_of(familiar)
     repository = familiar.journal.repository
@@ -562,7 +562,7 @@ def begin(
     from familiar_cli.familiar import Familiar
     from familiar_cli.identity import check_familiar_id
     from familiar_cli.sync.begin import begin_from
-    from familiar_cli.sync.remote_refs import SeenRefs
+    from familiar_cli.sync.remotes import SeenRefs
     from familiar_cli.sync.transport import read_address
     from familiar_cli.sync.turns_commit import read_abouts
     from familiar_cli.text import slugify
@@ -644,7 +644,7 @@ def forget_remote(familiar: Familiar, name: str) -> Address:
         NotFoundError: There is none of that name.
     """
     from familiar_cli.sync.opening import forget_folder
-    from familiar_cli.sync.remote_refs import SeenRefs
+    from familiar_cli.sync.remotes import SeenRefs
 
     address = remotes_of(familiar).remove(name)
     SeenRefs(familiar.journal.repository, name).forget()

@@ -7,20 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 from familiar_cli.errors import NotFoundError
 from familiar_cli.passes.failures import SYNCING
-from familiar_cli.sync.deletions import PendingDeletions
+from familiar_cli.sync.devices import PendingDeletions
 from familiar_cli.sync.participants import Participants, Trust
-from familiar_cli.sync.remote_refs import SeenRefs, instances_seen
+from familiar_cli.sync.remotes import SeenRefs, instances_seen
 from familiar_cli.text import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from familiar_cli.familiar import Familiar
-    from familiar_cli.sync.deletions import LargeDeletion
+    from familiar_cli.sync.devices import LargeDeletion
     from familiar_cli.sync.engine import Engine
     from familiar_cli.sync.joining import Outcome
-    from familiar_cli.sync.remote_refs import RefAside
-    from familiar_cli.sync.remotes import Remotes
+    from familiar_cli.sync.remotes import RefAside, Remotes
 
 
 @dataclass(frozen=True, slots=True)

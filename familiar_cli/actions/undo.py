@@ -6,7 +6,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.actions.people.change import published
+from familiar_cli.actions.people import published
 from familiar_cli.memory.layout import MEMORY_WRITER, PEOPLE_DIR
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import stat
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.bootstrap import ledger
+from familiar_cli.bootstrap import import_report
 from familiar_cli.bootstrap.import_report import ImportReport
 from familiar_cli.bootstrap.json_text import dump_json
 from familiar_cli.bootstrap.outside import MAX_TOTAL_BYTES, MIB
@@ -149,7 +149,7 @@ def load(store: MemoryStore, rel_path: str) -> Ledger:
     Raises:
         BadInputError: It is damaged, so nobody can tell what a person has edited since.
     """
-    entries = ledger.load(
+    entries = import_report.load(
         store,
         rel_path,
         _entries,
@@ -421,14 +421,14 @@ class _Draft:
         """Refuse what is not allowed. Nothing has been written yet."""
         if self._in_the_way and not self._wish.force:
             raise ConflictError(
-                f"These files differ from the folder: {ledger.listed(self._in_the_way)};"
+                f"These files differ from the folder: {import_report.listed(self._in_the_way)};"
                 " nothing was changed",
                 hint=self._wish.force_hint,
             )
         if self._outdated and not (self._wish.update or self._wish.force):
             raise RefusedError(
                 f"The folder has changed since the import; {len(self._outdated)} would change: "
-                f"{ledger.listed(self._outdated)}; nothing was changed",
+                f"{import_report.listed(self._outdated)}; nothing was changed",
                 hint=self._wish.update_hint,
             )
 
@@ -439,7 +439,7 @@ class _Draft:
         after = Ledger(self.old.rel_path, self._new)
         changes = [(path, content, expect) for path, (content, expect) in self._changes.items()]
         if self._new and after.entries != self.old.entries:
-            changes.append(ledger.change(self._store, after.rel_path, after.dump()))
+            changes.append(import_report.change(self._store, after.rel_path, after.dump()))
         report = ImportReport(
             written=tuple(sorted(self._shown["written"])),
             unchanged=tuple(sorted(self._shown["unchanged"])),

@@ -10,7 +10,7 @@ from familiar_cli.commands._base import familiar_of, group, output
 from familiar_cli.commands._options import DryRun
 
 if TYPE_CHECKING:
-    from familiar_cli.actions.people.change import PeopleChange
+    from familiar_cli.actions.people import PeopleChange
     from familiar_cli.ui.emit import Output
 
 app = group("Show the people the familiar knows, and their names.")
@@ -29,7 +29,7 @@ def ls(ctx: typer.Context) -> None:
     familiar people ls
     familiar people ls --json
     """
-    from familiar_cli.actions.people.read import people_of
+    from familiar_cli.actions.people import people_of
     from familiar_cli.ui.memory_pages import people_page, shared_line
     from familiar_cli.ui.terminal import print_page
 
@@ -57,7 +57,7 @@ def show(ctx: typer.Context, person: Person) -> None:
     """
     import sys
 
-    from familiar_cli.actions.people.read import show_person
+    from familiar_cli.actions.people import show_person
     from familiar_cli.text import typed
     from familiar_cli.ui.emit import exact, say
     from familiar_cli.ui.memory_pages import shared_line
@@ -93,7 +93,7 @@ def alias(
     familiar people alias anna Bee --dry-run
     familiar people alias anna Bee --remove
     """
-    from familiar_cli.actions.people.change import add_alias, remove_alias
+    from familiar_cli.actions.people import add_alias, remove_alias
     from familiar_cli.ui.emit import exact
     from familiar_cli.ui.memory_pages import shared_line
 
@@ -130,7 +130,7 @@ def merge(
     familiar people merge discord:42 twitch:9
     familiar people merge discord:42 twitch:9 --dry-run
     """
-    from familiar_cli.actions.people.change import merge as merge_people
+    from familiar_cli.actions.people import merge as merge_people
 
     with familiar_of(ctx) as familiar:
         _tell(output(ctx), merge_people(familiar, kept, other, dry_run=dry_run))
@@ -145,7 +145,7 @@ def split(ctx: typer.Context, person: Person, *, dry_run: DryRun = False) -> Non
     \b
     familiar people split twitch:9
     """
-    from familiar_cli.actions.people.change import split as split_person
+    from familiar_cli.actions.people import split as split_person
 
     with familiar_of(ctx) as familiar:
         _tell(output(ctx), split_person(familiar, person, dry_run=dry_run))
@@ -165,7 +165,7 @@ def rename_alias(
     \b
     familiar people rename-alias discord:42 Ana Anna
     """
-    from familiar_cli.actions.people.change import rename
+    from familiar_cli.actions.people import rename
 
     with familiar_of(ctx) as familiar:
         _tell(output(ctx), rename(familiar, person, old, new, dry_run=dry_run))

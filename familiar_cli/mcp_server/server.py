@@ -53,7 +53,7 @@ from familiar_cli.actions.write_memories import ReadVersions
 from familiar_cli.clock import stopwatch_s
 from familiar_cli.errors import FamiliarError, UsageError, bounded
 from familiar_cli.jobs import in_thread
-from familiar_cli.mcp_server import prompts, resources
+from familiar_cli.mcp_server import resources
 from familiar_cli.mcp_server.pages import is_readable, page
 from familiar_cli.mcp_server.resources import uri_of
 from familiar_cli.mcp_server.tool import Caller
@@ -357,12 +357,12 @@ class MemoryServer:
         self, ctx: Context, params: PaginatedRequestParams | None
     ) -> ListPromptsResult:
         del ctx, params
-        return ListPromptsResult(prompts=[_listed_prompt(p) for p in prompts.PROMPTS.values()])
+        return ListPromptsResult(prompts=[_listed_prompt(p) for p in resources.PROMPTS.values()])
 
     async def _get_prompt(self, ctx: Context, params: GetPromptRequestParams) -> GetPromptResult:
         with _as_errors():
             given = params.arguments or {}
-            words = await self._ask(ctx, lambda caller: prompts.made(caller, params.name, given))
+            words = await self._ask(ctx, lambda caller: resources.made(caller, params.name, given))
         text = TextContent(type="text", text=harmless(words))
         return GetPromptResult(messages=[PromptMessage(role="user", content=text)])
 
@@ -372,11 +372,11 @@ class MemoryServer:
         def values(caller: Caller) -> list[str]:
             if isinstance(params.ref, ResourceTemplateReference):
                 return [path for path in resources.paths(caller) if path.startswith(asked.value)]
-            return prompts.completed(caller, asked.name, asked.value)
+            return resources.completed(caller, asked.name, asked.value)
 
         with _as_errors():
             found = await self._ask(ctx, values)
-        most = prompts.MOST_VALUES
+        most = resources.MOST_VALUES
         told = Completion(values=found[:most], total=len(found), has_more=len(found) > most)
         return CompleteResult(completion=told)
 
@@ -448,7 +448,7 @@ def _as_errors(**data: str) -> Iterator[None]:
         raise MCPError(INVALID_PARAMS, _said(str(error), error.hint), data or None) from error
 
 
-def _listed_prompt(prompt: prompts.Prompt) -> ListedPrompt:
+def _listed_prompt(prompt: resources.Prompt) -> ListedPrompt:
     arguments = [
         PromptArgument(name=name, description=what, required=name in prompt.needs)
         for name, what in prompt.takes.items()

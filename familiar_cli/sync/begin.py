@@ -26,7 +26,7 @@ from familiar_cli.sync.ancestry import all_before, newest
 from familiar_cli.sync.joining import MOST_BYTES
 from familiar_cli.sync.journal_past import JournalPast
 from familiar_cli.sync.opening import Sender, open_transport
-from familiar_cli.sync.remote_refs import SeenRefs
+from familiar_cli.sync.remotes import SeenRefs
 from familiar_cli.sync.transport import MEMORY_REFS, TURNS_REFS
 from familiar_cli.text import fold
 

@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from familiar_cli.memory.merge.files import HUMAN, Hand, Side, blob_id, merge_trees
-from familiar_cli.sync.file_pasts import clock_of, compare
+from familiar_cli.sync.journal_past import clock_of, compare
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from familiar_cli.memory.merge.files import MergedTree
-    from familiar_cli.sync.file_pasts import Clock, Order, Version
+    from familiar_cli.sync.journal_past import Clock, Order, Version
 
 Kept = Literal["", "deletion", "edit"]
 """Which of a deletion and an edit at the same time was not followed: the deletion, always."""

@@ -24,19 +24,13 @@ from familiar_cli.memory.journal.exchange import Exchange
 from familiar_cli.memory.journal.repository import translated
 from familiar_cli.memory.store.lock import held
 from familiar_cli.sync.ancestry import Walk, all_before
-from familiar_cli.sync.deletions import PendingDeletions
+from familiar_cli.sync.devices import PendingDeletions
 from familiar_cli.sync.joining import Outcome, join
 from familiar_cli.sync.journal_past import JournalPast
 from familiar_cli.sync.opening import Sender, open_transport
 from familiar_cli.sync.participants import Admission, Trust
 from familiar_cli.sync.path_remote import PathRemote
-from familiar_cli.sync.remote_refs import (
-    RefAside,
-    SeenRefs,
-    instances_seen,
-    local_ref,
-    set_local_ref,
-)
+from familiar_cli.sync.remotes import RefAside, SeenRefs, instances_seen, local_ref, set_local_ref
 from familiar_cli.sync.transport import MAIN_REF, MEMORY_REFS, TURNS_REFS
 from familiar_cli.sync.turns_commit import take_turns, turns_commit, turns_since
 
@@ -49,10 +43,10 @@ if TYPE_CHECKING:
     from familiar_cli.memory.journal.exchange import Incoming
     from familiar_cli.memory.journal.repository import Repository
     from familiar_cli.memory.store.store import MemoryStore
-    from familiar_cli.sync.conversations import HistoryConversations
-    from familiar_cli.sync.deletions import LargeDeletion
+    from familiar_cli.sync.devices import LargeDeletion
     from familiar_cli.sync.participants import Participants
     from familiar_cli.sync.transport import Address, Transport
+    from familiar_cli.sync.turns_commit import HistoryConversations
 
 _TRIES: Final = 3  # while others push, what a remote lists may be gone a moment later
 

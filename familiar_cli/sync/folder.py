@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from familiar_cli.errors import RemoteDamagedError, RemoteKeyError, UsageError
 from familiar_cli.sync import bundle
 from familiar_cli.sync.bundle import Header
-from familiar_cli.sync.remote_refs import newest_seen
+from familiar_cli.sync.remotes import newest_seen
 from familiar_cli.sync.transport import MAIN_REF, MEMORY_REFS, TURNS_REFS, PushedRef, objection
 
 if TYPE_CHECKING:

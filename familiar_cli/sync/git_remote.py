@@ -16,8 +16,15 @@ from familiar_cli.errors import (
 )
 from familiar_cli.memory.journal.objects import is_id
 from familiar_cli.memory.journal.repository import translated
-from familiar_cli.sync.credentials import Login, find_login, tell_helpers
-from familiar_cli.sync.transport import MAIN_REF, PushedRef, objection, shared_refs
+from familiar_cli.sync.transport import (
+    MAIN_REF,
+    Login,
+    PushedRef,
+    find_login,
+    objection,
+    shared_refs,
+    tell_helpers,
+)
 from familiar_cli.text import one_line
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from familiar_cli.memory.store.files import MAX_READ_BYTES
 from familiar_cli.memory.store.transactions import Transaction
 from familiar_cli.memory.store.types import MISSING, AbsentVersion, Joined
 from familiar_cli.sync.ancestry import comes_before, newest
-from familiar_cli.sync.deletions import LargeDeletion, count_deleted, is_large
+from familiar_cli.sync.devices import LargeDeletion, count_deleted, is_large
 from familiar_cli.sync.journal_past import JournalPast
 from familiar_cli.text import sha256_of
 

@@ -1,28 +1,27 @@
-"""`Remotes`: which remotes a familiar has, in `sync.toml` in its directory, never in its memory.
-
-[remotes.hub]
-address = "me@example.org:familiar.git"
-
-[instances.old-laptop-7f3a]
-forgotten = true
-trust = "known"
-"""
+"""The remotes of a familiar, their refs, and what was seen of them."""
 
 from __future__ import annotations
 
+import json
+import os
 import re
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.errors import ConfigError, NotFoundError, RefusedError, UsageError
-from familiar_cli.files import locked, read_plain, why, write_whole
-from familiar_cli.sync.transport import read_address
+from familiar_cli.files import locked, read_plain, remove, why, write_own, write_whole
+from familiar_cli.memory.journal.objects import is_id
+from familiar_cli.sync.transport import MEMORY_REFS, read_address
 from familiar_cli.text import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from familiar_cli.memory.journal.repository import Repository
     from familiar_cli.sync.transport import Address
+
 
 FILE: Final = "sync.toml"
 _NAME: Final = re.compile(r"[a-z0-9]+(?:[-_][a-z0-9]+)*")
@@ -198,3 +197,132 @@ def _in(file: Any, key: str, *, is_super: bool = False) -> Any:  # noqa: ANN401 
     if key not in file:
         file[key] = tomlkit.table(is_super_table=is_super)
     return file[key]
+
+
+_HEADS: Final = "refs/heads/"
+_ASIDE: Final = "familiar-aside"
+
+
+@dataclass(frozen=True, slots=True)
+class RefAside:
+    """A ref of a remote of which nothing is taken.
+
+    Args:
+        ref: Its whole name.
+        id: The commit that it names.
+        reason: Why nothing is taken of it.
+        is_final: It stays so until the ref names another commit.
+    """
+
+    ref: str
+    id: str
+    reason: str
+    is_final: bool = True
+
+    @property
+    def name(self) -> str:
+        """The ref as people are shown it."""
+        return self.ref.removeprefix(_HEADS)
+
+    @property
+    def instance(self) -> str:
+        """The instance whose branch it is."""
+        return self.ref.rpartition("/")[2]
+
+
+class SeenRefs:
+    """The refs of one remote as they were seen last.
+
+    Args:
+        repository: The journal.
+        remote: The remote's name.
+    """
+
+    def __init__(self, repository: Repository, remote: str) -> None:
+        self._repository = repository
+        self._top = os.path.join(repository.path, "refs", "remotes", remote)
+
+    def all(self) -> dict[str, str]:
+        """Return them, named as they are at the remote."""
+        found = {}
+        for directory, _, names in os.walk(self._top):
+            for name in names:
+                path = os.path.join(directory, name)
+                ref = _HEADS + os.path.relpath(path, self._top).replace(os.sep, "/")
+                with suppress(OSError):
+                    id_ = read_plain(path).decode("ascii", errors="replace").strip()
+                    if is_id(id_):
+                        found[ref] = id_
+        return found
+
+    def note(self, refs: Mapping[str, str]) -> None:
+        """Remember what refs name now. May raise OSError."""
+        before = self.all()
+        for ref, id_ in refs.items():
+            if before.get(ref) != id_ and ref.startswith(_HEADS):
+                path = os.path.join(self._top, *ref.removeprefix(_HEADS).split("/"))
+                os.makedirs(os.path.dirname(path), exist_ok=True)
+                self._repository.disk.put(path, f"{id_}\n".encode())
+
+    def aside(self) -> dict[str, RefAside]:
+        """Return the refs of which nothing is taken, by name."""
+        try:
+            rows = json.loads(read_plain(self._aside_path))
+            return {row["ref"]: RefAside(**row) for row in rows}
+        except (OSError, ValueError, TypeError, KeyError, RecursionError):
+            return {}
+
+    def note_aside(self, refs: Mapping[str, RefAside]) -> None:
+        """Remember the refs of which nothing is taken, as far as that is possible."""
+        rows = [
+            {"ref": one.ref, "id": one.id, "reason": one.reason, "is_final": one.is_final}
+            for _, one in sorted(refs.items())
+        ]
+        if refs != self.aside():
+            with suppress(OSError):
+                write_own(self._aside_path, json.dumps(rows).encode(), durable=False)
+
+    def forget(self) -> None:
+        """Remove all of them: the remote is no longer one of ours."""
+        import shutil
+
+        shutil.rmtree(self._top, ignore_errors=True)
+        with suppress(OSError):
+            remove(self._aside_path)
+
+    @property
+    def _aside_path(self) -> str:
+        return os.path.join(self._repository.path, _ASIDE, f"{os.path.basename(self._top)}.json")
+
+
+def newest_seen(repository: Repository) -> dict[str, set[str]]:
+    """Return the newest commits of each instance whose memory was fetched from any remote."""
+    top = os.path.join(repository.path, "refs", "remotes")
+    found: dict[str, set[str]] = {}
+    for remote in os.listdir(top) if os.path.isdir(top) else ():
+        for ref, id_ in SeenRefs(repository, remote).all().items():
+            if ref.startswith(MEMORY_REFS):
+                found.setdefault(ref.removeprefix(MEMORY_REFS), set()).add(id_)
+    return found
+
+
+def instances_seen(repository: Repository) -> frozenset[str]:
+    """Return the instances whose memory was fetched from any remote."""
+    return frozenset(newest_seen(repository))
+
+
+def local_ref(repository: Repository, ref: str) -> str | None:
+    """Return the commit that a ref of the journal names, or None."""
+    try:
+        path = os.path.join(repository.path, *ref.split("/"))
+        id_ = read_plain(path).decode("ascii", errors="replace").strip()
+    except OSError:
+        return None
+    return id_ if is_id(id_) else None
+
+
+def set_local_ref(repository: Repository, ref: str, id_: str) -> None:
+    """Make a ref of the journal name a commit, durably. May raise OSError."""
+    path = os.path.join(repository.path, *ref.split("/"))
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    repository.disk.put(path, f"{id_}\n".encode())

@@ -28,7 +28,7 @@ _REASON_CHARS: Final = 120
 
 def begin(out: Output, familiar: Familiar, result: TurnResult, *, stays: bool = False) -> None:
     """Begin with what a turn has made due, and tell of it."""
-    from familiar_cli.actions.after_turn import begin_due_work
+    from familiar_cli.actions.write_memory import begin_due_work
 
     work = begin_due_work(familiar, result, stays=stays)
     for problem in work.problems:
@@ -54,7 +54,7 @@ class Beside:
 
     def begin(self, result: TurnResult) -> None:
         """Begin with what a turn has made due."""
-        from familiar_cli.actions.after_turn import begin_due_work
+        from familiar_cli.actions.write_memory import begin_due_work
 
         work = begin_due_work(self._familiar, result)
         for problem in work.problems:
@@ -66,7 +66,7 @@ class Beside:
 
     def make_way(self) -> None:
         """Let a new turn go first."""
-        from familiar_cli.actions.after_turn import make_way
+        from familiar_cli.actions.write_memory import make_way
 
         make_way(self._familiar)
 
@@ -90,7 +90,7 @@ class Beside:
 
 def leave(out: Output, familiar: Familiar, result: TurnResult) -> None:
     """Leave what a turn has made due to a daemon or a later turn."""
-    from familiar_cli.actions.after_turn import leave_due_work
+    from familiar_cli.actions.write_memory import leave_due_work
     from familiar_cli.errors import FamiliarError
 
     try:

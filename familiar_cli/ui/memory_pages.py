@@ -24,18 +24,17 @@ if TYPE_CHECKING:
     from familiar_cli.actions.desk import Desk, ItemChange, ListedItem
     from familiar_cli.actions.housekeep import FindingWithPlan, Tidied
     from familiar_cli.actions.index import IndexBuilt, TurnsStatus
-    from familiar_cli.actions.people.read import KnownPerson
+    from familiar_cli.actions.people import KnownPerson
     from familiar_cli.actions.prompt_settings import PinnedFiles
     from familiar_cli.history.types import Turn
     from familiar_cli.index.build import IndexStatus
     from familiar_cli.index.embedder import Opened
     from familiar_cli.memory.desk import ListChange
-    from familiar_cli.memory.journal.blame import BlamedLine
     from familiar_cli.memory.journal.commits import Commit
     from familiar_cli.memory.journal.compact import Compacted
     from familiar_cli.memory.journal.diff import FileDiff
     from familiar_cli.memory.journal.history import LoggedChange
-    from familiar_cli.memory.journal.past import Difference
+    from familiar_cli.memory.journal.past import BlamedLine, Difference
     from familiar_cli.memory.journal.undo import Undone
     from familiar_cli.memory.pages.graph import Link, LinkStep
     from familiar_cli.memory.people.aliases import Named

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from familiar_cli.actions.people import drafts as people
+from familiar_cli.actions import people
 from familiar_cli.errors import NotFoundError, UsageError
 from familiar_cli.memory.pages.privacy import visible_in
 from familiar_cli.memory.people.alias_section import main_slug
@@ -115,7 +115,7 @@ def test_a_split_takes_back_what_only_the_other_said(two):
     before = two.read(ANNAS)
     merge(two)
 
-    change = people.split(two.store, "discord-7", said_by(two))
+    change = people.split_draft(two.store, "discord-7", said_by(two))
     people.make(two.store, change, "split", dry_run=False)
 
     assert "- Bob sells honey. <!-- turns 2 -->" in two.read(BOBS)
@@ -139,7 +139,7 @@ def test_merging_twice_or_with_oneself_is_refused(two):
 
 def test_nobody_can_be_split_who_was_not_merged(two):
     with pytest.raises(UsageError, match="was not merged"):
-        people.split(two.store, "discord-7", said_by(two))
+        people.split_draft(two.store, "discord-7", said_by(two))
     with pytest.raises(NotFoundError):
         people.merged(two.store, "discord-42", "discord-99")
 
@@ -191,7 +191,7 @@ def test_a_split_leaves_what_rests_on_turns_that_are_not_held_here(two):
     text = two.read(ANNAS).replace("honey. <!-- turns 2 -->", "honey. <!-- turns 2; x-1:2 -->")
     two.store.write_file(ANNAS, text)
 
-    change = people.split(two.store, "discord-7", said_by(two))
+    change = people.split_draft(two.store, "discord-7", said_by(two))
     people.make(two.store, change, "split", dry_run=False)
 
     assert "honey" in two.read(ANNAS)

@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from familiar_cli.bootstrap import ledger
+from familiar_cli.bootstrap import import_report
 from familiar_cli.bootstrap.folders import load as load_folder
 from familiar_cli.bootstrap.folders import originals
 from familiar_cli.bootstrap.lorebooks import shelf
@@ -69,15 +69,15 @@ def test_a_damaged_ledger_is_one_clear_error(store, damage) -> None:
     store.write_file("x.json", damage)
 
     with pytest.raises(BadInputError, match=r"^'x.json', which keeps it, is damaged: .+; nothing"):
-        ledger.load(store, "x.json", lambda value: value["files"]["x"], keeps="it", hint="")
+        import_report.load(store, "x.json", lambda value: value["files"]["x"], keeps="it", hint="")
 
 
 def test_there_may_be_none(store) -> None:
-    assert ledger.load(store, "x.json", json.dumps, keeps="it", hint="") is None
+    assert import_report.load(store, "x.json", json.dumps, keeps="it", hint="") is None
 
 
 def test_a_long_list_of_paths_is_cut_short() -> None:
     paths = [f"{n:02}.md" for n in range(15)]
 
-    assert ledger.listed(reversed(paths[:12])) == ", ".join(paths[:12])
-    assert ledger.listed(paths) == ", ".join(paths[:12]) + " and 3 more"
+    assert import_report.listed(reversed(paths[:12])) == ", ".join(paths[:12])
+    assert import_report.listed(paths) == ", ".join(paths[:12]) + " and 3 more"

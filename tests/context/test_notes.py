@@ -12,7 +12,7 @@ from familiar_cli.config.schema import InjectSettings, NoteSettings
 from familiar_cli.context.macros import Macros
 from familiar_cli.context.pipeline import ContextPipeline
 from familiar_cli.context.providers.history import HistoryProvider
-from familiar_cli.context.providers.notes import NotesProvider
+from familiar_cli.context.providers.pins import NotesProvider
 from familiar_cli.context.types import Place
 from familiar_cli.history import HistoryStore
 from tests.context.support import ANNA, Scripted, piece, request

@@ -18,7 +18,7 @@ from familiar_cli.context.providers.character import CharacterProvider
 from familiar_cli.context.providers.content_search import ContentSearchProvider
 from familiar_cli.context.providers.content_search.retrieval import Memory, Retrieval
 from familiar_cli.context.providers.history import Beyond, HistoryProvider
-from familiar_cli.context.providers.notes import NotesProvider
+from familiar_cli.context.providers.pins import NotesProvider
 from familiar_cli.history import HistoryStore
 from familiar_cli.history.summaries import PUBLIC, Summaries, Summary
 from familiar_cli.index.build import EmbeddingIndex

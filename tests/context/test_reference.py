@@ -10,7 +10,7 @@ from pathlib import Path
 from familiar_cli.context.limits import PERCENT
 from familiar_cli.context.pipeline import UTTERANCE_PRIORITY
 from familiar_cli.context.processors import stepped_thinking
-from familiar_cli.context.providers import character, desk, digests, history, notes
+from familiar_cli.context.providers import character, desk, digests, history, pins
 from familiar_cli.context.providers.content_search import people, provider
 from familiar_cli.context.tiers import LONG, MID, SHORT
 from familiar_cli.context.types import Place
@@ -46,8 +46,8 @@ def test_the_priorities_are_the_programs() -> None:
         character.DEPTH_PROMPT,
         character.PERSONALITY,
         character.SCENARIO,
-        notes.NOTE,
-        notes.INJECT,
+        pins.NOTE,
+        pins.INJECT,
         desk.DUE,
         people.PRIORITY,
         history.RECENT,

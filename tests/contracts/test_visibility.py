@@ -22,7 +22,7 @@ from familiar_cli.errors import FamiliarError
 from familiar_cli.familiar import Familiar
 from familiar_cli.history.summaries import Summary
 from familiar_cli.index.embedder import Opened
-from familiar_cli.mcp_server import prompts, resources
+from familiar_cli.mcp_server import resources
 from familiar_cli.mcp_server.tool import Caller
 from familiar_cli.mcp_server.tools import TOOLS
 from familiar_cli.memory.pages.privacy import private_heading
@@ -154,10 +154,10 @@ def answers(caller: Caller) -> Iterator[tuple[str, str]]:
                 known.pop("channel", None)
                 known.pop("turn", None)
             yield tool.name, told(lambda tool=tool, known=known: tool.run(caller, known))
-    for name, prompt in prompts.PROMPTS.items():
+    for name, prompt in resources.PROMPTS.items():
         for given in (set(prompt.takes), set(prompt.needs)):
             arguments = {argument: LEADS[argument] for argument in given}
-            made = lambda name=name, given=arguments: prompts.made(caller, name, given)  # noqa: E731
+            made = lambda name=name, given=arguments: resources.made(caller, name, given)  # noqa: E731
             yield name, told(made)
     for path in resources.paths(caller):
         uri = resources.uri_of("ada", path)
@@ -168,7 +168,7 @@ def test_no_tool_prompt_or_resource_of_mcp_shows_it(planted) -> None:
     for channel in (None, "elsewhere"):
         walked = list(answers(Caller(planted, channel)))
         assert [name for name, text in walked if SECRET in text] == []
-        assert len(walked) >= 3 * len(TOOLS) + 2 * len(prompts.PROMPTS) + 5
+        assert len(walked) >= 3 * len(TOOLS) + 2 * len(resources.PROMPTS) + 5
         assert "Keeps bees" in dict(walked)["people/discord-anna.md"]
 
 
@@ -199,7 +199,7 @@ def test_no_address_shows_it_without_the_owners_cookie(planted, serve, record_pr
     asked = [{"role": "user", "content": ASKED}]
     walked = 0
     with serving() as server:
-        entered = len(routes()) + len(TOOLS) + len(prompts.PROMPTS) + len(speaking())
+        entered = len(routes()) + len(TOOLS) + len(resources.PROMPTS) + len(speaking())
         record_property("entry_points", entered)
         for method, path in routes():
             for channel in ("", DM, "met-anna-in-a-new-chat", "elsewhere"):

@@ -12,7 +12,7 @@ import pytest
 from familiar_cli.errors import RemoteDamagedError
 from familiar_cli.memory.journal.exchange import Exchange
 from familiar_cli.memory.journal.objects import git_object
-from familiar_cli.sync.remote_refs import SeenRefs
+from familiar_cli.sync.remotes import SeenRefs
 from tests.support.forging import commit_of, head_of, put, tree_of
 from tests.support.instances import Machine, adopt
 from tests.support.remotes import HAS_GIT, bare, bare_by_hand

@@ -13,7 +13,7 @@ from familiar_cli.history.imports import Appender, Origin
 from familiar_cli.history.matching import Incoming
 from familiar_cli.history.placing import Place
 from familiar_cli.history.types import Turn
-from familiar_cli.sync.turn_files import take_in
+from familiar_cli.sync.turns_commit import take_in
 from tests.history.test_elsewhere import OLDER
 from tests.sync.test_turn_laws import ANNA, START, Machine, exchange
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from familiar_cli.sync.file_pasts import compare
+from familiar_cli.sync.journal_past import compare
 
 NAMES = st.sampled_from("abc")
 CLOCKS = st.dictionaries(NAMES, st.integers(0, 3))

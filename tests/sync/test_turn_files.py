@@ -11,7 +11,7 @@ from familiar_cli.errors import FamiliarError
 from familiar_cli.history.incoming import rename
 from familiar_cli.history.lines import BadLineError, dumped, parsed
 from familiar_cli.history.standing import withdraw
-from familiar_cli.sync.turn_files import (
+from familiar_cli.sync.turns_commit import (
     InstanceTwiceError,
     Since,
     new_lines,

@@ -31,7 +31,7 @@ from familiar_cli.history.standing import (
 )
 from familiar_cli.history.types import Turn
 from familiar_cli.identity import Author
-from familiar_cli.sync.turn_files import Since, new_lines, since, take_in, taken_through
+from familiar_cli.sync.turns_commit import Since, new_lines, since, take_in, taken_through
 from familiar_cli.visibility import OWNER
 
 NAMES = ("desk-b2", "lap-a1", "srv-c3", "tab-0d")

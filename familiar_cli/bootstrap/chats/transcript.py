@@ -12,9 +12,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.bootstrap.chats import shape
-from familiar_cli.bootstrap.chats.lines import MAX_LINE_CHARS, is_utf8, text_lines
 from familiar_cli.bootstrap.chats.services import raw_json
-from familiar_cli.bootstrap.chats.shape import Head, harmonised
+from familiar_cli.bootstrap.chats.shape import MAX_LINE_CHARS, Head, harmonised, is_utf8, text_lines
 from familiar_cli.bootstrap.chats.times import (
     day_alone,
     day_in,

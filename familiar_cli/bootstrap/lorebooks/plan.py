@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from familiar_cli.bootstrap import ledger
+from familiar_cli.bootstrap import import_report
 from familiar_cli.bootstrap.import_report import Effects
 from familiar_cli.bootstrap.lorebooks import mapping, shelf
 from familiar_cli.bootstrap.lorebooks.export import EntryFiles, LoreFile, find
@@ -242,7 +242,7 @@ class _Draft:
         if self.changed and not self.update:
             raise RefusedError(
                 f"The source has changed since it was imported; {len(self.changed)} "
-                f"would change: {ledger.listed(self.changed)}; nothing was changed",
+                f"would change: {import_report.listed(self.changed)}; nothing was changed",
                 hint="Add `--update` to use the source's text; add `--dry-run` to preview. "
                 "If this is another book, give it a directory with `--into DIR`.",
             )
@@ -253,7 +253,7 @@ class _Draft:
         after = BookSettings(self.books, self.records)
         if after != self.settings:
             path = shelf.path_in(self.directory)
-            self.changes.append(ledger.change(store, path, shelf.dump(after)))
+            self.changes.append(import_report.change(store, path, shelf.dump(after)))
             written = written or [path]
         return ImportPlan(
             self.directory,
@@ -390,5 +390,5 @@ def _edits_message(edited: list[tuple[LoreFile, str]]) -> str:
     shown = lines[:_SHOWN_DIFF_LINES]
     if len(lines) > len(shown):
         shown.append(f"… {len(lines) - len(shown)} more lines")
-    listed = ledger.listed(file.path for file, _ in edited)
+    listed = import_report.listed(file.path for file, _ in edited)
     return f"Edited by hand since the import: {listed}; nothing was changed\n" + "\n".join(shown)

@@ -10,7 +10,7 @@ from itertools import count
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from familiar_cli.bootstrap import ledger
+from familiar_cli.bootstrap import import_report
 from familiar_cli.bootstrap.lorebooks.types import KEYS, LoreEntry, Shape, digest
 from familiar_cli.errors import BadInputError, NotFoundError
 from familiar_cli.memory.layout import IMPORTED_LORE_DIR, LORE_DIR
@@ -239,7 +239,7 @@ def load(store: MemoryStore, directory: str) -> BookSettings:
     Raises:
         BadInputError: The file is damaged; nothing is changed.
     """
-    found = ledger.load(
+    found = import_report.load(
         store,
         path_in(directory),
         _parse,

@@ -232,7 +232,7 @@ def person(caller: Caller, arguments: Arguments) -> Answer:
         NotFoundError: Nobody is called so, or no file tells of them.
         UsageError: Several people are.
     """
-    from familiar_cli.actions.people.read import show_person
+    from familiar_cli.actions.people import show_person
     from familiar_cli.memory.people.alias_section import names_of
 
     found = show_person(caller.familiar, arguments["name"])

@@ -55,7 +55,7 @@ def finish(
         _set_aside(repository, mark, tell)
         return True
     from familiar_cli.memory.store.apply import apply
-    from familiar_cli.memory.store.plan import WritePlan
+    from familiar_cli.memory.store.staged_tree import WritePlan
 
     recovery = _Recovery(repository, memory, mark)
     recovery.run()

@@ -14,7 +14,7 @@ from familiar_cli.memory.store.files import Signature, signature
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from familiar_cli.memory.store.plan import WritePlan
+    from familiar_cli.memory.store.staged_tree import WritePlan
 
 _MANY: Final = 16  # files that are better made durable together
 _OWN: Final = 0o600  # permissions that this takes

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from familiar_cli.errors import RefusedError
     from familiar_cli.files import Disk
     from familiar_cli.memory.journal import Journal
-    from familiar_cli.memory.store.plan import WritePlan
+    from familiar_cli.memory.store.staged_tree import WritePlan
     from familiar_cli.memory.store.transactions import Transaction
     from familiar_cli.memory.store.types import (
         GrepHit,
@@ -285,7 +285,7 @@ class MemoryStore:
         Raises:
             ConflictError: A file is not what `expect` says, yet.
         """
-        from familiar_cli.memory.store.plan import refused
+        from familiar_cli.memory.store.staged_tree import refused
 
         return refused(self._tree, self.limits, tx.steps, is_settled=is_settled)
 
@@ -329,7 +329,7 @@ class MemoryStore:
             return read()
 
     def _plan(self, tx: Transaction) -> WritePlan:
-        from familiar_cli.memory.store.plan import make_plan
+        from familiar_cli.memory.store.staged_tree import make_plan
 
         return make_plan(self._tree, self.limits, tx.steps)
 

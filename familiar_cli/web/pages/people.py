@@ -15,7 +15,7 @@ _A_PAGE: Final = 200
 
 def show(asked: Asked) -> Shown:
     """Return everyone who is known."""
-    from familiar_cli.actions.people.read import people_of
+    from familiar_cli.actions.people import people_of
 
     found = people_of(asked.familiar, thorough=False)
     start = asked.number("from") or 0
@@ -27,7 +27,7 @@ def show(asked: Asked) -> Shown:
 def one(asked: Asked) -> Shown:
     """Return one person, and how they are related."""
     from familiar_cli.actions.graph import around
-    from familiar_cli.actions.people.read import show_person
+    from familiar_cli.actions.people import show_person
     from familiar_cli.web.pages.graph import drawn
 
     person = show_person(asked.familiar, asked.path["person"])
@@ -41,7 +41,7 @@ def one(asked: Asked) -> Shown:
 
 def change(asked: Asked) -> Moved:
     """Give a person a name, take one away, or make one person of two, or two of one."""
-    from familiar_cli.actions.people.change import add_alias, merge, remove_alias, split
+    from familiar_cli.actions.people import add_alias, merge, remove_alias, split
 
     familiar, person, name = asked.familiar, asked.path["person"], asked.sent("name").strip()
     match asked.sent("do"):

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli.memory.journal import trees
-from familiar_cli.memory.journal.delta import delta
-from familiar_cli.memory.journal.objects import git_object, object_id
+from familiar_cli.memory.journal.objects import delta, git_object, object_id
 from familiar_cli.memory.merge.lines import merge_lines
 
 NAMES = st.sampled_from(["a", "a-", "a.md", "a0", "b", "é", "40000 b", "b 100644 a", "0", "z" * 30])

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli.errors import RemoteDamagedError
-from familiar_cli.memory.journal.delta import delta
+from familiar_cli.memory.journal.objects import delta
 from familiar_cli.memory.journal.packs import PackReader, UnknownIndexError, patched
 
 BODY = "".join(f"- line {n} of a page that grows\n" for n in range(400))

@@ -1,0 +1,741 @@
+"""Who a familiar knows: reading their files, and naming, merging and splitting people."""
+
+from __future__ import annotations
+
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
+from itertools import groupby
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from familiar_cli import markdown
+from familiar_cli.clock import iso
+from familiar_cli.errors import FamiliarError, NotFoundError, RefusedError, UsageError
+from familiar_cli.folding import fold_word
+from familiar_cli.identity import handle_of, parse_author
+from familiar_cli.languages import ENGLISH
+from familiar_cli.languages.headings import heading_in
+from familiar_cli.markdown import body_start, split_lines, title_of
+from familiar_cli.memory.layout import PEOPLE_DIR, people_path
+from familiar_cli.memory.merge.blocks import take_apart
+from familiar_cli.memory.merge.content import merge_front
+from familiar_cli.memory.merge.sections import Findings
+from familiar_cli.memory.pages.evidence import PLAIN, turn_ids
+from familiar_cli.memory.pages.privacy import owned, private_heading, private_scope
+from familiar_cli.memory.pages.relations import tidied
+from familiar_cli.memory.pages.relink import LinkedPages, Relabel, Relinking
+from familiar_cli.memory.pages.similarity import normal, normal_lines
+from familiar_cli.memory.people.alias_section import (
+    aliases_of,
+    main_slug,
+    names_of,
+    same_as,
+    stub,
+    with_alias,
+    without_alias,
+)
+from familiar_cli.memory.people.mentions import key_of, without_honorific
+from familiar_cli.review.draft import Draft
+from familiar_cli.text import nearest, one_line, typed
+from familiar_cli.visibility import channel_scope, split_scope
+from familiar_cli.writer import applying
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from familiar_cli.familiar import Familiar
+    from familiar_cli.history.types import Speaker
+    from familiar_cli.identity import Author
+    from familiar_cli.languages import Phrases
+    from familiar_cli.memory.pages.evidence import Numbering
+    from familiar_cli.memory.people.aliases import Aliases, Named
+    from familiar_cli.memory.store.store import MemoryStore
+
+
+@dataclass(frozen=True, slots=True)
+class PeopleDraft:
+    """What a change of people comes to: the files, and how many lines move."""
+
+    draft: Draft
+    moved: int
+
+
+def with_name(
+    store: MemoryStore, slug: str, name: str, beginning: str, phrases: Phrases = ENGLISH
+) -> PeopleDraft:
+    """Return the change that gives somebody one more name; a new file begins with `beginning`.
+
+    Raises:
+        UsageError: `name` can be no name.
+    """
+    draft = Draft(store)
+    before = draft.text(people_path(slug))
+    after = with_alias(beginning if before is None else before, name, phrases.heading("aliases"))
+    if after != before:
+        draft.put(people_path(slug), after)
+    return PeopleDraft(draft, 0)
+
+
+def without_name(store: MemoryStore, slug: str, name: str) -> PeopleDraft:
+    """Return the change that takes a name out of the list of somebody's aliases.
+
+    Raises:
+        NotFoundError: They have no file, or their list does not say `name`.
+        UsageError: A line of the list says other names as well.
+    """
+    draft = Draft(store)
+    before = _text(draft, slug)
+    after = without_alias(before, name)
+    if after == before:
+        raise NotFoundError(
+            f"{people_path(slug)!r} does not list the alias {name!r}",
+            hint=f"Show their names: `familiar people show {slug}`.",
+        )
+    draft.put(people_path(slug), after)
+    return PeopleDraft(draft, 0)
+
+
+def merged(
+    store: MemoryStore,
+    kept: str,
+    other: str,
+    phrases: Phrases = ENGLISH,
+    titles: Mapping[str, str] = MappingProxyType({}),
+) -> PeopleDraft:
+    """Return the change that puts all that is known of `other` into the file of `kept`.
+
+    The file of `other` stays, and says whose it is. Links to it lead to `kept`. A file that is not
+    there yet is made.
+
+    Args:
+        store: The memory.
+        kept: The slug of the person whose file is kept.
+        other: The slug of the account that is theirs, too.
+        phrases: The language of the files.
+        titles: The titles of those who are known by what they said, by slug.
+
+    Raises:
+        UsageError: They are the same already.
+        NotFoundError: One of them has no file, and never said anything.
+    """
+    draft, pages = Draft(store), LinkedPages(store)
+    if kept == other:
+        raise UsageError(
+            f"{kept!r} is already one person; nothing was changed",
+            hint="Give two people: `familiar people ls` lists them.",
+        )
+    theirs = _text(draft, other, titles.get(other, ""))
+    ours = _text(draft, kept, titles.get(kept, ""))
+    for slug, text in ((kept, ours), (other, theirs)):
+        if same_as(text):
+            raise UsageError(
+                f"{slug!r} was merged into {same_as(text)!r} already; nothing was changed",
+                hint=f"Undo that first: `familiar people split {slug}`.",
+            )
+    after, moved = _joined(ours, theirs, phrases)
+    names = aliases_of(theirs)
+    name = title_of(after) or kept
+    draft.put(people_path(kept), after)
+    draft.put(people_path(other), stub(title_of(theirs) or other, kept, name, names, phrases))
+    _relink(draft, store, pages, {people_path(other): people_path(kept)}, skip=people_path(other))
+    for file in list(draft):
+        draft.put(file.rel_path, tidied(file.after, file.rel_path))
+    return PeopleDraft(draft, moved)
+
+
+def split_draft(
+    store: MemoryStore,
+    other: str,
+    said_by: Callable[[int], str | None],
+    phrases: Phrases = ENGLISH,
+    titles: Mapping[str, str] = MappingProxyType({}),
+    *,
+    numbering: Numbering = PLAIN,
+) -> PeopleDraft:
+    """Return the change that gives `other` a file of their own again.
+
+    Lines that rest on turns of `other` alone move there; all others stay where they are.
+
+    Args:
+        store: The memory.
+        other: The slug that was merged into somebody else.
+        said_by: Gives the slug of who said a turn.
+        phrases: In which language a new list of names is headed.
+        titles: The titles of those who are known by what they said, by slug.
+        numbering: Which turns lines name.
+
+    Raises:
+        UsageError: They were not merged.
+        NotFoundError: `other` has no file, and never said anything.
+    """
+    draft = Draft(store)
+    theirs = _text(draft, other, titles.get(other, ""))
+    kept = same_as(theirs)
+    if kept is None:
+        raise UsageError(
+            f"{other!r} was not merged into anybody; nothing was changed",
+            hint="`familiar people merge` merges two people.",
+        )
+    ours = _text(draft, kept)
+    own = applying.new_file(title_of(theirs) or other)
+    for name in names_of(theirs):
+        if name in aliases_of(theirs):
+            own = with_alias(own, name, phrases.heading("aliases"))
+        if key_of(name) != key_of(title_of(ours)):
+            ours = _without(ours, name)
+    moved = 0
+    for heading, said in _parts(ours, phrases):
+        lines = [line for line in said if heading and _rests_on(line, other, said_by, numbering)]
+        if lines:
+            own = applying.with_bullets(own, heading, [line.rstrip("\r\n") for line in lines])
+            moved += len(lines)
+            for line in lines:
+                ours = ours.replace(line, "", 1)
+    draft.put(people_path(kept), ours)
+    draft.put(people_path(other), own)
+    return PeopleDraft(draft, moved)
+
+
+def renamed(
+    store: MemoryStore, slug: str, old: str, new: str, phrases: Phrases = ENGLISH
+) -> PeopleDraft:
+    """Return the change that calls somebody `new` instead of `old`, in their file and in links.
+
+    Raises:
+        NotFoundError: They have no file, or are not called `old`.
+        UsageError: `new` can be no name.
+    """
+    draft, pages = Draft(store), LinkedPages(store)
+    text = _text(draft, slug)
+    if key_of(old) not in {key_of(name) for name in names_of(text)}:
+        raise NotFoundError(
+            f"{slug!r} is not called {old!r}; nothing was changed",
+            hint=f"Show their names: `familiar people show {slug}`.",
+        )
+    after = with_alias(_without(text, old), new, phrases.heading("aliases"))
+    title = title_of(text)
+    path, relabel = people_path(slug), None
+    if key_of(title) == key_of(old):
+        after = applying.with_title(after, title, new)
+        relabel = Relabel(path, title, new)
+    draft.put(path, after)
+    _relink(draft, store, pages, {}, skip=path, relabel=relabel)
+    return PeopleDraft(draft, 0)
+
+
+def make(
+    store: MemoryStore, change: PeopleDraft, message: str, *, dry_run: bool
+) -> tuple[str, ...]:
+    """Make a change in one transaction; return the files that changed, or would."""
+    with store.transaction("human", message, dry_run=dry_run) as tx:
+        change.draft.stage(tx)
+    return tx.result.written
+
+
+def _joined(ours: str, theirs: str, phrases: Phrases) -> tuple[str, int]:
+    """Return our file with all that only theirs says, and how many lines that is."""
+    after = _with_head(ours, theirs)
+    moved = 0
+    known = normal_lines(ours) - {""}
+    rest: list[str] = []
+    summary = applying.summary_of(theirs)
+    if summary and normal(summary) not in normal(applying.summary_of(ours)):
+        both = [part for part in (applying.summary_of(ours), summary) if part]
+        after = applying.with_summary(after, both)
+        moved += len(split_lines(summary))
+    for name in names_of(theirs):
+        after = with_alias(after, name, phrases.heading("aliases"))
+    for heading, said in _parts(theirs, phrases):
+        if heading_in(heading.lstrip("# ")) == "aliases":
+            continue
+        fresh = [
+            line.text.rstrip()
+            for line in markdown.scan("".join(said))
+            if line.in_code or line.is_fence or normal(line.text) not in known
+        ]
+        if heading and fresh:
+            after = applying.with_bullets(after, heading, fresh)
+        elif not heading:
+            rest.append("".join(said).strip("\r\n") + "\n")
+        moved += len(fresh if heading else said)
+    return "\n".join([after, *rest]), moved
+
+
+def _with_head(ours: str, theirs: str) -> str:
+    """Add the other file's front matter, and its text above the H1, to our file.
+
+    Of a key that both have in two ways, theirs stands in a comment.
+    """
+    pages = take_apart(ours), take_apart(theirs)
+    findings = Findings()
+    front = merge_front("", pages[0].front, pages[1].front, "ours", findings)
+    above = ""
+    lead, *titled = markdown.sections(theirs, applying.DEEPEST)
+    if any(section.level == 1 for section in titled):
+        start = body_start(theirs)
+        private = {line.start for line, owners in owned(theirs) if owners}
+        lines = [one.text for one in lead.lines if one.start >= start and one.start not in private]
+        above = "".join(lines).strip("\ufeff \t\r\n")
+    if findings.clashes:
+        lost = [line for line in pages[1].front.splitlines() if line not in front.splitlines()]
+        shown = "\n".join(lost).replace("--", "- -")
+        above = f"<!-- front matter of the other file:\n{shown}\n-->\n\n{above}".strip()
+    body = ours[len(pages[0].bom) + len(pages[0].front) :]
+    if above:
+        body = f"\n{above}\n\n{body.lstrip()}"
+    return f"{pages[0].bom}{front}{body}"
+
+
+def _parts(text: str, phrases: Phrases) -> Iterator[tuple[str, list[str]]]:
+    """Yield the H2 headings, each with the lines below it that are not blank.
+
+    What is private for another reason than that heading comes below one that says so. Whatever
+    begins with a second H1 comes whole, below no heading.
+    """
+    channels = {line.start: owners for line, owners in owned(text)}
+    every = list(markdown.sections(text, applying.DEEPEST))
+    title = next((section for section in every if section.level == 1), every[0])
+    for section in every:
+        heading = section.lines[0].text.strip() if section.level == applying.DEEPEST else ""
+        said = [line for line in section.below if line.in_code or line.text.strip()]
+        if section is title:  # its text is the summary
+            continue
+        if not heading:
+            said = [line for line in section.lines if section.level or channels[line.start]]
+        for owners, lines in groupby(said, key=lambda line: channels[line.start]):
+            is_told = owners <= {private_scope(heading)}
+            # A scope that nobody has keeps what belongs to several of them.
+            scope = next(iter(owners)) if len(owners) == 1 else channel_scope("\0")
+            name = " and ".join(sorted(split_scope(owner)[1] for owner in owners))
+            shown = heading if is_told else private_heading(name, scope, phrases)
+            yield (
+                shown,
+                [line.text for line in lines if not (line.level and private_scope(line.text))],
+            )
+
+
+def _relink(
+    draft: Draft,
+    store: MemoryStore,
+    before: LinkedPages,
+    to: Mapping[str, str],
+    *,
+    skip: str,
+    relabel: Relabel | None = None,
+) -> None:
+    """Let all links lead where they should; files that cannot be read stay as they are."""
+    after = LinkedPages(store, draft.text, more=[file.rel_path for file in draft])
+    for file in after.relinked(Relinking(before.names, after.names, to, relabel), moved=False):
+        if file.rel_path != skip:
+            draft.put(file.rel_path, file.after)
+
+
+def _text(draft: Draft, slug: str, title: str = "") -> str:
+    """Return somebody's file; one that is not there begins with `title`, if there is one."""
+    text = draft.text(people_path(slug))
+    if text is None and title:
+        return applying.new_file(title)
+    if text is None:
+        raise NotFoundError(
+            f"No file about {slug!r}; nothing was changed",
+            hint="Run `familiar people ls`.",
+        )
+    return text
+
+
+def _without(text: str, name: str) -> str:
+    try:
+        return without_alias(text, name)
+    except UsageError as error:
+        raise RefusedError(str(error), hint=error.hint) from error
+
+
+def _rests_on(
+    line: str, slug: str, said_by: Callable[[int], str | None], numbering: Numbering
+) -> bool:
+    """Tell whether a line rests on turns of one person alone; of all its turns that are known."""
+    ids = turn_ids(line, numbering)
+    people = {said_by(n) for n in ids} - {None}
+    return bool(ids) and people == {slug} and numbering.holds(line)
+
+
+@dataclass(frozen=True, slots=True)
+class KnownPerson:
+    """One person.
+
+    Args:
+        slug: The stem of their file.
+        name: What they are called: the H1 of the file, else their name where they last spoke in
+            public.
+        aliases: How many names they have.
+        turns: How many turns they said.
+        last_seen: When they last spoke, or None.
+        size_bytes: Of their file; None when there is none.
+        problem: Why the file could not be read; empty when it could.
+    """
+
+    slug: str
+    name: str
+    aliases: int
+    turns: int
+    last_seen: str | None
+    size_bytes: int | None
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class People:
+    """Everyone a familiar knows, who spoke last first, and the names that several share."""
+
+    people: tuple[KnownPerson, ...]
+    collisions: tuple[Named, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PersonPage:
+    """One person's file, word for word, with what they are called and what they share."""
+
+    slug: str
+    rel_path: str
+    text: str
+    sha256: str
+    names: tuple[str, ...]
+    collisions: tuple[Named, ...]
+    turns: int
+    last_seen: str | None
+
+
+def people_of(familiar: Familiar, *, thorough: bool = True) -> People:
+    """Return everyone who has a file or ever spoke.
+
+    Args:
+        familiar: Whose.
+        thorough: Look at every file; if not, only where the directory says that something has
+            changed, and tell no sizes.
+    """
+    with closing(familiar.names()) as names:
+        names.refresh(thorough=thorough)
+        files = {person.slug: person for person in names.people()}
+        collisions = tuple(names.collisions())
+    said = speakers_of(familiar)
+    sizes = _sizes(familiar) if thorough else {}
+    known = []
+    silent = sorted(files.keys() - said.keys())
+    for slug in [*said, *silent]:  # who spoke stands as the history has it, the latest first
+        person, speaker = files.get(slug), said.get(slug)
+        label = speaker.author.label if speaker else slug
+        known.append(
+            KnownPerson(
+                slug=slug,
+                name=one_line(person.names[0] if person and person.names else label),
+                aliases=len(person.names) if person else 0,
+                turns=speaker.turns if speaker else 0,
+                last_seen=iso(speaker.last_at) if speaker else None,
+                size_bytes=sizes.get(people_path(slug)) if person else None,
+                problem=person.problem if person else "",
+            )
+        )
+    return People(tuple(known), collisions)
+
+
+def show_person(familiar: Familiar, person: str) -> PersonPage:
+    """Return one person's file; `person` is a slug, `platform:id` or any name.
+
+    A name may have a title that the file does not know, or the other way round: `Saraさん`. Who is
+    known by what they said only has an empty one.
+
+    Raises:
+        NotFoundError: Nobody is called so.
+        UsageError: Several people are.
+    """
+    with closing(familiar.names()) as names:
+        names.refresh(thorough=True)
+        slug = find_person(familiar, names, person, loosely=True)
+        shared = shared_names(names, slug)
+    rel_path = people_path(slug)
+    speaker = speakers_of(familiar).get(slug)
+    file = familiar.memory.read(rel_path) if familiar.memory.exists(rel_path) else None
+    if file is None and speaker is None:
+        raise NotFoundError(
+            f"No file about {slug!r} yet",
+            hint=f"Create one: `familiar memory write {typed(rel_path)} TEXT`.",
+        )
+    return PersonPage(
+        slug=slug,
+        rel_path=rel_path,
+        text=file.text if file else "",
+        sha256=file.sha256 if file else "",
+        names=(names_of(file.text) if file else ()) or _shown_names(speaker),
+        collisions=shared,
+        turns=speaker.turns if speaker else 0,
+        last_seen=iso(speaker.last_at) if speaker else None,
+    )
+
+
+def _shown_names(speaker: Speaker | None) -> tuple[str, ...]:
+    return (one_line(speaker.author.label),) if speaker else ()
+
+
+def find_person(familiar: Familiar, names: Aliases, person: str, *, loosely: bool = False) -> str:
+    """Return whom `person` means: a slug, `platform:id`, or a name.
+
+    Args:
+        familiar: Who knows them.
+        names: Their names.
+        person: What was typed.
+        loosely: Where nobody is called so, take who is but for a title such as `さん`.
+
+    Raises:
+        NotFoundError: Nobody.
+        UsageError: Several people.
+    """
+    said = speakers_of(familiar)
+    known = {entry.slug for entry in names.people()} | said.keys()
+    slug = _slug_of(person)
+    if person in known or slug in known:
+        return person if person in known else str(slug)
+    wanted = fold_word(one_line(person))
+    called = {found for found in known if fold_word(found) == wanted}.union(
+        names.called(person),
+        (main_slug(familiar.memory, s) for s in said if wanted in _names_of(said[s].author)),
+    )
+    if loosely and not called and not slug:
+        bare = without_honorific(person)
+        called = {
+            entry.slug for entry in names.people() if bare in map(without_honorific, entry.names)
+        }.union(s for s in said if bare in map(without_honorific, _names_of(said[s].author)))
+    if len(called) > 1:
+        listed = ", ".join(sorted(called))
+        raise UsageError(
+            f"{person!r} is shared by several people: {listed}", hint="Use the slug of one of them."
+        )
+    if called or slug:
+        return next(iter(called), slug or "")
+    everyone = [name for entry in names.people() for name in (entry.slug, *entry.names)]
+    guess = nearest(person, [*everyone, *(speaker.author.label for speaker in said.values())])
+    hint = f"Did you mean {guess!r}?" if guess else "Run `familiar people ls`."
+    raise NotFoundError(f"No person is called {person!r}", hint=hint)
+
+
+def _names_of(author: Author) -> set[str]:
+    """Return what somebody is called on their platform, folded."""
+    names = (author.display_name, author.username, author.label, handle_of(author.slug))
+    return {fold_word(one_line(name)) for name in names if name}
+
+
+def _slug_of(person: str) -> str | None:
+    try:
+        return parse_author(person).slug
+    except UsageError:
+        return None
+
+
+def shared_names(names: Aliases, slug: str) -> tuple[Named, ...]:
+    """Return the names of one person that others have as well."""
+    return tuple(named for named in names.collisions() if slug in named.slugs)
+
+
+def speakers_of(familiar: Familiar) -> dict[str, Speaker]:
+    """Return everyone who ever spoke, by slug; who spoke last comes first."""
+    me, said = familiar.me(), familiar.history.speakers(familiar.privacy.program())
+    return {s.author.slug: replace(s, author=me.named(s.author)) for s in said}
+
+
+def _sizes(familiar: Familiar) -> dict[str, int]:
+    try:
+        walk = familiar.memory.walk(PEOPLE_DIR)
+    except NotFoundError:
+        return {}
+    return {entry.rel_path: entry.size_bytes for entry in walk.files}
+
+
+@dataclass(frozen=True, slots=True)
+class AliasChange:
+    """What changing an alias did, or would do.
+
+    Args:
+        slug: Whose it is.
+        rel_path: Their file.
+        name: The alias.
+        changed: The file is another one now.
+        diff: How; unified, empty when nothing changed.
+        collisions: Names of this person that others have as well.
+        notices: What the user should know.
+        dry_run: Nothing was changed.
+    """
+
+    slug: str
+    rel_path: str
+    name: str
+    changed: bool
+    diff: str
+    collisions: tuple[Named, ...] = ()
+    notices: tuple[str, ...] = ()
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PeopleChange:
+    """What a change did, or would do.
+
+    Args:
+        slug: Whose file holds what is known now.
+        other: The other person, or the name that went.
+        files: The files that changed.
+        moved: How many lines moved.
+        diff: How; unified.
+        notices: What the user should know.
+        dry_run: Nothing was changed.
+    """
+
+    slug: str
+    other: str
+    files: tuple[str, ...]
+    moved: int
+    diff: str
+    notices: tuple[str, ...] = ()
+    dry_run: bool = False
+
+
+def add_alias(familiar: Familiar, person: str, name: str, *, dry_run: bool = False) -> AliasChange:
+    """Give a person one more name; the file is made if there is none.
+
+    Raises:
+        NotFoundError: Nobody is called `person`.
+        UsageError: Several people are, or `name` can be none.
+        RefusedError: The file may not be written, or has changed meanwhile; nothing was changed.
+    """
+    with _meant(familiar, person) as (names, slug):
+        draft = with_name(familiar.memory, slug, name, _new_page(familiar, slug), familiar.phrases)
+        return _named(familiar, names, slug, name, draft, dry_run=dry_run)
+
+
+def remove_alias(
+    familiar: Familiar, person: str, name: str, *, dry_run: bool = False
+) -> AliasChange:
+    """Take a name out of the list of a person's aliases.
+
+    Raises:
+        NotFoundError: Nobody is called `person`, or their list does not say `name`.
+        UsageError: Several people are, or a line of the list says other names as well.
+        RefusedError: The file may not be written, or has changed meanwhile; nothing was changed.
+    """
+    with _meant(familiar, person) as (names, slug):
+        draft = without_name(familiar.memory, slug, name)
+        return _named(familiar, names, slug, name, draft, dry_run=dry_run)
+
+
+def merge(familiar: Familiar, kept: str, other: str, *, dry_run: bool = False) -> PeopleChange:
+    """Put all that is known of `other` into the file of `kept`.
+
+    Raises:
+        NotFoundError: Nobody is called so; `other` has neither a file nor turns.
+        UsageError: Several people are called so, or they are the same already.
+        RefusedError: A file may not be written; nothing was changed.
+    """
+    with _meant(familiar, kept) as (names, slug):
+        gone = find_person(familiar, names, other)
+        titles = _titles(familiar)
+        draft = merged(familiar.memory, slug, gone, familiar.phrases, titles)
+        done = PeopleChange(slug, gone, (), draft.moved, draft.draft.diff(), dry_run=dry_run)
+        return _made(familiar, names, done, draft, f"merge {gone} into {slug}")
+
+
+def split(familiar: Familiar, other: str, *, dry_run: bool = False) -> PeopleChange:
+    """Give a person who was merged into another a file of their own again.
+
+    Raises:
+        NotFoundError: Nobody is called so.
+        UsageError: Several people are, or that one was never merged.
+        RefusedError: A file may not be written; nothing was changed.
+    """
+
+    def said_by(turn_id: int) -> str | None:
+        turn = familiar.history.turn(turn_id)
+        return turn.author.slug if turn and turn.author else None
+
+    with _meant(familiar, other) as (names, slug):
+        titles = _titles(familiar)
+        draft = split_draft(
+            familiar.memory,
+            slug,
+            said_by,
+            familiar.phrases,
+            titles,
+            numbering=familiar.numbering,
+        )
+        done = PeopleChange(slug, "", (), draft.moved, draft.draft.diff(), dry_run=dry_run)
+        return _made(familiar, names, done, draft, f"split {slug}")
+
+
+def rename(
+    familiar: Familiar, person: str, old: str, new: str, *, dry_run: bool = False
+) -> PeopleChange:
+    """Call a person `new` instead of `old`, in their file and in links to it.
+
+    Raises:
+        NotFoundError: Nobody is called `person`, or that one is not called `old`.
+        UsageError: Several people are, or `new` can be no name.
+        RefusedError: A file may not be written; nothing was changed.
+    """
+    with _meant(familiar, person) as (names, slug):
+        draft = renamed(familiar.memory, slug, old, new, familiar.phrases)
+        done = PeopleChange(slug, old, (), draft.moved, draft.draft.diff(), dry_run=dry_run)
+        return _made(familiar, names, done, draft, f"rename {old!r} of {slug}")
+
+
+@contextmanager
+def _meant(familiar: Familiar, person: str) -> Iterator[tuple[Aliases, str]]:
+    """Open who is called what, and tell whom `person` means."""
+    with closing(familiar.names()) as names:
+        names.refresh(thorough=True)
+        yield names, find_person(familiar, names, person)
+
+
+def _named(
+    familiar: Familiar,
+    names: Aliases,
+    slug: str,
+    name: str,
+    draft: PeopleDraft,
+    *,
+    dry_run: bool,
+) -> AliasChange:
+    diff = draft.draft.diff()
+    message = f"alias {name!r} of {slug}"
+    changed = bool(make(familiar.memory, draft, message, dry_run=dry_run))
+    done = AliasChange(slug, people_path(slug), name, changed, diff, dry_run=dry_run)
+    if dry_run:
+        return done
+    notices = published(names)
+    return replace(done, collisions=shared_names(names, slug), notices=notices)
+
+
+def _made(
+    familiar: Familiar, names: Aliases, done: PeopleChange, draft: PeopleDraft, message: str
+) -> PeopleChange:
+    # All files are made ready before the transaction, and refused there if they changed meanwhile.
+    files = make(familiar.memory, draft, message, dry_run=done.dry_run)
+    notices = () if done.dry_run else published(names)
+    return replace(done, files=files, notices=notices)
+
+
+def published(names: Aliases) -> tuple[str, ...]:
+    """Bring the list of names up to date, and return what is to be told."""
+    try:
+        return names.publish()
+    except FamiliarError as error:  # the next turn tries again
+        return (f"The list of names is unchanged: {error}",)
+
+
+def _new_page(familiar: Familiar, slug: str) -> str:
+    """Return the beginning of a file about somebody who is known by what was said only."""
+    title = _titles(familiar).get(slug)
+    return f"# {title}\n" if title else ""
+
+
+def _titles(familiar: Familiar) -> dict[str, str]:
+    """Return the titles of files about those who spoke, by slug: a name, else the account."""
+    handle = familiar.me().handle
+    authors = [speaker.author for speaker in speakers_of(familiar).values()]
+    return {a.slug: one_line(a.display_name or a.username or handle(a.slug)) for a in authors}

@@ -1,1 +1,0 @@
-"""Who a familiar knows: reading their files, and changing who is who."""
