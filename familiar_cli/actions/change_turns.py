@@ -28,7 +28,7 @@ _LAST = 20  # turns of a channel among which the question of its last reply is l
 
 
 def again(familiar: Familiar, said: Said) -> Said:
-    """Return what asks for another reply in place of the last one of channel `said.channel_id`.
+    """Turn `said` into a request to replace the last reply of its channel.
 
     Raises:
         NotFoundError: Nothing was said in the channel.
@@ -38,7 +38,7 @@ def again(familiar: Familiar, said: Said) -> Said:
 
 
 def go_on(familiar: Familiar, said: Said) -> Said:
-    """Return what lets the last reply of channel `said.channel_id` go on.
+    """Turn `said` into a request to continue the last reply of its channel.
 
     Raises:
         NotFoundError: Nothing was said in the channel.
@@ -83,7 +83,7 @@ def remade(familiar: Familiar, said: Said) -> Said:
 
 
 def _question(familiar: Familiar, turns: list[Turn]) -> Turn | None:
-    """Return what the last turn replies to: what it says itself, or what was said before it."""
+    """Find the turn that the last one replies to: the one it names, else the one before it."""
     last = turns[-1]
     if last.role != "assistant" or last.source == GREETING:
         return None
@@ -130,7 +130,7 @@ class Alternatives:
 
 
 def last_turn(familiar: Familiar, channel_id: str) -> Turn:
-    """Return what was said last in a channel.
+    """Return the last turn of a channel.
 
     Raises:
         NotFoundError: Nothing was said there.
@@ -162,7 +162,7 @@ def last_exchange(familiar: Familiar, channel_id: str) -> Exchange:
 
 
 def unanswered(familiar: Familiar, said: Said) -> Said | None:
-    """Return what asks for a first reply to the last turn of a channel; None if that is a reply.
+    """Turn `said` into a request to answer the last turn of its channel; None if it is a reply.
 
     Raises:
         NotFoundError: Nothing was said there.

@@ -35,8 +35,8 @@ def add_reminder(
     from familiar_cli.ui.memory_pages import show_change
 
     with familiar_of(ctx) as familiar:
-        mark_reminder_done = add_reminder(familiar, text_or_stdin(text), at, dry_run=dry_run)
-    show_change(output(ctx), mark_reminder_done)
+        change = add_reminder(familiar, text_or_stdin(text), at, dry_run=dry_run)
+    show_change(output(ctx), change)
 
 
 @remind_app.command("ls")
@@ -105,8 +105,8 @@ def add_task(
     from familiar_cli.ui.memory_pages import show_change
 
     with familiar_of(ctx) as familiar:
-        mark_task_done = add_task(familiar, text_or_stdin(text), due, dry_run=dry_run)
-    show_change(output(ctx), mark_task_done)
+        change = add_task(familiar, text_or_stdin(text), due, dry_run=dry_run)
+    show_change(output(ctx), change)
 
 
 @task_app.command("ls")

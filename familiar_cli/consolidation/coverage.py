@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from familiar_cli.consolidation.library import Library
     from familiar_cli.consolidation.periods import Period, Tier
 
-from familiar_cli.consolidation.library import Coverage, Tiers, _run, _told
+from familiar_cli.consolidation.library import Coverage, Tiers, run_names, run_of
 
 
 @dataclass(slots=True)
@@ -66,7 +66,7 @@ def days_of(library: Library, period: Period) -> frozenset[date]:
 
 def runs_of(days: Iterable[date]) -> tuple[str, ...]:
     """Return days as runs, e.g. `2026-04-06..2026-04-09` and `2026-04-12`."""
-    return _told((day, day) for day in days)
+    return run_names((day, day) for day in days)
 
 
 def _of_tier(library: Library, tier: Tier, year: _Year) -> Coverage:
@@ -92,7 +92,7 @@ def _joined_tier(years: Sequence[Coverage]) -> Coverage:
     return Coverage(
         sum(year.days for year in years),
         sum(year.of for year in years),
-        _told(_run(run) for year in years for run in year.missing),
+        run_names(run_of(run) for year in years for run in year.missing),
         dict(sorted(item for year in years for item in year.rests_on.items())),
     )
 

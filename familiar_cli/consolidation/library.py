@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from familiar_cli.memory.store.types import MemoryEntry
 
 
-def _told(runs: Iterable[tuple[date, date]]) -> tuple[str, ...]:
-    """Return runs of days, those that touch as one."""
+def run_names(runs: Iterable[tuple[date, date]]) -> tuple[str, ...]:
+    """Name runs of days as `first..last`, joining those that touch."""
     joined: list[list[date]] = []
     for first, last in sorted(runs):
         if joined and first - joined[-1][1] == timedelta(days=1):
@@ -50,8 +50,9 @@ def _told(runs: Iterable[tuple[date, date]]) -> tuple[str, ...]:
     return tuple(f"{a}" if a == b else f"{a}..{b}" for a, b in joined)
 
 
-def _run(told: str) -> tuple[date, date]:
-    first, _, last = told.partition("..")
+def run_of(name: str) -> tuple[date, date]:
+    """Read a run of days from `run_names`, as its first and last day."""
+    first, _, last = name.partition("..")
     return date.fromisoformat(first), date.fromisoformat(last or first)
 
 
@@ -78,8 +79,12 @@ class Coverage:
         Raises:
             KeyError, TypeError, ValueError, AttributeError: It was made of no such thing.
         """
-        rests_on = {str(name): _told(map(_run, runs)) for name, runs in told["rests_on"].items()}
-        return cls(int(told["days"]), int(told["of"]), _told(map(_run, told["missing"])), rests_on)
+        rests_on = {
+            str(name): run_names(map(run_of, runs)) for name, runs in told["rests_on"].items()
+        }
+        return cls(
+            int(told["days"]), int(told["of"]), run_names(map(run_of, told["missing"])), rests_on
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Return it as `--json` shows it."""

@@ -40,7 +40,7 @@ class HistoryFile:
 
     @contextmanager
     def change(self) -> Iterator[sqlite3.Connection]:
-        """Lend the connection for changes that are made all, or none."""
+        """Open a transaction: all changes made in it are committed, or none."""
         from familiar_cli.sqlite import transaction  # noqa: PLC0415  # loads sqlite3
 
         with self.use(create=True) as connection, transaction(connection):
@@ -48,9 +48,9 @@ class HistoryFile:
 
     @contextmanager
     def use(self, *, create: bool) -> Iterator[sqlite3.Connection]:
-        """Lend the connection; one to an empty history if there is no file and none is to be made.
+        """Lend the connection; without a file and without `create`, one to an empty history.
 
-        For the rest of this room: what leaves it is turns and summaries, not SQL.
+        Only for modules of `history`; others get turns and summaries, never SQL.
         """
         from familiar_cli.history.schema import (  # noqa: PLC0415  # loads sqlite3
             empty,

@@ -12,14 +12,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli import clock
 from familiar_cli.config import environment
-from familiar_cli.files import write_whole
-from familiar_cli.llm.window import _is_window, _key, _path, _read
+from familiar_cli.llm.window import is_window, keep_window
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -120,11 +118,7 @@ async def learn_window(slot: ResolvedSlot, listed: bytes | None = None) -> int:
         body = listed if listed is not None else await _body(slot, models)
         tokens = window_in(body, slot.model)
     if tokens:
-        with suppress(OSError):  # it is asked again
-            path = _path()
-            kept = _read(path) | {_key(slot.base_url, slot.model): tokens}
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write_whole(path, json.dumps(kept, indent=1, sort_keys=True), durable=False)
+        keep_window(slot.base_url, slot.model, tokens)
     return tokens
 
 
@@ -147,7 +141,7 @@ def window_in(body: bytes, model: str) -> int:
 
 
 def _first(entry: dict[str, Any], keys: tuple[str, ...]) -> int:
-    return next((entry[key] for key in keys if _is_window(entry.get(key))), 0)
+    return next((entry[key] for key in keys if is_window(entry.get(key))), 0)
 
 
 async def _body(slot: ResolvedSlot, url: str) -> bytes:

