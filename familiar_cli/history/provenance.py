@@ -82,7 +82,9 @@ def _is_about_own(connection: sqlite3.Connection, own: str, instance: str, line:
     if isinstance(line, BranchLine):
         channels = (line.channel, line.parent)
         return all(_is_channel_of(connection, instance, channel) for channel in channels)
-    return isinstance(line, ChatLine) and _is_chat_of(connection, own, instance, line.key)
+    return isinstance(line, ChatLine) and (
+        _says_nothing_new(connection, line) or _is_chat_of(connection, own, instance, line.key)
+    )
 
 
 def _is_channel_of(
@@ -104,6 +106,14 @@ def _is_channel_of(
     )
     values = (pack(channel_id), instance, through)
     return connection.execute(sql, values).fetchone() is None
+
+
+def _says_nothing_new(connection: sqlite3.Connection, line: ChatLine) -> bool:
+    """Tell whether a chat is known here as the line describes it: both machines imported it."""
+    sql = "SELECT channel_id, kind, format, name, head FROM chats WHERE key = ?"
+    told = (line.channel, line.chat_kind, line.format, line.name, line.head)
+    known: tuple[object, ...] | None = connection.execute(sql, (pack(line.key),)).fetchone()
+    return known == tuple(map(pack, told))
 
 
 def _is_chat_of(connection: sqlite3.Connection, own: str, instance: str, key: str) -> bool:

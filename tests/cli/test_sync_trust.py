@@ -142,6 +142,28 @@ def test_a_known_machine_puts_no_existing_channel_under_another(first, second, h
     assert "hello all" in shown(first, "public")
 
 
+def test_a_chat_that_both_machines_imported_waits_for_nobody(first, second, tmp_path) -> None:
+    chat = tmp_path / "tea.txt"
+    chat.write_text("Robin: hello\n\nAda: hi\n\nRobin: lol\n\nRobin: lol\n")
+    for home in (first, second):
+        home.run("import-chat", str(chat), "--me", "Robin", "--channel", "tea")
+    second.run("sync")
+    assert first.data("sync")["waiting"]["facts"] == {}
+    assert shown(first, "tea") == ["hello", "hi", "lol", "lol"]
+
+
+def test_a_new_machine_moves_no_chat_of_another(first, hub, tmp_path) -> None:
+    chat = tmp_path / "tea.txt"
+    chat.write_text("Robin: hello\n\nAda: hi\n")
+    first.run("import-chat", str(chat), "--me", "Robin", "--channel", "tea")
+    moved = {
+        "kind": "chat", "id": 1, "clock": 10**9, "channel": "public", "key": "transcript:tea:tea",
+        "chat_kind": "import", "format": "transcript", "name": "tea",
+    }  # fmt: skip
+    forge(hub, EVIL, [moved])
+    assert first.data("sync", exit_code=7)["waiting"]["facts"] == {EVIL: 1}
+
+
 def hide(home: Home) -> dict:
     return {
         "kind": "mark", "id": 1, "clock": 10**9, "turn": f"{own_id(home)}:2", "mark": "withdrawn",
