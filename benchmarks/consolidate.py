@@ -18,7 +18,7 @@ from pathlib import Path
 from familiar_cli import tokens
 from familiar_cli.consolidation.calendar import Consolidator, survey
 from familiar_cli.consolidation.composing import Composer
-from familiar_cli.consolidation.engine import Engine
+from familiar_cli.consolidation.engine import FileMaker
 from familiar_cli.consolidation.period_states import Today
 from familiar_cli.identity import Who
 from familiar_cli.llm.asking import Asker
@@ -83,7 +83,7 @@ class Life:
         started = time.perf_counter()
         now = datetime.combine(self.day, datetime.min.time(), UTC) + timedelta(hours=6)
         states = survey(self.store, Today(now, UTC), "bench", self.cache)
-        engine = Engine(self.store, lambda: composer)
+        engine = FileMaker(self.store, lambda: composer)
         report = asyncio.run(Consolidator(states, engine).run())
         seconds = time.perf_counter() - started
         return Cost(seconds, asker.spent.estimated_tokens, len(report.done))

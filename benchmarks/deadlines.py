@@ -16,7 +16,7 @@ import time
 from familiar_cli import tokens
 from familiar_cli.clock import now
 from familiar_cli.context.pipeline import ContextPipeline
-from familiar_cli.context.types import ContextRequest, Contribution, Layer, Modality, Place
+from familiar_cli.context.types import ContextRequest, Contribution, Layer, Modality, PromptSpan
 from familiar_cli.visibility import OWNER
 
 LIMIT_MS = 50
@@ -49,7 +49,7 @@ class Provider:
                 end = time.perf_counter() + 3 * self.deadline_s
                 while time.perf_counter() < end:
                     sum(range(1000))
-        return [Contribution(Layer.core, 50, "Here I am.", self.name, Place.main)]
+        return [Contribution(Layer.core, 50, "Here I am.", self.name, PromptSpan.main)]
 
 
 def request() -> ContextRequest:

@@ -41,9 +41,9 @@ from familiar_cli.index.build import EmbeddingIndex
 from familiar_cli.index.embedder import (
     AT_ONCE,
     SPECS,
+    EmbedderChoice,
     Encoded,
     OnnxEmbedder,
-    Opened,
     Spec,
     open_embedder,
 )
@@ -218,7 +218,7 @@ def query(directory: Path, pieces: int, runs: int, embedder: Embedder | None) ->
     per_file = TURNS_A_FILE * 3 // 2
     fill(root, max(1, pieces // per_file), TURNS_A_FILE)
     index = EmbeddingIndex(MemoryStore(root))
-    opened = Opened(Chance())
+    opened = EmbedderChoice(Chance())
     index.build_if_stale(opened.embedder)
     with sqlite3.connect(index.directory / schema.FILE) as db:
         matrix = np.concatenate([rows for _, rows in vectors.load(db, index.directory).parts])

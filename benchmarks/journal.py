@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from familiar_cli.files import Disk
 from familiar_cli.memory.journal.git import GitJournal
-from familiar_cli.memory.journal.past import Past
+from familiar_cli.memory.journal.past import MemoryPast
 from familiar_cli.memory.store.store import Limits, MemoryStore
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def past(where: Path, commits: int) -> dict[str, float]:
     store, journal = open_store(where, Hasty())
     for n in range(commits):
         store.append_file(name(n % 100), f"- line {n}: something that was said\n", source="b")
-    past = Past(store, journal)
+    past = MemoryPast(store, journal)
     found: dict[str, float] = {"commits": commits}
     for state in ("loose", "packed"):
         begun = time.perf_counter()

@@ -35,7 +35,7 @@ from familiar_cli.memory.journal import pending, trees
 from familiar_cli.memory.journal.git import GitJournal
 from familiar_cli.memory.store.store import MemoryStore
 from familiar_cli.sync.begin import begin_from
-from familiar_cli.sync.engine import Engine, How
+from familiar_cli.sync.engine import SyncEngine, SyncOptions
 from familiar_cli.sync.opening import Sender
 from familiar_cli.sync.transport import read_address
 
@@ -208,7 +208,7 @@ class Machine:
         """Sync with the repository."""
         store, journal = self.open(last)
         id_path = self.root / "instance.id"
-        engine = Engine(
+        engine = SyncEngine(
             store,
             journal.repository,
             id_path,
@@ -216,7 +216,7 @@ class Machine:
             sender=self.hub.sender,
         )
         try:
-            engine.sync("hub", read_address(self.hub.address), How())
+            engine.sync("hub", read_address(self.hub.address), SyncOptions())
         finally:
             journal.repository.close()
 

@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.conversations import pages, read
 from familiar_cli.config.home import cache_dir
 from familiar_cli.index.build import EmbeddingIndex
-from familiar_cli.index.embedder import Opened, open_embedder
+from familiar_cli.index.embedder import EmbedderChoice, open_embedder
 from familiar_cli.index.search import search
 from familiar_cli.index.types import SearchOptions
 from familiar_cli.memory.store.store import MemoryStore
@@ -91,14 +91,14 @@ class Asking:
     """An index of several conversations, and how it is asked."""
 
     index: EmbeddingIndex
-    opened: Opened
+    opened: EmbedderChoice
     places: dict[str, list[Place]]
 
 
 def measure(
     conversations: list[Conversation],
     methods: dict[str, Wanted],
-    opened: Opened,
+    opened: EmbedderChoice,
     *,
     distractors: Sequence[Conversation] = (),
     summaries: bool = False,

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from familiar_cli.history.store import HistoryStore
 from familiar_cli.memory.journal.git import GitJournal
-from familiar_cli.memory.journal.past import Past
+from familiar_cli.memory.journal.past import MemoryPast
 from familiar_cli.memory.store.store import MemoryStore
 from familiar_cli.visibility import OWNER
 
@@ -78,7 +78,7 @@ def measure(root: Path, kind: str, processes: int, appends: int) -> dict[str, fl
     missing = wanted - found
     commits = 0
     if kind != "history.db":
-        commits = len(Past(*open_store(root)).log())
+        commits = len(MemoryPast(*open_store(root)).log())
     return {
         "lost": missing.total(),
         "doubled": (found - wanted).total(),

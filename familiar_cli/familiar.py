@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from familiar_cli.config.channel_kinds import ChannelMode
     from familiar_cli.config.home import FamiliarPaths
     from familiar_cli.config.instance import Instance
-    from familiar_cli.config.load import SettingsFiles, Written
+    from familiar_cli.config.load import FileSettings, SettingsFiles
     from familiar_cli.config.schema import BudgetSettings, CharacterConfig, MeSettings
     from familiar_cli.config.subscriptions import SubscriptionRegistry
     from familiar_cli.context.character import Character
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from familiar_cli.history.summaries import Summaries
     from familiar_cli.identity import Author, Labels, Me, Who
     from familiar_cli.index.build import EmbeddingIndex, Refreshed
-    from familiar_cli.index.embedder import Opened
+    from familiar_cli.index.embedder import EmbedderChoice
     from familiar_cli.index.turn_vectors import EmbeddedTurns, NearTurns, TurnVectors
     from familiar_cli.index.types import SearchOptions, SearchResult
     from familiar_cli.jobs import Jobs
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from familiar_cli.llm.types import ChatModel
     from familiar_cli.memory.journal.days import JournalDays
     from familiar_cli.memory.journal.git import GitJournal
-    from familiar_cli.memory.journal.past import Past
+    from familiar_cli.memory.journal.past import MemoryPast
     from familiar_cli.memory.pages.evidence import Numbering
     from familiar_cli.memory.people.aliases import Aliases
     from familiar_cli.memory.relations.index import RelationIndex
@@ -118,7 +118,7 @@ class Familiar:
         return self._written.settings
 
     @cached_property
-    def _written(self) -> Written[CharacterConfig]:
+    def _written(self) -> FileSettings[CharacterConfig]:
         from familiar_cli.config.schema import CharacterConfig
 
         return self.settings_files.load(self.paths.config, CharacterConfig)
@@ -265,7 +265,7 @@ class Familiar:
         )
 
     @cached_property
-    def _at_home(self) -> Written[MeSettings]:
+    def _at_home(self) -> FileSettings[MeSettings]:
         from familiar_cli.config.schema import MeSettings
 
         return self.settings_files.load(self.paths.me, MeSettings)
@@ -441,7 +441,7 @@ class Familiar:
         return [(turn.id, turn.content) for turn in self.history.after(after_id, limit)]
 
     @cached_property
-    def embedder(self) -> Opened:
+    def embedder(self) -> EmbedderChoice:
         """The model that finds by meaning, or why there is none."""
         from familiar_cli.config.home import cache_dir
         from familiar_cli.index.embedder import open_embedder
@@ -512,11 +512,11 @@ class Familiar:
         return "" if found is None or found.is_first else found.id
 
     @cached_property
-    def past(self) -> Past:
+    def past(self) -> MemoryPast:
         """The past of the memory."""
-        from familiar_cli.memory.journal.past import Past
+        from familiar_cli.memory.journal.past import MemoryPast
 
-        return Past(self.memory, self.journal, self._tell)
+        return MemoryPast(self.memory, self.journal, self._tell)
 
     @cached_property
     def file_pasts(self) -> FilePasts:

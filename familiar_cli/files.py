@@ -79,7 +79,7 @@ def read_plain(path: str | Path, most_bytes: int = -1) -> bytes:
         os.close(descriptor)
 
 
-class Stamp(NamedTuple):
+class FileStamp(NamedTuple):
     """What tells, without reading a file, whether it is as it was. A tuple, as there are many.
 
     Args:
@@ -94,12 +94,12 @@ class Stamp(NamedTuple):
     ctime_ns: int
     settled: bool
 
-    def shows_no_change_since(self, seen: Stamp) -> bool:
+    def shows_no_change_since(self, seen: FileStamp) -> bool:
         """Tell whether the file is still as it was when `seen` was taken."""
         return seen.settled and self[:3] == seen[:3]
 
 
-def stamp_of(status: os.stat_result, looked_ns: int) -> Stamp:
+def stamp_of(status: os.stat_result, looked_ns: int) -> FileStamp:
     """Return the stamp of a file.
 
     Args:
@@ -109,7 +109,7 @@ def stamp_of(status: os.stat_result, looked_ns: int) -> Stamp:
     mtime_ns = status.st_mtime_ns
     ctime_ns = mtime_ns if ON_WINDOWS else status.st_ctime_ns
     settled = looked_ns - max(mtime_ns, ctime_ns) > SETTLED_NS
-    return Stamp(status.st_size, mtime_ns, ctime_ns, settled)
+    return FileStamp(status.st_size, mtime_ns, ctime_ns, settled)
 
 
 def is_plain(path: str | Path) -> bool:

@@ -30,7 +30,7 @@ _BLOCK: Final = re.compile(r"#{1,6}(?=\s|$)|>|`{3}|~{3}|[-*_=]{3,}\s*$|\|")
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class TextLine:
     """One line of a text.
 
     Args:
@@ -79,7 +79,7 @@ class Section:
     """
 
     start: int
-    lines: tuple[Line, ...]
+    lines: tuple[TextLine, ...]
     level: int = 0
     title: str = ""
 
@@ -89,7 +89,7 @@ class Section:
         return self.lines[-1].end if self.lines else self.start
 
     @property
-    def below(self) -> tuple[Line, ...]:
+    def below(self) -> tuple[TextLine, ...]:
         """The lines below the heading."""
         return self.lines[1:] if self.level else self.lines
 
@@ -100,7 +100,7 @@ class Section:
 
 
 @dataclass(frozen=True, slots=True)
-class Bullet:
+class ListMarker:
     """How a list item begins.
 
     Args:
@@ -128,7 +128,7 @@ def newline_of(text: str) -> str:
     return "\r\n" if "\r\n" in text else "\n"
 
 
-def scan(text: str) -> Iterator[Line]:
+def scan(text: str) -> Iterator[TextLine]:
     """Yield the lines of `text`. A code block that nothing closes goes on to the end."""
     start, fence = 0, ""
     for number, line in enumerate(_LINE.findall(text), 1):
@@ -136,7 +136,7 @@ def scan(text: str) -> Iterator[Line]:
         if "```" in line or "~~~" in line:
             fence = _fence_after(line, fence)
         is_code = bool(fence)
-        yield Line(line, start, number, was_code or is_code, was_code != is_code)
+        yield TextLine(line, start, number, was_code or is_code, was_code != is_code)
         start += len(line)
 
 
@@ -252,7 +252,7 @@ def sections(text: str, deepest: int = 6) -> Iterator[Section]:
         text: Markdown.
         deepest: Headings below this level begin no section.
     """
-    start, held, level, title = 0, list[Line](), 0, ""
+    start, held, level, title = 0, list[TextLine](), 0, ""
     for line in scan(text):
         if 0 < (own := line.level) <= deepest:
             yield Section(start, tuple(held), level, title)
@@ -273,15 +273,15 @@ def title_of(text: str) -> str:
     return ""
 
 
-def bullet(text: str) -> Bullet | None:
+def bullet(text: str) -> ListMarker | None:
     """Return how the list item begins that `text` is; None when it is none, as `* * *` is."""
     found = _BULLET.match(text)
     if found is None or _RULE.match(text):
         return None
     box = _BOX.match(text, found.end())
     if box is None:
-        return Bullet(found[1], found[2], found.end(), found.end())
-    return Bullet(found[1], found[2], found.end(), box.end(), box[1])
+        return ListMarker(found[1], found[2], found.end(), found.end())
+    return ListMarker(found[1], found[2], found.end(), box.end(), box[1])
 
 
 def without_marker(text: str) -> str:

@@ -97,7 +97,7 @@ class Yearly:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class StatedTime:
     """What a text says of a time.
 
     Args:
@@ -165,7 +165,7 @@ def folded(text: str) -> str:
     return " ".join(_folded(text).split())
 
 
-def said_alone(text: str) -> Iterator[Said]:
+def said_alone(text: str) -> Iterator[StatedTime]:
     """Yield what all of `text` may say, in any of the languages: a day, a time of day, or both.
 
     Nothing is counted from today yet; see `day_meant`.
@@ -303,10 +303,10 @@ class _Reader:
             for found in form.finditer(text):
                 yield *found.span(), self._said(found)
 
-    def alone(self, text: str) -> Iterator[Said]:
+    def alone(self, text: str) -> Iterator[StatedTime]:
         """Yield what all of `text` may say: a day or a number of units, a time of day, or both."""
         for values in self._days(text):
-            yield Said(values, None)
+            yield StatedTime(values, None)
         for form in self._clocks:
             for found in form.finditer(text):
                 before, after = text[: found.start()].rstrip(" ,、"), text[found.end() :].strip()
@@ -315,8 +315,8 @@ class _Reader:
                 if hour is None or (before and after):
                     continue
                 if not rest:
-                    yield Said({}, hour)
-                yield from (Said(values, hour) for values in self._days(rest))
+                    yield StatedTime({}, hour)
+                yield from (StatedTime(values, hour) for values in self._days(rest))
 
     def _days(self, text: str) -> Iterator[dict[str, Any]]:
         for form in (*self._alone, *self._forms):

@@ -34,7 +34,7 @@ from familiar_cli.actions.daemon import Daemon
 from familiar_cli.actions.housekeep import tidy_up
 from familiar_cli.actions.replay import replay
 from familiar_cli.index.build import count_waiting
-from familiar_cli.index.embedder import Opened
+from familiar_cli.index.embedder import EmbedderChoice
 from familiar_cli.visibility import OWNER
 from tests.support.embedders import BrokenEmbedder, WordEmbedder
 from tests.support.pages import ROOT
@@ -261,7 +261,7 @@ async def test_what_is_written_gets_its_vectors_from_a_program_that_stays(
     serve("Fair winds.", answer("Anna keeps bees.", file="people/discord-1.md", turns=(1,)))
     write_after(ada, turns=1)
     async with Familiar.load_from_disk(ada, "ada") as familiar:
-        familiar.embedder = Opened(WordEmbedder())
+        familiar.embedder = EmbedderChoice(WordEmbedder())
         familiar.index.refresh()
         familiar.index.embed_waiting(familiar.embedder.embedder)
         familiar.history.append("harbour", "user", "I keep bees.", author=ANNA)
@@ -279,7 +279,7 @@ async def test_what_is_written_gets_its_vectors_from_a_program_that_stays(
 async def test_the_daemon_gives_vectors_to_what_it_writes(ada, serve) -> None:
     serve(answer("Anna keeps bees.", file="people/discord-1.md", turns=(1,)))
     async with Familiar.load_from_disk(ada, "ada") as familiar:
-        familiar.embedder = Opened(WordEmbedder())
+        familiar.embedder = EmbedderChoice(WordEmbedder())
         familiar.index.refresh()
         familiar.index.embed_waiting(familiar.embedder.embedder)
         familiar.history.append("harbour", "user", "I keep bees.", author=ANNA)
@@ -292,7 +292,7 @@ async def test_the_daemon_gives_vectors_to_what_it_writes(ada, serve) -> None:
 async def test_a_daemon_gives_vectors_to_all_turns(ada, serve) -> None:
     serve(answer())
     async with Familiar.load_from_disk(ada, "ada") as familiar:
-        familiar.embedder = Opened(WordEmbedder())
+        familiar.embedder = EmbedderChoice(WordEmbedder())
         for number in range(100):
             familiar.history.append("harbour", "user", f"Ship {number}.", author=ANNA)
         stop = asyncio.Event()
@@ -319,7 +319,7 @@ async def test_a_turn_opens_the_model_while_other_things_are_read(ada, monkeypat
         return read(self)
 
     with Familiar.load_from_disk(ada, "ada") as familiar:
-        familiar.embedder = Opened(Waits())
+        familiar.embedder = EmbedderChoice(Waits())
         monkeypatch.setattr(Familiar, "character", character)
         await assemble(familiar, Said("Hello", ANNA, "harbour"))
 
@@ -328,7 +328,7 @@ def test_the_model_is_opened_once_and_once_more_for_whoever_stays(ada, monkeypat
     with Familiar.load_from_disk(ada, "ada") as familiar:
         embedder, ways = WordEmbedder(), queue.Queue()
         monkeypatch.setattr(embedder, "load", lambda *, optimised=False: ways.put(optimised))
-        familiar.embedder = Opened(embedder)
+        familiar.embedder = EmbedderChoice(embedder)
         for optimised in (False, False, True, False, True):
             familiar.load_embedder(optimised=optimised)
         assert {ways.get(timeout=5), ways.get(timeout=5)} == {False, True}
@@ -337,7 +337,7 @@ def test_the_model_is_opened_once_and_once_more_for_whoever_stays(ada, monkeypat
 
 async def test_a_broken_embedder_never_fails_what_is_written(ada) -> None:
     async with Familiar.load_from_disk(ada, "ada") as familiar:
-        familiar.embedder = Opened(BrokenEmbedder())
+        familiar.embedder = EmbedderChoice(BrokenEmbedder())
         familiar.index.refresh()
         familiar.memory.append_file("notes.md", "- Bo keeps goats.\n")
         await familiar.embed_changes()

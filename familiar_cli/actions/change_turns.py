@@ -108,7 +108,7 @@ _LAST_TURNS: Final = 40  # turns of a channel among which it is looked for
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
+class StandingExchange:
     """What a person said, and what the familiar said to it, as it stands."""
 
     said: Turn
@@ -141,7 +141,7 @@ def last_turn(familiar: Familiar, channel_id: str) -> Turn:
     raise NotFoundError(f"Nothing was said in channel {channel_id!r} yet; nothing was changed")
 
 
-def last_exchange(familiar: Familiar, channel_id: str) -> Exchange:
+def last_exchange(familiar: Familiar, channel_id: str) -> StandingExchange:
     """Return the last exchange of a channel.
 
     Raises:
@@ -158,7 +158,7 @@ def last_exchange(familiar: Familiar, channel_id: str) -> Exchange:
             "nothing was changed",
             hint="Change it there, or say something here first.",
         )
-    return Exchange(turns[at], tuple(turns[at + 1 :]))
+    return StandingExchange(turns[at], tuple(turns[at + 1 :]))
 
 
 def unanswered(familiar: Familiar, said: Said) -> Said | None:
@@ -173,7 +173,7 @@ def unanswered(familiar: Familiar, said: Said) -> Said | None:
     return replace(said, text=last.content, author=last.author, reply_to=last.id)
 
 
-def take_back(familiar: Familiar, channel_id: str) -> Exchange:
+def take_back(familiar: Familiar, channel_id: str) -> StandingExchange:
     """Withdraw the last exchange of a channel, and return it.
 
     Raises:

@@ -14,7 +14,7 @@ from familiar_cli.config.schedule import read_schedule
 from familiar_cli.consolidation.calendar import Consolidator, rewritten, survey
 from familiar_cli.consolidation.composing import Composer, Replies
 from familiar_cli.consolidation.digests import NAMES, Digest, Distiller, notify
-from familiar_cli.consolidation.engine import Engine
+from familiar_cli.consolidation.engine import FileMaker
 from familiar_cli.consolidation.library import newest_sessions
 from familiar_cli.consolidation.period_states import Today
 from familiar_cli.consolidation.periods import TIERS, day_at, parse_period, parse_tier
@@ -45,7 +45,7 @@ _REPLY_TOKENS: Final = 1600  # of a reply that is a plan
 
 
 @dataclass(frozen=True, slots=True)
-class How:
+class ConsolidationOptions:
     """How work is done.
 
     Args:
@@ -76,7 +76,7 @@ class Consolidating:
 
     async def consolidate(
         self,
-        how: How,
+        how: ConsolidationOptions,
         *,
         tiers: Collection[Tier] = TIERS,
         only: Period | None = None,
@@ -122,7 +122,9 @@ class Consolidating:
             is_whole=only is None and set(tiers) == set(TIERS),
         )
 
-    async def distill(self, name: Name, how: How, *, again: bool = False) -> tuple[Distilled, str]:
+    async def distill(
+        self, name: Name, how: ConsolidationOptions, *, again: bool = False
+    ) -> tuple[Distilled, str]:
         """Make a digest, and tell the person's own program; return it, and what went wrong there.
 
         Raises:
@@ -154,9 +156,11 @@ class Consolidating:
 
     def distiller(self) -> Distiller:
         """Return what tells how the digests stand."""
-        return self._distiller(How())
+        return self._distiller(ConsolidationOptions())
 
-    async def run_due(self, how: How, *, at_once: bool = True) -> dict[str, list[Event]]:
+    async def run_due(
+        self, how: ConsolidationOptions, *, at_once: bool = True
+    ) -> dict[str, list[Event]]:
         """Do what is due, and return what came of each command. What failed stays due.
 
         Args:
@@ -186,7 +190,7 @@ class Consolidating:
             retry_in_s = self._familiar.passes.named(command).retry_in_s
             return [failed(command, as_failure(error), retry_in_s)]
 
-    async def _made(self, how: How) -> list[Event]:
+    async def _made(self, how: ConsolidationOptions) -> list[Event]:
         report = await self.consolidate(how)
         retry_in_s = self._familiar.passes.named(CONSOLIDATING).retry_in_s
         made = [
@@ -199,7 +203,7 @@ class Consolidating:
         ]
         return [*made, *held, *(failed(CONSOLIDATING, e, retry_in_s) for e in report.failed)]
 
-    async def _distilled(self, name: Name, how: How) -> list[Event]:
+    async def _distilled(self, name: Name, how: ConsolidationOptions) -> list[Event]:
         command = DISTILLING.format(name=name)
         with self._familiar.passes.named(command).recording():
             if name not in self.distiller().due():
@@ -239,7 +243,7 @@ class Consolidating:
         here = [t for t in found if t and session_path(slot_of(t.at, self.today.zone)) == session]
         return tuple(dict.fromkeys(turn.channel_id for turn in here))
 
-    def _distiller(self, how: How) -> Distiller:
+    def _distiller(self, how: ConsolidationOptions) -> Distiller:
         set_to = self._familiar.config.distill
         slots = {"short": SLOT, "mid": set_to.mid_slot, "long": set_to.long_slot}
         return Distiller(
@@ -253,15 +257,15 @@ class Consolidating:
             phrases=self._familiar.phrases,
         )
 
-    def _engine(self, slot: str, how: How) -> Engine:
+    def _engine(self, slot: str, how: ConsolidationOptions) -> FileMaker:
         def composer() -> Composer:
             if slot not in self._composers:
                 self._composers[slot] = self._composer(slot, how)
             return self._composers[slot]
 
-        return Engine(self._familiar.memory, composer, self._run, how.review, how.dry_run)
+        return FileMaker(self._familiar.memory, composer, self._run, how.review, how.dry_run)
 
-    def _composer(self, slot: str, how: How) -> Composer:
+    def _composer(self, slot: str, how: ConsolidationOptions) -> Composer:
         from familiar_cli.llm.asking import Asker  # days need no model
         from familiar_cli.llm.slots import check_usable, for_plans
 
@@ -357,7 +361,7 @@ def consolidate_memories(
 
     async def run() -> ConsolidationReport:
         try:
-            how = How(review=not may_write)
+            how = ConsolidationOptions(review=not may_write)
             return await Consolidating(own).consolidate(
                 how, tiers=tiers, only=only, again=bool(only)
             )

@@ -6,7 +6,7 @@ import asyncio
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.actions.consolidate import Consolidating, How
+from familiar_cli.actions.consolidate import Consolidating, ConsolidationOptions
 from familiar_cli.actions.sync_now_and_then import BackgroundSync
 from familiar_cli.actions.write_memory import memory_writer, write_memory
 from familiar_cli.clock import stopwatch_s
@@ -173,7 +173,7 @@ class Daemon:
             self._note(f"The summary of earlier turns stays as it is: {as_failure(error)}")
 
     async def _make_periods(self, *, at_once: bool) -> None:
-        how = How(on_wait=self._note)
+        how = ConsolidationOptions(on_wait=self._note)
         done = await Consolidating(self._familiar).run_due(how, at_once=at_once)
         for command, events in done.items():
             self.errors.pop(command, None)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from datetime import datetime, tzinfo
 
     from familiar_cli.familiar import Familiar
-    from familiar_cli.memory.desk import Item, ListChange, Mark
+    from familiar_cli.memory.desk import DeskItem, ItemStatus, ListChange
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ def add_task(
 
 
 def tick_off(
-    familiar: Familiar, rel_path: str, number: int, mark: Mark, *, dry_run: bool = False
+    familiar: Familiar, rel_path: str, number: int, mark: ItemStatus, *, dry_run: bool = False
 ) -> ItemChange:
     """Put another mark on an item.
 
@@ -130,7 +130,7 @@ def _desk(familiar: Familiar, rel_path: str) -> Desk:
 
 
 def _listed(
-    items: tuple[Item, ...], rel_path: str, moment: datetime, zone: tzinfo | None
+    items: tuple[DeskItem, ...], rel_path: str, moment: datetime, zone: tzinfo | None
 ) -> tuple[ListedItem, ...]:
     # A reminder that names no time is due at any; a task without one is never late.
     timed = [item for item in items if rel_path == REMINDERS or (item.due and item.due.at(zone))]
@@ -138,7 +138,7 @@ def _listed(
     return tuple(_one(item, zone, is_due=item.number in due) for item in items)
 
 
-def _one(item: Item, zone: tzinfo | None, *, is_due: bool) -> ListedItem:
+def _one(item: DeskItem, zone: tzinfo | None, *, is_due: bool) -> ListedItem:
     at = item.due.at(zone) if item.due else None
     return ListedItem(
         number=item.number,

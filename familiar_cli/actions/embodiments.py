@@ -29,7 +29,7 @@ from familiar_cli.memory.store.transactions import retry_on_conflict
 from familiar_cli.memory.store.types import MISSING
 from familiar_cli.review.pending import PlannedFile
 from familiar_cli.sync.devices import Device, Devices
-from familiar_cli.sync.embodiments import Change, FileHere, Judged, judge, merge
+from familiar_cli.sync.embodiments import EmbodimentChange, FileHere, Judged, judge, merge
 from familiar_cli.sync.journal_past import EMBODIMENT, Version, clock_of
 from familiar_cli.sync.shared_files import (
     SharedFile,
@@ -44,7 +44,7 @@ from familiar_cli.visibility import NOBODY
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from familiar_cli.actions.write_memories import Place, Writer
+    from familiar_cli.actions.write_memories import MemoryAddress, Writer
     from familiar_cli.familiar import Familiar
     from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.memory.store.transactions import Transaction
@@ -95,7 +95,7 @@ class SharedEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class Pulled:
+class EmbodimentPull:
     """What an embodiment gets.
 
     Args:
@@ -123,7 +123,7 @@ class Sent:
         source: The instance that new bullets are from; empty: the embodiment.
     """
 
-    place: Place
+    place: MemoryAddress
     content: str | None
     clock: Clock | None = None
     chats: Sequence[str] = ()
@@ -177,7 +177,7 @@ class SyncState:
 
 def pull(
     familiar: Familiar, device_id: str, since: Token | None = None, *, goes_on: bool = False
-) -> Pulled:
+) -> EmbodimentPull:
     """Return what changed since an embodiment last pulled; all there is where that is not known.
 
     With this it says that it holds the version `since`, and has heard of all deletions up to it.
@@ -201,7 +201,7 @@ def pull(
     return pasts.kept((pasts.hash, known), lambda: _pulled(pasts, known))
 
 
-def _pulled(pasts: FilePasts, known: int) -> Pulled:
+def _pulled(pasts: FilePasts, known: int) -> EmbodimentPull:
     entries, deleted = [], []
     for rel_path in pasts.paths:
         versions = pasts.versions(rel_path)
@@ -214,7 +214,7 @@ def _pulled(pasts: FilePasts, known: int) -> Pulled:
             deleted.append(file)
         elif text is not None and (shown := _shown(text)):
             entries.append(_entry(file, text, shown, versions))
-    return Pulled(
+    return EmbodimentPull(
         tuple(entries), tuple(deleted), Token(pasts.count, pasts.hash), is_whole=not known
     )
 
@@ -340,14 +340,14 @@ class _Push:
             pasts.versions(rel_path),
             partial(self._text, rel_path),
         )
-        change = Change(rel_path, None, sent.clock, self.seen)
+        change = EmbodimentChange(rel_path, None, sent.clock, self.seen)
         if sent.content is not None:
             change = replace(change, text=self._words(rel_path, sent, here, change))
         self.full[rel_path], self.sent[rel_path] = full, sent.content
         self.judged[rel_path] = judge(change, here)
         return rel_path
 
-    def _words(self, rel_path: str, sent: Sent, here: FileHere, change: Change) -> str:
+    def _words(self, rel_path: str, sent: Sent, here: FileHere, change: EmbodimentChange) -> str:
         """Return what was sent, with the tags of bullets that are new."""
         text = checked(sent.content or "")
         if not (file := shared_file(rel_path)) or file.category:

@@ -147,10 +147,10 @@ def pages_pool(home: Path, tell: Callable[[str], None]) -> FamiliarPool[Familiar
     """
 
     def build(paths: FamiliarPaths) -> Familiar:
-        from familiar_cli.memory.journal.past import Past
+        from familiar_cli.memory.journal.past import MemoryPast
 
         familiar = Familiar(paths, tell)
-        familiar.__dict__["past"] = Past(familiar.memory, familiar.journal, tell, hasty=True)
+        familiar.__dict__["past"] = MemoryPast(familiar.memory, familiar.journal, tell, hasty=True)
         return familiar
 
     return FamiliarPool(home, build)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from familiar_cli.familiar import Familiar
-    from familiar_cli.memory.relations.index import Edge, Node, RelationIndex
+    from familiar_cli.memory.relations.index import Edge, GraphPage, RelationIndex
     from familiar_cli.visibility import Viewer
 
 
@@ -41,8 +41,8 @@ class Around:
         is_cut: There are more pages.
     """
 
-    center: Node | None
-    nodes: tuple[Node, ...]
+    center: GraphPage | None
+    nodes: tuple[GraphPage, ...]
     edges: tuple[Edge, ...]
     depth: int = 1
     is_cut: bool = False
@@ -58,7 +58,7 @@ class Around:
         }
 
 
-def node_json(node: Node) -> dict[str, Any]:
+def node_json(node: GraphPage) -> dict[str, Any]:
     """Return a node as plain values."""
     return {"id": node.id, "path": node.path, "title": node.title, "kind": node.kind}
 

@@ -20,8 +20,8 @@ from familiar_cli.bootstrap.lorebooks.shelf import place_for
 from familiar_cli.bootstrap.outside import read_foreign
 from familiar_cli.bootstrap.sillytavern import (
     BookLinks,
+    CharacterGroup,
     FamiliarInFolder,
-    Group,
     ImportedFolder,
     Outcome,
     Register,
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from familiar_cli.bootstrap.import_chat import ImportedChats
     from familiar_cli.bootstrap.import_silly_tavern import ImportedLorebook
     from familiar_cli.bootstrap.lorebooks.types import Lorebook
-    from familiar_cli.bootstrap.sillytavern import Face, Folder, FoundFile
+    from familiar_cli.bootstrap.sillytavern import Face, FoundFile, SillyTavernFolder
     from familiar_cli.history.store import HistoryStore
     from familiar_cli.memory.store.store import MemoryStore
 
@@ -73,13 +73,13 @@ class _Character:
     id: str = ""
     is_new: bool = True
     chats: list[FoundFile] = field(default_factory=list)
-    group_chats: list[tuple[FoundFile, Group]] = field(default_factory=list)
+    group_chats: list[tuple[FoundFile, CharacterGroup]] = field(default_factory=list)
     same: list[FoundFile] = field(default_factory=list)
 
 
 def import_folder(
     home: Path,
-    folder: Folder,
+    folder: SillyTavernFolder,
     *,
     only: Iterable[str] = (),
     dry_run: bool = False,
@@ -127,7 +127,9 @@ class _Bringing:
         progress: Told how many of how many files are done.
     """
 
-    def __init__(self, home: Path, place: Path, folder: Folder, progress: OnProgress) -> None:
+    def __init__(
+        self, home: Path, place: Path, folder: SillyTavernFolder, progress: OnProgress
+    ) -> None:
         self._home = home
         self._place = place
         self._folder = folder
@@ -266,7 +268,7 @@ class _Bringing:
     def _give_group_chats(self) -> None:
         """Give each chat of a group to every member of it."""
         members = {file.path.name: c for c in self._characters for file in (c.file, *c.same)}
-        of_chat: dict[str, Group] = {}
+        of_chat: dict[str, CharacterGroup] = {}
         for file in self._folder.of("group"):
             try:
                 group = read_group(file)

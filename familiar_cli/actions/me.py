@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from familiar_cli.config.home import ME_FILE, who_speaks
-from familiar_cli.config.load import Written, load_written
+from familiar_cli.config.load import FileSettings, load_written
 from familiar_cli.config.schema import ChannelConfig, CharacterConfig, MeSettings
 from familiar_cli.errors import ConfigError, NotFoundError
 from familiar_cli.identity import NEUTRAL, Author, parse_author
@@ -161,7 +161,7 @@ def forget_me(place: MePlace, *, dry_run: bool = False) -> Edit:
 
 
 def _said(place: MePlace) -> Any:  # noqa: ANN401  # a table of TOML
-    written: Written[Any] = load_written(place.path, place.root)
+    written: FileSettings[Any] = load_written(place.path, place.root)
     return written.tables if place.root is MeSettings else written.tables.get("me", {})
 
 

@@ -19,7 +19,7 @@ from familiar_cli.markdown import body_start, split_lines, title_of
 from familiar_cli.memory.layout import PEOPLE_DIR, people_path
 from familiar_cli.memory.merge.blocks import take_apart
 from familiar_cli.memory.merge.content import merge_front
-from familiar_cli.memory.merge.sections import Findings
+from familiar_cli.memory.merge.sections import MergeFindings
 from familiar_cli.memory.pages.evidence import PLAIN, turn_ids
 from familiar_cli.memory.pages.privacy import owned, private_heading, private_scope
 from familiar_cli.memory.pages.relations import tidied
@@ -267,7 +267,7 @@ def _with_head(ours: str, theirs: str) -> str:
     Of a key that both have in two ways, theirs stands in a comment.
     """
     pages = take_apart(ours), take_apart(theirs)
-    findings = Findings()
+    findings = MergeFindings()
     front = merge_front("", pages[0].front, pages[1].front, "ours", findings)
     above = ""
     lead, *titled = markdown.sections(theirs, applying.DEEPEST)
@@ -384,7 +384,7 @@ class KnownPerson:
 
 
 @dataclass(frozen=True, slots=True)
-class People:
+class KnownPeople:
     """Everyone a familiar knows, who spoke last first, and the names that several share."""
 
     people: tuple[KnownPerson, ...]
@@ -405,7 +405,7 @@ class PersonPage:
     last_seen: str | None
 
 
-def people_of(familiar: Familiar, *, thorough: bool = True) -> People:
+def people_of(familiar: Familiar, *, thorough: bool = True) -> KnownPeople:
     """Return everyone who has a file or ever spoke.
 
     Args:
@@ -435,7 +435,7 @@ def people_of(familiar: Familiar, *, thorough: bool = True) -> People:
                 problem=person.problem if person else "",
             )
         )
-    return People(tuple(known), collisions)
+    return KnownPeople(tuple(known), collisions)
 
 
 def show_person(familiar: Familiar, person: str) -> PersonPage:

@@ -9,7 +9,7 @@ from familiar_cli.config.home import FamiliarPaths, chosen_familiar, list_famili
 from familiar_cli.errors import FamiliarError, NotFoundError
 from familiar_cli.familiar import Familiar
 from familiar_cli.files import is_plain
-from familiar_cli.memory.store.types import Walk
+from familiar_cli.memory.store.types import FileListing
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -221,7 +221,7 @@ def _conflicts_of(store: MemoryStore) -> tuple[str, ...]:
         return ()  # `familiar sync resolve` says what is wrong there
 
 
-def _unindexed(familiar: Familiar, walk: Walk) -> int:
+def _unindexed(familiar: Familiar, walk: FileListing) -> int:
     """Return how many files the index does not hold as they are."""
     try:
         index = familiar.index.status()
@@ -232,12 +232,12 @@ def _unindexed(familiar: Familiar, walk: Walk) -> int:
     return sum(entry.rel_path.endswith(".md") for entry in walk.files)
 
 
-def walk_of(store: MemoryStore) -> Walk:
+def walk_of(store: MemoryStore) -> FileListing:
     """Return all files of the memory; none when there is no memory yet."""
     try:
         return store.walk()
     except NotFoundError:
-        return Walk((), ())
+        return FileListing((), ())
 
 
 def list_of(home: Path) -> list[ListedFamiliar]:

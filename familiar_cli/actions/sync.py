@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from familiar_cli.familiar import Familiar
     from familiar_cli.memory.merge.conflicts import Conflict
     from familiar_cli.sync.devices import Device
-    from familiar_cli.sync.engine import Engine, How, Synced
+    from familiar_cli.sync.engine import Synced, SyncEngine, SyncOptions
     from familiar_cli.sync.opening import Sender
     from familiar_cli.sync.signing import SignatureTrust, SigningKey
     from familiar_cli.sync.transport import Address
@@ -256,7 +256,7 @@ def remotes_of(familiar: Familiar) -> Remotes:
 async def sync(
     familiar: Familiar,
     name: str | None,
-    how: How,
+    how: SyncOptions,
     *,
     wait_s: float = PATIENCE_S,
     progress: Callable[[str], None] = lambda _: None,
@@ -297,8 +297,8 @@ async def sync(
 def _sync_all(
     familiar: Familiar,
     chosen: dict[str, Address],
-    how: How,
-    engine: Engine,
+    how: SyncOptions,
+    engine: SyncEngine,
 ) -> SyncReport:
     from familiar_cli.memory.journal import absent
     from familiar_cli.passes.failures import as_failure
@@ -333,13 +333,13 @@ def engine_of(
     progress: Callable[[str], None] = lambda _: None,
     secret: Callable[[], str] | None = None,
     trust: SignatureTrust | None = None,
-) -> Engine:
+) -> SyncEngine:
     """Return what syncs a familiar; see `sync`. The caller closes the journal's repository."""
-    from familiar_cli.sync.engine import Engine
+    from familiar_cli.sync.engine import SyncEngine
     from familiar_cli.sync.turns_commit import HistoryConversations
 
     travels = familiar.config.sync.turns == "on"
-    return Engine(
+    return SyncEngine(
         familiar.memory,
         familiar.journal.repository,
         familiar.paths.instance,
@@ -420,7 +420,7 @@ def signing_key_of(familiar: Familiar) -> SigningKey:
     return SigningKey(familiar.paths.root / KEY_FILE)
 
 
-def rekey(familiar: Familiar, engine: Engine, *, new_signing_key: bool = False) -> list[str]:
+def rekey(familiar: Familiar, engine: SyncEngine, *, new_signing_key: bool = False) -> list[str]:
     """Encrypt what this machine keeps in folders anew, as is set now; return the folders' names.
 
     Args:
@@ -659,7 +659,7 @@ def _note_path(familiar: Familiar, remote: str) -> Path:
 
 
 def _ahead(past: Any, head: str | None, seen: dict[str, str]) -> int:  # noqa: ANN401
-    from familiar_cli.sync.ancestry import Walk, all_before
+    from familiar_cli.sync.ancestry import AncestryWalk, all_before
     from familiar_cli.sync.transport import MEMORY_REFS
 
     known = [id_ for ref, id_ in seen.items() if ref.startswith(MEMORY_REFS)]
@@ -667,7 +667,7 @@ def _ahead(past: Any, head: str | None, seen: dict[str, str]) -> int:  # noqa: A
         return 0
     if not known:
         return sum(1 for _ in all_before(past.parents, [head]))
-    return len(Walk(past.parents, [[head], known]).only(0))
+    return len(AncestryWalk(past.parents, [[head], known]).only(0))
 
 
 def _instances(
@@ -677,7 +677,7 @@ def _instances(
     seen: dict[str, dict[str, str]],
     forgotten: frozenset[str],
 ) -> tuple[InstanceStatus, ...]:
-    from familiar_cli.sync.ancestry import Walk
+    from familiar_cli.sync.ancestry import AncestryWalk
     from familiar_cli.sync.transport import MEMORY_REFS
 
     heads: dict[str, set[str]] = {own.id: {head} if head else set()}
@@ -689,7 +689,7 @@ def _instances(
     for instance, ids in sorted(heads.items(), key=lambda row: (row[0] != own.id, row[0])):
         behind = 0
         if instance != own.id and head:
-            new = Walk(past.parents, [sorted(ids), [head]]).only(0)
+            new = AncestryWalk(past.parents, [sorted(ids), [head]]).only(0)
             behind = sum(1 for id_ in new if not past.only_merges(id_))
         last = max((clock.iso(past.commit(id_).time) for id_ in ids), default="")
         is_own = instance == own.id

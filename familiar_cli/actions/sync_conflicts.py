@@ -75,7 +75,7 @@ class SettledFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class SettledConflicts:
     """Which conflicts were settled, or would be, and how many are left.
 
     Args:
@@ -107,7 +107,7 @@ def open_conflicts(familiar: Familiar) -> tuple[OpenConflict, ...]:
 
 def resolve(
     familiar: Familiar, path: str | None, choice: Choice, *, dry_run: bool = False
-) -> Settled:
+) -> SettledConflicts:
     """Settle one conflict, or all; one change of the memory, which can be undone.
 
     Of all, one that cannot be settled in this way stays, and stops no other.
@@ -152,7 +152,9 @@ def to_edit(familiar: Familiar, path: str | None) -> tuple[str, str]:
     return one.conflict.copy, _text(one, _chosen(familiar, one, "merged") or b"")
 
 
-def resolve_by_hand(familiar: Familiar, path: str, text: str, *, dry_run: bool = False) -> Settled:
+def resolve_by_hand(
+    familiar: Familiar, path: str, text: str, *, dry_run: bool = False
+) -> SettledConflicts:
     """Settle the conflict of a file with a text that a person wrote.
 
     Raises as `resolve` does; also:
@@ -254,7 +256,7 @@ def _settle(
     how: str,
     *,
     dry_run: bool,
-) -> Settled:
+) -> SettledConflicts:
     gone = {one.conflict.copy for one in found}
     left = [one for one in conflicts_in(store) if one.copy not in gone]
     named = found[0].conflict.path if len(found) == 1 else counted(len(found), "conflict")
@@ -274,7 +276,7 @@ def _settle(
         )
         for one, content in zip(found, after, strict=True)
     )
-    return Settled(tuple(files), len(left), dry_run)
+    return SettledConflicts(tuple(files), len(left), dry_run)
 
 
 def _put_list(

@@ -80,10 +80,10 @@ class BackgroundSync:
 
     def _sync(self) -> SyncReport:
         from familiar_cli.familiar import Familiar
-        from familiar_cli.sync.engine import How
+        from familiar_cli.sync.engine import SyncOptions
 
         with Familiar(self._familiar.paths, self._familiar.tell) as familiar:
-            return asyncio.run(action.sync(familiar, None, How(), wait_s=0))
+            return asyncio.run(action.sync(familiar, None, SyncOptions(), wait_s=0))
 
     def _done(self, report: SyncReport) -> None:
         for _, error in report.failed.values():

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from familiar_cli.errors import NotFoundError
 from familiar_cli.passes.failures import SYNCING
 from familiar_cli.sync.devices import PendingDeletions
-from familiar_cli.sync.participants import Participants, Trust
+from familiar_cli.sync.participants import SyncParticipants, Trust
 from familiar_cli.sync.remotes import SeenRefs, instances_seen
 from familiar_cli.text import counted
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from familiar_cli.familiar import Familiar
     from familiar_cli.sync.devices import LargeDeletion
-    from familiar_cli.sync.engine import Engine
+    from familiar_cli.sync.engine import SyncEngine
     from familiar_cli.sync.joining import Outcome
     from familiar_cli.sync.remotes import RefAside, Remotes
 
@@ -107,9 +107,9 @@ class DeviceTrust:
     new: bool = False
 
 
-def participants_of(familiar: Familiar, remotes: Remotes) -> Participants:
+def participants_of(familiar: Familiar, remotes: Remotes) -> SyncParticipants:
     """Return the machines from which changes are accepted."""
-    return Participants(remotes, approve=familiar.config.sync.approve == "on")
+    return SyncParticipants(remotes, approve=familiar.config.sync.approve == "on")
 
 
 def pending_decisions(familiar: Familiar, remotes: Remotes) -> PendingDecisions:
@@ -185,7 +185,7 @@ def allow_device(familiar: Familiar, remotes: Remotes, instance: str) -> int:
 async def accept_deletions(
     familiar: Familiar,
     remotes: Remotes,
-    engine: Engine,
+    engine: SyncEngine,
     instance: str | None,
     *,
     wait_s: float,

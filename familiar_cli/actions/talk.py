@@ -18,7 +18,7 @@ from familiar_cli.actions.prompt import (
     turn_setup,
 )
 from familiar_cli.clock import now, to_ms
-from familiar_cli.context.going_on import Begun
+from familiar_cli.context.going_on import PartialReply
 from familiar_cli.context.on_record import OffRecord, OnRecord
 from familiar_cli.context.turn import check_said, dry_run, request_for
 from familiar_cli.context.turn_runner import UNWATCHED, Watcher
@@ -363,7 +363,7 @@ def _request(
         return request
     prefill = PRESETS[familiar.slot().preset].prefill
     exact = prefill and not has_short_frame(familiar)
-    return replace(request, begun=Begun(said.instead_of.content, prefill, exact))
+    return replace(request, begun=PartialReply(said.instead_of.content, prefill, exact))
 
 
 def hear(familiar: Familiar, said: Said, at: datetime | None = None) -> Heard:

@@ -41,7 +41,7 @@ class DayCount:
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class DatedFile:
     """A file that is about a span of days; both ends belong to it."""
 
     rel_path: str
@@ -86,7 +86,7 @@ class Timeline:
     first: date
     last: date
     days: tuple[DayCount, ...]
-    rows: dict[str, tuple[Mark, ...]]
+    rows: dict[str, tuple[DatedFile, ...]]
     lanes: tuple[Lane, ...]
     others: int
     begins: date | None
@@ -170,8 +170,8 @@ def _lanes(
     return tuple(found)
 
 
-def _rows(familiar: Familiar, first: date, last: date) -> dict[str, tuple[Mark, ...]]:
-    found: dict[str, tuple[Mark, ...]] = {}
+def _rows(familiar: Familiar, first: date, last: date) -> dict[str, tuple[DatedFile, ...]]:
+    found: dict[str, tuple[DatedFile, ...]] = {}
     for directory in (SESSIONS_DIR, *TIERS, SIGNIFICANT_DIR):
         marks = (_mark(path) for path in _files(familiar, directory))
         inside = [m for m in marks if m and m.first <= last and m.last >= first]
@@ -186,19 +186,19 @@ def _files(familiar: Familiar, directory: str) -> Iterator[str]:
         return
 
 
-def _mark(rel_path: str) -> Mark | None:
+def _mark(rel_path: str) -> DatedFile | None:
     named = period_in(rel_path)
     if named:
-        return Mark(rel_path, named[0].first, named[0].last)
+        return DatedFile(rel_path, named[0].first, named[0].last)
     placed = session_day(rel_path)
     if placed:
-        return Mark(rel_path, placed[0], placed[0])
+        return DatedFile(rel_path, placed[0], placed[0])
     if rel_path.startswith(f"{SIGNIFICANT_DIR}/"):
         try:
             on = day_of(date.fromisoformat(rel_path.removeprefix(f"{SIGNIFICANT_DIR}/")[:10]))
         except ValueError:
             return None
-        return Mark(rel_path, on.first, on.last)
+        return DatedFile(rel_path, on.first, on.last)
     return None
 
 

@@ -20,7 +20,7 @@ _NOT_READ_AGAIN: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class TakenBack:
+class UndoResult:
     """What was undone, or would be, and what the user should know."""
 
     undone: Undone
@@ -34,7 +34,7 @@ def undo(
     run: str | None = None,
     dry_run: bool = False,
     merges: bool = False,
-) -> TakenBack:
+) -> UndoResult:
     """Take back one change, or all changes of a run; see `journal.undo.undo`.
 
     Raises:
@@ -49,4 +49,4 @@ def undo(
     if not dry_run and any(c.rel_path.startswith(f"{PEOPLE_DIR}/") for c in done.changes):
         with closing(familiar.names()) as names:
             notices += published(names)
-    return TakenBack(done, notices)
+    return UndoResult(done, notices)

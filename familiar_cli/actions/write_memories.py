@@ -109,7 +109,7 @@ class Writer:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class MemoryAddress:
     """Which memory is meant: a path, or a granularity with its date.
 
     Args:
@@ -128,7 +128,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WriteOutcome:
     """What became of a change.
 
     Args:
@@ -147,7 +147,7 @@ class Written:
 
 
 @dataclass(frozen=True, slots=True)
-class TakenBack:
+class SessionUndo:
     """What a session took back: files that are as before, and plans that wait no longer."""
 
     rel_paths: tuple[str, ...]
@@ -157,12 +157,12 @@ class TakenBack:
 def create_memory(
     familiar: Familiar,
     writer: Writer,
-    place: Place,
+    place: MemoryAddress,
     content: str,
     *,
     chats: Sequence[str] = (),
     participating: Sequence[str] = (),
-) -> Written:
+) -> WriteOutcome:
     """Write a memory down. A day that is there already gets the bullets that it lacks.
 
     Args:
@@ -202,8 +202,8 @@ def create_memory(
 
 
 def update_memory(
-    familiar: Familiar, writer: Writer, place: Place, content: str, *, edited_by: str = ""
-) -> Written:
+    familiar: Familiar, writer: Writer, place: MemoryAddress, content: str, *, edited_by: str = ""
+) -> WriteOutcome:
     """Replace the text of a memory. What is private in it, and its front matter, stay.
 
     What was changed since the session read it is merged with the new text; where both changed one
@@ -245,7 +245,7 @@ def update_memory(
     return replace(done, version=len(familiar.file_pasts.versions(rel_path)))
 
 
-def delete_memory(familiar: Familiar, writer: Writer, place: Place) -> Written:
+def delete_memory(familiar: Familiar, writer: Writer, place: MemoryAddress) -> WriteOutcome:
     """Delete a memory that is unchanged since the session read it.
 
     One that holds something private of others is refused.
@@ -274,7 +274,7 @@ def delete_memory(familiar: Familiar, writer: Writer, place: Place) -> Written:
     return done
 
 
-def take_back(familiar: Familiar, writer: Writer, *, everything: bool = False) -> TakenBack:
+def take_back(familiar: Familiar, writer: Writer, *, everything: bool = False) -> SessionUndo:
     """Take back the newest change that this session made, or all of them, and its plans.
 
     Raises:
@@ -295,10 +295,10 @@ def take_back(familiar: Familiar, writer: Writer, *, everything: bool = False) -
         rel_paths += [c.rel_path for c in done.changes if not c.rel_path.startswith(".")]
     for rel_path in rel_paths:
         writer.reads.forget(writer.session, rel_path)
-    return TakenBack(tuple(dict.fromkeys(rel_paths)), tuple(plan.id for plan in plans))
+    return SessionUndo(tuple(dict.fromkeys(rel_paths)), tuple(plan.id for plan in plans))
 
 
-def path_of(store: MemoryStore, place: Place, *, is_new: bool = False) -> str:
+def path_of(store: MemoryStore, place: MemoryAddress, *, is_new: bool = False) -> str:
     """Return the file of a memory.
 
     Args:
@@ -408,7 +408,7 @@ def _write(
     made: Callable[[str | None], str | None],
     *,
     by: str = "",
-) -> Written:
+) -> WriteOutcome:
     """Carry a change out, or plan it; read again when somebody else was quicker.
 
     Args:
@@ -432,7 +432,7 @@ def _written(
     made: Callable[[str | None], str | None],
     *,
     by: str,
-) -> Written:
+) -> WriteOutcome:
     store = familiar.memory
     before = _text(store, rel_path)
     waiting = None
@@ -442,7 +442,7 @@ def _written(
     start = waiting.files[0].after if waiting else before
     after = made(start)
     if after == start:
-        return Written(
+        return WriteOutcome(
             "planned" if waiting else "unchanged", rel_path, waiting.id if waiting else ""
         )
     held = bool(before and after is not None and what == "update" and shrinks(before, after))
@@ -451,12 +451,12 @@ def _written(
         with store.transaction(writer.source, what, dry_run=True) as tx:
             _stage(tx, rel_path, before, after)
         plan = propose(familiar, writer, [file], what, held=held, instead=waiting)
-        return Written("held" if held else "planned", rel_path, plan)
+        return WriteOutcome("held" if held else "planned", rel_path, plan)
     instance = by or writer.instance
     trailers = {RUN_ID: writer.session} | ({EMBODIMENT: instance} if instance else {})
     with store.transaction(writer.source, f"{what} {rel_path}", trailers=trailers) as tx:
         _stage(tx, rel_path, before, after)
-    return Written("deleted" if after is None else "written", rel_path)
+    return WriteOutcome("deleted" if after is None else "written", rel_path)
 
 
 def _waiting(
@@ -542,7 +542,7 @@ def _page_path(rel_path: str) -> str:
     return clean
 
 
-def _daily_path(store: MemoryStore, place: Place, *, is_new: bool) -> str:
+def _daily_path(store: MemoryStore, place: MemoryAddress, *, is_new: bool) -> str:
     if place.instance:
         return f"{DAILY_DIR}/{place.date}_{instance_name(place.instance)}.md"
     there = store.glob(f"{DAILY_DIR}/{place.date}_*.md")
@@ -552,7 +552,7 @@ def _daily_path(store: MemoryStore, place: Place, *, is_new: bool) -> str:
     return there[0]
 
 
-def _named_path(store: MemoryStore, place: Place, *, is_new: bool) -> str:
+def _named_path(store: MemoryStore, place: MemoryAddress, *, is_new: bool) -> str:
     if slug := slugify(place.slug):
         return f"{SIGNIFICANT_DIR}/{place.date}_{slug}.md"
     there = store.glob(f"{SIGNIFICANT_DIR}/{place.date}_*.md")

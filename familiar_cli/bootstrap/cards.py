@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final, TypedDict
 
-from familiar_cli.bootstrap.containers import Opened, open_container
+from familiar_cli.bootstrap.containers import CardFile, open_container
 from familiar_cli.bootstrap.import_report import Effects
 from familiar_cli.bootstrap.json_text import dump_json
 from familiar_cli.errors import BadInputError
@@ -100,7 +100,7 @@ def read_card(raw: bytes, *, origin: str) -> Card:
 
 
 def card_of(
-    value: object, *, origin: str, opened: Opened | None = None, content: bytes = b""
+    value: object, *, origin: str, opened: CardFile | None = None, content: bytes = b""
 ) -> Card:
     """Return the card that a JSON value is.
 

@@ -280,7 +280,7 @@ _HINT: Final = "A card is a PNG with a card in it, a .charx, a .json or a .yaml 
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class CardFile:
     """A file that carries a card.
 
     Args:
@@ -296,7 +296,7 @@ class Opened:
     members: tuple[tuple[str, int], ...] = ()
 
 
-def open_container(raw: bytes, *, origin: str) -> Opened:
+def open_container(raw: bytes, *, origin: str) -> CardFile:
     """Return what `raw` carries.
 
     Args:
@@ -316,7 +316,7 @@ def open_container(raw: bytes, *, origin: str) -> Opened:
         if len(raw) > MAX_CARD_BYTES:
             raise BadInputError(f"{origin!r} is JSON of more than {MAX_CARD_BYTES // MIB} MiB")
         value, notes = read_json(raw, origin=origin)
-        return Opened("json", value, notes)
+        return CardFile("json", value, notes)
     if not text:
         raise BadInputError(f"{origin!r} is empty", hint=_HINT)
     return _open_yaml(raw, origin)
@@ -354,7 +354,7 @@ def asset_chunk(path: str, content: bytes) -> Chunk:
     return text_chunk(ASSET_KEYWORD + path, base64.b64encode(content))
 
 
-def _open_png(raw: bytes, origin: str) -> Opened:
+def _open_png(raw: bytes, origin: str) -> CardFile:
     picture = parse_png(raw, origin=origin)
     found = _card_texts(picture, origin)
     if not found:
@@ -370,7 +370,7 @@ def _open_png(raw: bytes, origin: str) -> Opened:
         for chunk in picture.chunks
         if (path := _asset_path(chunk)) is not None
     )
-    return Opened("apng" if picture.animated else "png", value, notes, members)
+    return CardFile("apng" if picture.animated else "png", value, notes, members)
 
 
 def _card_texts(picture: Png, origin: str) -> list[tuple[str, bytes]]:
@@ -447,7 +447,7 @@ def _asset_path(chunk: Chunk) -> str | None:
     return found[1] if found else None
 
 
-def _open_charx(raw: bytes, origin: str) -> Opened:
+def _open_charx(raw: bytes, origin: str) -> CardFile:
     if not is_zip(raw):
         raise BadInputError(f"{origin!r} is {_what_it_is(raw)}, not a character card", hint=_HINT)
     members, twice = list_members(raw, origin=origin)
@@ -459,14 +459,14 @@ def _open_charx(raw: bytes, origin: str) -> Opened:
     value, notes = read_json(card_json, origin=f"{origin}:{CARD_NAME}")
     others = tuple((path, size) for path, size in members.items() if path != CARD_NAME)
     doubled = (f"{name!r} is in the archive twice; the last one is used" for name in twice)
-    return Opened("charx", value, (*notes, *doubled), others)
+    return CardFile("charx", value, (*notes, *doubled), others)
 
 
-def _open_yaml(raw: bytes, origin: str) -> Opened:
+def _open_yaml(raw: bytes, origin: str) -> CardFile:
     value = read_yaml(raw, origin=origin)
     if not isinstance(value, dict):
         raise BadInputError(f"{origin!r} is text, not a character card", hint=_HINT)
-    return Opened("yaml", value)
+    return CardFile("yaml", value)
 
 
 def _as_text(raw: bytes) -> str | None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from familiar_cli.bootstrap.cards import Card
-    from familiar_cli.bootstrap.folders import Folder, FolderPlan
+    from familiar_cli.bootstrap.folders import FolderContents, FolderPlan
     from familiar_cli.bootstrap.import_report import FamiliarReport
     from familiar_cli.identity import Author
     from familiar_cli.memory.store.store import MemoryStore
@@ -86,7 +86,7 @@ _OVERWRITE = "Add `--overwrite` to replace them with the persona's text, or use 
 
 
 @dataclass(frozen=True, slots=True)
-class Persona:
+class PersonaCard:
     """A persona, read.
 
     Args:
@@ -99,14 +99,14 @@ class Persona:
 
     id: str
     name: str
-    folder: Folder
+    folder: FolderContents
     user: Author
     user_name: str = ""
 
 
 def read_personas(
     found: Sequence[PersonaDir], user: Author, *, familiar_id: str | None = None
-) -> list[Persona]:
+) -> list[PersonaCard]:
     """Return the personas in folders, each with an id of its own.
 
     Raises:
@@ -120,7 +120,7 @@ def read_personas(
             hint=f"Omit the ID to create all of them, or choose one: {listed}.",
         )
     return [
-        Persona(
+        PersonaCard(
             id=check_familiar_id(familiar_id) if familiar_id else persona_id(one, found),
             name=one_line(_shown(one.name), _MAX_PERSONA_NAME_CHARS),
             folder=read_folder(one.path),
@@ -131,7 +131,7 @@ def read_personas(
     ]
 
 
-def template_persona(template: str, user: Author, *, familiar_id: str | None = None) -> Persona:
+def template_persona(template: str, user: Author, *, familiar_id: str | None = None) -> PersonaCard:
     """Return the persona of a template.
 
     Raises:
@@ -139,7 +139,7 @@ def template_persona(template: str, user: Author, *, familiar_id: str | None = N
     """
     name = _shown(familiar_id) if familiar_id else NAMES[template]
     wanted = check_familiar_id(familiar_id) if familiar_id else slugify(name)
-    return Persona(wanted, name, template_folder(template), user)
+    return PersonaCard(wanted, name, template_folder(template), user)
 
 
 def persona_id(one: PersonaDir, among: Sequence[PersonaDir] = ()) -> str:
@@ -154,7 +154,7 @@ def persona_id(one: PersonaDir, among: Sequence[PersonaDir] = ()) -> str:
 
 def create_from_persona(
     home: Path,
-    persona: Persona,
+    persona: PersonaCard,
     open_store: Callable[[FamiliarPaths], MemoryStore],
     *,
     update: bool = False,
@@ -186,7 +186,7 @@ def create_from_persona(
     )
 
 
-def _plan(store: MemoryStore, persona: Persona, wish: FolderImportOptions) -> FolderPlan:
+def _plan(store: MemoryStore, persona: PersonaCard, wish: FolderImportOptions) -> FolderPlan:
     files = persona.folder.files
     mapped = map_persona(files, persona.user, persona.user_name)
     return plan_folder(

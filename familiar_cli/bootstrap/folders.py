@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from familiar_cli.memory.store.store import MemoryStore
 
-from familiar_cli.bootstrap.import_report import LeftOut
+from familiar_cli.bootstrap.import_report import UnreadFile
 
 # What some system cannot hold in a name, or what would hide or disguise it.
 _ODD: Final = re.compile(
@@ -201,7 +201,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class FolderPage:
     """What one file of the folder becomes in memory; it may become several.
 
     Args:
@@ -264,12 +264,12 @@ class FolderImportOptions:
 
 def plan_folder(
     store: MemoryStore,
-    pieces: Iterable[Piece],
+    pieces: Iterable[FolderPage],
     ledger_path: str,
     wish: FolderImportOptions,
     *,
     sources: Mapping[str, bytes],
-    left_out: Iterable[LeftOut] = (),
+    left_out: Iterable[UnreadFile] = (),
     warnings: Iterable[str] = (),
     merge: Merge = lambda _there, _new: None,
 ) -> FolderPlan:
@@ -327,7 +327,7 @@ class _Draft:
         self._outdated: list[str] = []
         self.warnings: list[str] = []
 
-    def take(self, piece: Piece, source_sha256: str) -> None:
+    def take(self, piece: FolderPage, source_sha256: str) -> None:
         """Note what one piece means for the memory."""
         made = sha256_of(piece.content)
         wrote = self._wrote.setdefault(piece.source, {})
@@ -347,13 +347,13 @@ class _Draft:
         else:
             self._again(piece, there, before.wrote[piece.rel_path], made)
 
-    def _first_time(self, piece: Piece, there: str | None) -> None:
+    def _first_time(self, piece: FolderPage, there: str | None) -> None:
         if there is None:
             self._write(piece, piece.content, MISSING)
         elif not self._merged(piece, there):
             self._overwrite(piece, there)
 
-    def _again(self, piece: Piece, there: str | None, was: str, made: str) -> None:
+    def _again(self, piece: FolderPage, there: str | None, was: str, made: str) -> None:
         if there == was:
             self._outdated.append(piece.rel_path)
             self._write(piece, piece.content, was)
@@ -364,21 +364,21 @@ class _Draft:
         elif not self._merged(piece, there):
             self._overwrite(piece, there)
 
-    def _deleted(self, piece: Piece) -> None:
+    def _deleted(self, piece: FolderPage) -> None:
         if self._wish.force:
             self._write(piece, piece.content, MISSING)
         else:
             self._note("edited", piece)
             self.warnings.append(f"{piece.rel_path}: you deleted it; it was not restored")
 
-    def _is_in(self, piece: Piece, there: str | None) -> bool:
+    def _is_in(self, piece: FolderPage, there: str | None) -> bool:
         """Tell whether what is there says all that the piece says."""
         if there is None or not piece.aside:
             return False
         now = self._store.read_bytes(piece.rel_path)
         return self._merge(now, piece.content) == now
 
-    def _merged(self, piece: Piece, there: str) -> bool:
+    def _merged(self, piece: FolderPage, there: str) -> bool:
         """Put what is new into what is there, where that is possible."""
         if self._wish.force or not piece.aside:
             return False
@@ -394,7 +394,7 @@ class _Draft:
             self._write(piece, merged, there)
         return True
 
-    def _keep_aside(self, piece: Piece) -> None:
+    def _keep_aside(self, piece: FolderPage) -> None:
         """Keep the original, since memory now holds it among other text."""
         entry = self._new[piece.source]
         wrote = self._wrote[piece.source]
@@ -404,16 +404,16 @@ class _Draft:
         if there != entry.sha256:
             self._changes[piece.aside] = (piece.content, there or MISSING)
 
-    def _overwrite(self, piece: Piece, there: str) -> None:
+    def _overwrite(self, piece: FolderPage, there: str) -> None:
         self._in_the_way.append(piece.rel_path)
         self._overwritten.append(piece.rel_path)
         self._write(piece, piece.content, there)
 
-    def _write(self, piece: Piece, content: bytes, expect: str) -> None:
+    def _write(self, piece: FolderPage, content: bytes, expect: str) -> None:
         self._changes[piece.rel_path] = (content, expect)
         self._note("written", piece)
 
-    def _note(self, what: str, piece: Piece) -> None:
+    def _note(self, what: str, piece: FolderPage) -> None:
         if not piece.is_hidden:
             self._shown[what].append(piece.rel_path)
 
@@ -433,7 +433,7 @@ class _Draft:
             )
 
     def plan(
-        self, *, kept: tuple[str, ...], left_out: tuple[LeftOut, ...], warnings: tuple[str, ...]
+        self, *, kept: tuple[str, ...], left_out: tuple[UnreadFile, ...], warnings: tuple[str, ...]
     ) -> FolderPlan:
         """Return the finished plan."""
         after = Ledger(self.old.rel_path, self._new)
@@ -462,7 +462,7 @@ _OPEN: Final = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINAR
 
 
 @dataclass(slots=True)
-class Folder:
+class FolderContents:
     """What a folder holds.
 
     Args:
@@ -472,12 +472,12 @@ class Folder:
     """
 
     files: dict[str, bytes] = field(default_factory=dict)
-    left_out: list[LeftOut] = field(default_factory=list)
+    left_out: list[UnreadFile] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     total_bytes: int = 0
 
 
-def read_folder(directory: Path) -> Folder:
+def read_folder(directory: Path) -> FolderContents:
     """Return everything below `directory`. Links are not followed, and nothing is executed.
 
     Raises:
@@ -486,7 +486,7 @@ def read_folder(directory: Path) -> Folder:
         LimitError: It holds more than `MAX_FILES` files or `MAX_TOTAL_BYTES`.
     """
     require_there(directory)
-    folder = Folder()
+    folder = FolderContents()
     _read_into(folder, str(directory), "", 0)
     return folder
 
@@ -508,7 +508,7 @@ def require_there(directory: Path) -> None:
     )
 
 
-def _read_into(folder: Folder, directory: str, below: str, depth: int) -> None:
+def _read_into(folder: FolderContents, directory: str, below: str, depth: int) -> None:
     try:
         with os.scandir(directory) as found:
             entries = sorted(found, key=lambda entry: entry.name)
@@ -530,7 +530,7 @@ def _read_into(folder: Folder, directory: str, below: str, depth: int) -> None:
             _read_file(folder, entry.path, rel_path)
 
 
-def _read_file(folder: Folder, path: str, rel_path: str) -> None:
+def _read_file(folder: FolderContents, path: str, rel_path: str) -> None:
     try:
         status = os.lstat(path)
         if not stat.S_ISREG(status.st_mode):
@@ -554,5 +554,5 @@ def _read_file(folder: Folder, path: str, rel_path: str) -> None:
         )
 
 
-def _leave_out(folder: Folder, rel_path: str, reason: str) -> None:
-    folder.left_out.append(LeftOut(one_line(rel_path, _SHOWN_CHARS), reason))
+def _leave_out(folder: FolderContents, rel_path: str, reason: str) -> None:
+    folder.left_out.append(UnreadFile(one_line(rel_path, _SHOWN_CHARS), reason))

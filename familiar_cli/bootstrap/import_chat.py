@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from familiar_cli.bootstrap.chats.bringing import Bringing, ChatImportOptions, ImportedChat
 from familiar_cli.bootstrap.chats.detect import SUFFIXES, TEXT_SUFFIXES, read_chats
 from familiar_cli.bootstrap.chats.sources import as_source
-from familiar_cli.bootstrap.chats.types import Chat
+from familiar_cli.bootstrap.chats.types import ForeignChat
 from familiar_cli.bootstrap.what_is_it import instead, is_data_folder, taken_for
 from familiar_cli.errors import (
     BadInputError,
@@ -149,7 +149,7 @@ def import_chat_files(
 
 def _bring_in(
     history: HistoryStore,
-    chats: list[tuple[ChatFile, Chat]],
+    chats: list[tuple[ChatFile, ForeignChat]],
     failed: list[NotImported],
     wish: ChatImportOptions,
     on_progress: OnProgress,
@@ -201,9 +201,9 @@ def _files(path: Path | None) -> tuple[list[Path | None], list[NotImported]]:
 
 def _find(
     files: Iterable[tuple[Path | None, Reading]], stack: ExitStack
-) -> tuple[list[tuple[ChatFile, Chat]], list[NotImported]]:
+) -> tuple[list[tuple[ChatFile, ForeignChat]], list[NotImported]]:
     """Return the chats in all files, and which files or parts of files have none."""
-    chats: list[tuple[ChatFile, Chat]] = []
+    chats: list[tuple[ChatFile, ForeignChat]] = []
     failed: list[NotImported] = []
     for file, reading in files:
         name = "stdin" if file is None else str(file)
@@ -211,7 +211,7 @@ def _find(
             with taken_for("chat", file):
                 source = stack.enter_context(as_source(file))
                 for found in read_chats(source, reading):
-                    if isinstance(found, Chat):
+                    if isinstance(found, ForeignChat):
                         chats.append((source, found))
                     else:
                         failed.append(NotImported(name, _bad_part(name, found)))
@@ -234,9 +234,9 @@ def _on_trial(history: HistoryStore, *, dry_run: bool) -> Iterator[HistoryStore]
             copy.close()
 
 
-def _in_order(chats: list[tuple[ChatFile, Chat]]) -> list[tuple[ChatFile, Chat]]:
+def _in_order(chats: list[tuple[ChatFile, ForeignChat]]) -> list[tuple[ChatFile, ForeignChat]]:
     """Return the chats in the order in which they began, but no branch before what it left."""
-    ordered: dict[int, tuple[ChatFile, Chat]] = {}
+    ordered: dict[int, tuple[ChatFile, ForeignChat]] = {}
     by_name = {(Path(source.name).parent, chat.name): (source, chat) for source, chat in chats}
     for found in sorted(chats, key=_began):
         line = [found]
@@ -250,8 +250,9 @@ def _in_order(chats: list[tuple[ChatFile, Chat]]) -> list[tuple[ChatFile, Chat]]
 
 
 def _left(
-    found: tuple[ChatFile, Chat], by_name: Mapping[tuple[Path, str], tuple[ChatFile, Chat]]
-) -> tuple[ChatFile, Chat] | None:
+    found: tuple[ChatFile, ForeignChat],
+    by_name: Mapping[tuple[Path, str], tuple[ChatFile, ForeignChat]],
+) -> tuple[ChatFile, ForeignChat] | None:
     """Return the chat that another one left, if it is among those that are brought in."""
     source, chat = found
     return by_name.get((Path(source.name).parent, chat.parent)) if chat.parent else None
@@ -271,7 +272,7 @@ def _bad_part(name: str, part: Skip) -> FamiliarError:
     return BadInputError(f"Conversation {part.line} of {name!r} was left out: {part.reason}")
 
 
-def _began(found: tuple[ChatFile, Chat]) -> tuple[datetime, int, str]:
+def _began(found: tuple[ChatFile, ForeignChat]) -> tuple[datetime, int, str]:
     """Return the sort key of a chat; among copies, the shortest name is the original."""
     source, chat = found
     return chat.began or datetime.max.replace(tzinfo=UTC), len(chat.name), source.name

@@ -8,7 +8,7 @@ from datetime import date
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.bootstrap.folders import (
-    Piece,
+    FolderPage,
     is_plain,
     kept_paths,
     plan_folder,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
-    from familiar_cli.bootstrap.folders import Folder, FolderImportOptions
+    from familiar_cli.bootstrap.folders import FolderContents, FolderImportOptions
     from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.memory.store.types import MemoryEntry
 
@@ -74,7 +74,7 @@ class ImportedMemories(ImportReport):
 
 
 def import_memories(
-    store: MemoryStore, folder: Folder, wish: FolderImportOptions, *, dry_run: bool = False
+    store: MemoryStore, folder: FolderContents, wish: FolderImportOptions, *, dry_run: bool = False
 ) -> ImportedMemories:
     """Take a tree of memories into `store`, in one transaction.
 
@@ -114,7 +114,7 @@ def import_memories(
     return ImportedMemories(tiers=counts, **plan.report.values())
 
 
-def read_tree(directory: Path) -> Folder:
+def read_tree(directory: Path) -> FolderContents:
     """Return the files of a tree of memories at `directory`, or just below it.
 
     Raises:
@@ -133,7 +133,9 @@ def read_tree(directory: Path) -> Folder:
     )
 
 
-def map_tree(files: Mapping[str, bytes], there: Iterable[str], warnings: list[str]) -> list[Piece]:
+def map_tree(
+    files: Mapping[str, bytes], there: Iterable[str], warnings: list[str]
+) -> list[FolderPage]:
     """Return what the files become: those of a tier stand where they stood, the rest is kept.
 
     Args:
@@ -142,7 +144,7 @@ def map_tree(files: Mapping[str, bytes], there: Iterable[str], warnings: list[st
         warnings: Gets what is odd.
     """
     kept = kept_paths(files, KEPT_DIR)
-    pieces: list[Piece] = []
+    pieces: list[FolderPage] = []
     taken = {fold(path): path for path in there}
     for source, content in sorted(files.items()):
         tier = tier_of(source)
@@ -153,9 +155,11 @@ def map_tree(files: Mapping[str, bytes], there: Iterable[str], warnings: list[st
             warnings.append(f"{one_line(source)} {problem}; it is kept unchanged")
         if tier and not problem:
             aside = kept[source] if tier in _MERGED else ""
-            pieces.append(Piece(source, source, content, is_original=True, aside=aside))
+            pieces.append(FolderPage(source, source, content, is_original=True, aside=aside))
         else:
-            pieces.append(Piece(source, kept[source], content, is_original=True, is_hidden=True))
+            pieces.append(
+                FolderPage(source, kept[source], content, is_original=True, is_hidden=True)
+            )
     return pieces
 
 

@@ -60,7 +60,7 @@ class ImportReport:
     in_every_prompt: tuple[str, ...] = ()
     found_when_it_fits: tuple[str, ...] = ()
     kept_unmapped: tuple[str, ...] = ()
-    left_out: tuple[LeftOut, ...] = ()
+    left_out: tuple[UnreadFile, ...] = ()
     warnings: tuple[str, ...] = ()
 
     def values(self) -> dict[str, Any]:
@@ -102,7 +102,7 @@ class FamiliarReport(ImportReport):
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class UnreadFile:
     """Something in a folder that was not read, and why."""
 
     file: str

@@ -8,14 +8,20 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.bootstrap.folders import Folder, Piece, is_plain, kept_paths, require_there
+from familiar_cli.bootstrap.folders import (
+    FolderContents,
+    FolderPage,
+    is_plain,
+    kept_paths,
+    require_there,
+)
 from familiar_cli.bootstrap.json_text import read_json
 from familiar_cli.errors import BadInputError
 from familiar_cli.languages import ENGLISH, phrases
 from familiar_cli.languages.detect import language_of
 from familiar_cli.markdown import title_of
 from familiar_cli.memory import layout
-from familiar_cli.memory.desk import MAX_CHARS, Mark, items_in
+from familiar_cli.memory.desk import MAX_CHARS, ItemStatus, items_in
 from familiar_cli.memory.layout import SESSIONS_DIR, digest_path, people_path
 from familiar_cli.memory.pages.self_files import PERSONA_DIR, TIERS_NOTE, field_markdown, self_file
 from familiar_cli.text import fold, one_line
@@ -29,8 +35,8 @@ if TYPE_CHECKING:
 
 _TITLES: Final = ("title", "task", "text", "name", "description", "content")
 _MARKS: Final = {
-    **dict.fromkeys(("done", "completed", "complete", "closed", "finished"), Mark.done),
-    **dict.fromkeys(("dropped", "cancelled", "canceled", "abandoned"), Mark.dropped),
+    **dict.fromkeys(("done", "completed", "complete", "closed", "finished"), ItemStatus.done),
+    **dict.fromkeys(("dropped", "cancelled", "canceled", "abandoned"), ItemStatus.dropped),
 }
 _OPEN: Final = frozenset({"open", "todo", "pending", "new"})
 _DUE: Final = ("due", "due_date", "due_at", "deadline")
@@ -76,7 +82,7 @@ def _until(due: str) -> str:
     return f" (due {one_line(due, 40)})" if due else ""
 
 
-def _standing(task: dict[str, Any]) -> tuple[Mark, set[str]]:
+def _standing(task: dict[str, Any]) -> tuple[ItemStatus, set[str]]:
     """Return how a task stands, and the fields that say so."""
     told = {key for key in _MARKS if task.get(key) is False}
     given = task.get("status")
@@ -86,7 +92,7 @@ def _standing(task: dict[str, Any]) -> tuple[Mark, set[str]]:
     ended = next((key for key in _MARKS if task.get(key) is True), None)
     if ended:
         return _MARKS[ended], {ended, *told}
-    return Mark.open, {"status", *told} if status in _OPEN else told
+    return ItemStatus.open, {"status", *told} if status in _OPEN else told
 
 
 def _more(task: dict[str, Any], told: set[str]) -> Iterator[str]:
@@ -189,7 +195,7 @@ class PersonaDir:
 class Mapped:
     """What the files of a persona become, and what was odd about them."""
 
-    pieces: tuple[Piece, ...]
+    pieces: tuple[FolderPage, ...]
     warnings: tuple[str, ...]
 
 
@@ -222,12 +228,14 @@ def map_persona(files: Mapping[str, bytes], user: Author, user_name: str) -> Map
     kept = kept_paths(files, KEPT_DIR)
     parts = _parts(files)
     mapping = _Mapping(user, one_line(user_name, _MOST_NAME_CHARS), [])
-    pieces: list[Piece] = []
+    pieces: list[FolderPage] = []
     for source, content in sorted(files.items()):
         mapped = mapping.of(source, content, parts.get(source, ""))
         pieces += mapped
         if not any(piece.is_original and _stays(piece) for piece in mapped):
-            pieces.append(Piece(source, kept[source], content, is_original=True, is_hidden=True))
+            pieces.append(
+                FolderPage(source, kept[source], content, is_original=True, is_hidden=True)
+            )
     missing = [f"{name} is missing" for name in PARTS if name not in parts.values()]
     return Mapped(tuple(pieces), (*mapping.warnings, *missing))
 
@@ -284,24 +292,25 @@ class _Mapping:
     user_name: str
     warnings: list[str]
 
-    def of(self, source: str, content: bytes, part: str) -> list[Piece]:
+    def of(self, source: str, content: bytes, part: str) -> list[FolderPage]:
         """Return what one file becomes beside its original; nothing for a file without meaning."""
         if _SESSION.fullmatch(source) and is_plain(source):
-            return [Piece(source, source, content, is_original=True)]
+            return [FolderPage(source, source, content, is_original=True)]
         text = self._text(source, content) if part else ""
         if not text.strip():
             return []
         if part == TIERS:
-            return [Piece(source, TIERS_NOTE, content, is_original=True)]
+            return [FolderPage(source, TIERS_NOTE, content, is_original=True)]
         if part in VERBATIM:
             if part == REMINDERS and not items_in(text):
                 self.warnings.append(
                     f"{one_line(source)} contains no list, so none of it is ever due"
                 )
-            return [Piece(source, VERBATIM[part], content, is_original=True)]
+            return [FolderPage(source, VERBATIM[part], content, is_original=True)]
         page = self._page(source, part, text)
         return [
-            Piece(source, rel_path, made.encode(), is_original=False) for rel_path, made in page
+            FolderPage(source, rel_path, made.encode(), is_original=False)
+            for rel_path, made in page
         ]
 
     def _text(self, source: str, content: bytes) -> str:
@@ -330,7 +339,7 @@ class _Mapping:
         return [(layout.TASKS, tasks)]
 
 
-def _stays(piece: Piece) -> bool:
+def _stays(piece: FolderPage) -> bool:
     """Tell whether no part of the program ever writes the file anew."""
     return piece.rel_path not in VERBATIM.values()
 
@@ -349,11 +358,11 @@ NAMES: Final[dict[str, str]] = {"keeper": "Tamsin", "workmate": "Juniper"}
 """Each template, and what its persona is called when the user gives no name."""
 
 
-def template_folder(template: str) -> Folder:
+def template_folder(template: str) -> FolderContents:
     """Return the files of a template.
 
     Args:
         template: One of `NAMES`.
     """
     here = resources.files(__package__) / "persona_templates" / template
-    return Folder({part: (here / part).read_bytes() for part in PARTS})
+    return FolderContents({part: (here / part).read_bytes() for part in PARTS})

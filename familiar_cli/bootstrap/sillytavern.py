@@ -152,7 +152,7 @@ class FoundFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Folder:
+class SillyTavernFolder:
     """A data folder.
 
     Args:
@@ -173,7 +173,7 @@ def is_folder(path: Path) -> bool:
     return any((path / name).is_dir() for name in _SURE)
 
 
-def find_folder(path: Path) -> Folder:
+def find_folder(path: Path) -> SillyTavernFolder:
     """Return the data folder at `path`, or the one that is plainly meant by it.
 
     Raises:
@@ -210,10 +210,10 @@ def _users(path: Path) -> list[Path]:
         return []
 
 
-def _look(root: Path) -> Folder:
+def _look(root: Path) -> SillyTavernFolder:
     looking = _Looking(root)
     looking.top()
-    return Folder(root, tuple(sorted(looking.found, key=lambda file: file.rel_path)))
+    return SillyTavernFolder(root, tuple(sorted(looking.found, key=lambda file: file.rel_path)))
 
 
 class _Looking:
@@ -308,7 +308,7 @@ def _is_file(entry: os.DirEntry[str]) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class CharacterGroup:
     """A group of characters.
 
     Args:
@@ -347,7 +347,7 @@ class BookLinks:
         return self.everywhere | more | ({named} if named else set())
 
 
-def read_group(file: FoundFile) -> Group:
+def read_group(file: FoundFile) -> CharacterGroup:
     """Return the group in a file.
 
     Raises:
@@ -361,7 +361,7 @@ def read_group(file: FoundFile) -> Group:
     name = str_or_empty(value.get("name")).strip() or file.stem
     # A name with a directory in it leads nowhere.
     inside = {m for m in members if PurePath(m).name == m}
-    return Group(name, frozenset(inside), frozenset({*chats, current} - {""}))
+    return CharacterGroup(name, frozenset(inside), frozenset({*chats, current} - {""}))
 
 
 def read_book_links(file: FoundFile) -> BookLinks:
@@ -525,7 +525,7 @@ _NO_PLACE: Final = 9  # a position: the description is in no prompt, but where a
 
 
 @dataclass(frozen=True, slots=True)
-class Persona:
+class SillyTavernPersona:
     """One of the people that a user of SillyTavern is.
 
     Args:
@@ -547,7 +547,7 @@ class Persona:
     by_macro_only: bool = False
 
 
-def read_personas(raw: bytes, *, origin: str) -> tuple[Persona, ...]:
+def read_personas(raw: bytes, *, origin: str) -> tuple[SillyTavernPersona, ...]:
     """Return the personas in a `settings.json` or a backup of personas, in its order.
 
     Args:
@@ -574,7 +574,9 @@ def read_personas(raw: bytes, *, origin: str) -> tuple[Persona, ...]:
     )
 
 
-def choose(personas: tuple[Persona, ...], name: str = "", *, origin: str) -> Persona:
+def choose(
+    personas: tuple[SillyTavernPersona, ...], name: str = "", *, origin: str
+) -> SillyTavernPersona:
     """Return the persona that is called `name`; without one, who the user is by default.
 
     Raises:
@@ -604,10 +606,10 @@ def choose(personas: tuple[Persona, ...], name: str = "", *, origin: str) -> Per
 
 def _persona(
     avatar: str, name: str, about: Mapping[str, Any], current: str, default: str
-) -> Persona:
+) -> SillyTavernPersona:
     connections = about.get("connections")
     linked = connections if isinstance(connections, list) else []
-    return Persona(
+    return SillyTavernPersona(
         avatar,
         name,
         str_or_empty(about.get("description")).strip(),

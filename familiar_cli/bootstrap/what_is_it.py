@@ -36,7 +36,7 @@ _NO_CHATS: Final = (".yaml", ".yml")  # a key and its value look like a speaker 
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Recognized:
     """What a file or directory is.
 
     Args:
@@ -87,7 +87,7 @@ def instead(wanted: Kind, path: Path) -> BadInputError | None:
     )
 
 
-def what_is(path: Path) -> Found | None:
+def what_is(path: Path) -> Recognized | None:
     """Return what a file or directory is; None: nobody knows it."""
     if path.is_dir():
         return _directory(path)
@@ -107,37 +107,39 @@ def is_data_folder(path: Path) -> bool:
     return any(all((place / part).is_dir() for part in _PARTS) for place in places)
 
 
-def _directory(path: Path) -> Found | None:
+def _directory(path: Path) -> Recognized | None:
     name = typed(str(path))
     if is_data_folder(path):
-        return Found(
+        return Recognized(
             "folder",
             "SillyTavern's data folder",
             f"Import all of it: `familiar import-sillytavern {name}`.",
         )
     if any((path / file).is_file() for file in _PERSONA):
         hint = f"Make a familiar of it: `familiar init --from-persona {name}`."
-        return Found("persona", "a persona folder", hint)
+        return Recognized("persona", "a persona folder", hint)
     try:
         has_chats = any(entry.suffix.lower() in _CHATS for entry in path.iterdir())
     except OSError:
         has_chats = False
     if has_chats:
-        return Found("chat", "a directory of chats", f"Import it: `familiar import-chat {name}`.")
+        return Recognized(
+            "chat", "a directory of chats", f"Import it: `familiar import-chat {name}`."
+        )
     return None
 
 
-def _settings(path: Path) -> Found | None:
+def _settings(path: Path) -> Recognized | None:
     value = _object(path)
     name = typed(str(path))
     if isinstance(value.get("power_user"), dict):
-        return Found(
+        return Recognized(
             "settings",
             "SillyTavern's settings",
             f"To take your persona from it: `familiar me --from-sillytavern {name}`.",
         )
     if isinstance(value.get("members"), list) and {"chat_id", "chats"} & value.keys():
-        return Found(
+        return Recognized(
             "group",
             "a SillyTavern group",
             "Import the whole data folder: `familiar import-sillytavern DIR`.",
@@ -145,26 +147,28 @@ def _settings(path: Path) -> Found | None:
     return None
 
 
-def _card(path: Path) -> Found | None:
+def _card(path: Path) -> Recognized | None:
     from familiar_cli.bootstrap.cards import read_card  # noqa: PLC0415  # only after a refusal
     from familiar_cli.bootstrap.outside import read_foreign  # noqa: PLC0415
 
     read_card(read_foreign(path), origin=path.name)
     hint = f"Make a familiar of it: `familiar init --from-card {typed(str(path))}`."
-    return Found("card", "a character card", hint)
+    return Recognized("card", "a character card", hint)
 
 
-def _archive(path: Path) -> Found | None:
+def _archive(path: Path) -> Recognized | None:
     with path.open("rb") as stream:
         if not stream.read(4).startswith(b"PK\x03\x04"):
             return None
-    return Found("archive", "a zip archive", "Unpack it, and give a file or directory from it.")
+    return Recognized(
+        "archive", "a zip archive", "Unpack it, and give a file or directory from it."
+    )
 
 
-def _chat(path: Path) -> Found | None:
+def _chat(path: Path) -> Recognized | None:
     from familiar_cli.bootstrap.chats.detect import read_chats  # noqa: PLC0415
     from familiar_cli.bootstrap.chats.sources import as_source  # noqa: PLC0415
-    from familiar_cli.bootstrap.chats.types import TITLES, Chat, Reading  # noqa: PLC0415
+    from familiar_cli.bootstrap.chats.types import TITLES, ForeignChat, Reading  # noqa: PLC0415
 
     if path.suffix.lower() in _NO_CHATS:
         return None
@@ -172,21 +176,21 @@ def _chat(path: Path) -> Found | None:
     try:
         with as_source(path) as source:
             first = next(read_chats(source, Reading()), None)
-            title += f" ({TITLES[first.format]})" if isinstance(first, Chat) else ""
+            title += f" ({TITLES[first.format]})" if isinstance(first, ForeignChat) else ""
     except BadInputError:
         return None
     except RefusedError:  # a chat with somebody else
         pass
-    return Found("chat", title, f"Import it: `familiar import-chat {typed(str(path))}`.")
+    return Recognized("chat", title, f"Import it: `familiar import-chat {typed(str(path))}`.")
 
 
-def _lorebook(path: Path) -> Found | None:
+def _lorebook(path: Path) -> Recognized | None:
     from familiar_cli.bootstrap.import_silly_tavern import load_book  # noqa: PLC0415
     from familiar_cli.bootstrap.outside import read_foreign  # noqa: PLC0415
 
     load_book(read_foreign(path), origin=path.name)
     hint = f"Import it: `familiar import-lorebook {typed(str(path))}`."
-    return Found("lorebook", "a lorebook", hint)
+    return Recognized("lorebook", "a lorebook", hint)
 
 
 def _object(path: Path) -> dict[str, Any]:

@@ -54,7 +54,7 @@ def chat(
     familiar chat --channel harbour --name Anna
     familiar chat < lines.txt
     """
-    from familiar_cli.ui.chat import Chat
+    from familiar_cli.ui.chat import Conversation
     from familiar_cli.ui.lines import is_terminal
 
     out = output(ctx)
@@ -74,7 +74,7 @@ def chat(
         if hint := hint_of_me(out, familiar, said):
             out.note(hint)
         reply = partial(reply_to, familiar, stream=not no_stream)
-        talk = Chat(familiar, said, out, reply, is_terminal())
+        talk = Conversation(familiar, said, out, reply, is_terminal())
         code = talk.run()
     if code:
         raise typer.Exit(code)

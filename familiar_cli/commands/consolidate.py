@@ -59,7 +59,7 @@ def consolidate(
     familiar consolidate weekly --period 2026-W15 --redo
     familiar consolidate monthly --json
     """
-    from familiar_cli.actions.consolidate import Consolidating, How
+    from familiar_cli.actions.consolidate import Consolidating, ConsolidationOptions
     from familiar_cli.consolidation.periods import TIERS, parse_period, parse_tier
     from familiar_cli.errors import UsageError
     from familiar_cli.ui.consolidation_page import narrator, yours_told
@@ -70,7 +70,7 @@ def consolidate(
     wanted = parse_tier(tier) if tier else None
     only = parse_period(period, wanted) if period else None
     tiers = (only.tier,) if only else (wanted,) if wanted else TIERS
-    how = How(dry_run=dry_run, review=review, on_wait=out.note)
+    how = ConsolidationOptions(dry_run=dry_run, review=review, on_wait=out.note)
     with with_models(familiar_of(ctx)) as familiar:
         work = Consolidating(familiar)
         report = run_async(
@@ -181,7 +181,7 @@ def status(ctx: typer.Context) -> None:
 
 
 def _make(ctx: typer.Context, name: Name, *, redo: bool, dry_run: bool, review: bool) -> None:
-    from familiar_cli.actions.consolidate import Consolidating, How
+    from familiar_cli.actions.consolidate import Consolidating, ConsolidationOptions
     from familiar_cli.errors import UsageError
     from familiar_cli.ui.consolidation_page import digest_notes, digest_text
     from familiar_cli.ui.emit import exact
@@ -189,7 +189,7 @@ def _make(ctx: typer.Context, name: Name, *, redo: bool, dry_run: bool, review: 
     out = output(ctx)
     if dry_run and review:
         raise UsageError("--dry-run and --review cannot be combined", hint="Use only one.")
-    how = How(dry_run=dry_run, review=review, on_wait=out.note)
+    how = ConsolidationOptions(dry_run=dry_run, review=review, on_wait=out.note)
     with with_models(familiar_of(ctx)) as familiar:
         made, problem = run_async(Consolidating(familiar).distill(name, how, again=redo))
     for note in digest_notes(made, dry_run=dry_run):

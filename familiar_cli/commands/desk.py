@@ -10,7 +10,7 @@ from familiar_cli.commands._base import App, familiar_of, group, output
 from familiar_cli.commands._options import AnyTime, Closed, DryRun, When
 
 if TYPE_CHECKING:
-    from familiar_cli.memory.desk import Mark
+    from familiar_cli.memory.desk import ItemStatus
 
 
 remind_app = group("Manage reminders; the familiar sees them when they are due.")
@@ -72,12 +72,12 @@ def mark_reminder_done(
     familiar remind done 2
     """
     from familiar_cli.actions.desk import tick_off
-    from familiar_cli.memory.desk import Mark
+    from familiar_cli.memory.desk import ItemStatus
     from familiar_cli.memory.layout import REMINDERS
     from familiar_cli.ui.memory_pages import show_change
 
     with familiar_of(ctx) as familiar:
-        change = tick_off(familiar, REMINDERS, number, Mark.done, dry_run=dry_run)
+        change = tick_off(familiar, REMINDERS, number, ItemStatus.done, dry_run=dry_run)
     show_change(output(ctx), change)
 
 
@@ -136,9 +136,9 @@ def mark_task_done(ctx: typer.Context, number: Number, *, dry_run: DryRun = Fals
     \b
     familiar task done 1
     """
-    from familiar_cli.memory.desk import Mark
+    from familiar_cli.memory.desk import ItemStatus
 
-    _mark(ctx, number, Mark.done, dry_run=dry_run)
+    _mark(ctx, number, ItemStatus.done, dry_run=dry_run)
 
 
 @task_app.command("drop")
@@ -148,12 +148,12 @@ def drop_task(ctx: typer.Context, number: Number, *, dry_run: DryRun = False) ->
     \b
     familiar task drop 3
     """
-    from familiar_cli.memory.desk import Mark
+    from familiar_cli.memory.desk import ItemStatus
 
-    _mark(ctx, number, Mark.dropped, dry_run=dry_run)
+    _mark(ctx, number, ItemStatus.dropped, dry_run=dry_run)
 
 
-def _mark(ctx: typer.Context, number: int, mark: Mark, *, dry_run: bool) -> None:
+def _mark(ctx: typer.Context, number: int, mark: ItemStatus, *, dry_run: bool) -> None:
     from familiar_cli.actions.desk import tick_off
     from familiar_cli.memory.layout import TASKS
     from familiar_cli.ui.memory_pages import show_change

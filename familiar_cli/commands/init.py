@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from familiar_cli.bootstrap.cards import Card
-    from familiar_cli.bootstrap.create import Persona
+    from familiar_cli.bootstrap.create import PersonaCard
     from familiar_cli.errors import FamiliarError
     from familiar_cli.sync.signing import SignatureTrust
 
@@ -192,7 +192,7 @@ def _make_card(
 
 def _make_personas(
     ctx: typer.Context,
-    personas: Sequence[Persona],
+    personas: Sequence[PersonaCard],
     *,
     update: bool,
     overwrite: bool,
@@ -241,7 +241,7 @@ def _make_personas(
 
 def _personas(
     directory: str | None, template: str | None, wanted: str | None, user: str | None
-) -> list[Persona]:
+) -> list[PersonaCard]:
     from pathlib import Path
 
     from familiar_cli.bootstrap.create import read_personas, template_persona

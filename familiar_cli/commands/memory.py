@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from familiar_cli.memory.store.transactions import Transaction
-    from familiar_cli.memory.store.types import Applied, Skipped, Walk
+    from familiar_cli.memory.store.types import Applied, FileListing, Skipped
     from familiar_cli.ui.emit import Output
 
 
@@ -378,7 +378,7 @@ def _change(
     answer_applied(ctx, tx.result, dry_run=dry_run)
 
 
-def _data(walk: Walk) -> dict[str, object]:
+def _data(walk: FileListing) -> dict[str, object]:
     fields = ("rel_path", "is_dir", "size_bytes", "modified")
     files = [{name: getattr(entry, name) for name in fields} for entry in walk.files]
     return {"files": files, "skipped": walk.skipped}

@@ -10,9 +10,9 @@ from familiar_cli.commands._base import App, familiar_of, output, run_async
 from familiar_cli.commands._options import DryRun, SigningKeyOption, Unsigned
 
 if TYPE_CHECKING:
-    from familiar_cli.actions.sync_conflicts import Settled
+    from familiar_cli.actions.sync_conflicts import SettledConflicts
     from familiar_cli.familiar import Familiar
-    from familiar_cli.sync.engine import How
+    from familiar_cli.sync.engine import SyncOptions
     from familiar_cli.sync.signing import SignatureTrust
 
 app = App(
@@ -48,10 +48,10 @@ def sync(
 ) -> None:
     """Merge the changes of other machines, and send those of this one."""
     if ctx.invoked_subcommand is None:
-        from familiar_cli.sync.engine import How
+        from familiar_cli.sync.engine import SyncOptions
         from familiar_cli.sync.signing import SignatureTrust
 
-        _sync(ctx, remote, How(dry_run=dry_run), SignatureTrust(signing_key, unsigned))
+        _sync(ctx, remote, SyncOptions(dry_run=dry_run), SignatureTrust(signing_key, unsigned))
 
 
 @app.command()
@@ -62,9 +62,9 @@ def pull(ctx: typer.Context, *, remote: OneRemote = None, dry_run: DryRun = Fals
     familiar sync pull
     familiar sync pull --remote hub --dry-run
     """
-    from familiar_cli.sync.engine import How
+    from familiar_cli.sync.engine import SyncOptions
 
-    _sync(ctx, remote, How(push=False, dry_run=dry_run))
+    _sync(ctx, remote, SyncOptions(push=False, dry_run=dry_run))
 
 
 @app.command()
@@ -75,9 +75,9 @@ def push(ctx: typer.Context, *, remote: OneRemote = None, dry_run: DryRun = Fals
     familiar sync push
     familiar sync push --remote hub
     """
-    from familiar_cli.sync.engine import How
+    from familiar_cli.sync.engine import SyncOptions
 
-    _sync(ctx, remote, How(pull=False, dry_run=dry_run))
+    _sync(ctx, remote, SyncOptions(pull=False, dry_run=dry_run))
 
 
 @app.command()
@@ -187,7 +187,7 @@ def resolve(
         out.note("Next: `familiar sync` sends it to the other machines.")
 
 
-def _by_hand(familiar: Familiar, path: str | None, *, dry_run: bool) -> Settled:
+def _by_hand(familiar: Familiar, path: str | None, *, dry_run: bool) -> SettledConflicts:
     from familiar_cli.actions import sync_conflicts as action
     from familiar_cli.ui.editor import edited
 
@@ -418,7 +418,7 @@ def remove_remote(ctx: typer.Context, name: Name) -> None:
 
 
 def _sync(
-    ctx: typer.Context, name: str | None, how: How, trust: SignatureTrust | None = None
+    ctx: typer.Context, name: str | None, how: SyncOptions, trust: SignatureTrust | None = None
 ) -> None:
     from dataclasses import replace
 

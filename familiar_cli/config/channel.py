@@ -23,7 +23,7 @@ from familiar_cli.config.channel_kinds import (
     ChannelMode,
 )
 from familiar_cli.config.home import ME_FILE
-from familiar_cli.config.load import Written, load_written
+from familiar_cli.config.load import FileSettings, load_written
 from familiar_cli.config.schema import (
     BudgetSettings,
     ChannelConfig,
@@ -93,7 +93,7 @@ class ChannelConfigs:
         """
         return self.directory / (file_stem(channel_id) + SUFFIX)
 
-    def read(self, channel_id: str) -> Written[ChannelConfig]:
+    def read(self, channel_id: str) -> FileSettings[ChannelConfig]:
         """Return a channel's own settings; all defaults when it has no file.
 
         Raises:
@@ -102,7 +102,7 @@ class ChannelConfigs:
         try:
             path = self.path(channel_id)
         except UsageError:  # it has no name
-            return Written(ChannelConfig(), {})
+            return FileSettings(ChannelConfig(), {})
         return load_written(path, ChannelConfig)
 
     def known(self) -> Iterator[str]:
@@ -343,7 +343,7 @@ AUTO: Final = "auto"
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class EffectiveValue:
     """What holds for one setting of a channel.
 
     Args:
@@ -389,15 +389,15 @@ class Channel:
     author_note: NoteSettings
     inject: Mapping[str, InjectSettings]
     me: MeSettings
-    held: tuple[Held, ...]
+    held: tuple[EffectiveValue, ...]
 
 
 def effective_channel(
     channel_id: str,
-    own: Written[ChannelConfig],
-    everywhere: Written[CharacterConfig],
+    own: FileSettings[ChannelConfig],
+    everywhere: FileSettings[CharacterConfig],
     modality: str = "text",
-    at_home: Written[MeSettings] | None = None,
+    at_home: FileSettings[MeSettings] | None = None,
 ) -> Channel:
     """Return a channel with everything that holds there.
 
@@ -416,10 +416,10 @@ class _Merge:
 
     def __init__(
         self,
-        own: Written[ChannelConfig],
-        everywhere: Written[CharacterConfig],
+        own: FileSettings[ChannelConfig],
+        everywhere: FileSettings[CharacterConfig],
         modality: str,
-        at_home: Written[MeSettings] | None,
+        at_home: FileSettings[MeSettings] | None,
     ) -> None:
         self._at_home = at_home
         self._config, self._own = own.settings, own.tables
@@ -427,7 +427,9 @@ class _Merge:
         config = own.settings
         set_here = config.mode != AUTO
         self._mode = ChannelMode(config.mode) if set_here else OF_MODALITY[modality]
-        self._held = [Held("mode", str(self._mode), "channel" if set_here else f"{modality} turns")]
+        self._held = [
+            EffectiveValue("mode", str(self._mode), "channel" if set_here else f"{modality} turns")
+        ]
 
     @cached_property
     def _of_mode(self) -> dict[str, Any]:
@@ -441,7 +443,7 @@ class _Merge:
     def channel(self, channel_id: str) -> Channel:
         for key in ("name", "kind", "parent"):
             source = "channel" if key in self._own else "default"
-            self._held.append(Held(key, getattr(self._config, key), source))
+            self._held.append(EffectiveValue(key, getattr(self._config, key), source))
         config = self._config
         greets = self._greeting() == "on"
         recent_turns = self._recent_turns()
@@ -473,7 +475,7 @@ class _Merge:
             source = "character.toml"
         if self._config.greeting != AUTO:
             value, source = self._config.greeting, "channel"
-        self._held.append(Held("greeting", value, source))
+        self._held.append(EffectiveValue("greeting", value, source))
         return value
 
     def _recent_turns(self) -> int:
@@ -482,7 +484,7 @@ class _Merge:
             value, source = self._character.history.recent_turns, "character.toml"
         if self._config.recent_turns:
             value, source = self._config.recent_turns, "channel"
-        self._held.append(Held("recent_turns", value, source))
+        self._held.append(EffectiveValue("recent_turns", value, source))
         return value
 
     def _tier(self) -> int:
@@ -491,7 +493,7 @@ class _Merge:
             source = "character.toml"
         if self._config.tier:
             value, source = self._config.tier, "channel"
-        self._held.append(Held("tier", value, source))
+        self._held.append(EffectiveValue("tier", value, source))
         return value
 
     def _section(self, name: str) -> dict[str, tuple[Any, bool]]:
@@ -502,7 +504,7 @@ class _Merge:
             value, source = self._one(name, entry.name)
             is_set = source in {"channel", "character.toml"}
             found[entry.name] = (value, is_set)
-            self._held.append(Held(key, value, source))
+            self._held.append(EffectiveValue(key, value, source))
         return found
 
     def _one(self, section: str, name: str) -> tuple[Any, str]:
@@ -527,7 +529,7 @@ class _Merge:
         for name, entry in merged.items():
             source = "channel" if name in self._config.inject else "character.toml"
             self._held += [
-                Held(f"inject.{name}.{f.name}", getattr(entry, f.name), source)
+                EffectiveValue(f"inject.{name}.{f.name}", getattr(entry, f.name), source)
                 for f in fields(entry)
             ]
         return merged

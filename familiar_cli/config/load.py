@@ -31,7 +31,7 @@ class ConfigProblem:
 
 
 @dataclass(frozen=True, slots=True)
-class Written(Generic[T]):
+class FileSettings(Generic[T]):
     """Settings, and the tables of the file as they stand there: what is not in them is default."""
 
     settings: T
@@ -44,7 +44,7 @@ class SettingsFiles:
     def __init__(self) -> None:
         self._looks: dict[Path, tuple[int, ...]] = {}
 
-    def load(self, path: Path, root: type[T]) -> Written[T]:
+    def load(self, path: Path, root: type[T]) -> FileSettings[T]:
         """Load the settings of kind `root` from the file at `path`, as `load_written` does.
 
         Raises:
@@ -89,7 +89,7 @@ def load_settings(path: Path, root: type[T]) -> T:
     return load_written(path, root).settings
 
 
-def load_written(path: Path, root: type[T]) -> Written[T]:
+def load_written(path: Path, root: type[T]) -> FileSettings[T]:
     """Return the settings of kind `root` in the file at `path`, and what of them it sets.
 
     Raises:
@@ -99,7 +99,7 @@ def load_written(path: Path, root: type[T]) -> Written[T]:
     tables = parse(text, path)
     config, problems = build(tables, root)
     if not problems:
-        return Written(config, tables)
+        return FileSettings(config, tables)
     raise _error(path, text, problems)
 
 

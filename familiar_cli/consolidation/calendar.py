@@ -14,7 +14,7 @@ from familiar_cli.consolidation import composing
 from familiar_cli.consolidation.composing import as_items
 from familiar_cli.consolidation.coverage import coverage, coverage_by_year
 from familiar_cli.consolidation.digests import hold_back
-from familiar_cli.consolidation.library import Cache, Settled, entries_in, facts_of, look
+from familiar_cli.consolidation.library import Cache, FinishedYear, entries_in, facts_of, look
 from familiar_cli.consolidation.pages import (
     MadePage,
     Record,
@@ -30,7 +30,7 @@ from familiar_cli.consolidation.period_states import PeriodStates
 from familiar_cli.consolidation.periods import (
     TIERS,
     Period,
-    Wanted,
+    PlannedDigest,
     parts,
     period_in,
     year_of,
@@ -54,9 +54,9 @@ if TYPE_CHECKING:
     from datetime import date, datetime
     from pathlib import Path
 
-    from familiar_cli.consolidation.engine import Engine
-    from familiar_cli.consolidation.library import File, Tiers
-    from familiar_cli.consolidation.pages import Bullet
+    from familiar_cli.consolidation.engine import FileMaker
+    from familiar_cli.consolidation.library import LibraryFile, Tiers
+    from familiar_cli.consolidation.pages import EventBullet
     from familiar_cli.consolidation.period_states import PeriodState, Today
     from familiar_cli.consolidation.periods import Made, Period, Refused, Tier
     from familiar_cli.languages import Phrases
@@ -164,7 +164,7 @@ class Consolidator:
     def __init__(
         self,
         states: PeriodStates,
-        engine: Engine,
+        engine: FileMaker,
         *,
         chats_of: Callable[[str, Sequence[Cited]], tuple[str, ...]] = lambda *_: (),
         plans: Plans | None = None,
@@ -256,7 +256,7 @@ class Consolidator:
         self._note(period_state, wanted, made)
         return ""
 
-    def _note(self, period_state: PeriodState, wanted: Wanted, made: Made | None) -> None:
+    def _note(self, period_state: PeriodState, wanted: PlannedDigest, made: Made | None) -> None:
         """Put what was made into the report, and into the library that later tiers are made of."""
         before, after = (made.file.before, made.file.after) if made else (None, None)
         old = read_page(before).digest if before is not None else ""
@@ -274,13 +274,13 @@ class Consolidator:
         self._states.library.put(period_state.period, file)
         self._states.forget(period_state.period)
 
-    def _wanted(self, period_state: PeriodState) -> Wanted:
+    def _wanted(self, period_state: PeriodState) -> PlannedDigest:
         period = period_state.period
         if period.tier == "daily":
             return self._daily(period, period_state.sources)
         texts = {file.rel_path: self._text(file) for file in period_state.sources}
         title = period.title(self._phrases)
-        return Wanted(
+        return PlannedDigest(
             period.name,
             f"{period.tier}/{period.name}.md",
             title,
@@ -291,7 +291,7 @@ class Consolidator:
             budget_tokens=BUDGETS[period.tier],
         )
 
-    def _daily(self, day: Period, sessions: Sequence[File]) -> Wanted:
+    def _daily(self, day: Period, sessions: Sequence[LibraryFile]) -> PlannedDigest:
         instance = self._states.instance
         bodies = {f.rel_path: read_page(self._text(f)) for f in sessions}
         found = merged(
@@ -308,12 +308,12 @@ class Consolidator:
         body = f"# {title}\n" + (f"\n{text}" if text else "")
         sources = {path: page.digest for path, page in bodies.items()}
         rel_path = f"{DAILY_DIR}/{day.name}_{instance}.md"
-        return Wanted(day.name, rel_path, title, sources, body=body)
+        return PlannedDigest(day.name, rel_path, title, sources, body=body)
 
     def _chats(self, session: str) -> Callable[[Sequence[Cited]], tuple[str, ...]]:
         return lambda turns: self._chats_of(session, turns)
 
-    def _of_others(self, day: Period) -> list[Bullet]:
+    def _of_others(self, day: Period) -> list[EventBullet]:
         """Return the bullets that instances before this one, by name, have of a day.
 
         Only those: if each instance left out what the other has, nobody would have it.
@@ -332,12 +332,12 @@ class Consolidator:
             else:
                 yield part.name, "\n".join(below_title(readable(texts[path])) for path in paths)
 
-    def _text(self, file: File) -> str:
+    def _text(self, file: LibraryFile) -> str:
         drafted = self._drafts.get(file.rel_path)
         return drafted if drafted is not None else self._engine.store.read_file(file.rel_path)
 
 
-def _stand_in(wanted: Wanted) -> str:
+def _stand_in(wanted: PlannedDigest) -> str:
     """Return a text for what a model would write, so that a dry run goes on to what is above it."""
     return page_text(MadePage(f"# {wanted.title}\n\nNot written yet.\n", Record(wanted.sources)))
 
@@ -386,7 +386,7 @@ def survey(
     states = PeriodStates(library, today, instance, unwritten)
     coverage = coverage_by_year(library)
     for year in states.settled() & coverage.keys():
-        cache.settled[year] = Settled(library.stamps[year], coverage[year])
+        cache.settled[year] = FinishedYear(library.stamps[year], coverage[year])
     cache.write()
     return states
 

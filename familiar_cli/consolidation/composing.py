@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.clock import now
-from familiar_cli.consolidation.periods import DraftedSummary, Item
+from familiar_cli.consolidation.periods import DraftedSummary, SourceItem
 from familiar_cli.consolidation.rails import judge, read_reply, within
 from familiar_cli.errors import ConfigError, UnusableReplyError
 from familiar_cli.files import read_plain, write_whole
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from familiar_cli.consolidation.periods import DraftedSummary, Wanted
+    from familiar_cli.consolidation.periods import DraftedSummary, PlannedDigest
     from familiar_cli.identity import Who
     from familiar_cli.llm.asking import Asker
     from familiar_cli.llm.types import ChatModel, Completion
@@ -32,14 +32,14 @@ _NAMED = 3  # sources that stand for something by their names
 
 
 def in_parts(
-    items: Iterable[Item], most_tokens: int, count: Callable[[str], int]
-) -> tuple[tuple[Item, ...], ...]:
+    items: Iterable[SourceItem], most_tokens: int, count: Callable[[str], int]
+) -> tuple[tuple[SourceItem, ...], ...]:
     """Return `items` in parts of at most `most_tokens`, in order, each in exactly one part.
 
     An item that is longer than a part is cut at its lines, a line that is, within it; the pieces of
     an item, joined, are the item.
     """
-    parts: list[list[Item]] = []
+    parts: list[list[SourceItem]] = []
     room = 0
     for item in items:
         for piece in _pieces(item, most_tokens, count):
@@ -52,7 +52,7 @@ def in_parts(
     return tuple(map(tuple, parts))
 
 
-def folded(plan: DraftedSummary, everything: tuple[str, ...]) -> tuple[Item, ...]:
+def folded(plan: DraftedSummary, everything: tuple[str, ...]) -> tuple[SourceItem, ...]:
     """Return what a model made of a part as items, one for all that rests on the same sources.
 
     Args:
@@ -62,21 +62,21 @@ def folded(plan: DraftedSummary, everything: tuple[str, ...]) -> tuple[Item, ...
     found = {everything: [plan.summary]} if plan.summary else {}
     for point in plan.points:
         found.setdefault(point.sources, []).append(f"- {point.text}")
-    return tuple(Item(_name(on), "\n".join(lines), on) for on, lines in found.items())
+    return tuple(SourceItem(_name(on), "\n".join(lines), on) for on, lines in found.items())
 
 
-def folded_as_one(plan: DraftedSummary, everything: tuple[str, ...]) -> Item:
+def folded_as_one(plan: DraftedSummary, everything: tuple[str, ...]) -> SourceItem:
     """Return the same as one item, which is shorter but rests on all of the part."""
     points = [f"- {point.text} ({', '.join(point.sources)})" for point in plan.points]
     said = [plan.summary, *points] if plan.summary else points
-    return Item(_name(everything), "\n".join(said), everything)
+    return SourceItem(_name(everything), "\n".join(said), everything)
 
 
 def _name(labels: Sequence[str]) -> str:
     return ", ".join(labels) if len(labels) <= _NAMED else f"{labels[0]} to {labels[-1]}"
 
 
-def _pieces(item: Item, most: int, count: Callable[[str], int]) -> Iterator[Item]:
+def _pieces(item: SourceItem, most: int, count: Callable[[str], int]) -> Iterator[SourceItem]:
     if count(item.text) <= most:
         yield item
         return
@@ -239,7 +239,9 @@ def instructions(
     )
 
 
-def compose_question(items: Sequence[Item], *, voice: str = "", kept: Iterable[str] = ()) -> str:
+def compose_question(
+    items: Sequence[SourceItem], *, voice: str = "", kept: Iterable[str] = ()
+) -> str:
     """Return the user message: how the familiar speaks, what a person wrote, and the sources."""
     mine = "".join(text if text.endswith("\n") else f"{text}\n" for text in map(unfenced, kept))
     parts = [
@@ -320,7 +322,7 @@ class Composer:
     part_tokens: int
     replies: Replies | None = None
 
-    async def compose(self, wanted: Wanted, kept: Sequence[str] = ()) -> DraftedSummary:
+    async def compose(self, wanted: PlannedDigest, kept: Sequence[str] = ()) -> DraftedSummary:
         """Return what of the items of `wanted` is to be remembered.
 
         Args:
@@ -354,12 +356,12 @@ class Composer:
     def _cost(self, text: str) -> int:
         return self.asker.count(text) + _LABEL_TOKENS
 
-    def _total(self, items: Iterable[Item]) -> int:
+    def _total(self, items: Iterable[SourceItem]) -> int:
         return sum(self._cost(item.text) for item in items)
 
     async def _fold(
-        self, name: str, system: str, part: Sequence[Item], scripts: frozenset[str]
-    ) -> tuple[Item, ...]:
+        self, name: str, system: str, part: Sequence[SourceItem], scripts: frozenset[str]
+    ) -> tuple[SourceItem, ...]:
         """Return what stands for a part."""
         plan = await self._ask(name, system, part, (), scripts)
         everything = tuple(dict.fromkeys(label for item in part for label in item.rests_on))
@@ -371,7 +373,7 @@ class Composer:
         self,
         name: str,
         system: str,
-        items: Sequence[Item],
+        items: Sequence[SourceItem],
         kept: Sequence[str],
         scripts: frozenset[str],
     ) -> DraftedSummary:
@@ -425,7 +427,7 @@ class Composer:
     def _most_points(self) -> int:
         return max(1, min(_MOST_POINTS, (self._reply_tokens - _SUMMARY_TOKENS) // _POINT_TOKENS))
 
-    def _system(self, wanted: Wanted, *, is_part: bool) -> str:
+    def _system(self, wanted: PlannedDigest, *, is_part: bool) -> str:
         return instructions(
             self.who.name,
             wanted.guidance,
@@ -464,9 +466,9 @@ class Composer:
         )
 
 
-def as_items(labelled: Iterable[tuple[str, str]]) -> tuple[Item, ...]:
+def as_items(labelled: Iterable[tuple[str, str]]) -> tuple[SourceItem, ...]:
     """Return texts with their labels as items; what says nothing is left out."""
-    return tuple(Item(label, text) for label, text in labelled if text.strip())
+    return tuple(SourceItem(label, text) for label, text in labelled if text.strip())
 
 
 def told(plan: DraftedSummary) -> str:

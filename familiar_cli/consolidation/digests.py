@@ -21,7 +21,7 @@ from familiar_cli.consolidation.pages import (
     read_page,
     readable,
 )
-from familiar_cli.consolidation.periods import Item, Wanted, session_day
+from familiar_cli.consolidation.periods import PlannedDigest, SourceItem, session_day
 from familiar_cli.errors import FamiliarError
 from familiar_cli.languages import ENGLISH
 from familiar_cli.markdown import scan, sections
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from familiar_cli.config.schedule import Schedule
-    from familiar_cli.consolidation.engine import Engine
+    from familiar_cli.consolidation.engine import FileMaker
     from familiar_cli.consolidation.period_states import PeriodState, Today
     from familiar_cli.consolidation.periods import Made, Refused
     from familiar_cli.languages import Phrases
@@ -241,7 +241,7 @@ class Distiller:
         sessions: Iterable[str],
         digests: Mapping[Name, Digest],
         count: Callable[[str], int],
-        engine: Callable[[Name], Engine],
+        engine: Callable[[Name], FileMaker],
         today: Today,
         *,
         name: str,
@@ -296,7 +296,7 @@ class Distiller:
         wanted = replace(wanted, items=self._with_unseen(wanted))
         return self._told(name, wanted, await engine.make(wanted), tokens)
 
-    def _told(self, name: Name, wanted: Wanted, made: Made, tokens: int) -> Distilled:
+    def _told(self, name: Name, wanted: PlannedDigest, made: Made, tokens: int) -> Distilled:
         now = tokens if made.held else self._count(readable(made.file.after))
         return Distilled(
             name,
@@ -348,11 +348,11 @@ class Distiller:
             return True
         return last < self._digests[name].schedule.last_before(self._today.now, self._today.zone)
 
-    def _is_fresh(self, page: MadePage, wanted: Wanted) -> bool:
+    def _is_fresh(self, page: MadePage, wanted: PlannedDigest) -> bool:
         wants = Record(wanted.sources).input_hash
         return page.record is not None and page.record.input_hash == wants
 
-    def _is_rejected(self, wanted: Wanted) -> bool:
+    def _is_rejected(self, wanted: PlannedDigest) -> bool:
         """Return whether a person rejected what was made of just these sources."""
         return self._plans.is_rejected(plan_id(wanted.name), Record(wanted.sources).input_hash)
 
@@ -360,7 +360,7 @@ class Distiller:
         there = self._store.exists(rel_path)
         return read_page(self._store.read_file(rel_path)) if there else MadePage("")
 
-    def _wanted(self, name: Name) -> Wanted:
+    def _wanted(self, name: Name) -> PlannedDigest:
         digest = self._digests[name]
         wanted = self._short(digest) if name == "short" else self._above(name, digest)
         if wanted.items:
@@ -376,9 +376,9 @@ class Distiller:
             facts_of(path, self._store.read_file(path)).says for path in there
         )
 
-    def _above(self, name: Name, digest: Digest) -> Wanted:
+    def _above(self, name: Name, digest: Digest) -> PlannedDigest:
         items, sources = self._below(name)
-        return Wanted(
+        return PlannedDigest(
             name,
             digest.rel_path,
             self._phrases.digests[name],
@@ -390,7 +390,7 @@ class Distiller:
             may_shrink=name == "mid",  # a quiet week has little to say
         )
 
-    def _below(self, name: Name) -> tuple[tuple[Item, ...], dict[str, str]]:
+    def _below(self, name: Name) -> tuple[tuple[SourceItem, ...], dict[str, str]]:
         """Return what a model reads for a digest, and the hash of what that is made of."""
         source: Name = "short" if name == "mid" else "mid"
         page = self._page(self._digests[source].rel_path)
@@ -403,8 +403,8 @@ class Distiller:
         if name == "mid":
             return tuple(_by_session(text)), sources
         known = below_title(readable(own.body))
-        old = (Item(_KNOWN, known, _until(own)),) if known else ()
-        return (*old, Item(_NEW, text, _until(page))), sources
+        old = (SourceItem(_KNOWN, known, _until(own)),) if known else ()
+        return (*old, SourceItem(_NEW, text, _until(page))), sources
 
     def _unseen(self, name: Name, own: MadePage, below: MadePage) -> list[str]:
         """Return the sessions since a digest was made that are not in the one below any more.
@@ -431,17 +431,19 @@ class Distiller:
                 found.append(path)
         return found[::-1]
 
-    def _with_unseen(self, wanted: Wanted) -> tuple[Item, ...]:
+    def _with_unseen(self, wanted: PlannedDigest) -> tuple[SourceItem, ...]:
         """Return what is to be read, with the sessions that scrolled out, in the order of time."""
         paths = [path for path, digest in wanted.sources.items() if digest == _READ]
         unseen = [
-            Item(self._phrases.session(_stem(path)), below_title(readable(read_page(text).body)))
+            SourceItem(
+                self._phrases.session(_stem(path)), below_title(readable(read_page(text).body))
+            )
             for path, text in self._readable(paths)
         ]
         first = [item for item in wanted.items if item.label == _KNOWN]
         return (*first, *unseen, *(item for item in wanted.items if item.label != _KNOWN))
 
-    def _short(self, digest: Digest) -> Wanted:
+    def _short(self, digest: Digest) -> PlannedDigest:
         """Return the newest sessions that fit, the oldest of them first."""
         taken: list[tuple[str, str, str]] = []
         title = self._phrases.digests["short"]
@@ -457,12 +459,12 @@ class Distiller:
             taken.append((path, digest_of(body), section))
         taken.reverse()
         text = "\n".join([f"# {title}\n", *(section for _, _, section in taken)])
-        return Wanted(
+        return PlannedDigest(
             "short",
             digest.rel_path,
             title,
             {path: hashed for path, hashed, _ in taken},
-            tuple(Item(path, section) for path, _, section in taken),
+            tuple(SourceItem(path, section) for path, _, section in taken),
             body=text,
             made_at=iso(self._today.now),
         )
@@ -494,12 +496,12 @@ def _stem(rel_path: str) -> str:
     return rel_path.removeprefix(f"{SESSIONS_DIR}/").removesuffix(".md")
 
 
-def _by_session(text: str) -> Iterator[Item]:
+def _by_session(text: str) -> Iterator[SourceItem]:
     """Yield what a digest says of each session, so that it is known which one a point rests on."""
     for section in sections(text, _SESSION_LEVEL):
         said = section.body.strip()
         if said:
-            yield Item(section.title or "the latest sessions", said)
+            yield SourceItem(section.title or "the latest sessions", said)
 
 
 def _until(page: MadePage) -> tuple[str, ...]:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 from familiar_cli.clock import iso, now
 from familiar_cli.consolidation.composing import told
 from familiar_cli.consolidation.pages import (
-    Block,
     MadePage,
+    PageBlock,
     Record,
     blocks,
     page_text,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from familiar_cli.consolidation.composing import Composer
-    from familiar_cli.consolidation.periods import Refused, Wanted
+    from familiar_cli.consolidation.periods import PlannedDigest, Refused
     from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.memory.store.transactions import Transaction
     from familiar_cli.review.pending import Why
@@ -84,14 +84,14 @@ class Run:
         heading: The heading that they stand below, if that is not theirs.
     """
 
-    blocks: tuple[Block, ...]
+    blocks: tuple[PageBlock, ...]
     before: str
     behind: str
-    heading: Block | None = None
+    heading: PageBlock | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Hand:
+class PersonalEdit:
     """What a person did.
 
     Args:
@@ -103,17 +103,17 @@ class Hand:
     removed: frozenset[str]
 
     @property
-    def blocks(self) -> tuple[Block, ...]:
+    def blocks(self) -> tuple[PageBlock, ...]:
         """All blocks that are theirs."""
         return tuple(block for run in self.added for block in run.blocks)
 
 
-def hand_in(body: str, marks: Sequence[str]) -> Hand:
+def hand_in(body: str, marks: Sequence[str]) -> PersonalEdit:
     """Return what a person did to a text since the program wrote blocks with these `marks`."""
     there, _ = blocks(body)
     added: list[Run] = []
     removed: set[str] = set()
-    heading: Block | None = None
+    heading: PageBlock | None = None
     steps = SequenceMatcher(None, list(marks), [b.mark for b in there], autojunk=False)
     for tag, i, j, a, b in steps.get_opcodes():
         if tag == "equal":
@@ -126,10 +126,10 @@ def hand_in(body: str, marks: Sequence[str]) -> Hand:
             above = None if _is_heading(there[a]) else heading
             added.append(Run(there[a:b], before, behind, above))
     # A block that was only moved is theirs now, at the place where they put it.
-    return Hand(tuple(added), frozenset(removed))
+    return PersonalEdit(tuple(added), frozenset(removed))
 
 
-def made_again(fresh: str, hand: Hand) -> tuple[str, tuple[str, ...]]:
+def made_again(fresh: str, hand: PersonalEdit) -> tuple[str, tuple[str, ...]]:
     """Return a new text with what a person did to the old one, and the marks to remember.
 
     A person's blocks come after the block that they stood below, else before the one that they
@@ -149,12 +149,12 @@ def made_again(fresh: str, hand: Hand) -> tuple[str, tuple[str, ...]]:
     return text, tuple(block.mark for block in made)
 
 
-def _placed(own: Sequence[Block], hand: Hand) -> Iterator[Block]:
+def _placed(own: Sequence[PageBlock], hand: PersonalEdit) -> Iterator[PageBlock]:
     marks = [block.mark for block in own]
     has_title = bool(own) and _is_title(own[0])
-    after: dict[int, list[Block]] = {}
-    end: list[Block] = []
-    repeated: Block | None = None
+    after: dict[int, list[PageBlock]] = {}
+    end: list[PageBlock] = []
+    repeated: PageBlock | None = None
     for run in hand.added:
         top = 0 if has_title and not _is_title(run.blocks[0]) else _START
         heading = run.heading
@@ -177,18 +177,18 @@ def _placed(own: Sequence[Block], hand: Hand) -> Iterator[Block]:
     yield from end
 
 
-def _joined(placed: Iterable[Block], hand: Hand) -> Iterator[Block]:
+def _joined(placed: Iterable[PageBlock], hand: PersonalEdit) -> Iterator[PageBlock]:
     """Yield the blocks, but those of a section that a person has, too, at the end of theirs."""
     of_hand = {id(block) for block in hand.blocks}
-    sections: list[list[Block]] = [[]]
-    theirs: dict[str, list[Block]] = {}
+    sections: list[list[PageBlock]] = [[]]
+    theirs: dict[str, list[PageBlock]] = {}
     for block in placed:
         if _is_heading(block):
             sections.append([])
             if id(block) in of_hand and _is_section(block):
                 theirs.setdefault(block.key, sections[-1])
         sections[-1].append(block)
-    shown: list[list[Block]] = []
+    shown: list[list[PageBlock]] = []
     for section in sections:
         same = theirs.get(section[0].key) if section and _is_section(section[0]) else None
         if same is None or id(section[0]) in of_hand:
@@ -198,21 +198,21 @@ def _joined(placed: Iterable[Block], hand: Hand) -> Iterator[Block]:
     return chain.from_iterable(shown)
 
 
-def _is_heading(block: Block) -> bool:
+def _is_heading(block: PageBlock) -> bool:
     return block.kind == "heading"
 
 
-def _is_section(block: Block) -> bool:
+def _is_section(block: PageBlock) -> bool:
     return _is_heading(block) and not _is_title(block)
 
 
-def _is_title(block: Block) -> bool:
+def _is_title(block: PageBlock) -> bool:
     return block.text.startswith("# ")
 
 
-def _spaced(placed: Iterable[Block]) -> Iterator[Block]:
+def _spaced(placed: Iterable[PageBlock]) -> Iterator[PageBlock]:
     """Yield the blocks so that none runs into the one above it."""
-    above: Block | None = None
+    above: PageBlock | None = None
     for block in placed:
         gap, text = block.gap, block.text
         if above is None:
@@ -231,7 +231,7 @@ _LEAST_CHARS: Final = 400
 
 
 @dataclass(slots=True)
-class Engine:
+class FileMaker:
     """Makes files.
 
     Args:
@@ -248,7 +248,7 @@ class Engine:
     review: bool = False
     dry_run: bool = False
 
-    async def make(self, wanted: Wanted) -> Made:
+    async def make(self, wanted: PlannedDigest) -> Made:
         """Make a file, or a plan for it, and return what became of it.
 
         Raises:
@@ -263,7 +263,7 @@ class Engine:
             lambda: self._written(wanted, self._drawn(wanted, body, refused)), _TRIES
         )
 
-    async def _body(self, wanted: Wanted) -> tuple[str, tuple[Refused, ...]]:
+    async def _body(self, wanted: PlannedDigest) -> tuple[str, tuple[Refused, ...]]:
         if wanted.body is not None:
             return wanted.body, ()
         page = self._hand(wanted.rel_path)[0]
@@ -271,7 +271,7 @@ class Engine:
         plan = await self.composer().compose(wanted, kept)
         return f"# {wanted.title}\n\n{told(plan)}", plan.refused
 
-    def _drawn(self, wanted: Wanted, body: str, refused: tuple[Refused, ...]) -> Made:
+    def _drawn(self, wanted: PlannedDigest, body: str, refused: tuple[Refused, ...]) -> Made:
         """Return the file as it would be, over the file as it is."""
         page, hand, before, expect = self._hand(wanted.rel_path)
         text, marks = made_again(body, hand)
@@ -282,7 +282,7 @@ class Engine:
         file = PlannedFile(wanted.rel_path, before, after, has_record=True)
         return Made(file, expect, refused)
 
-    def _hand(self, rel_path: str) -> tuple[MadePage, Hand, str | None, str]:
+    def _hand(self, rel_path: str) -> tuple[MadePage, PersonalEdit, str | None, str]:
         """Return a file as it is: its page, what a person did to it, its text and hash."""
         there = self.store.read(rel_path) if self.store.exists(rel_path) else None
         page = read_page(there.text if there else "")
@@ -291,7 +291,7 @@ class Engine:
             return page, hand, None, MISSING
         return page, hand, there.text, there.sha256
 
-    def _written(self, wanted: Wanted, made: Made) -> Made:
+    def _written(self, wanted: PlannedDigest, made: Made) -> Made:
         by_model = wanted.body is None
         too_short = shrinks(made.file) and not wanted.may_shrink
         waits = by_model and changes_text(made.file) and (self.review or too_short)
@@ -317,7 +317,7 @@ class Engine:
         return plan.id
 
 
-def _hand_of(page: MadePage, body: str) -> Hand:
+def _hand_of(page: MadePage, body: str) -> PersonalEdit:
     """Return what of `body`, which is all or a part of the page, is a person's."""
     return hand_in(body.replace("\r\n", "\n"), page.record.marks if page.record else ())
 

@@ -104,7 +104,7 @@ _ROW: Final = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class FinishedYear:
     """A year of which nothing is to be done as long as its files are as they are.
 
     Args:
@@ -132,7 +132,7 @@ class Cache:
     path: Path | None = None
     viewpoint: str = ""
     files: dict[str, Any] = field(default_factory=dict)
-    settled: dict[str, Settled] = field(default_factory=dict)
+    settled: dict[str, FinishedYear] = field(default_factory=dict)
     _kept: object = None
 
     @classmethod
@@ -149,7 +149,7 @@ class Cache:
             cache.files = {p: row for p, row in value["files"].items() if _is_row(row)}
             if value["viewpoint"] == viewpoint:
                 cache.settled = {
-                    str(year): Settled(
+                    str(year): FinishedYear(
                         str(stamp), {tier: Coverage.from_json(told[tier]) for tier in TIERS}
                     )
                     for year, (stamp, told) in value["settled"].items()
@@ -199,7 +199,7 @@ def _is_row(row: Any) -> bool:  # noqa: ANN401
 
 
 @dataclass(frozen=True, slots=True)
-class File:
+class LibraryFile:
     """A file, as far as consolidation needs to know it.
 
     Args:
@@ -232,14 +232,14 @@ class Library:
         problems: Files that cannot be read, and why.
     """
 
-    sessions: dict[Period, tuple[File, ...]] = field(default_factory=dict)
-    daily: dict[Period, tuple[File, ...]] = field(default_factory=dict)
-    above: dict[Period, File] = field(default_factory=dict)
+    sessions: dict[Period, tuple[LibraryFile, ...]] = field(default_factory=dict)
+    daily: dict[Period, tuple[LibraryFile, ...]] = field(default_factory=dict)
+    above: dict[Period, LibraryFile] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
-    settled: dict[str, Settled] = field(default_factory=dict)
+    settled: dict[str, FinishedYear] = field(default_factory=dict)
     stamps: dict[str, str] = field(default_factory=dict)
 
-    def put(self, period: Period, file: File) -> None:
+    def put(self, period: Period, file: LibraryFile) -> None:
         """Take in a file; one that was just written makes its year another than was looked at."""
         self.stamps.pop(year_of(period.first).name, None)
         if period.tier != "daily":
@@ -298,13 +298,13 @@ def newest_sessions(store: MemoryStore, cutoff_hour: int = CUTOFF_HOUR) -> list[
     return [rel_path for _, rel_path in sorted(found, reverse=True)]
 
 
-def facts_of(rel_path: str, text: str, instance: str = "") -> File:
+def facts_of(rel_path: str, text: str, instance: str = "") -> LibraryFile:
     """Return what consolidation needs to know of a file with this text."""
     page = read_page(text)
     found, _ = blocks(visible_in(page.body, NOBODY))
     says = any(block.kind != "heading" for block in found)
     sources = page.record.sources if page.record else None
-    return File(rel_path, page.digest, sources, says, instance)
+    return LibraryFile(rel_path, page.digest, sources, says, instance)
 
 
 def entries_in(store: MemoryStore, directory: str, problems: list[str]) -> tuple[MemoryEntry, ...]:
@@ -351,8 +351,8 @@ def _runs(
         at = end
 
 
-def _take_in(library: Library, files: Sequence[File], cutoff_hour: int) -> None:
-    sessions: dict[Period, list[tuple[int, str, File]]] = {}
+def _take_in(library: Library, files: Sequence[LibraryFile], cutoff_hour: int) -> None:
+    sessions: dict[Period, list[tuple[int, str, LibraryFile]]] = {}
     for file in files:
         placed = session_day(file.rel_path, cutoff_hour)
         named = period_in(file.rel_path)
@@ -367,16 +367,16 @@ def _take_in(library: Library, files: Sequence[File], cutoff_hour: int) -> None:
 
 def _facts(
     store: MemoryStore, entry: MemoryEntry, known: Mapping[str, Any], seen: dict[str, Any]
-) -> File:
+) -> LibraryFile:
     stamp = list(entry.stamp[:3]) if entry.stamp and entry.stamp.settled else None
     row = known.get(entry.rel_path)
     if row is not None and row[:3] == stamp:
         seen[entry.rel_path] = row
-        return File(entry.rel_path, *row[3:])
+        return LibraryFile(entry.rel_path, *row[3:])
     try:
         file = facts_of(entry.rel_path, store.read_file(entry.rel_path))
     except FamiliarError as error:
-        return File(entry.rel_path, problem=str(error))
+        return LibraryFile(entry.rel_path, problem=str(error))
     sources = None if file.sources is None else dict(file.sources)
     if stamp:
         seen[entry.rel_path] = [*stamp, file.digest, sources, file.says]

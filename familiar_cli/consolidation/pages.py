@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from datetime import date
 
-    from familiar_cli.markdown import Line
+    from familiar_cli.markdown import TextLine
     from familiar_cli.memory.pages.evidence import Cited
     from familiar_cli.memory.store.store import MemoryStore
 
@@ -48,7 +48,7 @@ _MARK_CHARS: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class PageBlock:
     """A block with the blank lines above it.
 
     Args:
@@ -81,30 +81,30 @@ def key_of(text: str) -> str:
 
 @dataclass(slots=True)
 class _Cutting:
-    found: list[Block] = field(default_factory=list)
+    found: list[PageBlock] = field(default_factory=list)
     gap: str = ""
     is_inside: bool = False
 
-    def line(self, line: Line) -> None:
+    def line(self, line: TextLine) -> None:
         if self.is_inside or (line.text.strip() and self._continues(line)):
             last = self.found[-1]
-            self.found[-1] = Block(last.kind, last.gap, last.text + self.gap + line.text)
+            self.found[-1] = PageBlock(last.kind, last.gap, last.text + self.gap + line.text)
             self.gap = ""
         elif line.text.strip():
-            self.found.append(Block(_kind(line), self.gap, line.text))
+            self.found.append(PageBlock(_kind(line), self.gap, line.text))
             self.gap = ""
         else:
             self.gap += line.text
         self.is_inside ^= line.is_fence
 
-    def _continues(self, line: Line) -> bool:
+    def _continues(self, line: TextLine) -> bool:
         last = self.found[-1].kind if self.found else "heading"
         if last == "item" and _INDENTED.match(line.text):
             return True
         return last in {"item", "paragraph"} and not self.gap and _kind(line) == "paragraph"
 
 
-def blocks(text: str) -> tuple[tuple[Block, ...], str]:
+def blocks(text: str) -> tuple[tuple[PageBlock, ...], str]:
     """Return the blocks of `text`, and the blank lines at its end; joined, they are `text`."""
     cutting = _Cutting()
     for line in scan(text):
@@ -112,7 +112,7 @@ def blocks(text: str) -> tuple[tuple[Block, ...], str]:
     return tuple(cutting.found), cutting.gap
 
 
-def _kind(line: Line) -> Kind:
+def _kind(line: TextLine) -> Kind:
     if line.in_code:
         return "code"
     if line.level:
@@ -268,7 +268,7 @@ _INDENT: Final = "  "
 
 
 @dataclass(frozen=True, slots=True)
-class Bullet:
+class EventBullet:
     """One thing that happened.
 
     Args:
@@ -303,7 +303,7 @@ class Bullet:
         return f"- {head}\n{more}"
 
 
-def bullets_of(body: str) -> tuple[Bullet, ...]:
+def bullets_of(body: str) -> tuple[EventBullet, ...]:
     """Return the bullets of a daily file; a paragraph that a person wrote is one, too."""
     found, _ = blocks(visible_in(body, NOBODY))
     return tuple(
@@ -317,7 +317,7 @@ def bullets_from_session(
     via: str,
     chats_of: Callable[[Sequence[Cited]], tuple[str, ...]],
     code_label: str = ENGLISH.code_block,
-) -> tuple[Bullet, ...]:
+) -> tuple[EventBullet, ...]:
     """Return what a session file says, as bullets.
 
     Args:
@@ -338,17 +338,17 @@ def bullets_from_session(
         if block.kind == "code":
             text = f"{code_label}\n{text}"
         safe = _FALSE_TAG.sub(r"\\[", text)
-        made.append(Bullet(safe, tuple(map(tag_value, chats)), tag_value(via), turns))
+        made.append(EventBullet(safe, tuple(map(tag_value, chats)), tag_value(via), turns))
     return merged([made])
 
 
-def merged(days: Iterable[Iterable[Bullet]]) -> tuple[Bullet, ...]:
+def merged(days: Iterable[Iterable[EventBullet]]) -> tuple[EventBullet, ...]:
     """Return all bullets, each once; two are the same if chat and text are.
 
     A bullet whose chat is not known, so that it names its session, is left out if a chat is known
     to say the same.
     """
-    found: dict[tuple[frozenset[str], str], Bullet] = {}
+    found: dict[tuple[frozenset[str], str], EventBullet] = {}
     for bullets in days:
         for one in bullets:
             found.setdefault(one.key, one)
@@ -358,12 +358,12 @@ def merged(days: Iterable[Iterable[Bullet]]) -> tuple[Bullet, ...]:
     )
 
 
-def _tagged(text: str) -> Bullet:
+def _tagged(text: str) -> EventBullet:
     turns = tuple(cited(text))
     tags = TAG.findall(text)
     chats = tuple(dict.fromkeys(value for name, value in tags if name == "chat"))
     via = next((value for name, value in tags if name == "via"), "")
-    return Bullet(_words(TAG.sub("", text)), chats, via, turns)
+    return EventBullet(_words(TAG.sub("", text)), chats, via, turns)
 
 
 def _words(text: str) -> str:

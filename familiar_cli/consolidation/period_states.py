@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
     from datetime import date, datetime, tzinfo
 
-    from familiar_cli.consolidation.library import File, Library
+    from familiar_cli.consolidation.library import Library, LibraryFile
     from familiar_cli.consolidation.periods import Period, Tier
 
 
@@ -48,7 +48,7 @@ class PeriodState:
 
     period: Period
     state: State
-    sources: tuple[File, ...] = ()
+    sources: tuple[LibraryFile, ...] = ()
     reason: str = ""
 
     @property
@@ -138,7 +138,7 @@ class PeriodStates:
             self._known[period] = look(period)
         return self._known[period]
 
-    def own_daily(self, day: Period) -> File | None:
+    def own_daily(self, day: Period) -> LibraryFile | None:
         """Return the daily file of this instance."""
         files = self.library.daily.get(day, ())
         return next((f for f in files if f.instance == self.instance), None)
@@ -161,7 +161,7 @@ class PeriodStates:
         return PeriodState(day, state, self.mine(day), reason)
 
     def _daily_state(
-        self, day: Period, sessions: Sequence[File], own: File | None
+        self, day: Period, sessions: Sequence[LibraryFile], own: LibraryFile | None
     ) -> tuple[State, str]:
         if day in self._again:
             return "stale", "redone on request"
@@ -171,7 +171,7 @@ class PeriodStates:
         changed = self._changed_of_own(own, sessions)
         return ("stale", _what_changed(changed or fresh)) if fresh or changed else ("made", "")
 
-    def _was_emptied(self, day: Period, own: File) -> bool:
+    def _was_emptied(self, day: Period, own: LibraryFile) -> bool:
         """Return whether sessions of a day that has none say nothing now, or lie in another day.
 
         The night may end at another hour. A session that is simply gone is none of them: what a
@@ -184,12 +184,12 @@ class PeriodStates:
                 return True
         return False
 
-    def _changed_of_own(self, own: File, sessions: Sequence[File]) -> list[str]:
+    def _changed_of_own(self, own: LibraryFile, sessions: Sequence[LibraryFile]) -> list[str]:
         """Return the sessions that this instance had taken in and that are not as they were."""
         now = {file.rel_path: file.digest for file in sessions}
         return sorted(path for path, was in (own.sources or {}).items() if now.get(path) != was)
 
-    def mine(self, day: Period) -> tuple[File, ...]:
+    def mine(self, day: Period) -> tuple[LibraryFile, ...]:
         """Return the sessions that this instance takes in: its own, and those that nobody has."""
         own = self.own_daily(day)
         had = (own.sources if own else None) or {}
@@ -224,7 +224,7 @@ class PeriodStates:
         return self._made_or_not(period, sources, there)
 
     def _made_or_not(
-        self, period: Period, sources: tuple[File, ...], there: File | None
+        self, period: Period, sources: tuple[LibraryFile, ...], there: LibraryFile | None
     ) -> PeriodState:
         if there is None or there.sources is None:
             return PeriodState(period, "due", sources)
@@ -235,7 +235,7 @@ class PeriodStates:
             return PeriodState(period, "stale", sources, _what_changed(changed))
         return PeriodState(period, "made", sources)
 
-    def _waits_for(self, below: Sequence[PeriodState], there: File | None) -> str:
+    def _waits_for(self, below: Sequence[PeriodState], there: LibraryFile | None) -> str:
         if there is not None and there.problem:
             return there.problem
         broken = [f for part in below for f in self._files(part.period) if f.problem]
@@ -253,7 +253,7 @@ class PeriodStates:
     def _has_problem(self, period: Period) -> bool:
         return any(file.problem for file in self._files(period))
 
-    def _files(self, period: Period) -> tuple[File, ...]:
+    def _files(self, period: Period) -> tuple[LibraryFile, ...]:
         if period.tier == "daily":
             return self.library.daily.get(period, ())
         there = self.library.above.get(period)
@@ -267,7 +267,7 @@ _UNTIL = {
 }
 
 
-def _changed(made_of: Mapping[str, str], sources: Sequence[File]) -> list[str]:
+def _changed(made_of: Mapping[str, str], sources: Sequence[LibraryFile]) -> list[str]:
     """Return the sources that came, went or changed since a file was made."""
     now = {file.rel_path: file.digest for file in sources}
     return sorted(path for path in made_of.keys() | now if made_of.get(path) != now.get(path))

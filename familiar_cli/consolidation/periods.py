@@ -308,7 +308,7 @@ def _year_of_day(rel_path: str, cutoff_hour: int) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class SourceItem:
     """Something to be read: a day, a week, a session, or what was made of some of them.
 
     Args:
@@ -366,7 +366,7 @@ class DraftedSummary:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class PlannedDigest:
     """A file that is to be made.
 
     Args:
@@ -386,7 +386,7 @@ class Wanted:
     rel_path: str
     title: str
     sources: Mapping[str, str]
-    items: tuple[Item, ...] = ()
+    items: tuple[SourceItem, ...] = ()
     body: str | None = None
     guidance: str = ""
     budget_tokens: int = 0

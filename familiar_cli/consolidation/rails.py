@@ -19,7 +19,7 @@ from familiar_cli.truncate import sentence_ends
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
 
-    from familiar_cli.consolidation.periods import Item
+    from familiar_cli.consolidation.periods import SourceItem
     from familiar_cli.memory.pages.similarity import KnownTexts
 
 
@@ -46,7 +46,7 @@ _SHOWN_CHARS: Final = 200
 _NOT_SAID: Final = "it rests on none of the sources"
 
 
-def read_reply(text: str, items: Sequence[Item], *, strict: bool = False) -> DraftedSummary:
+def read_reply(text: str, items: Sequence[SourceItem], *, strict: bool = False) -> DraftedSummary:
     """Return what a reply proposes; its numbers become the labels of the sources.
 
     Args:
@@ -162,7 +162,7 @@ def _problem(
     return None
 
 
-def _in_words_of(plan: DraftedSummary, items: Sequence[Item]) -> DraftedSummary:
+def _in_words_of(plan: DraftedSummary, items: Sequence[SourceItem]) -> DraftedSummary:
     """Return a plan so that all of it has the words of what it rests on."""
     found = [(item.rests_on, EvidenceText(item.text)) for item in items]
     points = []
@@ -179,7 +179,7 @@ def _in_words_of(plan: DraftedSummary, items: Sequence[Item]) -> DraftedSummary:
     return DraftedSummary(summary, tuple(points), (*plan.refused, *refused))
 
 
-def _point(row: Any, items: Sequence[Item]) -> Point:  # noqa: ANN401
+def _point(row: Any, items: Sequence[SourceItem]) -> Point:  # noqa: ANN401
     if isinstance(row, str):
         row = {"text": row}
     value = row if isinstance(row, dict) else {}

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.context.limits import first_kept
-from familiar_cli.context.types import Fit, Fragment, Layer, LayerUse, Place
+from familiar_cli.context.types import Fit, Fragment, Layer, LayerUse, PromptSpan
 from familiar_cli.errors import LimitError
 from familiar_cli.truncate import cut_to
 
@@ -163,7 +163,9 @@ class Budgeter:
         """Return what the prompt costs beside the pieces in it."""
         examples = any(offered.dialogue for offered in contributions)
         start = MESSAGE_TOKENS + self.counter.count(START_MARK) if examples else 0
-        shared = {(o.depth, o.role) for o in contributions if o.place is Place.depth and o.text}
+        shared = {
+            (o.depth, o.role) for o in contributions if o.place is PromptSpan.depth and o.text
+        }
         return PROMPT_TOKENS + start + MESSAGE_TOKENS * len(shared)
 
     def _serve(self, offered: Contribution, cost: int, room: _Room) -> Fragment:
@@ -375,7 +377,7 @@ def _said(text: str) -> Iterator[str]:
 
 def _around(offered: Contribution) -> int:
     """Return what a piece costs beside its words: a message, or its line in one that it shares."""
-    return JOINT_TOKENS if offered.place is Place.depth else MESSAGE_TOKENS
+    return JOINT_TOKENS if offered.place is PromptSpan.depth else MESSAGE_TOKENS
 
 
 def _beside(offered: Contribution) -> str:

@@ -47,7 +47,7 @@ class DepthPrompt:
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class FieldOrigin:
     """The file that a field was read from.
 
     Args:
@@ -80,7 +80,7 @@ class Character:
     alternate_greetings: tuple[str, ...] = ()
     depth_prompt: DepthPrompt | None = None
     problems: dict[str, str] = field(default_factory=dict)
-    origins: dict[str, Origin] = field(default_factory=dict)
+    origins: dict[str, FieldOrigin] = field(default_factory=dict)
     tiers_note: str = ""
 
     def check_readable(self) -> None:
@@ -126,11 +126,11 @@ def read_character(store: MemoryStore, *, name: str, fallback_name: str) -> Char
         if file is not None:
             texts[entry.field] = text = field_text(file.text)
             first_line = 1 + file.text.count("\n", 0, len(file.text) - len(text))
-            origins[entry.field] = Origin(file.rel_path, file.sha256, first_line)
+            origins[entry.field] = FieldOrigin(file.rel_path, file.sha256, first_line)
     stored, tiers = (_read(store, path, problems) for path in (CARD_JSON, TIERS_NOTE))
     for file in (stored, tiers):
         if file is not None:
-            origins[file.rel_path] = Origin(file.rel_path, file.sha256)
+            origins[file.rel_path] = FieldOrigin(file.rel_path, file.sha256)
     card = _card(stored.text if stored else None, problems)
     known = (
         name,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.context.types import Contribution, Fit, Layer, Place
+from familiar_cli.context.types import Contribution, Fit, Layer, PromptSpan
 from familiar_cli.fts import is_unspaced
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ _WIDE: Final = frozenset("。！？、，：；…」』）】")
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class PartialReply:
     """The reply so far.
 
     Args:
@@ -48,7 +48,7 @@ class Begun:
             priority=_PRIORITY,
             text=self.text.rstrip(),  # servers refuse to go on from a space
             source=SOURCE,
-            place=Place.begun,
+            place=PromptSpan.begun,
             role="assistant",
             fit=Fit.required,
         )
@@ -57,7 +57,7 @@ class Begun:
             priority=_PRIORITY,
             text=INSTRUCTION,
             source=INSTRUCTION_SOURCE,
-            place=Place.begun,
+            place=PromptSpan.begun,
             fit=Fit.required,
         )
         return [reply] if self.prefill else [reply, told]
@@ -107,7 +107,7 @@ class GoingOn:
         on_text: Given each piece.
     """
 
-    def __init__(self, begun: Begun, on_text: Callable[[str], None]) -> None:
+    def __init__(self, begun: PartialReply, on_text: Callable[[str], None]) -> None:
         self._begun = begun
         self._on_text = on_text
         self._held: str | None = ""

@@ -17,7 +17,7 @@ from familiar_cli.history.types import Turn
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from familiar_cli.context.going_on import Begun
+    from familiar_cli.context.going_on import PartialReply
     from familiar_cli.context.pipeline import ContextPipeline
     from familiar_cli.context.trace import Trace
     from familiar_cli.context.types import ContextRequest
@@ -62,7 +62,7 @@ class OnRecord(TurnRunner):
         self._question: Turn | None = None
         self._spool: ReplySpool | None = None
         self._channel_id = ""
-        self._begun: Begun | None = None
+        self._begun: PartialReply | None = None
         self._source = source
         self._message_id = message_id
         self._instead_of = instead_of

@@ -17,7 +17,7 @@ from familiar_cli.context.budget import MESSAGE_TOKENS, PROMPT_TOKENS, Budgeter
 from familiar_cli.context.hidden import ReplyFilter, without_hidden
 from familiar_cli.context.render import name_speakers, render
 from familiar_cli.context.short_reply import ShortReplyFilter
-from familiar_cli.context.types import Assembled, Contribution, Fit, Layer, Place, Report
+from familiar_cli.context.types import Assembled, Contribution, Fit, Layer, PromptSpan, Report
 from familiar_cli.errors import FamiliarError
 from familiar_cli.jobs import apart, quick_turns
 from familiar_cli.text import one_line
@@ -278,7 +278,7 @@ def _utterance(request: ContextRequest) -> Contribution:
         priority=UTTERANCE_PRIORITY,
         text=request.utterance,
         source=UTTERANCE,
-        place=Place.chat,
+        place=PromptSpan.chat,
         author=request.author,
         role="user",
         fit=Fit.required,

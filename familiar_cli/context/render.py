@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.context.budget import EXAMPLE_MARK, START_MARK
-from familiar_cli.context.types import Place, Role
+from familiar_cli.context.types import PromptSpan, Role
 from familiar_cli.identity import NO_LABELS, Labels
 
 if TYPE_CHECKING:
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from familiar_cli.llm.types import Message
 
 _LEAD: Final = (
-    Place.main,
-    Place.world_before,
-    Place.persona,
-    Place.description,
-    Place.personality,
-    Place.scenario,
-    Place.digest,
-    Place.world_after,
-    Place.desk,
+    PromptSpan.main,
+    PromptSpan.world_before,
+    PromptSpan.persona,
+    PromptSpan.description,
+    PromptSpan.personality,
+    PromptSpan.scenario,
+    PromptSpan.digest,
+    PromptSpan.world_after,
+    PromptSpan.desk,
 )
 _HIGHEST_FIRST: Final[tuple[Role, ...]] = ("assistant", "user", "system")
 
@@ -38,14 +38,14 @@ def render(fragments: Sequence[Fragment]) -> tuple[Message, ...]:
     """Return the messages that the kept fragments make."""
     kept = [fragment for fragment in fragments if fragment.kept]
     chat = _with_insertions(
-        [_message(f.offered.role, f.text) for f in _at(kept, Place.chat)],
-        _at(kept, Place.depth),
+        [_message(f.offered.role, f.text) for f in _at(kept, PromptSpan.chat)],
+        _at(kept, PromptSpan.depth),
     )
-    examples = _examples(_at(kept, Place.example))
+    examples = _examples(_at(kept, PromptSpan.example))
     start = [_message("system", START_MARK)] if examples else []
-    past = [_message("system", f.text.strip()) for f in _at(kept, Place.summary)]
-    post = [_message("system", f.text.strip()) for f in _at(kept, Place.post_history)]
-    post += [_message(f.offered.role, f.text) for f in _at(kept, Place.begun)]
+    past = [_message("system", f.text.strip()) for f in _at(kept, PromptSpan.summary)]
+    post = [_message("system", f.text.strip()) for f in _at(kept, PromptSpan.post_history)]
+    post += [_message(f.offered.role, f.text) for f in _at(kept, PromptSpan.begun)]
     lead = [_message("system", f.text.strip()) for place in _LEAD for f in _at(kept, place)]
     return _with_one_lead([*lead, *examples, *start, *past, *chat, *post])
 
@@ -57,7 +57,7 @@ def name_speakers(
     people = {
         (offered.author.platform, offered.author.user_id)
         for offered in contributions
-        if offered.place is Place.chat and offered.author
+        if offered.place is PromptSpan.chat and offered.author
     }
     if len(people) < 2:  # noqa: PLR2004  # one person needs no name
         return list(contributions)
@@ -66,7 +66,7 @@ def name_speakers(
 
 
 def _named(offered: Contribution, labels: Labels) -> Contribution:
-    if offered.place is not Place.chat or offered.author is None:
+    if offered.place is not PromptSpan.chat or offered.author is None:
         return offered
     return replace(offered, text=f"{labels.of(offered.author)}: {offered.text}")
 
@@ -108,7 +108,7 @@ def _with_one_lead(messages: list[Message]) -> tuple[Message, ...]:
     return (lead, *messages[count:])
 
 
-def _at(fragments: Iterable[Fragment], place: Place) -> list[Fragment]:
+def _at(fragments: Iterable[Fragment], place: PromptSpan) -> list[Fragment]:
     return [fragment for fragment in fragments if fragment.offered.place is place]
 
 

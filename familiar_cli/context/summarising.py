@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli.clock import now, to_zone
 from familiar_cli.context.budget import MESSAGE_TOKENS, PROMPT_TOKENS
-from familiar_cli.context.types import Place
+from familiar_cli.context.types import PromptSpan
 from familiar_cli.errors import BadReplyError, LockedError
 from familiar_cli.history.summaries import PUBLIC, Summary
 from familiar_cli.history.types import place_of
@@ -389,6 +389,6 @@ def _shown(trace: Trace) -> list[int]:
     shown = [
         piece.turn_id
         for piece in trace.contributions
-        if piece.kept and piece.turn_id is not None and piece.place is Place.chat
+        if piece.kept and piece.turn_id is not None and piece.place is PromptSpan.chat
     ]
     return shown or [trace.turn]

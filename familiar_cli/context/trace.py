@@ -10,7 +10,7 @@ from familiar_cli import __version__
 from familiar_cli.clock import iso
 from familiar_cli.config.fields import DEFAULT_TIER
 from familiar_cli.context._stored import Malformed, body_to_json, complete, decode
-from familiar_cli.context.types import Layer, LayerUse, Place, Report, Role  # noqa: TC001
+from familiar_cli.context.types import Layer, LayerUse, PromptSpan, Report, Role  # noqa: TC001
 from familiar_cli.errors import BadInputError, RefusedError
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class TracedContribution:
     kept: bool
     reason: str
     offered_tokens: int
-    place: Place
+    place: PromptSpan
     role: Role
     depth: int
     turn_id: int | None

@@ -13,7 +13,7 @@ from familiar_cli.identity import NO_LABELS, Labels, check_id, parse_author
 from familiar_cli.languages import ENGLISH
 
 if TYPE_CHECKING:
-    from familiar_cli.context.going_on import Begun
+    from familiar_cli.context.going_on import PartialReply
     from familiar_cli.history.types import Turn
     from familiar_cli.identity import Author
     from familiar_cli.languages import Phrases
@@ -46,7 +46,7 @@ class Layer(StrEnum):
     pinned = "pinned"
 
 
-class Place(StrEnum):
+class PromptSpan(StrEnum):
     """Where a piece stands in the prompt, from its beginning to its end.
 
     `depth` pieces stand between the turns of the chat, counted from the newest.
@@ -217,7 +217,7 @@ class ContextRequest:
     phrases: Phrases = field(default=ENGLISH, repr=False)
     reply_to: int | None = None
     budget_reason: str = ""
-    begun: Begun | None = None
+    begun: PartialReply | None = None
     beside: KnownTexts | None = None
     side_calls: list[SideCall] = field(default_factory=list, compare=False, repr=False)
 
@@ -281,7 +281,7 @@ class Contribution:
     priority: int
     text: str
     source: str
-    place: Place
+    place: PromptSpan
     rel_path: str | None = None
     turn_id: int | None = None
     turns: tuple[int, int] | None = None

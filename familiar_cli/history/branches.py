@@ -56,7 +56,7 @@ class Branch:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class BranchPart:
     """A part of a channel's past: turns of `channel_id` whose place is before `end`."""
 
     channel_id: str
@@ -149,21 +149,21 @@ def all_branches(connection: sqlite3.Connection) -> list[Branch]:
     return [_branch(row) for row in connection.execute(f"{_LEFT} ORDER BY ({begun}), channel_id")]
 
 
-def parts_of(connection: sqlite3.Connection, channel_id: str) -> list[Part]:
+def parts_of(connection: sqlite3.Connection, channel_id: str) -> list[BranchPart]:
     """Return the parts of a channel's past, the newest first. Their places do not overlap.
 
     Two machines may have let two channels leave each other; the second of them is then the root.
     """
-    parts, end = [Part(channel_id)], END
+    parts, end = [BranchPart(channel_id)], END
     while found := branch_of(connection, parts[-1].channel_id):
         if any(part.channel_id == found.parent for part in parts):
             break
         end = min(end, found.place + 1)
-        parts.append(Part(found.parent, end))
+        parts.append(BranchPart(found.parent, end))
     return parts
 
 
-def condition(parts: Sequence[Part]) -> tuple[str, list[Any]]:
+def condition(parts: Sequence[BranchPart]) -> tuple[str, list[Any]]:
     """Return an SQL condition for the turns of a past, and its values."""
     found, values = [], list[Any]()
     for part in parts:

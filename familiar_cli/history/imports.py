@@ -9,7 +9,7 @@ from familiar_cli.errors import ConflictError, RefusedError
 from familiar_cli.history import standing
 from familiar_cli.history.branches import leave
 from familiar_cli.history.events import CHAT, append
-from familiar_cli.history.matching import Incoming, LineMatch, Matching, identity_of
+from familiar_cli.history.matching import IncomingLine, LineMatch, Matching, identity_of
 from familiar_cli.history.messages import find, note_id
 from familiar_cli.history.rows import COLUMNS, from_ms, in_ms, pack, to_row
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterable, Sequence
 
-    from familiar_cli.history.placing import Place
+    from familiar_cli.history.placing import ChatPlacement
     from familiar_cli.history.store import HistoryStore
     from familiar_cli.history.types import Turn
 
@@ -39,7 +39,7 @@ _EXTRAS: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class ChatOrigin:
     """Where a chat comes from.
 
     Args:
@@ -55,7 +55,7 @@ class Origin:
     head: str
 
 
-def survey(history: HistoryStore, place: Place, lines: Iterable[Incoming]) -> bytearray:
+def survey(history: HistoryStore, place: ChatPlacement, lines: Iterable[IncomingLine]) -> bytearray:
     """Return a `LineMatch` for each line, in one byte each.
 
     A line that stands before one which is here already cannot be added at its place: `inserted`.
@@ -79,14 +79,14 @@ class Appender:
         origin: Where the lines come from.
     """
 
-    def __init__(self, history: HistoryStore, place: Place, origin: Origin) -> None:
+    def __init__(self, history: HistoryStore, place: ChatPlacement, origin: ChatOrigin) -> None:
         self._history = history
         self._place = place
         self._channel_id = place.channel_id
         self._origin = origin
         self._tail: int | None = None
 
-    def add(self, batch: Sequence[Incoming], *, is_late: bool = False) -> list[LineMatch]:
+    def add(self, batch: Sequence[IncomingLine], *, is_late: bool = False) -> list[LineMatch]:
         """Write down what is new in `batch`: all of it, or nothing. Return a verdict for each line.
 
         A line is not new if a message with its id is there by now, from this chat or elsewhere.
@@ -111,7 +111,7 @@ class Appender:
             self._tail = self._tail if is_late or last is None else last
             return verdicts
 
-    def correct(self, old: Turn, line: Incoming) -> None:
+    def correct(self, old: Turn, line: IncomingLine) -> None:
         """Replace a turn by the line that rewords it, or restore an earlier wording.
 
         Raises:
@@ -128,7 +128,7 @@ class Appender:
         made = standing.supersede(self._history, old, line.turn)
         self.describe([(made.id, line)])
 
-    def describe(self, turns: Sequence[tuple[int, Incoming]]) -> None:
+    def describe(self, turns: Sequence[tuple[int, IncomingLine]]) -> None:
         """Update existing turns with what the source states about them."""
         with self._history.change() as connection:
             chat_id = self._begin(connection)
@@ -147,7 +147,7 @@ class Appender:
             leave(connection, self._channel_id, self._place.parent, self._place.turn_id)
         return _chat_id(connection, self._channel_id, self._origin)
 
-    def _check_end(self, connection: sqlite3.Connection, chat_id: int, first: Incoming) -> None:
+    def _check_end(self, connection: sqlite3.Connection, chat_id: int, first: IncomingLine) -> None:
         last = _last(connection, self._channel_id)
         if self._tail is not None:
             if last is None or last[0] != self._tail:
@@ -177,7 +177,7 @@ def _last(connection: sqlite3.Connection, channel_id: str) -> tuple[int, int, in
     return tuple(found) if found else None
 
 
-def _chat_id(connection: sqlite3.Connection, channel_id: str, origin: Origin) -> int:
+def _chat_id(connection: sqlite3.Connection, channel_id: str, origin: ChatOrigin) -> int:
     """Return the number of a chat, with its newest head kept; nothing is written without need."""
     sql = "SELECT id FROM chats WHERE key = ? AND head = ? AND name = ?"
     same = connection.execute(sql, tuple(map(pack, (origin.key, origin.head, origin.name))))
@@ -193,7 +193,7 @@ def _chat_id(connection: sqlite3.Connection, channel_id: str, origin: Origin) ->
     return number
 
 
-def _by_id(connection: sqlite3.Connection, batch: Sequence[Incoming]) -> list[LineMatch]:
+def _by_id(connection: sqlite3.Connection, batch: Sequence[IncomingLine]) -> list[LineMatch]:
     """Return for each line whether a message with its id is new, there, or there in other words."""
     seen: dict[str, Turn] = {}
     verdicts = []
@@ -207,7 +207,7 @@ def _by_id(connection: sqlite3.Connection, batch: Sequence[Incoming]) -> list[Li
     return verdicts
 
 
-def _insert(connection: sqlite3.Connection, chat_id: int, batch: Sequence[Incoming]) -> int:
+def _insert(connection: sqlite3.Connection, chat_id: int, batch: Sequence[IncomingLine]) -> int:
     """Write turns and what belongs to them; return the last turn's id."""
     sql = (
         "SELECT max(coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'turns'), 0), "
@@ -224,6 +224,6 @@ def _insert(connection: sqlite3.Connection, chat_id: int, batch: Sequence[Incomi
     return first + len(batch) - 1
 
 
-def _extras(number: int, chat_id: int, line: Incoming) -> tuple[Any, ...]:
+def _extras(number: int, chat_id: int, line: IncomingLine) -> tuple[Any, ...]:
     identity = identity_of(line.turn.channel_id, line.fingerprint)
     return (number, chat_id, identity, int(line.estimated), pack(line.raw))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Mapping, Sequence
 
-    from familiar_cli.history.branches import Part
+    from familiar_cli.history.branches import BranchPart
     from familiar_cli.history.types import Turn
 
 _NEARBY: Final = 8  # turns among which the earlier wording of an edited line is looked for
@@ -51,7 +51,7 @@ class LineMatch(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Incoming:
+class IncomingLine:
     """One line of a chat.
 
     Args:
@@ -81,14 +81,14 @@ class Matching:
         parts: The parts of the channel's past, the newest first.
     """
 
-    def __init__(self, connection: sqlite3.Connection, parts: Sequence[Part]) -> None:
+    def __init__(self, connection: sqlite3.Connection, parts: Sequence[BranchPart]) -> None:
         self._connection = connection
         self._parts = parts
         self._cursor = 0
         self._passed: list[tuple[int, int]] = []  # ids [from, to) that no line was matched with yet
         self._edited = 0
 
-    def verdict(self, line: Incoming) -> LineMatch:
+    def verdict(self, line: IncomingLine) -> LineMatch:
         """Match the next line with the channel; an inserted line counts as new."""
         for part in self._parts:
             named = find(self._connection, part.channel_id, line.message_id)
@@ -101,7 +101,7 @@ class Matching:
                 return LineMatch.there if _same(raw, line.raw) else LineMatch.details_changed
         return LineMatch.edited if self._is_edit(line) else LineMatch.new
 
-    def _ahead(self, part: Part, line: Incoming) -> str | None:
+    def _ahead(self, part: BranchPart, line: IncomingLine) -> str | None:
         """Return the source's record of the next turn that the line matches, or None."""
         sql = f"{_KNOWN} AND turn_id > ? ORDER BY turn_id LIMIT ?"
         identity = identity_of(part.channel_id, line.fingerprint)
@@ -112,7 +112,7 @@ class Matching:
                 return unpack(raw)
         return None
 
-    def _behind(self, part: Part, line: Incoming) -> str | None:
+    def _behind(self, part: BranchPart, line: IncomingLine) -> str | None:
         """Return the source's record of an earlier turn that no other line matches, or None."""
         if not self._passed:
             return None
@@ -126,7 +126,7 @@ class Matching:
         return None
 
     def _may_be(
-        self, turn_id: int, author: tuple[object, object], raw: str, line: Incoming
+        self, turn_id: int, author: tuple[object, object], raw: str, line: IncomingLine
     ) -> bool:
         """Tell whether a turn with the identity of a line may be the line."""
         if not line.names_speaker and not _is_by(author, line.turn):
@@ -160,7 +160,7 @@ class Matching:
         self._passed[place : place + 1] = [part for part in parts if part[0] < part[1]]
         return True
 
-    def _is_edit(self, line: Incoming) -> bool:
+    def _is_edit(self, line: IncomingLine) -> bool:
         """Tell whether one of the next turns is an earlier wording of the line."""
         where, past = condition(self._parts)
         sql = (
@@ -176,7 +176,7 @@ class Matching:
                 return True
         return False
 
-    def _is_wording(self, row: tuple[Any, ...], line: Incoming, *, follows: bool) -> bool:
+    def _is_wording(self, row: tuple[Any, ...], line: IncomingLine, *, follows: bool) -> bool:
         """Tell whether a turn is an earlier wording of a line.
 
         Args:

@@ -11,7 +11,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.errors import NotFoundError
-from familiar_cli.history.branches import Part, all_branches, branch_of, parts_of
+from familiar_cli.history.branches import BranchPart, all_branches, branch_of, parts_of
 from familiar_cli.history.matching import identity_of
 from familiar_cli.history.rows import pack, unpack
 from familiar_cli.history.wording import live_channels
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from familiar_cli.history.branches import Branch
-    from familiar_cli.history.matching import Incoming
+    from familiar_cli.history.matching import IncomingLine
     from familiar_cli.history.store import HistoryStore
 
 _SAMPLE: Final = 50  # first lines by which a chat is known again
@@ -47,7 +47,7 @@ class Arrival:
     format: str
     name: str
     parent: str
-    lines: Callable[[], Iterable[Incoming]]
+    lines: Callable[[], Iterable[IncomingLine]]
     channel: str
     channels: Callable[[], Iterator[str]]
     others: frozenset[str]
@@ -55,7 +55,7 @@ class Arrival:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ChatPlacement:
     """Where a chat belongs.
 
     Args:
@@ -72,13 +72,16 @@ class Place:
     is_new: bool = False
     is_copy: bool = False
 
-    def parts(self, connection: sqlite3.Connection) -> list[Part]:
+    def parts(self, connection: sqlite3.Connection) -> list[BranchPart]:
         """Return the parts of the channel's past, the newest first, as if it had branched off."""
         if not self.parent:
             return parts_of(connection, self.channel_id)
         end = self.turn_id + 1
         above = parts_of(connection, self.parent)
-        return [Part(self.channel_id), *(Part(p.channel_id, min(p.end, end)) for p in above)]
+        return [
+            BranchPart(self.channel_id),
+            *(BranchPart(p.channel_id, min(p.end, end)) for p in above),
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +102,7 @@ class _Beginning:
 class _Lines:
     """The lines of a chat, read as far as they are asked for."""
 
-    def __init__(self, lines: Iterable[Incoming]) -> None:
+    def __init__(self, lines: Iterable[IncomingLine]) -> None:
         self._coming = iter(lines)
         self._read: list[tuple[bytes, bool]] = []
 
@@ -117,7 +120,7 @@ class _Lines:
         return any(is_person for _, is_person in self._read[:count])
 
 
-def placed(history: HistoryStore, chat: Arrival) -> Place:
+def placed(history: HistoryStore, chat: Arrival) -> ChatPlacement:
     """Return where a chat belongs.
 
     That is the channel it was brought into before; else one that holds all of it; else a branch of
@@ -131,20 +134,22 @@ def placed(history: HistoryStore, chat: Arrival) -> Place:
             if not before and not chat.is_apart:  # it may have been kept live
                 before = live_channels(history, list(chat.lines()))[:1]
         if len(before) == 1:
-            return Place(before[0])
+            return ChatPlacement(before[0])
         lines = _Lines(chat.lines())
         shared = None if chat.is_apart else _deepest(connection, lines)
         if before:
-            return Place(shared.channel_id if shared and shared.channel_id in before else before[0])
+            return ChatPlacement(
+                shared.channel_id if shared and shared.channel_id in before else before[0]
+            )
         if shared and _is_worth(connection, chat, shared, lines):
             return _beside(connection, chat, shared, lines)
         sample = list(islice(chat.lines(), _SAMPLE))
         names = iter([chat.channel]) if chat.channel else chat.channels()
         name = next(n for n in names if chat.channel or _may_be(connection, n, sample))
-        return Place(name, is_new=not has_begun(connection, name))
+        return ChatPlacement(name, is_new=not has_begun(connection, name))
 
 
-def branching(history: HistoryStore, chat: Arrival) -> Place:
+def branching(history: HistoryStore, chat: Arrival) -> ChatPlacement:
     """Return a new branch for a chat, after the last of its lines that is known.
 
     Raises:
@@ -155,7 +160,7 @@ def branching(history: HistoryStore, chat: Arrival) -> Place:
         if shared is None:
             raise NotFoundError(f"No channel begins as {chat.name!r} does; nothing was imported")
         free = (name for name in chat.channels() if not has_begun(connection, name))
-        return Place(next(free), shared.channel_id, shared.turn_ids[-1], is_new=True)
+        return ChatPlacement(next(free), shared.channel_id, shared.turn_ids[-1], is_new=True)
 
 
 def has_begun(connection: sqlite3.Connection, channel_id: str) -> bool:
@@ -189,20 +194,20 @@ def _is_worth(
 
 def _beside(
     connection: sqlite3.Connection, chat: Arrival, shared: _Beginning, lines: _Lines
-) -> Place:
+) -> ChatPlacement:
     """Return the place of a chat that begins as a channel does."""
     names = _names(connection, shared.channel_id)
     last = shared.turn_ids[-1]
     if lines.fingerprint(len(shared.turn_ids)) is None and not chat.channel:
         if chat.parent not in names:
-            return Place(shared.channel_id, is_copy=True)
+            return ChatPlacement(shared.channel_id, is_copy=True)
         for branch in all_branches(connection):  # a copy of a checkpoint
             if branch.turn_id == last and not _has_turns(connection, branch.channel_id):
-                return Place(branch.channel_id, is_copy=True)
+                return ChatPlacement(branch.channel_id, is_copy=True)
     elif shared.is_whole and not (chat.channel or chat.parent or names & chat.others):
-        return Place(shared.channel_id)  # the chat has another name by now, and has grown
+        return ChatPlacement(shared.channel_id)  # the chat has another name by now, and has grown
     free = (name for name in chat.channels() if not has_begun(connection, name))
-    return Place(chat.channel or next(free), shared.channel_id, last, is_new=True)
+    return ChatPlacement(chat.channel or next(free), shared.channel_id, last, is_new=True)
 
 
 def _deepest(connection: sqlite3.Connection, lines: _Lines) -> _Beginning | None:
@@ -262,11 +267,11 @@ def _begins(connection: sqlite3.Connection, channel_id: str, fingerprint: bytes)
     return bool(known) and branch_of(connection, channel_id) is None
 
 
-def _may_be(connection: sqlite3.Connection, channel_id: str, sample: list[Incoming]) -> bool:
+def _may_be(connection: sqlite3.Connection, channel_id: str, sample: list[IncomingLine]) -> bool:
     return not has_begun(connection, channel_id) or _has_any(connection, channel_id, sample)
 
 
-def _has_any(connection: sqlite3.Connection, channel_id: str, sample: list[Incoming]) -> bool:
+def _has_any(connection: sqlite3.Connection, channel_id: str, sample: list[IncomingLine]) -> bool:
     """Tell whether any of these lines is in the past of a channel."""
     sql = "SELECT 1 FROM turn_extras WHERE identity = ?"
     parts = parts_of(connection, channel_id)

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from datetime import datetime
 
-    from familiar_cli.history.matching import Incoming
-    from familiar_cli.history.placing import Place
+    from familiar_cli.history.matching import IncomingLine
+    from familiar_cli.history.placing import ChatPlacement
     from familiar_cli.history.selection import Kept
     from familiar_cli.history.store import HistoryStore
     from familiar_cli.history.types import Turn
@@ -63,7 +63,7 @@ class ShownChat:
     """
 
     name: str
-    lines: Iterable[Incoming]
+    lines: Iterable[IncomingLine]
     changed: datetime | None = None
 
 
@@ -78,7 +78,7 @@ class Reconciliation:
         bare: Lines whose turns were said live, so that only the words are kept.
     """
 
-    def __init__(self, history: HistoryStore, place: Place, chat: ShownChat) -> None:
+    def __init__(self, history: HistoryStore, place: ChatPlacement, chat: ShownChat) -> None:
         self.turns: dict[int, Turn] = {}
         self.latest: dict[int, datetime] = {}
         self.withdrawn: list[int] = []
@@ -174,13 +174,15 @@ class Reconciliation:
         return turn.source in _FROM_CLIENTS and (self._changed is None or not is_end)
 
 
-def _source_line(line: Incoming) -> _SourceLine:
+def _source_line(line: IncomingLine) -> _SourceLine:
     turn = line.turn
     at = None if line.estimated else turn.at
     return _SourceLine(wording_of(turn), turn.content, line.others, at)
 
 
-def _past(history: HistoryStore, place: Place, *, everything: bool = False) -> Iterator[Kept]:
+def _past(
+    history: HistoryStore, place: ChatPlacement, *, everything: bool = False
+) -> Iterator[Kept]:
     """Yield the turns shown in a channel, or in it after it branches off."""
     span = TurnFilter(OWNER, place.parent or place.channel_id, everything=everything)
     for one in select(history, span):
@@ -199,7 +201,7 @@ def _turns_of_chat(history: HistoryStore, channel_id: str, name: str) -> frozens
 
 
 def _lines_set_aside(
-    history: HistoryStore, place: Place, shown: set[int]
+    history: HistoryStore, place: ChatPlacement, shown: set[int]
 ) -> set[tuple[Wording, datetime | None]]:
     """Return texts and times of the hidden turns in a channel's past."""
     past = (one.turn for one in _past(history, place, everything=True))

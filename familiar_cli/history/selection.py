@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.history.branches import END, Part, condition, parts_of
+from familiar_cli.history.branches import END, BranchPart, condition, parts_of
 from familiar_cli.history.one_to_one import visible
 from familiar_cli.history.rows import PLACE, SELECTED, Row, in_ms, pack, to_turn, unpack
 from familiar_cli.history.types import by_time, place_of
@@ -244,7 +244,7 @@ def oldest_rows(
 class _Span:
     """Turns of a part of a past, or of all channels, whose places are in a range."""
 
-    part: Part
+    part: BranchPart
     end: int
     where: Where
     start: int = 0
@@ -260,10 +260,10 @@ class _Span:
 
 def _in_parts(
     connection: sqlite3.Connection, where: Where, channel_id: str | None
-) -> list[tuple[Part, Where]]:
+) -> list[tuple[BranchPart, Where]]:
     """Return the condition for each part of a channel's past; the newest first."""
     if channel_id is None:
-        return [(Part(_ALL), where)]
+        return [(BranchPart(_ALL), where)]
     sql, values = where
     return [
         (part, (f" AND turns.channel_id = ?{sql}", [pack(part.channel_id), *values]))

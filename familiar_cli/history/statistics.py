@@ -173,7 +173,7 @@ def _tokens(
     return round(sum(map(count_tokens, texts)) * chars / seen) if seen else 0
 
 
-class Said(NamedTuple):
+class SpokenHour(NamedTuple):
     """What one person, or the familiar, said within a part of an hour.
 
     Args:
@@ -191,7 +191,7 @@ class Said(NamedTuple):
 
 def said_between(
     history: HistoryStore, since: datetime, until: datetime, *, whole_hours: bool
-) -> list[Said]:
+) -> list[SpokenHour]:
     """Return the standing turns of a span of time, in order.
 
     Args:
@@ -208,7 +208,7 @@ def said_between(
     }
     found = history.rows(_COUNTS.format(""), values)
     return [
-        Said(from_ms(part * part_ms), _account(platform, user_id), stand, first)
+        SpokenHour(from_ms(part * part_ms), _account(platform, user_id), stand, first)
         for part, platform, user_id, turns, first in found
         if (stand := turns - less.get((part, platform, user_id), 0))
     ]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.history.branches import END, PLACED, Part, condition, parts_of
+from familiar_cli.history.branches import END, PLACED, BranchPart, condition, parts_of
 from familiar_cli.history.one_to_one import visible
 from familiar_cli.history.rows import (
     SELECTED,
@@ -116,9 +116,9 @@ class Summaries:
         root = self.scope_of(past[-1].channel_id, rules)
         return [own] if len(past) > 1 and root == PUBLIC else [PUBLIC, own]
 
-    def _past(self, scope: str) -> list[Part]:
+    def _past(self, scope: str) -> list[BranchPart]:
         with self._history.use(create=False) as connection:
-            return parts_of(connection, scope) if scope else [Part(scope)]
+            return parts_of(connection, scope) if scope else [BranchPart(scope)]
 
     def channels(self, scope: str) -> frozenset[str]:
         """Return the channels whose turns are in a summary."""

@@ -14,7 +14,7 @@ from familiar_cli.visibility import OWNER
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from familiar_cli.history.matching import Incoming
+    from familiar_cli.history.matching import IncomingLine
     from familiar_cli.history.store import HistoryStore
     from familiar_cli.history.types import Turn
 
@@ -76,7 +76,7 @@ def matching_blocks(
         yield head + i, head + j, size
 
 
-def live_channels(history: HistoryStore, lines: Sequence[Incoming]) -> list[str]:
+def live_channels(history: HistoryStore, lines: Sequence[IncomingLine]) -> list[str]:
     """Return the channels that hold a source's lines and were only ever kept live, the best first.
 
     Args:
@@ -95,7 +95,7 @@ def live_channels(history: HistoryStore, lines: Sequence[Incoming]) -> list[str]
     return sorted((name for name, run in runs.items() if run), key=lambda name: -runs[name])
 
 
-def doubles_of(history: HistoryStore, channel_id: str, lines: Sequence[Incoming]) -> list[int]:
+def doubles_of(history: HistoryStore, channel_id: str, lines: Sequence[IncomingLine]) -> list[int]:
     """Return the live turns elsewhere that a channel holds, too, now that it has these lines.
 
     Of a channel that it holds as a whole, these are all turns, even what the source took back.
@@ -118,7 +118,7 @@ def doubles_of(history: HistoryStore, channel_id: str, lines: Sequence[Incoming]
     return found
 
 
-def shared_run(history: HistoryStore, channel_id: str, lines: Sequence[Incoming]) -> int:
+def shared_run(history: HistoryStore, channel_id: str, lines: Sequence[IncomingLine]) -> int:
     """Return how many lines in a row a source shares with a channel; 0: too few to trust.
 
     A greeting does not count, since many chats begin with the same one.

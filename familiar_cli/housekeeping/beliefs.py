@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import date
 
-    from familiar_cli.housekeeping.lines import Corpus, Note, Options, Statement
+    from familiar_cli.housekeeping.lines import Corpus, MemoryText, Options, Statement
     from familiar_cli.languages.table import Beliefs
 
 
@@ -166,7 +166,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import date
 
-    from familiar_cli.housekeeping.lines import Corpus, Note, Options, Statement
+    from familiar_cli.housekeeping.lines import Corpus, MemoryText, Options, Statement
 
     Subject = tuple[str, ...]
     Said = tuple[date, int, str]
@@ -186,7 +186,7 @@ def check_contradictions(corpus: Corpus, options: Options) -> Iterator[Finding]:
             yield from _in_note(note, options)
 
 
-def _in_note(note: Note, options: Options) -> Iterator[Finding]:
+def _in_note(note: MemoryText, options: Options) -> Iterator[Finding]:
     said: dict[tuple[Subject, str], list[Said]] = defaultdict(list)
     for statement in statements(note, HEADS, options):
         found = attribute(statement.text)
@@ -328,7 +328,7 @@ def _is_belief(statement: Statement) -> bool:
     return not (is_question or statement.is_record or "~~" in text or _OVER.is_in(text))
 
 
-def _is_past(statement: Statement, note: Note, options: Options) -> bool:
+def _is_past(statement: Statement, note: MemoryText, options: Options) -> bool:
     """Tell whether the time that a line speaks of has passed, at the latest it can have been said.
 
     What has no day was written, at the latest, when its file was last changed.
@@ -350,14 +350,14 @@ def _is_old(statement: Statement, options: Options) -> bool:
     return _NOW.is_in(statement.text) or (found is not None and found.kind not in STAYING)
 
 
-def _finding(note: Note, found: list[Statement], what: str, hint: str) -> Finding:
+def _finding(note: MemoryText, found: list[Statement], what: str, hint: str) -> Finding:
     days = sorted({_written(statement, note).isoformat() for statement in found})
     told = " to ".join(dict.fromkeys((days[0], days[-1])))
     evidence = quotes(note, (statement.line for statement in found))
     return Finding(STALE_CHECK.name, (note.rel_path,), f"{what}: of {told}", evidence, hint=hint)
 
 
-def _written(statement: Statement, note: Note) -> date:
+def _written(statement: Statement, note: MemoryText) -> date:
     return statement.day or note.modified.date()
 
 

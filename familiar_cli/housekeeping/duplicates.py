@@ -31,7 +31,7 @@ from familiar_cli.text import counted, sha256_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from familiar_cli.housekeeping.lines import Corpus, Note, Options
+    from familiar_cli.housekeeping.lines import Corpus, MemoryText, Options
 
 
 _RUN: Final = 4
@@ -149,7 +149,7 @@ def check_duplicates(corpus: Corpus, options: Options) -> Iterator[Finding]:
         yield _finding(notes, paths, f"have nearly the same text ({share:.0%} of word sequences)")
 
 
-def _counts(note: Note) -> bool:
+def _counts(note: MemoryText) -> bool:
     is_text = note.rel_path.lower().endswith(_MARKDOWN)
     return is_text and note.directory not in (*DERIVED, SELF_DIR)
 
@@ -158,7 +158,7 @@ def _digest(words: list[str]) -> str:
     return sha256_of("\n".join(words))
 
 
-def _finding(notes: dict[str, Note], paths: list[str], what: str) -> Finding:
+def _finding(notes: dict[str, MemoryText], paths: list[str], what: str) -> Finding:
     shared = set(_keys(notes[paths[0]])).intersection(*(_keys(notes[path]) for path in paths[1:]))
     longest = max(shared, key=lambda key: (len(key), key), default="")
     return Finding(
@@ -170,11 +170,11 @@ def _finding(notes: dict[str, Note], paths: list[str], what: str) -> Finding:
     )
 
 
-def _keys(note: Note) -> list[str]:
+def _keys(note: MemoryText) -> list[str]:
     return [_key(line) for line in note.text.split("\n")]
 
 
-def _line_of(note: Note, key: str) -> Quote:
+def _line_of(note: MemoryText, key: str) -> Quote:
     """Return the line of a file that says `key`, which all alike say; else where it begins."""
     keys = _keys(note)
     at = keys.index(key) if key in keys else 0
@@ -188,7 +188,7 @@ def _key(line: str) -> str:
     )
 
 
-def _said_twice(note: Note) -> Iterator[Finding]:
+def _said_twice(note: MemoryText) -> Iterator[Finding]:
     """Yield a finding where bullets of one list say the same, and would lose nothing."""
     if not _may_repeat(note.folded):
         return
@@ -296,7 +296,7 @@ def check_twins(corpus: Corpus, options: Options) -> Iterator[Finding]:
             )
 
 
-def _naming(note: Note, key: str) -> tuple[Quote, ...]:
+def _naming(note: MemoryText, key: str) -> tuple[Quote, ...]:
     """Return the line of a file that gives the name; its first line when none does alone."""
     lines = [key_of(line.strip(" \t\r#*-+`")) for line in note.text.split("\n")]
     return quotes(note, [next((at for at, line in enumerate(lines, 1) if line == key), 1)])

@@ -23,7 +23,7 @@ from familiar_cli.review.pending import PlannedFile
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from familiar_cli.housekeeping.lines import Corpus, Note, Options
+    from familiar_cli.housekeeping.lines import Corpus, MemoryText, Options
 
 
 _PHRASES: Final = (
@@ -105,7 +105,7 @@ def without_hidden(text: str) -> str:
     return _HIDDEN.sub("", text)
 
 
-def _orders(note: Note) -> Iterator[Finding]:
+def _orders(note: MemoryText) -> Iterator[Finding]:
     if not _may_order(note.folded):
         return
     quotes = [
@@ -128,7 +128,7 @@ def _may_order(folded: str) -> bool:
     return found or (not folded.isascii() and any(literal in folded for literal in _OTHERS))
 
 
-def _comments(note: Note) -> Iterator[Finding]:
+def _comments(note: MemoryText) -> Iterator[Finding]:
     if "<!--" not in note.text:
         return
     found = [(at, end) for at, end in comments_in(note.text) if _speaks(note.text[at:end])]
@@ -143,7 +143,7 @@ def _comments(note: Note) -> Iterator[Finding]:
         )
 
 
-def _hidden(note: Note) -> Iterator[Finding]:
+def _hidden(note: MemoryText) -> Iterator[Finding]:
     if not _MAY_HIDE.search(note.text):
         return
     found = set("".join(match[0] for match in _HIDDEN.finditer(note.text)))
@@ -170,11 +170,11 @@ def _visible(line: str) -> str:
     return _HIDDEN.sub(lambda m: "".join(f"<U+{ord(c):04X}>" for c in m[0][:8]), line)
 
 
-def _repair(note: Note, after: str) -> tuple[PlannedFile, ...]:
+def _repair(note: MemoryText, after: str) -> tuple[PlannedFile, ...]:
     return () if note.is_hidden else (PlannedFile(note.rel_path, note.text, after),)
 
 
-def _quote(note: Note, offset: int, text: str) -> Quote:
+def _quote(note: MemoryText, offset: int, text: str) -> Quote:
     return Quote(note.rel_path, line_at(note.text, offset), " ".join(text.split()))
 
 
@@ -267,7 +267,7 @@ def luhn(digits: str) -> bool:
     return total % 10 == 0
 
 
-def _in_note(note: Note) -> list[tuple[str, Quote]]:
+def _in_note(note: MemoryText) -> list[tuple[str, Quote]]:
     if not _may_hold(note.folded, note.known & _WORDS.heads):
         return []
     found: list[tuple[str, Quote]] = []

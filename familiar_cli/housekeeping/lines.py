@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from familiar_cli.history.doubles import DoubledChannel
-    from familiar_cli.markdown import Line
+    from familiar_cli.markdown import TextLine
     from familiar_cli.memory.pages.links import LinkPlace
     from familiar_cli.memory.pages.wiki import WikiLink
     from familiar_cli.memory.store.store import MemoryStore
@@ -127,7 +127,7 @@ _OWN_LISTS: Final = (REMINDERS, TASKS, SCRATCH)
 
 
 @dataclass(frozen=True)
-class Note:
+class MemoryText:
     """One text file of the memory.
 
     Args:
@@ -188,8 +188,8 @@ class Corpus:
         skipped: What could not be read.
     """
 
-    notes: tuple[Note, ...]
-    hidden: tuple[Note, ...]
+    notes: tuple[MemoryText, ...]
+    hidden: tuple[MemoryText, ...]
     paths: frozenset[str]
     skipped: tuple[Skipped, ...]
 
@@ -199,7 +199,7 @@ class Corpus:
         pages = (note for note in self.notes if note.rel_path.lower().endswith(SUFFIXES))
         return PageNames(self.paths, {note.rel_path: note.text for note in pages})
 
-    def led_to(self, note: Note) -> set[str]:
+    def led_to(self, note: MemoryText) -> set[str]:
         """Return the files that the links of a file lead to."""
         named = (self.names.find(link.name, note.rel_path) for link in note.wiki_links)
         targets = {*(link.target for link in note.links), *named} & self.paths
@@ -313,7 +313,7 @@ class Statement:
     is_record: bool
 
 
-def statements(note: Note, words: frozenset[str], options: Options) -> Iterator[Statement]:
+def statements(note: MemoryText, words: frozenset[str], options: Options) -> Iterator[Statement]:
     """Yield the statements of a file that hold one of `words`; headings and code are none.
 
     Args:
@@ -336,7 +336,9 @@ def statements(note: Note, words: frozenset[str], options: Options) -> Iterator[
             yield _statement(note, line, tuple(title for _, title in headings), options)
 
 
-def _statement(note: Note, line: Line, headings: tuple[str, ...], options: Options) -> Statement:
+def _statement(
+    note: MemoryText, line: TextLine, headings: tuple[str, ...], options: Options
+) -> Statement:
     said = without_references(line.text).strip()
     item = bullet(said)
     text = said[item.words_at :] if item else said
@@ -386,7 +388,7 @@ def without_comments(text: str, unwanted: Callable[[str], bool] = lambda _: True
     return "".join((*parts, text[at:]))
 
 
-def quotes(note: Note, numbers: Iterable[int]) -> tuple[Quote, ...]:
+def quotes(note: MemoryText, numbers: Iterable[int]) -> tuple[Quote, ...]:
     """Return the lines of a file with these numbers, from 1, the first of them that fit."""
     lines = note.text.split("\n")
     return tuple(Quote(note.rel_path, at, lines[at - 1]) for at in islice(numbers, MOST_QUOTES))
@@ -433,7 +435,7 @@ def read_corpus(
         on_file: Told before each file which one it is, from 1.
     """
     walk = store.walk(hidden=True)
-    notes: list[Note] = []
+    notes: list[MemoryText] = []
     skipped = list(walk.skipped)
     wanted = [entry for entry in walk.files if _is_wanted(entry)]
     for number, entry in enumerate(wanted, 1):
@@ -452,7 +454,9 @@ def read_corpus(
                 continue
         folded = text.casefold()
         known = known_in(folded, words)
-        notes.append(Note(entry.rel_path, text, entry.size_bytes, entry.modified, folded, known))
+        notes.append(
+            MemoryText(entry.rel_path, text, entry.size_bytes, entry.modified, folded, known)
+        )
     return Corpus(
         notes=tuple(note for note in notes if not note.is_hidden),
         hidden=tuple(note for note in notes if note.is_hidden),

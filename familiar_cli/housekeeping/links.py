@@ -22,8 +22,8 @@ from familiar_cli.visibility import NOBODY
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from familiar_cli.housekeeping.lines import Corpus, Note, Options
-    from familiar_cli.markdown import Line, Section
+    from familiar_cli.housekeeping.lines import Corpus, MemoryText, Options
+    from familiar_cli.markdown import Section, TextLine
     from familiar_cli.memory.pages.links import LinkPlace
 
 
@@ -62,7 +62,7 @@ def check_links(corpus: Corpus, options: Options) -> Iterator[Finding]:
             yield _finding(note, sorted(broken, key=lambda link: link.start))
 
 
-def _markdown(note: Note, corpus: Corpus, named: dict[str, list[str]]) -> Iterator[_Broken]:
+def _markdown(note: MemoryText, corpus: Corpus, named: dict[str, list[str]]) -> Iterator[_Broken]:
     for place in note.links:
         written = note.text[place.start : place.end]
         if not corpus.names.has(place.target) and not _is_address(written):
@@ -71,7 +71,7 @@ def _markdown(note: Note, corpus: Corpus, named: dict[str, list[str]]) -> Iterat
             yield _Broken(place.target, place.start, place.end, mend)
 
 
-def _wiki(note: Note, corpus: Corpus) -> Iterator[_Broken]:
+def _wiki(note: MemoryText, corpus: Corpus) -> Iterator[_Broken]:
     for link in note.wiki_links:
         if corpus.names.find(link.name, note.rel_path) is None:
             bare = posixpath.basename(link.name)
@@ -80,7 +80,7 @@ def _wiki(note: Note, corpus: Corpus) -> Iterator[_Broken]:
             yield _Broken(link.name, link.start, link.end, mend)
 
 
-def _finding(note: Note, broken: list[_Broken]) -> Finding:
+def _finding(note: MemoryText, broken: list[_Broken]) -> Finding:
     parts, at = [], 0
     for link in broken:
         if link.mend:
@@ -164,7 +164,7 @@ class _Subjects:
         topics: The files.
     """
 
-    def __init__(self, topics: Iterable[Note]) -> None:
+    def __init__(self, topics: Iterable[MemoryText]) -> None:
         self._by_word: dict[str, list[tuple[frozenset[str], str]]] = defaultdict(list)
         self._inside: dict[str, str] = {}
         said: list[tuple[frozenset[str], str]] = []
@@ -184,7 +184,7 @@ class _Subjects:
         for name in self._inside:
             self._lengths[name[0]].add(len(name))
 
-    def found_in(self, note: Note) -> set[str]:
+    def found_in(self, note: MemoryText) -> set[str]:
         """Return the topics that a file speaks of, itself left out; each is told of once only."""
         words = set(words_in(note.folded))
         found: set[str] = set()
@@ -300,12 +300,12 @@ def _public(text: str) -> Iterator[Section]:
             yield section
 
 
-def _is_to_do(line: Line) -> bool:
+def _is_to_do(line: TextLine) -> bool:
     item = None if line.in_code else bullet(line.text)
     return item is not None and bool(item.box)
 
 
-def _repair(note: Note, section: Section, path: str, newline: str) -> tuple[PlannedFile, ...]:
+def _repair(note: MemoryText, section: Section, path: str, newline: str) -> tuple[PlannedFile, ...]:
     heading = section.lines[0].text.rstrip()
     left = f"{heading}{newline}{newline}- [{section.title}]({path}){newline}"
     rest = note.text[section.end :]

@@ -16,7 +16,7 @@ from familiar_cli.text import counted
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from familiar_cli.housekeeping.lines import Corpus, Note, Options
+    from familiar_cli.housekeeping.lines import Corpus, MemoryText, Options
     from familiar_cli.memory.pages.relations import Relation
     from familiar_cli.memory.relations.kinds import Kinds
 
@@ -27,7 +27,7 @@ _MOST_STEPS: Final = 50
 class _Stated:
     """A relation, where it stands, and the page that it leads to."""
 
-    note: Note
+    note: MemoryText
     relation: Relation
     target: str
 
@@ -59,14 +59,16 @@ def check_relations(corpus: Corpus, options: Options) -> Iterator[Finding]:
     yield from _circles(stated, kinds)
 
 
-def _leading(note: Note, relations: tuple[Relation, ...], corpus: Corpus) -> Iterator[_Stated]:
+def _leading(
+    note: MemoryText, relations: tuple[Relation, ...], corpus: Corpus
+) -> Iterator[_Stated]:
     for one in relations:
         target = _target(one, note, corpus)
         if target:
             yield _Stated(note, one, target)
 
 
-def _target(one: Relation, note: Note, corpus: Corpus) -> str:
+def _target(one: Relation, note: MemoryText, corpus: Corpus) -> str:
     """Return the page that a relation leads to; empty: there is none."""
     path = one.target or corpus.names.find(one.name.partition("|")[0], note.rel_path) or ""
     if path not in corpus.paths:
@@ -74,7 +76,7 @@ def _target(one: Relation, note: Note, corpus: Corpus) -> str:
     return path
 
 
-def _wrong(note: Note, relations: tuple[Relation, ...], corpus: Corpus) -> Iterator[Finding]:
+def _wrong(note: MemoryText, relations: tuple[Relation, ...], corpus: Corpus) -> Iterator[Finding]:
     """Yield what is wrong with single relations of a page."""
     lost = [one.line for one in relations if not _target(one, note, corpus)]
     if lost:
@@ -163,7 +165,7 @@ def _found_circles(edges: dict[str, dict[str, _Stated]]) -> Iterator[tuple[str, 
             yield (path[0], *reversed(path[1:]))
 
 
-def _finding(note: Note, lines: list[int] | tuple[int, ...], what: str, hint: str) -> Finding:
+def _finding(note: MemoryText, lines: list[int] | tuple[int, ...], what: str, hint: str) -> Finding:
     return Finding(CHECK.name, (note.rel_path,), what, quotes(note, lines), hint=hint)
 
 

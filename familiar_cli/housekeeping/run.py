@@ -55,7 +55,7 @@ _MOST_MASKED: Final = 4_000
 
 
 @dataclass(frozen=True, slots=True)
-class Findings:
+class CheckResults:
     """What the checks found.
 
     Args:
@@ -78,7 +78,7 @@ def look_through(
     *,
     since: datetime | None = None,
     on_step: Callable[[str, int], None] = lambda _step, _done: None,
-) -> Findings:
+) -> CheckResults:
     """Return what the checks find. Nothing is changed, and no model is asked.
 
     Args:
@@ -105,7 +105,7 @@ def look_through(
             if since is None or not changed.isdisjoint(f.paths)
         )
         found += map(_tidied, sorted(of_it, key=lambda f: (f.paths, f.message)))
-    return Findings(tuple(found), tuple(c.name for c in wanted), len(notes), corpus.skipped)
+    return CheckResults(tuple(found), tuple(c.name for c in wanted), len(notes), corpus.skipped)
 
 
 def _named(name: str) -> Check:

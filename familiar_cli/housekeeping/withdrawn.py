@@ -23,8 +23,8 @@ from familiar_cli.truncate import sentence_ends
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
-    from familiar_cli.housekeeping.lines import Corpus, Note, Options
-    from familiar_cli.markdown import Line
+    from familiar_cli.housekeeping.lines import Corpus, MemoryText, Options
+    from familiar_cli.markdown import TextLine
     from familiar_cli.memory.pages.evidence import Cited, Numbering
 
 _LEAST_SHARE: Final = 0.5  # of a withdrawn line, in a sentence that repeats it
@@ -77,7 +77,7 @@ class _Repeated:
         return most >= SAID_SHARE and all(one.share(sentence) < most for one in self._standing)
 
 
-def _repeating(note: Note, repeated: _Repeated) -> Iterator[Finding]:
+def _repeating(note: MemoryText, repeated: _Repeated) -> Iterator[Finding]:
     """Yield a file that is made of others, if it repeats what was withdrawn."""
     lines: list[str | None] = list(note.text.split("\n"))
     whole, by_hand = list[int](), list[int]()
@@ -113,7 +113,7 @@ def _repeating(note: Note, repeated: _Repeated) -> Iterator[Finding]:
     )
 
 
-def _lines(note: Note) -> Iterator[Line]:
+def _lines(note: MemoryText) -> Iterator[TextLine]:
     """Yield the lines of a file that name turns, but not more than anything rests on."""
     for line in scan(note.text):
         is_cited = "<!-- turn" in line.text and not line.in_code
@@ -122,8 +122,8 @@ def _lines(note: Note) -> Iterator[Line]:
 
 
 def _finding(
-    note: Note,
-    resting: list[tuple[Line, tuple[int, ...]]],
+    note: MemoryText,
+    resting: list[tuple[TextLine, tuple[int, ...]]],
     fallen: Mapping[int, str],
     numbering: Numbering,
 ) -> Finding:

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from familiar_cli.files import Stamp
+    from familiar_cli.files import FileStamp
     from familiar_cli.index.embedder import Embedder
-    from familiar_cli.index.line_tokens import Held
+    from familiar_cli.index.line_tokens import CountedTokens
     from familiar_cli.index.token_vectors import Rows
     from familiar_cli.index.vectors import Vectors
     from familiar_cli.memory.store.store import MemoryStore
@@ -121,7 +121,7 @@ class EmbeddingIndex:
         self.directory = directory or store.root / INDEX_DIR
         self._is_cut = False
         self._cached: tuple[tuple[str, str, str, int], Vectors] | None = None
-        self._tokens: tuple[tuple[Held, int], Rows | None] | None = None
+        self._tokens: tuple[tuple[CountedTokens, int], Rows | None] | None = None
 
     def use(self, action: Callable[[sqlite3.Connection], T]) -> T:
         """Return what `action` does with a connection. See `schema.using`."""
@@ -256,7 +256,7 @@ class EmbeddingIndex:
             else:
                 self._take_in(connection, rel_path, stamp)
 
-    def _take_in(self, connection: sqlite3.Connection, rel_path: str, stamp: Stamp) -> bool:
+    def _take_in(self, connection: sqlite3.Connection, rel_path: str, stamp: FileStamp) -> bool:
         """Read one file, and tell whether its content is new to the index."""
         from familiar_cli.index import rows  # noqa: PLC0415  # a search rarely finds anything new
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from datetime import date
 
-    from familiar_cli.index.markdown import Block
+    from familiar_cli.index.markdown import TextBlock
 
 WHOLE_FILE_WORDS: Final = 300
 SECTION_LEVEL: Final = 2
@@ -117,7 +117,7 @@ def _name(rel_path: str) -> str:
     return rel_path.rpartition("/")[2].rpartition(".")[0].replace("-", " ").replace("_", " ")
 
 
-def _lines(text: str, blocks: Sequence[Block], title: str) -> Iterator[_Line]:
+def _lines(text: str, blocks: Sequence[TextBlock], title: str) -> Iterator[_Line]:
     """Yield the lines; a heading goes to the line below it."""
     section, path, start = 0, title, None
     for number, block in enumerate(blocks):

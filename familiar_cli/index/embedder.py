@@ -304,7 +304,7 @@ class OnnxEmbedder:
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class EmbedderChoice:
     """The embedder that a setting means, or why there is none and what would add it."""
 
     embedder: Embedder | None
@@ -312,7 +312,7 @@ class Opened:
     hint: str = ""
 
 
-def open_embedder(setting: str, cache_dir: Path) -> Opened:
+def open_embedder(setting: str, cache_dir: Path) -> EmbedderChoice:
     """Return the embedder that `setting` means; its files are read when it is first used.
 
     Args:
@@ -320,19 +320,19 @@ def open_embedder(setting: str, cache_dir: Path) -> Opened:
         cache_dir: Where model files are kept.
     """
     if setting == "none":
-        return Opened(None, "search by meaning is turned off in [embedding]")
+        return EmbedderChoice(None, "search by meaning is turned off in [embedding]")
     lacking = [name for name in _RUNTIME if find_spec(name) is None]
     if lacking:
         what = " and ".join(lacking)
         reason = f"{what} {'is' if len(lacking) == 1 else 'are'} not installed"
-        return Opened(None, reason, f"pip install {' '.join(lacking)}")
+        return EmbedderChoice(None, reason, f"pip install {' '.join(lacking)}")
     wanted = AUTO if setting == "auto" else (setting,)
     for name in wanted:
         directory = _directory_of(name, cache_dir)
         if directory is not None:
-            return Opened(_embedder(SPECS[name], directory))
+            return EmbedderChoice(_embedder(SPECS[name], directory))
     missing = wanted[-1] if setting == "auto" else wanted[0]
-    return Opened(
+    return EmbedderChoice(
         None,
         "no embedding model is on disk" if setting == "auto" else f"{missing} is not on disk",
         f"familiar model pull {missing}",

@@ -14,7 +14,7 @@ from familiar_cli.index import rank
 from familiar_cli.index.chunking import cut
 from familiar_cli.index.dates import last_day
 from familiar_cli.index.hits import (
-    Place,
+    CharRange,
     age_days,
     choose,
     coverage,
@@ -138,11 +138,11 @@ class _Cutter:
 
     def _hit(self, line: TextSpan, share: float) -> Hit:
         text, score = self.file.text, round(share, 4)
-        best = Place(line.start, line.end)
+        best = CharRange(line.start, line.end)
         passage = self.made.passages[line.parts[0]]
         shown = best
         if not self.options.lines:
-            outer = Place(passage.start, passage.end)
+            outer = CharRange(passage.start, passage.end)
             shown = choose(text, best, outer, self.options.snippet_tokens)
         start = first_word(text, best)
         words = text[shown.start : shown.end]

@@ -110,20 +110,20 @@ _COUNTER: Final = heuristic()
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class CharRange:
     """`start` to `end` in a file, in characters."""
 
     start: int
     end: int
 
 
-def choose(text: str, best: Place, passage: Place, snippet_tokens: int) -> Place:
+def choose(text: str, best: CharRange, passage: CharRange, snippet_tokens: int) -> CharRange:
     """Return which part of `text` to show: the file, or `passage`, or what of it is allowed.
 
     With `snippet_tokens` the part holds as much of `best` as that allows, and then grows by whole
     lines, first to the end and then to the start, as far as `passage` reaches.
     """
-    whole = Place(0, len(text))
+    whole = CharRange(0, len(text))
     outer = whole if len(text) <= WHOLE_FILE_CHARS else passage
     if not snippet_tokens:
         return _trimmed(text, outer)
@@ -137,28 +137,28 @@ def line_number(text: str, place: int) -> int:
     return text.count("\n", 0, place) + 1
 
 
-def first_word(text: str, place: Place) -> int:
+def first_word(text: str, place: CharRange) -> int:
     """Return where in `place` the first character that is no space stands."""
     inside = text[place.start : place.end]
     return place.start + len(inside) - len(inside.lstrip())
 
 
-def _grown(text: str, best: Place, outer: Place, most: int) -> Place:
+def _grown(text: str, best: CharRange, outer: CharRange, most: int) -> CharRange:
     if _COUNTER.count(text[best.start : best.end]) > most:
-        return Place(best.start, _cut(text, best, most))
+        return CharRange(best.start, _cut(text, best, most))
     found = best
     for end in _line_ends(text, best.end, outer.end):
         if _COUNTER.count(text[found.start : end]) > most:
             break
-        found = Place(found.start, end)
+        found = CharRange(found.start, end)
     for start in _line_starts(text, outer.start, best.start):
         if _COUNTER.count(text[start : found.end]) > most:
             break
-        found = Place(start, found.end)
+        found = CharRange(start, found.end)
     return found
 
 
-def _cut(text: str, place: Place, most: int) -> int:
+def _cut(text: str, place: CharRange, most: int) -> int:
     """Return where a text must end to have `most` tokens, between words if it can."""
     low, high = place.start, place.end
     while low < high:
@@ -179,11 +179,11 @@ def _line_starts(text: str, start: int, end: int) -> Sequence[int]:
     return [*(at for at in range(end - 1, start, -1) if text[at - 1] == "\n"), start]
 
 
-def _trimmed(text: str, place: Place) -> Place:
+def _trimmed(text: str, place: CharRange) -> CharRange:
     """Leave out empty lines at both ends."""
     inside = text[place.start : place.end]
     start = place.start + len(inside) - len(inside.lstrip("\r\n"))
-    return Place(start, max(start, place.start + len(inside.rstrip())))
+    return CharRange(start, max(start, place.start + len(inside.rstrip())))
 
 
 _DAY_S: Final = 86_400
@@ -210,7 +210,7 @@ class _Ranked(NamedTuple):  # as many are made as lines were found
 class _Piece:
     """A passage or line, as the index holds it."""
 
-    place: Place
+    place: CharRange
     heading: str
     text: str
 
@@ -219,8 +219,8 @@ class _Piece:
 class _Shown:
     """What of a file is shown: the place, the best line in it, the words, the line's number."""
 
-    place: Place
-    best: Place
+    place: CharRange
+    best: CharRange
     text: str
     line: int
 
@@ -375,7 +375,7 @@ class _Writer:
     def _read(self, ids: Iterable[int]) -> None:
         select = "SELECT id, char_start, char_end, heading_path, text FROM chunks WHERE id IN"
         for id_, start, end, heading, text in rows_among(self._connection, select, ids):
-            self._pieces[id_] = _Piece(Place(start, end), heading, text)
+            self._pieces[id_] = _Piece(CharRange(start, end), heading, text)
 
     def hit(self, ranked: _Ranked) -> Hit:
         line = self._piece(ranked.scored.line.id)
@@ -387,7 +387,7 @@ class _Writer:
         place = line.place
         if not self._options.lines:
             place = choose(text, line.place, passage.place, self._options.snippet_tokens)
-        best = Place(first_word(text, line.place), line.place.end)
+        best = CharRange(first_word(text, line.place), line.place.end)
         words = text[place.start : place.end]
         return self._written(
             ranked, line, _Shown(place, best, words, line_number(text, best.start))

@@ -39,7 +39,7 @@ _DEAD_ROWS: Final = 50_000  # that nobody needs any more, before the file is wri
 _COPIED_ROWS: Final = 65_536
 
 
-class Held(NamedTuple):
+class CountedTokens(NamedTuple):
     """The file that counts: its name, its rows and their width."""
 
     name: str
@@ -47,9 +47,9 @@ class Held(NamedTuple):
     width: int
 
 
-def held(connection: sqlite3.Connection) -> Held:
+def held(connection: sqlite3.Connection) -> CountedTokens:
     """Return which file holds token vectors; its name is empty while there is none."""
-    return Held(
+    return CountedTokens(
         meta(connection, "tokens"),
         int(meta(connection, "token_rows") or 0),
         int(meta(connection, "token_width") or 0),
@@ -62,7 +62,7 @@ def mapped(connection: sqlite3.Connection, directory: Path) -> Rows | None:
     return token_vectors.mapped(_path(directory, name), width, count) if name else None
 
 
-def stamp(connection: sqlite3.Connection, directory: Path) -> tuple[Held, int]:
+def stamp(connection: sqlite3.Connection, directory: Path) -> tuple[CountedTokens, int]:
     """Return a stamp that changes with the rows, or when their file is truncated."""
     found = held(connection)
     return found, token_vectors.size_of(_path(directory, found.name)) if found.name else 0

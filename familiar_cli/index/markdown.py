@@ -38,7 +38,7 @@ _EMPHASIS: Final = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class TextBlock:
     """A paragraph, list item, heading, table or code; `start` to `end` in characters.
 
     Args:
@@ -60,7 +60,7 @@ class Block:
 class ParsedMarkdown:
     """A Markdown text as blocks, and the settings in its front matter."""
 
-    blocks: tuple[Block, ...]
+    blocks: tuple[TextBlock, ...]
     front: dict[str, str]
 
 
@@ -79,7 +79,7 @@ def parse(text: str) -> ParsedMarkdown:
     places[0] = 0
     values = [opened[place] for place in sorted(opened)]
     blocks = (
-        Block(start, end, level, heading, _speaker(text, start, end, level))
+        TextBlock(start, end, level, heading, _speaker(text, start, end, level))
         for start, end, (level, heading) in zip(places, ends, values, strict=True)
     )
     return ParsedMarkdown(tuple(blocks), settings)

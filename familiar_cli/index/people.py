@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli import fts
 from familiar_cli.memory.layout import LORE_DIR, PEOPLE_DIR
-from familiar_cli.memory.people.mentions import Head, find_mentions, head_of, key_of
+from familiar_cli.memory.people.mentions import NamePrefix, find_mentions, head_of, key_of
 from familiar_cli.sqlite import rows_among
 
 if TYPE_CHECKING:
@@ -85,12 +85,12 @@ def put_people(
 def people_named(connection: sqlite3.Connection, query: str) -> NamedPeople:
     """Return whom `query` names, of all who are known to the index."""
 
-    def heads(wanted: Collection[str]) -> Mapping[str, Head]:
+    def heads(wanted: Collection[str]) -> Mapping[str, NamePrefix]:
         select = "SELECT DISTINCT head, words, chars FROM people WHERE head IN"
-        found: dict[str, Head] = {}
+        found: dict[str, NamePrefix] = {}
         for head, words, chars in rows_among(connection, select, wanted):
-            other = found.get(head, Head(0, 0))
-            found[head] = Head(max(other.words, words), max(other.chars, chars))
+            other = found.get(head, NamePrefix(0, 0))
+            found[head] = NamePrefix(max(other.words, words), max(other.chars, chars))
         return found
 
     def known(wanted: Collection[str]) -> Collection[str]:
@@ -109,10 +109,10 @@ def people_named(connection: sqlite3.Connection, query: str) -> NamedPeople:
 def people_among(labels: Iterable[str], query: str) -> NamedPeople:
     """Return whom `query` names, of the speakers with these labels."""
     names = {part for label in labels for part in parts_of(label)}
-    begun: dict[str, Head] = {}
+    begun: dict[str, NamePrefix] = {}
     for head, size in map(head_of, names):
-        other = begun.get(head, Head(0, 0))
-        begun[head] = Head(max(other.words, size.words), max(other.chars, size.chars))
+        other = begun.get(head, NamePrefix(0, 0))
+        begun[head] = NamePrefix(max(other.words, size.words), max(other.chars, size.chars))
     found = _named(
         query,
         lambda heads: {head: begun[head] for head in heads if head in begun},
@@ -124,7 +124,7 @@ def people_among(labels: Iterable[str], query: str) -> NamedPeople:
 
 def _named(
     query: str,
-    heads: Callable[[Collection[str]], Mapping[str, Head]],
+    heads: Callable[[Collection[str]], Mapping[str, NamePrefix]],
     known: Callable[[Collection[str]], Collection[str]],
     longer: Callable[[str], set[str]],
 ) -> list[set[str]]:

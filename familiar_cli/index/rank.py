@@ -321,7 +321,7 @@ def times_of_lines(
     }
 
 
-class Piece(NamedTuple):
+class Candidate(NamedTuple):
     """A passage or line: ids and places, no text. `parts` and `rows` are numbers, from … to.
 
     Args:
@@ -350,9 +350,9 @@ class Pieces:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.connection = connection
-        self._read: dict[int, Piece] = {}
+        self._read: dict[int, Candidate] = {}
 
-    def among(self, ids: Collection[int]) -> list[Piece]:
+    def among(self, ids: Collection[int]) -> list[Candidate]:
         """Return the pieces with these ids, in their order; one that is not there is left out."""
         read = self._read
         missing = [id_ for id_ in ids if id_ not in read]
@@ -361,7 +361,7 @@ class Pieces:
                 "SELECT id, level, document_id, speaker, part_first, part_last, rows_from,"
                 " rows_count FROM chunks INDEXED BY chunks_brief WHERE id IN"
             )
-            found = map(Piece._make, rows_among(self.connection, select, sorted(missing)))
+            found = map(Candidate._make, rows_among(self.connection, select, sorted(missing)))
             read.update((piece.id, piece) for piece in found)
         return [piece for id_ in ids if (piece := read.get(id_))]
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterable, Iterator
 
-    from familiar_cli.files import Stamp
+    from familiar_cli.files import FileStamp
     from familiar_cli.index.chunking import Cut, TextSpan
 
     # A line's vector, and where the vectors of its tokens are.
@@ -36,7 +36,7 @@ _INSERT: Final = (
 
 
 def put(
-    connection: sqlite3.Connection, rel_path: str, *, text: str, sha256: str, seen: Stamp
+    connection: sqlite3.Connection, rel_path: str, *, text: str, sha256: str, seen: FileStamp
 ) -> None:
     """Make the index hold the file at `rel_path` as `text`; vectors of unchanged pieces stay."""
     made = chunking.cut(text, rel_path)
@@ -59,7 +59,9 @@ def put(
         put_people(connection, document, rel_path=rel_path, text=text, speakers=made.speakers)
 
 
-def put_problem(connection: sqlite3.Connection, rel_path: str, seen: Stamp, problem: str) -> None:
+def put_problem(
+    connection: sqlite3.Connection, rel_path: str, seen: FileStamp, problem: str
+) -> None:
     """Note that the file at `rel_path` cannot be read, and why."""
     empty = chunking.Cut("", None, "", (), (), ())
     with transaction(connection):
@@ -75,7 +77,7 @@ def held_sha256(connection: sqlite3.Connection, rel_path: str) -> str | None:
     return row[0] if row else None
 
 
-def restamp(connection: sqlite3.Connection, rel_path: str, seen: Stamp) -> None:
+def restamp(connection: sqlite3.Connection, rel_path: str, seen: FileStamp) -> None:
     """Note how a file with unchanged content looks now."""
     with transaction(connection):
         connection.execute(
@@ -131,7 +133,7 @@ class _Row:
 
     rel_path: str
     sha256: str
-    seen: Stamp
+    seen: FileStamp
     made: Cut
     char_count: int
     problem: str = ""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from familiar_cli.clock import wall_ns
-from familiar_cli.files import Stamp, stamp_of
+from familiar_cli.files import FileStamp, stamp_of
 from familiar_cli.index import watch
 from familiar_cli.index.schema import changes_of, meta, set_meta
 from familiar_cli.memory.pages.links import is_page
@@ -33,7 +33,7 @@ class Scan:
         digest: How all of it looks; see `Listing.digest`. Empty: `note` has noted that already.
     """
 
-    suspects: dict[str, Stamp]
+    suspects: dict[str, FileStamp]
     gone: tuple[str, ...]
     same: int
     closed: tuple[Skipped, ...] = ()
@@ -77,12 +77,12 @@ def note(connection: sqlite3.Connection, seen: Scan) -> None:
 
 def _compared(listing: Listing, connection: sqlite3.Connection) -> Scan:
     held = {
-        path: Stamp(*stamp)
+        path: FileStamp(*stamp)
         for path, *stamp in connection.execute(
             "SELECT rel_path, size_bytes, mtime_ns, ctime_ns, settled FROM documents"
         )
     }
-    suspects: dict[str, Stamp] = {}
+    suspects: dict[str, FileStamp] = {}
     same = 0
     for rel_path, status in listing.files():
         if not is_page(rel_path):
@@ -96,7 +96,7 @@ def _compared(listing: Listing, connection: sqlite3.Connection) -> Scan:
     return Scan(suspects, tuple(held), same, listing.closed)
 
 
-def stamp(path: Path) -> Stamp | None:
+def stamp(path: Path) -> FileStamp | None:
     """Return how the file at `path` looks, or None when there is no plain file."""
     looked_ns = wall_ns()
     try:

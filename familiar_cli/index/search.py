@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from familiar_cli.index.build import EmbeddingIndex, Progress
-    from familiar_cli.index.embedder import Embedder, Encoded, Opened
+    from familiar_cli.index.embedder import Embedder, EmbedderChoice, Encoded
     from familiar_cli.index.rank import PassageLines
     from familiar_cli.index.types import Hit, Method
     from familiar_cli.index.vectors import Cosines, Ids
@@ -52,7 +52,7 @@ def search(
     index: EmbeddingIndex,
     query: str,
     options: SearchOptions,
-    opened: Opened | None = None,
+    opened: EmbedderChoice | None = None,
     progress: Progress | None = None,
 ) -> SearchResult:
     """Return what the memory holds about `query`.
@@ -103,7 +103,7 @@ def _find(
     index: EmbeddingIndex,
     query: str,
     options: SearchOptions,
-    opened: Opened | None,
+    opened: EmbedderChoice | None,
     progress: Progress | None,
 ) -> _Found:
     if not index.store.root.is_dir():
@@ -129,7 +129,7 @@ def _answer(
     connection: sqlite3.Connection,
     query: str,
     options: SearchOptions,
-    opened: Opened | None,
+    opened: EmbedderChoice | None,
     *,
     progress: Progress | None,
 ) -> _Found:
@@ -181,7 +181,7 @@ class _Asked:
     connection: sqlite3.Connection
     query: str
     options: SearchOptions
-    opened: Opened | None
+    opened: EmbedderChoice | None
     notes: list[str]
     hint: str = ""
 

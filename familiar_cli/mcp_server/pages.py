@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from familiar_cli.clock import in_zone
 from familiar_cli.errors import NotFoundError, UsageError
 from familiar_cli.index.dates import day_in, last_day
-from familiar_cli.mcp_server.tool import Item
+from familiar_cli.mcp_server.tool import ToolItem
 from familiar_cli.memory.pages.evidence import spans, turn_ids
 from familiar_cli.memory.pages.links import is_page
 from familiar_cli.memory.pages.privacy import outward, owned
@@ -42,7 +42,7 @@ _KEY_BYTES: Final = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class ToolPage:
     """One page.
 
     Args:
@@ -88,7 +88,7 @@ def cursor_of(tool: str, arguments: Arguments) -> Cursor:
     return Cursor(start, char)
 
 
-def page(tool: str, arguments: Arguments, answer: Answer, counter: TokenCounter) -> Page:
+def page(tool: str, arguments: Arguments, answer: Answer, counter: TokenCounter) -> ToolPage:
     """Return the page of an answer that the arguments ask for.
 
     Raises:
@@ -97,7 +97,7 @@ def page(tool: str, arguments: Arguments, answer: Answer, counter: TokenCounter)
     cursor = cursor_of(tool, arguments)
     _check_stamp(arguments, answer)
     room, following = PAGE_TOKENS * (1 if answer.cut == "anywhere" else _WHOLE_FILES), None
-    shown: list[tuple[Item, str]] = []
+    shown: list[tuple[ToolItem, str]] = []
     for number, item in enumerate(answer.items[max(cursor.start - answer.start, 0) :]):
         place = max(cursor.start, answer.start) + number
         char = cursor.char if place == cursor.start else 0
@@ -119,7 +119,7 @@ def page(tool: str, arguments: Arguments, answer: Answer, counter: TokenCounter)
     return _made(answer, shown, token)
 
 
-def _made(answer: Answer, shown: list[tuple[Item, str]], following: str | None) -> Page:
+def _made(answer: Answer, shown: list[tuple[ToolItem, str]], following: str | None) -> ToolPage:
     results = [
         {**item.about, "text": text} if item.text else dict(item.about) for item, text in shown
     ]
@@ -131,7 +131,7 @@ def _made(answer: Answer, shown: list[tuple[Item, str]], following: str | None) 
         data["next"] = following
         notes.append(f"There is more: call again with cursor {following!r}.")
     blocks = [INTRO, *(_fenced(item, text) for item, text in shown)] if shown else []
-    return Page("\n".join([*blocks, *notes]) or "Nothing.", data)
+    return ToolPage("\n".join([*blocks, *notes]) or "Nothing.", data)
 
 
 def _harmless(value: Any) -> Any:  # noqa: ANN401  # any plain value
@@ -143,7 +143,7 @@ def _harmless(value: Any) -> Any:  # noqa: ANN401  # any plain value
     return [_harmless(one) for one in value] if isinstance(value, list | tuple) else value
 
 
-def _fenced(item: Item, text: str) -> str:
+def _fenced(item: ToolItem, text: str) -> str:
     """Return an item between tags that nothing in it can close."""
     head = _attributes(item)
     if not item.text:
@@ -151,7 +151,7 @@ def _fenced(item: Item, text: str) -> str:
     return f"<memory{head}>\n{unfenced(text).strip(chr(10))}\n</memory>"
 
 
-def _attributes(item: Item) -> str:
+def _attributes(item: ToolItem) -> str:
     return "".join(
         f' {name}="{framed(_word(value), _ATTRIBUTE_CHARS)}"'
         for name, value in item.about.items()
@@ -230,14 +230,14 @@ class SeenFile:
         """What is left of it."""
         return "\n".join(text for _, text in self.lines)
 
-    def items(self) -> Iterator[Item]:
+    def items(self) -> Iterator[ToolItem]:
         """Yield it in pieces: a section each, or as many of its lines as one citation bears."""
         day = day_of(self.file.rel_path)
         for piece in _pieces(self.lines):
             text = "\n".join(line for _, line in piece).strip("\n")
             if text.strip():
                 about = {"path": self.file.rel_path, "lines": f"{piece[0][0]}-{piece[-1][0]}"}
-                yield Item(
+                yield ToolItem(
                     {**about, **cited(text, self.numbering), **({"date": day} if day else {})}, text
                 )
 
@@ -284,7 +284,7 @@ def cited(text: str, numbering: Numbering) -> dict[str, str]:
     return {"turns": named} if named else {}
 
 
-def turn_item(caller: Caller, turn: Turn, speaker: str) -> Item:
+def turn_item(caller: Caller, turn: Turn, speaker: str) -> ToolItem:
     """Return a turn that the caller may see."""
     at = in_zone(turn.at, caller.familiar.zone)
     about = {
@@ -293,7 +293,7 @@ def turn_item(caller: Caller, turn: Turn, speaker: str) -> Item:
         "channel": turn.channel_id,
         "speaker": speaker,
     }
-    return Item(about, turn.content)
+    return ToolItem(about, turn.content)
 
 
 def speaker_of(caller: Caller, turn: Turn) -> str:

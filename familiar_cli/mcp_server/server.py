@@ -71,7 +71,7 @@ if TYPE_CHECKING:
     from familiar_cli.actions.familiar_pool import FamiliarPool
     from familiar_cli.config.home import FamiliarPaths
     from familiar_cli.familiar import Familiar
-    from familiar_cli.mcp_server.pages import Page
+    from familiar_cli.mcp_server.pages import ToolPage
     from familiar_cli.mcp_server.tool import Arguments, Tool
 
 
@@ -435,7 +435,7 @@ def _input_schema(name: str) -> dict[str, Any] | None:
     return tool.input_schema if tool else None
 
 
-def _run(tool: Tool, arguments: Arguments, caller: Caller) -> Page:
+def _run(tool: Tool, arguments: Arguments, caller: Caller) -> ToolPage:
     return page(tool.name, arguments, tool.run(caller, arguments), caller.familiar.counter)
 
 

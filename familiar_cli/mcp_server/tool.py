@@ -72,7 +72,7 @@ class Caller:
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class ToolItem:
     """One thing that a tool gives back.
 
     Args:
@@ -99,7 +99,7 @@ class Answer:
             one.
     """
 
-    items: Sequence[Item] = ()
+    items: Sequence[ToolItem] = ()
     notes: Sequence[str] = ()
     more: Mapping[str, Any] = field(default_factory=dict)
     start: int = 0

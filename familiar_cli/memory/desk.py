@@ -121,7 +121,7 @@ MAX_CHARS: Final = 2000
 """Most characters of an item; what is longer is a note, not a reminder."""
 
 
-class Mark(StrEnum):
+class ItemStatus(StrEnum):
     """How an item stands; the value is what stands in its box."""
 
     open = " "
@@ -130,7 +130,7 @@ class Mark(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class DeskItem:
     """One item.
 
     Args:
@@ -143,25 +143,25 @@ class Item:
 
     number: int
     line: int
-    mark: Mark
+    mark: ItemStatus
     text: str
     due: Due | None = None
 
     @property
     def is_open(self) -> bool:
         """Whether it is still to be done."""
-        return self.mark is Mark.open
+        return self.mark is ItemStatus.open
 
 
-def items_in(markdown: str) -> tuple[Item, ...]:
+def items_in(markdown: str) -> tuple[DeskItem, ...]:
     """Return the items of a list, in the order of the file."""
     return tuple(
-        Item(number, found.line, found.mark, *_said(found.words))
+        DeskItem(number, found.line, found.mark, *_said(found.words))
         for number, found in enumerate(_found(markdown), start=1)
     )
 
 
-def due_items(items: Iterable[Item], now: datetime, zone: tzinfo | None) -> list[Item]:
+def due_items(items: Iterable[DeskItem], now: datetime, zone: tzinfo | None) -> list[DeskItem]:
     """Return the open items whose time has come, and those that name none that can be read.
 
     Args:
@@ -172,7 +172,7 @@ def due_items(items: Iterable[Item], now: datetime, zone: tzinfo | None) -> list
     return [item for item in items if item.is_open and _has_come(item.due, now, zone)]
 
 
-def with_details(markdown: str, items: Iterable[Item]) -> Iterator[tuple[Item, range]]:
+def with_details(markdown: str, items: Iterable[DeskItem]) -> Iterator[tuple[DeskItem, range]]:
     """Yield each of `items` with the numbers of the lines that go on below it, up to the next."""
     lines = split_lines(markdown)
     starts = {found.line for found in _found(markdown)}
@@ -182,7 +182,7 @@ def with_details(markdown: str, items: Iterable[Item]) -> Iterator[tuple[Item, r
         yield item, range(item.line + 1, next(ends, end + 1))
 
 
-def find_item(items: tuple[Item, ...], number: int, rel_path: str) -> Item:
+def find_item(items: tuple[DeskItem, ...], number: int, rel_path: str) -> DeskItem:
     """Return the item `number`.
 
     Raises:
@@ -198,7 +198,7 @@ def find_item(items: tuple[Item, ...], number: int, rel_path: str) -> Item:
     )
 
 
-def marked(markdown: str, item: Item, mark: Mark) -> str:
+def marked(markdown: str, item: DeskItem, mark: ItemStatus) -> str:
     """Return the list with another mark on one item; nothing else changes."""
     lines = split_lines(markdown)
     lines[item.line - 1] = _with_mark(lines[item.line - 1], mark)
@@ -249,7 +249,7 @@ def item_words(text: str) -> str:
 @dataclass(frozen=True, slots=True)
 class _Found:
     line: int
-    mark: Mark
+    mark: ItemStatus
     words: str
 
 
@@ -261,9 +261,9 @@ def _found(markdown: str) -> Iterator[_Found]:
             continue
         words = text[item.words_at :]
         if item.box:
-            yield _Found(line.number, Mark(item.box.lower()), words)
+            yield _Found(line.number, ItemStatus(item.box.lower()), words)
         elif not item.indent and words.strip("-*_ \t"):
-            yield _Found(line.number, Mark.open, words)
+            yield _Found(line.number, ItemStatus.open, words)
 
 
 def _has_come(due: Due | None, now: datetime, zone: tzinfo | None) -> bool:
@@ -279,7 +279,7 @@ def _said(words: str) -> tuple[str, Due | None]:
     return without, found.due
 
 
-def _with_mark(line: str, mark: Mark) -> str:
+def _with_mark(line: str, mark: ItemStatus) -> str:
     lead = "\ufeff" if line.startswith("\ufeff") else ""
     line = line.removeprefix(lead)
     item = bullet(line)
@@ -315,7 +315,7 @@ class ListChange:
     rel_path: str
     before: str
     after: str
-    item: Item | None = None
+    item: DeskItem | None = None
     dry_run: bool = False
 
     @property
@@ -329,7 +329,7 @@ class ListChange:
         return unified(self.before, self.after, self.rel_path)
 
 
-def read_items(store: MemoryStore, rel_path: str) -> tuple[Item, ...]:
+def read_items(store: MemoryStore, rel_path: str) -> tuple[DeskItem, ...]:
     """Return the items of a list; none when there is no such file.
 
     Raises:
@@ -370,7 +370,7 @@ def add_item(
 
 
 def mark_item(
-    store: MemoryStore, rel_path: str, number: int, mark: Mark, *, dry_run: bool = False
+    store: MemoryStore, rel_path: str, number: int, mark: ItemStatus, *, dry_run: bool = False
 ) -> ListChange:
     """Put another mark on an item; on one that has it already nothing changes.
 

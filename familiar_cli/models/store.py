@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal
 
 from familiar_cli.errors import FamiliarError, NotFoundError
 from familiar_cli.files import patiently, read_plain
-from familiar_cli.models.catalog import CATALOG, File, Model
+from familiar_cli.models.catalog import CATALOG, Model, ModelFile
 from familiar_cli.text import nearest
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def state(model: Model, cache_dir: Path) -> State:
     return "partial" if here else "absent"
 
 
-def is_here(file: File, directory: Path, received: dict[str, File]) -> bool:
+def is_here(file: ModelFile, directory: Path, received: dict[str, ModelFile]) -> bool:
     """Return whether `file` is in `directory` with the size it should have."""
     expected = file if file.sha256 else received.get(file.name)
     if expected is None:
@@ -176,12 +176,12 @@ def remove_all(names: Sequence[str], cache_dir: Path) -> list[Removed]:
     return [remove(name, cache_dir) for name in wanted]
 
 
-def receipt(directory: Path) -> dict[str, File]:
+def receipt(directory: Path) -> dict[str, ModelFile]:
     """Return what came from the hub without being pinned; empty when there is no such note."""
     try:
         entries = json.loads(read_plain(directory / RECEIPT))
         return {
-            name: File(name, int(entry["size_bytes"]), str(entry["sha256"]))
+            name: ModelFile(name, int(entry["size_bytes"]), str(entry["sha256"]))
             for name, entry in entries.items()
         }
     except (OSError, ValueError, KeyError, TypeError, AttributeError):

@@ -27,7 +27,7 @@ _KEPT_SHARE: Final = 0.5  # of a reply whose end a program has cut
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class RequestLine:
     """One message of a conversation: who says it, and the words.
 
     Args:
@@ -90,10 +90,10 @@ class Placement:
     chosen: int | None = None
     revised: int | None = None
     words: str = ""
-    unknown: tuple[Line, ...] = ()
+    unknown: tuple[RequestLine, ...] = ()
 
 
-def align(lines: Sequence[Line], kept: Sequence[KeptLine]) -> Placement | None:
+def align(lines: Sequence[RequestLine], kept: Sequence[KeptLine]) -> Placement | None:
     """Return where the last of `lines` belongs in a kept conversation; None: not in this one.
 
     Args:
@@ -111,8 +111,8 @@ def align(lines: Sequence[Line], kept: Sequence[KeptLine]) -> Placement | None:
 
 
 def _placement(
-    past: Sequence[Line],
-    said: Line,
+    past: Sequence[RequestLine],
+    said: RequestLine,
     kept: Sequence[KeptLine],
     start: int,
     common: int,
@@ -142,7 +142,7 @@ def _placement(
     return placed("branch", unknown=unknown)
 
 
-def _best_run(past: Sequence[Line], kept: Sequence[KeptLine]) -> tuple[int, int]:
+def _best_run(past: Sequence[RequestLine], kept: Sequence[KeptLine]) -> tuple[int, int]:
     """Return where in `kept` the longest run begins that `past` begins with, and its length.
 
     Of two that are equally long the one at the beginning counts, else the later one.
@@ -175,7 +175,7 @@ class _Comparison:
         kept: The kept ones.
     """
 
-    def __init__(self, past: Sequence[Line], kept: Sequence[KeptLine]) -> None:
+    def __init__(self, past: Sequence[RequestLine], kept: Sequence[KeptLine]) -> None:
         self._said = [(line.role, normal_words(line.text)) for line in past]
         self._kept = [
             (line.role, tuple(map(normal_words, (line.text, *line.alternatives.values()))))
@@ -194,12 +194,12 @@ def _first(kept: Sequence[KeptLine]) -> int:
     return 1 if kept and kept[0].is_greeting else 0
 
 
-def _is_trusted(run: Sequence[Line]) -> bool:
+def _is_trusted(run: Sequence[RequestLine]) -> bool:
     chars = sum(len(line.text) for line in run)
     return len(run) >= _TRUSTED_LINES or (len(run) > 1 and chars >= _TRUSTED_CHARS)
 
 
-def _is_same(line: Line, kept: KeptLine) -> bool:
+def _is_same(line: RequestLine, kept: KeptLine) -> bool:
     if line.role != kept.role:
         return False
     said = normal_words(line.text)
@@ -215,7 +215,7 @@ def _holds(said: str, text: str, role: str) -> bool:
     return is_cut and text.startswith(said)
 
 
-def _alternative(line: Line, kept: KeptLine) -> int | None:
+def _alternative(line: RequestLine, kept: KeptLine) -> int | None:
     """Return the turn whose words a program holds in place of those that stand."""
     said = normal_words(line.text)
     if _holds(said, normal_words(kept.text), line.role):

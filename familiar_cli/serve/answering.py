@@ -28,7 +28,7 @@ def body(data: object) -> bytes:
     return _dumps(data).encode()
 
 
-class Shape:
+class ReplyFormat:
     """Makes the parts of one reply.
 
     Args:

@@ -30,7 +30,7 @@ from familiar_cli.serve.replying import Replying, ServedTurn
 from familiar_cli.serve.services import Memories
 from familiar_cli.serve.speakers import (
     Alone,
-    Wanted,
+    RequestIdentity,
     is_client_job,
     is_connection_test,
     name_of_character,
@@ -54,10 +54,10 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
     from familiar_cli.actions.familiar_pool import FamiliarPool
-    from familiar_cli.serve.asking import Asked
+    from familiar_cli.serve.asking import ReplyRequest
     from familiar_cli.serve.conversations import Served
     from familiar_cli.serve.guard import Rules
-    from familiar_cli.serve.speakers import Participants
+    from familiar_cli.serve.speakers import ChatParticipants
     from familiar_cli.web.site import Site
 
 _JSON: Final = "application/json"
@@ -158,7 +158,7 @@ class Server:
 
     async def _asked(
         self, request: Request, *, is_transcript: bool = False
-    ) -> tuple[Asked, Headers]:
+    ) -> tuple[ReplyRequest, Headers]:
         _check_json(request)
         raw, ids = await request.body(), list_familiars(self.pool.home)
         budget = RequestBudget.of(request.scope)
@@ -166,7 +166,9 @@ class Server:
         return asked, request.headers
 
     @asynccontextmanager
-    async def _lease(self, asked: Asked, headers: Headers) -> AsyncIterator[tuple[Served, Wanted]]:
+    async def _lease(
+        self, asked: ReplyRequest, headers: Headers
+    ) -> AsyncIterator[tuple[Served, RequestIdentity]]:
         """Lend the familiar that is meant, with what is wanted of it.
 
         Raises:
@@ -188,7 +190,9 @@ class Server:
             raise other_character(character, model)
         return familiar_id
 
-    def _participants(self, served: Served, asked: Asked, headers: Headers) -> Participants:
+    def _participants(
+        self, served: Served, asked: ReplyRequest, headers: Headers
+    ) -> ChatParticipants:
         familiar = served.familiar
         own = known_names(familiar.memory, familiar_id=asked.familiar_id, name=familiar.config.name)
         return read_participants(
@@ -199,12 +203,14 @@ class Server:
             person=name_of_speaker(headers) or "",
         )
 
-    def _wanted(self, served: Served, asked: Asked, headers: Headers, them: Participants) -> Wanted:
+    def _wanted(
+        self, served: Served, asked: ReplyRequest, headers: Headers, them: ChatParticipants
+    ) -> RequestIdentity:
         person = resolve_speaker(served.familiar, headers, asked)
         asked = replace(asked, lines=tuple(them.attribute(line, person) for line in asked.lines))
         is_job = is_client_job(asked.lines, headers) or is_connection_test(asked.body)
         is_job = is_job or not asked.is_said
-        return Wanted(
+        return RequestIdentity(
             asked,
             person,
             resolve_channel(headers),

@@ -25,7 +25,7 @@ from familiar_cli.errors import (
     bounded,
 )
 from familiar_cli.history.wording import kept_words, without_fence
-from familiar_cli.serve.aligning import Line
+from familiar_cli.serve.aligning import RequestLine
 from familiar_cli.text import one_line, str_or_empty
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ MOST_CHARS: Final = 4_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ReplyRequest:
     """One request for a reply.
 
     Args:
@@ -148,7 +148,7 @@ class Asked:
     memory_only: bool
     body: Mapping[str, Any]
     raw: str
-    lines: tuple[Line, ...]
+    lines: tuple[RequestLine, ...]
     stream: bool
     with_usage: bool
     person: str | None = None
@@ -188,7 +188,7 @@ class Sampling:
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 
-def parse(raw: bytes, familiars: Collection[str], *, is_transcript: bool = False) -> Asked:
+def parse(raw: bytes, familiars: Collection[str], *, is_transcript: bool = False) -> ReplyRequest:
     """Parse the body of a chat completion request.
 
     Args:
@@ -206,7 +206,7 @@ def parse(raw: bytes, familiars: Collection[str], *, is_transcript: bool = False
     memory_only = model.endswith(MEMORY_SUFFIX)
     _check(body)
     options = body.get("stream_options")
-    return Asked(
+    return ReplyRequest(
         model=model,
         familiar_id=familiar_id,
         memory_only=memory_only,
@@ -276,12 +276,12 @@ def _check(body: Mapping[str, Any]) -> None:
         raise ApiError(400, "'temperature' must be a number", param="temperature")
 
 
-def _lines(messages: object, roles: frozenset[str]) -> tuple[Line, ...]:
+def _lines(messages: object, roles: frozenset[str]) -> tuple[RequestLine, ...]:
     if not isinstance(messages, list) or not messages:
         raise ApiError(400, "The request has no 'messages'", param="messages")
     if len(messages) > _MOST_MESSAGES:
         raise ApiError(400, f"The request has more than {_MOST_MESSAGES:,} messages")
-    lines: list[Line] = []
+    lines: list[RequestLine] = []
     chars = 0
     for number, message in enumerate(messages):
         if not isinstance(message, dict) or not isinstance(message.get("role"), str):
@@ -292,7 +292,7 @@ def _lines(messages: object, roles: frozenset[str]) -> tuple[Line, ...]:
             raise ApiError(413, f"The messages hold more than {MOST_CHARS:,} characters")
         if message["role"] in roles and text.strip() and not _CHAT_START.fullmatch(text.strip()):
             name = str_or_empty(message.get("name")).strip()
-            lines.append(Line(message["role"], kept_words(text), name))
+            lines.append(RequestLine(message["role"], kept_words(text), name))
     return tuple(lines)
 
 

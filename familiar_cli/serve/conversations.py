@@ -23,7 +23,7 @@ from familiar_cli.history.store import GREETING
 from familiar_cli.history.types import IMPORTED, Turn
 from familiar_cli.history.wording import normal_words
 from familiar_cli.identity import MAX_ID_CHARS
-from familiar_cli.serve.aligning import KeptLine, Line, Placement, align
+from familiar_cli.serve.aligning import KeptLine, Placement, RequestLine, align
 from familiar_cli.serve.asking import ApiError
 from familiar_cli.sqlite import connect_derived, is_useless, transaction
 from familiar_cli.visibility import OWNER
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from familiar_cli.history.store import HistoryStore
     from familiar_cli.history.types import Role
     from familiar_cli.identity import Author
-    from familiar_cli.serve.aligning import Line
+    from familiar_cli.serve.aligning import RequestLine
 
 
 _VERSION: Final = 2
@@ -64,7 +64,7 @@ class KnownLines:
         self._lock = threading.Lock()
         self._connection: sqlite3.Connection | None = None
 
-    def channels(self, lines: Sequence[Line]) -> list[str]:
+    def channels(self, lines: Sequence[RequestLine]) -> list[str]:
         """Return the channels that hold any of these lines, the latest first."""
         with self._lock:
             try:
@@ -82,7 +82,7 @@ class KnownLines:
                 self._connection.close()
                 self._connection = None
 
-    def _found(self, lines: Sequence[Line]) -> list[str]:
+    def _found(self, lines: Sequence[RequestLine]) -> list[str]:
         connection = self._opened()
         self._catch_up(connection)
         sql = "SELECT turn_id, channel_id FROM lines WHERE key = ? ORDER BY turn_id DESC LIMIT ?"
@@ -145,7 +145,7 @@ _MERGED_CHARS: Final = 40  # of a reply that stands in what a person says
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundConversation:
     """The conversation that a request belongs to.
 
     Args:
@@ -158,7 +158,7 @@ class Found:
 
     channel_id: str
     placement: Placement | None = None
-    unknown: tuple[Line, ...] = ()
+    unknown: tuple[RequestLine, ...] = ()
     parent: str | None = None
     is_correction: bool = False
 
@@ -177,11 +177,11 @@ class Conversations:
 
     def find(
         self,
-        lines: Sequence[Line],
+        lines: Sequence[RequestLine],
         author: Author,
         channel_id: str = "",
         message_id: str = "",
-    ) -> Found:
+    ) -> FoundConversation:
         """Return where the last of `lines` belongs.
 
         A message with an id is the kept one with that id, else a new one, whatever its words. One
@@ -207,12 +207,12 @@ class Conversations:
 
     def _by_words(
         self,
-        lines: Sequence[Line],
+        lines: Sequence[RequestLine],
         author: Author,
         channels: Sequence[str],
         channel_id: str,
         message_id: str,
-    ) -> Found:
+    ) -> FoundConversation:
         best = None
         if len(lines) > 1 or not channel_id:
             best = self._best(lines, channels, is_named=bool(channel_id))
@@ -220,18 +220,20 @@ class Conversations:
             if self._is_allowed(best[1], lines[-1], author, message_id):
                 return self._settled(*best)
             if channel_id or len(lines) > 1:
-                return Found(best[0])
+                return FoundConversation(best[0])
         if not channel_id:
             self._check_not_merged(lines)
-            return Found(_new_channel(), unknown=tuple(lines[:-1]))
+            return FoundConversation(_new_channel(), unknown=tuple(lines[:-1]))
         kept = self._kept(channel_id, lines)
         if len(lines) > 1:
-            return Found(channel_id) if kept else self._leaving(lines, author, channel_id)
+            return (
+                FoundConversation(channel_id) if kept else self._leaving(lines, author, channel_id)
+            )
         placement = self._at_end(lines[-1], kept)
         is_allowed = placement and self._is_allowed(placement, lines[-1], author, message_id)
-        return Found(channel_id, placement if is_allowed else None)
+        return FoundConversation(channel_id, placement if is_allowed else None)
 
-    def off_record(self, found: Found, said: Said, past: Sequence[Line]) -> Said:
+    def off_record(self, found: FoundConversation, said: Said, past: Sequence[RequestLine]) -> Said:
         """Prepare a message of which nothing is saved, nor of what the program sent before it.
 
         Args:
@@ -250,7 +252,7 @@ class Conversations:
         )
         return replace(said, channel_id=channel_id, off_record=True, remembered=before)
 
-    def prepare(self, found: Found, said: Said) -> Said:
+    def prepare(self, found: FoundConversation, said: Said) -> Said:
         """Write down what the program knows and the history does not; return what is to be said.
 
         Raises:
@@ -270,7 +272,7 @@ class Conversations:
             history.append_all(_turns(unknown, found.channel_id, said.author))
         return self._said(said, found)
 
-    def keep(self, found: Found, said: Said, reply: str) -> tuple[Turn, Turn]:
+    def keep(self, found: FoundConversation, said: Said, reply: str) -> tuple[Turn, Turn]:
         """Keep what was said and a reply that another model gave; return both turns.
 
         What is kept already is not added again; another reply takes the place of the last one.
@@ -295,7 +297,7 @@ class Conversations:
         new = replace(old, id=0, content=reply, at=to_ms(now()), source=SOURCE, partial=False)
         return question, standing.supersede(history, old, replace(new, reply_to=question.id))
 
-    def keep_line(self, found: Found, said: Said, role: Role) -> Turn:
+    def keep_line(self, found: FoundConversation, said: Said, role: Role) -> Turn:
         """Keep a line that is no reply to the one before it; return its turn.
 
         Raises:
@@ -314,7 +316,7 @@ class Conversations:
             message_id=said.message_id,
         )
 
-    def _said(self, said: Said, found: Found) -> Said:
+    def _said(self, said: Said, found: FoundConversation) -> Said:
         placement = found.placement
         said = replace(said, channel_id=found.channel_id)
         if placement is None or placement.step in {"say", "branch"}:
@@ -322,23 +324,25 @@ class Conversations:
         reply = placement.reply and self._familiar.history.turn(placement.reply)
         return replace(said, reply_to=placement.question, instead_of=reply or None)
 
-    def _leaving(self, lines: Sequence[Line], author: Author, channel_id: str) -> Found:
+    def _leaving(
+        self, lines: Sequence[RequestLine], author: Author, channel_id: str
+    ) -> FoundConversation:
         """Return a conversation that begins as a branch of the one that holds its past, if any."""
         best = self._best(lines, self._candidates(lines, author))
         if best is None or best[1].after is None:
-            return Found(channel_id, unknown=tuple(lines[:-1]))
+            return FoundConversation(channel_id, unknown=tuple(lines[:-1]))
         parent, placement = best
         unknown = tuple(lines[placement.common : -1])
         placement = replace(placement, step="branch", unknown=unknown, chosen=None, revised=None)
-        return Found(channel_id, placement, parent=parent)
+        return FoundConversation(channel_id, placement, parent=parent)
 
     def _family(self, channel_id: str, author: Author) -> list[str]:
         family = [channel_id, *sorted(self._familiar.history.family(channel_id) - {channel_id})]
         return [name for name in family if self._is_own(name, author)]
 
     def _with_id(
-        self, said: Line, author: Author, channels: Sequence[str], message_id: str
-    ) -> Found | None:
+        self, said: RequestLine, author: Author, channels: Sequence[str], message_id: str
+    ) -> FoundConversation | None:
         """Return where the message with an id is kept; None: nowhere.
 
         Without a placement it has other words by now, or was followed by more than its reply.
@@ -352,17 +356,19 @@ class Conversations:
                 continue
             reply, last = whole_reply(history, turn.id, channel_id), self._kept(channel_id, ())[-1:]
             if normal_words(turn.content) != normal_words(said.text):
-                return Found(channel_id)
+                return FoundConversation(channel_id)
             if reply is None:
-                return Found(channel_id, Placement("answer", 0, is_whole=False, question=turn.id))
+                return FoundConversation(
+                    channel_id, Placement("answer", 0, is_whole=False, question=turn.id)
+                )
             if not last or last[0].turn_id != reply.id:
-                return Found(channel_id)
+                return FoundConversation(channel_id)
             again = Placement("again", 0, is_whole=False, question=turn.id, reply=reply.id)
-            return Found(channel_id, again)
+            return FoundConversation(channel_id, again)
         return None
 
     def _is_allowed(
-        self, placement: Placement, said: Line, author: Author, message_id: str
+        self, placement: Placement, said: RequestLine, author: Author, message_id: str
     ) -> bool:
         """Return whether a message may be the kept one that a placement takes it for, if any."""
         if placement.step not in {"again", "answer"} or placement.question is None:
@@ -375,7 +381,7 @@ class Conversations:
         are_both_me = me.is_me(author) and me.is_me(question.author)
         return are_both_me or question.author.slug == author.slug
 
-    def _at_end(self, said: Line, kept: list[KeptLine]) -> Placement | None:
+    def _at_end(self, said: RequestLine, kept: list[KeptLine]) -> Placement | None:
         """Return where a message stands that came alone: the program leaves the past to us."""
         for tail in (kept[-2:], kept[-1:]):
             placement = align([said], tail) if tail else None
@@ -384,7 +390,7 @@ class Conversations:
         return None
 
     def _best(
-        self, lines: Sequence[Line], channels: Sequence[str], *, is_named: bool = False
+        self, lines: Sequence[RequestLine], channels: Sequence[str], *, is_named: bool = False
     ) -> tuple[str, Placement] | None:
         """Return the channel in which most of `lines` stand; of equals the first.
 
@@ -434,12 +440,12 @@ class Conversations:
         question = self._familiar.history.turn(placement.question)
         return question is not None and now() - question.at <= _SAME_QUESTION
 
-    def _settled(self, channel_id: str, placement: Placement) -> Found:
+    def _settled(self, channel_id: str, placement: Placement) -> FoundConversation:
         if placement.step != "branch":
-            return Found(channel_id, placement)
+            return FoundConversation(channel_id, placement)
         if placement.after is None:
-            return Found(_new_channel(), unknown=placement.unknown)
-        return Found(
+            return FoundConversation(_new_channel(), unknown=placement.unknown)
+        return FoundConversation(
             self._branch_of(channel_id),
             placement,
             parent=channel_id,
@@ -467,7 +473,7 @@ class Conversations:
             return []
         return [turn.id for turn in tail if turn.id not in shared]
 
-    def _not_restored(self, found: Found) -> Sequence[Line]:
+    def _not_restored(self, found: FoundConversation) -> Sequence[RequestLine]:
         """Let lines stand again that were withdrawn, since somebody goes on from them.
 
         Returns the lines that are not there yet.
@@ -482,7 +488,9 @@ class Conversations:
         standing.restore(self._familiar.history, restored)
         return lines[len(restored) :]
 
-    def _was_left(self, channel_id: str, placement: Placement, lines: Sequence[Line]) -> bool:
+    def _was_left(
+        self, channel_id: str, placement: Placement, lines: Sequence[RequestLine]
+    ) -> bool:
         """Return whether a conversation went on elsewhere, and the lines do not go on from it."""
         if placement.step != "say" or len(self._familiar.history.family(channel_id)) == 1:
             return False
@@ -508,7 +516,7 @@ class Conversations:
             seen.add(channel_id)
         return f"{channel_id[: MAX_ID_CHARS - 7]}-{secrets.token_hex(3)}"
 
-    def _candidates(self, lines: Sequence[Line], author: Author) -> list[str]:
+    def _candidates(self, lines: Sequence[RequestLine], author: Author) -> list[str]:
         looked_up = lines[-1 - _LOOKED_UP : -1] or lines[-1:]
         found: dict[str, None] = {}
         for channel_id in self._known.channels(looked_up):
@@ -534,7 +542,7 @@ class Conversations:
         is_imported = self._familiar.history.recent(channel_id, 1, viewer=OWNER)[-1:]
         return any(map(me.is_me, authors)) or any(turn.source == IMPORTED for turn in is_imported)
 
-    def _kept(self, channel_id: str, lines: Sequence[Line]) -> list[KeptLine]:
+    def _kept(self, channel_id: str, lines: Sequence[RequestLine]) -> list[KeptLine]:
         roles = {"user", "assistant", *(line.role for line in lines)}
         turns = self._familiar.history.recent(
             channel_id, max(_LEAST_TURNS, 2 * len(lines)), viewer=OWNER
@@ -571,7 +579,7 @@ class Conversations:
         """Return whether somebody may be replied to from what was said in a channel."""
         return self._familiar.privacy.is_member(channel_id, author)
 
-    def _check_not_merged(self, lines: Sequence[Line]) -> None:
+    def _check_not_merged(self, lines: Sequence[RequestLine]) -> None:
         """Make sure that the message is not a whole prompt with our own replies in it."""
         if len(lines) > 1:
             return
@@ -589,7 +597,7 @@ class Conversations:
                 )
 
 
-def _turns(lines: Sequence[Line], channel_id: str, author: Author | None) -> Iterator[Turn]:
+def _turns(lines: Sequence[RequestLine], channel_id: str, author: Author | None) -> Iterator[Turn]:
     """Yield lines as turns that were said one after the other until now."""
     for number, line in enumerate(lines):
         who = line.author or (author if line.role == "user" else None)
@@ -601,7 +609,7 @@ def _new_channel() -> str:
     return f"serve-{now():%Y%m%d}-{secrets.token_hex(4)}"
 
 
-def _are_same(pair: tuple[Line, Turn]) -> bool:
+def _are_same(pair: tuple[RequestLine, Turn]) -> bool:
     line, turn = pair
     return line.role == turn.role and normal_words(line.text) == normal_words(turn.content)
 

@@ -26,18 +26,18 @@ if TYPE_CHECKING:
     from familiar_cli.llm.types import ChatModel
     from familiar_cli.serve.conversations import Served
 
-from familiar_cli.serve.speakers import Alone, Wanted, key_of
+from familiar_cli.serve.speakers import Alone, RequestIdentity, key_of
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class PreparedReply:
     """The prompt is made and what was said is kept; the model is being asked."""
 
     trace: Trace
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class ReplyChunk:
     """A piece of the reply; of a program's own prompt, an event of the model's server."""
 
     text: str
@@ -65,14 +65,14 @@ class ServedTurn:
         alone: Who waits for whom.
     """
 
-    def __init__(self, served: Served, wanted: Wanted, alone: Alone) -> None:
+    def __init__(self, served: Served, wanted: RequestIdentity, alone: Alone) -> None:
         self._served = served
         self._wanted = wanted
         self._alone = alone
-        self._events: asyncio.Queue[Begun | Piece | Ended] = asyncio.Queue()
+        self._events: asyncio.Queue[PreparedReply | ReplyChunk | Ended] = asyncio.Queue()
         self.task = asyncio.ensure_future(self._run())
 
-    async def next(self) -> Begun | Piece | Ended:
+    async def next(self) -> PreparedReply | ReplyChunk | Ended:
         """Wait for the next event; nothing follows `Ended`."""
         return await self._events.get()
 
@@ -137,14 +137,14 @@ class ServedTurn:
         return WithSampling(model, asked.sampling)
 
     def _on_begun(self, trace: Trace) -> None:
-        self._events.put_nowait(Begun(trace))
+        self._events.put_nowait(PreparedReply(trace))
 
     def _on_text(self, text: str) -> None:
         if not self._wanted.asked.memory_only:
-            self._events.put_nowait(Piece(text))
+            self._events.put_nowait(ReplyChunk(text))
 
     def _on_event(self, event: str) -> None:
-        self._events.put_nowait(Piece(event))
+        self._events.put_nowait(ReplyChunk(event))
 
 
 _STREAM: Final = (
@@ -169,7 +169,7 @@ class Replying:
     def __init__(
         self,
         turn: ServedTurn,
-        wanted: Wanted,
+        wanted: RequestIdentity,
         served: Served,
         ended: Callable[[], Awaitable[None]],
         *,
@@ -200,7 +200,7 @@ class Replying:
 
     async def _play(self, send: Send) -> None:
         first = await self._turn.next()
-        if isinstance(first, Begun):
+        if isinstance(first, PreparedReply):
             self._trace = first.trace
             first = await self._turn.next()
         if isinstance(first, Ended) and first.error:
@@ -210,14 +210,14 @@ class Replying:
         else:
             await self._whole(send, first)
 
-    async def _stream(self, send: Send, event: Begun | Piece | Ended) -> None:
+    async def _stream(self, send: Send, event: PreparedReply | ReplyChunk | Ended) -> None:
         headers = [*_STREAM, *self._headers()]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         shape = self._shape()
         raw = self._is_raw
         if not raw:
             await _put(send, answering.event(shape.first()))
-        while isinstance(event, Piece):
+        while isinstance(event, ReplyChunk):
             await _put(send, answering.event(event.text if raw else shape.piece(event.text)))
             event = await self._turn.next()
         assert isinstance(event, Ended)
@@ -231,9 +231,9 @@ class Replying:
         await _put(send, answering.DONE)
         await send({"type": "http.response.body", "body": b""})
 
-    async def _whole(self, send: Send, event: Begun | Piece | Ended) -> None:
+    async def _whole(self, send: Send, event: PreparedReply | ReplyChunk | Ended) -> None:
         pieces: list[str] = []
-        while isinstance(event, Piece):
+        while isinstance(event, ReplyChunk):
             pieces.append(event.text)
             event = await self._turn.next()
         assert isinstance(event, Ended)
@@ -260,9 +260,9 @@ class Replying:
         """Whether the pieces are events of the model's server, which go on as they are."""
         return self._wanted.asked.memory_only or self._wanted.is_chore
 
-    def _shape(self) -> answering.Shape:
+    def _shape(self) -> answering.ReplyFormat:
         turn = self._trace.turn if self._trace else None
-        return answering.Shape(
+        return answering.ReplyFormat(
             f"chatcmpl-{turn or 'unkept'}", self._wanted.asked.model, self._created_s
         )
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from familiar_cli.actions.familiar_pool import FamiliarPool
     from familiar_cli.familiar import Familiar
-    from familiar_cli.index.embedder import Opened
+    from familiar_cli.index.embedder import EmbedderChoice
     from familiar_cli.mcp_server.http import Endpoint
 
 
@@ -109,7 +109,7 @@ class Background:
 
 _MOST_TEXTS: Final = 2_048
 _AUTO: Final = "auto"
-_opened: dict[str, Opened] = {}
+_opened: dict[str, EmbedderChoice] = {}
 
 
 def embed(raw: bytes) -> dict[str, Any]:
@@ -140,7 +140,7 @@ def embed(raw: bytes) -> dict[str, Any]:
     return answering.embeddings(opened.embedder.spec.name, made, words)
 
 
-def _embedder(name: str) -> Opened:
+def _embedder(name: str) -> EmbedderChoice:
     if name not in _opened or _opened[name].embedder is None:
         _opened[name] = open_embedder(name, cache_dir())
     return _opened[name]

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from starlette.datastructures import Headers
 
     from familiar_cli.familiar import Familiar
-    from familiar_cli.serve.aligning import Line
-    from familiar_cli.serve.asking import Asked
+    from familiar_cli.serve.aligning import RequestLine
+    from familiar_cli.serve.asking import ReplyRequest
 
 
 CHANNEL: Final = "X-Familiar-Channel"
@@ -48,7 +48,7 @@ _SWITCH: Final = {
 }
 
 
-def resolve_speaker(familiar: Familiar, headers: Headers, asked: Asked) -> Author:
+def resolve_speaker(familiar: Familiar, headers: Headers, asked: ReplyRequest) -> Author:
     """Return who speaks: whom the request names, else the one whose home it is.
 
     Raises:
@@ -172,7 +172,7 @@ _PREFIX: Final = re.compile(r"([^\n:]{1,100}): ?(?=\S)")
 
 
 @dataclass(frozen=True, slots=True)
-class Participants:
+class ChatParticipants:
     """Who takes part in a chat.
 
     Args:
@@ -201,7 +201,7 @@ class Participants:
         """Whether the familiar is one of those who are named."""
         return any(map(self.is_own, self.names))
 
-    def attribute(self, line: Line, person: Author) -> Line:
+    def attribute(self, line: RequestLine, person: Author) -> RequestLine:
         """Return a line as it is kept: whose it is, and without a name in front of its words.
 
         Args:
@@ -224,12 +224,12 @@ class Participants:
 
 def read_participants(
     body: Mapping[str, Any],
-    lines: Sequence[Line],
+    lines: Sequence[RequestLine],
     own: Collection[str],
     *,
     character: str = "",
     person: str = "",
-) -> Participants:
+) -> ChatParticipants:
     """Return who takes part in the chat that a request is from.
 
     Args:
@@ -254,7 +254,7 @@ def read_participants(
         names.update(between[:-1])
     names.update(filter(None, (character,)))
     names.discard(person)
-    return Participants(folded, character, person, frozenset(names))
+    return ChatParticipants(folded, character, person, frozenset(names))
 
 
 def _instructions(body: Mapping[str, Any]) -> Iterator[str]:
@@ -300,7 +300,7 @@ def is_connection_test(body: Mapping[str, Any]) -> bool:
     return body.get("messages") == _TEST and body.get("stream") is not True and has_samplers
 
 
-def is_client_job(lines: tuple[Line, ...], headers: Headers) -> bool:
+def is_client_job(lines: tuple[RequestLine, ...], headers: Headers) -> bool:
     """Return whether a request is a job of the program that sent it."""
     if headers.get(TYPE, "").strip().lower() in _JOB_TYPES:
         return True
@@ -310,7 +310,7 @@ def is_client_job(lines: tuple[Line, ...], headers: Headers) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class RequestIdentity:
     """Where a request comes from, and whose it is.
 
     Args:
@@ -323,7 +323,7 @@ class Wanted:
         kind: What the conversation is; empty: nobody says.
     """
 
-    asked: Asked
+    asked: ReplyRequest
     author: Author
     channel_id: str = ""
     is_chore: bool = False
@@ -332,7 +332,7 @@ class Wanted:
     kind: str = ""
 
 
-def key_of(wanted: Wanted) -> str:
+def key_of(wanted: RequestIdentity) -> str:
     """Return a key that requests of one conversation share, before the conversation is looked up.
 
     Two that are sent at once share their channel, or their first lines.

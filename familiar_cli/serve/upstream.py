@@ -14,7 +14,7 @@ from familiar_cli.context.types import Said
 from familiar_cli.history.wording import kept_words, without_fence
 from familiar_cli.llm.types import Wrapping
 from familiar_cli.serve.asking import text_of
-from familiar_cli.serve.speakers import Wanted
+from familiar_cli.serve.speakers import RequestIdentity
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from familiar_cli.context.trace import Trace, TracedContribution
     from familiar_cli.context.types import Role
     from familiar_cli.llm.types import ChatModel, Completion, Message, PreparedRequest
-    from familiar_cli.serve.aligning import Line
-    from familiar_cli.serve.asking import Asked, Sampling
+    from familiar_cli.serve.aligning import RequestLine
+    from familiar_cli.serve.asking import ReplyRequest, Sampling
     from familiar_cli.serve.conversations import Served
     from familiar_cli.serve.guard import RequestBudget
-    from familiar_cli.serve.speakers import Alone, Wanted
+    from familiar_cli.serve.speakers import Alone, RequestIdentity
 
 from familiar_cli.serve.speakers import key_of
 
@@ -78,7 +78,7 @@ class ClientsPrompt(WithSampling):
     """
 
     def __init__(
-        self, model: ChatModel, asked: Asked, name: str, on_event: Callable[[str], None]
+        self, model: ChatModel, asked: ReplyRequest, name: str, on_event: Callable[[str], None]
     ) -> None:
         super().__init__(model, asked.sampling)
         self._asked = asked
@@ -151,7 +151,7 @@ def texts_sent(body: bytes) -> tuple[TracedMessage, ...]:
     return tuple(_traced(message) for message in messages)
 
 
-def traced(trace: Trace, asked: Asked) -> Trace:
+def traced(trace: Trace, asked: ReplyRequest) -> Trace:
     """Return the record of a turn with what the program sent, and what really went out."""
     assert trace.request is not None
     if not asked.memory_only:
@@ -179,13 +179,13 @@ def _joined(fenced: str, content: object) -> object:
 _MEMORY: Final = frozenset({"content", "pinned"})
 
 
-def has_exchange(lines: Sequence[Line]) -> bool:
+def has_exchange(lines: Sequence[RequestLine]) -> bool:
     """Return whether somebody answered a person in a conversation."""
     spoken = [line for line in lines if line.role != "system"]
     return len({line.author for line in spoken}) > 1
 
 
-async def recall(served: Served, wanted: Wanted, budget: RequestBudget) -> dict[str, Any]:
+async def recall(served: Served, wanted: RequestIdentity, budget: RequestBudget) -> dict[str, Any]:
     """Recall memory for the newest message, with the source of each piece."""
     lines, familiar = wanted.asked.lines, served.familiar
 
@@ -213,7 +213,7 @@ async def recall(served: Served, wanted: Wanted, budget: RequestBudget) -> dict[
     }
 
 
-async def keep(served: Served, wanted: Wanted, alone: Alone) -> dict[str, Any]:
+async def keep(served: Served, wanted: RequestIdentity, alone: Alone) -> dict[str, Any]:
     """Keep the newest exchange; what is kept already is not added again."""
     *lines, reply = wanted.asked.lines
     message_id = wanted.message_id

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     Parents = Callable[[str], Sequence[str]]
 
 
-class Walk:
+class AncestryWalk:
     """The commits that several groups of commits came from, as far down as they differ.
 
     Args:
@@ -105,15 +105,15 @@ def newest(parents: Parents, commits: Iterable[str]) -> list[str]:
     several = sorted(set(commits))
     if len(several) < 2:  # noqa: PLR2004  # one came from no other
         return several
-    colours = Walk(parents, [[commit] for commit in several]).colours
+    colours = AncestryWalk(parents, [[commit] for commit in several]).colours
     return [commit for at, commit in enumerate(several) if colours[commit] == 1 << at]
 
 
 def common(parents: Parents, ours: Collection[str], theirs: Collection[str]) -> list[str]:
     """Return the newest commits that came before both, sorted; a commit comes before itself."""
-    return newest(parents, Walk(parents, [ours, theirs]).shared())
+    return newest(parents, AncestryWalk(parents, [ours, theirs]).shared())
 
 
 def comes_before(parents: Parents, old: str, new: str) -> bool:
     """Return whether `new` came from `old`, or is it."""
-    return Walk(parents, [[old], [new]]).colours[old] & 2 > 0
+    return AncestryWalk(parents, [[old], [new]]).colours[old] & 2 > 0

@@ -16,7 +16,7 @@ from familiar_cli.errors import (
 )
 from familiar_cli.files import Disk
 from familiar_cli.memory.journal.absent import CANNOT_BE_HERE, note
-from familiar_cli.memory.journal.exchange import Exchange
+from familiar_cli.memory.journal.exchange import JournalExchange
 from familiar_cli.memory.journal.repository import translated
 from familiar_cli.memory.layout import ALIASES_JSON, SYNC, is_synced
 from familiar_cli.memory.store import paths
@@ -82,7 +82,7 @@ def begin_from(
         if not repository.exists:
             store.lock_path.parent.mkdir(parents=True, exist_ok=True)
             repository.create()
-    exchange = Exchange(repository, lambda: held(store.lock_path, store.lock_timeout_s))
+    exchange = JournalExchange(repository, lambda: held(store.lock_path, store.lock_timeout_s))
     with closing(open_transport(address, exchange, sender, name=name, ask=ask)) as transport:
         refs = transport.refs()
         heads = {
@@ -115,7 +115,7 @@ def begin_from(
 
 def _fetch(
     transport: Transport,
-    exchange: Exchange,
+    exchange: JournalExchange,
     refs: Mapping[str, str],
     tell: Callable[[str], None],
 ) -> set[str]:

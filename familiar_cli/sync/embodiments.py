@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from familiar_cli.memory.merge.files import HUMAN, Hand, Side, blob_id, merge_trees
+from familiar_cli.memory.merge.files import HUMAN, Editor, Side, blob_id, merge_trees
 from familiar_cli.sync.journal_past import clock_of, compare
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ Kept = Literal["", "deletion", "edit"]
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class EmbodimentChange:
     """What an embodiment did to a file.
 
     Args:
@@ -66,7 +66,7 @@ class Judged:
         since: The versions that came after that.
     """
 
-    change: Change
+    change: EmbodimentChange
     order: Order
     base: str | None
     since: Sequence[Version] = ()
@@ -88,7 +88,7 @@ class Merged:
     kept: frozenset[str] = frozenset()
 
 
-def judge(change: Change, here: FileHere) -> Judged:
+def judge(change: EmbodimentChange, here: FileHere) -> Judged:
     """Return where a change stands to the file as it is here.
 
     What the embodiment sends again, and what it never edited, is `before`: the text tells, since an
@@ -107,7 +107,7 @@ def judge(change: Change, here: FileHere) -> Judged:
     return Judged(change, order, base, since)
 
 
-def begun_at(change: Change, versions: Sequence[Version]) -> int | None:
+def begun_at(change: EmbodimentChange, versions: Sequence[Version]) -> int | None:
     """Return how many versions of a file a change knows of; None: it knows of others.
 
     Those are versions that this journal has lost, or never had.
@@ -178,8 +178,8 @@ def _merge_trees(
 
     since = {one.change.rel_path: one.since for one in clashing}
 
-    def our_hands(path: str) -> tuple[Hand, ...]:
-        hands = (Hand(v.instance, v.source) for v in since.get(path, ()))
+    def our_hands(path: str) -> tuple[Editor, ...]:
+        hands = (Editor(v.instance, v.source) for v in since.get(path, ()))
         return tuple(dict.fromkeys(hands))
 
     base = {one.change.rel_path: one.base for one in clashing}
@@ -190,7 +190,7 @@ def _merge_trees(
         Side(tree({**conflicts, **ours}), own, our_hands),
         # An edit on an embodiment is a person's, or as good as one: it is never taken for a file
         # that can be made again.
-        Side(tree({**conflicts, **theirs}), device, lambda _: (Hand(device, HUMAN),)),
+        Side(tree({**conflicts, **theirs}), device, lambda _: (Editor(device, HUMAN),)),
         lambda blob: blobs[blob],
     )
     blobs.update(made.blobs)

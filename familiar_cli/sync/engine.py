@@ -20,10 +20,10 @@ from familiar_cli.errors import (
     RemoteDamagedError,
     RemoteRefusedError,
 )
-from familiar_cli.memory.journal.exchange import Exchange
+from familiar_cli.memory.journal.exchange import JournalExchange
 from familiar_cli.memory.journal.repository import translated
 from familiar_cli.memory.store.lock import held
-from familiar_cli.sync.ancestry import Walk, all_before
+from familiar_cli.sync.ancestry import AncestryWalk, all_before
 from familiar_cli.sync.devices import PendingDeletions
 from familiar_cli.sync.joining import Outcome, join
 from familiar_cli.sync.journal_past import JournalPast
@@ -40,11 +40,11 @@ if TYPE_CHECKING:
 
     from familiar_cli.config.instance import Instance
     from familiar_cli.errors import FamiliarError
-    from familiar_cli.memory.journal.exchange import Incoming
+    from familiar_cli.memory.journal.exchange import IncomingObjects
     from familiar_cli.memory.journal.repository import Repository
     from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.sync.devices import LargeDeletion
-    from familiar_cli.sync.participants import Participants
+    from familiar_cli.sync.participants import SyncParticipants
     from familiar_cli.sync.transport import Address, Transport
     from familiar_cli.sync.turns_commit import HistoryConversations
 
@@ -79,7 +79,7 @@ class Synced:
 
 
 @dataclass(frozen=True, slots=True)
-class How:
+class SyncOptions:
     """How to sync.
 
     Args:
@@ -95,7 +95,7 @@ class How:
     ask: bool = False
 
 
-class Engine:
+class SyncEngine:
     """Syncs one familiar with its remotes, one after another.
 
     Args:
@@ -117,7 +117,7 @@ class Engine:
         instance: Callable[[], Instance],
         *,
         turns: HistoryConversations | None = None,
-        participants: Participants | None = None,
+        participants: SyncParticipants | None = None,
         sender: Sender = Sender(),  # noqa: B008  # frozen
         progress: Callable[[str], None] = lambda _: None,
     ) -> None:
@@ -129,9 +129,11 @@ class Engine:
         self.participants = participants
         self._sender = sender
         self._progress = progress
-        self.exchange = Exchange(repository, lambda: held(store.lock_path, store.lock_timeout_s))
+        self.exchange = JournalExchange(
+            repository, lambda: held(store.lock_path, store.lock_timeout_s)
+        )
 
-    def sync(self, name: str, address: Address, how: How = How()) -> Synced:
+    def sync(self, name: str, address: Address, how: SyncOptions = SyncOptions()) -> Synced:
         """Sync with one remote.
 
         Raises:
@@ -204,7 +206,9 @@ class Engine:
 class _Run:
     """One sync with one remote."""
 
-    def __init__(self, engine: Engine, name: str, transport: Transport, how: How) -> None:
+    def __init__(
+        self, engine: SyncEngine, name: str, transport: Transport, how: SyncOptions
+    ) -> None:
         self._engine = engine
         self._store = engine._store  # noqa: SLF001  # a part of it
         self._repository = engine._repository  # noqa: SLF001
@@ -419,7 +423,7 @@ class _Run:
         found = [self._repository.head(), *self._seen.all().values()]
         return [id_ for id_ in dict.fromkeys(found) if id_ and self._exchange.has(id_)]
 
-    def _check_familiar(self, heads: Iterable[str], incoming: Incoming) -> None:
+    def _check_familiar(self, heads: Iterable[str], incoming: IncomingObjects) -> None:
         """Refuse a remote whose memories began with another commit than this one."""
         if not all(incoming.goes_on(head) for head in heads):
             raise AnotherFamiliarError(
@@ -515,7 +519,9 @@ class _Run:
         """Return how many commits of others lead to `new`, and neither to `known` nor to ours."""
         past = self._past
         old = [id_ for id_ in known if self._exchange.has(id_)]
-        return len(Walk(past.parents, [list(new), [str(self._repository.head()), *old]]).only(0))
+        return len(
+            AncestryWalk(past.parents, [list(new), [str(self._repository.head()), *old]]).only(0)
+        )
 
     def _take_turns(self, there: Mapping[str, str]) -> int:
         if self._turns is None or self._how.dry_run:
@@ -559,7 +565,7 @@ class _Run:
         known = [id_ for id_ in self._memory(there).values() if self._exchange.has(id_)]
         past = self._past
         pushed = (
-            len(Walk(past.parents, [[head], known]).only(0))
+            len(AncestryWalk(past.parents, [[head], known]).only(0))
             if known
             else sum(1 for _ in all_before(past.parents, [head]))
         )

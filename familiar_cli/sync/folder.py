@@ -18,7 +18,7 @@ from familiar_cli.sync.transport import MAIN_REF, MEMORY_REFS, TURNS_REFS, Pushe
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from familiar_cli.memory.journal.exchange import Exchange, Incoming
+    from familiar_cli.memory.journal.exchange import IncomingObjects, JournalExchange
     from familiar_cli.sync.bundle_folder import BundleFolder
     from familiar_cli.sync.signing import BundleFile
 
@@ -33,7 +33,7 @@ class FolderTransport:
         exchange: The journal.
     """
 
-    def __init__(self, folder: BundleFolder, exchange: Exchange) -> None:
+    def __init__(self, folder: BundleFolder, exchange: JournalExchange) -> None:
         self.address = f"dir:{folder.path}"
         self.shared_refs: tuple[str, ...] = ()
         self._folder = folder
@@ -53,7 +53,9 @@ class FolderTransport:
         refs = dict.fromkeys(ref for b in self._bundles for ref in b.header.refs if ref != "HEAD")
         return {ref: self._main() if ref == MAIN_REF else self._named_by(ref) for ref in refs}
 
-    def fetch(self, wants: Collection[str], haves: Collection[str], incoming: Incoming) -> None:
+    def fetch(
+        self, wants: Collection[str], haves: Collection[str], incoming: IncomingObjects
+    ) -> None:
         """See `Transport`."""
         del haves  # the journal itself tells
         for one in self._leading_to(wants):

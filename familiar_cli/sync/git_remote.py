@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from dulwich.objects import ObjectID
     from dulwich.refs import Ref
 
-    from familiar_cli.memory.journal.exchange import Exchange, Incoming
+    from familiar_cli.memory.journal.exchange import IncomingObjects, JournalExchange
     from familiar_cli.sync.transport import Address
 
 T = TypeVar("T")
@@ -60,7 +60,7 @@ class GitRemote:
         ask: A person sits there who may be asked for a password.
     """
 
-    def __init__(self, address: Address, exchange: Exchange, *, ask: bool = False) -> None:
+    def __init__(self, address: Address, exchange: JournalExchange, *, ask: bool = False) -> None:
         self.address = address.text
         self.shared_refs: tuple[str, ...] = (MAIN_REF,)
         self._exchange = exchange
@@ -93,7 +93,9 @@ class GitRemote:
         is_unborn = found.refs and not found.refs.get(_HEAD) and not head
         return shared_refs(_text(head) if head else _MASTER if is_unborn else None)
 
-    def fetch(self, wants: Collection[str], haves: Collection[str], incoming: Incoming) -> None:
+    def fetch(
+        self, wants: Collection[str], haves: Collection[str], incoming: IncomingObjects
+    ) -> None:
         """See `Transport`."""
         from dulwich.object_store import ObjectStoreGraphWalker
 

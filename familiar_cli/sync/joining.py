@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from familiar_cli.memory.journal.repository import Repository
     from familiar_cli.memory.merge.conflicts import Conflict
-    from familiar_cli.memory.merge.files import MergedTree, Note
+    from familiar_cli.memory.merge.files import MergedTree, MergeNote
     from familiar_cli.memory.store.store import MemoryStore
 
 MOST_BYTES: Final = MAX_READ_BYTES // 8
@@ -52,7 +52,7 @@ class Outcome:
     written: tuple[str, ...] = ()
     deleted: tuple[str, ...] = ()
     conflicts: tuple[Conflict, ...] = ()
-    notes: tuple[Note, ...] = ()
+    notes: tuple[MergeNote, ...] = ()
     refused: Mapping[str, str] = field(default_factory=dict)
     waiting: tuple[LargeDeletion, ...] = ()
 

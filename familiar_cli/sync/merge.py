@@ -15,14 +15,14 @@ from functools import cache
 from typing import TYPE_CHECKING, Protocol
 
 from familiar_cli.memory.layout import SYNC
-from familiar_cli.memory.merge.files import Hand, MergedTree, Side, Tree, merge_trees
-from familiar_cli.sync.ancestry import Walk, common, newest
+from familiar_cli.memory.merge.files import Editor, MergedTree, Side, Tree, merge_trees
+from familiar_cli.sync.ancestry import AncestryWalk, common, newest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
 
 
-class Past(Protocol):
+class VersionGraph(Protocol):
     """Every version that is known, and what it came from."""
 
     def parents(self, commit: str) -> Sequence[str]:
@@ -47,7 +47,9 @@ class Past(Protocol):
         """Return the content of a file."""
 
 
-def merge_heads(heads: Collection[str], past: Past, *, first: Sequence[str] = ()) -> MergedTree:
+def merge_heads(
+    heads: Collection[str], past: VersionGraph, *, first: Sequence[str] = ()
+) -> MergedTree:
     """Merge all of `heads`.
 
     Where two versions of a file cannot be had both, that of the machine that stands first in
@@ -64,7 +66,7 @@ def merge_heads(heads: Collection[str], past: Past, *, first: Sequence[str] = ()
 class _Merging:
     """Merges, each set of versions once."""
 
-    def __init__(self, past: Past, first: Sequence[str]) -> None:
+    def __init__(self, past: VersionGraph, first: Sequence[str]) -> None:
         self._past = past
         self._rank = {instance: at for at, instance in enumerate(first)}
         self._made: dict[tuple[str, ...], MergedTree] = {}
@@ -104,7 +106,7 @@ class _Merging:
         """Return one of several versions that all merge the same, chosen by what it holds."""
         if len({self._past.tree_id(head) for head in heads}) == 1:
             return heads[0]
-        walk = Walk(self.parents, [[head] for head in heads])
+        walk = AncestryWalk(self.parents, [[head] for head in heads])
         if not all(self._only_merges(commit) for commit in walk.apart()):
             return None
         return min(heads, key=lambda head: (self._past.tree_id(head), head))
@@ -121,7 +123,7 @@ class _Merging:
 
     def _unmerged(self, heads: Sequence[str]) -> list[str]:
         """Return the newest versions that say something of their own, as far as heads differ."""
-        apart = set(Walk(self.parents, [[head] for head in heads]).apart())
+        apart = set(AncestryWalk(self.parents, [[head] for head in heads]).apart())
         found, seen, waiting = set[str](), set(heads), list(heads)
         while waiting:
             commit = waiting.pop()
@@ -149,7 +151,7 @@ class _Merging:
     def _one_more(self, made: MergedTree, merged: Sequence[str], commit: str) -> MergedTree:
         bases = common(self.parents, merged, [commit])
         base = self.of(bases).files if bases else {}
-        walk = Walk(self.parents, [merged, [commit]])
+        walk = AncestryWalk(self.parents, [merged, [commit]])
         result = merge_trees(
             base,
             Side(made.files, self._past.instance(merged[0]), self._hands(walk, 0)),
@@ -159,19 +161,19 @@ class _Merging:
         self._blobs.update(result.blobs)
         return result
 
-    def _hands(self, walk: Walk, at: int) -> Callable[[str], tuple[Hand, ...]]:
+    def _hands(self, walk: AncestryWalk, at: int) -> Callable[[str], tuple[Editor, ...]]:
         """Return a function that names who changed a file on one side, in the machines' order."""
 
         @cache
-        def everything() -> dict[str, dict[Hand, None]]:
-            found: dict[str, dict[Hand, None]] = {}
+        def everything() -> dict[str, dict[Editor, None]]:
+            found: dict[str, dict[Editor, None]] = {}
             own = (
                 commit
                 for commit in walk.only(at)
                 if len(self._past.parents(commit)) <= 1 or self._past.source(commit) != SYNC
             )
             for commit in sorted(own, key=self._place):
-                hand = Hand(self._past.instance(commit), self._past.source(commit))
+                hand = Editor(self._past.instance(commit), self._past.source(commit))
                 for path in self._past.changed(commit):
                     found.setdefault(path, {})[hand] = None
             return found

@@ -17,7 +17,7 @@ from familiar_cli.sync.signing import KEY_FILE, SignatureTrust, SigningKey
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from familiar_cli.memory.journal.exchange import Exchange
+    from familiar_cli.memory.journal.exchange import JournalExchange
     from familiar_cli.sync.transport import Address, Transport
 
 _LOOPBACK: Final = {"localhost", "127.0.0.1", "::1"}
@@ -48,7 +48,7 @@ class Sender:
 
 def open_transport(
     address: Address,
-    exchange: Exchange,
+    exchange: JournalExchange,
     sender: Sender | None = None,
     *,
     name: str = "origin",
@@ -112,7 +112,7 @@ def _seen_path(journal: str, name: str) -> str:
     return os.path.join(journal, SEEN, f"{name}.json")
 
 
-def _folder(address: Address, exchange: Exchange, sender: Sender, name: str) -> Transport:
+def _folder(address: Address, exchange: JournalExchange, sender: Sender, name: str) -> Transport:
     from familiar_cli.sync.bundle_folder import BundleFolder
     from familiar_cli.sync.folder import FolderTransport
     from familiar_cli.sync.sealing import Sealing

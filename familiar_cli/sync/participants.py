@@ -56,7 +56,7 @@ class Admission:
         return self.trust.get(instance, Trust.known) in {Trust.known, Trust.new}
 
 
-class Participants:
+class SyncParticipants:
     """The instances that share a familiar, and how far each is trusted.
 
     Args:

@@ -23,7 +23,7 @@ from familiar_cli.sync.transport import MAIN_REF, PushedRef, objection, shared_r
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from familiar_cli.memory.journal.exchange import Exchange, Incoming
+    from familiar_cli.memory.journal.exchange import IncomingObjects, JournalExchange
     from familiar_cli.sync.transport import Address
 
 _HEADS: Final = "refs/heads/"
@@ -43,7 +43,9 @@ class PathRemote:
         disk: The file system of the remote.
     """
 
-    def __init__(self, address: Address, exchange: Exchange, disk: Disk | None = None) -> None:
+    def __init__(
+        self, address: Address, exchange: JournalExchange, disk: Disk | None = None
+    ) -> None:
         self.address = address.text
         self.shared_refs: tuple[str, ...] = (MAIN_REF,)
         self._exchange = exchange
@@ -62,7 +64,9 @@ class PathRemote:
         self.shared_refs = shared_refs(head if head in found else None)
         return found
 
-    def fetch(self, wants: Collection[str], haves: Collection[str], incoming: Incoming) -> None:
+    def fetch(
+        self, wants: Collection[str], haves: Collection[str], incoming: IncomingObjects
+    ) -> None:
         """See `Transport`."""
         try:
             is_whole = not haves and set(wants).issuperset(self.refs().values())
@@ -75,7 +79,7 @@ class PathRemote:
         finally:
             self._objects.close()
 
-    def _fetch_all(self, incoming: Incoming) -> None:
+    def _fetch_all(self, incoming: IncomingObjects) -> None:
         """Take whole packs, as they are, and all loose objects: there is nothing here yet."""
         directory = os.path.join(self._objects.directory, "pack")
         for name in sorted(os.listdir(directory) if os.path.isdir(directory) else ()):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
     from urllib.parse import SplitResult
 
-    from familiar_cli.memory.journal.exchange import Exchange, Incoming
+    from familiar_cli.memory.journal.exchange import IncomingObjects, JournalExchange
 
 
 Kind = Literal["path", "ssh", "http", "folder"]
@@ -95,7 +95,9 @@ class Transport(Protocol):
             RemoteDamagedError: It is no repository of ours, e.g. one with SHA-256 ids.
         """
 
-    def fetch(self, wants: Collection[str], haves: Collection[str], incoming: Incoming) -> None:
+    def fetch(
+        self, wants: Collection[str], haves: Collection[str], incoming: IncomingObjects
+    ) -> None:
         """Bring commits with all they lead to. `Incoming.accept` is the caller's.
 
         Args:
@@ -128,7 +130,7 @@ def shared_refs(head: str | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys((MAIN_REF, head))) if head and is_branch else (MAIN_REF,)
 
 
-def objection(exchange: Exchange, now: str | None, new: str) -> str:
+def objection(exchange: JournalExchange, now: str | None, new: str) -> str:
     """Return why a ref that names the commit `now` may not name `new`; empty: it may."""
     if now is None or now == new:
         return ""

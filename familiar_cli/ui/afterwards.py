@@ -39,7 +39,7 @@ def begin(out: Output, familiar: Familiar, result: TurnResult, *, stays: bool = 
         out.note(f"Writing memory from {turns} turns; Ctrl-C postpones that.")
 
 
-class Beside:
+class BackgroundNotices:
     """The work beside a conversation: begun after a turn, never waited for, told of in few words.
 
     Args:

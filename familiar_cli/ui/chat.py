@@ -12,7 +12,7 @@ from familiar_cli.context.types import Spoken
 from familiar_cli.errors import FamiliarError, NotFoundError, RefusedError
 from familiar_cli.history.types import in_pairs
 from familiar_cli.text import one_line
-from familiar_cli.ui.afterwards import Beside, begin, finish
+from familiar_cli.ui.afterwards import BackgroundNotices, begin, finish
 from familiar_cli.ui.chat_commands import completions, run_command
 from familiar_cli.ui.emit import Output, print_error, say
 from familiar_cli.ui.lines import asked_lines, can_edit, piped_lines
@@ -90,7 +90,7 @@ class TakesTurn(Protocol):
 
 
 @dataclass(slots=True)
-class Chat:
+class Conversation:
     """One conversation.
 
     Args:
@@ -120,7 +120,7 @@ class Chat:
     _opening: str = ""
     _last: Trace | None = None
     _has_heard: bool = False
-    _beside: Beside = field(init=False)
+    _beside: BackgroundNotices = field(init=False)
 
     def __post_init__(self) -> None:
         """Remember who sits here, if the command line names somebody."""
@@ -128,7 +128,7 @@ class Chat:
             self._named = self.said.author
         if self.interactive:
             self.out = ChatOutput(self.out.command, self.out.as_json, self.out.quiet)
-        self._beside = Beside(self.out, self.familiar)
+        self._beside = BackgroundNotices(self.out, self.familiar)
 
     def run(self) -> int:
         """Talk until the lines end. Returns the exit code.

@@ -11,7 +11,7 @@ from familiar_cli.text import harmless, nearest, one_line
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from familiar_cli.ui.chat import Chat
+    from familiar_cli.ui.chat import Conversation
 
 _EXCERPT_CHARS: Final = 60
 _HELP: Final = """\
@@ -33,13 +33,13 @@ class Command:
         offers: What Tab offers for that.
     """
 
-    act: Callable[[Chat, str], int | None]
+    act: Callable[[Conversation, str], int | None]
     meaning: str
     argument: str = ""
-    offers: Callable[[Chat], Iterable[str]] = lambda _: ()
+    offers: Callable[[Conversation], Iterable[str]] = lambda _: ()
 
 
-def run_command(chat: Chat, line: str) -> int:
+def run_command(chat: Conversation, line: str) -> int:
     """Do what a line that begins with `/` says. Returns the exit code.
 
     Raises:
@@ -55,7 +55,7 @@ def run_command(chat: Chat, line: str) -> int:
     return command.act(chat, argument.strip()) or 0
 
 
-def completions(chat: Chat, typed: str) -> tuple[int, list[str]]:
+def completions(chat: Conversation, typed: str) -> tuple[int, list[str]]:
     """Return what Tab offers for a line, and from which character on it replaces it."""
     if not typed.startswith("/") or "\n" in typed:
         return 0, []
@@ -67,28 +67,28 @@ def completions(chat: Chat, typed: str) -> tuple[int, list[str]]:
     return len(name) + 1, [offered for offered in offers if offered.startswith(argument)]
 
 
-def _unknown(chat: Chat, name: str) -> None:
+def _unknown(chat: Conversation, name: str) -> None:
     guess = nearest(name, COMMANDS)
     hint = f"Did you mean {guess}?" if guess else "/help lists the commands."
     chat.out.note(f"No such command: {name!r}. {hint} To send it as a message, begin it with //.")
 
 
-def _help(chat: Chat, _: str) -> None:
+def _help(chat: Conversation, _: str) -> None:
     shown = {f"{name} {command.argument}".rstrip(): command for name, command in COMMANDS.items()}
     width = max(map(len, shown))
     rows = "\n".join(f"  {name:<{width}}  {command.meaning}" for name, command in shown.items())
     chat.out.note(_HELP.format(commands=rows))
 
 
-def _quit(chat: Chat, _: str) -> None:
+def _quit(chat: Conversation, _: str) -> None:
     chat.is_over = True
 
 
-def _off_record(chat: Chat, _: str) -> None:
+def _off_record(chat: Conversation, _: str) -> None:
     chat.turn_record_off(off=not chat.said.off_record)
 
 
-def _again(chat: Chat, _: str) -> int:
+def _again(chat: Conversation, _: str) -> int:
     from familiar_cli.actions.change_turns import again, unanswered
 
     if chat.said.off_record:
@@ -97,14 +97,14 @@ def _again(chat: Chat, _: str) -> int:
     return chat.take(first or again(chat.familiar, chat.said))
 
 
-def _continue(chat: Chat, _: str) -> int:
+def _continue(chat: Conversation, _: str) -> int:
     from familiar_cli.actions.change_turns import go_on
 
     _check_on_record(chat, "/continue")
     return chat.take(go_on(chat.familiar, chat.said))
 
 
-def _edit(chat: Chat, _: str) -> None:
+def _edit(chat: Conversation, _: str) -> None:
     from familiar_cli.actions.change_turns import last_exchange
 
     chat.check_edits("/edit")
@@ -115,7 +115,7 @@ def _edit(chat: Chat, _: str) -> None:
     chat.draft = chat.edited.content
 
 
-def _undo(chat: Chat, _: str) -> None:
+def _undo(chat: Conversation, _: str) -> None:
     from familiar_cli.actions.change_turns import take_back
 
     if chat.said.off_record:
@@ -130,7 +130,7 @@ def _undo(chat: Chat, _: str) -> None:
     )
 
 
-def _choose(chat: Chat, argument: str) -> None:
+def _choose(chat: Conversation, argument: str) -> None:
     from familiar_cli.actions.change_turns import alternatives, choose_reply
 
     channel_id = chat.said.channel_id
@@ -148,14 +148,14 @@ def _choose(chat: Chat, argument: str) -> None:
     chat.out.note("/choose N selects another one; /again asks for one more.")
 
 
-def _numbers(chat: Chat) -> Iterable[str]:
+def _numbers(chat: Conversation) -> Iterable[str]:
     from familiar_cli.actions.change_turns import alternatives
 
     found = alternatives(chat.familiar, chat.said.channel_id)
     return map(str, range(1, len(found.replies) + 1))
 
 
-def _branch(chat: Chat, argument: str) -> None:
+def _branch(chat: Conversation, argument: str) -> None:
     from familiar_cli.actions.change_turns import last_turn
     from familiar_cli.actions.chat_extras import branch_channel
 
@@ -175,7 +175,7 @@ def _branch(chat: Chat, argument: str) -> None:
     )
 
 
-def _channel(chat: Chat, argument: str) -> None:
+def _channel(chat: Conversation, argument: str) -> None:
     if argument:
         chat.go_to(argument)
         return
@@ -187,23 +187,23 @@ def _channel(chat: Chat, argument: str) -> None:
     chat.out.note(f"You are in {one_line(chat.said.channel_id)}; /channel NAME goes elsewhere.")
 
 
-def _channels(chat: Chat) -> Iterable[str]:
+def _channels(chat: Conversation) -> Iterable[str]:
     return (channel.channel_id for channel in chat.familiar.history.channels())
 
 
-def _as(chat: Chat, argument: str) -> None:
+def _as(chat: Conversation, argument: str) -> None:
     from familiar_cli.actions.chat_extras import speaking_as
 
     chat.speak_as(speaking_as(chat.familiar, argument) if argument else None)
 
 
-def _people(chat: Chat) -> Iterable[str]:
+def _people(chat: Conversation) -> Iterable[str]:
     from familiar_cli.actions.chat_extras import people_here
 
     return people_here(chat.familiar)
 
 
-def _impersonate(chat: Chat, _: str) -> int:
+def _impersonate(chat: Conversation, _: str) -> int:
     from familiar_cli.actions.chat_extras import as_the_person, only_words
 
     chat.check_edits("/impersonate")
@@ -214,13 +214,13 @@ def _impersonate(chat: Chat, _: str) -> int:
     return 0
 
 
-def _note(chat: Chat, argument: str) -> None:
+def _note(chat: Conversation, argument: str) -> None:
     from familiar_cli.actions.chat_extras import take_note
 
     chat.out.note(f"Noted in {take_note(chat.familiar, argument)}.")
 
 
-def _recall(chat: Chat, _: str) -> None:
+def _recall(chat: Conversation, _: str) -> None:
     from familiar_cli.actions.sent import recalled
     from familiar_cli.ui.context_page import recall_page
     from familiar_cli.ui.page import print_page
@@ -232,7 +232,7 @@ def _recall(chat: Chat, _: str) -> None:
         chat.out.note("Nothing from memory was in the last prompt; /context shows all that was.")
 
 
-def _why(chat: Chat, argument: str) -> None:
+def _why(chat: Conversation, argument: str) -> None:
     from familiar_cli.actions.sent import why
     from familiar_cli.ui.terminal import print_page
     from familiar_cli.ui.why_page import why_page
@@ -242,12 +242,12 @@ def _why(chat: Chat, argument: str) -> None:
     print_page(why_page(why(chat.familiar, chat.last_trace(), argument)))
 
 
-def _paths(chat: Chat) -> Iterable[str]:
+def _paths(chat: Conversation) -> Iterable[str]:
     files = chat.familiar.memory.walk().files
     return [file.rel_path for file in files if not file.is_dir]
 
 
-def _context(chat: Chat, _: str) -> None:
+def _context(chat: Conversation, _: str) -> None:
     from familiar_cli.ui.context_page import context_page
     from familiar_cli.ui.page import print_page
 
@@ -260,7 +260,7 @@ def _number(argument: str) -> int:
     return int(argument)
 
 
-def _check_on_record(chat: Chat, name: str) -> None:
+def _check_on_record(chat: Conversation, name: str) -> None:
     if chat.said.off_record:
         raise RefusedError(
             f"{name} needs turns that are kept; off the record there are none",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from familiar_cli.clock import iso
 from familiar_cli.text import counted, harmless, one_line
-from familiar_cli.ui.page import Bar, Columns, Group, Indented, Name, Part, plain
+from familiar_cli.ui.page import Bar, Columns, Indented, Name, PagePart, Stack, plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from familiar_cli.context.trace import Trace, TracedContribution, TracedMessage, TracedSideCall
     from familiar_cli.context.types import LayerUse, Report
-    from familiar_cli.ui.page import Part
+    from familiar_cli.ui.page import PagePart
 
 
 _HEADING = "bold"
@@ -24,9 +24,9 @@ _WITH_LINES = 100  # columns
 _STATE_STYLES = {"kept": "green", "cut": "yellow", "out": "red"}
 
 
-def context_page(trace: Trace) -> Part:
+def context_page(trace: Trace) -> PagePart:
     """Return the whole page."""
-    parts: list[Part] = [_summary(trace)]
+    parts: list[PagePart] = [_summary(trace)]
     for title, part in (
         ("Layers", _layers(trace)),
         (
@@ -41,12 +41,14 @@ def context_page(trace: Trace) -> Part:
         if part is not None:
             parts += [plain(""), plain(title, _HEADING), part]
     parts += [plain(""), plain("Messages", _HEADING), *_messages(trace.messages)]
-    return Group(parts)
+    return Stack(parts)
 
 
-def found_page(found: Sequence[TracedContribution]) -> Part:
+def found_page(found: Sequence[TracedContribution]) -> PagePart:
     """Return which files pieces of memory are from, and what of each is in the prompt."""
-    rows: list[list[Part]] = [[Name(piece.rel_path or ""), plain(piece.text)] for piece in found]
+    rows: list[list[PagePart]] = [
+        [Name(piece.rel_path or ""), plain(piece.text)] for piece in found
+    ]
     return _table(rows) or plain("  nothing that fits")
 
 
@@ -72,7 +74,7 @@ def what(trace: Trace) -> str:
     return "a dry run: nothing was sent" if trace.request is None else "off the record"
 
 
-def _summary(trace: Trace) -> Part:
+def _summary(trace: Trace) -> PagePart:
     rows = [
         ("what", f"{what(trace)}, {trace.modality}, in {trace.channel_id} at {iso(trace.at)}"),
         ("familiar", trace.familiar),
@@ -112,12 +114,12 @@ def _times(trace: Trace) -> str:
     return f"{assembled}, answered in {trace.reply_ms / 1000:.1f} s{end}"
 
 
-def _layers(trace: Trace) -> Part:
+def _layers(trace: Trace) -> PagePart:
     rows = [_layer(layer) for layer in trace.layers]
     return Indented(Columns(rows, right=(2,)), 2)
 
 
-def _layer(layer: LayerUse) -> list[Part]:
+def _layer(layer: LayerUse) -> list[PagePart]:
     used, budget = layer.used_tokens, layer.budget_tokens
     style = "red" if used > budget else "" if used else "dim"
     more = layer.share_tokens and budget > layer.share_tokens
@@ -129,7 +131,7 @@ def _layer(layer: LayerUse) -> list[Part]:
     ]
 
 
-def _contributions(pieces: Sequence[TracedContribution]) -> Part | None:
+def _contributions(pieces: Sequence[TracedContribution]) -> PagePart | None:
     return Contributions(pieces) if pieces else None
 
 
@@ -146,7 +148,7 @@ class Contributions:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         yield cast("RenderableType", self._table(lines=options.max_width >= _WITH_LINES))
 
-    def _table(self, *, lines: bool) -> Part:
+    def _table(self, *, lines: bool) -> PagePart:
         alike = groupby(self._pieces, key=row_key)
         rows = [_row(list(same), lines=lines) for _, same in alike]
         header = ["layer", "source", "from", "prio", "score", "tokens", ""]
@@ -162,7 +164,7 @@ def row_key(piece: TracedContribution) -> object:
     return (piece.layer, piece.source, state_of(piece), own)
 
 
-def _row(same: list[TracedContribution], *, lines: bool) -> list[Part]:
+def _row(same: list[TracedContribution], *, lines: bool) -> list[PagePart]:
     first, state = same[0], state_of(same[0])
     tokens = sum(piece.tokens if piece.kept else piece.offered_tokens for piece in same)
     return [
@@ -193,9 +195,9 @@ def _span(numbers: list[int]) -> str:
     return str(low) if low == high else f"{low}-{high}"
 
 
-def _cuts(pieces: Sequence[TracedContribution]) -> Part | None:
+def _cuts(pieces: Sequence[TracedContribution]) -> PagePart | None:
     cut = [piece for piece in pieces if piece.reason]
-    rows: list[list[Part]] = []
+    rows: list[list[PagePart]] = []
     for _, group in groupby(cut, key=lambda piece: (row_key(piece), piece.reason)):
         same = list(group)
         offered, sent = _total(same)
@@ -212,8 +214,8 @@ def _total(same: list[TracedContribution]) -> tuple[int, int]:
     )
 
 
-def _reports(reports: Sequence[Report]) -> Part | None:
-    rows: list[list[Part]] = [
+def _reports(reports: Sequence[Report]) -> PagePart | None:
+    rows: list[list[PagePart]] = [
         [
             plain(report.name),
             plain(report.verdict, "" if report.verdict == "answered" else "red"),
@@ -225,8 +227,8 @@ def _reports(reports: Sequence[Report]) -> Part | None:
     return _table(rows, right=(2,))
 
 
-def _side_calls(calls: Sequence[TracedSideCall]) -> Part | None:
-    rows: list[list[Part]] = [
+def _side_calls(calls: Sequence[TracedSideCall]) -> PagePart | None:
+    rows: list[list[PagePart]] = [
         [
             plain(call.name),
             plain(call.model),
@@ -239,12 +241,12 @@ def _side_calls(calls: Sequence[TracedSideCall]) -> Part | None:
 
 
 def _table(
-    rows: list[list[Part]], header: Iterable[str] = (), *, right: Iterable[int] = ()
-) -> Part | None:
+    rows: list[list[PagePart]], header: Iterable[str] = (), *, right: Iterable[int] = ()
+) -> PagePart | None:
     return Indented(Columns(rows, tuple(header), tuple(right)), 2) if rows else None
 
 
-def _messages(messages: Sequence[TracedMessage]) -> Iterator[Part]:
+def _messages(messages: Sequence[TracedMessage]) -> Iterator[PagePart]:
     for number, message in enumerate(messages, start=1):
         yield plain(f"--- {number} {message.role}", "cyan")
         yield plain(message.content)
@@ -254,12 +256,12 @@ def _messages(messages: Sequence[TracedMessage]) -> Iterator[Part]:
 _EXCERPT_CHARS: Final = 200
 
 
-def recall_page(found: Sequence[TracedContribution]) -> Part:
+def recall_page(found: Sequence[TracedContribution]) -> PagePart:
     """Return the page."""
-    parts: list[Part] = []
+    parts: list[PagePart] = []
     for piece in found:
         head = plain(origin_of([piece]) or piece.source, "bold")
         score = "" if piece.score is None else f", score {piece.score:.2f}"
         head.append(f"  {counted(piece.tokens, 'token')}{score}", "dim")
         parts += [head, Indented(plain(one_line(piece.text, _EXCERPT_CHARS), "dim"), 2)]
-    return Group(parts)
+    return Stack(parts)

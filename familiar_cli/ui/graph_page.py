@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from familiar_cli.actions.graph import Around
-    from familiar_cli.memory.relations.index import Edge, Node
+    from familiar_cli.memory.relations.index import Edge, GraphPage
 
 
 def graph_tree(found: Around) -> RenderableType:
@@ -52,7 +52,7 @@ def overview_text(found: Around) -> str:
     )
 
 
-def edge_text(edge: Edge, path: str, titles: dict[str, Node]) -> str:
+def edge_text(edge: Edge, path: str, titles: dict[str, GraphPage]) -> str:
     """Return an edge as one of its ends tells it."""
     if path == edge.source:
         return f"{edge.relation} {_told(edge.target, titles)}{when(edge)}"
@@ -82,17 +82,17 @@ def dot_text(found: Around) -> str:
     return f"digraph familiar {{\n{nodes}{edges}}}\n"
 
 
-def _shown(node: Node) -> str:
+def _shown(node: GraphPage) -> str:
     return f"{node.title}  {node.path}"
 
 
-def _told(path: str, titles: dict[str, Node]) -> str:
+def _told(path: str, titles: dict[str, GraphPage]) -> str:
     node = titles.get(path)
     missing = ", which does not exist" if node and node.kind == "missing" else ""
     return f"{_title(path, titles)}  {path}{missing}"
 
 
-def _title(path: str, titles: dict[str, Node]) -> str:
+def _title(path: str, titles: dict[str, GraphPage]) -> str:
     return titles[path].title if path in titles else _id(path)
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from familiar_cli.bootstrap.card_check import CardFinding, CardSummary, EntrySummary
     from familiar_cli.bootstrap.chats.bringing import ImportedChat, SpeakerCount
-    from familiar_cli.bootstrap.chats.types import Message
+    from familiar_cli.bootstrap.chats.types import ForeignMessage
     from familiar_cli.bootstrap.import_chat import ImportedChats
     from familiar_cli.bootstrap.import_memories import ImportedMemories
     from familiar_cli.bootstrap.import_report import FamiliarReport, ImportReport
@@ -209,7 +209,7 @@ def _chat_data(chat: ImportedChat) -> dict[str, Any]:
     }
 
 
-def _message_data(message: Message) -> dict[str, Any]:
+def _message_data(message: ForeignMessage) -> dict[str, Any]:
     return {
         "at": iso(message.at) if message.at else None,
         "speaker": message.speaker,

@@ -10,10 +10,10 @@ from familiar_cli.ui.page import Columns, plain
 if TYPE_CHECKING:
     from familiar_cli.actions.me import ShownMe
     from familiar_cli.config.edit import Edit
-    from familiar_cli.ui.page import Part
+    from familiar_cli.ui.page import PagePart
 
 
-def me_page(shown: ShownMe) -> Part:
+def me_page(shown: ShownMe) -> PagePart:
     """Return who somebody is, and where each part of it is said."""
     values = {
         "name": shown.name or f"none; {shown.label} in prompts",

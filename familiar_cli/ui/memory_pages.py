@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from familiar_cli.actions.prompt_settings import PinnedFiles
     from familiar_cli.history.types import Turn
     from familiar_cli.index.build import IndexStatus
-    from familiar_cli.index.embedder import Opened
+    from familiar_cli.index.embedder import EmbedderChoice
     from familiar_cli.memory.desk import ListChange
     from familiar_cli.memory.journal.commits import Commit
     from familiar_cli.memory.journal.compact import Compacted
@@ -454,14 +454,16 @@ def built_text(built: IndexBuilt) -> str:
     return harmless("\n".join(lines))
 
 
-def status_page(status: IndexStatus, turns: TurnsStatus, opened: Opened) -> RenderableType:
+def status_page(status: IndexStatus, turns: TurnsStatus, opened: EmbedderChoice) -> RenderableType:
     """Return how the index is."""
     return columns(
         [[plain(name, "dim"), plain(value)] for name, value in _lines(status, turns, opened)]
     )
 
 
-def _lines(status: IndexStatus, turns: TurnsStatus, opened: Opened) -> Iterator[tuple[str, str]]:
+def _lines(
+    status: IndexStatus, turns: TurnsStatus, opened: EmbedderChoice
+) -> Iterator[tuple[str, str]]:
     if not status.exists:
         yield "index", "none yet: `familiar index build`, or search for something"
     else:
@@ -485,5 +487,5 @@ def _lines(status: IndexStatus, turns: TurnsStatus, opened: Opened) -> Iterator[
         yield "left out", f"{problem.rel_path}: {problem.reason}"
 
 
-def _none(opened: Opened) -> str:
+def _none(opened: EmbedderChoice) -> str:
     return f"none: {opened.reason}" + (f": `{opened.hint}`" if opened.hint else "")

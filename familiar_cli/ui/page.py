@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _GAP = "  "
 
 
-class Part(Protocol):
+class PagePart(Protocol):
     """A part of a page, which Rich draws by its `__rich__` or `__rich_console__`."""
 
     def lines(self, encoding: str) -> list[str]:
@@ -58,7 +58,7 @@ class Words:
 class Indented:
     """A part that stays indented where a terminal wraps it."""
 
-    part: Part
+    part: PagePart
     by: int = 4
 
     def lines(self, encoding: str) -> list[str]:
@@ -73,10 +73,10 @@ class Indented:
 
 
 @dataclass(slots=True)
-class Group:
+class Stack:
     """Parts, one below the other."""
 
-    parts: Sequence[Part]
+    parts: Sequence[PagePart]
 
     def lines(self, encoding: str) -> list[str]:
         """See `Part`."""
@@ -92,7 +92,7 @@ class Group:
 class Columns:
     """Rows as columns without lines between them; see `terminal.columns`."""
 
-    rows: Sequence[Sequence[Part]]
+    rows: Sequence[Sequence[PagePart]]
     header: Sequence[str] = ()
     right: Sequence[int] = ()
 
@@ -119,7 +119,7 @@ def plain(text: object, style: str = "") -> Words:
     return Words([(str(text), style)])
 
 
-def print_page(*parts: Part) -> None:
+def print_page(*parts: PagePart) -> None:
     """Print a page on stdout; nothing if it has no parts."""
     if not parts:
         return
@@ -134,7 +134,7 @@ def print_page(*parts: Part) -> None:
     sys.stdout.flush()
 
 
-def _drawn(part: Part) -> RenderableType:
+def _drawn(part: PagePart) -> RenderableType:
     return cast("RenderableType", part)
 
 

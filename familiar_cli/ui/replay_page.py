@@ -34,11 +34,11 @@ def replay_page(found: Replayed) -> RenderableType:
         parts += [plain("--- now", "cyan"), plain(found.now.text)]
         return Group(*parts)
     old, new, told = _marked(harmless(found.then.text), harmless(found.now.text))
-    return Group(*parts, Beside(old, new), plain(""), plain(told, "dim"))
+    return Group(*parts, SideBySide(old, new), plain(""), plain(told, "dim"))
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
+class SideBySide:
     """Two texts, beside each other where there is room."""
 
     then: Text

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from familiar_cli.index.types import Hit
 from familiar_cli.text import one_line
-from familiar_cli.ui.page import Indented, Part, Words, plain
+from familiar_cli.ui.page import Indented, PagePart, Words, plain
 
 if TYPE_CHECKING:
     from familiar_cli.actions.search import PastFound, PastHit
@@ -20,10 +20,10 @@ def search_page(
     k: int,
     lines: bool = False,
     explain: bool = False,
-) -> list[Part]:
+) -> list[PagePart]:
     """Return the `k` best: the text below the place and the headings, or one line each."""
     every: list[Hit | PastHit] = [*(found.hits if found else ()), *(said.hits if said else ())]
-    page: list[Part] = []
+    page: list[PagePart] = []
     for number, hit in enumerate(sorted(every, key=lambda hit: -hit.score)[:k]):
         if lines:
             page.append(plain(f"{_address(hit)}:{one_line(hit.text, 10_000)}"))
@@ -51,7 +51,7 @@ def _address(hit: Hit | PastHit) -> str:
     return f"{hit.rel_path}:{hit.line}"
 
 
-def _place(hit: Hit | PastHit) -> Part:
+def _place(hit: Hit | PastHit) -> PagePart:
     if isinstance(hit, Hit):
         is_told = not hit.day or hit.day in hit.rel_path
         about = one_line(hit.heading if is_told else f"{hit.heading} ({hit.day})", 200)
@@ -60,7 +60,7 @@ def _place(hit: Hit | PastHit) -> Part:
     return Words([(_address(hit), "bold"), (f"  {hit.score:.2f}", "dim"), (f"  {about}", "cyan")])
 
 
-def _words(hit: Hit | PastHit) -> Part:
+def _words(hit: Hit | PastHit) -> PagePart:
     """Return the text, indented, with the best line of it standing out."""
     if not isinstance(hit, Hit):
         return Indented(plain(hit.text))

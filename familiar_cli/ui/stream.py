@@ -138,7 +138,7 @@ _CLINGS_ON: Final = frozenset("（「『【〔〈《〖“‘([{«*\"'`_")
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class StyledText:
     """A part of the text, and how it is shown.
 
     Args:
@@ -177,7 +177,7 @@ class Wrapper:
         self._word_cells = 0
         self._spaces: list[_Cluster] = []
 
-    def feed(self, text: str, style: str = "") -> Iterator[Piece]:
+    def feed(self, text: str, style: str = "") -> Iterator[StyledText]:
         """Take more text and yield what can be shown of all that came."""
         if not text:
             return
@@ -190,7 +190,7 @@ class Wrapper:
         if last[0] in _SPACES:  # a mark may follow it, but the word before it is whole
             yield from self._end_word()
 
-    def end(self) -> Iterator[Piece]:
+    def end(self) -> Iterator[StyledText]:
         """Yield what is left; the text is whole."""
         tail, self._tail = self._tail, ""
         if tail:
@@ -198,12 +198,12 @@ class Wrapper:
         yield from self._end_word()
         yield from self._drop_spaces()
 
-    def _add(self, text: str, style: str) -> Iterator[Piece]:
+    def _add(self, text: str, style: str) -> Iterator[StyledText]:
         if text in _LINE_ENDS or "\n" in text or "\r" in text:
             yield from self._end_word()
             yield from self._drop_spaces()
             self._column = 0
-            yield Piece(text, "\n", style)
+            yield StyledText(text, "\n", style)
         elif text[0] in _SPACES:
             yield from self._end_word()
             self._spaces.append(_Cluster(text, style, cell_len(text.replace("\t", _TAB))))
@@ -224,7 +224,7 @@ class Wrapper:
             return len(self._word) > 1 and after.text.isalpha() and self._word[-2].text.isalnum()
         return before.cells > 1 or after.cells > 1
 
-    def _end_word(self) -> Iterator[Piece]:
+    def _end_word(self) -> Iterator[StyledText]:
         """Put the word where it has room."""
         word, self._word = self._word, []
         cells, self._word_cells = self._word_cells, 0
@@ -239,24 +239,24 @@ class Wrapper:
             if self._column and self._column + cluster.cells > self._width():
                 yield self._break()
             self._column += cluster.cells
-            yield Piece(cluster.text, cluster.text, cluster.style)
+            yield StyledText(cluster.text, cluster.text, cluster.style)
 
-    def _break(self) -> Piece:
+    def _break(self) -> StyledText:
         """Begin a line in place of the spaces that wait."""
         text = "".join(space.text for space in self._spaces)
         self._spaces, self._column = [], 0
-        return Piece(text, "\n")
+        return StyledText(text, "\n")
 
-    def _put_spaces(self) -> Iterator[Piece]:
+    def _put_spaces(self) -> Iterator[StyledText]:
         for space in self._spaces:
             self._column += space.cells
-            yield Piece(space.text, space.text.replace("\t", _TAB), space.style)
+            yield StyledText(space.text, space.text.replace("\t", _TAB), space.style)
         self._spaces = []
 
-    def _drop_spaces(self) -> Iterator[Piece]:
+    def _drop_spaces(self) -> Iterator[StyledText]:
         """Leave out spaces that end a line."""
         if self._spaces:
-            yield Piece("".join(space.text for space in self._spaces), "")
+            yield StyledText("".join(space.text for space in self._spaces), "")
             self._spaces = []
 
 
@@ -338,7 +338,7 @@ class StreamedText:
             self._print(self._speaker, "bold")
             self._speaker = ""
 
-    def _show(self, pieces: Iterable[Piece]) -> None:
+    def _show(self, pieces: Iterable[StyledText]) -> None:
         for style, alike in groupby(pieces, key=lambda piece: piece.style):
             self._print("".join(piece.shown for piece in alike), style)
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from familiar_cli.actions.sync import InstanceStatus, SyncReport, SyncStatus
-    from familiar_cli.actions.sync_conflicts import OpenConflict, Settled
+    from familiar_cli.actions.sync_conflicts import OpenConflict, SettledConflicts
     from familiar_cli.actions.sync_trust import DeviceTrust
     from familiar_cli.sync.devices import LargeDeletion
     from familiar_cli.sync.engine import Synced
@@ -130,7 +130,7 @@ def conflicts_text(found: Sequence[OpenConflict]) -> str:
     )
 
 
-def settled_text(settled: Settled) -> str:
+def settled_text(settled: SettledConflicts) -> str:
     """Return what became of conflicts."""
     verb = "would be resolved" if settled.dry_run else "resolved"
     lines = [

@@ -20,7 +20,7 @@ _MOST_FIELDS: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class PageRequest:
     """A request for a page.
 
     Args:
@@ -77,7 +77,7 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class Redirect:
     """Something was done: the browser is sent on, so that reloading does not do it again.
 
     Args:
@@ -106,11 +106,11 @@ class Data:
     status: int = 200
 
 
-Answer = Shown | Moved | Data
+Answer = Shown | Redirect | Data
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class WebPage:
     """A page.
 
     Args:
@@ -121,7 +121,7 @@ class Page:
     """
 
     path: str
-    answer: Callable[[Asked], Answer]
+    answer: Callable[[PageRequest], Answer]
     method: str = "GET"
     is_long: bool = False
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from familiar_cli.actions.sent import PromptLayers
-    from familiar_cli.actions.timeline import DayCount, Lane, Mark, Timeline
+    from familiar_cli.actions.timeline import DatedFile, DayCount, Lane, Timeline
 
 
 _WIDTH: Final = 1000.0
@@ -158,7 +158,7 @@ def _bars(line: Timeline, scale: _Scale, to: Callable[..., str]) -> Iterator[Htm
 
 
 def _band(
-    marks: tuple[Mark, ...], scale: _Scale, y: float, kind: str, to: Callable[..., str]
+    marks: tuple[DatedFile, ...], scale: _Scale, y: float, kind: str, to: Callable[..., str]
 ) -> Iterator[Html]:
     for mark in marks:
         x, end = scale.at(mark.first), scale.at(mark.last + _DAY)

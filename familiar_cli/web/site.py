@@ -35,7 +35,7 @@ from familiar_cli.errors import (
 from familiar_cli.text import counted, one_line, sha256_of
 from familiar_cli.ui.html.elements import Html, plain, text
 from familiar_cli.visibility import OWNER
-from familiar_cli.web.asking import Asked, Data, Moved, address, read_form
+from familiar_cli.web.asking import Data, PageRequest, Redirect, address, read_form
 from familiar_cli.web.live import changes
 from familiar_cli.web.pages import PAGES
 
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
     from familiar_cli.actions.familiar_pool import FamiliarPool
     from familiar_cli.familiar import Familiar
-    from familiar_cli.web.asking import Answer, Page
+    from familiar_cli.web.asking import Answer, WebPage
 
 
 TOKEN: Final = "token"  # noqa: S105  # the name of a parameter
@@ -320,14 +320,14 @@ class Site:
             return _page("locked", {"was_used": False}, 403)
         return RedirectResponse("/", status_code=303) if TOKEN in query else None
 
-    def _endpoint(self, page: Page) -> Callable[[Request], Awaitable[Response]]:
+    def _endpoint(self, page: WebPage) -> Callable[[Request], Awaitable[Response]]:
         async def answer(request: Request) -> Response:
             body = await request.body() if page.method == "POST" else b""
             return await asyncio.to_thread(self._answer, page, request, body)
 
         return answer
 
-    def _answer(self, page: Page, request: Request, body: bytes) -> Response:
+    def _answer(self, page: WebPage, request: Request, body: bytes) -> Response:
         name = request.path_params.get("familiar", self._familiar_id)
         if self.is_for_programs(request.url.path):
             name = request.query_params.get("persona") or name
@@ -338,7 +338,7 @@ class Site:
                 is_owner = request.scope.get(BY_OWNER, False) or self._door.is_open(
                     request.headers.get("cookie", ""), request.headers.get("host", "")
                 )
-                asked = Asked(
+                asked = PageRequest(
                     familiar,
                     OWNER if is_owner else familiar.privacy.program(),
                     tuple(list_familiars(self.pool.home)),
@@ -351,8 +351,8 @@ class Site:
         except FamiliarError as error:
             return self._failed(request, error, base)
 
-    def _response(self, asked: Asked, request: Request, answer: Answer) -> Response:
-        if isinstance(answer, Moved):
+    def _response(self, asked: PageRequest, request: Request, answer: Answer) -> Response:
+        if isinstance(answer, Redirect):
             return RedirectResponse(self._with_note(answer), status_code=303)
         if isinstance(answer, Data):
             return _data(answer)
@@ -383,7 +383,7 @@ class Site:
             "reachable_at": self._reachable_at,
         }
 
-    def _with_note(self, moved: Moved) -> str:
+    def _with_note(self, moved: Redirect) -> str:
         """Return the address to go to, with the number under which the next page finds a note."""
         if not moved.told:
             return moved.to

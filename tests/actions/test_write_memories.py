@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from familiar_cli.actions.write_memories import (
-    Place,
+    MemoryAddress,
     Writer,
     create_memory,
     delete_memory,
@@ -22,7 +22,7 @@ from tests.support.world import data, home, live, run
 
 PLANS = Writer("mcp:desk", "5e5510", "phone", viewer=NOBODY)
 WRITES = replace(PLANS, may_write=True)
-DAY = Place(granularity="daily", date="2026-01-31", instance="phone")
+DAY = MemoryAddress(granularity="daily", date="2026-01-31", instance="phone")
 DAYS_FILE = "daily/2026-01-31_phone.md"
 ANNA = """---
 pinned: true
@@ -94,7 +94,7 @@ def test_a_day_gets_the_bullets_it_lacks_each_once(ada) -> None:
 
 
 def test_other_memories_that_are_there_are_not_overwritten(ada) -> None:
-    place = Place(granularity="significant", date="2026-01-31", slug="First Talk")
+    place = MemoryAddress(granularity="significant", date="2026-01-31", slug="First Talk")
     create_memory(ada, WRITES, place, "We met.")
     with pytest.raises(RefusedError, match="already exists"):
         create_memory(ada, WRITES, place, "We never met.")
@@ -102,7 +102,7 @@ def test_other_memories_that_are_there_are_not_overwritten(ada) -> None:
 
 
 def test_who_took_part_stands_in_the_front_matter(ada) -> None:
-    place = Place(granularity="weekly", date="2026-W05")
+    place = MemoryAddress(granularity="weekly", date="2026-W05")
     create_memory(ada, WRITES, place, "Calm.", participating=["phone", "desk"])
     text = visible(ada)["weekly/2026-W05.md"]
     assert text == '---\ninstance: "phone"\nparticipating: ["desk"]\n---\n\nCalm.\n'
@@ -114,13 +114,15 @@ def test_who_took_part_stands_in_the_front_matter(ada) -> None:
 )
 def test_what_names_no_period_is_refused(ada, granularity, date) -> None:
     with pytest.raises(UsageError):
-        create_memory(ada, WRITES, Place(granularity=granularity, date=date, instance="p"), "x")
+        create_memory(
+            ada, WRITES, MemoryAddress(granularity=granularity, date=date, instance="p"), "x"
+        )
 
 
 @pytest.mark.parametrize("path", ["../x.md", "people/_aliases.json", ".index/x.md", "a/.b.md"])
 def test_only_pages_of_memory_are_written(ada, path) -> None:
     with pytest.raises(RefusedError):
-        create_memory(ada, WRITES, Place(path), "x")
+        create_memory(ada, WRITES, MemoryAddress(path), "x")
 
 
 @pytest.mark.parametrize(
@@ -133,16 +135,16 @@ def test_blank_texts_front_matter_and_secrets_are_refused(ada, content) -> None:
 
 
 def test_an_update_keeps_front_matter_and_what_is_private(ada) -> None:
-    update_memory(ada, WRITES, Place("anna.md"), "# Anna\n\n- Anna keeps wasps.\n")
+    update_memory(ada, WRITES, MemoryAddress("anna.md"), "# Anna\n\n- Anna keeps wasps.\n")
     assert visible(ada)["anna.md"] == ANNA.replace("bees", "wasps")
 
 
 def test_a_text_may_be_sent_back_with_the_front_matter_it_was_read_with(ada) -> None:
     whole = ANNA.partition("\n## In private")[0].replace("bees", "wasps")
-    update_memory(ada, WRITES, Place("anna.md"), whole)
+    update_memory(ada, WRITES, MemoryAddress("anna.md"), whole)
     assert visible(ada)["anna.md"] == ANNA.replace("bees", "wasps")
     with pytest.raises(RefusedError, match="front matter"):
-        update_memory(ada, WRITES, Place("anna.md"), whole.replace("true", "false"))
+        update_memory(ada, WRITES, MemoryAddress("anna.md"), whole.replace("true", "false"))
 
 
 def test_each_update_counts_one_version_further(ada) -> None:
@@ -153,20 +155,20 @@ def test_each_update_counts_one_version_further(ada) -> None:
 
 
 def test_an_update_that_shrinks_by_half_waits_for_a_person(ada) -> None:
-    create_memory(ada, WRITES, Place("long.md"), "Words. " * 100)
-    held = update_memory(ada, WRITES, Place("long.md"), "Gone.")
+    create_memory(ada, WRITES, MemoryAddress("long.md"), "Words. " * 100)
+    held = update_memory(ada, WRITES, MemoryAddress("long.md"), "Gone.")
     assert held.outcome == "held"
     assert len(visible(ada)["long.md"]) > 500
 
 
 def test_what_holds_something_private_is_not_deleted_from_outside(ada) -> None:
     with pytest.raises(RefusedError, match="cannot be deleted"):
-        delete_memory(ada, WRITES, Place("anna.md"))
+        delete_memory(ada, WRITES, MemoryAddress("anna.md"))
 
 
 def test_a_deletion_is_a_plan_that_a_person_may_apply(ada) -> None:
-    create_memory(ada, WRITES, Place("tea.md"), "Tea.")
-    made = delete_memory(ada, PLANS, Place("tea.md"))
+    create_memory(ada, WRITES, MemoryAddress("tea.md"), "Tea.")
+    made = delete_memory(ada, PLANS, MemoryAddress("tea.md"))
     assert "tea.md" in visible(ada)
     assert data("review", "apply", made.plan_id)["deleted"] == ["tea.md"]
     assert "tea.md" not in visible(ada)
@@ -177,7 +179,7 @@ def test_a_deletion_is_a_plan_that_a_person_may_apply(ada) -> None:
 def test_a_session_takes_back_its_newest_change_or_all(ada) -> None:
     before = visible(ada)
     for number in range(3):
-        create_memory(ada, WRITES, Place(f"n{number}.md"), f"Number {number}.")
+        create_memory(ada, WRITES, MemoryAddress(f"n{number}.md"), f"Number {number}.")
     assert take_back(ada, WRITES).rel_paths == ("n2.md",)
     assert set(take_back(ada, WRITES, everything=True).rel_paths) == {"n0.md", "n1.md"}
     assert visible(ada) == before
@@ -186,7 +188,7 @@ def test_a_session_takes_back_its_newest_change_or_all(ada) -> None:
 
 
 def test_a_session_takes_back_nothing_of_another(ada) -> None:
-    create_memory(ada, WRITES, Place("tea.md"), "Tea.")
+    create_memory(ada, WRITES, MemoryAddress("tea.md"), "Tea.")
     with pytest.raises(NotFoundError):
         take_back(ada, replace(WRITES, source="mcp:other"))
     with pytest.raises(NotFoundError):
@@ -194,7 +196,7 @@ def test_a_session_takes_back_nothing_of_another(ada) -> None:
 
 
 def test_a_session_withdraws_its_plans(ada) -> None:
-    made = create_memory(ada, PLANS, Place("tea.md"), "Tea.")
+    made = create_memory(ada, PLANS, MemoryAddress("tea.md"), "Tea.")
     assert take_back(ada, PLANS).plans == (made.plan_id,)
     assert data("review", "list")["plans"] == []
 

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from familiar_cli.actions.consolidate import Consolidating, How
+from familiar_cli.actions.consolidate import Consolidating, ConsolidationOptions
 from familiar_cli.config.home import FamiliarPaths
 from familiar_cli.familiar import Familiar
 from familiar_cli.history.store import WRITER, HistoryStore
@@ -330,7 +330,9 @@ def test_cancelling_ends_it_between_two_days_and_is_no_failure(week) -> None:
 
     async def made_until_cancelled() -> None:
         task = asyncio.current_task()
-        await Consolidating(familiar).consolidate(How(), on_step=lambda _: task.cancel())
+        await Consolidating(familiar).consolidate(
+            ConsolidationOptions(), on_step=lambda _: task.cancel()
+        )
 
     with pytest.raises(asyncio.CancelledError):
         asyncio.run(made_until_cancelled())

@@ -320,7 +320,7 @@ async def test_writing_works_inside_a_running_loop_and_cancelling_it_tells_what_
 def test_a_period_that_failed_is_not_made_again_at_every_look(monkeypatch):
     root = talked(2)
     (root / "memory" / "daily").mkdir()
-    from familiar_cli.actions.consolidate import Consolidating, How
+    from familiar_cli.actions.consolidate import Consolidating, ConsolidationOptions
     from familiar_cli.passes.failures import CONSOLIDATING
 
     async def raising(*_, **__):
@@ -330,13 +330,15 @@ def test_a_period_that_failed_is_not_made_again_at_every_look(monkeypatch):
     calls = []
     monkeypatch.setattr("familiar_cli.consolidation.calendar.Consolidator.run", raising)
     familiar = Familiar(FamiliarPaths(root))
-    done = asyncio.run(Consolidating(familiar).run_due(How(), at_once=False))
+    done = asyncio.run(Consolidating(familiar).run_due(ConsolidationOptions(), at_once=False))
     (event,) = done[CONSOLIDATING]
-    assert CONSOLIDATING not in asyncio.run(Consolidating(familiar).run_due(How(), at_once=False))
+    assert CONSOLIDATING not in asyncio.run(
+        Consolidating(familiar).run_due(ConsolidationOptions(), at_once=False)
+    )
     assert (event.kind, event.command, len(calls)) == ("failed", CONSOLIDATING, 1)
 
     set_back(familiar.failures, CONSOLIDATING, timedelta(minutes=1))
-    asyncio.run(Consolidating(familiar).run_due(How(), at_once=False))
+    asyncio.run(Consolidating(familiar).run_due(ConsolidationOptions(), at_once=False))
     assert (len(calls), familiar.failures.of(CONSOLIDATING).attempts) == (2, 2)
-    asyncio.run(Consolidating(familiar).run_due(How()))
+    asyncio.run(Consolidating(familiar).run_due(ConsolidationOptions()))
     assert len(calls) == 3

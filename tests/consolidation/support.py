@@ -11,7 +11,7 @@ from datetime import UTC, date, datetime, timedelta
 from familiar_cli import tokens
 from familiar_cli.consolidation.calendar import Consolidator, survey
 from familiar_cli.consolidation.composing import Composer, Replies
-from familiar_cli.consolidation.engine import Engine
+from familiar_cli.consolidation.engine import FileMaker
 from familiar_cli.consolidation.period_states import Today
 from familiar_cli.consolidation.periods import TIERS
 from familiar_cli.errors import BadReplyError, ConfigError
@@ -106,7 +106,7 @@ class Life:
                 self.composer = Composer(self.asker(count), who, self.part_tokens, self.replies)
             return self.composer
 
-        return Engine(self.store, composer, **more)
+        return FileMaker(self.store, composer, **more)
 
     def asker(self, count):
         return Asker(

@@ -10,7 +10,7 @@ import pytest
 
 from familiar_cli.consolidation import composing
 from familiar_cli.consolidation.composing import Composer
-from familiar_cli.consolidation.periods import DraftedSummary, Item, Point, Wanted
+from familiar_cli.consolidation.periods import DraftedSummary, PlannedDigest, Point, SourceItem
 from familiar_cli.consolidation.rails import within
 from familiar_cli.errors import ConfigError, UnusableReplyError
 from familiar_cli.identity import Who
@@ -30,10 +30,10 @@ def composer(*replies, reply_tokens=1200, part_tokens=6000, context_tokens=PLENT
     return Composer(asker, Who("Aria", VOICE), part_tokens)
 
 
-def wanted(*sizes) -> Wanted:
+def wanted(*sizes) -> PlannedDigest:
     """Return a file that is wanted of sources with so many characters."""
-    items = tuple(Item(f"day {n}", "x" * size) for n, size in enumerate(sizes))
-    return Wanted("w", "weekly/w.md", "W", {}, items, guidance="Read.", budget_tokens=PLENTY)
+    items = tuple(SourceItem(f"day {n}", "x" * size) for n, size in enumerate(sizes))
+    return PlannedDigest("w", "weekly/w.md", "W", {}, items, guidance="Read.", budget_tokens=PLENTY)
 
 
 def asked(model, number=-1) -> dict:
@@ -42,7 +42,9 @@ def asked(model, number=-1) -> dict:
 
 async def schema_for(reply_tokens) -> dict:
     made = composer(reply("All was quiet in the harbour."), reply_tokens=reply_tokens)
-    await made.compose(Wanted("w", "w.md", "W", {}, (Item("a", "All was quiet in the harbour."),)))
+    await made.compose(
+        PlannedDigest("w", "w.md", "W", {}, (SourceItem("a", "All was quiet in the harbour."),))
+    )
     return asked(made.model)["response_format"]["json_schema"]["schema"]["properties"]
 
 
@@ -64,7 +66,9 @@ async def test_a_longer_reply_may_hold_a_longer_summary_up_to_a_bound(reply_toke
 async def test_only_a_model_that_writes_enough_is_told_of_the_voice(reply_tokens, is_told) -> None:
     said = "All was quiet in the harbour."
     made = composer(reply(said), reply_tokens=reply_tokens)
-    await made.compose(Wanted("w", "w.md", "W", {}, (Item("a", said),), budget_tokens=900))
+    await made.compose(
+        PlannedDigest("w", "w.md", "W", {}, (SourceItem("a", said),), budget_tokens=900)
+    )
     assert (VOICE in asked(made.model)["messages"][1]["content"]) is is_told
 
 
@@ -91,7 +95,10 @@ async def test_what_fits_one_part_just_so_is_one_question(second, questions) -> 
 @pytest.mark.parametrize(("point", "pieces"), [(288, 2), (289, 1)])
 async def test_points_stay_apart_as_long_as_that_saves_a_quarter(point, pieces) -> None:
     made = composer(reply("s" * 400, ("p" * point, [1])))
-    part = (Item("a", "x" * 470), Item("b", "x" * 470))  # 1,000 tokens with what is around them
+    part = (
+        SourceItem("a", "x" * 470),
+        SourceItem("b", "x" * 470),
+    )  # 1,000 tokens with what is around them
     assert len(await made._fold("w", "Read.", part, LATIN)) == pieces
 
 
@@ -141,6 +148,6 @@ def test_where_only_some_sources_have_room_they_lie_far_apart(few) -> None:
 
 async def test_the_model_is_told_how_long_the_text_may_be() -> None:
     made = composer(reply("All was quiet in the harbour."), reply_tokens=1200)
-    items = (Item("a", "All was quiet in the harbour."),)
-    await made.compose(Wanted("w", "w.md", "W", {}, items, budget_tokens=300))
+    items = (SourceItem("a", "All was quiet in the harbour."),)
+    await made.compose(PlannedDigest("w", "w.md", "W", {}, items, budget_tokens=300))
     assert "at most 200 words in all" in asked(made.model)["messages"][0]["content"]

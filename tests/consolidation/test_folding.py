@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from familiar_cli import tokens
 from familiar_cli.consolidation.composing import Replies, folded, in_parts
-from familiar_cli.consolidation.periods import DraftedSummary, Item, Point
+from familiar_cli.consolidation.periods import DraftedSummary, Point, SourceItem
 from familiar_cli.errors import BadReplyError
 from tests.consolidation.support import DAY, MONDAY, Life, RuleModel, names, sources_in
 
@@ -22,7 +22,7 @@ texts = st.lists(st.text(alphabet="ab \n.日", max_size=200), max_size=8)
 
 @given(texts, st.integers(3, 60))
 def test_every_source_is_in_exactly_one_part_in_order(found, most) -> None:
-    items = [Item(str(n), text) for n, text in enumerate(found)]
+    items = [SourceItem(str(n), text) for n, text in enumerate(found)]
     pieces = [piece for part in in_parts(items, most, COUNT) for piece in part]
     joined = {item.label: "" for item in items}
     for piece in pieces:
@@ -35,7 +35,7 @@ def test_every_source_is_in_exactly_one_part_in_order(found, most) -> None:
 
 @given(texts, st.integers(3, 60))
 def test_no_part_is_longer_than_it_may_be(found, most) -> None:
-    for part in in_parts([Item("x", text) for text in found], most, COUNT):
+    for part in in_parts([SourceItem("x", text) for text in found], most, COUNT):
         assert sum(COUNT(item.text) for item in part) <= most or len(part[0].text) == 1
 
 

@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from familiar_cli.consolidation.pages import Bullet, bullets_of, merged
+from familiar_cli.consolidation.pages import EventBullet, bullets_of, merged
 from familiar_cli.consolidation.period_states import PeriodStates
 from familiar_cli.consolidation.periods import TIERS, month_of, parse_period, period_of
 from familiar_cli.errors import BadReplyError, ModelUnreachableError
@@ -80,8 +80,8 @@ def test_already_consolidated_because_a_file_exists(life) -> None:
 
 
 def test_merging_days_by_chat_kept_one_bullet_a_chat_and_dropped_the_rest() -> None:
-    one = [Bullet("Anna keeps bees.", ("cli",)), Bullet("Bob sings.", ("cli",))]
-    other = [Bullet("anna  keeps bees", ("cli",)), Bullet("Bob sings.", ("dm",))]
+    one = [EventBullet("Anna keeps bees.", ("cli",)), EventBullet("Bob sings.", ("cli",))]
+    other = [EventBullet("anna  keeps bees", ("cli",)), EventBullet("Bob sings.", ("dm",))]
     assert [(b.text, b.chats) for b in merged([one, other])] == [
         ("Anna keeps bees.", ("cli",)),
         ("Bob sings.", ("cli",)),

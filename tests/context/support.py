@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from familiar_cli.context.types import ContextRequest, Contribution, Layer, Modality, Place
+from familiar_cli.context.types import ContextRequest, Contribution, Layer, Modality, PromptSpan
 from familiar_cli.identity import Author
 from tests.support.viewers import viewer_in
 
@@ -27,7 +27,7 @@ def request(utterance: str = "hi", **more) -> ContextRequest:
     return ContextRequest(**{"viewer": viewer_in(merged["channel_id"]), **merged})
 
 
-def piece(text: str, place: Place = Place.main, **more) -> Contribution:
+def piece(text: str, place: PromptSpan = PromptSpan.main, **more) -> Contribution:
     return Contribution(Layer.core, 50, text, "test", place, **more)
 
 

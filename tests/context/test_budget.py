@@ -14,7 +14,7 @@ from familiar_cli.config.schema import BudgetSettings
 from familiar_cli.context.budget import EARLY_STEPS, MESSAGE_TOKENS, PROMPT_TOKENS, Budgeter
 from familiar_cli.context.limits import PERCENT, Window, allowance
 from familiar_cli.context.render import render
-from familiar_cli.context.types import Contribution, ExampleLine, Fit, Layer, Place
+from familiar_cli.context.types import Contribution, ExampleLine, Fit, Layer, PromptSpan
 from familiar_cli.errors import LimitError
 
 COUNTER = tokens.heuristic()
@@ -23,7 +23,7 @@ SENTENCE = "The keeper of the lighthouse counts every ship that passes the bay. 
 
 
 def piece(text="word " * 30, *, priority=50, layer=Layer.content, fit=Fit.cut, **more):
-    more.setdefault("place", Place.chat if fit is Fit.run else Place.world_after)
+    more.setdefault("place", PromptSpan.chat if fit is Fit.run else PromptSpan.world_after)
     return Contribution(layer=layer, priority=priority, text=text, source=text[:9], fit=fit, **more)
 
 
@@ -261,7 +261,10 @@ def test_the_newest_turn_is_cut_rather_than_lost() -> None:
 def test_example_blocks_go_whole() -> None:
     blocks = [
         piece(
-            "x", dialogue=(ExampleLine("user", "Hello " * n),), fit=Fit.whole, place=Place.example
+            "x",
+            dialogue=(ExampleLine("user", "Hello " * n),),
+            fit=Fit.whole,
+            place=PromptSpan.example,
         )
         for n in (5, 500, 5)
     ]
@@ -279,7 +282,7 @@ def test_examples_go_before_turns_of_the_chat() -> None:
         priority=60,
         dialogue=(ExampleLine("user", "word " * 40),),
         fit=Fit.whole,
-        place=Place.example,
+        place=PromptSpan.example,
     )
     turns = [piece("word " * 40, priority=80, fit=Fit.run) for _ in range(4)]
 

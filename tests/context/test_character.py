@@ -10,7 +10,7 @@ import pytest
 
 from familiar_cli.context.character import read_character
 from familiar_cli.context.providers.character import CharacterProvider
-from familiar_cli.context.types import ContextRequest, Layer, Modality, Place, Subject
+from familiar_cli.context.types import ContextRequest, Layer, Modality, PromptSpan, Subject
 from familiar_cli.errors import UsageError
 from familiar_cli.identity import Author
 from familiar_cli.memory.pages.self_files import field_markdown
@@ -106,13 +106,13 @@ def test_creator_notes_the_greeting_and_tags_go_nowhere(store) -> None:
 def test_without_a_prompt_of_its_own_the_global_one_is_expanded(store) -> None:
     write(store, description="D", card={"name": "Aria"})
 
-    assert at(offered(store), Place.main) == ["Write Aria's reply to User."]
+    assert at(offered(store), PromptSpan.main) == ["Write Aria's reply to User."]
 
 
 def test_a_cards_prompt_can_include_the_global_one(store) -> None:
     write(store, system_prompt="{{original}} Be brief.", card={"name": "Aria"})
 
-    assert at(offered(store), Place.main) == ["Write Aria's reply to User. Be brief."]
+    assert at(offered(store), PromptSpan.main) == ["Write Aria's reply to User. Be brief."]
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_a_cards_prompt_can_include_the_global_one(store) -> None:
 def test_char_is_the_setting_the_nickname_the_name_or_the_id(store, card, setting, name) -> None:
     write(store, description="{{char}}", card=card)
 
-    assert at(offered(store, name=setting), Place.description) == [name]
+    assert at(offered(store, name=setting), PromptSpan.description) == [name]
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_char_is_the_setting_the_nickname_the_name_or_the_id(store, card, settin
 def test_user_is_the_display_name_or_the_setting(store, author, user) -> None:
     write(store, description="{{user}}")
 
-    assert at(offered(store, author, user_name="Friend"), Place.description) == [user]
+    assert at(offered(store, author, user_name="Friend"), PromptSpan.description) == [user]
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ def test_user_is_the_display_name_or_the_setting(store, author, user) -> None:
 def test_a_depth_prompt_is_read_leniently(store, found, depth, role) -> None:
     write(store, card={"extensions": {"depth_prompt": found}})
 
-    (piece,) = [p for p in offered(store) if p.place is Place.depth]
+    (piece,) = [p for p in offered(store) if p.place is PromptSpan.depth]
 
     assert (piece.layer, piece.depth, piece.role) == (Layer.depth_inject, depth, role)
 
@@ -167,7 +167,7 @@ def test_a_depth_prompt_is_read_leniently(store, found, depth, role) -> None:
 def test_an_empty_depth_prompt_is_none(store, found) -> None:
     write(store, card={"extensions": {"depth_prompt": found}})
 
-    assert at(offered(store), Place.depth) == []
+    assert at(offered(store), PromptSpan.depth) == []
 
 
 def test_an_unreadable_file_is_told_and_the_rest_stays(store) -> None:
@@ -176,7 +176,7 @@ def test_an_unreadable_file_is_told_and_the_rest_stays(store) -> None:
 
     pieces = offered(store)
 
-    assert at(pieces, Place.main)
+    assert at(pieces, PromptSpan.main)
     assert [p.rel_path for p in pieces if p.problem] == ["self/personality.md"]
 
 
@@ -186,7 +186,7 @@ def test_a_broken_card_json_is_told_and_the_rest_stays(store) -> None:
 
     pieces = offered(store)
 
-    assert "D of aria" in at(pieces, Place.description)
+    assert "D of aria" in at(pieces, PromptSpan.description)
     assert [p.rel_path for p in pieces if p.problem] == ["self/card.json"]
 
 
@@ -194,7 +194,7 @@ def test_no_character_at_all_is_told(store) -> None:
     pieces = offered(store)
 
     assert [p.problem for p in pieces if p.problem] == ["there is no character in self/"]
-    assert at(pieces, Place.main) == ["Write aria's reply to User."]
+    assert at(pieces, PromptSpan.main) == ["Write aria's reply to User."]
 
 
 def test_greetings_are_the_first_message_and_its_alternatives(store) -> None:

@@ -16,11 +16,11 @@ from familiar_cli.context.pipeline import ContextPipeline
 from familiar_cli.context.providers.content_search import ContentSearchProvider
 from familiar_cli.context.providers.content_search.filter import Filter
 from familiar_cli.context.providers.content_search.retrieval import Memory, Retrieval
-from familiar_cli.context.types import Fit, Layer, Place, Subject
+from familiar_cli.context.types import Fit, Layer, PromptSpan, Subject
 from familiar_cli.errors import FamiliarError, ModelError
 from familiar_cli.history import HistoryStore
 from familiar_cli.index.build import EmbeddingIndex
-from familiar_cli.index.embedder import Opened
+from familiar_cli.index.embedder import EmbedderChoice
 from familiar_cli.index.search import search
 from familiar_cli.llm.scripted import ScriptedModel
 from familiar_cli.memory.pages.lore_page import LorePage, render
@@ -42,7 +42,7 @@ class World:
         self.store = MemoryStore(root / "memory")
         self.history = HistoryStore(root / "history.db")
         self.index = EmbeddingIndex(self.store)
-        self.opened = Opened(None, "no model is on disk", "familiar model pull x")
+        self.opened = EmbedderChoice(None, "no model is on disk", "familiar model pull x")
         self.model = None
         self.behind = 0
         self.put("people/discord-42.md", "# Anna\n\nKeeps bees.")
@@ -128,7 +128,7 @@ def test_a_model_that_is_open_is_asked_at_once(world) -> None:
     for ready, methods in ((False, ["lexical", "auto"]), (True, ["auto"])):
         embedder = WordEmbedder()
         embedder.ready = ready
-        world.opened = Opened(embedder)
+        world.opened = EmbedderChoice(embedder)
         assert "topics/lamp.md" in world.found(search=search)
         assert asked == methods
         asked.clear()
@@ -138,7 +138,7 @@ def test_a_model_that_is_open_is_asked_at_once(world) -> None:
 def test_an_open_model_that_breaks_leaves_what_words_find(world, ready) -> None:
     embedder = WordEmbedder()
     world.index.build_if_stale(embedder)
-    world.opened = Opened(BrokenEmbedder())
+    world.opened = EmbedderChoice(BrokenEmbedder())
     world.opened.embedder.ready = ready
     assert "topics/lamp.md" in world.found()
     assert "the model is broken" in world.remarks()
@@ -164,7 +164,7 @@ class TestWhatIsFound:
     def test_it_stands_right_before_what_is_said_now(self, world) -> None:
         for piece in world.offers():
             if piece.source == RAG:
-                assert (piece.place, piece.depth) == (Place.depth, 1)
+                assert (piece.place, piece.depth) == (PromptSpan.depth, 1)
 
     def test_without_a_model_words_alone_find_and_the_record_says_so_once(self, world) -> None:
         pieces = world.offers()
@@ -175,7 +175,7 @@ class TestWhatIsFound:
 
     def test_with_a_model_meaning_finds_what_shares_no_word(self, world) -> None:
         embedder = WordEmbedder(alike=[("bread", "loaf")])
-        world.opened = Opened(embedder)
+        world.opened = EmbedderChoice(embedder)
         world.index.build_if_stale(embedder)
         assert "topics/bread.md" in world.found("Who baked that loaf?")
         assert "words only" not in world.remarks("Who baked that loaf?")
@@ -183,7 +183,7 @@ class TestWhatIsFound:
     def test_a_model_that_fails_leaves_what_words_find(self, world) -> None:
         good = WordEmbedder("same")
         world.index.build_if_stale(good)
-        world.opened = Opened(BrokenEmbedder("same"))
+        world.opened = EmbedderChoice(BrokenEmbedder("same"))
         assert list(world.found()) == ["topics/lamp.md"]
         assert "the model is broken" in world.remarks()
 
@@ -197,7 +197,7 @@ class TestWhatIsFound:
                 return super().queries(texts)
 
         world.index.build_if_stale(WordEmbedder("same"))
-        world.opened = Opened(Slow("same"))
+        world.opened = EmbedderChoice(Slow("same"))
         pieces = world.offers(deadline_s=2.5)
         go.set()
         assert [p.rel_path for p in pieces if p.source == RAG and p.text] == ["topics/lamp.md"]
@@ -392,7 +392,7 @@ class TestTheIndex:
         assert "could not be searched in time" in told or "not searched in time" in told
 
     def test_vectors_that_are_missing_are_for_later(self, world) -> None:
-        world.opened = Opened(WordEmbedder())
+        world.opened = EmbedderChoice(WordEmbedder())
         assert list(world.found()) == ["topics/lamp.md"]
         assert world.behind == 1
 

@@ -11,7 +11,7 @@ from familiar_cli import tokens
 from familiar_cli.context.budget import PROMPT_TOKENS, Budgeter
 from familiar_cli.context.providers.desk import DeskProvider
 from familiar_cli.context.providers.digests import DigestsProvider
-from familiar_cli.context.types import Contribution, Fit, Layer, Place, Subject
+from familiar_cli.context.types import Contribution, Fit, Layer, PromptSpan, Subject
 from familiar_cli.memory.pages.privacy import private_heading
 from familiar_cli.memory.store.store import MemoryStore
 from familiar_cli.visibility import channel_scope
@@ -63,7 +63,7 @@ def test_a_digest_changes_seldom_while_the_chat_grows(store) -> None:
     for turns in range(30):
         chat = [
             Contribution(
-                Layer.recent_history, 80, "word " * 5, "t", Place.chat, turn_id=n, fit=Fit.run
+                Layer.recent_history, 80, "word " * 5, "t", PromptSpan.chat, turn_id=n, fit=Fit.run
             )
             for n in range(turns)
         ]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from familiar_cli.context.going_on import Begun, GoingOn
+from familiar_cli.context.going_on import GoingOn, PartialReply
 
 
 @pytest.mark.parametrize(
@@ -23,17 +23,17 @@ from familiar_cli.context.going_on import Begun, GoingOn
     ],
 )
 def test_parts_are_joined_as_they_are_written(begun, said, added) -> None:
-    assert Begun(begun).added(said) == added
+    assert PartialReply(begun).added(said) == added
 
 
 def test_a_model_that_knows_where_it_is_may_finish_a_word() -> None:
-    assert Begun("It was sto", prefill=True, exact=True).added("rmy.") == "rmy."
-    assert Begun("It was", prefill=True, exact=True).added(" stormy.") == " stormy."
+    assert PartialReply("It was sto", prefill=True, exact=True).added("rmy.") == "rmy."
+    assert PartialReply("It was", prefill=True, exact=True).added(" stormy.") == " stormy."
 
 
 @given(st.text(max_size=30), st.lists(st.text(max_size=8), max_size=8), st.booleans())
 def test_pieces_come_to_what_is_added_to_the_whole(begun, pieces, exact) -> None:
-    reply = Begun(begun, exact, exact)
+    reply = PartialReply(begun, exact, exact)
     heard: list[str] = []
     listener = GoingOn(reply, heard.append)
     for piece in ([begun] if len(pieces) % 2 else []) + pieces:

@@ -13,7 +13,7 @@ from familiar_cli.context.macros import Macros
 from familiar_cli.context.pipeline import ContextPipeline
 from familiar_cli.context.providers.history import HistoryProvider
 from familiar_cli.context.providers.pins import NotesProvider
-from familiar_cli.context.types import Place
+from familiar_cli.context.types import PromptSpan
 from familiar_cli.history import HistoryStore
 from tests.context.support import ANNA, Scripted, piece, request
 
@@ -29,7 +29,7 @@ def store(tmp_path):
 
 class Card(Scripted):
     async def contribute(self, asked):
-        return [piece("MA"), piece("SC", Place.scenario), piece("WA", Place.world_after)]
+        return [piece("MA"), piece("SC", PromptSpan.scenario), piece("WA", PromptSpan.world_after)]
 
 
 def shown(store, note=None, **inject) -> str:

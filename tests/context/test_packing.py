@@ -6,14 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli import tokens
-from familiar_cli.context.providers.content_search.packing import Fact, Piece, PieceSource, fill
+from familiar_cli.context.providers.content_search.packing import Excerpt, Fact, PieceSource, fill
 from familiar_cli.memory.pages.similarity import normal
 
 COUNTER = tokens.heuristic()
 
 
-def piece(source, start, text, score=1.0, **more) -> Piece:
-    return Piece(source, start, start + 1, text, score, **more)
+def piece(source, start, text, score=1.0, **more) -> Excerpt:
+    return Excerpt(source, start, start + 1, text, score, **more)
 
 
 def filled(pieces, room=500, sources=None, *, most_sources=40, **more):
@@ -28,7 +28,7 @@ def texts(filling) -> list[str]:
 words = st.text(alphabet=st.sampled_from("abc 日本。.-\u0301é\n"), min_size=0, max_size=400)
 pieces_of_any_kind = st.lists(
     st.builds(
-        Piece,
+        Excerpt,
         source=st.sampled_from(["a", "b", "c"]),
         start=st.integers(0, 30),
         end=st.just(31),

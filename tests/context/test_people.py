@@ -15,7 +15,7 @@ from familiar_cli.context.budget import MESSAGE_TOKENS, PROMPT_TOKENS, Budgeter
 from familiar_cli.context.pipeline import ContextPipeline
 from familiar_cli.context.providers.content_search import ContentSearchProvider
 from familiar_cli.context.providers.content_search.people import MOST_NAMED
-from familiar_cli.context.types import Contribution, Fit, Layer, Place, Subject
+from familiar_cli.context.types import Contribution, Fit, Layer, PromptSpan, Subject
 from familiar_cli.history import HistoryStore
 from familiar_cli.identity import Author
 from familiar_cli.memory.pages.privacy import private_heading
@@ -91,7 +91,7 @@ def test_a_piece_knows_its_file_its_lines_and_its_place(world) -> None:
         85,
         "content_search.people",
     )
-    assert (piece.place, piece.fit, piece.lines) == (Place.world_after, Fit.queue, (1, 3))
+    assert (piece.place, piece.fit, piece.lines) == (PromptSpan.world_after, Fit.queue, (1, 3))
     assert piece.sha256 == world.store.sha256("people/discord-42.md")
 
 
@@ -263,7 +263,9 @@ def test_more_important_pieces_are_served_first(world) -> None:
 
         async def contribute(self, asked):
             text = "word " * 250
-            return [Contribution(Layer.character, 98, text, "c", Place.description, fit=Fit.whole)]
+            return [
+                Contribution(Layer.character, 98, text, "c", PromptSpan.description, fit=Fit.whole)
+            ]
 
     pipeline = ContextPipeline([world.provider, Important()], COUNTER)
     fragments = asyncio.run(pipeline.assemble(asked)).fragments

@@ -12,7 +12,7 @@ from familiar_cli.context.budget import MESSAGE_TOKENS, Budgeter
 from familiar_cli.context.macros import Macros
 from familiar_cli.context.providers.content_search.passages import Sight
 from familiar_cli.context.providers.pins import PinnedMemory, PinsProvider
-from familiar_cli.context.types import Contribution, Layer, Place, Subject
+from familiar_cli.context.types import Contribution, Layer, PromptSpan, Subject
 from familiar_cli.index.pins import Pins
 from familiar_cli.memory.store.store import MemoryStore
 from tests.context.support import request
@@ -85,8 +85,8 @@ def test_those_sure_of_their_room_fit_in_it(world) -> None:
 def test_what_a_pin_shows_is_not_shown_again(world) -> None:
     world.put(a="# A\n\nWords.\n")
     (pin,) = world.offers()
-    again = Contribution(Layer.content, 70, "Words.", "x", Place.depth, rel_path="a.md")
-    other = Contribution(Layer.content, 70, "More.", "x", Place.depth, rel_path="b.md")
+    again = Contribution(Layer.content, 70, "Words.", "x", PromptSpan.depth, rel_path="a.md")
+    other = Contribution(Layer.content, 70, "More.", "x", PromptSpan.depth, rel_path="b.md")
     filled = Budgeter(COUNTER).fill([again, pin, other], {}, 500).fragments
     assert [fragment.kept for fragment in filled] == [False, True, True]
     assert "pinned" in filled[0].reason
@@ -101,7 +101,7 @@ def test_a_pin_that_is_cut_leaves_to_others_only_what_it_lacks(world) -> None:
 
     def quoted(*numbers: int) -> Contribution:
         text = "\n".join(["[From memory: A]", *(lines[n] for n in numbers)])
-        return Contribution(Layer.content, 70, text, "x", Place.depth, rel_path="a.md")
+        return Contribution(Layer.content, 70, text, "x", PromptSpan.depth, rel_path="a.md")
 
     pieces = [pin, quoted(0, 2), quoted(2, 55), quoted(58)]
     room = {Layer.pinned: 200, Layer.content: 150}

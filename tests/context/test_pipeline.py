@@ -226,9 +226,9 @@ def test_a_message_longer_than_the_prompt_may_be_is_refused() -> None:
 def test_several_speakers_are_told_apart() -> None:
     class Chat(Scripted):
         async def contribute(self, asked):
-            from familiar_cli.context.types import Place
+            from familiar_cli.context.types import PromptSpan
 
             bo = Author("discord", "7", display_name="Bo")
-            return [piece("yo", Place.chat, author=bo, role="user")]
+            return [piece("yo", PromptSpan.chat, author=bo, role="user")]
 
     assert [m["content"] for m in assemble(Chat("chat")).messages] == ["Bo: yo", "Anna: hi"]

@@ -22,7 +22,7 @@ from familiar_cli.context.providers.pins import NotesProvider
 from familiar_cli.history import HistoryStore
 from familiar_cli.history.summaries import PUBLIC, Summaries, Summary
 from familiar_cli.index.build import EmbeddingIndex
-from familiar_cli.index.embedder import Opened
+from familiar_cli.index.embedder import EmbedderChoice
 from familiar_cli.index.search import search
 from familiar_cli.llm.scripted import ScriptedModel
 from familiar_cli.memory.pages.self_files import field_markdown
@@ -153,7 +153,7 @@ def test_what_memory_adds_leaves_all_that_stands_before_it(store, tmp_path) -> N
             Memory(
                 memory,
                 lambda query, options: search(EmbeddingIndex(memory), query, options),
-                lambda: Opened(None),
+                lambda: EmbedderChoice(None),
                 store,
                 lambda _: Macros("A", "B"),
             ),

@@ -13,7 +13,7 @@ from familiar_cli.context.processors import stepped_thinking
 from familiar_cli.context.providers import character, desk, digests, history, pins
 from familiar_cli.context.providers.content_search import people, provider
 from familiar_cli.context.tiers import LONG, MID, SHORT
-from familiar_cli.context.types import Place
+from familiar_cli.context.types import PromptSpan
 from familiar_cli.truncate import USEFUL_TOKENS
 
 ROOT = Path(__file__).parents[2]
@@ -28,7 +28,7 @@ def test_the_places_stand_in_their_order() -> None:
     places = PAGE.partition("## Places")[2].partition("## Priorities")[0]
     found = re.findall(r"^\| `(\w+)` \|", places, re.MULTILINE)
 
-    assert found == [place.value for place in Place]
+    assert found == [place.value for place in PromptSpan]
 
 
 def test_the_shares_are_the_programs() -> None:

@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli.context.render import name_speakers, render
-from familiar_cli.context.types import Contribution, ExampleLine, Fit, Fragment, Layer, Place
+from familiar_cli.context.types import Contribution, ExampleLine, Fit, Fragment, Layer, PromptSpan
 from familiar_cli.identity import Author
 
 
 def kept(place, text, **more):
-    offered = Contribution(Layer.core, 1, text, "test", Place(place), **more)
+    offered = Contribution(Layer.core, 1, text, "test", PromptSpan(place), **more)
     return Fragment(offered, text, 1, 1, kept=True)
 
 
@@ -205,7 +205,7 @@ def test_an_insertion_has_as_many_turns_below_it_as_it_says(insertions, turns) -
 def said(text, user_id, name=None):
     author = Author("discord", user_id, display_name=name) if user_id else None
     return Contribution(
-        Layer.recent_history, 80, text, "history", Place.chat, author=author, role="user"
+        Layer.recent_history, 80, text, "history", PromptSpan.chat, author=author, role="user"
     )
 
 

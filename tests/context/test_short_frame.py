@@ -14,7 +14,7 @@ from familiar_cli.context.processors.short_frame import (
     sentences,
 )
 from familiar_cli.context.trace import make_trace
-from familiar_cli.context.types import Contribution, ExampleLine, Layer, Place
+from familiar_cli.context.types import Contribution, ExampleLine, Layer, PromptSpan
 from tests.context.support import request
 
 COUNTER = tokens.heuristic()
@@ -34,16 +34,16 @@ def kept(*pieces: Contribution, **more) -> list[str]:
     return [p.text for p in made(*pieces, **more) if not p.remark]
 
 
-def of(source: str, text: str, layer=Layer.character, place=Place.description, **more):
+def of(source: str, text: str, layer=Layer.character, place=PromptSpan.description, **more):
     return Contribution(layer, 50, text, source, place, **more)
 
 
 def memory(text: str, score: float = 1.0, layer=Layer.content) -> Contribution:
-    return of("content_search.rag", text, layer, Place.depth, score=score, rel_path="a.md")
+    return of("content_search.rag", text, layer, PromptSpan.depth, score=score, rel_path="a.md")
 
 
 def turn(text: str, role="user", source="history.cli", turn_id=1) -> Contribution:
-    return of(source, text, Layer.recent_history, Place.chat, role=role, turn_id=turn_id)
+    return of(source, text, Layer.recent_history, PromptSpan.chat, role=role, turn_id=turn_id)
 
 
 def test_the_instruction_is_short_and_the_card_s_own_is_left_out() -> None:
@@ -72,13 +72,13 @@ def test_of_the_character_its_first_sentences_stay() -> None:
 def test_examples_and_instructions_after_the_chat_are_left_out() -> None:
     example = of("character.mes_example", "…", dialogue=(ExampleLine("user", "Hi"),))
     post = of("character.post_history_instructions", "Stay Yuzu.", Layer.core)
-    block = of("system", "--- System ---\nDate", Layer.core, Place.depth)
+    block = of("system", "--- System ---\nDate", Layer.core, PromptSpan.depth)
     pieces = made(example, post, block)[1:]
     assert all(piece.remark == LEFT_OUT and not piece.dialogue for piece in pieces)
 
 
 def test_what_a_person_set_in_the_settings_stays() -> None:
-    note = of("settings.author_note", "Be brief.", Layer.author_note, Place.depth)
+    note = of("settings.author_note", "Be brief.", Layer.author_note, PromptSpan.depth)
     assert "Be brief." in kept(note)
 
 
@@ -89,7 +89,7 @@ def test_memory_becomes_plain_sentences_the_best_first() -> None:
         "It rains a lot.",
         "Yuzu remembers: Robin lost a scarf. It was red.",
     ]
-    assert {p.place for p in made(weak, best)[1:]} == {Place.world_after}
+    assert {p.place for p in made(weak, best)[1:]} == {PromptSpan.world_after}
 
 
 def test_memory_that_fits_far_worse_than_the_best_is_left_out() -> None:

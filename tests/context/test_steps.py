@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from familiar_cli import tokens
 from familiar_cli.context.budget import Budgeter
 from familiar_cli.context.limits import first_kept
-from familiar_cli.context.types import Contribution, ExampleLine, Fit, Layer, Place
+from familiar_cli.context.types import Contribution, ExampleLine, Fit, Layer, PromptSpan
 
 windows = st.lists(st.tuples(st.none() | st.integers(1, 10**9), st.integers(0, 500)), max_size=60)
 
@@ -48,7 +48,7 @@ def turn(number: int) -> Contribution:
         80,
         f"turn {number} " + "word " * (5 + number * 7 % 23),
         "history.cli",
-        Place.chat,
+        PromptSpan.chat,
         turn_id=number,
         role="user",
         fit=Fit.run,
@@ -62,7 +62,7 @@ def example(number: int) -> Contribution:
         60,
         "x",
         "character.mes_example",
-        Place.example,
+        PromptSpan.example,
         fit=Fit.whole,
         dialogue=(line,),
     )

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from familiar_cli.context.providers.system_block import SystemBlockProvider, spoken
-from familiar_cli.context.types import Place
+from familiar_cli.context.types import PromptSpan
 from familiar_cli.languages import ENGLISH
 from tests.context.support import request
 
@@ -45,7 +45,7 @@ def test_the_systems_timezone_is_used_where_none_is_set() -> None:
 def test_on_the_record_no_mode_is_named() -> None:
     (piece,) = block()
     assert piece.text == "--- System ---\nDate and time: Friday, 2026-01-02 at 03:04 UTC"
-    assert (piece.place, piece.depth) == (Place.depth, 1)
+    assert (piece.place, piece.depth) == (PromptSpan.depth, 1)
 
 
 def test_off_the_record_it_says_so() -> None:
@@ -61,4 +61,4 @@ def test_without_a_time_only_the_mode_is_left() -> None:
 
 def test_it_may_stand_at_the_start() -> None:
     (piece,) = block(at_start=True)
-    assert piece.place is Place.main
+    assert piece.place is PromptSpan.main

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from familiar_cli import text
 from familiar_cli.consolidation import composing
-from familiar_cli.consolidation.periods import Item
+from familiar_cli.consolidation.periods import SourceItem
 from familiar_cli.context.elsewhere import meanwhile
 from familiar_cli.context.macros import Macros
 from familiar_cli.context.processors.recast import recast_messages
@@ -25,7 +25,7 @@ from familiar_cli.context.providers.content_search.packing import PieceSource
 from familiar_cli.context.providers.content_search.passages import Passage
 from familiar_cli.context.render import name_speakers
 from familiar_cli.context.summarising import summary_messages, turn_text
-from familiar_cli.context.types import Contribution, Layer, Modality, Place
+from familiar_cli.context.types import Contribution, Layer, Modality, PromptSpan
 from familiar_cli.history.types import Turn
 from familiar_cli.identity import Author, Labels
 from familiar_cli.writer import prompts as writer
@@ -74,9 +74,11 @@ def prompts(name: str, words: str) -> dict[str, str]:
     roster = roster_of(talk, lambda _: (name,), labels=labels)
     shown = ShownFile(name, words, "", words, whole=True)
     passage = Passage(name, name, 1.0, 1.0, words, rel_path=name)
-    asked = filter_tier.Asked(name, 9, words, [passage], [name])
+    asked = filter_tier.FilterQuestion(name, 9, words, [passage], [name])
     chat = [
-        Contribution(Layer.recent_history, 1, "hello", "history", Place.chat, author=a, role="user")
+        Contribution(
+            Layer.recent_history, 1, "hello", "history", PromptSpan.chat, author=a, role="user"
+        )
         for a in (one, two)
     ]
     summary = [turn_text(t, name=name, label=lambda _: name, zone=UTC, labels=labels) for t in talk]
@@ -92,7 +94,7 @@ def prompts(name: str, words: str) -> dict[str, str]:
     return {
         "writer": f"{writer.instructions(name, bounds_for(2048), private=False)}\n{question}",
         "consolidation": composing.instructions(name, "Read.", 3, is_part=False)
-        + composing.compose_question([Item(name, words)], voice=words, kept=[words]),
+        + composing.compose_question([SourceItem(name, words)], voice=words, kept=[words]),
         "filter": "\n".join(
             m["content"]
             for m in (

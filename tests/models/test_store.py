@@ -4,16 +4,18 @@ import pytest
 
 from familiar_cli.errors import NotFoundError
 from familiar_cli.models import store
-from familiar_cli.models.catalog import File, Part
+from familiar_cli.models.catalog import ModelFile, ModelPart
 from familiar_cli.models.store import listing
 from tests.models.conftest import CONTENT, PINNED, WHEEL, model_of
 
-SECOND = File("config.json", 2, "44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a")
+SECOND = ModelFile(
+    "config.json", 2, "44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a"
+)
 
 
 @pytest.fixture
 def model(catalogued):
-    return catalogued(model_of(Part((PINNED,), (WHEEL,)), Part((SECOND,), (WHEEL,))))
+    return catalogued(model_of(ModelPart((PINNED,), (WHEEL,)), ModelPart((SECOND,), (WHEEL,))))
 
 
 def put(cache, name: str, content: bytes) -> None:
@@ -32,7 +34,7 @@ def test_a_model_is_ready_when_all_its_files_are_there(model, cache) -> None:
 
 
 def test_a_model_of_one_file_is_that_file(catalogued, cache) -> None:
-    catalogued(model_of(Part((PINNED,), (WHEEL,))))
+    catalogued(model_of(ModelPart((PINNED,), (WHEEL,))))
     put(cache, "tiny.gguf", CONTENT)
     assert store.path_of("tiny", cache) == cache / "models" / "tiny" / "tiny.gguf"
 
@@ -58,7 +60,7 @@ def test_a_file_with_other_content_is_found_by_reading_it(model, cache) -> None:
 
 
 def test_a_file_of_the_hub_counts_as_there_only_with_its_receipt(catalogued, cache) -> None:
-    catalogued(model_of(Part((File("tiny.gguf", 5),), (WHEEL,))))
+    catalogued(model_of(ModelPart((ModelFile("tiny.gguf", 5),), (WHEEL,))))
     put(cache, "tiny.gguf", CONTENT)
     assert store.path_of("tiny", cache) is None
     note = f'{{"tiny.gguf": {{"size_bytes": {len(CONTENT)}, "sha256": "x"}}}}'
@@ -68,7 +70,7 @@ def test_a_file_of_the_hub_counts_as_there_only_with_its_receipt(catalogued, cac
 
 @pytest.mark.parametrize("note", [b"", b"[]", b"{", b'{"tiny.gguf": {}}', b"\xff"])
 def test_a_broken_receipt_is_none(note, catalogued, cache) -> None:
-    catalogued(model_of(Part((File("tiny.gguf", 5),), (WHEEL,))))
+    catalogued(model_of(ModelPart((ModelFile("tiny.gguf", 5),), (WHEEL,))))
     put(cache, "tiny.gguf", CONTENT)
     put(cache, store.RECEIPT, note)
     assert store.path_of("tiny", cache) is None

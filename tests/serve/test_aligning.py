@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from familiar_cli.serve.aligning import KeptLine, Line, align
+from familiar_cli.serve.aligning import KeptLine, RequestLine, align
 
 WORDS = st.text("abcdefg ", min_size=1, max_size=8).filter(str.strip)
 TALK = [
@@ -19,9 +19,9 @@ TALK = [
 ]
 
 
-def lines(*texts: str) -> list[Line]:
+def lines(*texts: str) -> list[RequestLine]:
     """Return a conversation that a person begins."""
-    return [Line("assistant" if n % 2 else "user", text) for n, text in enumerate(texts)]
+    return [RequestLine("assistant" if n % 2 else "user", text) for n, text in enumerate(texts)]
 
 
 def kept(*texts: str, greeting: str = "", others: dict[int, str] | None = None) -> list[KeptLine]:
@@ -86,7 +86,8 @@ def test_a_reply_whose_end_the_program_cut_is_the_same() -> None:
 
 def test_a_beginning_that_was_cut_off_is_no_edit() -> None:
     found = align(
-        [Line("assistant", TALK[1]), *lines(*TALK[2:4]), Line("user", TALK[4])], kept(*TALK[:4])
+        [RequestLine("assistant", TALK[1]), *lines(*TALK[2:4]), RequestLine("user", TALK[4])],
+        kept(*TALK[:4]),
     )
     assert (found.step, found.is_whole, found.after) == ("say", False, 13)
 
@@ -101,7 +102,7 @@ def test_a_greeting_that_the_program_does_not_know_is_passed_over() -> None:
 
 
 def test_a_greeting_that_it_knows_counts() -> None:
-    sent = [Line("assistant", "Welcome."), Line("user", "Hello.")]
+    sent = [RequestLine("assistant", "Welcome."), RequestLine("user", "Hello.")]
     found = align(sent, kept(greeting="Welcome."))
     assert (found.step, found.common) == ("say", 1)
 

@@ -18,7 +18,7 @@ from familiar_cli.history.standing import supersede
 from familiar_cli.history.store import HistoryStore
 from familiar_cli.history.types import Turn
 from familiar_cli.identity import Author
-from familiar_cli.serve.aligning import Line
+from familiar_cli.serve.aligning import RequestLine
 from familiar_cli.serve.conversations import Conversations, KnownLines
 from familiar_cli.visibility import OWNER
 
@@ -30,7 +30,7 @@ PICK = st.integers(0, 1_000)
 class Window:
     """A conversation as a chat program shows it."""
 
-    lines: list[Line] = field(default_factory=list)
+    lines: list[RequestLine] = field(default_factory=list)
     channel_id: str = ""
 
 
@@ -61,7 +61,7 @@ class Program(RuleBasedStateMachine):
         self.number += 1
         return f"{what} number {self.number}, with enough words to be told from others"
 
-    def send(self, window: Window, sent: list[Line], channel_id: str = "") -> None:
+    def send(self, window: Window, sent: list[RequestLine], channel_id: str = "") -> None:
         """Ask for a reply to the last line, as the server does, and show it."""
         found = self.conversations.find(sent, ME, channel_id)
         said = self.conversations.prepare(found, Said(sent[-1].text, ME, source=SOURCE))
@@ -81,7 +81,7 @@ class Program(RuleBasedStateMachine):
             supersede(history, old, reply)
         else:
             history.append(said.channel_id, "assistant", text, source=SOURCE, reply_to=question)
-        window.lines.append(Line("assistant", text))
+        window.lines.append(RequestLine("assistant", text))
         window.channel_id = said.channel_id
 
     def window(self, pick: int) -> Window:
@@ -89,7 +89,7 @@ class Program(RuleBasedStateMachine):
 
     @rule()
     def open_a_window(self) -> None:
-        window = Window([Line("user", self.words("Hello"))])
+        window = Window([RequestLine("user", self.words("Hello"))])
         self.windows.append(window)
         self.send(window, window.lines[:])
 
@@ -97,7 +97,7 @@ class Program(RuleBasedStateMachine):
     @rule(pick=PICK, named=st.booleans())
     def say(self, pick: int, named: bool) -> None:
         window = self.window(pick)
-        window.lines.append(Line("user", self.words("Message")))
+        window.lines.append(RequestLine("user", self.words("Message")))
         self.send(window, window.lines[:], window.channel_id if named else "")
 
     @precondition(lambda self: self.windows)
@@ -114,15 +114,15 @@ class Program(RuleBasedStateMachine):
         window = windows[pick % len(windows)]
         at = 2 * (1 + where % (len(window.lines) // 2 - 1))
         self.left.append(Window(window.lines[:], window.channel_id))
-        window.lines = [*window.lines[:at], Line("user", self.words("Edited"))]
+        window.lines = [*window.lines[:at], RequestLine("user", self.words("Edited"))]
         self.send(window, window.lines[:])
 
     @precondition(lambda self: self.windows)
     @rule(pick=PICK)
     def edit_the_last_reply(self, pick: int) -> None:
         window = self.window(pick)
-        window.lines[-1] = Line("assistant", self.words("My own reply"))
-        window.lines.append(Line("user", self.words("Message")))
+        window.lines[-1] = RequestLine("assistant", self.words("My own reply"))
+        window.lines.append(RequestLine("user", self.words("Message")))
         self.send(window, window.lines[:])
 
     @precondition(lambda self: any(len(window.lines) > 4 for window in self.windows))
@@ -130,14 +130,14 @@ class Program(RuleBasedStateMachine):
     def say_with_the_beginning_cut_off(self, pick: int, cut: int) -> None:
         windows = [window for window in self.windows if len(window.lines) > 4]
         window = windows[pick % len(windows)]
-        window.lines.append(Line("user", self.words("Message")))
+        window.lines.append(RequestLine("user", self.words("Message")))
         self.send(window, window.lines[1 + cut % (len(window.lines) - 4) :])
 
     @precondition(lambda self: self.windows)
     @rule(pick=PICK)
     def say_alone_in_a_named_conversation(self, pick: int) -> None:
         window = self.window(pick)
-        window.lines.append(Line("user", self.words("Message")))
+        window.lines.append(RequestLine("user", self.words("Message")))
         self.send(window, window.lines[-1:], window.channel_id)
 
     @rule(forget=st.booleans())
@@ -160,9 +160,9 @@ class Program(RuleBasedStateMachine):
             assert len(kept) < len(window.lines)
             assert kept == window.lines[: len(kept)]
 
-    def kept(self, window: Window) -> list[Line]:
+    def kept(self, window: Window) -> list[RequestLine]:
         turns = self.familiar.history.recent(window.channel_id, 10_000, viewer=OWNER)
-        return [Line(turn.role, turn.content) for turn in turns]
+        return [RequestLine(turn.role, turn.content) for turn in turns]
 
     @invariant()
     def nothing_is_asked_twice(self) -> None:
@@ -181,6 +181,6 @@ def test_a_damaged_file_of_lines_is_made_again(tmp_path) -> None:
     history.append("harbour", "user", "Hello", author=ME, source=SOURCE)
     (tmp_path / "served.sqlite").write_bytes(b"no database at all, but long enough" * 100)
     known = KnownLines(tmp_path / "served.sqlite", history)
-    assert known.channels([Line("user", "Hello")]) == ["harbour"]
+    assert known.channels([RequestLine("user", "Hello")]) == ["harbour"]
     known.close()
     history.close()

@@ -15,7 +15,7 @@ from familiar_cli.context.types import Said
 from familiar_cli.errors import UsageError
 from familiar_cli.history.store import HistoryStore
 from familiar_cli.identity import NEUTRAL, Author, check_id, parse_author
-from familiar_cli.serve.aligning import Line
+from familiar_cli.serve.aligning import RequestLine
 from familiar_cli.serve.speakers import is_client_job
 from tests.support.serving import assistant, serving, user
 from tests.support.world import data, home, live, run
@@ -175,7 +175,7 @@ def test_n_ids_are_n_turns_and_none_is_the_owners(tmp_path_factory, messages, ch
     sent = [*messages.items(), *chance.sample(list(messages.items()), len(messages))]
     for message_id, (who, text) in sent:
         author = parse_author(f"irc:{who}")
-        found = conversations.find([Line("user", text)], author, "general", message_id)
+        found = conversations.find([RequestLine("user", text)], author, "general", message_id)
         said = conversations.prepare(found, Said(text, author, message_id=message_id))
         if said.reply_to is None:
             hear(familiar, said)
@@ -215,15 +215,15 @@ def test_no_sentence_of_a_person_with_an_id_is_taken_for_a_clients_job() -> None
         )
         text = chance.choice([words, chance.choice(FIXED), f"{words}\n{chance.choice(FIXED)}"])
         named = chance.choice(["X-Familiar-Message", "X-Familiar-Channel"])
-        assert not is_client_job((Line("user", text),), Headers({named: str(number)}))
+        assert not is_client_job((RequestLine("user", text),), Headers({named: str(number)}))
 
 
 def test_without_headers_only_the_fixed_texts_of_programs_are_jobs() -> None:
     for opening in OPENINGS:
         for told in TOLD:
-            line = Line("user", f"{opening.strip()} {told} and my dog died.")
+            line = RequestLine("user", f"{opening.strip()} {told} and my dog died.")
             assert not is_client_job((line,), Headers()), line.text
-    assert all(is_client_job((Line("user", text),), Headers()) for text in FIXED)
+    assert all(is_client_job((RequestLine("user", text),), Headers()) for text in FIXED)
 
 
 @pytest.mark.parametrize("model", ["ada", "ada+memory"])

@@ -15,7 +15,7 @@ from familiar_cli.history.store import HistoryStore
 from familiar_cli.jobs import check_work_limit
 from familiar_cli.mcp_server.server import checked
 from familiar_cli.mcp_server.tools import TOOLS
-from familiar_cli.serve.aligning import _MOST_STEPS, KeptLine, Line, _Comparison, align
+from familiar_cli.serve.aligning import _MOST_STEPS, KeptLine, RequestLine, _Comparison, align
 from familiar_cli.serve.guard import Guard, RequestBudget, Rules
 from tests.serve.test_guard import raw
 from tests.support.serving import serving, user
@@ -179,11 +179,14 @@ def test_an_argument_of_a_megabyte_is_refused_at_once() -> None:
 
 
 def test_thousands_of_equal_lines_are_placed_in_bounded_time() -> None:
-    lines = [Line("user", "Hello")] * 5_000
+    lines = [RequestLine("user", "Hello")] * 5_000
     kept = [KeptLine(n, "user", "Hello", {}) for n in range(6_000)]
     other = [KeptLine(0, "user", "Bye", {}), *kept]
-    assert align([*lines, Line("user", "Bees?")], kept) is not None
-    assert align([*lines, Line("assistant", "x"), Line("user", "Bees?")], other) is not None
+    assert align([*lines, RequestLine("user", "Bees?")], kept) is not None
+    assert (
+        align([*lines, RequestLine("assistant", "x"), RequestLine("user", "Bees?")], other)
+        is not None
+    )
     compared = _Comparison(lines, kept)
     assert compared.is_same(0, 0)
     assert _MOST_STEPS < 5_000 * 6_000

@@ -7,7 +7,7 @@ import hashlib
 import numpy as np
 
 from familiar_cli import fts
-from familiar_cli.index.embedder import EmbedderError, Encoded, Opened, Spec
+from familiar_cli.index.embedder import EmbedderChoice, EmbedderError, Encoded, Spec
 
 
 class WordEmbedder:
@@ -81,5 +81,5 @@ class BrokenEmbedder(WordEmbedder):
     queries = passages
 
 
-def opened(embedder) -> Opened:
-    return Opened(embedder)
+def opened(embedder) -> EmbedderChoice:
+    return EmbedderChoice(embedder)

@@ -6,7 +6,7 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 from familiar_cli.files import Disk
-from familiar_cli.memory.journal.exchange import Exchange
+from familiar_cli.memory.journal.exchange import JournalExchange
 from familiar_cli.memory.journal.objects import git_object
 from familiar_cli.sync.bundle_folder import BundleFolder
 from familiar_cli.sync.folder import FolderTransport
@@ -29,7 +29,7 @@ class Machine(World):
         super().__init__(root)
         self.instance = instance
         self.folder = folder
-        self.exchange = Exchange(self.journal.repository, nullcontext)
+        self.exchange = JournalExchange(self.journal.repository, nullcontext)
         root.mkdir(exist_ok=True)
         if not self.journal.repository.exists:
             self.journal.repository.create()

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from familiar_cli.config.instance import ensure_instance, read_instance
 from familiar_cli.memory.journal.git import GitJournal
-from familiar_cli.memory.journal.past import Past
+from familiar_cli.memory.journal.past import MemoryPast
 from familiar_cli.memory.store.store import MemoryStore
 from familiar_cli.sync.begin import begin_from
-from familiar_cli.sync.engine import Engine, How
+from familiar_cli.sync.engine import SyncEngine, SyncOptions
 from familiar_cli.sync.transport import read_address
 from tests.support.journals import Hasty, World
 
@@ -36,7 +36,7 @@ class Machine(World):
         self.store = MemoryStore(
             root / "memory", lock_path=root / ".lock", journal=self.journal, disk=disk
         )
-        self.past = Past(self.store, self.journal, self.told.append)
+        self.past = MemoryPast(self.store, self.journal, self.told.append)
 
     @property
     def instance(self):
@@ -48,10 +48,14 @@ class Machine(World):
         return "" if self.instance.is_first else self.instance.id
 
     def sync(self, address, **how):
-        engine = Engine(self.store, self.journal.repository, self.id_path, lambda: self.instance)
+        engine = SyncEngine(
+            self.store, self.journal.repository, self.id_path, lambda: self.instance
+        )
         try:
             read = read_address(str(address))
-            return engine.sync("stick" if read.kind == "folder" else "hub", read, How(**how))
+            return engine.sync(
+                "stick" if read.kind == "folder" else "hub", read, SyncOptions(**how)
+            )
         finally:
             self.journal.repository.close()
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from familiar_cli.files import Disk
 from familiar_cli.memory.journal.git import GitJournal
 from familiar_cli.memory.journal.history import History
-from familiar_cli.memory.journal.past import Past
+from familiar_cli.memory.journal.past import MemoryPast
 from familiar_cli.memory.store.store import MemoryStore
 
 HAS_GIT = shutil.which("git") is not None
@@ -45,7 +45,7 @@ class World:
             journal=self.journal,
             disk=disk,
         )
-        self.past = Past(self.store, self.journal, self.told.append)
+        self.past = MemoryPast(self.store, self.journal, self.told.append)
 
     def again(self) -> World:
         """Return the same memory as another process sees it."""

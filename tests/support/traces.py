@@ -14,7 +14,7 @@ from familiar_cli.context.trace import (
     TracedRequest,
     TracedUsage,
 )
-from familiar_cli.context.types import Layer, LayerUse, Place, Report
+from familiar_cli.context.types import Layer, LayerUse, PromptSpan, Report
 
 
 def piece(source: str, **more) -> TracedContribution:
@@ -28,7 +28,7 @@ def piece(source: str, **more) -> TracedContribution:
         kept=True,
         reason="",
         offered_tokens=10,
-        place=Place.description,
+        place=PromptSpan.description,
         role="system",
         depth=0,
         turn_id=None,
@@ -74,7 +74,7 @@ def trace(turn: int | None = 7, **more) -> Trace:
                 piece(
                     "history",
                     layer=Layer.recent_history,
-                    place=Place.chat,
+                    place=PromptSpan.chat,
                     turn_id=number,
                     kept=number > 2,
                     reason="" if number > 2 else "no room",

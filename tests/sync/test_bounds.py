@@ -10,7 +10,7 @@ from contextlib import nullcontext
 import pytest
 
 from familiar_cli.errors import RemoteDamagedError
-from familiar_cli.memory.journal.exchange import Exchange
+from familiar_cli.memory.journal.exchange import JournalExchange
 from familiar_cli.memory.journal.objects import git_object
 from familiar_cli.sync.remotes import SeenRefs
 from tests.support.forging import commit_of, head_of, put, tree_of
@@ -146,7 +146,7 @@ def test_a_damaged_remote_is_said_to_be_the_remote(laptop, desk, hub) -> None:
 
 
 def test_a_commit_whose_past_did_not_come_is_the_fault_of_the_remote(laptop) -> None:
-    exchange = Exchange(laptop.journal.repository, nullcontext)
+    exchange = JournalExchange(laptop.journal.repository, nullcontext)
     commit = commit_of(tree_of([]).id, ["1234567890" * 4])
     with exchange.incoming() as incoming:
         incoming.add_objects([tree_of([]), commit])

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli.errors import RemoteDamagedError
-from familiar_cli.memory.journal.exchange import Exchange
+from familiar_cli.memory.journal.exchange import JournalExchange
 from familiar_cli.sync.bundle import Header, encode, read_header
 from tests.support.journals import HAS_GIT, World
 
@@ -20,7 +20,7 @@ needs_git = pytest.mark.skipif(not HAS_GIT, reason="needs the git program")
 
 
 def bundle(world, refs, needs=()) -> bytes:
-    exchange = Exchange(world.journal.repository, nullcontext)
+    exchange = JournalExchange(world.journal.repository, nullcontext)
     count, objects = exchange.packed(exchange.new_ids(refs.values(), needs))
     made = b"".join(encode(Header(refs, tuple(needs)), count, objects))
     world.journal.repository.close()

@@ -9,15 +9,15 @@ from contextlib import closing
 import pytest
 
 from familiar_cli.history import HistoryStore
-from familiar_cli.history.imports import Appender, Origin
-from familiar_cli.history.matching import Incoming
-from familiar_cli.history.placing import Place
+from familiar_cli.history.imports import Appender, ChatOrigin
+from familiar_cli.history.matching import IncomingLine
+from familiar_cli.history.placing import ChatPlacement
 from familiar_cli.history.types import Turn
 from familiar_cli.sync.turns_commit import take_in
 from tests.history.test_elsewhere import OLDER
 from tests.sync.test_turn_laws import ANNA, START, Machine, exchange
 
-ORIGIN = Origin("key", "plain", "chat.jsonl", "{}")
+ORIGIN = ChatOrigin("key", "plain", "chat.jsonl", "{}")
 LINE = {
     "v": 1,
     "kind": "turn",
@@ -37,13 +37,13 @@ def machines(tmp_path):
         machine.history.close()
 
 
-def incoming(text: str, message_id: str = "") -> Incoming:
+def incoming(text: str, message_id: str = "") -> IncomingLine:
     turn = Turn(0, "chat", ANNA, "user", text, START, "text", "import-chat", False)
-    return Incoming(turn, b"same", estimated=False, raw="{}", message_id=message_id)
+    return IncomingLine(turn, b"same", estimated=False, raw="{}", message_id=message_id)
 
 
-def add(machine: Machine, *lines: Incoming) -> None:
-    Appender(machine.history, Place("chat"), ORIGIN).add(lines)
+def add(machine: Machine, *lines: IncomingLine) -> None:
+    Appender(machine.history, ChatPlacement("chat"), ORIGIN).add(lines)
 
 
 def shown(machine: Machine) -> list[tuple[object, str]]:
@@ -82,7 +82,7 @@ def test_a_line_that_others_know_as_a_live_turn_is_no_other_line(machines) -> No
     lap.say("chat", "live")
     lap.export()
     line = incoming("live")
-    Appender(lap.history, Place("chat"), ORIGIN).describe([(1, line)])
+    Appender(lap.history, ChatPlacement("chat"), ORIGIN).describe([(1, line)])
     add(srv, line)
     assert_all_the_same(machines, 2)
 
@@ -91,7 +91,7 @@ def test_a_live_turn_that_nobody_heard_of_is_the_line(machines) -> None:
     _, lap, srv = machines
     lap.say("chat", "live")
     line = incoming("live")
-    Appender(lap.history, Place("chat"), ORIGIN).describe([(1, line)])
+    Appender(lap.history, ChatPlacement("chat"), ORIGIN).describe([(1, line)])
     add(srv, line)
     assert_all_the_same(machines, 1)
 

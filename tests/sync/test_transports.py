@@ -12,7 +12,7 @@ from familiar_cli.errors import (
     RemoteUnreachableError,
     UsageError,
 )
-from familiar_cli.memory.journal.exchange import Exchange
+from familiar_cli.memory.journal.exchange import JournalExchange
 from familiar_cli.memory.store.lock import held
 from familiar_cli.sync.opening import open_transport
 from familiar_cli.sync.transport import read_address
@@ -30,9 +30,9 @@ needs_git = pytest.mark.skipif(not HAS_GIT, reason="there is no git program")
 OURS = "refs/heads/memory/one-1111"
 
 
-def exchange_of(world: World) -> Exchange:
+def exchange_of(world: World) -> JournalExchange:
     lock_path = world.store.lock_path
-    return Exchange(world.journal.repository, lambda: held(lock_path, 10))
+    return JournalExchange(world.journal.repository, lambda: held(lock_path, 10))
 
 
 @pytest.fixture(params=["path", "file", "ssh", "scp", "http"])

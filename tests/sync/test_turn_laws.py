@@ -16,9 +16,9 @@ from familiar_cli.bootstrap.export_chat import export_chat
 from familiar_cli.errors import FamiliarError
 from familiar_cli.history import HistoryStore
 from familiar_cli.history.elsewhere import TurnName, names_of
-from familiar_cli.history.imports import Appender, Origin
-from familiar_cli.history.matching import Incoming
-from familiar_cli.history.placing import Place
+from familiar_cli.history.imports import Appender, ChatOrigin
+from familiar_cli.history.matching import IncomingLine
+from familiar_cli.history.placing import ChatPlacement
 from familiar_cli.history.selection import TurnFilter, select
 from familiar_cli.history.standing import (
     choose,
@@ -78,10 +78,10 @@ class Machine:
             supersede(self.history, old, new)
 
     def bring_in(self, count: int) -> None:
-        place = Place("chat", is_new=True)
-        origin = Origin("key", "plain", "chat.jsonl", "{}")
+        place = ChatPlacement("chat", is_new=True)
+        origin = ChatOrigin("key", "plain", "chat.jsonl", "{}")
         lines = [
-            Incoming(
+            IncomingLine(
                 Turn(0, "chat", ANNA, "user", f"line {n}", START, "text", "import-chat", False),
                 f"line {n // 2}".encode(),
                 estimated=False,

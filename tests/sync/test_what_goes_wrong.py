@@ -81,9 +81,9 @@ def memory_ref(hub, machine):
 
 
 def in_past(machine, commit: str) -> bool:
-    from familiar_cli.memory.journal.exchange import Exchange
+    from familiar_cli.memory.journal.exchange import JournalExchange
 
-    exchange = Exchange(machine.journal.repository, lambda: None)
+    exchange = JournalExchange(machine.journal.repository, lambda: None)
     try:
         return exchange.leads_to(commit, head(machine))
     finally:

@@ -7,7 +7,17 @@ import io
 import pytest
 
 from familiar_cli.ui.context_page import context_page
-from familiar_cli.ui.page import Bar, Columns, Group, Indented, Name, Part, Words, plain, print_page
+from familiar_cli.ui.page import (
+    Bar,
+    Columns,
+    Indented,
+    Name,
+    PagePart,
+    Stack,
+    Words,
+    plain,
+    print_page,
+)
 from familiar_cli.ui.terminal import as_plain
 from tests.support.traces import piece, trace
 
@@ -24,7 +34,7 @@ PAGES = [
     plain("one\n\ntwo "),
     Indented(Words([("a", "bold"), (" b\nc", "dim")])),
     TABLE,
-    Group([plain("title", "bold"), Indented(TABLE, 2), plain("")]),
+    Stack([plain("title", "bold"), Indented(TABLE, 2), plain("")]),
     context_page(trace()),
     context_page(trace(None, contributions=(piece("x", score=0.5), piece("y", cut=True)))),
 ]
@@ -37,7 +47,7 @@ class Terminal(io.StringIO):
         return True
 
 
-def shown(monkeypatch, stream: io.StringIO, *parts: Part) -> str:
+def shown(monkeypatch, stream: io.StringIO, *parts: PagePart) -> str:
     monkeypatch.setattr("sys.stdout", stream)
     print_page(*parts)
     return stream.getvalue()

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from familiar_cli.ui.stream import Piece, Wrapper
+from familiar_cli.ui.stream import StyledText, Wrapper
 
 SAMPLES = (
     "a family 👨‍👩‍👧‍👦 of four, a flag 🇩🇪, a hand 👍🏽, a key 1️⃣",
@@ -50,7 +50,9 @@ widths = st.integers(min_value=8, max_value=60)
 cuts = st.lists(st.integers(min_value=1, max_value=7), min_size=1, max_size=20)
 
 
-def wrapped(text: str, width: int, cut: list[int] | None = None, column: int = 0) -> list[Piece]:
+def wrapped(
+    text: str, width: int, cut: list[int] | None = None, column: int = 0
+) -> list[StyledText]:
     wrapper, pieces, at = Wrapper(lambda: width, column), [], 0
     sizes = cut or [max(len(text), 1)]
     for turn in range(len(text)):
@@ -76,7 +78,7 @@ def test_no_line_is_wider_than_the_terminal(text, width) -> None:
 
 @given(texts, widths, cuts)
 def test_it_is_the_same_whatever_the_pieces_are_that_come(text, width, cut) -> None:
-    def seen(pieces: list[Piece]) -> str:
+    def seen(pieces: list[StyledText]) -> str:
         return "".join(piece.shown for piece in pieces)
 
     assert seen(wrapped(text, width, cut)) == seen(wrapped(text, width))

@@ -8,13 +8,13 @@ from itertools import chain, count
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.bootstrap.chats.times import dated
-from familiar_cli.bootstrap.chats.types import PLATFORM, TITLES, Message, Reading, Skip
+from familiar_cli.bootstrap.chats.types import PLATFORM, TITLES, ForeignMessage, Reading, Skip
 from familiar_cli.errors import BadInputError
 from familiar_cli.history import standing
-from familiar_cli.history.imports import Appender, Origin, survey
-from familiar_cli.history.matching import Incoming, LineMatch
+from familiar_cli.history.imports import Appender, ChatOrigin, survey
+from familiar_cli.history.matching import IncomingLine, LineMatch
 from familiar_cli.history.one_to_one import publish_chat
-from familiar_cli.history.placing import Arrival, Place, branching, placed
+from familiar_cli.history.placing import Arrival, ChatPlacement, branching, placed
 from familiar_cli.history.reconciliation import Reconciliation, ShownChat
 from familiar_cli.history.types import HEARD, IMPORTED, Turn
 from familiar_cli.history.wording import SERVED, doubles_of, kept_words
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from familiar_cli.bootstrap.chats.sources import ChatFile
-    from familiar_cli.bootstrap.chats.types import Chat, SpeakerRole
+    from familiar_cli.bootstrap.chats.types import ForeignChat, SpeakerRole
     from familiar_cli.history.store import HistoryStore
 
     OnProgress = Callable[[str, int], None]
@@ -93,7 +93,7 @@ class ImportedChat:
     aside: int
     taken_for: str
     speakers: tuple[SpeakerCount, ...]
-    first: tuple[Message, ...]
+    first: tuple[ForeignMessage, ...]
     notes: tuple[str, ...]
     branch_of: str = ""
     is_new: bool = False
@@ -154,7 +154,7 @@ class Bringing:
         self,
         history: HistoryStore,
         source: ChatFile,
-        chat: Chat,
+        chat: ForeignChat,
         wish: ChatImportOptions,
         on_progress: OnProgress,
     ) -> None:
@@ -165,16 +165,16 @@ class Bringing:
         self._wish = wish
         self._on_progress = on_progress
         self._channel = wish.channel
-        self._place = Place(wish.channel)
+        self._place = ChatPlacement(wish.channel)
         self._verdicts = bytearray()
         self._changes: Reconciliation | None = None
-        self._bare: list[tuple[int, Incoming]] = []
-        self._waiting: list[Message] = []
+        self._bare: list[tuple[int, IncomingLine]] = []
+        self._waiting: list[ForeignMessage] = []
         self._waiting_chars = 0
         self._counts: Counter[str] = Counter()
         self._skipped: list[Skip] = []
         self._speakers: Counter[tuple[str, SpeakerRole]] = Counter()
-        self._first: list[Message] = []
+        self._first: list[ForeignMessage] = []
         self._people: set[tuple[str, str]] = set()
 
     def run(self, *, aside: bool = False) -> None:
@@ -190,7 +190,7 @@ class Bringing:
         find = branching if aside else placed
         self._place = find(self._history, self._arrival())
         self._channel = self._place.channel_id
-        origin = Origin(self._key(), self._chat.format, self._chat.name, self._chat.head())
+        origin = ChatOrigin(self._key(), self._chat.format, self._chat.name, self._chat.head())
         appender = Appender(self._history, self._place, origin)
         self._survey(origin)
         number, before = -1, self._history.newest_id()
@@ -249,7 +249,7 @@ class Bringing:
             notes=self._chat.notes,
         )
 
-    def _survey(self, origin: Origin) -> None:
+    def _survey(self, origin: ChatOrigin) -> None:
         """Match lines to turns; of a whole chat, also find the turns it no longer shows."""
         place = self._place
         if not self._chat.is_whole or place.is_copy or (place.is_new and not place.parent):
@@ -272,7 +272,7 @@ class Bringing:
             self._counts["doubles"] += len(standing.withdraw(self._history, doubles))
         self._check_any(messages)
 
-    def _follow(self, appender: Appender, number: int, message: Message) -> bool:
+    def _follow(self, appender: Appender, number: int, message: ForeignMessage) -> bool:
         """Save a line that is not at the end; tell whether it was one."""
         assert self._changes
         line, old = self._incoming(message, self._channel), self._changes.turns.get(number)
@@ -301,7 +301,7 @@ class Bringing:
         """
         return len(self._people) == 1 and all(platform != PLATFORM for platform, _ in self._people)
 
-    def _role(self, message: Message) -> SpeakerRole:
+    def _role(self, message: ForeignMessage) -> SpeakerRole:
         if message.role != "user":
             return "familiar" if message.role == "assistant" else "note"
         return self._chat.roles.get(message.speaker, "person")
@@ -312,8 +312,8 @@ class Bringing:
         def channels() -> Iterator[str]:
             return chain(names, (f"{names[0]}-{number}" for number in count(2)))
 
-        def lines() -> Iterator[Incoming]:
-            found = (message for message in self._found() if isinstance(message, Message))
+        def lines() -> Iterator[IncomingLine]:
+            found = (message for message in self._found() if isinstance(message, ForeignMessage))
             return (self._incoming(message, names[0]) for message in found)
 
         return Arrival(
@@ -332,22 +332,22 @@ class Bringing:
         own = f"{self._chat.format}:{self._channel}:{self._chat.name}"
         return self._chat.key or own
 
-    def _found(self) -> Iterator[Message | Skip]:
+    def _found(self) -> Iterator[ForeignMessage | Skip]:
         return dated(self._chat.messages(), self._source.changed)
 
-    def _lines(self) -> Iterator[Incoming]:
+    def _lines(self) -> Iterator[IncomingLine]:
         for found in self._found():
-            if isinstance(found, Message):
+            if isinstance(found, ForeignMessage):
                 yield self._incoming(found, self._channel)
 
-    def _take(self, message: Message, verdict: LineMatch) -> None:
+    def _take(self, message: ForeignMessage, verdict: LineMatch) -> None:
         if verdict is LineMatch.new:
             self._waiting.append(message)
             self._waiting_chars += len(message.raw)
         else:
             self._count(message, verdict)
 
-    def _count(self, message: Message, verdict: LineMatch) -> None:
+    def _count(self, message: ForeignMessage, verdict: LineMatch) -> None:
         self._counts[verdict.name] += 1
         if verdict is LineMatch.new:
             self.imported += 1
@@ -382,7 +382,7 @@ class Bringing:
             f"{first.reason}; nothing was imported"
         )
 
-    def _incoming(self, message: Message, channel_id: str) -> Incoming:
+    def _incoming(self, message: ForeignMessage, channel_id: str) -> IncomingLine:
         assert message.at is not None
         turn = Turn(
             id=0,
@@ -396,7 +396,7 @@ class Bringing:
             partial=message.partial,
             hidden=message.hidden,
         )
-        return Incoming(
+        return IncomingLine(
             turn,
             message.fingerprint,
             message.estimated,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from familiar_cli.bootstrap.chats import discord, plain, services, sillytavern, transcript
 from familiar_cli.bootstrap.chats.services import MAX_ELEMENT_BYTES, ChatGPT, Claude, spans
 from familiar_cli.bootstrap.chats.sources import json_lines, read_object
-from familiar_cli.bootstrap.chats.types import TITLES, TRANSCRIPT, Chat, Skip
+from familiar_cli.bootstrap.chats.types import TITLES, TRANSCRIPT, ForeignChat, Skip
 from familiar_cli.errors import BadInputError
 from familiar_cli.text import slugify
 
@@ -38,7 +38,7 @@ _HINT: Final = (
 )
 
 
-def read_chats(source: ChatFile, reading: Reading) -> Iterator[Chat | Skip]:
+def read_chats(source: ChatFile, reading: Reading) -> Iterator[ForeignChat | Skip]:
     """Yield the chats in `source`. What stands among several and is none is a `Skip`.
 
     Raises:
@@ -46,7 +46,7 @@ def read_chats(source: ChatFile, reading: Reading) -> Iterator[Chat | Skip]:
         RefusedError: It is not told who in it is the familiar.
     """
     for found in _chats(source, reading):
-        if isinstance(found, Chat) and reading.format not in ("", found.format):
+        if isinstance(found, ForeignChat) and reading.format not in ("", found.format):
             raise BadInputError(
                 f"{source.name!r} is not a chat in the format {reading.format!r}: it looks like "
                 f"{found.kind or TITLES[found.format]}",
@@ -55,7 +55,7 @@ def read_chats(source: ChatFile, reading: Reading) -> Iterator[Chat | Skip]:
         yield found
 
 
-def _chats(source: ChatFile, reading: Reading) -> Iterator[Chat | Skip]:
+def _chats(source: ChatFile, reading: Reading) -> Iterator[ForeignChat | Skip]:
     names = reading.channels or channel_names(source)
     with source.open() as stream:
         start = stream.read(_START_BYTES).lstrip()
@@ -82,7 +82,9 @@ def _chats(source: ChatFile, reading: Reading) -> Iterator[Chat | Skip]:
         )
 
 
-def _of_text(source: ChatFile, reading: Reading, start: bytes, channels: tuple[str, ...]) -> Chat:
+def _of_text(
+    source: ChatFile, reading: Reading, start: bytes, channels: tuple[str, ...]
+) -> ForeignChat:
     """Return the chat in a file that is no JSON.
 
     Raises:

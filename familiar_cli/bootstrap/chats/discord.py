@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING, Any, Final
 from familiar_cli.bootstrap.chats.services import raw_json, spans
 from familiar_cli.bootstrap.chats.sources import read_object
 from familiar_cli.bootstrap.chats.times import read_time, stated_time
-from familiar_cli.bootstrap.chats.types import DISCORD, Chat, Message, Parts, Skip, parts_of
+from familiar_cli.bootstrap.chats.types import (
+    DISCORD,
+    Casting,
+    ForeignChat,
+    ForeignMessage,
+    Skip,
+    parts_of,
+)
 from familiar_cli.bootstrap.json_text import dump_json
 from familiar_cli.bootstrap.outside import MIB
 from familiar_cli.identity import Author
@@ -47,7 +54,7 @@ def is_table(start: bytes) -> bool:
     return [name.strip() for name in first.split(",")][: len(_COLUMNS)] == _COLUMNS
 
 
-def read_chat(source: ChatFile, reading: Reading, *, channels: tuple[str, ...]) -> Chat:
+def read_chat(source: ChatFile, reading: Reading, *, channels: tuple[str, ...]) -> ForeignChat:
     """Return the chat in an export as JSON.
 
     Raises:
@@ -70,7 +77,7 @@ def read_chat(source: ChatFile, reading: Reading, *, channels: tuple[str, ...]) 
     )
 
 
-def read_table(source: ChatFile, reading: Reading, *, channels: tuple[str, ...]) -> Chat:
+def read_table(source: ChatFile, reading: Reading, *, channels: tuple[str, ...]) -> ForeignChat:
     """Return the chat in an export as comma-separated values.
 
     Raises:
@@ -96,15 +103,15 @@ def _chat(
     kind: str,
     key: str = "",
     head: str = "",
-) -> Chat:
+) -> ForeignChat:
     speakers: dict[str, None] = {}
     for value in rows.values():
         if not isinstance(value, Skip) and _is_spoken(value[2]):
             speakers.setdefault(_speaker(value[2]))
     parts = parts_of(reading.cast, tuple(speakers), origin=source.name)
     reader = _Reader(rows.values, reading, parts)
-    first = next((m for m in islice(reader.messages(), 3) if isinstance(m, Message)), None)
-    return Chat(
+    first = next((m for m in islice(reader.messages(), 3) if isinstance(m, ForeignMessage)), None)
+    return ForeignChat(
         format=DISCORD,
         name=name,
         channels=channels,
@@ -186,20 +193,20 @@ class _Reader:
 
     values: Callable[[], Iterator[Row | Skip]]
     reading: Reading
-    parts: Parts
+    parts: Casting
 
-    def messages(self) -> Iterator[Message | Skip]:
+    def messages(self) -> Iterator[ForeignMessage | Skip]:
         for found in self.values():
             yield found if isinstance(found, Skip) else self._message(*found)
 
-    def _message(self, line: int, raw: str, value: dict[str, Any]) -> Message:
+    def _message(self, line: int, raw: str, value: dict[str, Any]) -> ForeignMessage:
         stated = value.get("timestamp")
         name = _speaker(value)
         role, author = self._who(name, value)
         text = _text(value)
         if role == "system":
             text = f"{name}: {text}" if name else text
-        return Message(
+        return ForeignMessage(
             line=line,
             role=role,
             author=author,

@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING, Any, Final
 from familiar_cli.bootstrap.chats.services import spans
 from familiar_cli.bootstrap.chats.sources import json_lines, read_object
 from familiar_cli.bootstrap.chats.times import read_time, stated_time
-from familiar_cli.bootstrap.chats.types import PLAIN, PLATFORM, Chat, Message, Skip, with_my_names
+from familiar_cli.bootstrap.chats.types import (
+    PLAIN,
+    PLATFORM,
+    ForeignChat,
+    ForeignMessage,
+    Skip,
+    with_my_names,
+)
 from familiar_cli.errors import UsageError
 from familiar_cli.history.matching import stated_id
 from familiar_cli.identity import Author, parse_author
@@ -52,7 +59,7 @@ def is_message(value: Mapping[str, Any]) -> bool:
 
 def read_chats(
     source: ChatFile, reading: Reading, *, channels: tuple[str, ...], is_array: bool
-) -> Iterator[Chat]:
+) -> Iterator[ForeignChat]:
     """Yield the chats in `source`: one, or one for each of the channels that its head names."""
     reader = _Reader(source, reading, is_array)
     begun = [line for line in islice(reader.lines(), _FIRST) if not isinstance(line, Skip)]
@@ -65,7 +72,7 @@ def read_chats(
     own = str_or_empty(about.get("channel"))
     for channel in several or [own]:
         key = str_or_empty(about.get("id"))
-        yield Chat(
+        yield ForeignChat(
             format=PLAIN,
             name=str_or_empty(about.get("name")) or channel or source.stem,
             channels=(channel,) if channel else channels,
@@ -97,7 +104,7 @@ class _Reader:
         else:
             yield from json_lines(self.source)
 
-    def messages(self) -> Iterator[Message | Skip]:
+    def messages(self) -> Iterator[ForeignMessage | Skip]:
         for found in self.lines():
             if isinstance(found, Skip):
                 yield found
@@ -113,7 +120,7 @@ class _Reader:
     def _is_here(self, value: Mapping[str, Any]) -> bool:
         return not self.channel or value.get("channel") == self.channel
 
-    def _message(self, line: int, raw: str, value: dict[str, Any]) -> Message | Skip:
+    def _message(self, line: int, raw: str, value: dict[str, Any]) -> ForeignMessage | Skip:
         role = ROLES.get(str_or_empty(value.get("role")).lower())
         text = next((value[key] for key in _WORDS if key in value), None)
         if role is None:
@@ -125,7 +132,7 @@ class _Reader:
         stated = _stated(value)
         author = self._author(value) if role == "user" else None
         hidden = value.get("hidden", role == "system")
-        return Message(
+        return ForeignMessage(
             line=line,
             role=role,
             author=author,

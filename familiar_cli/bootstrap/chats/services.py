@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final, Protocol, TypedDict, cas
 
 from familiar_cli.bootstrap.chats.sources import read_object
 from familiar_cli.bootstrap.chats.times import read_time, stated_time
-from familiar_cli.bootstrap.chats.types import CHATGPT, CLAUDE, Chat, Message, Skip
+from familiar_cli.bootstrap.chats.types import CHATGPT, CLAUDE, ForeignChat, ForeignMessage, Skip
 from familiar_cli.bootstrap.json_text import dump_json
 from familiar_cli.bootstrap.outside import MIB
 from familiar_cli.errors import BadInputError
@@ -132,7 +132,7 @@ _ID_CHARS = 8  # of an id, to tell apart conversations of one title
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class ConversationParts:
     """One conversation, taken apart.
 
     Args:
@@ -147,7 +147,7 @@ class Parts:
     id: str
     title: str
     began: datetime | None
-    shown: tuple[Message, ...]
+    shown: tuple[ForeignMessage, ...]
     rest: dict[str, Any]
     aside: int
 
@@ -159,13 +159,13 @@ class Service(Protocol):
     def format(self) -> str:
         """The name of the format."""
 
-    def take_apart(self, value: dict[str, Any], reading: Reading) -> Parts:
+    def take_apart(self, value: dict[str, Any], reading: Reading) -> ConversationParts:
         """Return the parts of a conversation."""
 
 
 def read_chats(
     source: ChatFile, reading: Reading, service: Service, *, is_array: bool
-) -> Iterator[Chat | Skip]:
+) -> Iterator[ForeignChat | Skip]:
     """Yield the conversations in `source`, in its order; what is none is a `Skip`."""
     with source.open() as stream:
         start = stream.tell()
@@ -177,14 +177,14 @@ def read_chats(
 
 def _chat(
     source: ChatFile, span: ByteSpan, value: dict[str, Any], reading: Reading, service: Service
-) -> Chat:
+) -> ForeignChat:
     parts = service.take_apart(value, reading)
 
-    def again() -> Parts:
+    def again() -> ConversationParts:
         with source.open() as stream:
             return service.take_apart(json.loads(span.read(stream)), reading)
 
-    return Chat(
+    return ForeignChat(
         format=service.format,
         name=parts.title or parts.id,
         channels=(_channel(parts),),
@@ -197,7 +197,7 @@ def _chat(
     )
 
 
-def _channel(parts: Parts) -> str:
+def _channel(parts: ConversationParts) -> str:
     short = slugify(parts.id)[:_ID_CHARS].strip("-")
     return "-".join(filter(None, chain([slugify(parts.title, max_chars=40)], [short]))) or "chat"
 
@@ -236,7 +236,7 @@ class ChatGPT:
 
     format: str = CHATGPT
 
-    def take_apart(self, value: dict[str, Any], reading: Reading) -> Parts:
+    def take_apart(self, value: dict[str, Any], reading: Reading) -> ConversationParts:
         """Return the parts of a conversation."""
         nodes = _nodes(value)
         parents = {name: str_or_empty(node.get("parent")) or None for name, node in nodes.items()}
@@ -248,7 +248,7 @@ class ChatGPT:
         )
         rest = value | {"mapping": {n: _without(nodes[n], kept.get(n)) for n in nodes}}
         aside = sum(1 for name in nodes.keys() - set(branch) if _spoken(nodes[name]))
-        return Parts(
+        return ConversationParts(
             id=str_or_empty(value.get("conversation_id")) or str_or_empty(value.get("id")),
             title=str_or_empty(value.get("title")),
             began=read_time(value.get("create_time"), reading.zone),
@@ -283,11 +283,11 @@ def _spoken(node: ChatGPTNode) -> ChatGPTMessage | None:
     return said if _role(said) in _CHATGPT_ROLES or _chatgpt_words(said) else None
 
 
-def _chatgpt_message(number: int, found: ChatGPTMessage, reading: Reading) -> Message:
+def _chatgpt_message(number: int, found: ChatGPTMessage, reading: Reading) -> ForeignMessage:
     role = _role(found)
     stated = found.get("create_time")
     user = reading.cast.person("", Author(CHATGPT, "user"))
-    return Message(
+    return ForeignMessage(
         line=number,
         role=_CHATGPT_ROLES.get(role, "system"),
         author=user if role == "user" else None,
@@ -359,7 +359,7 @@ class Claude:
 
     format: str = CLAUDE
 
-    def take_apart(self, value: dict[str, Any], reading: Reading) -> Parts:
+    def take_apart(self, value: dict[str, Any], reading: Reading) -> ConversationParts:
         """Return the parts of a conversation."""
         found = value.get("chat_messages")
         every = found if isinstance(found, list) else []
@@ -368,7 +368,7 @@ class Claude:
         kept = {id(message) for message in shown}
         others = [message for message in messages if id(message) not in kept]
         user = _user(value, reading)
-        return Parts(
+        return ConversationParts(
             id=str_or_empty(value.get("uuid")),
             title=str_or_empty(value.get("name")),
             began=read_time(value.get("created_at"), reading.zone),
@@ -391,11 +391,13 @@ def _shown(messages: list[ClaudeMessage], leaf: str) -> list[ClaudeMessage]:
     return [by_id[name] for name in shown_branch(parents, leaf)]
 
 
-def _claude_message(number: int, found: ClaudeMessage, reading: Reading, user: Author) -> Message:
+def _claude_message(
+    number: int, found: ClaudeMessage, reading: Reading, user: Author
+) -> ForeignMessage:
     sender = str_or_empty(found.get("sender"))
     role = _CLAUDE_ROLES.get(sender, "system")
     stated = found.get("created_at")
-    return Message(
+    return ForeignMessage(
         line=number,
         role=role,
         author=user if role == "user" else None,

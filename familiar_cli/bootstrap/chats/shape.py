@@ -111,7 +111,7 @@ _STAMP_WITHIN: Final = 150
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
+class MessageHeader:
     """The beginning of a message.
 
     Args:
@@ -235,7 +235,7 @@ def harmonised(line: str) -> str:
     return line.translate(_INVISIBLE).translate(_SPACES).replace("\0", "")
 
 
-def heads_of(line: str, styles: Collection[str] | None = None) -> list[Head]:
+def heads_of(line: str, styles: Collection[str] | None = None) -> list[MessageHeader]:
     """Return every way in which a line can be read as the beginning of a message.
 
     Args:
@@ -252,15 +252,15 @@ def heads_of(line: str, styles: Collection[str] | None = None) -> list[Head]:
     plain = bold["in"] + line[bold.end() :]
     only = None if styles is None else {name.removeprefix("**") for name in styles}
     return [
-        Head(f"**{head.style}", head.name, head.stamp, head.text, head.is_block)
+        MessageHeader(f"**{head.style}", head.name, head.stamp, head.text, head.is_block)
         for head in _heads(plain, only)
         if head.name in bold["in"]
     ]
 
 
-def _heads(line: str, styles: Collection[str] | None) -> list[Head]:
+def _heads(line: str, styles: Collection[str] | None) -> list[MessageHeader]:
     start, rest = line[:MOST_CHARS], line[MOST_CHARS:]
-    found: list[Head] = []
+    found: list[MessageHeader] = []
     if _TIME_LIKE.search(start, 0, _STAMP_WITHIN):
         found = _timed(start, rest, styles)
     if not found:
@@ -271,7 +271,7 @@ def _heads(line: str, styles: Collection[str] | None) -> list[Head]:
     return found
 
 
-def _timed(start: str, rest: str, styles: Collection[str] | None) -> list[Head]:
+def _timed(start: str, rest: str, styles: Collection[str] | None) -> list[MessageHeader]:
     def ways(of: tuple[_Way, ...]) -> Iterator[_Way]:
         return (way for way in of if (styles is None or way.style in styles) and way.fits(start))
 
@@ -283,13 +283,13 @@ def _timed(start: str, rest: str, styles: Collection[str] | None) -> list[Head]:
         for way in ways(_TOLD):
             told = way.pattern.fullmatch(start)
             if told:
-                found.append(Head(way.style, "", told["stamp"], told["text"].strip()))
+                found.append(MessageHeader(way.style, "", told["stamp"], told["text"].strip()))
     return found
 
 
 def _head(
     style: str, pattern: re.Pattern[str], start: str, rest: str, *, is_block: bool = False
-) -> Head | None:
+) -> MessageHeader | None:
     match = pattern.fullmatch(start)
     if not match:
         return None
@@ -301,7 +301,7 @@ def _head(
     if parts["name"].lstrip().startswith(("**", "__")) and text.startswith(("**", "__")):
         text = text[2:]
     text = (text + rest).removeprefix(" ")
-    return Head(style, name, (parts.get("stamp") or "").strip(), text, is_block)
+    return MessageHeader(style, name, (parts.get("stamp") or "").strip(), text, is_block)
 
 
 def is_name(text: str) -> bool:
@@ -311,7 +311,7 @@ def is_name(text: str) -> bool:
     return any(c.isalpha() or not (c.isascii() or c.isspace()) for c in text)
 
 
-def _is_bare_name(head: Head, line: str) -> bool:
+def _is_bare_name(head: MessageHeader, line: str) -> bool:
     """Tell whether somebody could be called so who has only a colon behind the name."""
     if head.style == "<Name> text":
         return True
@@ -351,7 +351,7 @@ class _Style:
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class TranscriptShape:
     """How a transcript is written.
 
     Args:
@@ -376,9 +376,9 @@ class Shape:
     notes: tuple[str, ...]
     numbered_dates: bool
 
-    def head(self, line: str) -> Head | None:
+    def head(self, line: str) -> MessageHeader | None:
         """Return the beginning of a message that a line is; None: it goes on with the one above."""
-        told: Head | None = None
+        told: MessageHeader | None = None
         for head in heads_of(line, self.styles):
             if head.style not in self.styles:
                 continue
@@ -387,7 +387,7 @@ class Shape:
             elif head.name in self.speakers:
                 return head
             elif self.is_timed and self.with_notes:
-                return Head(head.style, "", head.stamp, f"{head.name}: {head.text}")
+                return MessageHeader(head.style, "", head.stamp, f"{head.name}: {head.text}")
         return told
 
     @property
@@ -398,7 +398,7 @@ class Shape:
         return f"{what}, {_ORDER_NAMES[self.order]}" if self.numbered_dates else what
 
 
-def survey(source: ChatFile, reading: Reading) -> Shape | None:
+def survey(source: ChatFile, reading: Reading) -> TranscriptShape | None:
     """Return how the transcript in a file is written; None: it does not look like one.
 
     Raises:
@@ -420,7 +420,7 @@ class _Survey:
         self._latest = (max(source.changed, now()) + timedelta(days=2)).date()
         self._known = {fold(name) for name in (*reading.cast.names, *reading.cast.mine) if name}
 
-    def shape(self) -> Shape | None:
+    def shape(self) -> TranscriptShape | None:
         for number, raw in text_lines(self._source):
             if raw and raw.strip():
                 self._filled += 1
@@ -434,7 +434,7 @@ class _Survey:
             return None
         has_days = not (is_timed and self._have_dates(styles))
         order, numbered = self._order(styles, has_days=has_days)
-        return Shape(
+        return TranscriptShape(
             styles=frozenset(styles),
             speakers=speakers,
             is_timed=is_timed,

@@ -10,8 +10,8 @@ from familiar_cli.bootstrap.chats.sources import json_lines
 from familiar_cli.bootstrap.chats.times import read_time, stated_time
 from familiar_cli.bootstrap.chats.types import (
     SILLY_TAVERN,
-    Chat,
-    Message,
+    ForeignChat,
+    ForeignMessage,
     Skip,
     familiars_names,
     with_my_names,
@@ -68,7 +68,7 @@ def is_message(value: Mapping[str, Any]) -> bool:
     return "mes" in value
 
 
-def read_chat(source: ChatFile, reading: Reading, *, channels: tuple[str, ...]) -> Chat:
+def read_chat(source: ChatFile, reading: Reading, *, channels: tuple[str, ...]) -> ForeignChat:
     """Return the chat in `source`.
 
     Raises:
@@ -84,7 +84,7 @@ def read_chat(source: ChatFile, reading: Reading, *, channels: tuple[str, ...]) 
     people = {name for _, _, v in found if v.get("is_user") and (name := _name(v))}
     reading = replace(reading, cast=with_my_names(reading.cast, people, origin=source.name))
     reader = _Reader(source, reading, familiar, head[0] if head else 0)
-    return Chat(
+    return ForeignChat(
         format=SILLY_TAVERN,
         name=source.stem,
         channels=channels,
@@ -112,20 +112,20 @@ class _Reader:
     familiar: frozenset[str]
     head_line: int
 
-    def messages(self) -> Iterator[Message | Skip]:
+    def messages(self) -> Iterator[ForeignMessage | Skip]:
         for found in json_lines(self.source):
             if isinstance(found, Skip):
                 yield found
             elif found[0] != self.head_line:
                 yield self._message(*found)
 
-    def _message(self, line: int, raw: str, value: dict[str, Any]) -> Message | Skip:
+    def _message(self, line: int, raw: str, value: dict[str, Any]) -> ForeignMessage | Skip:
         text = value.get("mes")
         if not isinstance(text, str):
             return Skip(line, _no_message(value))
         role, author = self._who(value)
         stated = value.get("send_date")
-        return Message(
+        return ForeignMessage(
             line=line,
             role=role,
             author=author,

@@ -9,7 +9,7 @@ from datetime import UTC, date, datetime, time, timedelta, timezone, tzinfo
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.bootstrap.chats.types import Message, Skip
+from familiar_cli.bootstrap.chats.types import ForeignMessage, Skip
 from familiar_cli.clock import in_zone, to_ms
 from familiar_cli.languages import CODES, Language, dates
 
@@ -83,7 +83,9 @@ def stated_time(value: object) -> str:
     return str(value).strip()
 
 
-def dated(lines: Iterable[Message | Skip], start: datetime) -> Iterator[Message | Skip]:
+def dated(
+    lines: Iterable[ForeignMessage | Skip], start: datetime
+) -> Iterator[ForeignMessage | Skip]:
     """Yield `lines` so that every message has a time, marked as estimated where it had none.
 
     A run without times is spread between its neighbours.
@@ -93,18 +95,18 @@ def dated(lines: Iterable[Message | Skip], start: datetime) -> Iterator[Message 
         start: A time for the case that no line has one.
     """
     before: datetime | None = None
-    waiting: list[Message | Skip] = []
+    waiting: list[ForeignMessage | Skip] = []
     undated = 0
     for line in lines:
-        if isinstance(line, Message) and line.at is not None:
+        if isinstance(line, ForeignMessage) and line.at is not None:
             if waiting:
                 yield from _spread(waiting, undated, before, line.at)
                 waiting, undated = [], 0
             before = line.at
             yield line
-        elif isinstance(line, Message) or waiting:
+        elif isinstance(line, ForeignMessage) or waiting:
             waiting.append(line)
-            undated += isinstance(line, Message)
+            undated += isinstance(line, ForeignMessage)
             if undated >= MAX_UNDATED:
                 yield from _spread(waiting, undated, before or start, None)
                 before = _moved(before or start, undated * _STEP)
@@ -116,8 +118,8 @@ def dated(lines: Iterable[Message | Skip], start: datetime) -> Iterator[Message 
 
 
 def _spread(
-    lines: list[Message | Skip], count: int, before: datetime | None, after: datetime | None
-) -> Iterator[Message | Skip]:
+    lines: list[ForeignMessage | Skip], count: int, before: datetime | None, after: datetime | None
+) -> Iterator[ForeignMessage | Skip]:
     """Yield `lines` with times between `before` and `after`, at least one of which is given."""
     step = _STEP
     if before is None:
@@ -264,7 +266,7 @@ _CENTURY: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Stamp:
+class WrittenTime:
     """What a line says of its time.
 
     Args:
@@ -279,7 +281,7 @@ class Stamp:
 
 
 @lru_cache(maxsize=4096)
-def read_stamp(text: str) -> Stamp:
+def read_stamp(text: str) -> WrittenTime:
     """Return what a text that fits `STAMP` says."""
     dated = _DATE_IN.search(text)
     rest = f"{text[: dated.start()]} {text[dated.end() :]}" if dated else text
@@ -287,7 +289,7 @@ def read_stamp(text: str) -> Stamp:
         rest = rest[2:]
     timed = _TIME_IN.search(rest.replace("T", " ", 1) if dated else rest)
     clock, offset = _clock(timed[0]) if timed else (None, None)
-    return Stamp(dated[0] if dated else "", clock, offset)
+    return WrittenTime(dated[0] if dated else "", clock, offset)
 
 
 def day_of(text: str) -> str:

@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli.bootstrap.chats import shape
 from familiar_cli.bootstrap.chats.services import raw_json
-from familiar_cli.bootstrap.chats.shape import MAX_LINE_CHARS, Head, harmonised, is_utf8, text_lines
+from familiar_cli.bootstrap.chats.shape import (
+    MAX_LINE_CHARS,
+    MessageHeader,
+    harmonised,
+    is_utf8,
+    text_lines,
+)
 from familiar_cli.bootstrap.chats.times import (
     day_alone,
     day_in,
@@ -22,15 +28,21 @@ from familiar_cli.bootstrap.chats.times import (
     read_stamp,
     with_offset,
 )
-from familiar_cli.bootstrap.chats.types import TRANSCRIPT, Chat, Message, Skip, parts_of
+from familiar_cli.bootstrap.chats.types import (
+    TRANSCRIPT,
+    ForeignChat,
+    ForeignMessage,
+    Skip,
+    parts_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import date
 
-    from familiar_cli.bootstrap.chats.shape import Shape
+    from familiar_cli.bootstrap.chats.shape import TranscriptShape
     from familiar_cli.bootstrap.chats.sources import ChatFile
-    from familiar_cli.bootstrap.chats.types import Parts, Reading
+    from familiar_cli.bootstrap.chats.types import Casting, Reading
 
 _RULE: Final = re.compile(r"\s*([-_*=~#])(?:\s*\1){2,}\s*")
 _LONG_RULE: Final = re.compile(r"={20,}\s*")
@@ -52,7 +64,9 @@ _EVENTS: Final = re.compile(
 """What Discord says of a member in that member's name."""
 
 
-def read_chat(source: ChatFile, reading: Reading, *, channels: tuple[str, ...]) -> Chat | None:
+def read_chat(
+    source: ChatFile, reading: Reading, *, channels: tuple[str, ...]
+) -> ForeignChat | None:
     """Return the chat in a text file; None: no speakers can be told in it.
 
     Raises:
@@ -66,8 +80,8 @@ def read_chat(source: ChatFile, reading: Reading, *, channels: tuple[str, ...]) 
     if not is_utf8(source):
         notes = (*notes, "bytes that are not UTF-8 were read as Windows-1252")
     reader = _Reader(source, reading, found, parts)
-    first = next((m for m in islice(reader.messages(), 5) if isinstance(m, Message)), None)
-    return Chat(
+    first = next((m for m in islice(reader.messages(), 5) if isinstance(m, ForeignMessage)), None)
+    return ForeignChat(
         format=TRANSCRIPT,
         name=source.stem,
         channels=channels,
@@ -86,10 +100,10 @@ class _Reader:
 
     source: ChatFile
     reading: Reading
-    shape: Shape
-    parts: Parts
+    shape: TranscriptShape
+    parts: Casting
 
-    def messages(self) -> Iterator[Message | Skip]:
+    def messages(self) -> Iterator[ForeignMessage | Skip]:
         return _Pass(self).run()
 
 
@@ -101,7 +115,7 @@ class _Pass:
         self._zone = reader.reading.zone
         self._shape = reader.shape
         self._parts = reader.parts
-        self._head: Head | None = None
+        self._head: MessageHeader | None = None
         self._start = 0
         self._lines: list[tuple[int, str]] = []
         self._chars = 0
@@ -111,7 +125,7 @@ class _Pass:
         self._clock: time | None = None
         self._in_day = 0
 
-    def run(self) -> Iterator[Message | Skip]:
+    def run(self) -> Iterator[ForeignMessage | Skip]:
         """Yield every message, and every line that is in none."""
         for number, raw in text_lines(self._source):
             if raw is None:
@@ -129,7 +143,7 @@ class _Pass:
                 yield from self._take(number, line)
         yield from self._finished()
 
-    def _take(self, number: int, line: str) -> Iterator[Message | Skip]:
+    def _take(self, number: int, line: str) -> Iterator[ForeignMessage | Skip]:
         """Look at a line that begins no message."""
         day = day_alone(line) if self._shape.has_days else ""
         if day and self._date(day):
@@ -159,12 +173,12 @@ class _Pass:
             return Skip(number, _NOBODY)
         return Skip(number, _NOBODY, damaged=False)
 
-    def _begin(self, head: Head, number: int) -> None:
+    def _begin(self, head: MessageHeader, number: int) -> None:
         self._head, self._start = head, number
         self._lines = [(number, head.text)]
         self._chars = len(head.text)
 
-    def _finished(self) -> Iterator[Message | Skip]:
+    def _finished(self) -> Iterator[ForeignMessage | Skip]:
         """Yield the message that is complete, then the lines that only part it from the next."""
         head, self._head = self._head, None
         if head is None:
@@ -180,13 +194,13 @@ class _Pass:
         yield self._message(head, text.rstrip())
         yield from reversed(apart)
 
-    def _message(self, head: Head, text: str) -> Message:
+    def _message(self, head: MessageHeader, text: str) -> ForeignMessage:
         at, stated, estimated = self._time(head.stamp)
         role, author = self._parts.who(head.name)
         told = head.is_block and self._shape.is_export and bool(_EVENTS.fullmatch(text))
         if told:
             role, author, text = "system", None, f"{head.name}: {text}"
-        return Message(
+        return ForeignMessage(
             line=self._start,
             role=role,
             author=author,

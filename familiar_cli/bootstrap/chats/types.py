@@ -37,7 +37,7 @@ TITLES: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class ForeignMessage:
     """One line of a chat.
 
     Args:
@@ -165,7 +165,7 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True)
-class Chat:
+class ForeignChat:
     """One chat of a file.
 
     Args:
@@ -190,7 +190,7 @@ class Chat:
     channels: tuple[str, ...]
     began: datetime | None
     head: Callable[[], str]
-    messages: Callable[[], Iterator[Message | Skip]]
+    messages: Callable[[], Iterator[ForeignMessage | Skip]]
     key: str = ""
     aside: int = 0
     parent: str = ""
@@ -269,7 +269,7 @@ def with_my_names(cast: Cast, names: Collection[str], *, origin: str) -> Cast:
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class Casting:
     """Who is who among the speakers of one chat.
 
     Args:
@@ -300,7 +300,7 @@ def is_role(name: str) -> bool:
     return fold(name) in _FAMILIARS | _PERSONS
 
 
-def parts_of(cast: Cast, speakers: Sequence[str], *, origin: str) -> Parts:
+def parts_of(cast: Cast, speakers: Sequence[str], *, origin: str) -> Casting:
     """Return who is who among the speakers of a transcript.
 
     The familiar is who bears one of its names, else who is called `AI` or the like. I am who is
@@ -336,7 +336,7 @@ def parts_of(cast: Cast, speakers: Sequence[str], *, origin: str) -> Parts:
     roles: dict[str, SpeakerRole] = dict.fromkeys(rest, "person")
     roles.update(dict.fromkeys(mine, "me"))
     roles.update(dict.fromkeys(named, "familiar"))
-    return Parts(roles, cast)
+    return Casting(roles, cast)
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -14,7 +14,7 @@ from familiar_cli.bootstrap.lorebooks.shelf import (
     BookRecord,
     BookSettings,
     EntryRecord,
-    Place,
+    LorebookDirectory,
     decorators_of,
     page_of,
     place_for,
@@ -168,7 +168,7 @@ def plan_import(
         ConflictError: Files that a person edited would change and `force` is not given.
         BadInputError: The settings kept in `into` are damaged.
     """
-    place = Place(check_directory(into)) if into is not None else place_for(book, store)
+    place = LorebookDirectory(check_directory(into)) if into is not None else place_for(book, store)
     directory = place.directory
     settings = shelf.load(store, directory)
     found = find(store, directory, settings)

@@ -312,7 +312,7 @@ class ShelvedBook:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class LorebookDirectory:
     """The directory for a book.
 
     Args:
@@ -374,7 +374,7 @@ def find_book(store: MemoryStore, name: str) -> list[ShelvedBook]:
     return called
 
 
-def place_for(book: Lorebook, store: MemoryStore) -> Place:
+def place_for(book: Lorebook, store: MemoryStore) -> LorebookDirectory:
     """Return the directory that `book` belongs in: where it is already, else one of its own.
 
     Raises:
@@ -383,13 +383,13 @@ def place_for(book: Lorebook, store: MemoryStore) -> Place:
     shelves = {place: load(store, place) for place in directories(store)}
     for directory, settings in shelves.items():
         if _bears_its_name(settings, book):
-            return Place(directory)
+            return LorebookDirectory(directory)
     for directory, settings in shelves.items():
         known = same_book(settings, book)
         if known and known != book_id_of(book.name):
             name = settings.books[known].name
             note = f"{book.name!r} is the book {name!r} in {directory}, imported before"
-            return Place(directory, (note,))
+            return LorebookDirectory(directory, (note,))
     return _new_place(book, store, shelves)
 
 
@@ -435,7 +435,9 @@ def _entries(settings: BookSettings, book_id: str) -> list[LoreEntry]:
     return [settings.entry(key) for key in settings.of_book(book_id)]
 
 
-def _new_place(book: Lorebook, store: MemoryStore, shelves: dict[str, BookSettings]) -> Place:
+def _new_place(
+    book: Lorebook, store: MemoryStore, shelves: dict[str, BookSettings]
+) -> LorebookDirectory:
     name, depth = directory_name(book.name), len(PurePosixPath(IMPORTED_LORE_DIR).parts)
     taken = {fold(PurePosixPath(p).parts[depth]) for p in _paths(store, IMPORTED_LORE_DIR)}
     names = (name if n == 1 else f"{name}-{n}" for n in count(1))
@@ -443,12 +445,12 @@ def _new_place(book: Lorebook, store: MemoryStore, shelves: dict[str, BookSettin
     key = book_id_of(book.name)
     other = next((place for place, settings in shelves.items() if key in settings.books), None)
     if other is None:
-        return Place(directory)
+        return LorebookDirectory(directory)
     note = (
         f"another book called {book.name!r} is in {other}, and they have hardly any entry in "
         f"common, so this one is kept apart; `--into {other}` imports it there"
     )
-    return Place(directory, (note,))
+    return LorebookDirectory(directory, (note,))
 
 
 def _paths(store: MemoryStore, directory: str) -> list[str]:

@@ -11,7 +11,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.context.types import Contribution, Layer, Place
+from familiar_cli.context.types import Contribution, Layer, PromptSpan
 from familiar_cli.markdown import scan, split_front_matter, without_marker
 from familiar_cli.text import framed
 from familiar_cli.truncate import cut_to
@@ -101,13 +101,13 @@ class ShortFramePreProcessor:
                     *pieces[number + 1 :],
                 ]
         text = INSTRUCTION.format(**names, about="")
-        return [Contribution(Layer.core, _PRIORITY, text, NAME, Place.main), *pieces]
+        return [Contribution(Layer.core, _PRIORITY, text, NAME, PromptSpan.main), *pieces]
 
     def _piece(self, offered: Contribution) -> Contribution:
         """Return a piece that is neither memory nor a turn."""
         if offered.problem or offered.remark or offered.hidden:
             return offered
-        if offered.layer in _MEMORY or offered.place in {Place.chat, Place.begun}:
+        if offered.layer in _MEMORY or offered.place in {PromptSpan.chat, PromptSpan.begun}:
             return offered
         if offered.source.startswith(_OWN) or (self._own_instruction and offered.source == _MAIN):
             return offered
@@ -142,7 +142,7 @@ class ShortFramePreProcessor:
                 continue
             room -= self._counter.count(made.text)
             title = ""
-            pieces[number] = replace(made, place=Place.world_after, depth=0, role="system")
+            pieces[number] = replace(made, place=PromptSpan.world_after, depth=0, role="system")
 
     def _cut(self, offered: Contribution, text: str, most_tokens: int) -> Contribution:
         """Return a piece with `text`, which was made of it, in at most so many tokens."""
@@ -184,7 +184,7 @@ def _speech(text: str) -> str:
 
 def _is_turn(piece: Contribution) -> bool:
     return (
-        piece.place is Place.chat
+        piece.place is PromptSpan.chat
         and piece.source != _UTTERANCE
         and not (piece.problem or piece.remark)
     )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from familiar_cli.context.budget import MESSAGE_TOKENS
 from familiar_cli.context.hidden import marked
 from familiar_cli.context.side_model import SideModel, ask_side_model
-from familiar_cli.context.types import Contribution, Fit, Layer, Place
+from familiar_cli.context.types import Contribution, Fit, Layer, PromptSpan
 from familiar_cli.errors import LimitError
 from familiar_cli.text import framed
 from familiar_cli.truncate import USEFUL_TOKENS, cut_to
@@ -114,7 +114,7 @@ class SteppedThinkingPreProcessor(SideModel):
         return "\n".join(reversed(lines))
 
     def _lines(self, request: ContextRequest, contributions: Sequence[Contribution]) -> list[str]:
-        chat = [piece for piece in contributions if piece.place is Place.chat and piece.text]
+        chat = [piece for piece in contributions if piece.place is PromptSpan.chat and piece.text]
         shown = {piece.turn_id for piece in chat}
         pending = [turn for turn in request.pending_turns if turn.id not in shown]
         said = [(piece.role, piece.author, piece.text) for piece in chat]
@@ -142,7 +142,7 @@ def _note(text: str) -> Contribution:
         priority=PRIORITY,
         text=text,
         source=SOURCE,
-        place=Place.depth,
+        place=PromptSpan.depth,
         fit=Fit.whole,
         hidden=True,
     )

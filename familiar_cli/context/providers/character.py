@@ -10,7 +10,7 @@ from familiar_cli.context.budget import MESSAGE_TOKENS
 from familiar_cli.context.character import numbered_blocks
 from familiar_cli.context.macros import PERSONA_MACRO, Macros
 from familiar_cli.context.tiers import DEEP, is_loaded, withheld
-from familiar_cli.context.types import Contribution, Fit, Layer, Place
+from familiar_cli.context.types import Contribution, Fit, Layer, PromptSpan
 from familiar_cli.errors import UsageError
 from familiar_cli.jobs import in_thread
 from familiar_cli.memory.layout import CARD_JSON, SELF_DIR
@@ -131,7 +131,7 @@ class CharacterProvider:
             priority=PERSONA,
             text=macros.expand(f"[{about}]\n{{{{persona}}}}"),
             source="me",
-            place=Place.persona,
+            place=PromptSpan.persona,
             cause="speaks",
         )
         return [piece]
@@ -145,7 +145,7 @@ class CharacterProvider:
             priority=TIERS_TEXT,
             text=self.character.tiers_note,
             source="character.tiers",
-            place=Place.scenario,
+            place=PromptSpan.scenario,
             rel_path=TIERS_NOTE,
             sha256=self.character.origins[TIERS_NOTE].sha256,
         )
@@ -160,16 +160,16 @@ class CharacterProvider:
             priority=MAIN,
             text=text,
             source="character.system_prompt" if has_own else "config.system_prompt",
-            place=Place.main,
+            place=PromptSpan.main,
             **(_from(character, "system_prompt") if has_own else {}),
         )
 
 
 def _fields(character: Character, macros: Macros) -> list[Contribution]:
     places = (
-        ("description", Place.description, DESCRIPTION),
-        ("personality", Place.personality, PERSONALITY),
-        ("scenario", Place.scenario, SCENARIO),
+        ("description", PromptSpan.description, DESCRIPTION),
+        ("personality", PromptSpan.personality, PERSONALITY),
+        ("scenario", PromptSpan.scenario, SCENARIO),
     )
     return [
         Contribution(
@@ -194,7 +194,7 @@ def _examples(character: Character, macros: Macros, budget_tokens: int) -> Itera
             priority=EXAMPLES,
             text="\n".join(f"{line.role}: {line.text}" for line in block),
             source="character.mes_example",
-            place=Place.example,
+            place=PromptSpan.example,
             fit=Fit.whole,
             dialogue=block,
             **_from(character, "mes_example", lines),
@@ -217,7 +217,7 @@ def _depth_prompt(character: Character, macros: Macros) -> list[Contribution]:
             priority=DEPTH_PROMPT,
             text=macros.expand(found.prompt),
             source="character.depth_prompt",
-            place=Place.depth,
+            place=PromptSpan.depth,
             rel_path=CARD_JSON,
             sha256=character.origins[CARD_JSON].sha256,
             role=found.role,
@@ -236,7 +236,7 @@ def _post_history(character: Character, macros: Macros) -> list[Contribution]:
             priority=POST_HISTORY,
             text=macros.expand(text, original=""),
             source="character.post_history_instructions",
-            place=Place.post_history,
+            place=PromptSpan.post_history,
             **_from(character, "post_history_instructions"),
         )
     ]
@@ -290,7 +290,7 @@ def _problems(character: Character) -> list[Contribution]:
             priority=0,
             text="",
             source="character",
-            place=Place.description,
+            place=PromptSpan.description,
             rel_path=rel_path,
             problem=why,
         )

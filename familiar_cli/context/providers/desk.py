@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.context.tiers import is_loaded, withheld
-from familiar_cli.context.types import Contribution, Fit, Layer, Place
+from familiar_cli.context.types import Contribution, Fit, Layer, PromptSpan
 from familiar_cli.errors import FamiliarError, NotFoundError
 from familiar_cli.jobs import in_thread
 from familiar_cli.markdown import body_start
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from familiar_cli.context.types import ContextRequest, Subject
     from familiar_cli.languages import Phrases
-    from familiar_cli.memory.desk import Item
+    from familiar_cli.memory.desk import DeskItem
     from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.memory.store.types import MemoryHead
 
@@ -39,11 +39,11 @@ class _Seen:
     head: MemoryHead
     hidden_lines: frozenset[int]
 
-    def items(self) -> list[Item]:
+    def items(self) -> list[DeskItem]:
         found = items_in(self.head.text)
         return [item for item in found if item.is_open and item.line not in self.hidden_lines]
 
-    def told(self, items: list[Item], phrases: Phrases) -> list[str]:
+    def told(self, items: list[DeskItem], phrases: Phrases) -> list[str]:
         """Return the lines of some items, with those that go on below them."""
         lines = self.head.text.split("\n")
         told: list[str] = []
@@ -161,13 +161,13 @@ def _conflict(path: str, machines: list[str]) -> str:
     return f"- {path}{between}"
 
 
-def _line(item: Item, phrases: Phrases) -> str:
+def _line(item: DeskItem, phrases: Phrases) -> str:
     when = f" ({phrases.due.format(item.due.written)})" if item.due else ""
     return f"- {item.text}{when}"
 
 
 def _piece(
-    seen: _Seen, holds: object, items: list[Item], text: str, priority: int
+    seen: _Seen, holds: object, items: list[DeskItem], text: str, priority: int
 ) -> Contribution | None:
     if not holds:
         return None
@@ -178,7 +178,7 @@ def _piece(
         priority=priority,
         text=text,
         source=f"desk.{seen.head.rel_path.removesuffix('.md').removesuffix('/README')}",
-        place=Place.depth if is_due else Place.desk,
+        place=PromptSpan.depth if is_due else PromptSpan.desk,
         depth=1,
         rel_path=seen.head.rel_path,
         fit=Fit.cut,
@@ -194,7 +194,7 @@ def _problem(rel_path: str, why: str) -> Contribution:
         priority=0,
         text="",
         source=f"desk.{rel_path.removesuffix('.md')}",
-        place=Place.desk,
+        place=PromptSpan.desk,
         rel_path=rel_path,
         problem=why,
     )

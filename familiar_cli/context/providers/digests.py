@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli.context.budget import MESSAGE_TOKENS
 from familiar_cli.context.tiers import LONG, MID, SHORT, is_loaded, withheld
-from familiar_cli.context.types import Contribution, Fit, Layer, Place
+from familiar_cli.context.types import Contribution, Fit, Layer, PromptSpan
 from familiar_cli.errors import FamiliarError, NotFoundError
 from familiar_cli.jobs import in_thread
 from familiar_cli.markdown import body_start, sections
@@ -162,7 +162,7 @@ def _piece(
         priority=0 if problem else PRIORITIES[rel_path],
         text=text,
         source=f"digest.{rel_path.removeprefix(f'{DIGEST_DIR}/').removesuffix('.md')}",
-        place=Place.digest,
+        place=PromptSpan.digest,
         rel_path=rel_path,
         fit=Fit.newest if rel_path == SHORT else Fit.cut,
         lines=lines,

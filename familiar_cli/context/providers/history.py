@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli.context.elsewhere import LOOK_BACK_TURNS, meanwhile
 from familiar_cli.context.limits import first_kept
-from familiar_cli.context.types import Contribution, Fit, Layer, Place
+from familiar_cli.context.types import Contribution, Fit, Layer, PromptSpan
 from familiar_cli.history.summaries import PUBLIC
 from familiar_cli.history.types import in_pairs, place_of
 from familiar_cli.jobs import in_thread
@@ -123,7 +123,9 @@ class HistoryProvider:
             labels=request.labels,
             phrases=request.phrases,
         )
-        return [_aside(text, ELSEWHERE, ELSEWHERE_SOURCE, Place.depth, depth=1)] if text else []
+        return (
+            [_aside(text, ELSEWHERE, ELSEWHERE_SOURCE, PromptSpan.depth, depth=1)] if text else []
+        )
 
     def why_not(self, subject: Subject, request: ContextRequest) -> str | None:
         """Return why a turn is not in a prompt; see `protocols.Explains`."""
@@ -179,13 +181,15 @@ def _summaries(beyond: Beyond, request: ContextRequest) -> list[Contribution]:
         for scope in beyond.summaries.scopes_in(request.channel_id, rules)
     )
     return [
-        _aside(f"{title}\n{summary.text}", SUMMARY, source, Place.summary)
+        _aside(f"{title}\n{summary.text}", SUMMARY, source, PromptSpan.summary)
         for summary, title, source in found
         if summary and summary.text.strip() and request.viewer.sees_channel(summary.scope)
     ]
 
 
-def _aside(text: str, priority: int, source: str, place: Place, *, depth: int = 0) -> Contribution:
+def _aside(
+    text: str, priority: int, source: str, place: PromptSpan, *, depth: int = 0
+) -> Contribution:
     return Contribution(
         layer=Layer.history_summary,
         priority=priority,
@@ -206,7 +210,7 @@ def _piece(role: Role, text: str, source: str, turn: Turn | None = None) -> Cont
         priority=RECENT,
         text=text,
         source=source,
-        place=Place.chat,
+        place=PromptSpan.chat,
         turn_id=turn.id if turn else None,
         author=turn.author if turn else None,
         role=role,

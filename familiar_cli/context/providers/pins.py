@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli.context.budget import MESSAGE_TOKENS
 from familiar_cli.context.tiers import loaded_whole
-from familiar_cli.context.types import Contribution, Fit, Layer, Place
+from familiar_cli.context.types import Contribution, Fit, Layer, PromptSpan
 from familiar_cli.errors import FamiliarError
 from familiar_cli.index.pins import Pins
 from familiar_cli.jobs import in_thread
@@ -128,7 +128,7 @@ class PinnedMemory:
             priority=PRIORITY,
             text=f"{heading}\n{whole.text}",
             source=SOURCE,
-            place=Place.world_before,
+            place=PromptSpan.world_before,
             rel_path=rel_path,
             fit=Fit.cut,
             lines=(1, 1 + head.text.rstrip().count("\n")),
@@ -168,13 +168,13 @@ class PinsProvider:
 
 def _problem(rel_path: str | None, why: str) -> Contribution:
     return Contribution(
-        Layer.pinned, 0, "", SOURCE, Place.world_before, rel_path=rel_path, problem=why
+        Layer.pinned, 0, "", SOURCE, PromptSpan.world_before, rel_path=rel_path, problem=why
     )
 
 
 def _remark(rel_path: str, why: str) -> Contribution:
     return Contribution(
-        Layer.pinned, PRIORITY, "", SOURCE, Place.world_before, rel_path=rel_path, remark=why
+        Layer.pinned, PRIORITY, "", SOURCE, PromptSpan.world_before, rel_path=rel_path, remark=why
     )
 
 
@@ -244,7 +244,7 @@ class NotesProvider:
             priority=NOTE,
             text=macros.expand(note.text),
             source="settings.author_note",
-            place=Place.depth if in_chat else Place.scenario,
+            place=PromptSpan.depth if in_chat else PromptSpan.scenario,
             role=note.role if in_chat else "system",  # type: ignore[arg-type]  # the schema checks it
             depth=note.depth,
         )
@@ -256,7 +256,7 @@ class NotesProvider:
                 priority=INJECT,
                 text=macros.expand(entry.text),
                 source=f"settings.inject.{name}",
-                place=Place.depth,
+                place=PromptSpan.depth,
                 role=entry.role,  # type: ignore[arg-type]  # the schema checks it
                 depth=entry.depth,
             )

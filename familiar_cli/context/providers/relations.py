@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.clock import to_zone
-from familiar_cli.context.types import Contribution, Layer, Place
+from familiar_cli.context.types import Contribution, Layer, PromptSpan
 from familiar_cli.errors import FamiliarError
 from familiar_cli.jobs import in_thread
 from familiar_cli.memory.layout import people_path
@@ -162,7 +162,7 @@ def _piece(
         priority=PRIORITY,
         text=text,
         source=SOURCE,
-        place=Place.world_after,
+        place=PromptSpan.world_after,
         rel_path=rel_path,
         cause=cause,
         shortened=shortened,

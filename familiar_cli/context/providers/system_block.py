@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli.context.protocols import Explains
 from familiar_cli.context.providers.history import RECENT
-from familiar_cli.context.types import Contribution, Fit, Layer, Place
+from familiar_cli.context.types import Contribution, Fit, Layer, PromptSpan
 from familiar_cli.languages import ENGLISH
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class SystemBlockProvider:
                 priority=BLOCK,
                 text="\n".join([phrases.system, *lines]),
                 source="system",
-                place=Place.main if self._at_start else Place.depth,
+                place=PromptSpan.main if self._at_start else PromptSpan.depth,
                 depth=1,
                 fit=Fit.whole,
             )
@@ -98,7 +98,7 @@ class RememberedProvider:
                 priority=RECENT,
                 text=spoken.text,
                 source=self.name,
-                place=Place.chat,
+                place=PromptSpan.chat,
                 author=spoken.author,
                 role=spoken.role,
                 fit=Fit.run,

@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.errors import FamiliarError, NotFoundError
-from familiar_cli.mcp_server.tool import COUNT, TEXT, WHOLE, Answer, Item, Tool
+from familiar_cli.mcp_server.tool import COUNT, TEXT, WHOLE, Answer, Tool, ToolItem
 from familiar_cli.mcp_server.tools.reading import open_channel
 from familiar_cli.memory.pages.privacy import private_spans
 
@@ -104,7 +104,7 @@ def _is_visible(caller: Caller, piece: TracedContribution) -> bool:
         return False
 
 
-def _item(piece: TracedContribution) -> Item:
+def _item(piece: TracedContribution) -> ToolItem:
     about: dict[str, Any] = {"layer": str(piece.layer), "source": piece.source}
     if piece.rel_path:
         about["path"] = piece.rel_path
@@ -116,7 +116,7 @@ def _item(piece: TracedContribution) -> Item:
     about["tokens"] = piece.tokens
     if piece.reason:
         about["reason"] = piece.reason
-    return Item(about, piece.text)
+    return ToolItem(about, piece.text)
 
 
 TOOLS: Final = (

@@ -21,8 +21,8 @@ from familiar_cli.mcp_server.tool import (
     TEXTS,
     WHOLE,
     Answer,
-    Item,
     Tool,
+    ToolItem,
     one_of,
 )
 from familiar_cli.memory.layout import PERIOD_DIRS, SIGNIFICANT_DIR
@@ -139,14 +139,14 @@ def _day(arguments: Arguments, name: str) -> str:
         ) from None
 
 
-def _listed(caller: Caller, file: _File) -> Item:
+def _listed(caller: Caller, file: _File) -> ToolItem:
     about = {"path": file.rel_path, "date": file.day, "bytes": file.entry.size_bytes}
     try:
         head = caller.familiar.memory.read_head(file.rel_path, _HEAD_BYTES).text
     except FamiliarError as error:
-        return Item({**about, "problem": str(error)})
+        return ToolItem({**about, "problem": str(error)})
     title = title_of(visible_in(head, caller.viewer))
-    return Item({**about, **({"title": framed(title)} if title else {})})
+    return ToolItem({**about, **({"title": framed(title)} if title else {})})
 
 
 _DATES: Final = {"beforeDate": TEXT, "afterDate": TEXT}
@@ -189,7 +189,7 @@ def memory_search(caller: Caller, arguments: Arguments) -> Answer:
         instance=arguments.get("instanceId", ""),
         viewer=caller.viewer,
     )
-    items = [Item(_about(memory), memory.text) for memory in found.memories]
+    items = [ToolItem(_about(memory), memory.text) for memory in found.memories]
     notes = found.notes if items else ("No memory matches; memory_list lists all.", *found.notes)
     return Answer(items, notes, {"method": found.method})
 
@@ -266,7 +266,7 @@ def relations(caller: Caller, arguments: Arguments) -> Answer:
     return Answer([_edge(edge) for edge in edges], notes)
 
 
-def _edge(edge: Edge) -> Item:
+def _edge(edge: Edge) -> ToolItem:
     known = {
         "since": edge.since,
         "until": edge.until,
@@ -274,7 +274,7 @@ def _edge(edge: Edge) -> Item:
         "turns": ", ".join(edge.evidence),
     }
     about = {"path": edge.source, "relation": edge.relation, "to": edge.target}
-    return Item({**about, **{name: value for name, value in known.items() if value}})
+    return ToolItem({**about, **{name: value for name, value in known.items() if value}})
 
 
 PEOPLE_TOOLS: Final = (
@@ -332,7 +332,7 @@ def history_search(caller: Caller, arguments: Arguments) -> Answer:
         viewer=caller.viewer,
     )
     items = [
-        Item(
+        ToolItem(
             {
                 "turns": str(hit.turns[0]),
                 "date": hit.at.isoformat(timespec="minutes"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.errors import UsageError
-from familiar_cli.mcp_server.tool import TEXT, Answer, Item, Tool
+from familiar_cli.mcp_server.tool import TEXT, Answer, Tool, ToolItem
 from familiar_cli.mcp_server.tools.writing import writer_of
 from familiar_cli.memory.pages.bullets import chats_in
 from familiar_cli.text import counted
@@ -30,7 +30,7 @@ def sync_pull(caller: Caller, arguments: Arguments) -> Answer:
     device, since = arguments["instanceId"], _since(arguments)
     pulled = pull(caller.familiar, device, since, goes_on="cursor" in arguments)
     items = [_item(entry) for entry in pulled.entries]
-    items += [Item({**_named(file), "deleted": True}) for file in pulled.deleted]
+    items += [ToolItem({**_named(file), "deleted": True}) for file in pulled.deleted]
     more = {"newSyncToken": _token(pulled.token), "isWhole": pulled.is_whole}
     return Answer(items, (), more, stamp=pulled.token.hash, cut="between")
 
@@ -50,7 +50,7 @@ def sync_push(caller: Caller, arguments: Arguments) -> Answer:
     ]
     writer = writer_of(caller, device.id)
     received, token = push(caller.familiar, writer, device, changes, _since(arguments))
-    items = [Item(_about(one), one.content or "") for one in received]
+    items = [ToolItem(_about(one), one.content or "") for one in received]
     open_ = sum(one.result in {"refused", "planned", "held"} for one in received)
     note = f"{counted(open_, 'change')} not applied: see each status." if open_ else ""
     more = {"newSyncToken": _token(token), "success": not open_}
@@ -64,24 +64,28 @@ def sync_status(caller: Caller, arguments: Arguments) -> Answer:
     del arguments
     state = sync_state(caller.familiar)
     items = [
-        Item({"instance": one.id, "type": one.type, "lastSync": one.last_sync, "seen": one.seen})
+        ToolItem(
+            {"instance": one.id, "type": one.type, "lastSync": one.last_sync, "seen": one.seen}
+        )
         for one in state.devices
     ]
     items += [
-        Item({**_named(one.file), "deletedIn": one.version, "waitingFor": list(one.waiting_for)})
+        ToolItem(
+            {**_named(one.file), "deletedIn": one.version, "waitingFor": list(one.waiting_for)}
+        )
         for one in state.tombstones
     ]
     return Answer(items, (), {"serverVersion": state.token.version})
 
 
-def _item(entry: SharedEntry) -> Item:
+def _item(entry: SharedEntry) -> ToolItem:
     about = {**_named(entry.file), "version": entry.version, "clock": dict(entry.clock)}
     if entry.file.category:
-        return Item({**about, "modifiedBy": entry.by}, entry.content)
+        return ToolItem({**about, "modifiedBy": entry.by}, entry.content)
     about["chatIds"] = list(chats_in(entry.content))
     about["sourceInstance"] = entry.source
     about["participatingInstances"] = list(entry.participating)
-    return Item(about, entry.content)
+    return ToolItem(about, entry.content)
 
 
 def _named(file: SharedFile) -> dict[str, Any]:
@@ -99,18 +103,20 @@ def _named(file: SharedFile) -> dict[str, Any]:
 
 def _identity_change(sent: dict[str, Any]) -> Sent:
     from familiar_cli.actions.embodiments import Sent
-    from familiar_cli.actions.write_memories import Place
+    from familiar_cli.actions.write_memories import MemoryAddress
 
     path = f"{_text(sent, 'category')}/{_text(sent, 'filename')}"
-    return Sent(Place(path), _content(sent), _clock(sent))
+    return Sent(MemoryAddress(path), _content(sent), _clock(sent))
 
 
 def _memory_change(sent: dict[str, Any], device: str) -> Sent:
     from familiar_cli.actions.embodiments import Sent
-    from familiar_cli.actions.write_memories import Place
+    from familiar_cli.actions.write_memories import MemoryAddress
 
     source = _text(sent, "sourceInstance") or device
-    place = Place("", _text(sent, "granularity"), _text(sent, "date"), _text(sent, "slug"), source)
+    place = MemoryAddress(
+        "", _text(sent, "granularity"), _text(sent, "date"), _text(sent, "slug"), source
+    )
     chats = sent.get("chatIds") if isinstance(sent.get("chatIds"), list) else []
     return Sent(place, _content(sent), _clock(sent), [*map(str, chats or [])], source)
 

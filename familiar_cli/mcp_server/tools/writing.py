@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.mcp_server.tool import FLAG, TEXT, TEXTS, Answer, Item, Tool, one_of
+from familiar_cli.mcp_server.tool import FLAG, TEXT, TEXTS, Answer, Tool, ToolItem, one_of
 from familiar_cli.memory.layout import DAILY_DIR, PERIOD_DIRS, SIGNIFICANT_DIR
 from familiar_cli.text import counted, slugify
 
 if TYPE_CHECKING:
-    from familiar_cli.actions.write_memories import Place, Writer, Written
+    from familiar_cli.actions.write_memories import MemoryAddress, WriteOutcome, Writer
     from familiar_cli.mcp_server.tool import Arguments, Caller
 
 _SLUG_WORDS: Final = 6
@@ -80,8 +80,8 @@ def memory_undo(caller: Caller, arguments: Arguments) -> Answer:
     from familiar_cli.actions.write_memories import take_back
 
     done = take_back(caller.familiar, writer_of(caller), everything=arguments.get("all", False))
-    files = [Item({"path": path, "status": "restored"}) for path in done.rel_paths]
-    plans = [Item({"plan": plan, "status": "withdrawn"}) for plan in done.plans]
+    files = [ToolItem({"path": path, "status": "restored"}) for path in done.rel_paths]
+    plans = [ToolItem({"plan": plan, "status": "withdrawn"}) for plan in done.plans]
     told = f"Undid {counted(len(files), 'file')} and {counted(len(plans), 'plan')}."
     return Answer([*files, *plans], [told])
 
@@ -96,9 +96,9 @@ def memory_consolidate(caller: Caller, arguments: Arguments) -> Answer:
         granularity=arguments.get("granularity", ""),
         period=arguments.get("targetDate", ""),
     )
-    items = [Item({"path": path, "status": "written"}) for path in done.made]
+    items = [ToolItem({"path": path, "status": "written"}) for path in done.made]
     items += [
-        Item({"period": period, "plan": plan, "status": "planned"})
+        ToolItem({"period": period, "plan": plan, "status": "planned"})
         for period, plan in done.plans.items()
     ]
     notes = [*done.failed] or ([] if items else ["Nothing is due."])
@@ -119,10 +119,10 @@ def writer_of(caller: Caller, instance: str = "") -> Writer:
     )
 
 
-def _place(arguments: Arguments, instance: str) -> Place:
-    from familiar_cli.actions.write_memories import Place
+def _place(arguments: Arguments, instance: str) -> MemoryAddress:
+    from familiar_cli.actions.write_memories import MemoryAddress
 
-    return Place(
+    return MemoryAddress(
         arguments.get("path", ""),
         arguments.get("granularity", ""),
         arguments.get("date", ""),
@@ -131,7 +131,7 @@ def _place(arguments: Arguments, instance: str) -> Place:
     )
 
 
-def _new_place(caller: Caller, arguments: Arguments, instance: str) -> Place:
+def _new_place(caller: Caller, arguments: Arguments, instance: str) -> MemoryAddress:
     """Return where a memory goes: where nothing else is said, to today's."""
     from familiar_cli.actions.consolidate import day_named
 
@@ -149,7 +149,7 @@ def _new_place(caller: Caller, arguments: Arguments, instance: str) -> Place:
     )
 
 
-def _answer(made: Written) -> Answer:
+def _answer(made: WriteOutcome) -> Answer:
     about: dict[str, Any] = {"path": made.rel_path, "status": made.outcome}
     if made.plan_id:
         about["plan"] = made.plan_id
@@ -158,7 +158,7 @@ def _answer(made: Written) -> Answer:
     note = _NOTES[made.outcome].format(path=made.rel_path, plan=made.plan_id)
     hint = f"See it: `familiar review show {made.plan_id}`." if made.plan_id else ""
     merged = _MERGED if made.is_merged else ""
-    return Answer([Item(about)], [*filter(None, (note, merged, hint))])
+    return Answer([ToolItem(about)], [*filter(None, (note, merged, hint))])
 
 
 TOOLS: Final = (

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from familiar_cli.errors import FamiliarError
-    from familiar_cli.memory.store.types import Change, Joined
+    from familiar_cli.memory.store.types import Joined, StoredChange
 
 
 class Journal(Protocol):
@@ -41,14 +41,14 @@ class Journal(Protocol):
         self,
         source: str,
         message: str,
-        changes: Sequence[Change],
+        changes: Sequence[StoredChange],
         trailers: Mapping[str, str],
         joined: Joined | None = None,
     ) -> None:
         """All rules hold and no file is touched yet: record durably what is about to be."""
 
-    def applied(self, changes: Sequence[Change]) -> None:
+    def applied(self, changes: Sequence[StoredChange]) -> None:
         """Every change is on disk."""
 
-    def abandoned(self, changes: Sequence[Change]) -> None:
+    def abandoned(self, changes: Sequence[StoredChange]) -> None:
         """The disk refused; every file is as it was before."""

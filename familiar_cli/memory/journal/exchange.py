@@ -37,7 +37,7 @@ An object may be moved before those it leads to; so who finds the file moves the
 """
 
 
-class Exchange:
+class JournalExchange:
     """What a transport needs of the journal. The caller closes the repository.
 
     Args:
@@ -88,13 +88,13 @@ class Exchange:
         return len(ids), differences(map(self.repository.objects.get, ids))
 
     @contextmanager
-    def incoming(self) -> Iterator[Incoming]:
+    def incoming(self) -> Iterator[IncomingObjects]:
         """Give a place for what comes in; what is not accepted by the end of it is dropped."""
         path = os.path.join(self.repository.path, f"{INCOMING}{os.urandom(6).hex()}")
         with translated(self.repository.path):
             os.makedirs(os.path.join(path, "pack"))
             os.makedirs(os.path.join(path, "info"))
-        incoming = Incoming(path, self.repository, self._lock)
+        incoming = IncomingObjects(path, self.repository, self._lock)
         try:
             yield incoming
         finally:
@@ -113,7 +113,7 @@ class Exchange:
             return
         path = os.path.join(self.repository.path, name)
         if os.path.isdir(path):
-            incoming = Incoming(path, self.repository, self._lock)
+            incoming = IncomingObjects(path, self.repository, self._lock)
             incoming.take_over()
             incoming.close()
             shutil.rmtree(path, ignore_errors=True)
@@ -126,7 +126,7 @@ class Exchange:
                 shutil.rmtree(os.path.join(self.repository.path, name), ignore_errors=True)
 
 
-class Incoming:
+class IncomingObjects:
     """Objects that came from elsewhere and are not believed yet, apart from the journal's."""
 
     def __init__(

@@ -19,7 +19,7 @@ from familiar_cli.memory.journal.objects import object_id
 from familiar_cli.memory.layout import CONFLICTS_DIR, is_in_conflicts, is_synced
 from familiar_cli.memory.store import paths
 from familiar_cli.memory.store.files import signature
-from familiar_cli.memory.store.types import Applied, Change
+from familiar_cli.memory.store.types import Applied, StoredChange
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -100,7 +100,7 @@ class _Recovery:
         self._absent = listed(repository)
         self._contents: dict[str, bytes] = {}
         self.rel_paths: list[str] = []
-        self.changes: list[Change] = []
+        self.changes: list[StoredChange] = []
         self.seen: dict[str, Signature | None] = {}
         self.notices: list[str] = []
         self.is_edited = False
@@ -120,7 +120,7 @@ class _Recovery:
             if isinstance(now, _Other):
                 self._leave(rel_path)
             elif now == before or self._stands_for(rel_path, was, now) or not is_synced(rel_path):
-                self.changes.append(Change(rel_path, now, after))
+                self.changes.append(StoredChange(rel_path, now, after))
             else:
                 edited[rel_path] = now
         self.is_edited = self.is_edited or bool(edited)
@@ -135,7 +135,7 @@ class _Recovery:
         return one.stands_for(id_, None if now is None else object_id("blob", now))
 
     def _merge(self, edited: Mapping[str, bytes | None]) -> None:
-        from familiar_cli.memory.merge.files import HUMAN, Hand, Side, merge_trees
+        from familiar_cli.memory.merge.files import HUMAN, Editor, Side, merge_trees
 
         asides = self._asides() - edited.keys()
         find = self._repository.tree
@@ -147,7 +147,7 @@ class _Recovery:
         ours |= {p: self._keep(now) for p, now in edited.items() if now is not None}
         merged = merge_trees(
             base,
-            Side(ours, "your edit", lambda _: (Hand("your edit", HUMAN),)),
+            Side(ours, "your edit", lambda _: (Editor("your edit", HUMAN),)),
             Side(theirs, self._mark.commit[:10]),
             self._read,
         )
@@ -161,7 +161,7 @@ class _Recovery:
             self._contents |= merged.blobs
             content = None if id_ is None else self._read(id_)
             self.changes = [c for c in self.changes if c.rel_path != rel_path]
-            self.changes.append(Change(rel_path, now, content))
+            self.changes.append(StoredChange(rel_path, now, content))
         self.notices += [_notice(rel_path, now, merged) for rel_path, now in edited.items()]
 
     def _asides(self) -> set[str]:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from familiar_cli.memory.journal.repository import Repository
-    from familiar_cli.memory.store.types import Change, Joined
+    from familiar_cli.memory.store.types import Joined, StoredChange
 
 FOUND = "the memory as it was found"
 
@@ -113,7 +113,7 @@ class GitJournal:
         self,
         source: str,
         message: str,
-        changes: Sequence[Change],
+        changes: Sequence[StoredChange],
         trailers: Mapping[str, str],
         joined: Joined | None = None,
     ) -> None:
@@ -164,7 +164,7 @@ class GitJournal:
                 raise
             self._decide(marks.Pending(base, str(draft.head)))
 
-    def applied(self, changes: Sequence[Change]) -> None:
+    def applied(self, changes: Sequence[StoredChange]) -> None:
         """Every change is on disk. A mark that cannot be taken away does no harm."""
         from familiar_cli.memory.journal import absent
 
@@ -174,7 +174,7 @@ class GitJournal:
             marks.clear(self.path, self._disk)
             absent.forget(self.repository, written)
 
-    def abandoned(self, changes: Sequence[Change]) -> None:
+    def abandoned(self, changes: Sequence[StoredChange]) -> None:
         """Take the commit back, unless a file could not be put back: then it is still decided.
 
         Raises:
@@ -237,7 +237,7 @@ class GitJournal:
 
         return finish(self.repository, self._memory, mark, self._tell)
 
-    def _note_touched(self, changes: Sequence[Change]) -> None:
+    def _note_touched(self, changes: Sequence[StoredChange]) -> None:
         """Commit what people changed in the files that a transaction is about to change."""
         from familiar_cli.memory.journal import absent, trees
         from familiar_cli.memory.journal.objects import object_id
@@ -246,7 +246,7 @@ class GitJournal:
         repository = self.repository
         state, known = repository.tree_of(repository.head()), absent.listed(repository)
 
-        def is_edited(change: Change) -> bool:
+        def is_edited(change: StoredChange) -> bool:
             now = None if change.before is None else object_id("blob", change.before)
             was = trees.file_id(repository.tree, state, change.rel_path)
             if was == now or not is_synced(change.rel_path):

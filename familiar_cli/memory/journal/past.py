@@ -48,7 +48,7 @@ class Difference:
     files: tuple[FileDiff, ...]
 
 
-class Past:
+class MemoryPast:
     """The past of one memory.
 
     What people changed by hand is committed before anything is answered, so that it is part of the

@@ -15,7 +15,7 @@ from familiar_cli.memory.layout import DERIVED, SYNC
 from familiar_cli.memory.merge.content import merge_onto
 from familiar_cli.memory.merge.lines import Clash, merge_lines
 from familiar_cli.memory.store.paths import is_private
-from familiar_cli.memory.store.types import MISSING, Change
+from familiar_cli.memory.store.types import MISSING, StoredChange
 from familiar_cli.text import sha256_of, typed
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class Undone:
     """
 
     commits: tuple[Commit, ...]
-    changes: tuple[Change, ...]
+    changes: tuple[StoredChange, ...]
     result: Applied
     is_from_elsewhere: bool = False
 
@@ -125,13 +125,15 @@ def restore(
             f"There was no file {rel_path!r} at {commit.id[:SHORT]}; nothing was changed",
             hint=f"Check its past: `familiar memory log {typed(rel_path)}`.",
         )
-    change = Change(rel_path, _now(store, rel_path), then)
+    change = StoredChange(rel_path, _now(store, rel_path), then)
     message = f"restore {rel_path} as of {commit.id[:SHORT]}"
     result = _carry_out(store, [change], message, {}, dry_run=dry_run)
     return Undone((commit,), (change,), result)
 
 
-def _check_made_here(commits: Iterable[Commit], changes: Sequence[Change], instance: str) -> None:
+def _check_made_here(
+    commits: Iterable[Commit], changes: Sequence[StoredChange], instance: str
+) -> None:
     """Refuse to undo other machines' changes without confirmation."""
     for commit in commits:
         if came_from_elsewhere(commit, instance):
@@ -148,7 +150,7 @@ def _check_made_here(commits: Iterable[Commit], changes: Sequence[Change], insta
 
 def _newest(
     store: MemoryStore, repository: Repository, history: History, instance: str
-) -> tuple[tuple[Commit, ...], list[Change]]:
+) -> tuple[tuple[Commit, ...], list[StoredChange]]:
     """Return the newest change in effect that the program made here, and its reversal.
 
     What people changed by hand, what came from other machines, and the first commit, with which
@@ -187,7 +189,9 @@ def _undone(commits: Iterable[Commit]) -> set[str]:
     return undone
 
 
-def reversal(store: MemoryStore, repository: Repository, commits: Sequence[Commit]) -> list[Change]:
+def reversal(
+    store: MemoryStore, repository: Repository, commits: Sequence[Commit]
+) -> list[StoredChange]:
     """Return the changes that take `commits`, given newest first, back.
 
     Raises:
@@ -212,7 +216,7 @@ def reversal(store: MemoryStore, repository: Repository, commits: Sequence[Commi
     if clashes:
         raise _conflict(clashes, commits)
     return [
-        Change(rel_path, now, left[rel_path])
+        StoredChange(rel_path, now, left[rel_path])
         for rel_path, now in sorted(found.items())
         if left[rel_path] != now
     ]
@@ -297,7 +301,7 @@ def _now(store: MemoryStore, rel_path: str) -> bytes | None:
 
 def _carry_out(
     store: MemoryStore,
-    changes: Iterable[Change],
+    changes: Iterable[StoredChange],
     message: str,
     trailers: dict[str, str],
     *,

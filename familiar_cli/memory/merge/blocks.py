@@ -21,7 +21,7 @@ from familiar_cli.text import fold
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from familiar_cli.markdown import Line
+    from familiar_cli.markdown import TextLine
 
 Kind = Literal["section", "item", "text", "whole"]
 
@@ -32,7 +32,7 @@ _COMMENT: Final = "<!--"
 _CLOSED: Final = re.compile(r"<!--(?:(?!<!--|-->)[^\n])*-->")
 
 
-class Block:
+class MergeBlock:
     """A part of a page. What is in a section is taken apart only when it is asked for.
 
     Two are equal whose lines are the same, however they stand.
@@ -59,7 +59,7 @@ class Block:
         level: int = 0,
         indent: int = 0,
         words_at: int = 0,
-        after: Block | None = None,
+        after: MergeBlock | None = None,
     ) -> None:
         self.kind = kind
         self.lines = lines or []
@@ -68,24 +68,24 @@ class Block:
         self.indent = indent
         self.words_at = words_at
         self.after = after
-        self.sections: list[Block] = []
+        self.sections: list[MergeBlock] = []
         self.rows: list[Row] | None = None
-        self._inside: list[Block] | None = None
+        self._inside: list[MergeBlock] | None = None
         self._key: tuple[str, ...] | None = None
 
     @property
-    def inside(self) -> list[Block]:
+    def inside(self) -> list[MergeBlock]:
         """The items and texts in it, in their order."""
         if self._inside is None:
             self._inside = _Parser(self.rows).blocks if self.rows else []
         return self._inside
 
     @inside.setter
-    def inside(self, blocks: list[Block]) -> None:
+    def inside(self, blocks: list[MergeBlock]) -> None:
         self._inside, self.rows = blocks, None
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Block) and (self.lines, self._body(), self.sections) == (
+        return isinstance(other, MergeBlock) and (self.lines, self._body(), self.sections) == (
             other.lines,
             other._body(),
             other.sections,
@@ -106,9 +106,9 @@ class Block:
             yield from below.gap
             yield from below.all_lines()
 
-    def copy(self, gap: list[str], after: Block | None) -> Block:
+    def copy(self, gap: list[str], after: MergeBlock | None) -> MergeBlock:
         """Return it as it stands at another place."""
-        same = Block(
+        same = MergeBlock(
             self.kind,
             self.lines,
             gap,
@@ -157,7 +157,7 @@ class Row(NamedTuple):
 
 
 @dataclass(slots=True)
-class Page:
+class MergePage:
     """A page, taken apart.
 
     Args:
@@ -167,7 +167,7 @@ class Page:
         tail: What stands below the last line that says something, beginning with that line's end.
     """
 
-    root: Block
+    root: MergeBlock
     front: str = ""
     bom: str = ""
     tail: str = ""
@@ -180,7 +180,7 @@ def normal(text: str) -> str:
     return " ".join(fold(bare).split())
 
 
-def take_apart(text: str) -> Page:
+def take_apart(text: str) -> MergePage:
     """Return a page whose lines end in a newline, taken apart."""
     bom = "\ufeff" if text.startswith("\ufeff") else ""
     at = body_start(text)
@@ -188,23 +188,23 @@ def take_apart(text: str) -> Page:
     said = body.rstrip(" \t\r\n")
     end = body.find("\n", len(said)) if said else 0
     tail = "" if end < 0 else body[end:]
-    return Page(_sections(body[:end] if end >= 0 else body), front, bom, tail)
+    return MergePage(_sections(body[:end] if end >= 0 else body), front, bom, tail)
 
 
-def put_together(page: Page) -> str:
+def put_together(page: MergePage) -> str:
     """Return the page as text."""
     lines = "\n".join(page.root.all_lines())
     return f"{page.bom}{page.front}{lines}{page.tail}"
 
 
-def walk(block: Block, depth: int = 0) -> Iterator[tuple[int, Block]]:
+def walk(block: MergeBlock, depth: int = 0) -> Iterator[tuple[int, MergeBlock]]:
     """Yield a block and all in it, each with how deep it stands."""
     yield depth, block
     for below in (*block.inside, *block.sections):
         yield from walk(below, depth + 1)
 
 
-def reads_back(block: Block, again: Block) -> bool:
+def reads_back(block: MergeBlock, again: MergeBlock) -> bool:
     """Return whether a section that was put together is taken apart into the same blocks."""
     if block.lines != again.lines or len(block.sections) != len(again.sections):
         return False
@@ -220,9 +220,9 @@ def reads_back(block: Block, again: Block) -> bool:
     return all(map(reads_back, block.sections, again.sections))
 
 
-def _sections(text: str) -> Block:
+def _sections(text: str) -> MergeBlock:
     """Return the sections of a text, in the one that holds all."""
-    root = Block("section")
+    root = MergeBlock("section")
     open_, rows = [root], list[Row]()
     root.rows = rows
     for row, level in _rows(text):
@@ -234,7 +234,7 @@ def _sections(text: str) -> Block:
             gap.insert(0, rows.pop().text)
         while open_[-1].level >= level:
             open_.pop()
-        section = Block("section", [row.text], gap, level=level)
+        section = MergeBlock("section", [row.text], gap, level=level)
         section.rows = rows = []
         section.after = open_[-1].sections[-1] if open_[-1].sections else None
         open_[-1].sections.append(section)
@@ -254,7 +254,7 @@ def _rows(text: str) -> Iterator[tuple[Row, int]]:
         in_code ^= line.is_fence
 
 
-def _within_comments(text: str, lines: list[Line]) -> frozenset[int]:
+def _within_comments(text: str, lines: list[TextLine]) -> frozenset[int]:
     """Return the places of the lines that go on with a comment from the line above."""
     starts = [line.start for line in lines]
     held = set[int]()
@@ -268,14 +268,14 @@ class _Parser:
     """Finds the items and texts of a section."""
 
     def __init__(self, rows: list[Row]) -> None:
-        self.blocks: list[Block] = []
-        self._items: list[Block] = []
-        self._last: Block | None = None
+        self.blocks: list[MergeBlock] = []
+        self._items: list[MergeBlock] = []
+        self._last: MergeBlock | None = None
         self._gap: list[str] = []
         for row in rows:
             self._take(row)
         if self._gap:  # blank lines that no block is below
-            self._begin(Block("whole"), self.blocks)
+            self._begin(MergeBlock("whole"), self.blocks)
 
     def _take(self, row: Row) -> None:
         text = row.text
@@ -288,7 +288,7 @@ class _Parser:
         elif not row.is_code and (item := _item(text)):
             indent, words_at = item
             self._leave_items(indent)
-            block = Block("item", [text], indent=indent, words_at=words_at)
+            block = MergeBlock("item", [text], indent=indent, words_at=words_at)
             self._begin(block, self._holder())
             self._items.append(block)
         else:
@@ -299,7 +299,7 @@ class _Parser:
             self._last.lines += (*self._gap, text)
             self._gap = []
 
-    def _begin(self, block: Block, among: list[Block]) -> None:
+    def _begin(self, block: MergeBlock, among: list[MergeBlock]) -> None:
         block.gap, self._gap = self._gap, []
         block.after = among[-1] if among else None
         among.append(block)
@@ -311,13 +311,13 @@ class _Parser:
             self._add(text)
             return
         self._leave_items(_indent(text))
-        self._begin(Block("whole" if is_whole else "text", [text]), self._holder())
+        self._begin(MergeBlock("whole" if is_whole else "text", [text]), self._holder())
 
     def _leave_items(self, indent: int) -> None:
         while self._items and self._items[-1].indent >= indent:
             self._items.pop()
 
-    def _holder(self) -> list[Block]:
+    def _holder(self) -> list[MergeBlock]:
         return self._items[-1].inside if self._items else self.blocks
 
 

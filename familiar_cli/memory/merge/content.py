@@ -8,9 +8,9 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.errors import ConflictError
-from familiar_cli.memory.merge.blocks import Page, normal, put_together, reads_back, take_apart
+from familiar_cli.memory.merge.blocks import MergePage, normal, put_together, reads_back, take_apart
 from familiar_cli.memory.merge.long_lists import LongLists
-from familiar_cli.memory.merge.sections import Findings, in_one_order, merge_sections, pick
+from familiar_cli.memory.merge.sections import MergeFindings, in_one_order, merge_sections, pick
 from familiar_cli.memory.pages.front_matter import read_front_matter
 from familiar_cli.memory.pages.privacy import may_hide, visible_in
 from familiar_cli.text import sha256_of, typed
@@ -30,7 +30,7 @@ _SPLIT: Final = re.compile(r"""((?:"[^"]*"|'[^']*'|[^,])+)""")
 _OPEN: Final = "---\n"
 
 
-def merge_front(base: str, ours: str, theirs: str, settle: Settle, findings: Findings) -> str:
+def merge_front(base: str, ours: str, theirs: str, settle: Settle, findings: MergeFindings) -> str:
     """Return two versions of the front matter of a page, with its frame, as one.
 
     What is no list of keys is the same on both sides or a clash.
@@ -78,7 +78,7 @@ def _entries(front: str) -> dict[str, str] | None:
 
 
 def _one(
-    key: str, versions: Sequence[str | None], settle: Settle, findings: Findings
+    key: str, versions: Sequence[str | None], settle: Settle, findings: MergeFindings
 ) -> str | None:
     """Return the lines of one key; None: there is no such key any more."""
     base, ours, theirs = versions
@@ -214,11 +214,11 @@ def _merge_text(texts: list[str], settle: Settle) -> MergedContent | None:
     plain = "" not in newlines
     if plain:
         texts = [text.replace("\r\n", "\n") for text in texts]
-    lists, findings = LongLists(texts), Findings()
+    lists, findings = LongLists(texts), MergeFindings()
     merged = _merge_pages(lists.texts, settle, findings)
     text = merged and lists.restored(merged)
     if text is None and lists.is_short:
-        findings = Findings()
+        findings = MergeFindings()
         text = _merge_pages(texts, settle, findings)
     if text is None:
         return None
@@ -227,9 +227,9 @@ def _merge_text(texts: list[str], settle: Settle) -> MergedContent | None:
     return MergedContent(content, tuple(findings.clashes), findings.kept)
 
 
-def _merge_pages(texts: list[str], settle: Settle, findings: Findings) -> str | None:
+def _merge_pages(texts: list[str], settle: Settle, findings: MergeFindings) -> str | None:
     base, ours, theirs = map(take_apart, texts)
-    merged = Page(
+    merged = MergePage(
         merge_sections(base.root, ours.root, theirs.root, settle, findings),
         merge_front(base.front, ours.front, theirs.front, settle, findings),
         pick(base.bom, ours.bom, theirs.bom)[0],
@@ -247,7 +247,7 @@ def _newline(text: str) -> str:
     return "\r\n" if returns == text.count("\n") else ""
 
 
-def _reads_back(page: Page, text: str) -> bool:
+def _reads_back(page: MergePage, text: str) -> bool:
     """Return whether a page is taken apart into the blocks that it was put together of."""
     again = take_apart(text)
     return again.front == page.front and reads_back(page.root, again.root)

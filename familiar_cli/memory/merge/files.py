@@ -32,7 +32,7 @@ Read = Callable[[str], bytes]
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
+class MergeNote:
     """Note for people about a merged file.
 
     Args:
@@ -58,7 +58,7 @@ class MergedTree:
     files: Tree
     blobs: Mapping[str, bytes] = field(default_factory=dict)
     conflicts: tuple[Conflict, ...] = ()
-    notes: tuple[Note, ...] = ()
+    notes: tuple[MergeNote, ...] = ()
 
     def changes_from(self, tree: Tree) -> dict[str, str | None]:
         """Return the changes that turn a tree into this one: path -> id, None to delete."""
@@ -67,7 +67,7 @@ class MergedTree:
 
 
 @dataclass(frozen=True, slots=True)
-class Hand:
+class Editor:
     """Who changed a file: a machine, and the part of the program or `human`."""
 
     instance: str
@@ -86,7 +86,7 @@ class Side:
 
     files: Tree
     instance: str
-    hands: Callable[[str], tuple[Hand, ...]] = lambda _: ()
+    hands: Callable[[str], tuple[Editor, ...]] = lambda _: ()
 
     def under(self, files: Tree, former: Mapping[str, Collection[str]]) -> Side:
         """Return the side with its files renamed.
@@ -97,7 +97,7 @@ class Side:
         """
         hands = self.hands
 
-        def under_any_name(path: str) -> tuple[Hand, ...]:
+        def under_any_name(path: str) -> tuple[Editor, ...]:
             names = (path, *sorted(former.get(path, ())))
             return tuple(dict.fromkeys(hand for name in names for hand in hands(name)))
 
@@ -216,7 +216,7 @@ class _Trees:
         self._files = dict(ours.files)
         self._blobs: dict[str, bytes] = {}
         self._conflicts: list[Conflict] = []
-        self._notes = [Note(new, f"renamed from {old}") for new, old in renamed.items()]
+        self._notes = [MergeNote(new, f"renamed from {old}") for new, old in renamed.items()]
 
     def merged(self) -> MergedTree:
         ours, theirs = self._ours.files, self._theirs.files
@@ -247,7 +247,7 @@ class _Trees:
             if other is None:
                 gone, kept = kept, gone
             text = f"kept: deleted on {gone.instance}, changed on {kept.name(path)}"
-            self._notes.append(Note(path, text))
+            self._notes.append(MergeNote(path, text))
         else:
             self._both(path, was, mine, other)
 
@@ -258,7 +258,7 @@ class _Trees:
             kept = self._stands(POLICIES[kind], path)
             self._put(path, mine if kept is first else other)
             text = f"kept: the version of {kept.name(path)}, to be made again from both"
-            self._notes.append(Note(path, text))
+            self._notes.append(MergeNote(path, text))
             return
         base, one, two = self._read(was) if was else b"", self._read(mine), self._read(other)
         made = merge_content(path, base, one, two)
@@ -268,7 +268,9 @@ class _Trees:
         self._put_content(path, made.content)
         if made.kept:
             parts = counted(made.kept, "part")
-            self._notes.append(Note(path, f"kept: {parts} that one removed and the other changed"))
+            self._notes.append(
+                MergeNote(path, f"kept: {parts} that one removed and the other changed")
+            )
         if made.clashes:
             names = first.name(path), second.name(path)
             self._keep_copy(Conflict(path, "", *names, was or "", made.clashes), other)

@@ -15,7 +15,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
 from familiar_cli.diffs import changed_blocks
-from familiar_cli.memory.merge.blocks import Block, normal, walk
+from familiar_cli.memory.merge.blocks import MergeBlock, normal, walk
 from familiar_cli.memory.merge.lines import merge_lines
 from familiar_cli.memory.pages.evidence import Cited, cited, reference, without_references
 
@@ -29,14 +29,14 @@ _ALIKE: Final = 0.5
 _COMPARED_CHARS: Final = 400
 _NEAR: Final = 4  # blocks before and behind the place where one would stand
 _WORD: Final = re.compile(r"\w+")
-_NOTHING: Final = Block("section")
+_NOTHING: Final = MergeBlock("section")
 
 _T = TypeVar("_T")
 Key = tuple[tuple[str, ...], int]
 
 
 @dataclass(slots=True)
-class Findings:
+class MergeFindings:
     """What a merge met with on its way.
 
     Args:
@@ -56,18 +56,18 @@ def pick(base: _T, ours: _T, theirs: _T) -> tuple[_T, bool]:
 
 
 def merge_sections(
-    base: Block, ours: Block, theirs: Block, settle: Settle, findings: Findings
-) -> Block:
+    base: MergeBlock, ours: MergeBlock, theirs: MergeBlock, settle: Settle, findings: MergeFindings
+) -> MergeBlock:
     """Return two versions of a section, or of a whole page, as one."""
     blocks = _Blocks(settle, findings)
     if not base.inside and not base.sections and _are_titled(ours, theirs):
-        whole = Block("section", gap=ours.gap)
+        whole = MergeBlock("section", gap=ours.gap)
         whole.sections = blocks.titled(ours.sections[0], theirs.sections[0])
         return whole
     return blocks.section(base, ours, theirs)
 
 
-def _are_titled(ours: Block, theirs: Block) -> bool:
+def _are_titled(ours: MergeBlock, theirs: MergeBlock) -> bool:
     """Return whether two pages are each one section with a title of its own."""
     tops = [side.sections[0] for side in (ours, theirs) if len(side.sections) == 1]
     is_all = len(tops) == 2 and not ours.inside and not theirs.inside  # noqa: PLR2004
@@ -118,21 +118,21 @@ def _followers(side: Sequence[_T], both: set[_T]) -> dict[_T | None, list[_T]]:
 
 
 class _Blocks:
-    def __init__(self, settle: Settle, findings: Findings) -> None:
+    def __init__(self, settle: Settle, findings: MergeFindings) -> None:
         self._settle = settle
         self._findings = findings
 
-    def titled(self, ours: Block, theirs: Block) -> list[Block]:
+    def titled(self, ours: MergeBlock, theirs: MergeBlock) -> list[MergeBlock]:
         """Return two sections that are one, whatever their titles."""
         return self._one(None, ours, theirs)
 
-    def section(self, base: Block, ours: Block, theirs: Block) -> Block:
-        merged = Block("section", self._heading(base, ours, theirs), level=ours.level)
+    def section(self, base: MergeBlock, ours: MergeBlock, theirs: MergeBlock) -> MergeBlock:
+        merged = MergeBlock("section", self._heading(base, ours, theirs), level=ours.level)
         merged.inside = self._several(base.inside, ours.inside, theirs.inside)
         merged.sections = self._several(base.sections, ours.sections, theirs.sections)
         return merged
 
-    def _heading(self, base: Block, ours: Block, theirs: Block) -> list[str]:
+    def _heading(self, base: MergeBlock, ours: MergeBlock, theirs: MergeBlock) -> list[str]:
         lines, agree = pick(base.lines, ours.lines, theirs.lines)
         if not agree and ours.key == theirs.key:
             return ours.lines
@@ -145,14 +145,14 @@ class _Blocks:
         return lines
 
     def _several(
-        self, base: Sequence[Block], ours: Sequence[Block], theirs: Sequence[Block]
-    ) -> list[Block]:
+        self, base: Sequence[MergeBlock], ours: Sequence[MergeBlock], theirs: Sequence[MergeBlock]
+    ) -> list[MergeBlock]:
         """Return the blocks of one list."""
         began, mine, other = (_keyed(side) for side in (base, ours, theirs))
         ours_of, theirs_of = (_followed(began, side) for side in (mine, other))
         from_ours = {key: was for was, key in ours_of.items()}
         from_theirs = {key: was for was, key in theirs_of.items()}
-        made: dict[Key, list[Block]] = {}
+        made: dict[Key, list[MergeBlock]] = {}
         for was, block in began.items():
             at, to = ours_of.get(was), theirs_of.get(was)
             if at is not None and to is not None:
@@ -175,7 +175,9 @@ class _Blocks:
         )
         return _set_apart([block for name in order for block in made[name]])
 
-    def _one(self, base: Block | None, ours: Block, theirs: Block) -> list[Block]:
+    def _one(
+        self, base: MergeBlock | None, ours: MergeBlock, theirs: MergeBlock
+    ) -> list[MergeBlock]:
         """Return two versions of one block as one; or as two, where both are wanted."""
         gap, _ = pick(base.gap if base else [], ours.gap, theirs.gap)
         if base is not None and ours == base:
@@ -189,8 +191,8 @@ class _Blocks:
         return [merged.copy(gap, ours.after)]
 
     def _one_text(
-        self, base: Block | None, ours: Block, theirs: Block, gap: list[str]
-    ) -> list[Block]:
+        self, base: MergeBlock | None, ours: MergeBlock, theirs: MergeBlock, gap: list[str]
+    ) -> list[MergeBlock]:
         text, agree = _words(base, ours, theirs)
         merged = ours.copy(gap, ours.after)
         merged.inside = self._several(base.inside if base else (), ours.inside, theirs.inside)
@@ -206,13 +208,13 @@ class _Blocks:
             return [merged, other]
         return [other.copy(gap, ours.after)]
 
-    def _against_deletion(self, base: Block, left: Block) -> list[Block]:
+    def _against_deletion(self, base: MergeBlock, left: MergeBlock) -> list[MergeBlock]:
         """Return what stays of a block that one side took out."""
         if left == base:
             return []
         self._findings.kept += 1
         if left.kind == "section" and left.lines == base.lines:
-            gone = Block("section", left.lines, level=left.level)
+            gone = MergeBlock("section", left.lines, level=left.level)
             kept = self.section(base, left, gone)
             if kept.inside or kept.sections:
                 return [kept.copy(left.gap, left.after)]
@@ -222,10 +224,10 @@ class _Blocks:
         self._findings.clashes[kind] = None
 
 
-def _keyed(blocks: Sequence[Block]) -> dict[Key, Block]:
+def _keyed(blocks: Sequence[MergeBlock]) -> dict[Key, MergeBlock]:
     """Return blocks by what they say; one that stands there twice is two."""
     seen = Counter[tuple[str, ...]]()
-    found: dict[Key, Block] = {}
+    found: dict[Key, MergeBlock] = {}
     for block in blocks:
         key = block.key
         found[key, seen[key]] = block
@@ -233,7 +235,7 @@ def _keyed(blocks: Sequence[Block]) -> dict[Key, Block]:
     return found
 
 
-def _followed(base: Mapping[Key, Block], side: Mapping[Key, Block]) -> dict[Key, Key]:
+def _followed(base: Mapping[Key, MergeBlock], side: Mapping[Key, MergeBlock]) -> dict[Key, Key]:
     """Return what became of the blocks of `base` on one side: those that are still there."""
     found = {key: key for key in base if key in side}
     if len(found) == len(base) or len(found) == len(side):
@@ -248,7 +250,7 @@ def _followed(base: Mapping[Key, Block], side: Mapping[Key, Block]) -> dict[Key,
 
 
 def _edited(
-    base: Mapping[Key, Block], side: Mapping[Key, Block], gone: list[Key], new: list[Key]
+    base: Mapping[Key, MergeBlock], side: Mapping[Key, MergeBlock], gone: list[Key], new: list[Key]
 ) -> Iterator[tuple[Key, Key]]:
     """Yield which of the new blocks are old ones that were changed."""
     pairs = sorted(
@@ -275,7 +277,7 @@ def _near(keys: list[Key], place: int) -> Iterator[tuple[int, Key]]:
     yield from enumerate(keys[first : place + _NEAR], start=first)
 
 
-def _likeness(one: Block, other: Block) -> float:
+def _likeness(one: MergeBlock, other: MergeBlock) -> float:
     """Return how much two blocks are like each other, 0 to 1; 0: one is never made of the other."""
     if one.kind != other.kind or (one.channel and one.channel != other.channel):
         return 0.0
@@ -306,7 +308,7 @@ def _ratio(one: str, other: str) -> float:
     return matcher.ratio() if matcher.quick_ratio() >= _ALIKE else 0.0
 
 
-def _words(base: Block | None, ours: Block, theirs: Block) -> tuple[str, bool]:
+def _words(base: MergeBlock | None, ours: MergeBlock, theirs: MergeBlock) -> tuple[str, bool]:
     """Return the lines of two versions of an item or text as one, and whether both can be had."""
     mark, box, agree = _mark(base, ours, theirs)
     bare = [without_references(block.words) if block else "" for block in (base, ours, theirs)]
@@ -321,7 +323,7 @@ def _words(base: Block | None, ours: Block, theirs: Block) -> tuple[str, bool]:
     return mark + box + _with_evidence(base, ours, theirs, text), same and agree
 
 
-def _mark(base: Block | None, ours: Block, theirs: Block) -> tuple[str, str, bool]:
+def _mark(base: MergeBlock | None, ours: MergeBlock, theirs: MergeBlock) -> tuple[str, str, bool]:
     """Return how an item begins: its mark, its box, and whether both sides agree on that."""
     marks, boxes = zip(*(_begin(block) for block in (base, ours, theirs)), strict=True)
     mark, _ = pick(*marks)
@@ -329,7 +331,7 @@ def _mark(base: Block | None, ours: Block, theirs: Block) -> tuple[str, str, boo
     return mark, box, agree or base is None
 
 
-def _begin(block: Block | None) -> tuple[str, str]:
+def _begin(block: MergeBlock | None) -> tuple[str, str]:
     if block is None:
         return "", ""
     begin = block.lines[0][: block.words_at]
@@ -337,7 +339,7 @@ def _begin(block: Block | None) -> tuple[str, str]:
     return (begin, "") if at < 0 else (begin[:at], begin[at:])
 
 
-def _with_evidence(base: Block | None, ours: Block, theirs: Block, text: str) -> str:
+def _with_evidence(base: MergeBlock | None, ours: MergeBlock, theirs: MergeBlock, text: str) -> str:
     """Return a text with the evidence of both sides, where the first of it stood."""
     began, mine, other = (_evidence(block) if block else set() for block in (base, ours, theirs))
     named = (mine | other) - (began - mine) - (began - other)
@@ -350,11 +352,11 @@ def _with_evidence(base: Block | None, ours: Block, theirs: Block, text: str) ->
     return " ".join((text[:at].rstrip(" \t"), reference(named))) + text[at:]
 
 
-def _bare(block: Block) -> str:
+def _bare(block: MergeBlock) -> str:
     return without_references(block.words)
 
 
-def _place(block: Block) -> int:
+def _place(block: MergeBlock) -> int:
     """Return where evidence stood in a text, as a place in it without evidence."""
     bare = _bare(block)
     if bare == block.words:
@@ -370,7 +372,7 @@ def _place(block: Block) -> int:
     return len(bare[:at].rstrip(" \t"))
 
 
-def _evidence(block: Block) -> set[Cited]:
+def _evidence(block: MergeBlock) -> set[Cited]:
     """Return the turns that a text names, one by one; those of a slip of the pen as one."""
     return {
         turn
@@ -383,14 +385,14 @@ def _evidence(block: Block) -> set[Cited]:
     }
 
 
-def _set_apart(blocks: list[Block]) -> list[Block]:
+def _set_apart(blocks: list[MergeBlock]) -> list[MergeBlock]:
     """Return the blocks of a list with the blank lines that now have to be between them."""
     return [
         _with_gap(block, before) for before, block in zip([None, *blocks], blocks, strict=False)
     ]
 
 
-def _with_gap(block: Block, before: Block | None) -> Block:
+def _with_gap(block: MergeBlock, before: MergeBlock | None) -> MergeBlock:
     """Return a block as it stands below another one that may not be the one it stood below."""
     after = block.after
     if before is None or (after is not None and before.key == after.key):

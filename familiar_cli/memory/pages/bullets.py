@@ -16,7 +16,7 @@ from familiar_cli.memory.pages.similarity import normal
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from familiar_cli.markdown import Line
+    from familiar_cli.markdown import TextLine
 
 _PLAIN: Final = ":/@.,+-_#!~"
 _TAG: Final = re.compile(r"\[(chat|via):([^\]\n]*)\]")
@@ -116,8 +116,8 @@ def _is_title(item: str) -> bool:
     return item.startswith("# ")
 
 
-def _items(text: str) -> Iterator[list[Line]]:
-    current: list[Line] = []
+def _items(text: str) -> Iterator[list[TextLine]]:
+    current: list[TextLine] = []
     is_heading = False
     for line in scan(text):
         begins = line.level or (not line.in_code and _is_item(line.text))

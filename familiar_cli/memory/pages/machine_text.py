@@ -15,7 +15,7 @@ from familiar_cli.memory.pages.evidence import is_reference
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from familiar_cli.markdown import Line
+    from familiar_cli.markdown import TextLine
 
 Span = tuple[int, int]
 
@@ -105,8 +105,8 @@ def _link_lists(text: str) -> Iterator[Span]:
             yield from spans
 
 
-def _lists_in(lines: Sequence[Line]) -> Iterator[Span]:
-    held: list[Line] = []
+def _lists_in(lines: Sequence[TextLine]) -> Iterator[Span]:
+    held: list[TextLine] = []
     for line in (*lines, None):
         if line is not None and (_is_item(line) or _goes_on(held, line)):
             held.append(line)
@@ -117,11 +117,11 @@ def _lists_in(lines: Sequence[Line]) -> Iterator[Span]:
         held = []
 
 
-def _is_item(line: Line) -> bool:
+def _is_item(line: TextLine) -> bool:
     return not line.in_code and bullet(line.text) is not None
 
 
-def _goes_on(held: Sequence[Line], line: Line) -> bool:
+def _goes_on(held: Sequence[TextLine], line: TextLine) -> bool:
     """Return whether a line belongs to the list above it though it begins no item."""
     if not held or line.in_code:
         return False
@@ -136,5 +136,5 @@ def _only_links(line: str) -> bool:
     return bool(count) and not any(char.isalnum() for char in left)
 
 
-def _is_within(line: Line, spans: Sequence[Span]) -> bool:
+def _is_within(line: TextLine, spans: Sequence[Span]) -> bool:
     return any(start <= line.start < end for start, end in spans)

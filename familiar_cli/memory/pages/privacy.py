@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from familiar_cli.languages import Phrases
-    from familiar_cli.markdown import Line
+    from familiar_cli.markdown import TextLine
     from familiar_cli.visibility import Viewer
 
 
@@ -87,7 +87,7 @@ def is_damaged(line: str) -> bool:
     return _meant().search(line) is not None and not _PRIVATE.search(line)
 
 
-def owned(text: str) -> Iterator[tuple[Line, frozenset[str]]]:
+def owned(text: str) -> Iterator[tuple[TextLine, frozenset[str]]]:
     """Yield each line with the private scopes it belongs to; a viewer needs all of them.
 
     Where the structure is in doubt, a line stays private: a heading whose mark is damaged keeps its
@@ -109,7 +109,7 @@ def owned(text: str) -> Iterator[tuple[Line, frozenset[str]]]:
         yield line, frozenset().union(*(scopes for _, scopes in opened))
 
 
-def _level(line: Line) -> int:
+def _level(line: TextLine) -> int:
     """Return the intended heading level of a line."""
     if line.in_code:
         return 0

@@ -27,7 +27,7 @@ from familiar_cli.text import fold, one_line
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from familiar_cli.markdown import Line
+    from familiar_cli.markdown import TextLine
 
 SECTION: Final = "relations"
 """What the heading is called in the tables of the languages."""
@@ -120,7 +120,7 @@ def line_of(one: Relation, way: str) -> str:
     return f"- {one.relation} [{name}]({way}){when} {reference(one.evidence)}".rstrip()
 
 
-def _lines(text: str) -> Iterator[tuple[Line, frozenset[str]]]:
+def _lines(text: str) -> Iterator[tuple[TextLine, frozenset[str]]]:
     """Yield the lines below such headings, with the private channels that each belongs to."""
     if not any(title in fold(text) for title in _titles()):
         return

@@ -153,7 +153,7 @@ class Relinked:
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class MoveResult:
     """What a move did, or would do.
 
     Args:
@@ -216,7 +216,7 @@ class LinkedPages:
                 yield Relinked(rel_path, text, after)
 
 
-def move_with_links(store: MemoryStore, old: str, new: str, *, dry_run: bool) -> Moved:
+def move_with_links(store: MemoryStore, old: str, new: str, *, dry_run: bool) -> MoveResult:
     """Move a file, and let every link lead where it led, all in one transaction."""
     old, new = paths.parse_old(old), paths.parse_new(new)
     pages = LinkedPages(store)
@@ -230,7 +230,7 @@ def move_with_links(store: MemoryStore, old: str, new: str, *, dry_run: bool) ->
         for file in changed:
             there = new if file.rel_path == old else file.rel_path
             tx.write(there, file.after, expect=sha256_of(file.before), any_size=True)
-    return Moved(tx.result, tuple(file.rel_path for file in changed), pages.skipped)
+    return MoveResult(tx.result, tuple(file.rel_path for file in changed), pages.skipped)
 
 
 def _anchor(written: str) -> str:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from familiar_cli.languages import Phrases
-    from familiar_cli.markdown import Line, Section
+    from familiar_cli.markdown import Section, TextLine
     from familiar_cli.memory.store.store import MemoryStore
 
 
@@ -164,7 +164,7 @@ def _section(markdown: str) -> Section | None:
     return None
 
 
-def _naming(markdown: str) -> Iterator[Line]:
+def _naming(markdown: str) -> Iterator[TextLine]:
     """Yield the lines below `## Aliases` that name somebody; a paragraph below a list does not."""
     section = _section(markdown)
     is_list = is_over = False
@@ -179,7 +179,7 @@ def _naming(markdown: str) -> Iterator[Line]:
             yield line
 
 
-def _item(line: Line) -> bool:
+def _item(line: TextLine) -> bool:
     return not line.in_code and bullet(line.text) is not None
 
 

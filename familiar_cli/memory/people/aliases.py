@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.clock import wall_ns
 from familiar_cli.errors import FamiliarError, LockedError, NotFoundError
-from familiar_cli.files import Stamp, remove, stamp_of
+from familiar_cli.files import FileStamp, remove, stamp_of
 from familiar_cli.memory.layout import ALIASES_JSON, INDEX_DIR, PEOPLE_DIR, people_path
 from familiar_cli.memory.people.alias_section import names_of, same_as
-from familiar_cli.memory.people.mentions import Head, find_mentions, head_of, key_of
+from familiar_cli.memory.people.mentions import NamePrefix, find_mentions, head_of, key_of
 from familiar_cli.memory.store import paths
 from familiar_cli.sqlite import (
     Fault,
@@ -247,7 +247,7 @@ def _signature(status: os.stat_result, looked_ns: int) -> str:
     return _words(stamp) if stamp.settled else f"{_words(stamp)} {looked_ns}"
 
 
-def _words(stamp: Stamp) -> str:
+def _words(stamp: FileStamp) -> str:
     return f"{stamp.size_bytes} {stamp.mtime_ns} {stamp.ctime_ns}"
 
 
@@ -312,10 +312,10 @@ class AliasIndex:
         """Tell whether anything was ever kept."""
         return self._database is not None or os.path.exists(self._path)
 
-    def heads(self, heads: Collection[str]) -> dict[str, Head]:
+    def heads(self, heads: Collection[str]) -> dict[str, NamePrefix]:
         """Return those of `heads` with which a name begins, and how long such names are."""
         rows = self._among("SELECT head, words, chars FROM heads WHERE head IN", heads)
-        return {head: Head(words, chars) for head, words, chars in rows}
+        return {head: NamePrefix(words, chars) for head, words, chars in rows}
 
     def known(self, keys: Collection[str]) -> set[str]:
         """Return those of `keys` that are names."""

@@ -224,7 +224,7 @@ _ASCII_WORD: Final = re.compile(r"\w+", re.ASCII)
 _NO_KATAKANA: Final = "\u30fb"  # ・ parts names
 
 
-class Head(NamedTuple):
+class NamePrefix(NamedTuple):
     """How long names that begin with this may be: in words, and in characters without spaces."""
 
     words: int
@@ -276,18 +276,18 @@ def key_of(name: str) -> str:
 
 
 @lru_cache(maxsize=16_384)
-def head_of(key: str) -> tuple[str, Head]:
+def head_of(key: str) -> tuple[str, NamePrefix]:
     """Return what a key begins with, and its own length."""
     words = _words(key)
     first = words[0]
     if first.runs_on:
-        return first.forms[0][0], Head(len(words), len(key))
-    return first.forms[0], Head(len(words), 0)
+        return first.forms[0][0], NamePrefix(len(words), len(key))
+    return first.forms[0], NamePrefix(len(words), 0)
 
 
 def find_mentions(
     text: str,
-    heads: Callable[[Collection[str]], Mapping[str, Head]],
+    heads: Callable[[Collection[str]], Mapping[str, NamePrefix]],
     known: Callable[[Collection[str]], Collection[str]],
 ) -> list[Mention]:
     """Return the names in `text`, in the order in which they stand; none overlaps another.
@@ -326,7 +326,9 @@ def _heads_in(word: _Word) -> Iterable[str]:
     return fold_kana(word.forms[0]) if word.runs_on else word.forms
 
 
-def _candidates(words: list[_Word], at: int, starts: Mapping[str, Head]) -> Iterator[_Candidate]:
+def _candidates(
+    words: list[_Word], at: int, starts: Mapping[str, NamePrefix]
+) -> Iterator[_Candidate]:
     word = words[at]
     if word.runs_on:
         yield from _within(word, starts)
@@ -352,7 +354,7 @@ def _windows(words: list[_Word], at: int, first: str, most: int) -> Iterator[_Ca
             yield _Candidate(fold_kana(_spaced(pieces)), word.start, _end(following), counts=True)
 
 
-def _within(word: _Word, starts: Mapping[str, Head]) -> Iterator[_Candidate]:
+def _within(word: _Word, starts: Mapping[str, NamePrefix]) -> Iterator[_Candidate]:
     """Yield the names that may stand anywhere in a word of a script without spaces."""
     run = word.forms[0]
     for at, first in enumerate(run):

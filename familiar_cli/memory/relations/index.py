@@ -105,7 +105,7 @@ class Edge:
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class GraphPage:
     """A page of the graph.
 
     Args:
@@ -186,7 +186,7 @@ class RelationIndex:
         viewer: Viewer,
         most: int = 200,
         links: bool = True,
-    ) -> tuple[list[Node], list[Edge]]:
+    ) -> tuple[list[GraphPage], list[Edge]]:
         """Return the pages within `depth` steps of one, nearest first, and all edges between them.
 
         Args:
@@ -210,7 +210,7 @@ class RelationIndex:
         edges = self._visible_edges(seen, viewer, links=links)
         return self._nodes(seen), [e for e in edges if e.source in seen and e.target in seen]
 
-    def related(self, viewer: Viewer, most: int = 200) -> tuple[list[Node], list[Edge]]:
+    def related(self, viewer: Viewer, most: int = 200) -> tuple[list[GraphPage], list[Edge]]:
         """Return the pages with relations, by path, and the relations.
 
         Raises:
@@ -232,12 +232,12 @@ class RelationIndex:
         edges = self.edges(rel_paths)
         return [e for e in edges if viewer.sees(e.private) and (links or not e.is_link)]
 
-    def _nodes(self, rel_paths: Collection[str]) -> list[Node]:
+    def _nodes(self, rel_paths: Collection[str]) -> list[GraphPage]:
         titles = self._titles(rel_paths)
         return [
-            Node(path, titles[path])
+            GraphPage(path, titles[path])
             if path in titles
-            else Node(path, _bare(path).rpartition("/")[2], exists=self._is_file(path))
+            else GraphPage(path, _bare(path).rpartition("/")[2], exists=self._is_file(path))
             for path in rel_paths
         ]
 

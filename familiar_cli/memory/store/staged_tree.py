@@ -21,7 +21,7 @@ from familiar_cli.files import is_misspelled, read_plain
 from familiar_cli.memory.layout import INDEX_DIR
 from familiar_cli.memory.store import paths
 from familiar_cli.memory.store.files import check_readable, signature
-from familiar_cli.memory.store.types import MISSING, Applied, Change
+from familiar_cli.memory.store.types import MISSING, Applied, StoredChange
 from familiar_cli.text import fold, fold_all, sha256_of, typed
 
 if TYPE_CHECKING:
@@ -95,9 +95,9 @@ class StagedTree:
             case "move":
                 self._move(step)
 
-    def changes(self) -> list[Change]:
+    def changes(self) -> list[StoredChange]:
         """Return every file that was touched, sorted by path, also where nothing changed."""
-        return [Change(p, self._before[p], self._now[p]) for p in sorted(self._now)]
+        return [StoredChange(p, self._before[p], self._now[p]) for p in sorted(self._now)]
 
     def ignore_index(self) -> None:
         """Have `.gitignore` name the index directory; whatever else a person put there stays."""
@@ -301,7 +301,7 @@ class WritePlan:
         leftovers: Temporary files (real paths) that a crash left where this transaction writes.
     """
 
-    changes: tuple[Change, ...]
+    changes: tuple[StoredChange, ...]
     result: Applied
     seen: Mapping[str, Signature | None]
     leftovers: tuple[str, ...]

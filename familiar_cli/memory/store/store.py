@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from familiar_cli.memory.store.staged_tree import WritePlan
     from familiar_cli.memory.store.transactions import Transaction
     from familiar_cli.memory.store.types import (
+        FileListing,
         GrepHit,
         GrepResult,
         Joined,
         MemoryEntry,
         MemoryFile,
         MemoryHead,
-        Walk,
     )
 
     OnChange = Callable[[tuple[str, ...]], None]
@@ -173,7 +173,7 @@ class MemoryStore:
         with self.transaction(source, f"move {old} to {new}") as tx:
             tx.move(old, new, expect=expect)
 
-    def walk(self, rel_path: str = "", *, hidden: bool = False) -> Walk:
+    def walk(self, rel_path: str = "", *, hidden: bool = False) -> FileListing:
         """Return every file below a directory, sorted by path; there is no limit to their number.
 
         Names that begin with a dot are left out unless `hidden`. Links, and what cannot be read or

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
-    from familiar_cli.files import Stamp
+    from familiar_cli.files import FileStamp
 
 MISSING: Final = "missing"
 """As `expect`: the file must not exist yet."""
@@ -48,7 +48,7 @@ class MemoryEntry:
     is_dir: bool
     size_bytes: int
     modified: datetime
-    stamp: Stamp | None = None
+    stamp: FileStamp | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ class Skipped:
 
 
 @dataclass(frozen=True, slots=True)
-class Walk:
+class FileListing:
     """All files below a directory, sorted by path, and what had to be left out."""
 
     files: tuple[MemoryEntry, ...]
@@ -164,7 +164,7 @@ class Joined:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class StoredChange:
     """One file's state before and after a transaction; None where it does not exist."""
 
     rel_path: str

@@ -15,7 +15,7 @@ from familiar_cli.clock import wall_ns
 from familiar_cli.errors import FamiliarError, TooManyResultsError
 from familiar_cli.files import stamp_of
 from familiar_cli.memory.store import paths
-from familiar_cli.memory.store.types import MemoryEntry, Skipped, Walk
+from familiar_cli.memory.store.types import FileListing, MemoryEntry, Skipped
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,7 +55,7 @@ def scan(tree: Tree, rel_path: str, *, hidden: bool) -> tuple[list[tuple[str, st
     return sorted(finder.files), sorted(finder.skipped, key=lambda s: s.rel_path)
 
 
-def walk(tree: Tree, rel_path: str, *, hidden: bool) -> Walk:
+def walk(tree: Tree, rel_path: str, *, hidden: bool) -> FileListing:
     """Return what `MemoryStore.walk` promises."""
     found, skipped = scan(tree, rel_path, hidden=hidden)
     files, looked_ns = [], wall_ns()
@@ -64,7 +64,7 @@ def walk(tree: Tree, rel_path: str, *, hidden: bool) -> Walk:
             files.append(_entry(name, os.lstat(path), looked_ns, is_dir=False))
         except OSError as error:
             skipped.append(Skipped(name, reason_of(error)))
-    return Walk(tuple(files), tuple(sorted(skipped, key=lambda s: s.rel_path)))
+    return FileListing(tuple(files), tuple(sorted(skipped, key=lambda s: s.rel_path)))
 
 
 def list_dir(tree: Tree, rel_path: str, *, hidden: bool, limit: int) -> list[MemoryEntry]:
@@ -211,7 +211,7 @@ def reason_of(error: OSError) -> str:
 _FORMAT = 2  # of `marshal`; in later ones the same values may give other bytes
 
 
-class Folder(NamedTuple):
+class DirectoryEntry(NamedTuple):
     """One directory: its path with a slash at the end, and how its entries look."""
 
     prefix: str
@@ -229,7 +229,7 @@ class Listing:
         looked_ns: A time before all looks; see `clock.wall_ns`.
     """
 
-    folders: tuple[Folder, ...]
+    folders: tuple[DirectoryEntry, ...]
     closed: tuple[Skipped, ...]
     looked_ns: int
 
@@ -270,7 +270,7 @@ def list_all(root: str) -> Listing:
                 raise unreadable("", error) from error
             closed.append(Skipped(prefix.rstrip("/"), reason_of(error)))
             continue
-        folders.append(Folder(prefix, *_looks(entries)))
+        folders.append(DirectoryEntry(prefix, *_looks(entries)))
         waiting += [
             (entry.path, f"{prefix}{entry.name}/")
             for entry in entries

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from familiar_cli.actions.graph import Around
-    from familiar_cli.memory.relations.index import Edge, Node
+    from familiar_cli.memory.relations.index import Edge, GraphPage
 
 MOST_NODES: Final = 40
 """A picture of more shows nothing."""
@@ -52,7 +52,7 @@ def ego_page(found: Around) -> str:
     )
 
 
-def ego_svg(found: Around, href: Callable[[Node], str] = lambda _: "") -> Html:
+def ego_svg(found: Around, href: Callable[[GraphPage], str] = lambda _: "") -> Html:
     """Return the picture. Whatever a memory says is text in it.
 
     Args:
@@ -80,7 +80,7 @@ def _frame(places: dict[str, tuple[float, float]]) -> str:
     return f'viewBox="{box}" width="{width:.0f}" height="{height:.0f}"'
 
 
-def _rings(found: Around, nodes: tuple[Node, ...]) -> list[list[str]]:
+def _rings(found: Around, nodes: tuple[GraphPage, ...]) -> list[list[str]]:
     """Return the pages by how many steps they are away."""
     left = [node.path for node in nodes]
     rings = [[left.pop(0)]]
@@ -130,7 +130,7 @@ def _labels(edges: list[Edge], places: dict[str, tuple[float, float]]) -> list[s
 
 
 def _circle(
-    node: Node, place: tuple[float, float], href: Callable[[Node], str], center: Node
+    node: GraphPage, place: tuple[float, float], href: Callable[[GraphPage], str], center: GraphPage
 ) -> str:
     x, y = place
     kind = f"{node.kind} center" if node is center else node.kind

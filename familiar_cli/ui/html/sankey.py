@@ -177,7 +177,7 @@ class Ribbon:
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class SankeyNode:
     """A bar at which ribbons begin or end, and its label."""
 
     x: float
@@ -198,7 +198,7 @@ class Diagram:
 
     frame: Frame
     height: float
-    nodes: tuple[Node, ...]
+    nodes: tuple[SankeyNode, ...]
     ribbons: tuple[Ribbon, ...]
 
 
@@ -215,9 +215,9 @@ def lay_out(
     """
     scale = _HEIGHT / max(sum(flow.tokens for flow in flows), 1)
     budgets = {layer.name: layer for layer in layers}
-    nodes: list[Node] = []
+    nodes: list[SankeyNode] = []
     ribbons: list[Ribbon] = []
-    sources: list[tuple[Node, float]] = []
+    sources: list[tuple[SankeyNode, float]] = []
     y = _MARGIN
     for layer, group in groupby(flows, key=lambda flow: flow.layer):
         placed = _column(list(group), y, scale, frame)
@@ -241,7 +241,7 @@ def _sizes(flow: Flow, scale: float) -> tuple[float, float]:
 
 def _column(
     flows: Sequence[Flow], y: float, scale: float, frame: Frame
-) -> list[tuple[Node, Flow, float]]:
+) -> list[tuple[SankeyNode, Flow, float]]:
     """Return each piece's node, and where its slot ends."""
     placed = []
     for flow in flows:
@@ -252,7 +252,9 @@ def _column(
         tokens = f"{flow.sent_tokens}/{flow.tokens}" if flow.lost_tokens else str(flow.tokens)
         x = frame.columns[2]
         size = sent + lost
-        node = Node(x, top, size, flow.layer, lost, label, origin, tokens, flow.title, flow.state)
+        node = SankeyNode(
+            x, top, size, flow.layer, lost, label, origin, tokens, flow.title, flow.state
+        )
         placed.append((node, flow, y + slot))
         y += slot + _GAP
     return placed
@@ -270,8 +272,8 @@ def _labels(flow: Flow, frame: Frame) -> tuple[str, str]:
 
 
 def _source(
-    layer: str, placed: Sequence[tuple[Node, Flow, float]], use: LayerUse | None, frame: Frame
-) -> Node:
+    layer: str, placed: Sequence[tuple[SankeyNode, Flow, float]], use: LayerUse | None, frame: Frame
+) -> SankeyNode:
     height = sum(node.height for node, _, _ in placed)
     first, last = placed[0][0], placed[-1][0]
     top = (first.y + last.y + last.height - height) / 2
@@ -280,11 +282,11 @@ def _source(
     lost = sum(flow.lost_tokens for _, flow, _ in placed)
     asked = f"\n{lost} tokens more were offered" if lost else ""
     title = f"layer {layer}\n{note} tokens used{asked}"
-    return Node(frame.columns[1], top, height, layer, 0.0, layer, "", note, title)
+    return SankeyNode(frame.columns[1], top, height, layer, 0.0, layer, "", note, title)
 
 
 def _fan_out(
-    source: Node, placed: Sequence[tuple[Node, Flow, float]], frame: Frame
+    source: SankeyNode, placed: Sequence[tuple[SankeyNode, Flow, float]], frame: Frame
 ) -> list[Ribbon]:
     """Return the ribbons from a layer to its pieces."""
     ribbons = []
@@ -304,8 +306,8 @@ def _fan_out(
 
 
 def _root(
-    sources: Sequence[tuple[Node, float]], total: tuple[int, int], height: float, frame: Frame
-) -> tuple[Node, list[Ribbon]]:
+    sources: Sequence[tuple[SankeyNode, float]], total: tuple[int, int], height: float, frame: Frame
+) -> tuple[SankeyNode, list[Ribbon]]:
     """Return the node of the whole prompt, and the ribbons from it to the layers."""
     whole = sum(sent for _, sent in sources)
     y = top = (height - whole) / 2
@@ -319,7 +321,9 @@ def _root(
     used, budget = total
     note = f"{used} of {budget}"
     title = f"the whole prompt\n{note} tokens used"
-    return Node(frame.columns[0], top, whole, "prompt", 0.0, "prompt", "", note, title), ribbons
+    return SankeyNode(
+        frame.columns[0], top, whole, "prompt", 0.0, "prompt", "", note, title
+    ), ribbons
 
 
 def head(label: str, cells: int) -> str:
@@ -384,7 +388,7 @@ def _draw_ribbon(ribbon: Ribbon, frame: Frame) -> Html:
     return el("path", title, class_=f"ribbon {kind} {color}", d=ribbon.path, fill=fill)
 
 
-def _draw_node(node: Node, frame: Frame) -> Html:
+def _draw_node(node: SankeyNode, frame: Frame) -> Html:
     color = _color(node.layer)
     solid = node.height - node.lost
     bars = []
@@ -402,7 +406,7 @@ def _rounded(size: dict[str, float]) -> dict[str, str]:
     return {name: f"{value:.1f}" for name, value in size.items()}
 
 
-def _draw_label(node: Node, frame: Frame) -> Html:
+def _draw_label(node: SankeyNode, frame: Frame) -> Html:
     x, middle = node.x + BAR + 6, node.y + node.height / 2
     if node.layer == "prompt" and not frame.with_origin:
         return Html("")

@@ -24,7 +24,7 @@ from familiar_cli.web.pages import (
 )
 
 if TYPE_CHECKING:
-    from familiar_cli.web.asking import Page
+    from familiar_cli.web.asking import WebPage
 
 _MODULES: Final = (
     now,
@@ -44,5 +44,5 @@ _MODULES: Final = (
     settings,
     doctor,
 )
-PAGES: Final[tuple[Page, ...]] = tuple(page for module in _MODULES for page in module.PAGES)
+PAGES: Final[tuple[WebPage, ...]] = tuple(page for module in _MODULES for page in module.PAGES)
 """The first that fits an address answers."""

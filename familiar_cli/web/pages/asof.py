@@ -7,14 +7,14 @@ from datetime import date
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.errors import NotFoundError, UsageError
-from familiar_cli.web.asking import Moved, Page, Shown, to_number
+from familiar_cli.web.asking import Redirect, Shown, WebPage, to_number
 from familiar_cli.web.pages.memory import crumbs
 
 if TYPE_CHECKING:
     from familiar_cli.actions.as_of import AsOf
     from familiar_cli.context.trace import Trace
     from familiar_cli.memory.journal.days import JournalDays
-    from familiar_cli.web.asking import Asked
+    from familiar_cli.web.asking import PageRequest
 
 _MOST_CHANGED: Final = 200
 _MOST_DIFFS: Final = 12
@@ -23,19 +23,19 @@ _FIRST: Final = date(2, 1, 1)
 _LAST: Final = date(9998, 12, 31)  # the day after has to be one, too, in every zone
 
 
-def show(asked: Asked) -> Shown | Moved:
+def show(asked: PageRequest) -> Shown | Redirect:
     """Return memory as it was on a day."""
     from familiar_cli.actions.as_of import as_of
 
     if "n" in asked.query:  # from the slider
         days = asked.familiar.journal_days.all()
         number = min(to_number(asked.query["n"], "n"), max(len(days) - 1, 0))
-        return Moved(asked.to("asof", at=days[number].day if days else None))
+        return Redirect(asked.to("asof", at=days[number].day if days else None))
     found = as_of(asked.familiar, _day(asked), _named(asked, "since"))
     return Shown("asof", _values(asked, found))
 
 
-def file(asked: Asked) -> Shown:
+def file(asked: PageRequest) -> Shown:
     """Return one file as it was on a day, or what was in a directory then."""
     from familiar_cli.markdown import split_front_matter
     from familiar_cli.web.rendering import rendered
@@ -62,7 +62,7 @@ def file(asked: Asked) -> Shown:
     )
 
 
-def prompt(asked: Asked) -> Shown:
+def prompt(asked: PageRequest) -> Shown:
     """Return the prompt that something would have led to at the end of a day."""
     from familiar_cli.actions.as_of import as_of, prompt_then
 
@@ -72,7 +72,7 @@ def prompt(asked: Asked) -> Shown:
     return Shown("asof", {**_values(asked, found), "said": text, **_pictures(trace)})
 
 
-def _values(asked: Asked, found: AsOf) -> dict[str, Any]:
+def _values(asked: PageRequest, found: AsOf) -> dict[str, Any]:
     from familiar_cli.ui.html import page
 
     days = asked.familiar.journal_days
@@ -114,13 +114,13 @@ def _pictures(trace: Trace) -> dict[str, Any]:
     return {"picture": page.budget(trace), "messages": page.messages(trace), "budget": None}
 
 
-def _day(asked: Asked) -> date:
+def _day(asked: PageRequest) -> date:
     from familiar_cli.actions.as_of import today
 
     return _named(asked, "at") or today(asked.familiar)
 
 
-def _named(asked: Asked, name: str) -> date | None:
+def _named(asked: PageRequest, name: str) -> date | None:
     text = asked.query.get(name, "") or asked.sent(name)
     if not text:
         return None
@@ -131,8 +131,8 @@ def _named(asked: Asked, name: str) -> date | None:
 
 
 PAGES: Final = (
-    Page("/asof", show),
-    Page("/asof/files", file),
-    Page("/asof/files/{path:path}", file),
-    Page("/asof/prompt", prompt, "POST", is_long=True),
+    WebPage("/asof", show),
+    WebPage("/asof/files", file),
+    WebPage("/asof/files/{path:path}", file),
+    WebPage("/asof/prompt", prompt, "POST", is_long=True),
 )

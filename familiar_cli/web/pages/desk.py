@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.web.asking import Moved, Page, Shown, to_number
+from familiar_cli.web.asking import Redirect, Shown, WebPage, to_number
 
 if TYPE_CHECKING:
-    from familiar_cli.web.asking import Asked
+    from familiar_cli.web.asking import PageRequest
 
 
-def show(asked: Asked) -> Shown:
+def show(asked: PageRequest) -> Shown:
     """Return both lists."""
     from familiar_cli.actions.desk import reminders_of, tasks_of
 
@@ -22,7 +22,7 @@ def show(asked: Asked) -> Shown:
     return Shown("desk", {"lists": lists, "every": every})
 
 
-def add(asked: Asked) -> Moved:
+def add(asked: PageRequest) -> Redirect:
     """Add an item."""
     from familiar_cli.actions.desk import add_reminder, add_task
 
@@ -31,26 +31,26 @@ def add(asked: Asked) -> Moved:
         done = add_reminder(asked.familiar, text, at)
     else:
         done = add_task(asked.familiar, text, at or None)
-    return Moved(asked.to("desk"), (f"Added: {done.item.text}",))
+    return Redirect(asked.to("desk"), (f"Added: {done.item.text}",))
 
 
-def mark(asked: Asked) -> Moved:
+def mark(asked: PageRequest) -> Redirect:
     """Tick an item off, drop it, or open it again."""
     from familiar_cli.actions.desk import tick_off
     from familiar_cli.errors import UsageError
-    from familiar_cli.memory.desk import Mark
+    from familiar_cli.memory.desk import ItemStatus
     from familiar_cli.memory.layout import REMINDERS, TASKS
 
-    if asked.sent("mark") not in Mark.__members__:
+    if asked.sent("mark") not in ItemStatus.__members__:
         raise UsageError(f"Unknown mark: {asked.sent('mark')[:40]!r}; nothing was changed")
     rel_path = REMINDERS if asked.path["kind"] == "reminder" else TASKS
     number = to_number(asked.path["number"], "The item")
-    done = tick_off(asked.familiar, rel_path, number, Mark[asked.sent("mark")])
-    return Moved(asked.to("desk"), (f"{done.item.mark.capitalize()}: {done.item.text}",))
+    done = tick_off(asked.familiar, rel_path, number, ItemStatus[asked.sent("mark")])
+    return Redirect(asked.to("desk"), (f"{done.item.mark.capitalize()}: {done.item.text}",))
 
 
 PAGES: Final = (
-    Page("/desk", show),
-    Page("/desk/{kind}", add, "POST"),
-    Page("/desk/{kind}/{number}", mark, "POST"),
+    WebPage("/desk", show),
+    WebPage("/desk/{kind}", add, "POST"),
+    WebPage("/desk/{kind}/{number}", mark, "POST"),
 )

@@ -10,13 +10,13 @@ import json
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from familiar_cli.web.asking import Data, Moved, Page, Shown
+from familiar_cli.web.asking import Data, Redirect, Shown, WebPage
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
     from familiar_cli.consolidation.digests import Name
-    from familiar_cli.web.asking import Asked
+    from familiar_cli.web.asking import PageRequest
 
 T = TypeVar("T")
 
@@ -24,7 +24,7 @@ _FORM: Final = "page"
 """A field that only our own forms have."""
 
 
-def show(asked: Asked) -> Shown:
+def show(asked: PageRequest) -> Shown:
     """Return how digests and periods stand."""
     from familiar_cli.actions.consolidate import Consolidating
     from familiar_cli.consolidation.periods import TIERS
@@ -58,7 +58,7 @@ def show(asked: Asked) -> Shown:
     )
 
 
-def status(asked: Asked) -> Data:
+def status(asked: PageRequest) -> Data:
     """Return how the digests stand, for programs."""
     from familiar_cli.actions.consolidate import Consolidating
 
@@ -66,29 +66,29 @@ def status(asked: Asked) -> Data:
     return _json({"tiers": [tier.to_json() for tier in tiers]})
 
 
-def make(name: Name, asked: Asked) -> Moved | Data:
+def make(name: Name, asked: PageRequest) -> Redirect | Data:
     """Make one digest."""
-    from familiar_cli.actions.consolidate import Consolidating, How
+    from familiar_cli.actions.consolidate import Consolidating, ConsolidationOptions
     from familiar_cli.ui.consolidation_page import digest_notes, digest_text
 
-    made, problem = _run(asked, Consolidating(asked.familiar).distill(name, How()))
+    made, problem = _run(asked, Consolidating(asked.familiar).distill(name, ConsolidationOptions()))
     if _FORM not in asked.form:
         return _json({**made.to_json(), "notification": problem or None})
     told = (digest_text(made).strip(), *digest_notes(made), problem)
-    return Moved(asked.to("distill"), tuple(filter(None, told)))
+    return Redirect(asked.to("distill"), tuple(filter(None, told)))
 
 
-def consolidate(asked: Asked) -> Moved:
+def consolidate(asked: PageRequest) -> Redirect:
     """Make the days, weeks, months and years that are due."""
-    from familiar_cli.actions.consolidate import Consolidating, How
+    from familiar_cli.actions.consolidate import Consolidating, ConsolidationOptions
     from familiar_cli.ui.consolidation_page import report_text, told_after
 
-    report = _run(asked, Consolidating(asked.familiar).consolidate(How()))
+    report = _run(asked, Consolidating(asked.familiar).consolidate(ConsolidationOptions()))
     told = (*report_text(report).splitlines(), *told_after(report), *map(str, report.failed))
-    return Moved(asked.to("distill"), told)
+    return Redirect(asked.to("distill"), told)
 
 
-def search(asked: Asked) -> Data:
+def search(asked: PageRequest) -> Data:
     """Return what was said, grouped by day, with the words that were looked for."""
     from familiar_cli.actions.search import search_sessions
 
@@ -98,7 +98,7 @@ def search(asked: Asked) -> Data:
     return _json({"query": query, "persona": asked.familiar.paths.id, "days": days})
 
 
-def _run(asked: Asked, work: Coroutine[Any, Any, T]) -> T:
+def _run(asked: PageRequest, work: Coroutine[Any, Any, T]) -> T:
     async def run() -> T:
         try:
             return await work
@@ -113,12 +113,12 @@ def _json(data: dict[str, Any]) -> Data:
 
 
 PAGES: Final = (
-    Page("/distill", show),
-    Page("/distill/status", status),
+    WebPage("/distill", show),
+    WebPage("/distill/status", status),
     *(
-        Page(f"/distill/{name}", partial(make, name), "POST", is_long=True)
+        WebPage(f"/distill/{name}", partial(make, name), "POST", is_long=True)
         for name in ("short", "mid", "long")
     ),
-    Page("/consolidate", consolidate, "POST", is_long=True),
-    Page("/sessions/search", search),
+    WebPage("/consolidate", consolidate, "POST", is_long=True),
+    WebPage("/sessions/search", search),
 )

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.web.asking import Page, Shown
+from familiar_cli.web.asking import Shown, WebPage
 
 if TYPE_CHECKING:
-    from familiar_cli.web.asking import Asked
+    from familiar_cli.web.asking import PageRequest
 
 
-def show(asked: Asked) -> Shown:
+def show(asked: PageRequest) -> Shown:
     """Return the page that offers to look."""
     del asked
     return Shown("doctor", {"found": None})
 
 
-def examine(asked: Asked) -> Shown:
+def examine(asked: PageRequest) -> Shown:
     """Return what works, and what needs a look."""
     from familiar_cli.actions.doctor import examine as examine_all
 
@@ -24,4 +24,4 @@ def examine(asked: Asked) -> Shown:
     return Shown("doctor", {"found": examine_all(str(paths.root.parent), paths.id)})
 
 
-PAGES: Final = (Page("/doctor", show), Page("/doctor", examine, "POST", is_long=True))
+PAGES: Final = (WebPage("/doctor", show), WebPage("/doctor", examine, "POST", is_long=True))

@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.errors import UsageError
-from familiar_cli.web.asking import Page, Shown
+from familiar_cli.web.asking import Shown, WebPage
 
 if TYPE_CHECKING:
     from familiar_cli.actions.graph import Around
-    from familiar_cli.memory.relations.index import Node
-    from familiar_cli.web.asking import Asked
+    from familiar_cli.memory.relations.index import GraphPage
+    from familiar_cli.web.asking import PageRequest
 
 _MOST_STEPS: Final = 4
 
 
-def show(asked: Asked) -> Shown:
+def show(asked: PageRequest) -> Shown:
     """Return all relations, or the picture of what is around one page."""
     from familiar_cli.actions.graph import around, overview
 
@@ -31,14 +31,14 @@ def show(asked: Asked) -> Shown:
     return Shown("graph", {"name": name, "steps": _MOST_STEPS, **drawn(asked, found)})
 
 
-def drawn(asked: Asked, found: Around) -> dict[str, Any]:
+def drawn(asked: PageRequest, found: Around) -> dict[str, Any]:
     """Return what a template needs for a picture and the list of what it shows."""
     from familiar_cli.ui.graph_page import when
     from familiar_cli.ui.html.ego import MOST_NODES, ego_svg
 
     nodes = {node.path: node for node in found.nodes}
 
-    def href(node: Node) -> str:
+    def href(node: GraphPage) -> str:
         return asked.to("graph", name=node.path) if node.exists else ""
 
     edges = [
@@ -60,4 +60,4 @@ def drawn(asked: Asked, found: Around) -> dict[str, Any]:
     }
 
 
-PAGES: Final = (Page("/graph", show),)
+PAGES: Final = (WebPage("/graph", show),)

@@ -14,13 +14,13 @@ from familiar_cli.errors import (
     NotFoundError,
     UsageError,
 )
-from familiar_cli.web.asking import Data, Moved, Page, Shown
+from familiar_cli.web.asking import Data, Redirect, Shown, WebPage
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from familiar_cli.memory.store.transactions import Transaction
-    from familiar_cli.web.asking import Asked
+    from familiar_cli.web.asking import PageRequest
 
 _VIEWS: Final = ("text", "source", "blame", "history", "links", "edit")
 _MOST_LISTED: Final = 200
@@ -33,7 +33,7 @@ _REFRESH_S: Final = 2.0  # for the first look at all files
 _NOT_IN_FORMS: Final = re.compile(r"\x00|\r(?!\n)|[\ud800-\udfff]")
 
 
-def show(asked: Asked) -> Shown | Data:
+def show(asked: PageRequest) -> Shown | Data:
     """Return a directory or a file."""
     from familiar_cli.memory.store.paths import parse
 
@@ -48,7 +48,7 @@ def show(asked: Asked) -> Shown | Data:
     return _file(asked, rel_path)
 
 
-def _directory(asked: Asked, rel_path: str) -> Shown:
+def _directory(asked: PageRequest, rel_path: str) -> Shown:
     after = asked.query.get("after", "")
     found, count = asked.familiar.memory.list_page(rel_path, after=after, most=_MOST_LISTED)
     more = found[-1].rel_path.rpartition("/")[2] if len(found) == _MOST_LISTED else ""
@@ -61,7 +61,7 @@ def _directory(asked: Asked, rel_path: str) -> Shown:
     return Shown("directory", {**values, "more": more, "crumbs": crumbs(rel_path)})
 
 
-def _file(asked: Asked, rel_path: str) -> Shown:
+def _file(asked: PageRequest, rel_path: str) -> Shown:
     view = asked.query.get("view", "text")
     if view not in _VIEWS:
         raise UsageError(f"There is no view {view[:40]!r} of a file")
@@ -81,7 +81,7 @@ def _file(asked: Asked, rel_path: str) -> Shown:
     return Shown("file", {**values, **_SHOW[view](asked, rel_path, found.text)})
 
 
-def _text(asked: Asked, rel_path: str, text: str) -> dict[str, Any]:
+def _text(asked: PageRequest, rel_path: str, text: str) -> dict[str, Any]:
     from familiar_cli.markdown import split_front_matter
     from familiar_cli.memory.pages.links import SUFFIXES
     from familiar_cli.web.rendering import rendered
@@ -95,12 +95,12 @@ def _text(asked: Asked, rel_path: str, text: str) -> dict[str, Any]:
     return {"parts": {"front": front or "", "html": html, "rest": rest}}
 
 
-def _source(asked: Asked, rel_path: str, text: str) -> dict[str, Any]:
+def _source(asked: PageRequest, rel_path: str, text: str) -> dict[str, Any]:
     del asked, rel_path
     return {"parts": {"front": "", "html": None, "rest": text[:_SHOWN_CHARS]}}
 
 
-def _blame(asked: Asked, rel_path: str, _: str) -> dict[str, Any]:
+def _blame(asked: PageRequest, rel_path: str, _: str) -> dict[str, Any]:
     from familiar_cli.memory.pages.evidence import turn_ids, without_references
 
     try:
@@ -120,7 +120,7 @@ def _blame(asked: Asked, rel_path: str, _: str) -> dict[str, Any]:
     return {"groups": groups}
 
 
-def _history(asked: Asked, rel_path: str, _: str) -> dict[str, Any]:
+def _history(asked: PageRequest, rel_path: str, _: str) -> dict[str, Any]:
     past = asked.familiar.past
     changes = []
     with suppress(NotFoundError):
@@ -132,7 +132,7 @@ def _history(asked: Asked, rel_path: str, _: str) -> dict[str, Any]:
     return {"changes": changes, "diffs": diffs}
 
 
-def _links(asked: Asked, rel_path: str, _: str) -> dict[str, Any]:
+def _links(asked: PageRequest, rel_path: str, _: str) -> dict[str, Any]:
     from familiar_cli.index.hits import links_of
 
     index = asked.familiar.index
@@ -144,13 +144,13 @@ def _links(asked: Asked, rel_path: str, _: str) -> dict[str, Any]:
     return {"out": out, "back": back, "broken": broken}
 
 
-def _edit(asked: Asked, rel_path: str, text: str) -> dict[str, Any]:
+def _edit(asked: PageRequest, rel_path: str, text: str) -> dict[str, Any]:
     asked.familiar.past.log(rel_path, limit=1)  # the journal has the version that is edited
     fits = not _NOT_IN_FORMS.search(text) and not _mixes_ends(text)
     return {"fits": fits}
 
 
-_SHOW: Final[dict[str, Callable[[Asked, str, str], dict[str, Any]]]] = {
+_SHOW: Final[dict[str, Callable[[PageRequest, str, str], dict[str, Any]]]] = {
     "text": _text,
     "source": _source,
     "blame": _blame,
@@ -160,7 +160,7 @@ _SHOW: Final[dict[str, Callable[[Asked, str, str], dict[str, Any]]]] = {
 }
 
 
-def save(asked: Asked) -> Shown | Moved:
+def save(asked: PageRequest) -> Shown | Redirect:
     """Write a file, merged with changes since the person read it."""
     from familiar_cli.memory.merge.content import stage_merged
     from familiar_cli.memory.store.paths import parse
@@ -180,10 +180,10 @@ def save(asked: Asked) -> Shown | Moved:
         _change(asked, f"write {rel_path}", stage)
     except ConflictError as error:
         return _conflict(asked, rel_path, content, error)
-    return Moved(asked.to("memory", rel_path), (f"Wrote {rel_path}. The journal can undo it.",))
+    return Redirect(asked.to("memory", rel_path), (f"Wrote {rel_path}. The journal can undo it.",))
 
 
-def _conflict(asked: Asked, rel_path: str, content: str, error: ConflictError) -> Shown:
+def _conflict(asked: PageRequest, rel_path: str, content: str, error: ConflictError) -> Shown:
     """Return both versions, and a form that knows of the one that is there now."""
     from familiar_cli.diffs import unified
 
@@ -202,17 +202,17 @@ def _conflict(asked: Asked, rel_path: str, content: str, error: ConflictError) -
     return Shown("conflict", values, 409)
 
 
-def delete(asked: Asked) -> Moved:
+def delete(asked: PageRequest) -> Redirect:
     """Delete a file, if it is still what the person had read."""
     from familiar_cli.memory.store.paths import parse
 
     rel_path = parse(asked.path["path"])
     expect = asked.sent("sha256") or None
     _change(asked, f"rm {rel_path}", lambda tx: tx.delete(rel_path, expect=expect))
-    return Moved(asked.to("journal"), (f"Deleted {rel_path}. The newest change can be undone.",))
+    return Redirect(asked.to("journal"), (f"Deleted {rel_path}. The newest change can be undone.",))
 
 
-def move(asked: Asked) -> Moved:
+def move(asked: PageRequest) -> Redirect:
     """Move a file, and mend the links to it and in it."""
     from familiar_cli.memory.pages.relink import move_with_links
     from familiar_cli.text import counted
@@ -222,10 +222,10 @@ def move(asked: Asked) -> Moved:
     told = f"Moved {old} to {new}."
     if moved.relinked:
         told += f" Updated the links in {counted(len(moved.relinked), 'file')}."
-    return Moved(asked.to("memory", new), (told,))
+    return Redirect(asked.to("memory", new), (told,))
 
 
-def restore(asked: Asked) -> Moved:
+def restore(asked: PageRequest) -> Redirect:
     """Make a file hold what it held at a commit."""
     rel_path, at = asked.path["path"], asked.sent("at")
     done = asked.familiar.past.restore(rel_path, at)
@@ -234,10 +234,10 @@ def restore(asked: Asked) -> Moved:
         if done.changes
         else "Nothing to restore: it is unchanged since then."
     )
-    return Moved(asked.to("memory", rel_path), (told,))
+    return Redirect(asked.to("memory", rel_path), (told,))
 
 
-def make(asked: Asked) -> Moved:
+def make(asked: PageRequest) -> Redirect:
     """Lead to the form for a file that is not there yet."""
     from familiar_cli.memory.store.paths import parse
 
@@ -249,17 +249,17 @@ def make(asked: Asked) -> Moved:
         title = name.split("/")[-1].rpartition(".")[0].replace("-", " ").capitalize()
         text = f"# {title}\n"
         _change(asked, f"write {name}", lambda tx: tx.write(name, text, expect="missing"))
-    return Moved(asked.to("memory", name, view="edit"))
+    return Redirect(asked.to("memory", name, view="edit"))
 
 
-def find(asked: Asked) -> Moved:
+def find(asked: PageRequest) -> Redirect:
     """Lead to the file that a wiki link names."""
     from familiar_cli.memory.pages.wiki import PageNames
 
     name, source = asked.query.get("name", ""), asked.query.get("from", "")
     walk = asked.familiar.memory.walk()
     there = PageNames({entry.rel_path for entry in walk.files}, {}).find_path(name, source)
-    return Moved(asked.to("memory", there) if there else asked.to("search", q=name))
+    return Redirect(asked.to("memory", there) if there else asked.to("search", q=name))
 
 
 def crumbs(rel_path: str) -> list[tuple[str, str]]:
@@ -268,7 +268,7 @@ def crumbs(rel_path: str) -> list[tuple[str, str]]:
     return [(part, "/".join(parts[: n + 1])) for n, part in enumerate(parts)]
 
 
-def _as_in_file(asked: Asked, rel_path: str, text: str) -> str:
+def _as_in_file(asked: PageRequest, rel_path: str, text: str) -> str:
     """Return what a form sent with the line ends of the file; a form ends all with two marks."""
     from familiar_cli.markdown import newline_of
 
@@ -283,19 +283,19 @@ def _mixes_ends(text: str) -> bool:
     return both not in (0, text.count("\n"))
 
 
-def _change(asked: Asked, message: str, stage: Callable[[Transaction], None]) -> None:
+def _change(asked: PageRequest, message: str, stage: Callable[[Transaction], None]) -> None:
     with asked.familiar.memory.transaction("human", message) as tx:
         stage(tx)
 
 
 PAGES: Final = (
-    Page("/memory", show),
-    Page("/memory/", show),
-    Page("/memory/{path:path}", show),
-    Page("/find", find),
-    Page("/new", make, "POST"),
-    Page("/save/{path:path}", save, "POST"),
-    Page("/delete/{path:path}", delete, "POST"),
-    Page("/move/{path:path}", move, "POST"),
-    Page("/restore/{path:path}", restore, "POST"),
+    WebPage("/memory", show),
+    WebPage("/memory/", show),
+    WebPage("/memory/{path:path}", show),
+    WebPage("/find", find),
+    WebPage("/new", make, "POST"),
+    WebPage("/save/{path:path}", save, "POST"),
+    WebPage("/delete/{path:path}", delete, "POST"),
+    WebPage("/move/{path:path}", move, "POST"),
+    WebPage("/restore/{path:path}", restore, "POST"),
 )

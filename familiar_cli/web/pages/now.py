@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.web.asking import Page, Shown, with_speakers
+from familiar_cli.web.asking import Shown, WebPage, with_speakers
 from familiar_cli.web.live import NUMBERS
 
 if TYPE_CHECKING:
-    from familiar_cli.web.asking import Asked
+    from familiar_cli.web.asking import PageRequest
 
 _LAST: Final = 8
 
 
-def show(asked: Asked) -> Shown:
+def show(asked: PageRequest) -> Shown:
     """Return the first page."""
     from familiar_cli.history.selection import TurnFilter, newest
     from familiar_cli.review.pending import pending_ids
@@ -36,4 +36,4 @@ def show(asked: Asked) -> Shown:
     )
 
 
-PAGES: Final = (Page("/", show),)
+PAGES: Final = (WebPage("/", show),)

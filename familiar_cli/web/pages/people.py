@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.errors import UsageError
-from familiar_cli.web.asking import Moved, Page, Shown
+from familiar_cli.web.asking import Redirect, Shown, WebPage
 
 if TYPE_CHECKING:
-    from familiar_cli.web.asking import Asked
+    from familiar_cli.web.asking import PageRequest
 
 _A_PAGE: Final = 200
 
 
-def show(asked: Asked) -> Shown:
+def show(asked: PageRequest) -> Shown:
     """Return everyone who is known."""
     from familiar_cli.actions.people import people_of
 
@@ -24,7 +24,7 @@ def show(asked: Asked) -> Shown:
     return Shown("people", {"people": shown, "shared": found.collisions, "more": more})
 
 
-def one(asked: Asked) -> Shown:
+def one(asked: PageRequest) -> Shown:
     """Return one person, and how they are related."""
     from familiar_cli.actions.graph import around
     from familiar_cli.actions.people import show_person
@@ -39,7 +39,7 @@ def one(asked: Asked) -> Shown:
     return Shown("person", {"person": person, "related": related})
 
 
-def change(asked: Asked) -> Moved:
+def change(asked: PageRequest) -> Redirect:
     """Give a person a name, take one away, or make one person of two, or two of one."""
     from familiar_cli.actions.people import add_alias, merge, remove_alias, split
 
@@ -59,11 +59,11 @@ def change(asked: Asked) -> Moved:
             told = f"{person} has a file of their own again."
         case other:
             raise UsageError(f"Unknown action for a person: {other[:40]!r}")
-    return Moved(asked.to("people", person), (told, "The journal can undo it."))
+    return Redirect(asked.to("people", person), (told, "The journal can undo it."))
 
 
 PAGES: Final = (
-    Page("/people", show),
-    Page("/people/{person}", one),
-    Page("/people/{person}", change, "POST"),
+    WebPage("/people", show),
+    WebPage("/people/{person}", one),
+    WebPage("/people/{person}", change, "POST"),
 )

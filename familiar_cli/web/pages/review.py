@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.errors import BadInputError, UsageError
-from familiar_cli.web.asking import Moved, Page, Shown, with_speakers
+from familiar_cli.web.asking import Redirect, Shown, WebPage, with_speakers
 
 if TYPE_CHECKING:
     from familiar_cli.review.pending import PieceRef
-    from familiar_cli.web.asking import Asked
+    from familiar_cli.web.asking import PageRequest
 
 _MOST_PLANS: Final = 100
 _MOST_TURNS: Final = 30
 
 
-def show(asked: Asked) -> Shown:
+def show(asked: PageRequest) -> Shown:
     """Return the plans that wait."""
     from familiar_cli.review.pending import pending_ids, read_pending
 
@@ -29,7 +29,7 @@ def show(asked: Asked) -> Shown:
     return Shown("review", {"plans": plans, "damaged": damaged, "more": len(ids) - _MOST_PLANS})
 
 
-def one(asked: Asked) -> Shown:
+def one(asked: PageRequest) -> Shown:
     """Return one plan."""
     from familiar_cli.history.selection import kept_turns
     from familiar_cli.review.pending import read_pending
@@ -45,7 +45,7 @@ def one(asked: Asked) -> Shown:
     )
 
 
-def decide(asked: Asked) -> Moved:
+def decide(asked: PageRequest) -> Redirect:
     """Make the pieces that are taken, and throw those away that are rejected."""
     from familiar_cli.review.pending import decide as decide_on
     from familiar_cli.review.pending import drop_damaged, read_pending
@@ -59,7 +59,7 @@ def decide(asked: Asked) -> Moved:
         if asked.sent("all") != "reject":
             raise
         drop_damaged(memory, plan_id)
-        return Moved(asked.to("review"), ("The damaged plan was discarded.",))
+        return Redirect(asked.to("review"), ("The damaged plan was discarded.",))
     take: set[PieceRef] = set()
     drop: set[PieceRef] = set()
     for number in range(1, len(plan.hunks) + 1):
@@ -77,12 +77,12 @@ def decide(asked: Asked) -> Moved:
     told += [f"{counted(len(drop), 'piece')} rejected."] if drop else []
     if done.rest:
         told.append(f"{counted(len(done.rest.hunks), 'piece')} of the plan still waits.")
-        return Moved(asked.to("review", plan_id), tuple(told))
-    return Moved(asked.to("review"), (*told, "The plan is complete."))
+        return Redirect(asked.to("review", plan_id), tuple(told))
+    return Redirect(asked.to("review"), (*told, "The plan is complete."))
 
 
 PAGES: Final[tuple[Any, ...]] = (
-    Page("/review", show),
-    Page("/review/{plan}", one),
-    Page("/review/{plan}", decide, "POST"),
+    WebPage("/review", show),
+    WebPage("/review/{plan}", one),
+    WebPage("/review/{plan}", decide, "POST"),
 )

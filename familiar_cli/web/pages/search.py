@@ -6,11 +6,11 @@ from datetime import date
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.errors import FamiliarError, UsageError
-from familiar_cli.web.asking import Page, Shown
+from familiar_cli.web.asking import Shown, WebPage
 
 if TYPE_CHECKING:
     from familiar_cli.index.types import Hit
-    from familiar_cli.web.asking import Asked
+    from familiar_cli.web.asking import PageRequest
 
 _K: Final = 10
 _METHODS: Final = {
@@ -32,7 +32,7 @@ _BARS: Final = (
 )
 
 
-def show(asked: Asked) -> Shown:
+def show(asked: PageRequest) -> Shown:
     """Return what was found."""
     query = asked.query.get("q", "").strip()
     where, method = asked.query.get("in", "memory"), asked.query.get("method", "auto")
@@ -58,7 +58,7 @@ def show(asked: Asked) -> Shown:
     return Shown("search", values)
 
 
-def _memory(asked: Asked, values: dict[str, Any]) -> dict[str, Any]:
+def _memory(asked: PageRequest, values: dict[str, Any]) -> dict[str, Any]:
     from dataclasses import replace
 
     from familiar_cli.index.types import options_from
@@ -78,7 +78,7 @@ def _memory(asked: Asked, values: dict[str, Any]) -> dict[str, Any]:
     return {"result": found, "rows": rows}
 
 
-def _past(asked: Asked, query: str, method: str) -> dict[str, Any]:
+def _past(asked: PageRequest, query: str, method: str) -> dict[str, Any]:
     from familiar_cli.actions.search import search_past
 
     wanted = method if method in {"auto", "lexical"} else "hybrid"
@@ -106,4 +106,4 @@ def _since(text: str) -> date | None:
         raise UsageError(f"{text[:40]!r} is not a date; write it as 2026-01-31") from None
 
 
-PAGES: Final = (Page("/search", show),)
+PAGES: Final = (WebPage("/search", show),)

@@ -5,16 +5,16 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.web.asking import Page, Shown
+from familiar_cli.web.asking import Shown, WebPage
 
 if TYPE_CHECKING:
     from familiar_cli.config.origin import Effective
-    from familiar_cli.web.asking import Asked
+    from familiar_cli.web.asking import PageRequest
 
 _GENERAL: Final = "general"
 
 
-def show(asked: Asked) -> Shown:
+def show(asked: PageRequest) -> Shown:
     """Return all settings, by section."""
     from familiar_cli.actions.prompt_settings import with_effective
     from familiar_cli.config.origin import effective
@@ -30,4 +30,4 @@ def _section(row: Effective) -> str:
     return section if dot else _GENERAL
 
 
-PAGES: Final = (Page("/settings", show),)
+PAGES: Final = (WebPage("/settings", show),)

@@ -7,11 +7,11 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final, cast
 
 from familiar_cli.errors import NotFoundError, UsageError
-from familiar_cli.web.asking import Moved, Page, Shown
+from familiar_cli.web.asking import Redirect, Shown, WebPage
 
 if TYPE_CHECKING:
     from familiar_cli.actions.sync_conflicts import Choice
-    from familiar_cli.web.asking import Asked
+    from familiar_cli.web.asking import PageRequest
 
 _CHOICES: Final = ("ours", "theirs", "merged")
 _MOST_CONFLICTS: Final = 50
@@ -19,7 +19,7 @@ _WAIT_S: Final = 10.0
 """How long a browser waits for another sync of the same familiar."""
 
 
-def show(asked: Asked) -> Shown:
+def show(asked: PageRequest) -> Shown:
     """Return how far each machine is, and both versions of what is in dispute; nobody is asked."""
     from familiar_cli.actions.sync import status
     from familiar_cli.actions.sync_conflicts import open_conflicts
@@ -39,7 +39,7 @@ def show(asked: Asked) -> Shown:
     )
 
 
-def settle(asked: Asked) -> Moved:
+def settle(asked: PageRequest) -> Redirect:
     """Settle one conflict."""
     from familiar_cli.actions.sync_conflicts import resolve
 
@@ -47,23 +47,23 @@ def settle(asked: Asked) -> Moved:
     if choice not in _CHOICES:
         raise UsageError(f"Unknown way to resolve a conflict: {choice[:40]!r}")
     resolve(asked.familiar, path, cast("Choice", choice))
-    return Moved(asked.to("sync"), (f"Resolved: {path}. The journal can undo it.",))
+    return Redirect(asked.to("sync"), (f"Resolved: {path}. The journal can undo it.",))
 
 
-def now(asked: Asked) -> Moved:
+def now(asked: PageRequest) -> Redirect:
     """Sync with every remote. Nobody is asked for a password; what fails, the page itself says."""
     from familiar_cli.actions.sync import sync
-    from familiar_cli.sync.engine import How
+    from familiar_cli.sync.engine import SyncOptions
     from familiar_cli.ui.sync_page import report_text
 
-    report = asyncio.run(sync(asked.familiar, None, How(), wait_s=_WAIT_S))
+    report = asyncio.run(sync(asked.familiar, None, SyncOptions(), wait_s=_WAIT_S))
     failed = [f"{name} was not synced: {error}" for name, (_, error) in report.failed.items()]
     told = (*report_text(report).splitlines(), *report.notes, *(failed if report.done else ()))
-    return Moved(asked.to("sync"), told)
+    return Redirect(asked.to("sync"), told)
 
 
 PAGES: Final = (
-    Page("/sync", show),
-    Page("/sync/settle", settle, "POST"),
-    Page("/sync/now", now, "POST", is_long=True),
+    WebPage("/sync", show),
+    WebPage("/sync/settle", settle, "POST"),
+    WebPage("/sync/now", now, "POST", is_long=True),
 )

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from familiar_cli.web.asking import Page, Shown
+from familiar_cli.web.asking import Shown, WebPage
 
 if TYPE_CHECKING:
-    from familiar_cli.web.asking import Asked
+    from familiar_cli.web.asking import PageRequest
 
 
-def show(asked: Asked) -> Shown:
+def show(asked: PageRequest) -> Shown:
     """Return a year, a quarter or a month."""
     from familiar_cli.actions.timeline import SPANS, timeline
     from familiar_cli.web.charts import svg
@@ -19,4 +19,4 @@ def show(asked: Asked) -> Shown:
     return Shown("timeline", {"line": line, "picture": svg(line, asked.to), "spans": SPANS})
 
 
-PAGES = (Page("/timeline", show),)
+PAGES = (WebPage("/timeline", show),)

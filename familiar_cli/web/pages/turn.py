@@ -6,22 +6,22 @@ import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.errors import FamiliarError, NotFoundError
-from familiar_cli.web.asking import Data, Moved, Page, Shown, with_speakers
+from familiar_cli.web.asking import Data, Redirect, Shown, WebPage, with_speakers
 
 if TYPE_CHECKING:
     from familiar_cli.context.trace import Trace
     from familiar_cli.ui.html.elements import Html
-    from familiar_cli.web.asking import Asked
+    from familiar_cli.web.asking import PageRequest
 
 _AROUND: Final = 3
 
 
-def show(asked: Asked) -> Shown:
+def show(asked: PageRequest) -> Shown:
     """Return the page of a turn."""
     return Shown("turn", _values(asked))
 
 
-def raw(asked: Asked) -> Data:
+def raw(asked: PageRequest) -> Data:
     """Return the exact bytes that went out."""
     from familiar_cli.actions.sent import find_trace, request_bytes
 
@@ -30,7 +30,7 @@ def raw(asked: Asked) -> Data:
     return Data(body, "application/octet-stream", f"turn-{turn}.json")
 
 
-def replay(asked: Asked) -> Shown | Moved:
+def replay(asked: PageRequest) -> Shown | Redirect:
     """Send it again, and show both replies; nothing is kept."""
     from familiar_cli.actions.replay import replay as send_again
     from familiar_cli.actions.sent import find_trace
@@ -46,7 +46,7 @@ def replay(asked: Asked) -> Shown | Moved:
     return Shown("turn", {**_values(asked), "replayed": asyncio.run(send())})
 
 
-def _values(asked: Asked) -> dict[str, Any]:
+def _values(asked: PageRequest) -> dict[str, Any]:
     from familiar_cli.actions.served_turns import SOURCE, match_of
     from familiar_cli.history.selection import around
     from familiar_cli.history.standing import standings
@@ -81,7 +81,7 @@ def _values(asked: Asked) -> dict[str, Any]:
     }
 
 
-def _trace(asked: Asked, turn: int) -> tuple[Trace | None, str]:
+def _trace(asked: PageRequest, turn: int) -> tuple[Trace | None, str]:
     from familiar_cli.actions.sent import find_trace
 
     try:
@@ -104,7 +104,7 @@ def _sections(trace: Trace) -> list[Html]:
     ]
 
 
-def _why(asked: Asked, trace: Trace | None) -> object:
+def _why(asked: PageRequest, trace: Trace | None) -> object:
     """Return the answer to why a file or a turn was, or was not, in the prompt."""
     from familiar_cli.actions.sent import why
 
@@ -117,7 +117,7 @@ def _why(asked: Asked, trace: Trace | None) -> object:
         return str(error)
 
 
-def _against(asked: Asked, trace: Trace | None) -> dict[str, Any] | None:
+def _against(asked: PageRequest, trace: Trace | None) -> dict[str, Any] | None:
     """Return how the messages differ from those of the turn before, if that is asked."""
     from familiar_cli.actions.sent import find_trace, messages_diff
     from familiar_cli.context.trace_files import trace_ids
@@ -132,7 +132,7 @@ def _against(asked: Asked, trace: Trace | None) -> dict[str, Any] | None:
 
 
 PAGES: Final = (
-    Page("/turns/{turn}", show),
-    Page("/turns/{turn}/raw", raw),
-    Page("/turns/{turn}/replay", replay, "POST", is_long=True),
+    WebPage("/turns/{turn}", show),
+    WebPage("/turns/{turn}/raw", raw),
+    WebPage("/turns/{turn}/replay", replay, "POST", is_long=True),
 )

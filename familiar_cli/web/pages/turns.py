@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.web.asking import Page, Shown, with_speakers
+from familiar_cli.web.asking import Shown, WebPage, with_speakers
 
 if TYPE_CHECKING:
-    from familiar_cli.web.asking import Asked
+    from familiar_cli.web.asking import PageRequest
 
 _A_PAGE: Final = 40
 _CHARTED: Final = 40
 
 
-def show(asked: Asked) -> Shown:
+def show(asked: PageRequest) -> Shown:
     """Return a page of turns."""
     from familiar_cli.actions.search import search_sessions
     from familiar_cli.history.selection import TurnFilter, newest
@@ -33,7 +33,7 @@ def show(asked: Asked) -> Shown:
     return Shown("turns", {**values, "turns": said, "days": [], "more": more, "before": before})
 
 
-def layers(asked: Asked) -> Shown:
+def layers(asked: PageRequest) -> Shown:
     """Return how much of each layer was in the prompts of the last turns, as one chart."""
     from familiar_cli.actions.sent import layers_over_time
     from familiar_cli.web.charts import layers_chart
@@ -46,6 +46,6 @@ def layers(asked: Asked) -> Shown:
 
 
 PAGES: Final = (
-    Page("/turns", show),
-    Page("/turns/layers", layers),
+    WebPage("/turns", show),
+    WebPage("/turns/layers", layers),
 )

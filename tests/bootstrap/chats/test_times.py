@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli.bootstrap.chats.times import MAX_UNDATED, dated, read_time
-from familiar_cli.bootstrap.chats.types import Message, Skip
+from familiar_cli.bootstrap.chats.types import ForeignMessage, Skip
 
 START = datetime(2025, 1, 1, tzinfo=UTC)
 
 
 def message(at, line=1):
-    return Message(line, "user", None, "Robin", "Hi", "", at, "{}")
+    return ForeignMessage(line, "user", None, "Robin", "Hi", "", at, "{}")
 
 
 def spread(*times):
@@ -125,7 +125,7 @@ def test_every_line_comes_out_once_in_its_order_with_a_time(times) -> None:
     found = list(dated(lines, START))
     assert [line.line for line in found] == [line.line for line in lines]
     for before, after in zip(lines, found, strict=True):
-        if isinstance(before, Message):
+        if isinstance(before, ForeignMessage):
             assert after.estimated == (before.at is None)
             assert after.at == before.at or before.at is None
             assert after.at is not None

@@ -16,7 +16,7 @@ from familiar_cli.bootstrap.chats.bringing import ChatImportOptions
 from familiar_cli.bootstrap.chats.detect import read_chats
 from familiar_cli.bootstrap.chats.shape import harmonised
 from familiar_cli.bootstrap.chats.sources import as_source
-from familiar_cli.bootstrap.chats.types import Cast, Message, Reading, Skip
+from familiar_cli.bootstrap.chats.types import Cast, ForeignMessage, Reading, Skip
 from familiar_cli.bootstrap.import_chat import import_chats
 from familiar_cli.errors import FamiliarError, NotFoundError
 from familiar_cli.identity import Author
@@ -43,7 +43,7 @@ def spoken(path, reading=READING):
     return [
         (m.speaker, f"{m.at:%Y-%m-%d %H:%M}" if m.at and not m.estimated else "", m.text)
         for m in found(path, reading)
-        if isinstance(m, Message)
+        if isinstance(m, ForeignMessage)
     ]
 
 
@@ -377,7 +377,7 @@ def test_no_text_raises_and_every_line_is_in_a_turn_or_told(tmp_path_factory, te
         return
     told = {item.line for item in read if isinstance(item, Skip)}
     assert len(told) == sum(isinstance(item, Skip) for item in read)
-    starts = {item.line: item.text for item in read if isinstance(item, Message)}
+    starts = {item.line: item.text for item in read if isinstance(item, ForeignMessage)}
     current = ""
     for number, line in sorted(plain.items()):
         assert not (number in told and number in starts)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from familiar_cli.bootstrap.folders import Folder, FolderImportOptions, originals
+from familiar_cli.bootstrap.folders import FolderContents, FolderImportOptions, originals
 from familiar_cli.bootstrap.import_memories import (
     LEDGER,
     import_memories,
@@ -22,7 +22,7 @@ DAY = "daily/2026-03-09_harbour.md"
 
 
 def take(store, files, **wish):
-    return import_memories(store, Folder(dict(files)), FolderImportOptions(**wish))
+    return import_memories(store, FolderContents(dict(files)), FolderImportOptions(**wish))
 
 
 def test_the_example_comes_in_as_it_is_and_again_changes_nothing(store) -> None:

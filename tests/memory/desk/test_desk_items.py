@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from familiar_cli.errors import BadInputError, ConflictError, NotFoundError, UsageError
 from familiar_cli.memory.desk import (
     MAX_CHARS,
-    Mark,
+    ItemStatus,
     add_item,
     add_scratch,
     clear_scratch,
@@ -113,7 +113,7 @@ def test_due_is_what_has_come_or_has_no_time_that_can_be_read() -> None:
     assert [item.text for item in due] == ["now", "today", "never", "some time", "z"]
 
 
-@given(PAGES, st.sampled_from(Mark))
+@given(PAGES, st.sampled_from(ItemStatus))
 def test_a_mark_changes_one_line_and_no_number(page, mark) -> None:
     items = items_in(page)
     for item in items:
@@ -137,7 +137,7 @@ def test_what_is_added_comes_last_and_nothing_else_changes(page) -> None:
     now = items_in(after)
     if len(now) == len(before):  # the page ends inside a code block
         return
-    assert (now[-1].number, now[-1].text, now[-1].mark) == (len(before) + 1, "new", Mark.open)
+    assert (now[-1].number, now[-1].text, now[-1].mark) == (len(before) + 1, "new", ItemStatus.open)
     assert [(i.text, i.mark) for i in now[:-1]] == [(i.text, i.mark) for i in before]
     kept = [line for line in after.splitlines() if line.strip() and "new @2026" not in line]
     old = [line for line in page.splitlines() if line.strip()]
@@ -157,11 +157,11 @@ def test_what_a_person_wrote_below_an_item_stays_with_it() -> None:
 def test_files_are_begun_added_to_and_ticked_off(store) -> None:
     add_item(store, TASKS, " Mend\nthe \x1b[31mlamp ")
     add_item(store, TASKS, "Paint")
-    done = mark_item(store, TASKS, 1, Mark.done)
+    done = mark_item(store, TASKS, 1, ItemStatus.done)
 
     assert store.read_file(TASKS) == "# Tasks\n\n- [x] Mend the [31mlamp\n- [ ] Paint\n"
     assert "+- [x] Mend" in done.diff
-    assert not mark_item(store, TASKS, 1, Mark.done).changed
+    assert not mark_item(store, TASKS, 1, ItemStatus.done).changed
 
 
 def test_a_dry_run_writes_nothing(store) -> None:
@@ -178,7 +178,7 @@ def test_empty_and_endless_words_are_refused(store, text) -> None:
 
 def test_a_number_that_is_not_there_is_not_found(store) -> None:
     with pytest.raises(NotFoundError, match="it is empty"):
-        mark_item(store, TASKS, 1, Mark.done)
+        mark_item(store, TASKS, 1, ItemStatus.done)
 
 
 def test_no_item_is_written_into_a_block_of_code(store) -> None:
@@ -199,7 +199,7 @@ def test_an_edit_in_the_same_moment_wins(store, monkeypatch) -> None:
 
     monkeypatch.setattr(store, "read", meanwhile)
     with pytest.raises(ConflictError):
-        mark_item(store, TASKS, 1, Mark.done)
+        mark_item(store, TASKS, 1, ItemStatus.done)
     assert store.read_file(TASKS) == "- [ ] mine\n"
 
 

@@ -8,15 +8,21 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from familiar_cli.memory.people.mentions import Head, common_words, find_mentions, head_of, key_of
+from familiar_cli.memory.people.mentions import (
+    NamePrefix,
+    common_words,
+    find_mentions,
+    head_of,
+    key_of,
+)
 
 
 def find(text, *names) -> list[str]:
     keys = {key_of(name) for name in names} - {""}
-    heads: dict[str, Head] = {}
+    heads: dict[str, NamePrefix] = {}
     for key in keys:
         head, longest = head_of(key)
-        heads[head] = Head(*map(max, heads.get(head, Head(0, 0)), longest))
+        heads[head] = NamePrefix(*map(max, heads.get(head, NamePrefix(0, 0)), longest))
     return [
         mention.key
         for mention in find_mentions(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from familiar_cli.errors import ConflictError, FamiliarError, NotFoundError, RefusedError
 from familiar_cli.memory.store.store import MemoryStore
-from familiar_cli.memory.store.types import MISSING, Applied, Change
+from familiar_cli.memory.store.types import MISSING, Applied, StoredChange
 from familiar_cli.text import sha256_of
 
 
@@ -156,7 +156,7 @@ class TestJournal:
     def test_it_is_told_before_and_after(self, tmp_path) -> None:
         store = journaled(tmp_path, diary := Diary())
         store.append_file("a.md", "!", source="writer")
-        changes = (Change("a.md", b"old a", b"old a!"),)
+        changes = (StoredChange("a.md", b"old a", b"old a!"),)
         assert diary.told == ["begin", ("writer", "append a.md", changes), "applied"]
 
     def test_it_is_not_told_of_nothing(self, tmp_path) -> None:

@@ -55,7 +55,7 @@ _PATH_CHARS: Final = 160
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class FilterQuestion:
     """What the filter is asked about.
 
     Args:
@@ -73,19 +73,19 @@ class Asked:
     people: Sequence[str]
 
 
-def first_messages(asked: Asked) -> list[Message]:
+def first_messages(asked: FilterQuestion) -> list[Message]:
     """Return the first question: what bears on what was said?"""
     return _messages(asked, _ESCALATE, "")
 
 
-def second_messages(asked: Asked, found: str) -> list[Message]:
+def second_messages(asked: FilterQuestion, found: str) -> list[Message]:
     """Return the second question, which ends in an answer; `found` is what the search gave."""
     return _messages(
         asked, _FORCED, f"The search found:\n<lines>\n{unfenced(found).strip()}\n</lines>"
     )
 
 
-def _messages(asked: Asked, form: str, more: str) -> list[Message]:
+def _messages(asked: FilterQuestion, form: str, more: str) -> list[Message]:
     system = _INSTRUCTION.format(char=framed(asked.char), words=asked.words, escalate=form)
     shown = [_passage(number, p) for number, p in enumerate(asked.passages, start=1)]
     parts = [
@@ -288,7 +288,7 @@ class Filter:
         """
         model, most = self._open_model(), min(room, self.answer_tokens)
         words = max(most // _TOKENS_A_WORD, 10)
-        asked = Asked(self._char, words, request.query, passages, people)
+        asked = FilterQuestion(self._char, words, request.query, passages, people)
         done = await ask_side_model(request, NAME, model, first_messages(asked))
         reply = read_reply(done.text, is_cut=done.finish_reason == "length")
         sources, searched = [passage.name for passage in passages], ""

@@ -90,7 +90,7 @@ class PieceSource:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class Excerpt:
     """A line or a turn that fits what was said.
 
     Args:
@@ -115,7 +115,7 @@ class Piece:
     strength: float = 0.0
     turns: frozenset[int] = frozenset()
     vague: int = 0
-    before: Piece | None = None
+    before: Excerpt | None = None
     named: bool = False
     is_turn: bool = False
 
@@ -138,11 +138,11 @@ class Packed:
 
     source: PieceSource
     text: str
-    pieces: tuple[Piece, ...]
+    pieces: tuple[Excerpt, ...]
     is_cut: bool
 
     @property
-    def best(self) -> Piece:
+    def best(self) -> Excerpt:
         """The piece that it is there for."""
         return max(self.pieces, key=lambda piece: piece.score)
 
@@ -159,13 +159,13 @@ class Filling:
 class _Open:
     """A source of which something was taken."""
 
-    pieces: list[Piece] = field(default_factory=list)
+    pieces: list[Excerpt] = field(default_factory=list)
     whole: str = ""
     cut: str = ""
 
 
 def fill(
-    pieces: Sequence[Piece],
+    pieces: Sequence[Excerpt],
     sources: Mapping[str, PieceSource],
     room: int,
     counter: TokenCounter,
@@ -197,7 +197,7 @@ def fill(
     return filler.filling()
 
 
-def _rank(piece: Piece) -> tuple[bool, float, str, int]:
+def _rank(piece: Excerpt) -> tuple[bool, float, str, int]:
     # What is named comes first. Of two that score alike the shorter says more for its tokens.
     if piece.named:
         return (False, -piece.score, piece.source, piece.start)
@@ -213,7 +213,7 @@ class _Precision:
     turns: dict[int, int]
 
     @classmethod
-    def of(cls, pieces: Iterable[Piece]) -> _Precision:
+    def of(cls, pieces: Iterable[Excerpt]) -> _Precision:
         said: dict[str, int] = {}
         turns: dict[int, int] = {}
         for piece in pieces:
@@ -248,7 +248,7 @@ class _Filler:
     def __post_init__(self) -> None:
         self.all_room = self.room
 
-    def take(self, piece: Piece) -> None:
+    def take(self, piece: Excerpt) -> None:
         """Take a piece, or say why not."""
         known = self.open.get(piece.source)
         if known and (known.whole or known.cut):
@@ -267,7 +267,7 @@ class _Filler:
             return
         self._take_line(frame, self._shortened(piece))
 
-    def _shortened(self, piece: Piece) -> Piece:
+    def _shortened(self, piece: Excerpt) -> Excerpt:
         if (
             len(piece.text) <= self.line_tokens
             or self.counter.count(piece.text) <= self.line_tokens
@@ -280,7 +280,7 @@ class _Filler:
     def _sentences(self, text: str, room: int) -> str:
         return whole_sentences(text, room, self.counter.count, least=_LEAST_TOKENS)
 
-    def leave(self, piece: Piece, why: str) -> None:
+    def leave(self, piece: Excerpt, why: str) -> None:
         """Note why a piece is not there."""
         self.left.setdefault(piece.source, why)
 
@@ -293,7 +293,7 @@ class _Filler:
         left = {key: why for key, why in self.left.items() if key not in self.open}
         return Filling(tuple(passages), left)
 
-    def _take_whole(self, source: PieceSource, frame: int, piece: Piece) -> bool:
+    def _take_whole(self, source: PieceSource, frame: int, piece: Excerpt) -> bool:
         """Take all of a source that is short or meant to be read whole; tell whether it was."""
         if not source.whole:
             return False
@@ -314,7 +314,7 @@ class _Filler:
         self._pay(piece, frame + self.counter.count(text)).cut = text
         return True
 
-    def _take_line(self, frame: int, piece: Piece) -> None:
+    def _take_line(self, frame: int, piece: Excerpt) -> None:
         wanted = [p for p in (_needed(piece), piece) if p and not self._has(p)]
         cost = frame + sum(self.counter.count(p.text) + _JOIN_TOKENS for p in wanted)
         if cost > self.room and len(wanted) > 1:
@@ -330,14 +330,14 @@ class _Filler:
             if _LETTER.search(text):
                 self._pay(piece, frame + self.counter.count(text) + _JOIN_TOKENS).cut = text
 
-    def _pay(self, piece: Piece, cost: int) -> _Open:
+    def _pay(self, piece: Excerpt, cost: int) -> _Open:
         self.room -= cost
         self._note([piece.fact], is_turn=piece.is_turn)
         taken = self.open.setdefault(piece.source, _Open())
         taken.pieces.append(piece)
         return taken
 
-    def _has(self, piece: Piece) -> bool:
+    def _has(self, piece: Excerpt) -> bool:
         taken = self.open.get(piece.source)
         return taken is not None and any(p.start == piece.start for p in taken.pieces)
 
@@ -350,7 +350,7 @@ class _Filler:
             elif len(fact.turns) <= _EXCHANGE:
                 self.told |= fact.turns
 
-    def _is_said(self, piece: Piece) -> bool:
+    def _is_said(self, piece: Excerpt) -> bool:
         if piece.is_turn and self.told.issuperset(piece.turns):
             return True
         return self._is_told(piece.fact, piece.vague)
@@ -365,7 +365,7 @@ class _Filler:
         return bool(fact.turns) and known.issuperset(fact.turns)
 
 
-def _needed(piece: Piece) -> Piece | None:
+def _needed(piece: Excerpt) -> Excerpt | None:
     """Return the piece before one that says little alone, such as an answer."""
     return piece.before if len(normal(piece.text).split()) < _FEW_WORDS else None
 

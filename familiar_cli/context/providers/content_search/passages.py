@@ -12,7 +12,7 @@ from datetime import date
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli import fts
-from familiar_cli.context.providers.content_search.packing import Fact, Piece, PieceSource
+from familiar_cli.context.providers.content_search.packing import Excerpt, Fact, PieceSource
 from familiar_cli.index.hits import holds_any
 from familiar_cli.index.markdown import plain
 from familiar_cli.index.search import DENSE_FLOOR as NEAR
@@ -230,7 +230,7 @@ class Gatherer:
     query: str = ""
     elsewhere: frozenset[str] = frozenset()
     most_chars: int = 20_000
-    pieces: list[Piece] = field(default_factory=list)
+    pieces: list[Excerpt] = field(default_factory=list)
     sources: dict[str, PieceSource] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
     _files: dict[str, _File] = field(default_factory=dict)
@@ -286,7 +286,7 @@ class Gatherer:
                 size_tokens=len(whole.text) // _CHARS_A_TOKEN,
             )
             self.pieces.append(
-                Piece(rel_path, 0, len(text), whole.text, 1 - number / 1000, 1.0, named=True)
+                Excerpt(rel_path, 0, len(text), whole.text, 1 - number / 1000, 1.0, named=True)
             )
 
     def passage(self, packed: Packed) -> Passage:
@@ -330,9 +330,9 @@ class Gatherer:
         wanted = set(fts.content_words(self.query)) - names
         return not wanted.intersection(fts.words(shown))
 
-    def _piece(self, hit: Hit, file: _File, shown: str) -> Piece:
+    def _piece(self, hit: Hit, file: _File, shown: str) -> Excerpt:
         signals = hit.signals
-        return Piece(
+        return Excerpt(
             source=hit.rel_path,
             start=hit.char_start,
             end=hit.char_end,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.context.types import Contribution, Fit, Layer, Place
+from familiar_cli.context.types import Contribution, Fit, Layer, PromptSpan
 from familiar_cli.errors import FamiliarError, NotFoundError
 from familiar_cli.jobs import in_thread
 from familiar_cli.languages.headings import heading_in
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from familiar_cli.context.types import ContextRequest, Subject
     from familiar_cli.history.store import HistoryStore
     from familiar_cli.identity import Labels
-    from familiar_cli.markdown import Line, Section
+    from familiar_cli.markdown import Section, TextLine
     from familiar_cli.memory.pages.evidence import Numbering
     from familiar_cli.memory.people.aliases import Aliases, Named
     from familiar_cli.memory.store.store import MemoryStore
@@ -93,17 +93,17 @@ def _is_head(section: Section) -> bool:
     return section.level < 2 or heading_in(section.title) == "aliases"  # noqa: PLR2004
 
 
-def _newest_first(lines: Iterable[Line], numbering: Numbering) -> list[Line]:
+def _newest_first(lines: Iterable[TextLine], numbering: Numbering) -> list[TextLine]:
     """Return the lines that say something; those that rest on no turn by their place."""
     saying = [line for line in lines if line.text.strip() and not line.level]
 
-    def newest(line: Line) -> tuple[int, int]:
+    def newest(line: TextLine) -> tuple[int, int]:
         return last_turn(line.text, numbering) or 0, line.start
 
     return sorted(saying, key=newest, reverse=True)
 
 
-def _taken(lines: Iterable[Line], room: int, count: Callable[[str], int]) -> set[int]:
+def _taken(lines: Iterable[TextLine], room: int, count: Callable[[str], int]) -> set[int]:
     """Return where those of the first lines begin for which there is room."""
     taken: set[int] = set()
     for line in lines:
@@ -114,7 +114,7 @@ def _taken(lines: Iterable[Line], room: int, count: Callable[[str], int]) -> set
     return taken
 
 
-def _in_order(lines: Iterable[Line], taken: set[int]) -> str:
+def _in_order(lines: Iterable[TextLine], taken: set[int]) -> str:
     """Return the lines in their order below their headings, with marks where some are left out."""
     shown: list[str] = []
     heading = ""
@@ -130,7 +130,7 @@ def _in_order(lines: Iterable[Line], taken: set[int]) -> str:
     return "\n".join(shown).removesuffix(f"\n{GAP}")
 
 
-def _words(line: Line) -> str:
+def _words(line: TextLine) -> str:
     return without_references(line.text).rstrip()
 
 
@@ -160,7 +160,7 @@ class _Gathered:
     problems: list[Contribution] = field(default_factory=list)
 
 
-class People:
+class PeopleSource:
     """Offers people's files.
 
     Args:
@@ -320,7 +320,7 @@ class People:
             priority=PRIORITY,
             text=made.first,
             source=SOURCE,
-            place=Place.world_after,
+            place=PromptSpan.world_after,
             rel_path=head.rel_path,
             fit=Fit.queue,
             lines=(1, 1 + (made.first if is_all else head.text.rstrip()).count("\n")),
@@ -374,7 +374,7 @@ def _problem(rel_path: str | None, why: str) -> Contribution:
         priority=0,
         text="",
         source=SOURCE,
-        place=Place.world_after,
+        place=PromptSpan.world_after,
         rel_path=rel_path,
         problem=why,
     )

@@ -14,10 +14,10 @@ from familiar_cli.clock import stopwatch_s
 from familiar_cli.context.providers.content_search.people import (
     RECENT_AUTHORS,
     REST_PRIORITY,
-    People,
+    PeopleSource,
 )
 from familiar_cli.context.providers.content_search.retrieval import Candidates
-from familiar_cli.context.types import Contribution, Fit, Layer, Place
+from familiar_cli.context.types import Contribution, Fit, Layer, PromptSpan
 from familiar_cli.errors import FamiliarError
 from familiar_cli.jobs import in_thread
 from familiar_cli.memory.layout import PEOPLE_DIR
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from familiar_cli.context.providers.content_search.filter import Chosen, Filter
     from familiar_cli.context.providers.content_search.passages import Passage
-    from familiar_cli.context.providers.content_search.retrieval import LeftOut, Retrieval
+    from familiar_cli.context.providers.content_search.retrieval import LeftOutPiece, Retrieval
     from familiar_cli.context.types import ContextRequest, Subject
     from familiar_cli.history.store import HistoryStore
     from familiar_cli.languages import Phrases
@@ -97,7 +97,7 @@ class ContentSearchProvider:
         self._retrieval = retrieval(_REFRESH_SHARE * deadline_s) if retrieval else None
         self._filter = content_filter
         self._on_behind = on_behind
-        self._people = People(
+        self._people = PeopleSource(
             store,
             history,
             aliases,
@@ -218,7 +218,7 @@ def _answer(chosen: Chosen, phrases: Phrases) -> Contribution:
         priority=PRIORITY,
         text=f"{phrases.labelled(phrases.from_memory)}\n{chosen.answer}",
         source=SOURCE,
-        place=Place.depth,
+        place=PromptSpan.depth,
         depth=DEPTH,
         cause=f"the filter's answer, made from {made_from}",
         shortened=chosen.shortened,
@@ -232,7 +232,7 @@ def _offered(passage: Passage, how: str, why: str = "", *, left: str = "") -> Co
         priority=PRIORITY,
         text=f"{passage.heading}\n{passage.text}",
         source=PAST if passage.turns else SOURCE,
-        place=Place.depth,
+        place=PromptSpan.depth,
         depth=DEPTH,
         rel_path=passage.rel_path,
         turns=passage.turns,
@@ -248,14 +248,14 @@ def _offered(passage: Passage, how: str, why: str = "", *, left: str = "") -> Co
     )
 
 
-def _left(left: LeftOut) -> Contribution:
+def _left(left: LeftOutPiece) -> Contribution:
     """Return the record of something that was found and is not in the prompt."""
     return Contribution(
         Layer.content,
         PRIORITY,
         "",
         SOURCE if left.rel_path else PAST,
-        Place.depth,
+        PromptSpan.depth,
         depth=DEPTH,
         rel_path=left.rel_path,
         origin=left.origin,
@@ -264,11 +264,13 @@ def _left(left: LeftOut) -> Contribution:
 
 
 def _remark(words: str) -> Contribution:
-    return Contribution(Layer.content, PRIORITY, "", SOURCE, Place.depth, depth=DEPTH, remark=words)
+    return Contribution(
+        Layer.content, PRIORITY, "", SOURCE, PromptSpan.depth, depth=DEPTH, remark=words
+    )
 
 
 def _told(words: str) -> Contribution:
-    return Contribution(Layer.content, 0, "", SOURCE, Place.depth, depth=DEPTH, problem=words)
+    return Contribution(Layer.content, 0, "", SOURCE, PromptSpan.depth, depth=DEPTH, problem=words)
 
 
 def _by_path(pieces: Sequence[Contribution]) -> dict[str, Contribution]:

@@ -10,7 +10,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.clock import to_zone
-from familiar_cli.context.providers.content_search.packing import Piece, PieceSource
+from familiar_cli.context.providers.content_search.packing import Excerpt, PieceSource
 from familiar_cli.context.providers.content_search.passages import Passage
 from familiar_cli.index.embedder import EmbedderError
 from familiar_cli.index.hits import coverage
@@ -45,7 +45,7 @@ class Recall:
         why: Why a turn that is asked about was not found.
     """
 
-    pieces: tuple[Piece, ...] = ()
+    pieces: tuple[Excerpt, ...] = ()
     sources: dict[str, PieceSource] = field(default_factory=dict)
     unread: int = 0
     waiting: int = 0
@@ -215,7 +215,7 @@ class _Pieces:
     labels: Labels
     somebody: str
 
-    def of(self, found: Recalled, source: str, score: float) -> Piece:
+    def of(self, found: Recalled, source: str, score: float) -> Excerpt:
         """Return a turn that was found, with the one before it."""
         before = found.before if found.before and found.before.id not in self.shown else None
         return replace(
@@ -223,10 +223,10 @@ class _Pieces:
             before=self._piece(before, source, 0.0) if before else None,
         )
 
-    def _piece(self, turn: Turn, source: str, score: float) -> Piece:
+    def _piece(self, turn: Turn, source: str, score: float) -> Excerpt:
         speaker = self.speaker(turn)
         words = "\n  ".join(turn.content.strip().splitlines())  # none begins as a speaker does
-        return Piece(
+        return Excerpt(
             source=source,
             start=turn.id,
             end=turn.id,

@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from familiar_cli.context.macros import Macros
-    from familiar_cli.context.providers.content_search.packing import Filling, Piece, PieceSource
+    from familiar_cli.context.providers.content_search.packing import Excerpt, Filling, PieceSource
     from familiar_cli.context.providers.pins import Pinned
     from familiar_cli.context.types import ContextRequest, Contribution, Subject
     from familiar_cli.history.store import HistoryStore
-    from familiar_cli.index.embedder import Opened
+    from familiar_cli.index.embedder import EmbedderChoice
     from familiar_cli.index.types import SearchResult, Wanted
     from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.tokens import TokenCounter
@@ -77,7 +77,7 @@ class Memory:
 
     store: MemoryStore
     search: Callable[[str, SearchOptions], SearchResult]
-    opened: Callable[[], Opened]
+    opened: Callable[[], EmbedderChoice]
     history: HistoryStore
     macros: Callable[[ContextRequest], Macros]
     recent_turns: int = 0
@@ -87,7 +87,7 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class LeftOutPiece:
     """Something that was found and did not fit.
 
     Args:
@@ -118,7 +118,7 @@ class Candidates:
     how: str = "words"
     remarks: tuple[str, ...] = ()
     behind: bool = False
-    left: tuple[LeftOut, ...] = ()
+    left: tuple[LeftOutPiece, ...] = ()
     unread: str = ""
 
 
@@ -311,9 +311,9 @@ class Retrieval:
             for packed in filling.passages
         )
         left = (
-            LeftOut(why, origin=past.sources[key].origin)
+            LeftOutPiece(why, origin=past.sources[key].origin)
             if key in past.sources
-            else LeftOut(why, key)
+            else LeftOutPiece(why, key)
             for key, why in filling.left.items()
         )
         unread = _unread(result.unread, past.unread)
@@ -431,7 +431,7 @@ def question(request: ContextRequest) -> str:
 
 def _not_beside(
     gatherer: Gatherer, request: ContextRequest
-) -> tuple[list[Piece], dict[str, PieceSource]]:
+) -> tuple[list[Excerpt], dict[str, PieceSource]]:
     """Filter out what a chat program's own prompt already says.
 
     A program that brings an entry of its lorebook brings all that it thinks fit.
