@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli.clock import iso, now, parse_iso, since_1970, stopwatch_s, to_ms, to_utc, to_zone
+from tests.support.cases import each
 
 zones = st.integers(-14 * 60, 14 * 60).map(lambda m: timezone(timedelta(minutes=m)))
 moments = st.datetimes(datetime(1, 1, 3), datetime(9999, 12, 29), timezones=zones)  # noqa: DTZ001
@@ -54,8 +55,8 @@ def test_a_stopwatch_never_goes_back() -> None:
     assert stopwatch_s() <= stopwatch_s()
 
 
-@pytest.mark.parametrize("zone", [timezone(timedelta(hours=14)), timezone(timedelta(hours=-12))])
-@pytest.mark.parametrize("far", [datetime.min, datetime.max])  # noqa: DTZ901
+@each("zone", [timezone(timedelta(hours=14)), timezone(timedelta(hours=-12))])
+@each("far", [datetime.min, datetime.max])  # noqa: DTZ901
 def test_a_moment_at_the_end_of_the_calendar_is_shown_in_some_zone(zone, far) -> None:
     assert to_zone(far.replace(tzinfo=UTC), zone) == far.replace(tzinfo=UTC)
 
@@ -69,7 +70,7 @@ class OnWindows(datetime):
         return super().astimezone(tz)
 
 
-@pytest.mark.parametrize("year", [1969, 1600, 1900])
+@each("year", [1969, 1600, 1900])
 def test_times_before_1970_have_the_system_zone_everywhere(year) -> None:
     naive = OnWindows(year, 7, 1, 12)
     assert abs(to_utc(naive, None) - datetime(year, 7, 1, 12, tzinfo=UTC)) <= timedelta(hours=15)

@@ -31,6 +31,7 @@ from familiar_cli.files import (
     temp_in,
     write_whole,
 )
+from tests.support.cases import each
 from tests.support.dying import DIED, Dying
 
 POSIX = pytest.mark.skipif(os.name == "nt", reason="the system has no such thing")
@@ -40,7 +41,7 @@ def names(directory: Path) -> list[str]:
     return sorted(path.name for path in directory.iterdir())
 
 
-@pytest.mark.parametrize(
+@each(
     ("content", "wanted"),
     [
         ("täglich\n", "täglich\n".encode()),

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import unicodedata
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli import fts
 from familiar_cli.folding import fold_letters, fold_word
 from familiar_cli.memory.people.mentions import find_mentions, head_of, key_of
+from tests.support.cases import each
 
 anything = st.text(st.characters(exclude_categories=("Cs",)), max_size=60)
 
@@ -39,12 +39,12 @@ SAME = [
 ]
 
 
-@pytest.mark.parametrize(("one", "other"), SAME)
+@each(("one", "other"), SAME)
 def test_two_ways_to_write_a_word_fold_to_one(one, other) -> None:
     assert fold_word(one) == fold_word(other)
 
 
-@pytest.mark.parametrize(
+@each(
     ("one", "other"),
     [("कि", "की"), ("はか", "ばか"), ("ビル", "ビール"), ("ไป", "ใป"), ("é", "e"), ("й", "и")],
 )
@@ -68,14 +68,14 @@ def test_plain_english_is_in_lower_case_and_nothing_else(text) -> None:
     assert fold_word(text) == fold_letters(text) == text.lower()
 
 
-@pytest.mark.parametrize(("one", "other"), SAME)
+@each(("one", "other"), SAME)
 def test_a_query_is_folded_as_the_index_is(one, other) -> None:
     assert fts.words(one) == fts.words(other)
     assert fts.match_any(one) == fts.match_any(other)
     assert fts.indexable(one) == fts.indexable(other)
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "text"),
     [
         ("أحمد", "هل جاء احمد اليوم؟"),

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli import fts
+from tests.support.cases import each
 
 
 @pytest.fixture
@@ -73,7 +74,7 @@ def test_only_stop_words_are_better_than_none() -> None:
     assert fts.content_words("who are you") == ["who", "are", "you"]
 
 
-@pytest.mark.parametrize("text", ["", "  ", "?!", "🦊", "-- ''"])
+@each("text", ["", "  ", "?!", "🦊", "-- ''"])
 def test_no_word_is_no_query(text) -> None:
     assert fts.match_any(text) is None
 

@@ -18,6 +18,7 @@ from familiar_cli.identity import (
     parse_author,
 )
 from familiar_cli.text import slugify
+from tests.support.cases import each
 
 ids = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20)
 
@@ -45,7 +46,7 @@ def test_the_best_name_there_is_shown() -> None:
     assert Author("x", "1").label == "1"
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "platform", "user_id"),
     [("discord:42", "discord", "42"), ("CLI: me ", "cli", "me"), ("irc:a:b", "irc", "a:b")],
 )
@@ -53,7 +54,7 @@ def test_an_author_is_read_from_platform_and_id(text, platform, user_id) -> None
     assert parse_author(text) == Author(platform, user_id)
 
 
-@pytest.mark.parametrize("text", ["", "me", ":", "x:", ":1", "a b:1", "../x:1", "é:1"])
+@each("text", ["", "me", ":", "x:", ":1", "a b:1", "../x:1", "é:1"])
 def test_what_names_nobody_is_refused_with_an_example(text) -> None:
     with pytest.raises(UsageError) as caught:
         parse_author(text)
@@ -69,9 +70,7 @@ def test_a_familiars_id_is_always_its_own_slug(name) -> None:
     assert check_familiar_id(accepted) == accepted
 
 
-@pytest.mark.parametrize(
-    "name", ["", "Ada", "a b", "../a", "a/b", "a.b", "-a", "a--b", "con", "com1"]
-)
+@each("name", ["", "Ada", "a b", "../a", "a/b", "a.b", "-a", "a--b", "con", "com1"])
 def test_what_could_be_a_path_or_a_device_is_no_id(name) -> None:
     with pytest.raises(UsageError, match="not a valid familiar id"):
         check_familiar_id(name)

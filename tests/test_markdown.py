@@ -24,6 +24,7 @@ from familiar_cli.markdown import (
     title_of,
     without_marker,
 )
+from tests.support.cases import each
 
 # No white space at a line's beginning but up to three spaces, no list and no quotation: what stands
 # inside another block is not this scanner's matter.
@@ -70,7 +71,7 @@ def test_lines_and_sections_are_the_text(text) -> None:
     assert [part.level for part in parts[1:]] == [n.level for n in read if 0 < n.level < 3]
 
 
-@pytest.mark.parametrize(
+@each(
     ("line", "box", "words"),
     [
         ("- a", "", "a"),
@@ -89,9 +90,7 @@ def test_a_list_item_and_its_box(line, box, words) -> None:
     assert (found.box, line[found.words_at :]) == (box, words)
 
 
-@pytest.mark.parametrize(
-    "line", ["-a", "* * *", "---", "- - -\n", "1234567890. a", "a - b", "٣. a"]
-)
+@each("line", ["-a", "* * *", "---", "- - -\n", "1234567890. a", "a - b", "٣. a"])
 def test_what_is_no_list_item(line) -> None:
     assert bullet(line) is None
     assert without_marker(line) == line
@@ -122,7 +121,7 @@ def test_front_matter_ends_where_the_text_begins(text) -> None:
     assert (front.strip(), body, text[body_start(text) :]) == ("a: b", "c", "c")
 
 
-@pytest.mark.parametrize("text", ["", "a\n---\nb\n---\n", "---\na: b\n", "--- a\n---\n"])
+@each("text", ["", "a\n---\nb\n---\n", "---\na: b\n", "--- a\n---\n"])
 def test_there_may_be_no_front_matter(text) -> None:
     assert split_front_matter(text) == (None, text)
     assert body_start(text) == 0

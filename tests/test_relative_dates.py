@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli.relative_dates import relative_dates, with_dates
+from tests.support.cases import each
 
 THURSDAY = date(2024, 3, 14)
 
@@ -18,7 +19,7 @@ def dated(text: str, day: date = THURSDAY) -> str:
     return with_dates(text, lambda _: day)
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "then"),
     [
         ("Anna moved yesterday.", "Anna moved on 2024-03-13."),
@@ -48,7 +49,7 @@ def test_a_relative_date_becomes_a_date(text, then) -> None:
     assert dated(text) == then
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "They meet next Friday.",  # this week's or the next one's

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from datetime import date, timedelta
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli.languages import CODES, dates
 from familiar_cli.spans import Span, Yearly, days_between, spans_in
+from tests.support.cases import each
 
 TODAY = date(2023, 5, 8)  # a Monday
 days = st.dates(date(1600, 1, 1), date(2150, 12, 31))
@@ -21,7 +21,7 @@ def only(text: str, today: date | None = TODAY) -> tuple[str, str]:
     return found.first.isoformat(), found.last.isoformat()
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         *("I left yesterday.", "Ich war gestern da.", "昨日行きました。", "ذهبت أمس", "Fui ayer."),
@@ -36,7 +36,7 @@ def test_a_day_is_meant(text) -> None:
     assert only(text) == ("2023-05-07", "2023-05-07")
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "first", "last"),
     [
         ("last week", "2023-05-01", "2023-05-07"),
@@ -69,7 +69,7 @@ def test_a_longer_time_is_meant(text, first, last) -> None:
     assert only(text) == (first, last)
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "today", "day"),
     [
         ("yesterday", date(2024, 1, 1), "2023-12-31"),
@@ -95,14 +95,12 @@ def test_a_day_without_its_year_is_that_of_any_year() -> None:
     assert spans_in("during the winter") == [Yearly(12, months=3)]
 
 
-@pytest.mark.parametrize(
-    "text", ["yesterday", "last friday", "vor zwei Wochen", "先週", "on Monday"]
-)
+@each("text", ["yesterday", "last friday", "vor zwei Wochen", "先週", "on Monday"])
 def test_what_depends_on_today_means_nothing_without_it(text) -> None:
     assert spans_in(text) == []
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         *("I may march on.", "Guten Morgen!", "the sun, to fall asleep", "so do we", ""),
@@ -113,8 +111,8 @@ def test_what_is_no_time_means_none(text) -> None:
     assert spans_in(text, TODAY) == []
 
 
-@pytest.mark.parametrize("today", [date.min, date.max, date(9999, 12, 31)])
-@pytest.mark.parametrize(
+@each("today", [date.min, date.max, date(9999, 12, 31)])
+@each(
     "text",
     [
         *("yesterday tomorrow next year last year next month last week next winter last weekend",),
@@ -160,7 +158,7 @@ def test_the_nearest_is_at_most_half_a_year_away(day, month, of_month) -> None:
     assert abs((near.first - day).days) <= 184
 
 
-@pytest.mark.parametrize("name", CODES)
+@each("name", CODES)
 def test_a_table_is_complete(name) -> None:
     table = dates(name)
     assert (len(table.months), len(table.weekdays), len(table.seasons)) == (12, 7, 4)
@@ -175,7 +173,7 @@ def test_a_table_is_complete(name) -> None:
     assert all(all(word.split("|")) for word in (*words, *table.units.values(), *table.numbers))
 
 
-@pytest.mark.parametrize("name", CODES)
+@each("name", CODES)
 def test_no_word_of_a_table_means_two_things(name) -> None:
     table = dates(name)
     for words in (table.months, table.weekdays, table.seasons, table.numbers, table.near.values()):

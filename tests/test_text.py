@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import unicodedata
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,6 +21,7 @@ from familiar_cli.text import (
     str_or_empty,
     typed,
 )
+from tests.support.cases import each
 
 anything = st.text(st.characters(), max_size=60)
 
@@ -37,14 +37,12 @@ def test_harmless_text_stays_as_it_is(text) -> None:
     assert harmless(harmless(text)) == harmless(text)
 
 
-@pytest.mark.parametrize("text", ["a", "3", "!", "❤️", "日本", "\u200bZoë", "\U0001fae9"])
+@each("text", ["a", "3", "!", "❤️", "日本", "\u200bZoë", "\U0001fae9"])
 def test_a_text_with_one_sign_to_see_is_visible(text) -> None:
     assert is_visible(text)
 
 
-@pytest.mark.parametrize(
-    "text", ["", " \n", "\u200b\u200d", "\u2800", "\u3164", "\u202e", "\u0301"]
-)
+@each("text", ["", " \n", "\u200b\u200d", "\u2800", "\u3164", "\u202e", "\u0301"])
 def test_a_text_of_signs_that_nobody_sees_is_not_visible(text) -> None:
     assert not is_visible(text)
 
@@ -54,7 +52,7 @@ def test_letters_digits_signs_and_emoji_pass_unchanged(text) -> None:
     assert harmless(text) == text
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "\x1b[31mred",
@@ -89,7 +87,7 @@ def test_a_slug_is_letters_and_digits_with_single_dashes_between(text) -> None:
     assert len(slugify(text)) <= 60
 
 
-@pytest.mark.parametrize(
+@each(
     ("title", "slug"),
     [
         ("Hello, World!", "hello-world"),
@@ -122,7 +120,7 @@ def test_case_and_normalisation_do_not_tell_names_apart(text) -> None:
     assert fold(unicodedata.normalize("NFD", text)) == fold(unicodedata.normalize("NFC", text))
 
 
-@pytest.mark.parametrize(("one", "other"), [("STRASSE", "straße"), ("É", "e\u0301"), ("Ａ", "a")])
+@each(("one", "other"), [("STRASSE", "straße"), ("É", "e\u0301"), ("Ａ", "a")])
 def test_names_that_a_person_would_call_the_same_fold_to_the_same(one, other) -> None:
     assert fold(one) == fold(other)
 
@@ -142,9 +140,7 @@ def test_plain_letters_are_folded_like_all_others(text) -> None:
     assert fold(text) == fold(f"{text}é")[:-1]
 
 
-@pytest.mark.parametrize(
-    ("value", "text"), [("a", "a"), ("", ""), (None, ""), (1, ""), (["a"], "")]
-)
+@each(("value", "text"), [("a", "a"), ("", ""), (None, ""), (1, ""), (["a"], "")])
 def test_what_is_no_string_is_an_empty_one(value, text) -> None:
     assert str_or_empty(value) == text
 
@@ -160,9 +156,7 @@ def test_every_text_has_a_hash(text) -> None:
     assert len(sha256_of(text)) == 64
 
 
-@pytest.mark.parametrize(
-    ("number", "words"), [(0, "0 files"), (1, "1 file"), (2, "2 files"), (1200, "1,200 files")]
-)
+@each(("number", "words"), [(0, "0 files"), (1, "1 file"), (2, "2 files"), (1200, "1,200 files")])
 def test_what_is_counted_has_its_number(number: int, words: str) -> None:
     assert counted(number, "file") == words
 
@@ -171,7 +165,7 @@ def test_an_odd_plural_is_given() -> None:
     assert [counted(n, "entry", "entries") for n in (1, 2)] == ["1 entry", "2 entries"]
 
 
-@pytest.mark.parametrize(
+@each(
     ("word", "posix", "windows"),
     [
         ("people/alice.md", "people/alice.md", "people/alice.md"),

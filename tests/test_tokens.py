@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from familiar_cli import tokens
 from familiar_cli.errors import ConfigError
 from familiar_cli.models.store import encoding_path
+from tests.support.cases import each
 from tests.support.texts import TEXTS
 
 WITHIN_A_QUARTER = [
@@ -32,13 +33,13 @@ def exact(model_cache):
     return tokens.load(encoding_path(model_cache))
 
 
-@pytest.mark.parametrize("kind", WITHIN_A_QUARTER)
+@each("kind", WITHIN_A_QUARTER)
 def test_the_estimate_is_not_wrong_by_more_than_a_quarter(kind, exact) -> None:
     text = TEXTS[kind]
     assert tokens.heuristic().count(text) == pytest.approx(exact.count(text), rel=0.25)
 
 
-@pytest.mark.parametrize("kind", sorted(set(TEXTS) - set(WITHIN_A_QUARTER)))
+@each("kind", sorted(set(TEXTS) - set(WITHIN_A_QUARTER)))
 def test_the_estimate_is_not_wrong_by_more_than_a_third_elsewhere(kind, exact) -> None:
     text = TEXTS[kind]
     assert tokens.heuristic().count(text) == pytest.approx(exact.count(text), rel=0.34)
@@ -49,12 +50,12 @@ def test_the_estimate_holds_for_code_it_was_not_fitted_to(exact) -> None:
     assert tokens.heuristic().count(code) == pytest.approx(exact.count(code), rel=0.25)
 
 
-@pytest.mark.parametrize("text", NOT_FITTED)
+@each("text", NOT_FITTED)
 def test_the_estimate_holds_for_hebrew_and_arabic_it_was_not_fitted_to(text, exact) -> None:
     assert tokens.heuristic().count(text) == pytest.approx(exact.count(text), rel=0.25)
 
 
-@pytest.mark.parametrize("kind", sorted(TEXTS))
+@each("kind", sorted(TEXTS))
 def test_counting_with_the_encoding_is_what_tiktoken_counts(kind, exact) -> None:
     text = TEXTS[kind]
     assert exact.count(text) == len(exact._encoding.encode_ordinary(text))
@@ -78,7 +79,7 @@ def test_cutting_a_long_text_costs_a_token_a_cut_at_most(exact, words) -> None:
     assert abs(exact.count(text) - whole) <= 2 * (1 + len(text) // 2048)
 
 
-@pytest.mark.parametrize("unit", ["a", "日", " ", "=-", "word ", "\n", "😀"])
+@each("unit", ["a", "日", " ", "=-", "word ", "\n", "😀"])
 def test_counting_time_grows_with_the_length_only(unit, exact) -> None:
     short, long = unit * (20_000 // len(unit)), unit * (400_000 // len(unit))
     assert _best_s(exact, long) < 80 * max(_best_s(exact, short), 0.0005)
@@ -111,9 +112,7 @@ def test_the_counter_names_its_encoding(exact) -> None:
     assert exact.name == "cl100k_base"
 
 
-@pytest.mark.parametrize(
-    "content", [b"", b"no ranks here\n", b"!!!! 1\n", b"YQ== x\n", b"YQ== 1\n"]
-)
+@each("content", [b"", b"no ranks here\n", b"!!!! 1\n", b"YQ== x\n", b"YQ== 1\n"])
 def test_a_broken_encoding_is_an_error_with_the_command_that_mends_it(content, tmp_path) -> None:
     path = tmp_path / "cl100k_base.tiktoken"
     path.write_bytes(content)

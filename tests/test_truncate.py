@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli import tokens
 from familiar_cli.truncate import USEFUL_TOKENS, cut_to, sentence_ends, whole_sentences
+from tests.support.cases import each
 
 
 class Words:
@@ -30,7 +30,7 @@ def sentences(text: str) -> list[str]:
     return [text[a:b].strip() for a, b in pairwise(ends) if text[a:b].strip()]
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "ends"),
     [
         ("Dr. Smith came home. He slept.", ["Dr. Smith came home.", "He slept."]),

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from familiar_cli.errors import UsageError
 from familiar_cli.when import WEEKDAYS, day_words, read_day, read_hour, read_moment, read_when
+from tests.support.cases import each
 
 OSLO = ZoneInfo("Europe/Oslo")
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)  # a Sunday, 13:00 in Oslo
@@ -25,7 +26,7 @@ MOMENTS = st.datetimes(
 )
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "expected"),
     [
         ("2026-01-31", "2026-01-30T23:00"),
@@ -55,7 +56,7 @@ def test_what_is_past_is_read_where_the_familiar_lives(text, expected) -> None:
     assert read_moment(text, NOW, OSLO).isoformat() == f"{expected}:00+00:00"
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "",
@@ -110,7 +111,7 @@ def test_no_text_breaks_it(text, ahead) -> None:
         assert read_when(text, NOW, OSLO, ahead=ahead).moment
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "hour"),
     [("9:00", time(9)), ("9.30", time(9, 30)), ("12am", time(0)), ("11 pm", time(23))],
 )
@@ -118,7 +119,7 @@ def test_an_hour_is_read(text, hour) -> None:
     assert read_hour(text) == hour
 
 
-@pytest.mark.parametrize("text", ["9", "24:00", "13pm", "0am", "9:5", ""])
+@each("text", ["9", "24:00", "13pm", "0am", "9:5", ""])
 def test_what_is_not_an_hour_is_none(text) -> None:
     assert read_hour(text) is None
 
@@ -127,7 +128,7 @@ def test_a_day_in_words_does_not_depend_on_the_locale() -> None:
     assert day_words(date(2026, 1, 31)) == "31 January 2026"
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "wanted"),
     [
         ("morgen um 9 Uhr", "2026-11-23T09:00"),
@@ -158,7 +159,7 @@ def test_times_are_understood_in_seven_languages(text, wanted) -> None:
     assert found.isoformat(timespec="minutes") == wanted
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "wanted"),
     [
         ("gestern", "2026-11-21"),
@@ -174,7 +175,7 @@ def test_the_past_is_understood_in_seven_languages(text, wanted) -> None:
     assert read_day(text, now, UTC).isoformat() == wanted
 
 
-@pytest.mark.parametrize(
+@each(
     "text", ["vor 2 Stunden", "letzten Freitag", "nächste Woche", "30. Februar", "9 Uhr 75", "日"]
 )
 def test_what_is_no_time_to_come_in_another_language_is_refused(text) -> None:

@@ -18,6 +18,7 @@ from familiar_cli.errors import UnsafePathError, UsageError
 from familiar_cli.identity import Author, check_familiar_id
 from familiar_cli.memory.store.store import MemoryStore
 from tests.support.cards import v3
+from tests.support.cases import each
 from tests.support.lorebooks import lore, world
 
 DEVICES = ("con", "prn", "aux", "nul", "com0", "com1", "com9", "lpt0", "lpt1", "lpt9")
@@ -74,13 +75,13 @@ def holds(name: str) -> bool:
     )
 
 
-@pytest.mark.parametrize("name", UNUSABLE)
+@each("name", UNUSABLE)
 def test_the_rule_of_these_tests_knows_what_is_unusable(name) -> None:
     assert not holds(name) or re.search("[\ud800\u202e]", name)
 
 
-@pytest.mark.parametrize("name", UNUSABLE)
-@pytest.mark.parametrize("shape", ["{}", "people/{}", "{}/below.md"])
+@each("name", UNUSABLE)
+@each("shape", ["{}", "people/{}", "{}/below.md"])
 def test_memory_refuses_them_as_new_paths(name, shape, tmp_path) -> None:
     store = MemoryStore(tmp_path / "memory")
     store.write_file("here.md", "x")
@@ -117,7 +118,7 @@ def test_a_channels_file_is_one_everywhere_and_its_own(one, other) -> None:
     assert (stems[0].casefold() == stems[1].casefold()) == (one == other)
 
 
-@pytest.mark.parametrize("stem", ["%ff", "%", "A" * 150, "%ED%A0", "a b", "con", "é"])
+@each("stem", ["%ff", "%", "A" * 150, "%ED%A0", "a b", "con", "é"])
 def test_a_channel_file_named_by_a_person_is_nobodys(stem, tmp_path) -> None:
     (tmp_path / f"{stem}.toml").write_text("private = true\n")
     (tmp_path / "cli.toml").write_text("")

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from familiar_cli.bootstrap.sillytavern import choose, read_personas
 from familiar_cli.errors import BadInputError, FamiliarError, NotFoundError, UsageError
+from tests.support.cases import each
 
 ANNA = "1700-anna.png"
 KNIGHT = "1701-knight.png"
@@ -60,7 +61,7 @@ def test_where_nobody_is_chosen_the_names_are_listed():
         choose(read({"personas": {}}), origin="x")
 
 
-@pytest.mark.parametrize("value", [[], {}, {"power_user": {"personas": []}}, "x", None])
+@each("value", [[], {}, {"power_user": {"personas": []}}, "x", None])
 def test_another_file_is_told_from_settings(value):
     with pytest.raises(BadInputError, match=r"no SillyTavern personas"):
         read(value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.support.cases import each
 from tests.support.world import data, home, live, run
 
 
@@ -143,7 +144,7 @@ def test_path_is_told_also_before_there_is_a_file(root) -> None:
     assert data("config", "path")["exists"] is False
 
 
-@pytest.mark.parametrize(
+@each(
     ("argv", "code", "words"),
     [
         (("get", "llm.presett"), 3, "did you mean 'llm.preset'?"),

@@ -16,6 +16,7 @@ from familiar_cli.config.home import FamiliarPaths
 from familiar_cli.familiar import Familiar
 from familiar_cli.history.store import WRITER, HistoryStore
 from familiar_cli.identity import Author
+from tests.support.cases import each
 from tests.support.server import Say, bad_key
 from tests.support.world import data, live, run
 
@@ -170,7 +171,7 @@ def test_a_period_is_made_again_on_demand(week) -> None:
     assert again.stdout == "made again daily/2024-04-09_laptop.md from 1 file\n"
 
 
-@pytest.mark.parametrize(
+@each(
     "argv",
     [
         ["hourly"],

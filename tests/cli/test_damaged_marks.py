@@ -11,6 +11,7 @@ from familiar_cli.actions.doctor_checks import damage_in
 from familiar_cli.history import HistoryStore
 from familiar_cli.identity import Author
 from familiar_cli.memory.pages.privacy import visible_in
+from tests.support.cases import each
 from tests.support.viewers import viewer_in
 from tests.support.world import data, live, run
 
@@ -143,7 +144,7 @@ def test_each_damaged_part_is_one_finding_with_file_and_line(
     assert found["detail"].startswith(f"{rel_path}:{line}: ")
 
 
-@pytest.mark.parametrize(
+@each(
     "heading",
     [
         "## In private: DM:anna <!-- private dm%2D42",

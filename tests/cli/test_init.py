@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from familiar_cli.cli import app
 from tests.support.cards import as_json, png_card, v2, v3
+from tests.support.cases import each
 
 
 def run(*argv, stdin=None):
@@ -127,7 +128,7 @@ def test_a_directory_is_refused(tmp_path) -> None:
     assert run("--from-card", tmp_path).exit_code == 5
 
 
-@pytest.mark.parametrize("raw", [b"", b"\xff\xd8\xff JPEG", b"{}", b'{"entries": {}}'])
+@each("raw", [b"", b"\xff\xd8\xff JPEG", b"{}", b'{"entries": {}}'])
 def test_what_is_no_card_is_refused_and_nothing_is_written(tmp_path, raw) -> None:
     (tmp_path / "x.png").write_bytes(raw)
     result = run("--from-card", tmp_path / "x.png")

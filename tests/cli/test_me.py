@@ -12,6 +12,7 @@ import pytest
 
 from familiar_cli.history import HistoryStore
 from familiar_cli.identity import Author
+from tests.support.cases import each
 from tests.support.terminals import call
 from tests.support.world import data, home, live, run
 from tests.support.writing import NOTHING
@@ -221,7 +222,7 @@ def test_personas_of_sillytavern_can_be_taken(tmp_path) -> None:
     assert run("me", "--from-sillytavern", str(path), "--name", "Bo").exit_code == 4
 
 
-@pytest.mark.parametrize(("content", "code"), [(b"\xff\xfe\x00", 5), (b"x" * 30_000, 5), (None, 4)])
+@each(("content", "code"), [(b"\xff\xfe\x00", 5), (b"x" * 30_000, 5), (None, 4)])
 def test_a_description_that_cannot_be_used_changes_nothing(tmp_path, content, code) -> None:
     path = tmp_path / "me.md"
     if content is not None:

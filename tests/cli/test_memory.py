@@ -10,6 +10,7 @@ import sys
 import pytest
 
 from familiar_cli.memory.store.lock import held
+from tests.support.cases import each
 from tests.support.world import data, home, live, run, spawn
 
 
@@ -320,7 +321,7 @@ class TestMv:
         assert (memory / "notes.md").exists()
 
 
-@pytest.mark.parametrize("verb", ["ls", "cat", "grep", "glob", "write", "append", "rm", "mv"])
+@each("verb", ["ls", "cat", "grep", "glob", "write", "append", "rm", "mv"])
 def test_every_help_has_an_example(verb) -> None:
     assert f"\n  familiar memory {verb} " in run("memory", verb, "--help").stdout.replace(
         f"familiar memory {verb}\n", f"familiar memory {verb} \n"

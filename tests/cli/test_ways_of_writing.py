@@ -10,6 +10,7 @@ import pytest
 from familiar_cli.history import HistoryStore
 from familiar_cli.history.fulltext import match_spans
 from familiar_cli.identity import Author
+from tests.support.cases import each
 from tests.support.world import data, live, run
 
 WORDS = [
@@ -47,7 +48,7 @@ def test_the_past_is_found_and_marked(query, text) -> None:
     assert text in run("history", "search", query).stdout
 
 
-@pytest.mark.parametrize(
+@each(
     ("query", "text", "marked"),
     [
         ("strassburg", "in Straßburg.", "Straßburg"),

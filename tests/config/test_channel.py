@@ -13,6 +13,7 @@ from familiar_cli.config.channel_kinds import KINDS, MODES, ChannelContext, Chan
 from familiar_cli.config.load import load_written
 from familiar_cli.config.schema import ChannelConfig, CharacterConfig
 from familiar_cli.errors import ConfigError, NotFoundError
+from tests.support.cases import each
 
 ids = st.text(min_size=1, max_size=20)
 
@@ -169,7 +170,7 @@ def test_a_channel_whose_file_is_broken_may_be_private(configs) -> None:
     assert configs.private() == {"42"}
 
 
-@pytest.mark.parametrize(
+@each(
     ("files", "modality", "key", "expected"),
     [
         (("", ""), "text", "mode", "text_conversation_rp from text turns"),
@@ -231,7 +232,7 @@ def test_processors_are_off_for_a_voice_and_on_for_text(tmp_path) -> None:
     assert spoken.processors == {"stepped_thinking": False, "recast": False}
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "kind", "parent", "label"),
     [
         ("general", "text", "", "#general"),

@@ -8,6 +8,7 @@ import pytest
 
 from familiar_cli.config import environment
 from familiar_cli.errors import ConfigError
+from tests.support.cases import each
 
 posix = pytest.mark.skipif(os.name != "posix", reason="file modes are POSIX")
 
@@ -62,7 +63,7 @@ def test_a_directory_in_its_place_is_an_error(monkeypatch, tmp_path) -> None:
         environment.find_key("MY_KEY")
 
 
-@pytest.mark.parametrize("key", ["sk-\nline", "sk-“quoted”", "sk-\x1b"])
+@each("key", ["sk-\nline", "sk-“quoted”", "sk-\x1b"])
 def test_a_key_that_no_header_can_carry_is_refused_without_repeating_it(key, monkeypatch) -> None:
     monkeypatch.setenv("MY_KEY", key)
     with pytest.raises(ConfigError, match="MY_KEY") as caught:
@@ -75,13 +76,13 @@ def test_without_the_variable_keys_live_in_the_users_configuration(monkeypatch) 
     assert environment.keys_file().name == "keys.toml"
 
 
-@pytest.mark.parametrize(("value", "offline"), [("", False), ("0", False), ("1", True)])
+@each(("value", "offline"), [("", False), ("0", False), ("1", True)])
 def test_offline_is_a_switch(value, offline, monkeypatch) -> None:
     monkeypatch.setenv("FAMILIAR_OFFLINE", value)
     assert environment.offline() is offline
 
 
-@pytest.mark.parametrize(("given", "threads"), [("", None), ("1", 1), (" 8 ", 8)])
+@each(("given", "threads"), [("", None), ("1", 1), (" 8 ", 8)])
 def test_the_threads_of_the_model_are_all_or_as_many_as_are_named(
     monkeypatch, given, threads
 ) -> None:
@@ -89,7 +90,7 @@ def test_the_threads_of_the_model_are_all_or_as_many_as_are_named(
     assert environment.llm_threads() == threads
 
 
-@pytest.mark.parametrize("given", ["0", "-1", "many", "1.5", "9999"])
+@each("given", ["0", "-1", "many", "1.5", "9999"])
 def test_a_number_of_threads_that_cannot_be_is_refused(monkeypatch, given) -> None:
     monkeypatch.setenv("FAMILIAR_LLM_THREADS", given)
     with pytest.raises(ConfigError, match="FAMILIAR_LLM_THREADS"):

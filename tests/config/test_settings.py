@@ -9,6 +9,7 @@ from familiar_cli.config.fields import wrong
 from familiar_cli.config.origin import effective, effective_value
 from familiar_cli.config.settings import all_settings, nearest_key
 from familiar_cli.config.toml_text import line_of
+from tests.support.cases import each
 
 SETTINGS = all_settings().values()
 
@@ -24,7 +25,7 @@ def test_every_setting_has_a_meaning_in_one_line() -> None:
     assert {key: d for key, d in docs.items() if not 10 < len(d) < 100 or "\n" in d} == {}
 
 
-@pytest.mark.parametrize(
+@each(
     ("typed", "meant"),
     [
         ("llm.presett", "llm.preset"),
@@ -40,7 +41,7 @@ def test_the_nearest_key_is_what_was_meant(typed, meant) -> None:
     assert nearest_key(typed) == meant
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "key", "line"),
     [
         ("a = 1\nb = 2\n", "b", 2),

@@ -17,6 +17,7 @@ from familiar_cli.identity import Who
 from familiar_cli.llm.asking import Asker
 from familiar_cli.llm.scripted import ScriptedModel
 from tests.consolidation.support import reply
+from tests.support.cases import each
 
 VOICE = "Aria tends a lighthouse."
 LATIN = frozenset({"LATIN"})
@@ -134,7 +135,7 @@ def test_an_over_long_reply_lost_the_newest_months_of_a_year() -> None:
     assert "it is of 2026-12" in kept.refused[-1].reason
 
 
-@pytest.mark.parametrize("few", range(1, 13))
+@each("few", range(1, 13))
 def test_where_only_some_sources_have_room_they_lie_far_apart(few) -> None:
     plan = DraftedSummary("", tuple(map(fact, YEAR)))
 

@@ -21,6 +21,7 @@ from familiar_cli.errors import BadReplyError, ConfigError, ModelError
 from familiar_cli.llm.scripted import ScriptedModel
 from familiar_cli.review.pending import read_plans
 from tests.consolidation.support import DAY, MONDAY, Life, reply, sources_in, week_of_sessions
+from tests.support.cases import each
 
 NOW = datetime(2026, 4, 13, 12, 0, tzinfo=UTC)
 COUNT = tokens.heuristic().count
@@ -116,8 +117,8 @@ def test_mid_is_made_of_short_and_long_takes_mid_in(life) -> None:
 @pytest.mark.parametrize("name", ["short", "mid", "long"])
 def test_a_digest_whose_sources_are_as_they_were_is_left_alone(life, name) -> None:
     week_of_sessions(life)
-    for each in ("short", "mid", "long"):
-        make(life, each)
+    for digest in ("short", "mid", "long"):
+        make(life, digest)
     before, calls = life.tree(), len(life.model.requests)
     assert make(life, name, NOW + 40 * DAY).outcome == "unchanged"
     assert (life.tree(), len(life.model.requests)) == (before, calls)
@@ -276,7 +277,7 @@ def test_the_last_scheduled_moment_is_not_in_the_future_and_stays_until_the_next
     assert now - last < timedelta(days=32, hours=2)
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "",

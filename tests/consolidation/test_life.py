@@ -13,6 +13,7 @@ from familiar_cli.consolidation.coverage import days_of
 from familiar_cli.consolidation.library import look
 from familiar_cli.consolidation.periods import TIERS, day_of, period_of, read_period
 from tests.consolidation.support import DAY, Life, RuleModel, week_of_sessions
+from tests.support.cases import each
 
 FIRST, LAST = date(2024, 1, 1), date(2027, 1, 3)  # ISO years 2024, 2025 and 2026, to the last day
 ZONES = {"laptop": ZoneInfo("Europe/Berlin"), "phone": ZoneInfo("America/New_York")}
@@ -65,7 +66,7 @@ def lived(tmp_path_factory):
     return lives, about, end
 
 
-@pytest.mark.parametrize("tier", TIERS)
+@each("tier", TIERS)
 def test_every_day_is_covered_by_exactly_one_period_of_each_tier(lived, tier) -> None:
     lives, about, _ = lived
     library = look(lives["laptop"].store)
@@ -149,7 +150,7 @@ def undisturbed(tmp_path_factory):
     return one.tree()
 
 
-@pytest.mark.parametrize("at", range(1, 31))
+@each("at", range(1, 31))
 def test_killing_it_at_any_step_of_any_write_changes_nothing(tmp_path, undisturbed, at) -> None:
     one = Life(tmp_path / "one")
     week_of_sessions(one)
@@ -160,7 +161,7 @@ def test_killing_it_at_any_step_of_any_write_changes_nothing(tmp_path, undisturb
     assert one.tree() == undisturbed
 
 
-@pytest.mark.parametrize("at", [1, 2, 3])
+@each("at", [1, 2, 3])
 def test_killing_it_while_the_model_is_thinking_changes_nothing(tmp_path, undisturbed, at) -> None:
     one = Life(tmp_path / "one")
     week_of_sessions(one)

@@ -23,6 +23,7 @@ from familiar_cli.consolidation.periods import (
     year_of,
 )
 from familiar_cli.errors import UsageError
+from tests.support.cases import each
 
 DAY = timedelta(days=1)
 days = st.dates(date(1000, 1, 1), date(9000, 12, 31))
@@ -115,9 +116,7 @@ def test_the_day_ends_when_the_persons_night_ends_in_their_timezone() -> None:
     assert day_at(before, ZoneInfo("Asia/Tokyo")) == date(2026, 4, 8)
 
 
-@pytest.mark.parametrize(
-    ("day", "hours"), [(date(2026, 3, 28), 23), (date(2026, 10, 24), 25), (date(2026, 6, 1), 24)]
-)
+@each(("day", "hours"), [(date(2026, 3, 28), 23), (date(2026, 10, 24), 25), (date(2026, 6, 1), 24)])
 def test_a_day_with_a_change_of_clocks_is_an_hour_shorter_or_longer(day, hours) -> None:
     berlin = ZoneInfo("Europe/Berlin")
     length = end_of(day, berlin) - end_of(day - DAY, berlin)
@@ -132,7 +131,7 @@ def test_a_cutoff_hour_that_the_clocks_leave_out_or_show_twice_is_passed_once() 
     assert autumn == datetime(2026, 10, 25, 1, 0, tzinfo=UTC)  # the second 2 o'clock
 
 
-@pytest.mark.parametrize("name", ["", "2026-W54", "2026-13", "2026-02-30", "0000", "9999", "26"])
+@each("name", ["", "2026-W54", "2026-13", "2026-02-30", "0000", "9999", "26"])
 def test_a_name_that_is_no_period_is_refused_with_the_forms(name) -> None:
     with pytest.raises(UsageError) as caught:
         parse_period(name)

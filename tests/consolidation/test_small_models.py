@@ -15,6 +15,7 @@ from familiar_cli.llm.open import open_model
 from familiar_cli.llm.slots import resolve
 from familiar_cli.memory.pages.similarity import EvidenceText
 from tests.consolidation.support import MONDAY, Life, RuleModel, names, reply, week_of_sessions
+from tests.support.cases import each
 
 SMALL = 384
 
@@ -33,7 +34,7 @@ def weekly(life, said):
     return life.run(tiers=("daily", "weekly"))
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "is_said"),
     [
         ("Anna moved the beehives.", True),

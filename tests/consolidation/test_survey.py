@@ -17,6 +17,7 @@ from familiar_cli.consolidation.period_states import Today
 from familiar_cli.consolidation.periods import TIERS, period_in, session_day, year_in, year_of
 from familiar_cli.memory.store.types import MemoryEntry
 from tests.consolidation.support import Life
+from tests.support.cases import each
 
 NOW = datetime(2027, 2, 1, 12, tzinfo=UTC)
 DAYS = [
@@ -94,9 +95,7 @@ def test_the_year_that_goes_on_is_looked_into(tmp_path) -> None:
     assert sorted(life.survey(cached=True).library.settled) == ["2023", "2024", "2025", "2026"]
 
 
-@pytest.mark.parametrize(
-    "rel_path", ["weekly/2024-W23.md", "yearly/2024.md", "daily/2024-06-03_laptop.md"]
-)
+@each("rel_path", ["weekly/2024-W23.md", "yearly/2024.md", "daily/2024-06-03_laptop.md"])
 def test_a_file_that_is_taken_away_again_after_it_was_made_is_missed(tmp_path, rel_path) -> None:
     life = lived(tmp_path)
     content = life.store.read_bytes(rel_path)
@@ -127,7 +126,7 @@ def test_from_another_viewpoint_nothing_is_settled(tmp_path) -> None:
         life.survey(cached=True)
 
 
-@pytest.mark.parametrize(
+@each(
     "content",
     [
         b"",

@@ -19,6 +19,7 @@ from familiar_cli.history.summaries import PUBLIC, Summaries, Summary
 from familiar_cli.identity import Author
 from familiar_cli.languages import ENGLISH
 from tests.context.support import request
+from tests.support.cases import each
 from tests.support.viewers import viewer_in
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, 678000, UTC)
@@ -137,7 +138,7 @@ def test_a_replayed_prompt_has_the_summary_of_its_time(store) -> None:
     assert messages(store, before_id=4)[0].endswith("One.")
 
 
-@pytest.mark.parametrize(
+@each(
     ("minutes", "words"),
     [
         (-5, "just now"),

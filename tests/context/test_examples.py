@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
 from familiar_cli.context.character import example_blocks
 from familiar_cli.context.macros import Macros
+from tests.support.cases import each
 
 MACROS = Macros(char="Aria", user="Zoë")
 
@@ -14,7 +13,7 @@ def blocks(text):
     return [[(line.role[0], line.text) for line in block] for block in example_blocks(text, MACROS)]
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "becomes"),
     [
         ("", []),

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli.context.providers.content_search.filter import read_reply
+from tests.support.cases import each
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "answer"),
     [
         ("ANSWER: She sails.", "She sails."),
@@ -32,7 +32,7 @@ def test_an_answer_is_found_in_any_dress(text, answer) -> None:
     assert (reply.kind, reply.text) == ("answer", answer)
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "ANSWER:",
@@ -48,7 +48,7 @@ def test_nothing_is_nothing(text) -> None:
     assert read_reply(text).kind == "nothing"
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "pattern"),
     [
         ("ESCALATE: who?; GREP: heron", "heron"),
@@ -65,7 +65,7 @@ def test_a_wish_to_search_is_found_in_any_dress(text, pattern) -> None:
     assert (reply.kind, reply.pattern) == ("escalate", pattern)
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "",

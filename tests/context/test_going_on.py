@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli.context.going_on import GoingOn, PartialReply
+from tests.support.cases import each
 
 
-@pytest.mark.parametrize(
+@each(
     ("begun", "said", "added"),
     [
         ("It began", "to rain.", " to rain."),

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli.context.hidden import CLOSE, OPEN, ReplyFilter, marked, without_hidden
+from tests.support.cases import each
 
 
 def through(*pieces) -> str:
@@ -18,7 +18,7 @@ def through(*pieces) -> str:
     return "".join(shown)
 
 
-@pytest.mark.parametrize(
+@each(
     ("reply", "shown"),
     [
         ("Hello.", "Hello."),
@@ -36,7 +36,7 @@ def test_only_what_is_marked_goes(reply, shown) -> None:
     assert without_hidden(reply) == shown
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 7, 50])
+@each("size", [1, 2, 3, 7, 50])
 def test_pieces_of_any_size_hide_it_all(size) -> None:
     reply = f"Well. {OPEN}\nthey lie\n{CLOSE}\nHello, 1 < 2 <3"
     pieces = [reply[n : n + size] for n in range(0, len(reply), size)]

@@ -11,6 +11,7 @@ from familiar_cli.config.schema import BudgetSettings
 from familiar_cli.context.limits import PERCENT, SOURCES, Window, allowance
 from familiar_cli.context.types import Layer
 from familiar_cli.errors import ConfigError
+from tests.support.cases import each
 
 
 def tokens(
@@ -25,7 +26,7 @@ def tokens(
     return allowance(BudgetSettings(**budget), mode=mode, window=window, character_tokens=character)
 
 
-@pytest.mark.parametrize(
+@each(
     ("mode", "preset", "total"),
     [
         ("text_conversation_rp", "openai", 6000),
@@ -40,7 +41,7 @@ def test_a_mode_has_its_default(mode, preset, total) -> None:
     assert tokens(ChannelMode(mode), preset).total == total
 
 
-@pytest.mark.parametrize(
+@each(
     ("mode", "window", "total"),
     [
         ("text_conversation_rp", 8192, 6000),
@@ -52,7 +53,7 @@ def test_a_mode_has_its_default(mode, preset, total) -> None:
         ("text_conversation_rp", 4096, 3096),
     ],
 )
-@pytest.mark.parametrize("known", ["setting", "server", "model"])
+@each("known", ["setting", "server", "model"])
 def test_where_the_window_is_known_the_total_follows_it(mode, window, total, known) -> None:
     assert tokens(ChannelMode(mode), room=(window, 1000), known=known).total == total
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli.context.macros import Macros
+from tests.support.cases import each
 
 MACROS = Macros(char="Aria", user="Zoë", seed="turn 1", pick_seed="aria")
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "becomes"),
     [
         ("{{char}} and {{user}}", "Aria and Zoë"),

@@ -14,6 +14,7 @@ from familiar_cli.identity import Author
 from familiar_cli.jobs import in_thread
 from familiar_cli.llm.scripted import ScriptedModel
 from tests.context.support import Scripted, piece, request
+from tests.support.cases import each
 
 
 def pipeline(*providers, **more) -> ContextPipeline:
@@ -118,7 +119,7 @@ def test_a_provider_that_never_awaits_holds_up_nobody() -> None:
     assert lead(made) == "a\n\nc"
 
 
-@pytest.mark.parametrize("turned", range(4))
+@each("turned", range(4))
 def test_hanging_raising_and_slow_ones_are_missing_and_the_rest_stands_in_order(turned) -> None:
     parts = [
         Scripted("hangs", sleep_s=60, deadline_s=0.1),

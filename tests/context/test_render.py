@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli.context.render import name_speakers, render
 from familiar_cli.context.types import Contribution, ExampleLine, Fit, Fragment, Layer, PromptSpan
 from familiar_cli.identity import Author
+from tests.support.cases import each
 
 
 def kept(place, text, **more):
@@ -161,7 +161,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("case", CASES)
+@each("case", CASES)
 def test_placement(case) -> None:
     fragments, messages = CASES[case]
 

@@ -9,6 +9,7 @@ import pytest
 
 from familiar_cli.history import HistoryStore
 from familiar_cli.identity import Author, Labels
+from tests.support.cases import each
 from tests.support.server import ChatServer
 from tests.support.world import data, live, run
 from tests.writer.support import World, op, reply
@@ -33,7 +34,7 @@ def test_one_person_with_two_names_shares_with_nobody() -> None:
     assert label(ALEX, Author("discord", "42", None, "Lex")) == "Alex"
 
 
-@pytest.mark.parametrize("name", ["Aria", "ARIA", "A\u200bria", "Ａria", "Aria\u200d"])
+@each("name", ["Aria", "ARIA", "A\u200bria", "Ａria", "Aria\u200d"])
 def test_nobody_goes_by_the_familiars_name_alone(name) -> None:
     assert label(Author("discord", "3", None, name)).endswith(" (discord 3)")
 

@@ -6,12 +6,11 @@ import asyncio
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
-import pytest
-
 from familiar_cli.context.providers.system_block import SystemBlockProvider, spoken
 from familiar_cli.context.types import PromptSpan
 from familiar_cli.languages import ENGLISH
 from tests.context.support import request
+from tests.support.cases import each
 
 
 def block(zone="UTC", *, tells_time=True, at_start=False, **asked):
@@ -19,7 +18,7 @@ def block(zone="UTC", *, tells_time=True, at_start=False, **asked):
     return asyncio.run(provider.contribute(request(**asked)))
 
 
-@pytest.mark.parametrize(
+@each(
     ("zone", "at", "told"),
     [
         ("UTC", (2026, 5, 8, 14, 34), "Friday, 2026-05-08 at 14:34 UTC"),

@@ -17,6 +17,7 @@ from familiar_cli.context.trace import (
 )
 from familiar_cli.context.trace_files import latest, read_trace, trace_ids, write_trace
 from familiar_cli.errors import BadInputError, FamiliarError, NotFoundError, RefusedError
+from tests.support.cases import each
 from tests.support.traces import piece, trace
 
 
@@ -92,7 +93,7 @@ def change(**keys) -> bytes:
     return json.dumps({**trace(7).to_json(), **keys}).encode()
 
 
-@pytest.mark.parametrize(
+@each(
     "content",
     [
         b"",
@@ -179,9 +180,7 @@ def long_trace(text: str):
     )
 
 
-@pytest.mark.parametrize(
-    "text", [LONG * 9, "灯台の光が海を照らしている。" * 40, "\ud800" + LONG * 9]
-)
+@each("text", [LONG * 9, "灯台の光が海を照らしている。" * 40, "\ud800" + LONG * 9])
 def test_the_file_holds_no_text_twice_and_comes_back_whole(tmp_path, text) -> None:
     write_trace(tmp_path, long_trace(text))
 
@@ -203,7 +202,7 @@ def test_messages_that_are_not_in_the_bytes_are_kept_as_they_are(tmp_path) -> No
         assert read_trace(tmp_path, 7).messages == trace(7).messages
 
 
-@pytest.mark.parametrize(
+@each(
     "pointer",
     [{}, {"message": 9, "start": 0, "chars": 1}, {"message": 0, "start": 0, "chars": 10_000}],
 )

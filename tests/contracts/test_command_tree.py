@@ -10,6 +10,7 @@ import typer
 from typer.testing import CliRunner
 
 from familiar_cli import __version__, cli
+from tests.support.cases import each
 from tests.support.world import live, run
 
 ROOT = typer.main.get_command(cli.app)
@@ -34,7 +35,7 @@ def leaf(path: tuple[str, ...]):
     return command
 
 
-@pytest.mark.parametrize("path", LEAVES, ids=" ".join)
+@each("path", LEAVES, ids=" ".join)
 def test_every_command_explains_itself(path) -> None:
     result = CliRunner().invoke(cli.app, [*path, "--help"])
     assert result.exit_code == 0
@@ -57,13 +58,13 @@ def test_every_help_fits_sixty_columns() -> None:
     assert wide == []
 
 
-@pytest.mark.parametrize("path", LEAVES, ids=" ".join)
+@each("path", LEAVES, ids=" ".join)
 def test_every_command_shows_an_example(path) -> None:
     result = CliRunner().invoke(cli.app, [*path, "--help"])
     assert f"familiar {' '.join(path)}" in result.stdout.split("Usage:")[1].split("\n", 1)[1]
 
 
-@pytest.mark.parametrize("path", LEAVES, ids=" ".join)
+@each("path", LEAVES, ids=" ".join)
 def test_unknown_options_are_usage_errors_in_text_and_in_json(path) -> None:
     text = CliRunner().invoke(cli.app, [*path, "--no-such-option"])
     assert text.exit_code == 2
@@ -81,7 +82,7 @@ def test_an_unknown_command_is_answered_with_the_nearest() -> None:
     )
 
 
-@pytest.mark.parametrize("path", sorted({path[:1] for path in LEAVES if len(path) > 1}))
+@each("path", sorted({path[:1] for path in LEAVES if len(path) > 1}))
 def test_a_group_describes_each_command_with_a_whole_sentence(path) -> None:
     described = CliRunner().invoke(cli.app, [*path, "--help"]).stdout.split("Commands:\n")[1]
     assert "..." not in described
@@ -102,8 +103,8 @@ def test_the_contents_name_every_command_module() -> None:
     assert listed == there
 
 
-@pytest.mark.parametrize("program", cli.COMMAND_NAMES)
-@pytest.mark.parametrize(
+@each("program", cli.COMMAND_NAMES)
+@each(
     ("shell", "its_own"),
     [
         ("bash", "complete -o default -F _{}_completion {}"),
@@ -134,7 +135,7 @@ def test_ctrl_c_ends_with_130(monkeypatch) -> None:
     assert CliRunner().invoke(cli.app, ["list"]).exit_code == 130
 
 
-@pytest.mark.parametrize(
+@each(
     ("argv", "error", "hint"),
     [
         (

@@ -12,6 +12,7 @@ import typer
 from familiar_cli.cli import app
 from familiar_cli.markdown import scan
 from tests.support import pages
+from tests.support.cases import each
 from tests.support.server import Say
 from tests.support.world import home, run
 
@@ -102,7 +103,7 @@ def test_shown_commands_print_what_the_page_shows(page, tmp_path, model_cache, m
         assert pages.matches(step.shown, printed), f"{where} printed:\n{printed}"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name)
+@each("page", PAGES, ids=name)
 def test_links_between_pages_lead_somewhere(page) -> None:
     prose = "".join(line.text for line in scan(page.read_text("utf-8")) if not line.in_code)
     links = re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", prose)
@@ -146,9 +147,7 @@ def test_a_command_in_a_sentence_can_be_typed_as_it_stands() -> None:
     assert wrong == {}
 
 
-@pytest.mark.parametrize(
-    "words", [["memry"], ["memory", "lgo"], ["ask", "--of-record"], ["use", "a", "b"]]
-)
+@each("words", [["memry"], ["memory", "lgo"], ["ask", "--of-record"], ["use", "a", "b"]])
 def test_a_command_that_cannot_be_typed_is_caught(words) -> None:
     with pytest.raises(Exception, match=r"no command|No such option|unexpected extra argument"):
         parsed(words)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
 import typer
 from typer.testing import CliRunner
 
 from familiar_cli import cli, errors
 from familiar_cli.errors import FamiliarError
+from tests.support.cases import each
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "json-and-exit-codes.md"
 BY_FAMILY = {
@@ -32,21 +32,21 @@ def descendants(kind: type[FamiliarError]) -> list[type[FamiliarError]]:
 ALL = [kind for kind in descendants(FamiliarError) if kind.__module__ == errors.__name__]
 
 
-@pytest.mark.parametrize("kind", ALL, ids=lambda k: k.__name__)
+@each("kind", ALL, ids=lambda k: k.__name__)
 def test_an_error_ends_in_the_code_of_its_family(kind) -> None:
     families = [family for family in kind.__mro__ if family in BY_FAMILY]
     assert kind.exit_code == BY_FAMILY[families[0]]
 
 
-@pytest.mark.parametrize("kind", ALL, ids=lambda k: k.__name__)
+@each("kind", ALL, ids=lambda k: k.__name__)
 def test_every_error_has_a_code_of_its_own_and_stands_in_the_tree(kind) -> None:
     assert [other for other in ALL if other.code == kind.code] == [kind]
     assert kind.__name__ in errors.__doc__
     assert kind.__doc__
 
 
-@pytest.mark.parametrize("kind", ALL, ids=lambda k: k.__name__)
-@pytest.mark.parametrize("as_json", [False, True])
+@each("kind", ALL, ids=lambda k: k.__name__)
+@each("as_json", [False, True])
 def test_the_boundary_turns_an_error_into_text_and_its_exit_code(
     kind, as_json, monkeypatch
 ) -> None:
@@ -64,6 +64,6 @@ def test_the_boundary_turns_an_error_into_text_and_its_exit_code(
         assert (result.stdout, result.stderr) == ("", "error: it broke\nhint: mend it\n")
 
 
-@pytest.mark.parametrize("code", sorted({kind.exit_code for kind in ALL} | {0, 130}))
+@each("code", sorted({kind.exit_code for kind in ALL} | {0, 130}))
 def test_every_exit_code_is_documented(code) -> None:
     assert f"\n| {code} | " in PAGE.read_text("utf-8")

@@ -11,6 +11,7 @@ import pytest
 
 from benchmarks import writer_quality
 from benchmarks.writer_quality import Line, Lines, spelled
+from tests.support.cases import each
 from tests.support.server import ChatServer, Fail, Say
 from tests.support.writing import environment
 
@@ -119,7 +120,7 @@ def test_familiars_are_kept_where_one_asks_and_nothing_is_overwritten(data, caps
     capsys.readouterr()
 
 
-@pytest.mark.parametrize(
+@each(
     ("line", "answer", "share"),
     [
         ("She painted a sunrise.", "painting sunrises", 1),

@@ -14,6 +14,7 @@ from familiar_cli.history.salvage import salvage
 from familiar_cli.history.store import HistoryStore
 from familiar_cli.history.types import Turn
 from familiar_cli.identity import Author
+from tests.support.cases import each
 from tests.support.world import data, live, run
 
 TURNS = 1500
@@ -52,7 +53,7 @@ def damaged(path, whole: bytes, at: int, seed: int) -> None:
 PLACES = [0, 4096, 100, *(place / 8 for place in range(1, 8)), 1.0]
 
 
-@pytest.mark.parametrize("place", PLACES)
+@each("place", PLACES)
 def test_noise_anywhere_costs_few_turns_and_makes_nothing_public(tmp_path, whole, place) -> None:
     path = tmp_path / "history.db"
     most = len(whole) - NOISE_BYTES

@@ -9,6 +9,7 @@ import pytest
 
 from tests.hostile import run
 from tests.hostile.targets import TARGETS, Target
+from tests.support.cases import each
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs signals and named pipes")
 
@@ -16,7 +17,7 @@ SEED = int(os.environ.get("HOSTILE_SEED", "20"))
 SECONDS = float(os.environ.get("HOSTILE_SECONDS", "0.6"))
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@each("target", TARGETS)
 def test_hostile_input_ends_in_a_result_or_in_one_of_our_errors(target) -> None:
     tally = run.run(range(5000), SEED, [target], SECONDS)
     assert tally.cases > 0

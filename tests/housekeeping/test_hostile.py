@@ -12,6 +12,7 @@ from familiar_cli.housekeeping.lines import Options
 from familiar_cli.housekeeping.run import CHECKS, look_through
 from familiar_cli.memory.store.store import MemoryStore
 from tests.housekeeping.conftest import TODAY
+from tests.support.cases import each
 
 MOST_S = 8.0
 """Of the processor. What takes a square of its length takes longer; the slowest takes one."""
@@ -40,7 +41,7 @@ TEXTS = {
 }
 
 
-@pytest.mark.parametrize("name", TEXTS)
+@each("name", TEXTS)
 def test_no_text_stops_a_check_or_takes_long(tmp_path, name) -> None:
     text = (TEXTS[name] * (CHARS // len(TEXTS[name]) + 1))[:CHARS]
     for rel_path in ("notes.md", "people/a-1.md", "topics/a.md"):

@@ -6,7 +6,6 @@ import asyncio
 import json
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -25,6 +24,7 @@ from familiar_cli.llm.asking import Asker
 from familiar_cli.llm.open import open_model
 from familiar_cli.llm.scripted import ScriptedModel
 from familiar_cli.llm.slots import resolve
+from tests.support.cases import each
 
 
 def findings(count, text="x"):
@@ -104,7 +104,7 @@ def test_only_known_numbers_and_verdicts_count() -> None:
     assert read_reply(text, [5, 6]) == {6: Judgement("not", "It is fine.")}
 
 
-@pytest.mark.parametrize("reason", [3, "", "10", "?!", None])
+@each("reason", [3, "", "10", "?!", None])
 def test_a_verdict_without_a_reason_in_words_is_none(reason) -> None:
     one = {"number": 1, "verdict": "not", "reason": reason}
     assert read_reply(json.dumps({"judgements": [one]}), [0]) == {}

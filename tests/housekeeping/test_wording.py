@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli.housekeeping import beliefs, hazards
 from familiar_cli.housekeeping.lines import Wordings, any_of, heads_of, known_in, words_in
+from tests.support.cases import each
 
 LISTS = [
     *(wordings for _, wordings in beliefs._SPANS),
@@ -21,8 +21,8 @@ ONE_OF = "\n".join(beliefs._ONE_OF.values())
 SAID = [w.strip() for line in ONE_OF.splitlines() for w in line.split("|")]
 
 
-@pytest.mark.parametrize("case", [str.lower, str.upper, str.title])
-@pytest.mark.parametrize("wordings", LISTS)
+@each("case", [str.lower, str.upper, str.title])
+@each("wordings", LISTS)
 def test_the_quick_look_hides_nothing_that_the_pattern_finds(wordings, case) -> None:
     for head in wordings.heads:
         text = case(f"- so {head}, and (2024)")
@@ -30,7 +30,7 @@ def test_the_quick_look_hides_nothing_that_the_pattern_finds(wordings, case) -> 
             assert wordings.is_in(text), text
 
 
-@pytest.mark.parametrize("said", SAID)
+@each("said", SAID)
 def test_every_wording_of_a_list_is_found(said) -> None:
     assert Wordings.of(ONE_OF).is_in(f"x {said}: y")
 

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli.languages import CODES
 from familiar_cli.languages.detect import ENOUGH_CHARS, language_in, language_of
+from tests.support.cases import each
 
 GERMAN = "Hallo, ich bin Anna und wohne mit meiner Katze in Oslo. Gestern war ich beim Arzt. "
 JAPANESE = "こんにちは。アンナです。オスロで猫のモカと暮らしています。昨日は病院に行きました。"
 ENGLISH = "Hello, I am Anna and I live in Oslo with my cat. Yesterday I went to the doctor. "
 
 
-@pytest.mark.parametrize(
+@each(
     ("code", "text"),
     [
         ("en", ENGLISH),
@@ -32,7 +32,7 @@ def test_a_language_with_a_table_is_known(code, text) -> None:
     assert language_of(text) == code
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "Olá, eu sou a Ana e moro em Lisboa com o meu gato. Ontem não me sentia muito bem.",
@@ -48,7 +48,7 @@ def test_a_language_without_a_table_is_as_good_as_english(text) -> None:
     assert language_of(text) == "en"
 
 
-@pytest.mark.parametrize("text", ["", "ok", "🙂🙂🙂", "12:30 15:45 2026-04-07", "はい"])
+@each("text", ["", "ok", "🙂🙂🙂", "12:30 15:45 2026-04-07", "はい"])
 def test_a_few_letters_say_nothing(text) -> None:
     assert language_of(text) is None
 

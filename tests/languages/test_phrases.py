@@ -15,6 +15,7 @@ from familiar_cli.memory.pages.privacy import is_damaged, private_heading, priva
 from familiar_cli.memory.people.alias_section import aliases_of, with_alias
 from familiar_cli.text import framed
 from familiar_cli.visibility import channel_scope
+from tests.support.cases import each
 
 TABLES = [pytest.param(table, id=table.code) for table in tables()]
 _MAY_BE_EMPTY = {"first_day", "common"}
@@ -34,7 +35,7 @@ def test_each_language_that_can_be_set_has_a_table() -> None:
     assert [table.code for table in tables()] == list(CODES)
 
 
-@pytest.mark.parametrize("table", TABLES)
+@each("table", TABLES)
 def test_a_table_lacks_nothing(table: Phrases) -> None:
     assert all(getattr(table, f.name) for f in fields(table) if f.name not in _MAY_BE_EMPTY)
     assert table.headings.keys() == ENGLISH.headings.keys()
@@ -43,15 +44,15 @@ def test_a_table_lacks_nothing(table: Phrases) -> None:
     assert (len(table.months), len(table.weekdays), len(set(table.parts))) == (12, 7, 4)
 
 
-@pytest.mark.parametrize("table", TABLES)
-@pytest.mark.parametrize("name", ["in_play", "same_person", "due"])
+@each("table", TABLES)
+@each("name", ["in_play", "same_person", "due"])
 def test_a_form_has_one_place_for_what_it_is_about(table: Phrases, name) -> None:
     names = [found for _, found, _, _ in string.Formatter().parse(getattr(table, name))]
     assert names.count("") == 1
     assert set(names) <= {"", None}
 
 
-@pytest.mark.parametrize("table", TABLES)
+@each("table", TABLES)
 def test_a_frame_stands_in_brackets_that_no_name_can_write(table: Phrases) -> None:
     for name in _BRACKETS:
         line = getattr(table, name)
@@ -64,9 +65,7 @@ def test_no_heading_means_two_things_in_two_languages() -> None:
     assert said == {(kind, kind) for kind in ENGLISH.headings}
 
 
-@pytest.mark.parametrize(
-    "title", ["Aliases", "aliases:", "**Weitere Namen**", "別名", "أسماء أخرى", "AUTRES NOMS"]
-)
+@each("title", ["Aliases", "aliases:", "**Weitere Namen**", "別名", "أسماء أخرى", "AUTRES NOMS"])
 def test_a_heading_is_known_in_any_language_however_it_is_written(title) -> None:
     assert heading_in(title) == "aliases"
 
@@ -75,7 +74,7 @@ def test_a_heading_of_a_persons_own_means_itself() -> None:
     assert (heading_in("Recipes"), section_key("Recipes ")) == ("", "recipes")
 
 
-@pytest.mark.parametrize("table", TABLES)
+@each("table", TABLES)
 def test_a_list_of_names_goes_on_in_the_language_in_which_it_began(table: Phrases) -> None:
     text = with_alias("# Anna\n", "Annie", table.heading("aliases"))
     for other in tables():
@@ -84,7 +83,7 @@ def test_a_list_of_names_goes_on_in_the_language_in_which_it_began(table: Phrase
     assert aliases_of(text) == ("Annie", *(f"Name {code}" for code in CODES))
 
 
-@pytest.mark.parametrize("table", TABLES)
+@each("table", TABLES)
 def test_a_private_heading_is_guarded_in_every_language(table: Phrases) -> None:
     heading = private_heading("DM", channel_scope("dm-42"), table)
     assert private_scope(heading) == channel_scope("dm-42")
@@ -93,12 +92,12 @@ def test_a_private_heading_is_guarded_in_every_language(table: Phrases) -> None:
     assert is_damaged(heading.replace("private dm", "privat dm"))
 
 
-@pytest.mark.parametrize("table", TABLES)
+@each("table", TABLES)
 def test_what_tells_of_play_is_known_in_every_language(table: Phrases) -> None:
     assert begins_with(table.in_play.format("x"), "in_play")
 
 
-@pytest.mark.parametrize(
+@each(
     ("code", "said"),
     [
         ("en", "1 May 2026"),
@@ -114,7 +113,7 @@ def test_a_date_is_as_the_language_writes_it(code, said) -> None:
     assert phrases(code).day(date(2026, 5, 1)) == said
 
 
-@pytest.mark.parametrize(
+@each(
     ("code", "said"),
     [
         ("en", "Friday, 2026-05-08 at 14:34 UTC"),
@@ -130,7 +129,7 @@ def test_a_moment_is_as_the_language_writes_it(code, said) -> None:
     assert phrases(code).moment(datetime(2026, 5, 8, 14, 34, tzinfo=UTC), "UTC") == said
 
 
-@pytest.mark.parametrize(
+@each(
     ("code", "hours", "said"),
     [
         ("de", 1, "vor 1 Stunde"),

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from familiar_cli.errors import BadInputError
 from familiar_cli.llm.client import make_body, with_model
+from tests.support.cases import each
 
 NAMES = st.text(st.characters(exclude_categories=("Cs",)), max_size=9)
 MESSAGES = st.lists(
@@ -56,9 +57,7 @@ def test_another_model_changes_no_other_byte(messages, first, second) -> None:
     assert with_model(body(first), second) == body(second)
 
 
-@pytest.mark.parametrize(
-    "body", [b"", b"{}", b"\xff", b'{"model":', b'{"messages":[],"model":"m"}']
-)
+@each("body", [b"", b"{}", b"\xff", b'{"model":', b'{"messages":[],"model":"m"}'])
 def test_a_body_of_another_shape_is_not_changed(body) -> None:
     with pytest.raises(BadInputError, match="cannot be replaced"):
         with_model(body, "m")

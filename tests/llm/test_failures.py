@@ -24,6 +24,7 @@ from familiar_cli.errors import (
 from familiar_cli.llm.client import LLMClient
 from familiar_cli.llm.failures import from_transport
 from familiar_cli.llm.slots import resolve
+from tests.support.cases import each
 
 SLOT = resolve(LLMSettings(preset="ollama", model="m"))
 
@@ -75,7 +76,7 @@ def test_every_exception_of_httpx_is_listed_here() -> None:
     assert set(exceptions_of_httpx()) == set(EXPECTED)
 
 
-@pytest.mark.parametrize("name", sorted(EXPECTED))
+@each("name", sorted(EXPECTED))
 def test_every_exception_of_httpx_is_translated(name) -> None:
     failure = from_transport(SLOT, made(exceptions_of_httpx()[name]), "so far")
     assert type(failure.error) is EXPECTED[name]
@@ -87,7 +88,7 @@ def test_the_exception_of_the_stream_reader_is_translated() -> None:
     assert isinstance(error, ModelError)
 
 
-@pytest.mark.parametrize("error", [OSError(2, "no such file"), ValueError("x"), ImportError("y")])
+@each("error", [OSError(2, "no such file"), ValueError("x"), ImportError("y")])
 def test_errors_of_proxies_and_certificates_are_translated(error) -> None:
     assert type(from_transport(SLOT, error).error) is ModelError
 

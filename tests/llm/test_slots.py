@@ -10,6 +10,7 @@ from familiar_cli.config.schema import LLMSettings, SlotSettings
 from familiar_cli.errors import ConfigError
 from familiar_cli.llm.presets import PRESETS
 from familiar_cli.llm.slots import check_usable, resolve
+from tests.support.cases import each
 
 
 def test_every_preset_of_the_settings_is_known() -> None:
@@ -22,7 +23,7 @@ def test_the_default_is_the_model_inside_the_program() -> None:
     assert slot.context_tokens == 1536
 
 
-@pytest.mark.parametrize("preset", sorted(set(PRESET_NAMES) - {"local", "custom"}))
+@each("preset", sorted(set(PRESET_NAMES) - {"local", "custom"}))
 def test_a_preset_brings_its_address(preset) -> None:
     assert resolve(LLMSettings(preset=preset, model="m")).base_url.startswith("http")
 
@@ -90,7 +91,7 @@ def test_a_slot_with_a_model_of_its_own_keeps_it_on_the_server_of_the_environmen
     assert (slot.base_url, slot.model) == ("http://127.0.0.1:9/v1", "b")
 
 
-@pytest.mark.parametrize(
+@each(
     "url",
     [
         "localhost:8000/v1",
@@ -107,16 +108,14 @@ def test_an_address_that_cannot_be_one_is_an_error(url) -> None:
         resolve(LLMSettings(preset="custom", base_url=url))
 
 
-@pytest.mark.parametrize(
-    "url", ["http://me:hunter2@x/v1", "http://x/v1?api_key=hunter2", "http://x/v1#hunter2"]
-)
+@each("url", ["http://me:hunter2@x/v1", "http://x/v1?api_key=hunter2", "http://x/v1#hunter2"])
 def test_an_address_with_a_password_is_refused_without_repeating_it(url) -> None:
     with pytest.raises(ConfigError) as caught:
         resolve(LLMSettings(preset="custom", base_url=url))
     assert "hunter2" not in str(caught.value) + str(caught.value.hint)
 
 
-@pytest.mark.parametrize("end", ["", "/", "/chat/completions", "/chat/completions/"])
+@each("end", ["", "/", "/chat/completions", "/chat/completions/"])
 def test_an_address_may_be_copied_with_its_end(end) -> None:
     slot = resolve(LLMSettings(preset="custom", base_url="http://x/v1" + end))
     assert slot.base_url == "http://x/v1"

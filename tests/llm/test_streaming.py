@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from familiar_cli.errors import BadReplyError
 from familiar_cli.llm.client import ErrorInReplyError, StreamedReply
 from familiar_cli.llm.types import Usage
+from tests.support.cases import each
 
 KEYS = st.sampled_from(
     [
@@ -63,7 +64,7 @@ def test_usage_comes_in_an_event_without_choices() -> None:
     assert reply.finished("m").usage == Usage(3, 4, None)
 
 
-@pytest.mark.parametrize("value", ["12", True, None, [], -0.5])
+@each("value", ["12", True, None, [], -0.5])
 def test_a_count_that_is_none_is_unknown(value) -> None:
     reply = StreamedReply()
     reply.take_event(json.dumps({"usage": {"prompt_tokens": value, "cost": "x"}}))

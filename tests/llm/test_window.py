@@ -9,6 +9,7 @@ import pytest
 from familiar_cli.config.schema import LLMSettings
 from familiar_cli.llm.open import window_in
 from familiar_cli.llm.slots import resolve
+from tests.support.cases import each
 from tests.support.server import MODEL, ChatServer, closed_port
 from tests.support.world import data, live, run
 
@@ -19,7 +20,7 @@ LLAMA_CPP = {"default_generation_settings": {"n_ctx": 12_288}, "total_slots": 1}
 OLLAMA = {"models": [{"name": MODEL, "model": MODEL, "context_length": 16_384}]}
 
 
-@pytest.mark.parametrize(
+@each(
     ("said", "tokens"),
     [
         (OPENROUTER, 32_768),
@@ -33,7 +34,7 @@ def test_each_kind_of_server_says_it_in_its_place(said, tokens) -> None:
     assert window_in(json.dumps(said).encode(), MODEL) == tokens
 
 
-@pytest.mark.parametrize(
+@each(
     "said",
     [
         b"",

@@ -11,6 +11,7 @@ from mcp.types import PromptReference, ResourceTemplateReference
 
 from familiar_cli.mcp_server.resources import path_in, uri_of
 from tests.mcp_server.test_reading import BO, with_turns
+from tests.support.cases import each
 from tests.support.clients import asking
 from tests.support.serving import serving
 from tests.support.world import live
@@ -18,7 +19,7 @@ from tests.support.world import live
 TEMPLATE = ResourceTemplateReference(uri="familiar://ada/memory/{path}")
 
 
-@pytest.mark.parametrize("path", ["people/bo.md", "people/ö b%2F.md", "a?b#c.md", "日本.md"])
+@each("path", ["people/bo.md", "people/ö b%2F.md", "a?b#c.md", "日本.md"])
 def test_the_address_of_a_file_leads_back_to_it(path):
     assert path_in(uri_of("ada-日本", path), "ada-日本") == path
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-import pytest
-
 import familiar_cli
 from familiar_cli.memory import layout
+from tests.support.cases import each
 
 ROOT = Path(familiar_cli.__file__).parent
 DIRECTORIES = {
@@ -48,7 +47,7 @@ def test_a_path_that_is_spelled_out_would_be_found(tmp_path) -> None:
     assert literals(module) == {"people/", ".md"}
 
 
-@pytest.mark.parametrize(
+@each(
     "rel_path",
     [
         "people/_aliases.json",
@@ -64,7 +63,7 @@ def test_what_one_machine_goes_by_stays_there(rel_path) -> None:
     assert not layout.is_synced(rel_path)
 
 
-@pytest.mark.parametrize(
+@each(
     "rel_path",
     [
         ".gitignore",

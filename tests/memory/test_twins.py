@@ -7,6 +7,7 @@ import unicodedata
 import pytest
 
 from familiar_cli.errors import NotFoundError, UnsafePathError
+from tests.support.cases import each
 from tests.support.dying import Dying
 from tests.support.folding_disk import FOLDED, REAL, FoldingDisk
 from tests.support.journals import World
@@ -95,7 +96,7 @@ def test_a_twin_is_told_from_the_file_whatever_the_script(world, name, twin) -> 
     assert (world.store.exists(name), world.store.exists(twin)) == (True, False)
 
 
-@pytest.mark.parametrize("step", range(1, 16))
+@each("step", range(1, 16))
 def test_a_move_that_fails_half_way_leaves_the_file_as_it_was(tmp_path, monkeypatch, step) -> None:
     (tmp_path / "memory").mkdir()
     if FOLDED != REAL:

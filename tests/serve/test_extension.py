@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from familiar_cli.history.store import HistoryStore
+from tests.support.cases import each
 from tests.support.node import node
 from tests.support.pages import ROOT
 from tests.support.serving import serving, user
@@ -163,7 +164,7 @@ HEALTHY = {"cors /health": [200, {"status": "ok"}]}
 OPEN = {"no-cors /health": [0, None]}
 
 
-@pytest.mark.parametrize(
+@each(
     ("settings", "answers", "page", "words"),
     [
         (HERE, {}, PAGE, "start it with familiar serve"),

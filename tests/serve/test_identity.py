@@ -17,6 +17,7 @@ from familiar_cli.history.store import HistoryStore
 from familiar_cli.identity import NEUTRAL, Author, check_id, parse_author
 from familiar_cli.serve.aligning import RequestLine
 from familiar_cli.serve.speakers import is_client_job
+from tests.support.cases import each
 from tests.support.serving import assistant, serving, user
 from tests.support.world import data, home, live, run
 
@@ -95,12 +96,12 @@ def test_an_id_is_kept_whole_or_refused(text) -> None:
     assert author.slug != NEUTRAL.slug
 
 
-@pytest.mark.parametrize("name", ["Zoë", "日本語", "مَرْحَبًا", "हिन्दी", "🦊", "Ada-️2025"])
+@each("name", ["Zoë", "日本語", "مَرْحَبًا", "हिन्दी", "🦊", "Ada-️2025"])
 def test_ids_of_every_script_are_kept(name) -> None:
     assert check_id(name, "The channel id") == name
 
 
-@pytest.mark.parametrize("author", [Author("irc", "bob\u200b"), Author("irc", ""), Author("", "x")])
+@each("author", [Author("irc", "bob\u200b"), Author("irc", ""), Author("", "x")])
 def test_nothing_is_said_by_an_author_that_nobody_can_see(author) -> None:
     with pytest.raises(UsageError):
         Said("Hello", author)

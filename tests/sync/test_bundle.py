@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from familiar_cli.errors import RemoteDamagedError
 from familiar_cli.memory.journal.exchange import JournalExchange
 from familiar_cli.sync.bundle import Header, encode, read_header
+from tests.support.cases import each
 from tests.support.journals import HAS_GIT, World
 
 ID = "0123456789" * 4
@@ -43,7 +44,7 @@ def test_any_bytes_are_a_bundle_or_are_refused(content) -> None:
             continue
 
 
-@pytest.mark.parametrize(
+@each(
     "content",
     [
         b"",

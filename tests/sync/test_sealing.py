@@ -8,6 +8,7 @@ import pytest
 
 from familiar_cli.errors import RemoteKeyError
 from familiar_cli.sync.sealing import PASSPHRASE, SEALED, Sealing, no_key, read_key
+from tests.support.cases import each
 
 pyrage = pytest.importorskip("pyrage")
 
@@ -58,9 +59,7 @@ def test_a_passphrase_seals_and_opens_and_is_asked_for_once() -> None:
     assert len(asked) == 1
 
 
-@pytest.mark.parametrize(
-    "secret", [identity()[1], "not a key", "-----BEGIN nothing"], ids=str.split("another no ssh")
-)
+@each("secret", [identity()[1], "not a key", "-----BEGIN nothing"], ids=str.split("another no ssh"))
 def test_another_key_opens_nothing_and_is_not_quoted(secret) -> None:
     recipient, _ = identity()
     made = sealed(Sealing([recipient], never), b"likes tea")

@@ -16,6 +16,7 @@ from familiar_cli.memory.journal.exchange import JournalExchange
 from familiar_cli.memory.store.lock import held
 from familiar_cli.sync.opening import open_transport
 from familiar_cli.sync.transport import read_address
+from tests.support.cases import each
 from tests.support.journals import World
 from tests.support.remotes import (
     HAS_GIT,
@@ -245,7 +246,7 @@ def test_a_server_that_hangs_up_is_told_with_its_words(world, tmp_path, monkeypa
         transport.refs()
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "",
@@ -263,7 +264,7 @@ def test_what_is_no_address_is_refused(text) -> None:
     assert "pw" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "kind"),
     [
         ("hub.git", "path"),

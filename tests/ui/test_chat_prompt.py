@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
 from familiar_cli.ui.chat_prompt import fitted
+from tests.support.cases import each
 
 
-@pytest.mark.parametrize(
+@each(
     ("width", "expected"),
     [
         (80, "Yuzu · cli · writing memory"),

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import io
 
-import pytest
-
 from familiar_cli.ui.context_page import context_page
 from familiar_cli.ui.page import (
     Bar,
@@ -19,6 +17,7 @@ from familiar_cli.ui.page import (
     print_page,
 )
 from familiar_cli.ui.terminal import as_plain
+from tests.support.cases import each
 from tests.support.traces import piece, trace
 
 TABLE = Columns(
@@ -53,7 +52,7 @@ def shown(monkeypatch, stream: io.StringIO, *parts: PagePart) -> str:
     return stream.getvalue()
 
 
-@pytest.mark.parametrize("page", PAGES)
+@each("page", PAGES)
 def test_a_pipe_gets_what_rich_would_draw_without_a_terminal(monkeypatch, page) -> None:
     assert shown(monkeypatch, io.StringIO(), page) == as_plain(page)
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import io
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli.ui.stream import ACTION, BOLD, CODE, QUOTE, StreamedText, Styler
+from tests.support.cases import each
 
 marked = st.text('ab *`"“”\n', max_size=40)
 
@@ -34,7 +34,7 @@ def test_it_is_the_same_whatever_the_pieces_are_that_come(text, size) -> None:
     assert styled(text, size) == styled(text)
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "style", "expected"),
     [
         ("*nods* yes", ACTION, "*nods*"),

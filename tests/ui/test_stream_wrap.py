@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from familiar_cli.ui.stream import StyledText, Wrapper
+from tests.support.cases import each
 
 SAMPLES = (
     "a family 👨‍👩‍👧‍👦 of four, a flag 🇩🇪, a hand 👍🏽, a key 1️⃣",
@@ -89,7 +89,7 @@ def test_words_that_fit_a_line_are_never_parted(words, width) -> None:
     assert " ".join(shown(" ".join(words), width)).split() == words
 
 
-@pytest.mark.parametrize("cluster", ["👨‍👩‍👧‍👦", "🇩🇪", "👍🏽", "e\u0301", "क्षि"])
+@each("cluster", ["👨‍👩‍👧‍👦", "🇩🇪", "👍🏽", "e\u0301", "क्षि"])
 def test_a_letter_with_its_marks_stays_whole(cluster) -> None:
     assert set("".join(shown(cluster * 20, 8)).split(cluster)) == {""}
     assert all(

@@ -9,6 +9,7 @@ from rich.console import Console
 
 from familiar_cli.ui.page import WIDTH_CHARS, Bar
 from familiar_cli.ui.terminal import as_plain, columns, indented, plain
+from tests.support.cases import each
 from tests.support.terminals import encoded
 from tests.support.world import live
 
@@ -76,9 +77,7 @@ def test_on_a_narrow_terminal_a_row_is_told_line_by_line() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("encoding", "signs"), [("utf-8", "█░"), ("cp1252", "#."), ("ascii", "#.")]
-)
+@each(("encoding", "signs"), [("utf-8", "█░"), ("cp1252", "#."), ("ascii", "#.")])
 def test_a_bar_is_drawn_with_what_the_terminal_has(encoding, signs) -> None:
     assert set(as_plain(Bar(1, 2), encoding=encoding).strip()) == set(signs)
 

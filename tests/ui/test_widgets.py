@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import io
 
-import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
 from familiar_cli.ui.page import Name
 from familiar_cli.ui.terminal import columns
+from tests.support.cases import each
 
 
 def shown(text: str, width: int) -> list[str]:
@@ -18,7 +18,7 @@ def shown(text: str, width: int) -> list[str]:
     return [line.rstrip() for line in buffer.getvalue().splitlines()]
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "width", "lines"),
     [
         ("people/discord-4711.md", 30, ["people/discord-4711.md"]),

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
 from familiar_cli.memory.pages.evidence import PLAIN, Numbering
 from familiar_cli.web.rendering import rendered
 from tests.support.browsing import looking
+from tests.support.cases import each
 from tests.support.world import live, run
 
 EVIL = [
@@ -30,7 +29,7 @@ EVIL = [
 OURS = ("<script src=", "<script>")
 
 
-@pytest.mark.parametrize("text", EVIL)
+@each("text", EVIL)
 def test_markdown_becomes_no_element_that_runs_or_loads(text) -> None:
     html = rendered(text, "notes.md", "", PLAIN).lower()
     for tag in ("<script", "<img", "<iframe", "<style", "<object", "<link", " style=", "<b>"):

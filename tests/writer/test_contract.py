@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import re
 
-import pytest
-
 from familiar_cli import tokens
 from familiar_cli.writer.contract import bounds_for, schema
 from familiar_cli.writer.prompts import instructions
+from tests.support.cases import each
 
 WINDOWS = (600, 1024, 2048, 4096, 8192, 16384)
 FILES = ["sessions/2024-03-14-evening.md", "people/discord-42.md"]
@@ -37,19 +36,19 @@ def longest(shape: dict) -> str:
     )
 
 
-@pytest.mark.parametrize("reply_tokens", [256, 384, *WINDOWS])
+@each("reply_tokens", [256, 384, *WINDOWS])
 def test_the_longest_reply_that_the_schema_allows_is_not_cut_off(reply_tokens) -> None:
     most = bounds_for(reply_tokens).operations
     count = tokens.heuristic().count
     assert max(most * count(longest(shape)) for shape in shapes(reply_tokens)) <= reply_tokens
 
 
-@pytest.mark.parametrize("reply_tokens", [256, 384, *WINDOWS])
+@each("reply_tokens", [256, 384, *WINDOWS])
 def test_an_operation_has_room_for_several_facts(reply_tokens) -> None:
     assert 4 <= bounds_for(reply_tokens).lines <= 8
 
 
-@pytest.mark.parametrize("reply_tokens", [384, *WINDOWS])
+@each("reply_tokens", [384, *WINDOWS])
 def test_a_summary_may_be_a_paragraph(reply_tokens) -> None:
     summary, other = shapes(reply_tokens)
     lines = summary["properties"]["lines"]
@@ -58,7 +57,7 @@ def test_a_summary_may_be_a_paragraph(reply_tokens) -> None:
     assert (lines["maxItems"], lines["items"]["maxLength"] >= 320) == (1, True)
 
 
-@pytest.mark.parametrize("reply_tokens", WINDOWS)
+@each("reply_tokens", WINDOWS)
 def test_the_prompt_says_what_the_schema_allows(reply_tokens) -> None:
     bounds = bounds_for(reply_tokens)
     told = instructions("Aria", bounds, private=False)

@@ -11,6 +11,7 @@ from familiar_cli.identity import Author
 from familiar_cli.memory.pages.relations import relations_in
 from familiar_cli.memory.relations.kinds import kinds_of
 from familiar_cli.text import slugify
+from tests.support.cases import each
 from tests.writer.support import (
     ANNA,
     ANNAS,
@@ -493,7 +494,7 @@ def test_a_topic_that_was_not_shown_gets_no_line_twice(world):
     assert rails(report) == ["duplicate"]
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "line"),
     [
         ("Sara", "Saraさんによると、庭に蜂がいる。"),

@@ -11,6 +11,7 @@ import pytest
 from familiar_cli.errors import FamiliarError, ModelError
 from familiar_cli.history import WRITER, HistoryStore
 from familiar_cli.writer.scheduler import MemoryWriterScheduler, due_turns, is_due
+from tests.support.cases import each
 
 
 class Passes:
@@ -46,7 +47,7 @@ class Passes:
             scheduler.notify_turn()
 
 
-@pytest.mark.parametrize(
+@each(
     ("waiting", "silence_s", "due"),
     [(0, 9999, False), (49, 0, False), (50, 0, True), (1, 1800, True), (1, 1799, False)],
 )

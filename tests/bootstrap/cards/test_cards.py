@@ -10,6 +10,7 @@ from familiar_cli.bootstrap.card_fields import KNOWN_FIELDS
 from familiar_cli.bootstrap.cards import Card, card_of, read_card
 from familiar_cli.errors import BadInputError
 from tests.support.cards import V2_DATA, as_json, v2, v3
+from tests.support.cases import each
 
 V1 = {key: V2_DATA[key] for key in ("name", "description", "personality", "first_mes")}
 ANYTHING = st.recursive(
@@ -110,7 +111,7 @@ WRONG_SHAPES = {
 }
 
 
-@pytest.mark.parametrize(("change", "field", "read_as"), WRONG_SHAPES.values(), ids=WRONG_SHAPES)
+@each(("change", "field", "read_as"), WRONG_SHAPES.values(), ids=WRONG_SHAPES)
 def test_a_wrong_shape_is_read_with_one_warning(change, field, read_as) -> None:
     card = read(v2(**change))
     assert card.data.get(field) == read_as
@@ -118,14 +119,14 @@ def test_a_wrong_shape_is_read_with_one_warning(change, field, read_as) -> None:
     assert repr(field) in card.warnings[0]
 
 
-@pytest.mark.parametrize("name", ["", "  ", None])
+@each("name", ["", "  ", None])
 def test_a_card_without_a_name_is_called_after_its_file(name) -> None:
     card = read(v2(name=name), origin="Old Clock.json")
     assert card.name == "Old Clock"
     assert "named 'Old Clock' after its file" in card.warnings[-1]
 
 
-@pytest.mark.parametrize(
+@each(
     ("spec", "shape", "named", "warning"),
     [
         ({"spec_version": 2.0}, "v2", ("chara_card_v2", "2.0"), "is a number"),
@@ -150,7 +151,7 @@ def test_a_version_above_three_is_compared_as_a_number() -> None:
     assert "newer" in read(v3() | {"spec_version": "10.0"}).warnings[0]
 
 
-@pytest.mark.parametrize(
+@each(
     "value",
     [
         [],

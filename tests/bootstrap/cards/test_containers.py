@@ -35,6 +35,7 @@ from tests.support.cards import (
     v3,
     ztxt,
 )
+from tests.support.cases import each
 
 ENCODED = encoded(v2())
 JSON_VALUES = st.recursive(
@@ -53,7 +54,7 @@ def value_in(raw, origin="card.bin"):
     return open_container(raw, origin=origin).value
 
 
-@pytest.mark.parametrize(
+@each(
     "chunk",
     [
         text_chunk("chara", ENCODED),
@@ -64,7 +65,7 @@ def value_in(raw, origin="card.bin"):
     ],
     ids=["tEXt", "other-case", "zTXt", "iTXt-packed", "iTXt-plain"],
 )
-@pytest.mark.parametrize("after", [False, True], ids=["before-IDAT", "after-IDAT"])
+@each("after", [False, True], ids=["before-IDAT", "after-IDAT"])
 def test_a_card_is_found_in_every_kind_of_text_chunk(chunk, after) -> None:
     assert value_in(png_with(chunk, after=after)) == v2()
 
@@ -82,7 +83,7 @@ def test_a_damaged_v3_text_gives_way_to_the_v2_text_with_a_warning() -> None:
     assert "'ccv3' text cannot be read" in opened.notes[0]
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         b"\r\n ".join(ENCODED[i : i + 7] for i in range(0, len(ENCODED), 7)),
@@ -130,7 +131,7 @@ def test_a_written_asset_chunk_reads_back() -> None:
     assert read_asset(raw, "1.bin", origin="a.png") == b"\0\xff"
 
 
-@pytest.mark.parametrize(
+@each(
     "raw",
     [
         as_json(v2()),
@@ -152,7 +153,7 @@ def test_yaml_keeps_every_scalar_as_it_was_written() -> None:
     assert value_in(b"name: 007\ncontext: yes\n", "x.yaml") == {"name": "007", "context": "yes"}
 
 
-@pytest.mark.parametrize("prefix", [b"", b"\xff\xd8\xff\xe0 a JPEG", b"MZ a program"])
+@each("prefix", [b"", b"\xff\xd8\xff\xe0 a JPEG", b"MZ a program"])
 def test_a_charx_is_read_behind_whatever_stands_before_it(prefix) -> None:
     raw = charx_card(v3(), {"assets/icon/a.png": b"x", "module.json": b"{}"}, prefix)
     opened = open_container(raw, origin="a.charx")
@@ -211,13 +212,13 @@ NOT_CARDS = {
 }
 
 
-@pytest.mark.parametrize(("raw", "says"), NOT_CARDS.values(), ids=NOT_CARDS.keys())
+@each(("raw", "says"), NOT_CARDS.values(), ids=NOT_CARDS.keys())
 def test_what_is_no_card_is_one_clear_error(raw, says) -> None:
     with pytest.raises(BadInputError, match=says):
         read_card(raw, origin="file")
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "says"),
     [
         ("a: &x [1]\nb: *x\n", "aliases"),

@@ -10,6 +10,7 @@ import pytest
 from familiar_cli.bootstrap.card_check import check_card
 from familiar_cli.bootstrap.cards import read_card
 from familiar_cli.tokens import heuristic
+from tests.support.cases import each
 
 ROOT = Path(__file__).parents[3]
 EXAMPLES = ROOT / "examples" / "cards"
@@ -34,12 +35,12 @@ def test_the_script_makes_the_files_that_are_there(made) -> None:
         assert (card.raw, card.members) == (there.raw, there.members)
 
 
-@pytest.mark.parametrize("name", FILES)
+@each("name", FILES)
 def test_nothing_is_wrong_with_an_example(name) -> None:
     assert check_card(read(EXAMPLES / name), heuristic()) == []
 
 
-@pytest.mark.parametrize("name", FILES)
+@each("name", FILES)
 def test_an_example_is_small(name) -> None:
     assert (EXAMPLES / name).stat().st_size < 60_000
 

@@ -27,6 +27,7 @@ from familiar_cli.errors import BadInputError, NotFoundError
 from familiar_cli.memory.pages.self_files import field_markdown
 from familiar_cli.memory.store.store import MemoryStore
 from tests.support.cards import TINY, as_json, charx_card, encoded, png_card, png_with, v2, v3
+from tests.support.cases import each
 
 ICON = {"type": "icon", "name": "main", "ext": "png"}
 SOUND = {"type": "other", "name": "bell", "ext": "ogg"}
@@ -70,9 +71,7 @@ def meaning(card) -> dict:
     return {field: empty() for field, empty in REQUIRED_V3.items()} | card.data
 
 
-@pytest.mark.parametrize(
-    "value", [v2(), v3(nickname="Il"), v3(x={"y": [None, 1.5]}) | {"x_outer": [1]}]
-)
+@each("value", [v2(), v3(nickname="Il"), v3(x={"y": [None, 1.5]}) | {"x_outer": [1]}])
 def test_an_unedited_card_comes_back_equal(tmp_path, value) -> None:
     assert value_of(unpack(tmp_path, as_json(value))) == value
 
@@ -143,7 +142,7 @@ def test_an_empty_self_is_not_found(tmp_path) -> None:
         export(MemoryStore(tmp_path / "memory"), "json")
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"data": []}', '{"repeated": 1}'])
+@each("text", ["{", "[]", '{"data": []}', '{"repeated": 1}'])
 def test_a_damaged_card_json_is_one_clear_error(tmp_path, text) -> None:
     store = unpack(tmp_path, as_json(v2()))
     store.write_file("self/card.json", text)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
 from familiar_cli.bootstrap.card_check import MANY_TOKENS, check_card, summarise
 from familiar_cli.bootstrap.cards import read_card
 from familiar_cli.tokens import heuristic
 from tests.support.cards import as_json, v2, v3
+from tests.support.cases import each
 
 
 def found(value) -> list[tuple[str, str]]:
@@ -67,12 +66,12 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize(("change", "finding"), CASES.values(), ids=CASES)
+@each(("change", "finding"), CASES.values(), ids=CASES)
 def test_what_is_wrong_is_found(change, finding) -> None:
     assert found(v3(**change)) == [finding]
 
 
-@pytest.mark.parametrize("value", [v2(), v3(), v3(character_book={"entries": [ENTRY]})])
+@each("value", [v2(), v3(), v3(character_book={"entries": [ENTRY]})])
 def test_a_good_card_has_no_findings(value) -> None:
     assert found(value) == []
 

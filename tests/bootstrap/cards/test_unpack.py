@@ -13,6 +13,7 @@ from familiar_cli.config.load import load_config
 from familiar_cli.errors import NotFoundError, RefusedError, UsageError
 from familiar_cli.familiar import Familiar
 from tests.support.cards import V2_DATA, as_json, png_card, v2, v3
+from tests.support.cases import each
 
 BOOK = {
     "name": "Town",
@@ -246,7 +247,7 @@ def test_a_home_that_cannot_be_made_is_an_error_of_ours(tmp_path) -> None:
     assert caught.value.exit_code == 1
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "origin", "expected"),
     [
         ("Ilse van Klok", "x.png", "ilse-van-klok"),

@@ -6,6 +6,7 @@ import pytest
 
 from familiar_cli.bootstrap.chats.types import Cast
 from familiar_cli.identity import NEUTRAL, Author
+from tests.support.cases import each
 from tests.support.chats import HEAD, robin, save, yuzu
 from tests.support.world import data, live, run
 
@@ -68,8 +69,8 @@ def test_of_plain_lines_with_several_names_mine_are_those_with_my_name(ada, tmp_
     ]
 
 
-@pytest.mark.parametrize("cast", [Cast(), Cast(me=ANNA), Cast(me=ANNA, mine=("Robin",))])
-@pytest.mark.parametrize("name", ["", "Robin", "Bo"])
+@each("cast", [Cast(), Cast(me=ANNA), Cast(me=ANNA, mine=("Robin",))])
+@each("name", ["", "Robin", "Bo"])
 def test_somebody_always_said_it(cast, name) -> None:
     found = cast.person(name, ROBIN, is_one_of_many=True)
     assert found in {ROBIN, Author("cli", "user", display_name=name or "Anna")}

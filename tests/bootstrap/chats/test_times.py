@@ -5,12 +5,12 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli.bootstrap.chats.times import MAX_UNDATED, dated, read_time
 from familiar_cli.bootstrap.chats.types import ForeignMessage, Skip
+from tests.support.cases import each
 
 START = datetime(2025, 1, 1, tzinfo=UTC)
 
@@ -24,7 +24,7 @@ def spread(*times):
     return [(line.at, line.estimated) for line in found]
 
 
-@pytest.mark.parametrize(
+@each(
     ("value", "expected"),
     [
         ("2023-06-19T14:20:05.123Z", "2023-06-19T14:20:05.123"),
@@ -48,7 +48,7 @@ def test_every_form_is_read(value, expected) -> None:
     assert read_time(value, UTC) == datetime.fromisoformat(expected).replace(tzinfo=UTC)
 
 
-@pytest.mark.parametrize(
+@each(
     "value",
     [
         *(None, "", "  ", 0, True, [], {}, "soon", "June 31, 2023 2:20pm", "June 19, 2023 13:20pm"),

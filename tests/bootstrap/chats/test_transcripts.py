@@ -20,6 +20,7 @@ from familiar_cli.bootstrap.chats.types import Cast, ForeignMessage, Reading, Sk
 from familiar_cli.bootstrap.import_chat import import_chats
 from familiar_cli.errors import FamiliarError, NotFoundError
 from familiar_cli.identity import Author
+from tests.support.cases import each
 from tests.support.chats import READING, bring, only, said
 
 INSIST = replace(READING, format="transcript")
@@ -78,7 +79,7 @@ BARE = {
 }
 
 
-@pytest.mark.parametrize("style", STYLES)
+@each("style", STYLES)
 def test_messages_with_a_time(style, tmp_path) -> None:
     rendered = [
         STYLES[style](who, AT + timedelta(minutes=n), text) for n, (who, text) in enumerate(TALK)
@@ -91,8 +92,8 @@ def test_messages_with_a_time(style, tmp_path) -> None:
     ]
 
 
-@pytest.mark.parametrize("gap", ["\n", "\n\n"])
-@pytest.mark.parametrize("style", BARE)
+@each("gap", ["\n", "\n\n"])
+@each("style", BARE)
 def test_messages_without_a_time(style, gap, tmp_path) -> None:
     path = write(tmp_path / "c.md", gap.join(BARE[style](who, text) for who, text in TALK) + "\n")
 
@@ -148,7 +149,7 @@ def test_what_the_program_tells_is_a_note_that_no_model_is_shown(store, tmp_path
     ]
 
 
-@pytest.mark.parametrize(
+@each(
     ("first", "second", "day"),
     [
         ("01/03/2024", "13/03/2024", "2024-03-01"),
@@ -254,10 +255,8 @@ def test_a_directory_of_other_texts_has_no_chats(store, tmp_path) -> None:
         bring(store, tmp_path)
 
 
-@pytest.mark.parametrize(
-    "encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "cp1252"]
-)
-@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@each("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "cp1252"])
+@each("end", ["\n", "\r\n", "\r"])
 def test_letters_and_line_ends(encoding, end, tmp_path) -> None:
     text = "Zoë: Grüße – ja\nYuzu: schön\nZoë: naïve…\n".replace("\n", end)
     path = write(tmp_path / "c.txt", text, encoding)

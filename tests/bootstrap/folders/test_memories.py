@@ -17,6 +17,7 @@ from familiar_cli.errors import BadInputError, ConflictError, NotFoundError, Ref
 from familiar_cli.memory.pages import bullets
 from familiar_cli.memory.store.store import MemoryStore
 from tests.bootstrap.folders.conftest import EXAMPLES
+from tests.support.cases import each
 
 DAY = "daily/2026-03-09_harbour.md"
 
@@ -45,7 +46,7 @@ def test_a_tree_is_found_below_the_data_directory(tmp_path) -> None:
         read_tree(tmp_path / "no")
 
 
-@pytest.mark.parametrize(
+@each(
     ("source", "tier"),
     [
         ("daily/2026-02-28.md", "daily"),

@@ -25,6 +25,7 @@ from familiar_cli.memory.desk import items_in
 from familiar_cli.memory.pages.self_files import TIERS_NOTE
 from familiar_cli.memory.people.alias_section import names_of
 from familiar_cli.memory.store.store import MemoryStore
+from tests.support.cases import each
 
 NOOR = Author("discord", "4711")
 
@@ -183,7 +184,7 @@ def test_a_damaged_ledger_changes_nothing(store, ember) -> None:
             take(store, files)
 
 
-@pytest.mark.parametrize(
+@each(
     ("raw", "page"),
     [
         ('["a"]', "# Tasks\n\n- [ ] a\n"),

@@ -9,6 +9,7 @@ import pytest
 
 from familiar_cli.bootstrap.import_silly_tavern import import_lorebook, load_book
 from familiar_cli.errors import BadInputError
+from tests.support.cases import each
 
 CORPUS = Path(__file__).with_name("corpus")
 VERDICTS = json.loads((CORPUS / "verdicts.json").read_text(encoding="utf-8"))
@@ -24,7 +25,7 @@ def test_every_file_of_the_corpus_has_a_verdict() -> None:
     assert {path.name for path in CORPUS.iterdir()} == {*VERDICTS, "verdicts.json"}
 
 
-@pytest.mark.parametrize("name", READ)
+@each("name", READ)
 def test_read(name) -> None:
     book, verdict = load(name), VERDICTS[name]
 
@@ -33,7 +34,7 @@ def test_read(name) -> None:
     assert [entry.title for entry in book.entries if not entry.enabled] == verdict["disabled"]
 
 
-@pytest.mark.parametrize("name", READ)
+@each("name", READ)
 def test_read_with_just_these_warnings(name) -> None:
     found, expected = sorted(load(name).warnings), sorted(VERDICTS[name]["warnings"])
 
@@ -51,7 +52,7 @@ def test_what_was_read_can_be_imported_twice(name, store) -> None:
     assert again.written == ()
 
 
-@pytest.mark.parametrize("name", REFUSED)
+@each("name", REFUSED)
 def test_refused(name) -> None:
     with pytest.raises(BadInputError, match=VERDICTS[name]["refused"]) as refused:
         load(name)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 
 from familiar_cli.bootstrap.lorebooks.shelf import decorators_of, split_decorators
+from tests.support.cases import each
 from tests.support.lorebooks import texts
 
 
@@ -16,7 +16,7 @@ def test_the_two_parts_are_the_whole(first, second) -> None:
     assert "".join(split_decorators(content)) == content
 
 
-@pytest.mark.parametrize(
+@each(
     ("content", "head", "text"),
     [
         ("@@depth 4\ntext", "@@depth 4\n", "text"),

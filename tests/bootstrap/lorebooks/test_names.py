@@ -5,12 +5,12 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli.memory.store.store import MemoryStore
 from familiar_cli.text import fold
+from tests.support.cases import each
 from tests.support.lorebooks import bring, lore, texts, through_json
 
 
@@ -51,7 +51,7 @@ def test_numbering_entries_anew_changes_no_file() -> None:
     assert files_of(numbered(0, 1, 2)) == files_of(numbered(7, 3, 5))
 
 
-@pytest.mark.parametrize(
+@each(
     ("title", "name"),
     [
         ("The Old Citadel", "the-old-citadel.md"),
@@ -69,7 +69,7 @@ def test_a_name_is_the_title_in_its_own_script(title, name) -> None:
     assert names_of(lore(title)) == [name]
 
 
-@pytest.mark.parametrize("title", ["../../../x", "/etc/x", "..\\x", "a/b/x", "x\0", "~/x", "C:x"])
+@each("title", ["../../../x", "/etc/x", "..\\x", "a/b/x", "x\0", "~/x", "C:x"])
 def test_names_from_the_other_side_never_become_paths(title) -> None:
     (path,) = files_of([lore(title)])
 

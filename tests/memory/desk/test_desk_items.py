@@ -26,6 +26,7 @@ from familiar_cli.memory.desk import (
 )
 from familiar_cli.memory.layout import REMINDERS, SCRATCH, TASKS
 from familiar_cli.memory.store.store import MemoryStore
+from tests.support.cases import each
 
 OSLO = ZoneInfo("Europe/Oslo")
 NOW = datetime(2026, 11, 30, 8, 0, tzinfo=UTC)  # 09:00 in Oslo
@@ -80,7 +81,7 @@ def test_blocks_of_code_rules_and_lines_that_go_on_are_not() -> None:
     assert said(page) == [("open", "a")]
 
 
-@pytest.mark.parametrize(
+@each(
     ("line", "text", "written"),
     [
         ("call @2026-11-30 09:00", "call", "2026-11-30 09:00"),
@@ -96,7 +97,7 @@ def test_a_time_is_taken_out_of_the_words(line, text, written) -> None:
     assert (item.text, item.due.written) == (text, written)
 
 
-@pytest.mark.parametrize("line", ["call", "bob@2026-01-01", "@2026-1-1", "at 2026-01-01"])
+@each("line", ["call", "bob@2026-01-01", "@2026-1-1", "at 2026-01-01"])
 def test_what_is_not_marked_as_a_time_is_none(line) -> None:
     (item,) = items_in(f"- [ ] {line}\n")
     assert (item.text, item.due) == (line, None)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from familiar_cli.errors import UsageError
 from familiar_cli.memory.desk import due_in, due_of, parse_due
 from familiar_cli.when import WEEKDAYS
+from tests.support.cases import each
 
 OSLO = ZoneInfo("Europe/Oslo")
 NOW = datetime(2026, 11, 21, 22, 47, 30, tzinfo=UTC)  # a Saturday, 23:47:30 in Oslo
@@ -27,7 +28,7 @@ MOMENTS = st.datetimes(
 )
 
 
-@pytest.mark.parametrize(
+@each(
     ("typed", "written"),
     [
         ("2026-11-30", "2026-11-30"),
@@ -60,7 +61,7 @@ def test_the_forms(typed, written) -> None:
     assert parse_due(typed, NOW, OSLO).written == written
 
 
-@pytest.mark.parametrize(
+@each(
     "typed",
     [
         "",

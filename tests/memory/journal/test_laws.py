@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from dulwich.objects import Blob, ObjectID
 from dulwich.objects import Tree as DulwichTree
 from dulwich.pack import apply_delta
@@ -12,6 +11,7 @@ from hypothesis import strategies as st
 from familiar_cli.memory.journal import trees
 from familiar_cli.memory.journal.objects import delta, git_object, object_id
 from familiar_cli.memory.merge.lines import merge_lines
+from tests.support.cases import each
 
 NAMES = st.sampled_from(["a", "a-", "a.md", "a0", "b", "é", "40000 b", "b 100644 a", "0", "z" * 30])
 PATHS = st.lists(NAMES, min_size=1, max_size=3).map("/".join)
@@ -123,7 +123,7 @@ def test_edits_with_a_line_between_them_never_clash(before, after, one, other) -
     assert (merged.content, merged.clashes) == (text(one, other), ())
 
 
-@pytest.mark.parametrize(
+@each(
     ("base", "ours", "theirs", "merged"),
     [
         ("x\nA\n", "x\nA\nB\n", "x\n", "x\nB\n"),  # a list grew after the line that goes
@@ -139,7 +139,7 @@ def test_merges(base, ours, theirs, merged) -> None:
     assert (found.content.decode(), found.clashes) == (merged, ())
 
 
-@pytest.mark.parametrize(
+@each(
     ("base", "ours", "theirs", "line"),
     [
         ("a\nb\n", "a\nX\n", "a\nY\n", 2),

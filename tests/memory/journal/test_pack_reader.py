@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from familiar_cli.errors import RemoteDamagedError
 from familiar_cli.memory.journal.objects import delta
 from familiar_cli.memory.journal.packs import PackReader, UnknownIndexError, patched
+from tests.support.cases import each
 
 BODY = "".join(f"- line {n} of a page that grows\n" for n in range(400))
 
@@ -44,9 +45,7 @@ def repository(tmp_path_factory) -> tuple[Path, dict[str, bytes]]:
     return where / "objects" / "pack", packed(where)
 
 
-@pytest.mark.parametrize(
-    "options", [(), ("-c", "repack.useDeltaBaseOffset=false"), ("-c", "pack.compression=9")]
-)
+@each("options", [(), ("-c", "repack.useDeltaBaseOffset=false"), ("-c", "pack.compression=9")])
 def test_what_git_packs_is_read(tmp_path, options) -> None:
     contents = packed(tmp_path, *options)
     reader = PackReader(str(tmp_path / "objects" / "pack"))

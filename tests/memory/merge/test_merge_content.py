@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from familiar_cli.memory.merge import long_lists
 from familiar_cli.memory.merge.content import MergedContent, merge_content
 from familiar_cli.memory.merge.long_lists import LongLists
+from tests.support.cases import each
 
 
 def merged(base: str, ours: str, theirs: str, settle: str = "ours") -> str:
@@ -185,7 +186,7 @@ def test_front_matter_is_merged_by_key() -> None:
     assert clash.clashes == ("key 'title'",)
 
 
-@pytest.mark.parametrize(
+@each(
     ("base", "ours", "theirs", "expected"),
     [
         ("[a]", "[a, b]", "[c, a]", "[c, a, b]"),

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pytest
-
 from familiar_cli.memory.layout import CONFLICTS_LIST
 from familiar_cli.memory.merge.conflicts import listed
 from familiar_cli.sync.merge import merge_heads
+from tests.support.cases import each
 from tests.support.versions import Versions
 
 if TYPE_CHECKING:
@@ -114,7 +113,7 @@ def test_names_that_some_systems_take_for_one_are_one_file() -> None:
     assert two.files() == {"Tea.md": b"- green\n- black\n"}
 
 
-@pytest.mark.parametrize(
+@each(
     "new",
     ["topics/Tea\u0301.md", "Topics/te\u0301a.md", "topics/t\u00e9a.md", "lore/tea.md"],
 )

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli.markdown import body_start
 from familiar_cli.memory.pages.front_matter import listed_aliases, read_front_matter, value_of
+from tests.support.cases import each
 
 
-@pytest.mark.parametrize(
+@each(
     ("front", "names"),
     [
         ("aliases: Teo", ["Teo"]),
@@ -25,7 +25,7 @@ from familiar_cli.memory.pages.front_matter import listed_aliases, read_front_ma
         ("title: Tea: a history\naliases: [Teo, Old Teo]", ["Teo", "Old Teo"]),
     ],
 )
-@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+@each("newline", ["\n", "\r\n"])
 def test_names_are_listed_in_every_way_there_is(front, names, newline) -> None:
     text = f"---\n{front}\n---\n# T\n".replace("\n", newline)
     assert list(listed_aliases(text)) == names

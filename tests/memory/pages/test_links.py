@@ -10,6 +10,7 @@ from familiar_cli.memory.pages.graph import graph
 from familiar_cli.memory.pages.links import targets, title_of, unhidden
 from familiar_cli.memory.pages.wiki import wiki_links
 from familiar_cli.memory.store.store import MemoryStore
+from tests.support.cases import each
 
 
 @pytest.fixture
@@ -17,7 +18,7 @@ def store(tmp_path) -> MemoryStore:
     return MemoryStore(tmp_path / "memory")
 
 
-@pytest.mark.parametrize(
+@each(
     ("link", "target"),
     [
         ("[a](b.md)", "people/b.md"),
@@ -35,7 +36,7 @@ def test_a_link_is_taken_from_where_its_file_is(link, target) -> None:
     assert targets(link, "people/x.md") == [target]
 
 
-@pytest.mark.parametrize(
+@each(
     "link",
     [
         "[a](https://example.org)",
@@ -53,7 +54,7 @@ def test_what_leaves_the_memory_is_no_link(link) -> None:
     assert targets(link, "people/x.md") == []
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "*waves* [smiles](be nice)",
@@ -67,7 +68,7 @@ def test_talk_footnotes_and_code_hold_no_links(text) -> None:
     assert targets(text, "people/a.md") == []
 
 
-@pytest.mark.parametrize("text", ["[a](", "[a](<b ", "`", "```\n", "# #", "# a" + " " * 9, "["])
+@each("text", ["[a](", "[a](<b ", "`", "```\n", "# #", "# a" + " " * 9, "["])
 def test_no_text_takes_long(text) -> None:
     long = text * (200_000 // len(text)) + "x"
     started = stopwatch_s()
@@ -76,9 +77,7 @@ def test_no_text_takes_long(text) -> None:
     assert stopwatch_s() - started < 20  # what took a square of its length took minutes
 
 
-@pytest.mark.parametrize(
-    ("text", "title"), [("# A #\n", "A"), ("# A\r\n", "A"), ("A\n==\n", "A"), ("x\n", "b")]
-)
+@each(("text", "title"), [("# A #\n", "A"), ("# A\r\n", "A"), ("A\n==\n", "A"), ("x\n", "b")])
 def test_a_title_is_the_first_heading_else_the_name(text, title) -> None:
     assert title_of(text, "a/b.md") == title
 
@@ -152,7 +151,7 @@ def test_many_names_that_begin_alike_are_found_in_good_time(store, name) -> None
     assert stopwatch_s() - begun < 20  # some 1 s; a comparison with every name took minutes
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "names"),
     [
         ("[[Anna]]", ["Anna"]),

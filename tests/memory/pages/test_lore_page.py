@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli.memory.pages.lore_page import LorePage, parse, quote, render, unquote
+from tests.support.cases import each
 from tests.support.lorebooks import texts
 
 ID = "0123456789ab"
@@ -52,12 +52,12 @@ def test_a_key_named_disabled_does_not_switch_the_entry_off() -> None:
     assert (page.enabled, page.keys) == (True, ("Disabled", "**disabled**"))
 
 
-@pytest.mark.parametrize("mark", ["- Disabled", "- **Disabled**", "* _disabled_", "+ DISABLED"])
+@each("mark", ["- Disabled", "- **Disabled**", "* _disabled_", "+ DISABLED"])
 def test_a_person_may_spell_the_mark_of_a_disabled_entry_as_they_like(mark) -> None:
     assert not parse(f"# T\n\n- key\n{mark}\n\n{MARK}\n\ntext\n").enabled
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         f"# T\n- a\n- b\n{MARK}\ntext\n",

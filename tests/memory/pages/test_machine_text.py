@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli.memory.pages.machine_text import machine_spans, readable, with_references
+from tests.support.cases import each
 
 RECORD = """---
 made_by: familiar
@@ -16,7 +16,7 @@ blocks: 1a2b3c4d 5e6f7a8b
 """
 
 
-@pytest.mark.parametrize(
+@each(
     ("page", "shown"),
     [
         ("Bees. <!-- turns 1-2 -->\nHoney.", "Bees.\nHoney."),
@@ -42,7 +42,7 @@ def test_what_is_there_for_the_program_is_not_shown(page, shown) -> None:
 LINKS = "- [Night](../sessions/2026-01-02-night.md)\n- [Anna](../people/cli-anna.md)\n"
 
 
-@pytest.mark.parametrize(
+@each(
     ("page", "shown"),
     [
         (f"# Bees\n\nThey hum.\n\n## Sessions\n\n{LINKS}", "# Bees\n\nThey hum."),
@@ -56,7 +56,7 @@ def test_lists_that_only_link_to_pages_are_not_shown(page, shown) -> None:
     assert readable(page) == shown
 
 
-@pytest.mark.parametrize(
+@each(
     "page",
     [
         "See [Anna](../people/cli-anna.md).",
@@ -103,7 +103,7 @@ def test_spans_stand_in_order_and_no_comment_is_left(text) -> None:
     assert "<!--" not in readable(text)
 
 
-@pytest.mark.parametrize(
+@each(
     "text", ["<!--" * 20_000, "a <!-- b --> " * 8000, "```\n<!--\n" * 10_000, "a <!-- b\n" * 10_000]
 )
 def test_no_text_takes_long(text) -> None:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from familiar_cli.errors import BadInputError
 from familiar_cli.markdown import split_front_matter
 from familiar_cli.memory.pages.pins import is_pinned, with_pin, without_pin
+from tests.support.cases import each
 
 NEWLINES = st.sampled_from(["\n", "\r\n"])
 WORDS = st.text(st.characters(exclude_categories=["Cs", "Cc", "Zl", "Zp"]), max_size=20)
@@ -78,7 +79,7 @@ def test_any_text_is_pinned_or_refused_and_comes_back(text) -> None:
     assert without_pin(pinned) == text or (head is not None and not head.strip())
 
 
-@pytest.mark.parametrize(
+@each(
     "line",
     [
         "pinned: true",
@@ -94,7 +95,7 @@ def test_a_person_may_write_it_as_yaml_allows(line) -> None:
     assert without_pin(f"---\n{line}\n---\n# Rules\n") == "# Rules\n"
 
 
-@pytest.mark.parametrize(
+@each(
     "front",
     [
         "pinned: false",
@@ -127,7 +128,7 @@ def test_keys_that_are_indented_stay_one_mapping() -> None:
     assert pinned == "---\n  title: Rules\n  pinned: true\n---\n"
 
 
-@pytest.mark.parametrize("front", ["{title: Rules}", "[a, b]", "pinned: 3", "pinned:\n  - a"])
+@each("front", ["{title: Rules}", "[a, b]", "pinned: 3", "pinned:\n  - a"])
 def test_front_matter_that_cannot_take_the_key_is_refused(front) -> None:
     with pytest.raises(BadInputError, match=r"notes\.md"):
         with_pin(f"---\n{front}\n---\nwords\n", "notes.md")

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -17,6 +16,7 @@ from familiar_cli.memory.pages.privacy import (
 )
 from familiar_cli.memory.people.alias_section import names_of
 from familiar_cli.visibility import NOBODY, channel_scope
+from tests.support.cases import each
 from tests.support.viewers import viewer_in
 
 SECRET = private_heading("DM:anna", channel_scope("dm-1"))
@@ -81,7 +81,7 @@ def test_nothing_that_a_private_section_holds_is_public(held, unclosed, newline)
     assert not facts_of("a.md", text.replace("- open", "")).says
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "# A <!-- private dm-1 -->\n## Aliases\n- secret\n## Facts\n- secret\n",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,6 +9,7 @@ from familiar_cli.languages import tables
 from familiar_cli.memory.pages.evidence import Cited
 from familiar_cli.memory.pages.relations import Relation, line_of, relations_in, tidied
 from familiar_cli.visibility import channel_scope
+from tests.support.cases import each
 
 PATH = "people/mika.md"
 WORDS = st.text(st.sampled_from("abc xyzéß日"), min_size=1, max_size=20).filter(
@@ -47,7 +47,7 @@ def test_the_comment_of_a_line_is_its_evidence_too() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each(
     ("note", "since", "until"),
     [
         ("(since 2024)", "2024", ""),
@@ -82,7 +82,7 @@ def test_it_has_a_beginning_and_an_end(note, since, until) -> None:
     assert (found.since, found.until) == (since, until)
 
 
-@pytest.mark.parametrize("table", list(tables()), ids=lambda table: table.code)
+@each("table", list(tables()), ids=lambda table: table.code)
 def test_every_language_has_its_heading_and_its_dates(table) -> None:
     since, until = table.since_when.format("2024-03"), table.until_when.format("2025")
     found = one(f"- x [Bo](bo.md) ({since}, {until})", heading=table.heading("relations"))

@@ -15,6 +15,7 @@ from familiar_cli.memory.pages.links import places_in, unhidden
 from familiar_cli.memory.pages.relink import Relabel, Relinking, move_with_links
 from familiar_cli.memory.pages.wiki import PageNames, wiki_links
 from familiar_cli.memory.store.store import MemoryStore
+from tests.support.cases import each
 
 OLD, NEW = "topics/tea.md", "topics/food/green tea.md"
 
@@ -32,7 +33,7 @@ def after_move(text: str, *more: str, at: str = "notes.md", old: str = OLD, new:
     return change.text(text, at, new if at == old else None)
 
 
-@pytest.mark.parametrize(
+@each(
     ("before", "after"),
     [
         ("[B](topics/tea.md)", "[B](topics/food/green%20tea.md)"),
@@ -57,7 +58,7 @@ def test_every_way_to_write_a_link_is_found(before, after) -> None:
     assert after_move(before) == after
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "[B](other.md) [B](http://x/topics/tea.md) [[teapot]] [[#tea]]",

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli.memory.pages.self_files import SELF_FILES, field_markdown, field_text, self_file
+from tests.support.cases import each
 
 FIELDS = [entry.field for entry in SELF_FILES]
 
@@ -16,7 +17,7 @@ def test_any_text_comes_back_unchanged(field, text) -> None:
     assert field_text(field_markdown(field, text)) == text
 
 
-@pytest.mark.parametrize(
+@each(
     "text", ["# A title of its own\n\nx", "\n\nbegins with blank lines", "a\r\nb  \n", "\r\nx", ""]
 )
 def test_text_that_looks_like_the_frame_comes_back_unchanged(text) -> None:

@@ -17,6 +17,7 @@ from familiar_cli.memory.people.alias_section import (
 )
 from familiar_cli.memory.people.mentions import key_of
 from familiar_cli.text import harmless
+from tests.support.cases import each
 
 PAGE = """\
 # Anna Larsson (the baker)
@@ -60,7 +61,7 @@ def test_no_name_stands_twice() -> None:
     assert names_of("# Anna\n## Aliases\n- anna\n- ANNA\n- Bee\n") == ("Anna", "Bee")
 
 
-@pytest.mark.parametrize(
+@each(
     "page",
     [
         "",
@@ -76,9 +77,7 @@ def test_there_may_be_no_name(page) -> None:
     assert names_of(page) == ()
 
 
-@pytest.mark.parametrize(
-    "title", ["## aliases", "## Aliases:", "## **Aliases**", "  ## Aliases ##"]
-)
+@each("title", ["## aliases", "## Aliases:", "## **Aliases**", "  ## Aliases ##"])
 def test_the_section_is_known_by_its_title(title) -> None:
     assert aliases_of(f"{title}\n- Bee\n") == ("Bee",)
 
@@ -104,7 +103,7 @@ def test_an_alias_joins_the_end_of_the_list() -> None:
     assert with_alias(PAGE, "Ann") == PAGE.replace("- Captain\n", "- Captain\n- Ann\n")
 
 
-@pytest.mark.parametrize(
+@each(
     ("before", "after"),
     [
         ("", "## Aliases\n\n- Bee\n"),
@@ -134,7 +133,7 @@ def test_a_line_with_several_names_is_for_a_person_to_change() -> None:
         without_alias(PAGE, "Bar")
 
 
-@pytest.mark.parametrize("name", ["", " ", "...", "x" * 81, "a b c d e f g h i"])
+@each("name", ["", " ", "...", "x" * 81, "a b c d e f g h i"])
 def test_what_can_be_no_name_is_refused(name) -> None:
     with pytest.raises(UsageError, match="cannot be a name"):
         with_alias(PAGE, name)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import unicodedata
 
-import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -15,6 +14,7 @@ from familiar_cli.memory.people.mentions import (
     head_of,
     key_of,
 )
+from tests.support.cases import each
 
 
 def find(text, *names) -> list[str]:
@@ -31,7 +31,7 @@ def find(text, *names) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "name"),
     [
         ("is anna here", "Anna"),
@@ -73,7 +73,7 @@ def test_a_name_is_found(text, name) -> None:
     assert find(text, name) == [key_of(name)]
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "name"),
     [
         ("annabel is here", "Anna"),
@@ -94,7 +94,7 @@ def test_what_is_no_name_is_not_found(text, name) -> None:
     assert find(text, name) == []
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "I will go",
@@ -112,12 +112,12 @@ def test_a_common_word_does_not_fire(text) -> None:
     assert find(text, "Will") == []
 
 
-@pytest.mark.parametrize("text", ["Ask Will.", "is it Will's?", "ask @will", "@will go", "(@will)"])
+@each("text", ["Ask Will.", "is it Will's?", "ask @will", "@will go", "(@will)"])
 def test_a_common_word_fires_where_it_is_written_like_a_name(text) -> None:
     assert find(text, "will") == ["will"]
 
 
-@pytest.mark.parametrize("word", "will may mark rose art der les что 我们 これ".split())  # noqa: SIM905
+@each("word", "will may mark rose art der les что 我们 これ".split())  # noqa: SIM905
 def test_common_words_of_many_languages_are_known(word) -> None:
     assert word in common_words()
     assert find(f"x {word} y", word) == []
@@ -133,7 +133,7 @@ def test_one_letter_counts_when_it_is_called() -> None:
     assert find("林 says", "林") == ["林"]
 
 
-@pytest.mark.parametrize("name", ["", " ", "...", "a b c d e f g h i", "x" * 81, "あ" * 33])
+@each("name", ["", " ", "...", "a b c d e f g h i", "x" * 81, "あ" * 33])
 def test_some_texts_can_be_no_name(name) -> None:
     assert key_of(name) == ""
 
