@@ -11,6 +11,7 @@ import pytest
 from familiar_cli.familiar import Familiar
 from familiar_cli.history import HistoryStore
 from familiar_cli.identity import Author
+from tests.support.cases import each
 from tests.support.chats import HEAD, robin, save, yuzu
 from tests.support.world import data, live, run, spawn
 
@@ -208,7 +209,7 @@ def test_export_of_an_empty_history_exits_4() -> None:
     assert run("history", "export").exit_code == 4
 
 
-@pytest.mark.parametrize("query", ["", "(", "  "])
+@each("query", ["", "(", "  "])
 def test_a_search_without_a_word_is_a_usage_error(query) -> None:
     live("ada")
     result = run("history", "search", query)

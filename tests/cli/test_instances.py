@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
 from familiar_cli.config.instance import host_name
 from familiar_cli.familiar import Familiar
+from tests.support.cases import each
 from tests.support.world import live, run
 
 MADE_BEFORE = """---
@@ -34,7 +33,7 @@ def test_the_days_of_a_familiar_made_before_instances_had_ids_stay_its_own():
     assert "- Bo called." in (root / "memory" / f"{own}.md").read_text("utf-8")
 
 
-@pytest.mark.parametrize("argv", [("search", "bees"), ("ask", "Hi", "--dry-run"), ("consolidate",)])
+@each("argv", [("search", "bees"), ("ask", "Hi", "--dry-run"), ("consolidate",)])
 def test_a_damaged_id_is_told_once_and_stays_as_it_is(argv):
     root = live("ada", notes="- Anna keeps bees.\n")
     (root / "instance.id").write_text("laptop", encoding="utf-8")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
+from tests.support.cases import each
 from tests.support.world import live, run
 
 SECRET = "hunter2"
@@ -32,8 +31,8 @@ COMMANDS = [
 ]
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-@pytest.mark.parametrize("address", ADDRESSES)
+@each("command", COMMANDS, ids=" ".join)
+@each("address", ADDRESSES)
 def test_a_secret_in_the_address_of_a_server_is_not_shown(command, address, monkeypatch) -> None:
     live()
     monkeypatch.setenv("FAMILIAR_LLM_BASE_URL", address)
@@ -43,7 +42,7 @@ def test_a_secret_in_the_address_of_a_server_is_not_shown(command, address, monk
         assert "Traceback" not in result.output
 
 
-@pytest.mark.parametrize("address", [a for a in ADDRESSES if "?" in a or "#" in a])
+@each("address", [a for a in ADDRESSES if "?" in a or "#" in a])
 def test_a_secret_in_an_address_of_the_settings_file_is_not_shown(address) -> None:
     root = live()
     (root / "character.toml").write_text(
@@ -54,7 +53,7 @@ def test_a_secret_in_an_address_of_the_settings_file_is_not_shown(address) -> No
         assert SECRET not in result.output, command
 
 
-@pytest.mark.parametrize("port", ["99999", "-1", "p"])
+@each("port", ["99999", "-1", "p"])
 def test_a_proxy_with_a_port_out_of_range_is_an_error_of_the_model(port, monkeypatch) -> None:
     live()
     monkeypatch.delenv("FAMILIAR_OFFLINE", raising=False)

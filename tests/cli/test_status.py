@@ -7,6 +7,7 @@ import pytest
 from familiar_cli.history.store import HistoryStore
 from familiar_cli.identity import Author
 from familiar_cli.ui.terminal import local
+from tests.support.cases import each
 from tests.support.server import ChatServer, Fail
 from tests.support.world import data, home, live, run
 from tests.support.writing import NOTHING, point_at, talked
@@ -131,7 +132,7 @@ def test_a_digest_that_failed_is_told_until_it_is_made(monkeypatch) -> None:
     assert "`familiar distill mid`" in run("status").stdout
 
 
-@pytest.mark.parametrize("text", ["", "[1]", "{}", '{"at": "now", "code": 1}', "\xff", "[" * 9999])
+@each("text", ["", "[1]", "{}", '{"at": "now", "code": 1}', "\xff", "[" * 9999])
 def test_a_damaged_word_of_a_failure_counts_for_none(text) -> None:
     failed = live("ada") / "runs" / "failed"
     failed.mkdir(parents=True)

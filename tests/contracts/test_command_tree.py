@@ -188,8 +188,8 @@ def test_a_dry_run_is_explained_in_the_same_words_everywhere() -> None:
     assert {path: text for path, text in helps.items() if not text.startswith(wording)} == {}
 
 
-@pytest.mark.parametrize("name", ["\u200b", " ", "\u3164\u2800", "\u202e\u200d"])
-@pytest.mark.parametrize(
+@each("name", ["\u200b", " ", "\u3164\u2800", "\u202e\u200d"])
+@each(
     "argv",
     [("ask", "Hi", "--name"), ("channel", "set", "pier", "--name"), ("people", "alias", "cli:me")],
 )

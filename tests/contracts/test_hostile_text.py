@@ -173,10 +173,18 @@ def assert_harmless(printed: str) -> None:
 
 
 @pytest.mark.parametrize("argv", CALLS, ids=shown)
-def test_no_text_steers_a_terminal(argv, world, evil_card) -> None:
+def test_no_text_steers_a_terminal_or_stops_a_command(argv, world, evil_card) -> None:
+    words = filled(argv, evil_card)
     for more in ((), ("--json",)):
-        _, printed = on_terminal(*filled(argv, evil_card), *more)
-        assert_harmless(printed)
+        assert_harmless(on_terminal(*words, *more)[1])
+    for encoding in ("ascii", "cp1252"):
+        code, out, err = encoded(encoding, *words)
+        assert code in range(8), encoding
+        assert b"Traceback" not in out + err, encoding
+    code, told = into_closed_pipe(*words)
+    assert code in range(8), "a reader that is gone"
+    assert "Traceback" not in told
+    assert "Broken pipe" not in told
 
 
 @pytest.mark.parametrize(
@@ -196,22 +204,6 @@ def test_a_servers_error_steers_no_terminal(step, world, monkeypatch) -> None:
         monkeypatch.setenv("FAMILIAR_LLM_BASE_URL", server.base_url)
         for argv in (("ask", "Hello"), ("ask", "Hello", "--json"), ("model", "test"), ("context",)):
             assert_harmless(on_terminal(*argv)[1])
-
-
-@pytest.mark.parametrize("argv", CALLS, ids=shown)
-def test_no_code_page_stops_a_command(argv, world, evil_card) -> None:
-    for encoding in ("ascii", "cp1252"):
-        code, out, err = encoded(encoding, *filled(argv, evil_card))
-        assert code in range(8)
-        assert b"Traceback" not in out + err
-
-
-@pytest.mark.parametrize("argv", CALLS, ids=shown)
-def test_a_reader_that_is_gone_ends_a_command_quietly(argv, world, evil_card) -> None:
-    code, told = into_closed_pipe(*filled(argv, evil_card))
-    assert code in range(8)
-    assert "Traceback" not in told
-    assert "Broken pipe" not in told
 
 
 @pytest.mark.parametrize("argv", [("list",), ("status",), ("context", "7"), ("memory", "ls")])

@@ -10,10 +10,9 @@ import json
 import shutil
 from pathlib import Path
 
-import pytest
-
 from familiar_cli.bootstrap.outside import MAX_YAML_BYTES
 from familiar_cli.config.toml_text import MAX_CONFIG_BYTES
+from tests.support.cases import each
 from tests.support.world import home, live, run
 
 HERE = Path(__file__).parent
@@ -51,7 +50,7 @@ def test_every_file_has_a_verdict() -> None:
     assert {name for name in files if "__pycache__" not in name} == set(VERDICTS)
 
 
-@pytest.mark.parametrize("name", sorted(VERDICTS))
+@each("name", sorted(VERDICTS))
 def test_verdict(name) -> None:
     result, verdict = outcome(name), VERDICTS[name]
     assert (result.exit_code, result.exception.__class__) in {
@@ -63,14 +62,14 @@ def test_verdict(name) -> None:
     assert not {"\x1b", "\x9b", "\u202e"} & set(result.stderr)
 
 
-@pytest.mark.parametrize("name", sorted(n for n, v in VERDICTS.items() if "cards/" in n))
+@each("name", sorted(n for n, v in VERDICTS.items() if "cards/" in n))
 def test_what_can_be_shown_can_be_brought_in_and_what_cannot_leaves_nothing(name) -> None:
     result = run("init", "ada", "--from-card", str(HERE / name))
     assert result.exit_code == VERDICTS[name]["code"]
     assert ("ada" in run("list").stdout) == (result.exit_code == 0)
 
 
-@pytest.mark.parametrize("name", sorted(n for n, v in VERDICTS.items() if v["code"]))
+@each("name", sorted(n for n, v in VERDICTS.items() if v["code"]))
 def test_a_refused_file_stays_as_it_is(name) -> None:
     outcome(name)
     place = home() / "ada"
@@ -84,7 +83,7 @@ def test_a_refused_file_stays_as_it_is(name) -> None:
     assert after[header:] == (HERE / name).read_bytes()[header:]
 
 
-@pytest.mark.parametrize("name", REFUSED_BOOKS)
+@each("name", REFUSED_BOOKS)
 def test_a_refused_lorebook_is_one_error_and_changes_nothing(name) -> None:
     root = live("ada")
     result = run("import-lorebook", str(LOREBOOKS / name))

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.support.cases import each
+from tests.support.world import home
 
 
 def test_each_case_is_run_and_all_that_fail_are_named():
@@ -45,7 +46,9 @@ class Board:
 
 
 @each("name", ["first", "second"])
-def test_each_case_has_a_directory_and_patches_of_its_own(name, tmp_path, monkeypatch):
+def test_each_case_has_a_home_a_directory_and_patches_of_its_own(name, tmp_path, monkeypatch):
     assert (list(tmp_path.iterdir()), hasattr(Board, "name")) == ([], False)
+    assert not home().exists()
+    home().mkdir()
     (tmp_path / name).touch()
     monkeypatch.setattr(Board, "name", name, raising=False)

@@ -95,8 +95,8 @@ def test_more_never_fills_less(whole, one, other) -> None:
     assert Bar(less, whole).filled_chars <= Bar(more, whole).filled_chars
 
 
-@pytest.mark.parametrize("encoding", ["ascii", "cp1252", "cp932", "utf-8"])
-@pytest.mark.parametrize("argv", [("list",), ("status",), ("config", "show"), ("doctor",)])
+@each("encoding", ["ascii", "cp1252", "cp932", "utf-8"])
+@each("argv", [("list",), ("status",), ("config", "show"), ("doctor",)])
 def test_no_code_page_stops_a_page(argv, encoding) -> None:
     root = live("zoë-日本")
     (root / "character.toml").write_text('name = "Zoë 日本 👋"\n', encoding="utf-8")
