@@ -22,8 +22,7 @@ from familiar_cli.consolidation.engine import FileMaker
 from familiar_cli.consolidation.period_states import Today
 from familiar_cli.identity import Who
 from familiar_cli.llm.asking import Asker
-from familiar_cli.llm.scripted import ScriptedModel
-from familiar_cli.llm.types import Completion
+from familiar_cli.llm.types import Completion, ScriptedModel
 from familiar_cli.memory.journal.git import GitJournal
 from familiar_cli.memory.store.store import MemoryStore
 

@@ -22,7 +22,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from familiar_cli.actions.talk import assemble
-from familiar_cli.context.trace_files import write_trace
+from familiar_cli.context.trace import write_trace
 from familiar_cli.context.types import Said
 from familiar_cli.familiar import Familiar
 from familiar_cli.identity import Author

@@ -22,7 +22,7 @@ from familiar_cli import tokens
 from familiar_cli.clock import stopwatch_s
 from familiar_cli.history import HistoryStore
 from familiar_cli.identity import Author, Who
-from familiar_cli.llm.scripted import ScriptedModel
+from familiar_cli.llm.types import ScriptedModel
 from familiar_cli.memory.store.store import MemoryStore
 from familiar_cli.writer.memory_writer import MemoryWriter
 from familiar_cli.writer.runs import Runs

@@ -19,7 +19,7 @@ from familiar_cli.config import toml_text
 from familiar_cli.config.channel_kinds import MODES
 from familiar_cli.config.schema import LLMSettings
 from familiar_cli.config.settings import all_settings
-from familiar_cli.context.limits import LOCAL_TOKENS, PERCENT
+from familiar_cli.context.budget import LOCAL_TOKENS, PERCENT
 from familiar_cli.context.tiers import LOADED
 from familiar_cli.languages import tables
 from familiar_cli.llm import wire

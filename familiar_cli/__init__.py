@@ -13,13 +13,12 @@ if TYPE_CHECKING:
     from familiar_cli.config.subscriptions import SubscriptionRegistry
     from familiar_cli.context.budget import Budgeter
     from familiar_cli.context.pipeline import ContextPipeline
-    from familiar_cli.context.processors.recast import RecastPostProcessor
-    from familiar_cli.context.processors.stepped_thinking import SteppedThinkingPreProcessor
+    from familiar_cli.context.processors import RecastPostProcessor, SteppedThinkingPreProcessor
     from familiar_cli.context.providers.character import CharacterProvider
     from familiar_cli.context.providers.content_search import ContentSearchProvider
     from familiar_cli.context.providers.history import HistoryProvider
     from familiar_cli.context.trace import Trace
-    from familiar_cli.context.turn_runner import TurnResult
+    from familiar_cli.context.turn import TurnResult
     from familiar_cli.context.types import ContextRequest, Contribution, Layer, Modality, Said
     from familiar_cli.errors import (
         ConfigError,
@@ -41,8 +40,7 @@ if TYPE_CHECKING:
     from familiar_cli.index.store import IndexingMemoryStore
     from familiar_cli.index.types import SearchOptions, SearchResult
     from familiar_cli.jobs import Drained
-    from familiar_cli.llm.scripted import ScriptedModel
-    from familiar_cli.llm.types import ChatModel
+    from familiar_cli.llm.types import ChatModel, ScriptedModel
     from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.writer.memory_writer import MemoryWriter
     from familiar_cli.writer.scheduler import MemoryWriterScheduler
@@ -108,13 +106,12 @@ _MODULES = {
     "config.subscriptions": "SubscriptionRegistry",
     "context.budget": "Budgeter",
     "context.pipeline": "ContextPipeline",
-    "context.processors.recast": "RecastPostProcessor",
-    "context.processors.stepped_thinking": "SteppedThinkingPreProcessor",
+    "context.processors": "RecastPostProcessor SteppedThinkingPreProcessor",
     "context.providers.character": "CharacterProvider",
     "context.providers.content_search": "ContentSearchProvider",
     "context.providers.history": "HistoryProvider",
     "context.trace": "Trace",
-    "context.turn_runner": "TurnResult",
+    "context.turn": "TurnResult",
     "context.types": "ContextRequest Contribution Layer Modality Said",
     "errors": (
         "ConfigError ConflictError FamiliarError LimitError LockedError ModelError NotFoundError "
@@ -128,8 +125,7 @@ _MODULES = {
     "index.store": "IndexingMemoryStore",
     "index.types": "SearchOptions SearchResult",
     "jobs": "Drained",
-    "llm.scripted": "ScriptedModel",
-    "llm.types": "ChatModel",
+    "llm.types": "ChatModel ScriptedModel",
     "memory.store.store": "MemoryStore",
     "writer.memory_writer": "MemoryWriter",
     "writer.scheduler": "MemoryWriterScheduler",

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from familiar_cli.config.load import FileSettings, SettingsFiles
     from familiar_cli.config.schema import BudgetSettings, CharacterConfig, MeSettings
     from familiar_cli.config.subscriptions import SubscriptionRegistry
+    from familiar_cli.context.budget import Allowance
     from familiar_cli.context.character import Character
-    from familiar_cli.context.limits import Allowance
     from familiar_cli.context.summarising import Summariser, SummaryKeeper
     from familiar_cli.history.store import HistoryStore
     from familiar_cli.history.summaries import Summaries
@@ -543,7 +543,7 @@ class Familiar:
         history = HistoryStore(self.paths.history)
         spooled = self.paths.root / "replying"
         if path.isdir(spooled):  # noqa: PTH112  # unlike `Path.is_dir`, never raises
-            from familiar_cli.context.reply_spool import recover
+            from familiar_cli.context.on_record import recover
 
             for reply in recover(history, spooled):
                 self._tell(f"The reply as turn {reply.id} broke off when its process was killed")
@@ -554,7 +554,7 @@ class Familiar:
         """What counts tokens: exact if its encoding is on disk, else an estimate."""
         from familiar_cli import tokens
         from familiar_cli.config.home import cache_dir
-        from familiar_cli.context.limits import RememberingCounter
+        from familiar_cli.context.budget import RememberingCounter
         from familiar_cli.models.store import encoding_path
 
         return RememberingCounter(tokens.load(encoding_path(cache_dir())))
@@ -702,7 +702,7 @@ class Familiar:
     @property
     def who(self) -> Who:
         """Who it is, for a model that writes its memory; macros are expanded."""
-        from familiar_cli.context.macros import Macros
+        from familiar_cli.context.character import Macros
         from familiar_cli.identity import Who
 
         character = self.character()
@@ -888,7 +888,7 @@ class Familiar:
     def _allowance(
         self, budget: BudgetSettings, mode: ChannelMode, character_tokens: int = 0
     ) -> Allowance:
-        from familiar_cli.context.limits import Window, allowance
+        from familiar_cli.context.budget import Window, allowance
 
         slot = self.slot()
         window = Window(

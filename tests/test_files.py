@@ -353,7 +353,7 @@ def test_a_read_only_file_is_replaced_and_removed(tmp_path, monkeypatch, windows
 # Where a file that is held stays, and goes another time.
 IMPATIENT = {
     "consolidation/composing.py",
-    "context/trace_files.py",
+    "context/trace.py",
     "files.py",
     "index/line_tokens.py",
     "index/vectors.py",

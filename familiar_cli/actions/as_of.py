@@ -88,7 +88,7 @@ def today(familiar: Familiar) -> date:
 
 def _last_trace(familiar: Familiar, end: datetime) -> Trace | None:
     """Return the last prompt before a moment; prompts are numbered in the order of their making."""
-    from familiar_cli.context.trace_files import read_trace, trace_ids
+    from familiar_cli.context.trace import read_trace, trace_ids
 
     ids = sorted(trace_ids(familiar.paths.traces))
     low, high, found = 0, len(ids), None

@@ -38,8 +38,7 @@ _MOST_NAMED = 5
 
 def ask(slot: ResolvedSlot) -> Result:
     """Return how the server of `slot` answers. The key goes to it, and nowhere else."""
-    from familiar_cli.llm.failures import FailedError
-    from familiar_cli.llm.wire import is_loopback
+    from familiar_cli.llm.wire import FailedError, is_loopback
 
     if environment.offline() and not is_loopback(slot.base_url):
         detail = f"{slot.base_url} was not checked, because {environment.OFFLINE} is set"
@@ -65,7 +64,7 @@ def _window(slot: ResolvedSlot, listed: bytes) -> str:
 
 async def _models(slot: ResolvedSlot) -> tuple[int, bytes]:
     """Return the status of the list of models, and the list where there is one."""
-    from familiar_cli.llm import failures, wire
+    from familiar_cli.llm import wire
 
     url = f"{slot.base_url}/models"
     try:
@@ -76,7 +75,7 @@ async def _models(slot: ResolvedSlot) -> tuple[int, bytes]:
             is_there = response.status_code == _OK
             return response.status_code, await wire.whole(slot, response) if is_there else b""
     except TimeoutError:
-        raise failures.FailedError(failures.Failure(failures.silence(slot, ""))) from None
+        raise wire.FailedError(wire.Failure(wire.silence(slot, ""))) from None
 
 
 def _judge(slot: ResolvedSlot, status: int, body: bytes) -> Result:
@@ -105,13 +104,13 @@ def _names(body: bytes) -> list[str]:
 
 
 def _start(slot: ResolvedSlot) -> str:
-    from familiar_cli.llm.presets import PRESETS
+    from familiar_cli.llm.slots import PRESETS
 
     return PRESETS[slot.preset].start
 
 
 def _choose(slot: ResolvedSlot) -> str:
-    from familiar_cli.llm.presets import PRESETS
+    from familiar_cli.llm.slots import PRESETS
 
     return PRESETS[slot.preset].choose
 
@@ -226,7 +225,7 @@ def model(patient: Patient) -> Iterator[Result]:
         is_file = slot.model.endswith(".gguf")
         yield _own_file(slot.model) if is_file else _from_catalog(slot.model, patient)
         return
-    from familiar_cli.llm.presets import PRESETS
+    from familiar_cli.llm.slots import PRESETS
 
     where = f"preset {slot.preset}"
     if slot.model:
@@ -238,7 +237,7 @@ def model(patient: Patient) -> Iterator[Result]:
 def key(patient: Patient) -> Iterator[Result]:
     """Look whether the key is there; it is never shown."""
     from familiar_cli.config.environment import keys_file
-    from familiar_cli.llm.presets import PRESETS
+    from familiar_cli.llm.slots import PRESETS
 
     slot = _slot(patient)
     if slot.api_key:

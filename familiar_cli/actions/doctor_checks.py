@@ -337,7 +337,7 @@ def recall(patient: Patient) -> Iterator[Result]:
 
 def traces(patient: Patient) -> Iterator[Result]:
     """Look whether the newest trace can be read."""
-    from familiar_cli.context.trace_files import latest, trace_ids
+    from familiar_cli.context.trace import latest, trace_ids
 
     if patient.paths is None:
         return

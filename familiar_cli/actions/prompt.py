@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Final
 from familiar_cli.context.pipeline import ContextPipeline
 from familiar_cli.context.providers.character import CharacterProvider
 from familiar_cli.context.providers.content_search import ContentSearchProvider
-from familiar_cli.context.providers.desk import DeskProvider
-from familiar_cli.context.providers.digests import DigestsProvider
-from familiar_cli.context.providers.history import Beyond, HistoryProvider
-from familiar_cli.context.providers.pins import NotesProvider, PinnedMemory, PinsProvider
-from familiar_cli.context.providers.relations import RelationsProvider
-from familiar_cli.context.providers.system_block import (
+from familiar_cli.context.providers.history import (
+    Beyond,
     FromTier,
+    HistoryProvider,
     RememberedProvider,
     SystemBlockProvider,
 )
+from familiar_cli.context.providers.memory_files import DeskProvider, DigestsProvider
+from familiar_cli.context.providers.people import RelationsProvider
+from familiar_cli.context.providers.pins import NotesProvider, PinnedMemory, PinsProvider
 from familiar_cli.context.tiers import STANDARD
 from familiar_cli.context.types import Layer
 
@@ -26,16 +26,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from familiar_cli.config.channel import Channel
-    from familiar_cli.context.limits import Allowance
-    from familiar_cli.context.processors.recast import RecastPostProcessor
-    from familiar_cli.context.processors.short_frame import ShortFramePreProcessor
-    from familiar_cli.context.processors.stepped_thinking import SteppedThinkingPreProcessor
-    from familiar_cli.context.protocols import ContextProvider
-    from familiar_cli.context.providers.content_search.filter import Filter
-    from familiar_cli.context.providers.content_search.recall import Recaller
-    from familiar_cli.context.providers.content_search.retrieval import Retrieval
-    from familiar_cli.context.short_reply import ShortReply
-    from familiar_cli.context.types import ContextRequest, Spoken
+    from familiar_cli.context.budget import Allowance
+    from familiar_cli.context.processors import (
+        RecastPostProcessor,
+        ShortFramePreProcessor,
+        SteppedThinkingPreProcessor,
+    )
+    from familiar_cli.context.providers.content_filter import Filter
+    from familiar_cli.context.providers.recall import Recaller
+    from familiar_cli.context.providers.retrieval import Retrieval
+    from familiar_cli.context.replies import ShortReply
+    from familiar_cli.context.types import ContextProvider, ContextRequest, Spoken
     from familiar_cli.familiar import Familiar
     from familiar_cli.index.pins import Pins
     from familiar_cli.tokens import TokenCounter
@@ -167,7 +168,7 @@ def has_short_frame(familiar: Familiar) -> bool:
 
 
 def _short_frame(familiar: Familiar, setup: TurnSetup) -> ShortFramePreProcessor:
-    from familiar_cli.context.processors.short_frame import ShortFramePreProcessor
+    from familiar_cli.context.processors import ShortFramePreProcessor
 
     usual = type(familiar.config)().system_prompt
     return ShortFramePreProcessor(
@@ -180,7 +181,7 @@ def _short_frame(familiar: Familiar, setup: TurnSetup) -> ShortFramePreProcessor
 
 def _short_reply(familiar: Familiar, setup: TurnSetup, request: ContextRequest) -> ShortReply:
     """Return how a small model is asked; what a person has set for the model holds."""
-    from familiar_cli.context.short_reply import SAMPLING, ShortReply
+    from familiar_cli.context.replies import SAMPLING, ShortReply
 
     set_to = familiar.config.llm
     style = ShortReply(setup.char, (setup.character.macros_of(request).user,))
@@ -251,7 +252,7 @@ def pinned_memory(familiar: Familiar, setup: TurnSetup, find: Callable[[], Pins]
         setup: What holds for it.
         find: Finds what is pinned.
     """
-    from familiar_cli.context.providers.content_search.passages import Sight
+    from familiar_cli.context.providers.passages import Sight
 
     def sight(request: ContextRequest) -> Sight:
         # What rests on turns that the prompt shows stays, so that a pin is the same in each prompt.
@@ -288,7 +289,7 @@ def _content_search(
 
 
 def _relations(familiar: Familiar) -> RelationsProvider:
-    from familiar_cli.context.providers.content_search.people import taking_part
+    from familiar_cli.context.providers.people import taking_part
 
     return RelationsProvider(
         lambda request: dict(taking_part(familiar.history, request)),
@@ -303,7 +304,7 @@ def _relations(familiar: Familiar) -> RelationsProvider:
 def _retrieval(
     familiar: Familiar, setup: TurnSetup, pinned: PinnedMemory, refresh_s: float
 ) -> Retrieval:
-    from familiar_cli.context.providers.content_search.retrieval import Memory, Retrieval
+    from familiar_cli.context.providers.retrieval import Memory, Retrieval
 
     set_to = familiar.config
     memory = Memory(
@@ -328,7 +329,7 @@ def _retrieval(
 
 
 def _recaller(familiar: Familiar, char: str, within_s: float) -> Recaller:
-    from familiar_cli.context.providers.content_search.recall import Recaller
+    from familiar_cli.context.providers.recall import Recaller
 
     return Recaller(
         familiar.history,
@@ -342,7 +343,7 @@ def _recaller(familiar: Familiar, char: str, within_s: float) -> Recaller:
 
 
 def _filter(familiar: Familiar, char: str) -> Filter:
-    from familiar_cli.context.providers.content_search.filter import Filter
+    from familiar_cli.context.providers.content_filter import Filter
 
     set_to = familiar.config.filter
     return Filter(
@@ -357,7 +358,7 @@ def _filter(familiar: Familiar, char: str) -> Filter:
 
 
 def _thinking(familiar: Familiar, char: str) -> SteppedThinkingPreProcessor:
-    from familiar_cli.context.processors.stepped_thinking import SteppedThinkingPreProcessor
+    from familiar_cli.context.processors import SteppedThinkingPreProcessor
 
     return SteppedThinkingPreProcessor(
         lambda: familiar.usable_model("stepped_thinking"),
@@ -368,7 +369,7 @@ def _thinking(familiar: Familiar, char: str) -> SteppedThinkingPreProcessor:
 
 
 def _recast(familiar: Familiar, char: str) -> RecastPostProcessor:
-    from familiar_cli.context.processors.recast import RecastPostProcessor
+    from familiar_cli.context.processors import RecastPostProcessor
 
     return RecastPostProcessor(
         lambda: familiar.usable_model("recast"),

@@ -64,7 +64,7 @@ def _with(row: Effective, resolved: tuple[Value, str] | None) -> Effective:
 
 
 def _of_budget(familiar: Familiar, _: list[Effective]) -> Resolved:
-    from familiar_cli.context.limits import PERCENT
+    from familiar_cli.context.budget import PERCENT
     from familiar_cli.context.types import Layer
 
     found = familiar.allowance(familiar.channel(""))

@@ -140,9 +140,8 @@ async def _send(
 ) -> tuple[PreparedRequest, Completion, float]:
     from familiar_cli.clock import stopwatch_s
     from familiar_cli.config.home import cache_dir
-    from familiar_cli.llm.client import with_model
     from familiar_cli.llm.open import open_model
-    from familiar_cli.llm.types import PreparedRequest
+    from familiar_cli.llm.types import PreparedRequest, with_model
 
     body = sent.body if slot.model == sent.model else with_model(sent.body, slot.model)
     model = open_model(slot, cache_dir=cache_dir(), on_wait=on_wait)

@@ -16,9 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import datetime
 
-    from familiar_cli.context.protocols import Explains
     from familiar_cli.context.trace import Trace, TracedContribution, TracedMessage, TracedRequest
-    from familiar_cli.context.types import ContextRequest, LayerUse
+    from familiar_cli.context.types import ContextRequest, Explains, LayerUse
     from familiar_cli.familiar import Familiar
     from familiar_cli.history.types import Turn
 
@@ -34,7 +33,7 @@ def find_trace(familiar: Familiar, turn: int | str | None = None) -> Trace:
         BadInputError: The record is damaged.
         UsageError: `turn` names no turn.
     """
-    from familiar_cli.context.trace_files import latest, read_trace
+    from familiar_cli.context.trace import latest, read_trace
 
     if turn is None:
         return latest(familiar.paths.traces)
@@ -103,7 +102,7 @@ def _instead(familiar: Familiar) -> str:
 
 
 def _kept(familiar: Familiar) -> set[int]:
-    from familiar_cli.context.trace_files import trace_ids
+    from familiar_cli.context.trace import trace_ids
 
     return trace_ids(familiar.paths.traces)
 
@@ -149,7 +148,7 @@ def layers_over_time(
         before: Only turns with a lower number.
         most: How many.
     """
-    from familiar_cli.context.trace_files import read_trace, trace_ids
+    from familiar_cli.context.trace import read_trace, trace_ids
 
     directory = familiar.paths.traces
     ids = sorted(n for n in trace_ids(directory) if before is None or n < before)[-most:]
@@ -357,7 +356,7 @@ def _why_absent(familiar: Familiar, trace: Trace, subject: Subject) -> list[str]
 
 def _explaining(familiar: Familiar, trace: Trace) -> list[Explains]:
     from familiar_cli.actions.prompt import pipeline, turn_setup
-    from familiar_cli.context.protocols import Explains
+    from familiar_cli.context.types import Explains
 
     setup = turn_setup(familiar, trace.channel_id, trace.modality)
     providers = pipeline(familiar, setup).providers

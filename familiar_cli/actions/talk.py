@@ -18,10 +18,9 @@ from familiar_cli.actions.prompt import (
     turn_setup,
 )
 from familiar_cli.clock import now, to_ms
-from familiar_cli.context.going_on import PartialReply
 from familiar_cli.context.on_record import OffRecord, OnRecord
-from familiar_cli.context.turn import check_said, dry_run, request_for
-from familiar_cli.context.turn_runner import UNWATCHED, Watcher
+from familiar_cli.context.replies import PartialReply
+from familiar_cli.context.turn import UNWATCHED, Watcher, check_said, dry_run, request_for
 from familiar_cli.context.types import Modality
 from familiar_cli.errors import (
     AnsweredError,
@@ -34,8 +33,7 @@ from familiar_cli.errors import (
 )
 from familiar_cli.history.messages import Heard, keep_once, of_id, whole_reply
 from familiar_cli.history.types import HEARD, Turn
-from familiar_cli.llm.presets import PRESETS
-from familiar_cli.llm.slots import check_usable
+from familiar_cli.llm.slots import PRESETS, check_usable
 from familiar_cli.passes.exclusive import Waiting, exclusive
 from familiar_cli.text import one_line
 
@@ -45,7 +43,7 @@ if TYPE_CHECKING:
 
     from familiar_cli.actions.prompt import TurnSetup
     from familiar_cli.context.trace import Trace
-    from familiar_cli.context.turn_runner import TurnResult, TurnRunner
+    from familiar_cli.context.turn import TurnResult, TurnRunner
     from familiar_cli.context.types import ContextRequest, Said
     from familiar_cli.familiar import Familiar
     from familiar_cli.llm.types import ChatModel

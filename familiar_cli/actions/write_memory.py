@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from familiar_cli.context.trace import Trace
-    from familiar_cli.context.turn_runner import TurnResult
+    from familiar_cli.context.turn import TurnResult
     from familiar_cli.familiar import Familiar
     from familiar_cli.llm.slots import ResolvedSlot
     from familiar_cli.writer.memory_writer import Mode

@@ -12,7 +12,7 @@ from familiar_cli.commands._options import name as name_option
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from familiar_cli.context.turn_runner import TurnResult
+    from familiar_cli.context.turn import TurnResult
     from familiar_cli.context.types import Said
     from familiar_cli.familiar import Familiar
     from familiar_cli.ui.emit import Output

@@ -143,7 +143,7 @@ def _get_model(out: Output, familiar: Familiar) -> str:
 
 def _talk(out: Output, familiar: Familiar) -> dict[str, Any]:
     """Ask the questions, and show what the last one sent."""
-    from familiar_cli.context.trace_files import read_trace
+    from familiar_cli.context.trace import read_trace
     from familiar_cli.ui.context_page import context_page, found_page
     from familiar_cli.ui.reply import ReplyPrinter
 

@@ -33,7 +33,7 @@ from familiar_cli.commands._saying import (
 )
 
 if TYPE_CHECKING:
-    from familiar_cli.context.turn_runner import TurnResult
+    from familiar_cli.context.turn import TurnResult
     from familiar_cli.context.types import Said
     from familiar_cli.familiar import Familiar
     from familiar_cli.ui.emit import Output

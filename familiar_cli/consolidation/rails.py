@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from familiar_cli.consolidation.pages import key_of
 from familiar_cli.consolidation.periods import DraftedSummary, Point, Refused
 from familiar_cli.errors import UnusableReplyError
-from familiar_cli.llm.json_in import values_in
+from familiar_cli.llm.asking import values_in
 from familiar_cli.markdown import split_lines
 from familiar_cli.memory.pages.evidence import as_line
 from familiar_cli.memory.pages.similarity import SAID_SHARE, EvidenceText, main_script

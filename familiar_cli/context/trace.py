@@ -1,23 +1,254 @@
-"""What one turn sent and why: the whole record, as a value. `trace_files` has its file."""
+"""What one turn sent and why: the whole record, as a value and as a file in `traces/`.
+
+A file is named by the id of the user's turn that was answered; the id of the reply leads to the
+same file. See docs/decisions/0003-a-trace-bears-the-users-turn.md.
+"""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from datetime import datetime  # noqa: TC003  # `from_json` reads the annotations
-from typing import TYPE_CHECKING, Any, Final
+import base64
+import contextlib
+import json
+import types
+from dataclasses import MISSING, Field, asdict, dataclass, fields, is_dataclass
+from datetime import datetime
+from enum import Enum
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Final,
+    Literal,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from familiar_cli import __version__
-from familiar_cli.clock import iso
+from familiar_cli.clock import iso, parse_iso
 from familiar_cli.config.fields import DEFAULT_TIER
-from familiar_cli.context._stored import Malformed, body_to_json, complete, decode
 from familiar_cli.context.types import Layer, LayerUse, PromptSpan, Report, Role  # noqa: TC001
-from familiar_cli.errors import BadInputError, RefusedError
+from familiar_cli.errors import BadInputError, FamiliarError, NotFoundError, RefusedError
+from familiar_cli.files import check_own, read_plain, write_own
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from familiar_cli.context.types import Assembled, Fragment, SideCall
     from familiar_cli.llm.types import Completion, PreparedRequest
+
+T = TypeVar("T")
+
+
+class Malformed(ValueError):  # noqa: N818  # it says what the value is
+    """A value is not of the shape that was asked for."""
+
+
+def decode(kind: type[T], value: object) -> T:
+    """Return `value` as an instance of the dataclass `kind`; keys it does not know are passed over.
+
+    A key that is missing stands for its default.
+
+    Raises:
+        Malformed: A key without a default is missing, or one holds something else; the message
+            names it.
+    """
+    found: T = _decode(kind, value, "it")
+    return found
+
+
+def _decode(kind: Any, value: Any, where: str) -> Any:  # noqa: ANN401  # any JSON, any annotation
+    origin = get_origin(kind)
+    if origin in (Union, types.UnionType):
+        return _decode_union(get_args(kind), value, where)
+    if origin is tuple:
+        return _decode_tuple(get_args(kind)[0], value, where)
+    if origin is Literal:
+        return _expect(value in get_args(kind), value, where)
+    if is_dataclass(kind):
+        return _decode_dataclass(kind, value, where)
+    return _decode_plain(kind, value, where)
+
+
+def _decode_dataclass(kind: Any, value: Any, where: str) -> Any:  # noqa: ANN401
+    _expect(isinstance(value, dict), value, where)
+    hints = get_type_hints(kind)
+    for field in fields(kind):
+        present = field.name in value or _has_default(field)
+        _expect(present, value, f"{where} has no {field.name!r}, or")
+    given = [f.name for f in fields(kind) if f.name in value]
+    return kind(**{name: _decode(hints[name], value[name], repr(name)) for name in given})
+
+
+def _has_default(field: Field[Any]) -> bool:
+    return field.default is not MISSING or field.default_factory is not MISSING
+
+
+def _decode_tuple(item: Any, value: Any, where: str) -> Any:  # noqa: ANN401
+    _expect(isinstance(value, list | tuple), value, where)
+    return tuple(_decode(item, entry, where) for entry in value)
+
+
+def _decode_union(kinds: tuple[Any, ...], value: Any, where: str) -> Any:  # noqa: ANN401
+    if value is None and types.NoneType in kinds:
+        return None
+    return _decode(next(k for k in kinds if k is not types.NoneType), value, where)
+
+
+def _decode_plain(kind: Any, value: Any, where: str) -> Any:  # noqa: ANN401
+    if kind is datetime or issubclass(kind, Enum):
+        try:
+            return parse_iso(value) if kind is datetime else kind(value)
+        except (TypeError, ValueError) as error:
+            raise Malformed(f"{where} holds something else") from error
+    if kind is float:
+        return _decode_float(value, where)
+    is_kind = isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
+    return _expect(is_kind, value, where)
+
+
+def _decode_float(value: Any, where: str) -> float:  # noqa: ANN401
+    _expect(isinstance(value, int | float), value, where)
+    try:
+        return float(value)
+    except OverflowError as error:
+        raise Malformed(f"{where} holds too large a number") from error
+
+
+def _expect(met: bool, value: Any, where: str) -> Any:  # noqa: ANN401, FBT001
+    if not met:
+        raise Malformed(f"{where} holds something else")
+    return value
+
+
+_SHORT_CHARS: Final = 60  # a text no longer than saying where it stands
+
+
+def to_bytes(record: dict[str, Any]) -> bytes:
+    """Return what goes into the file for the plain values of a record."""
+    compact = _point_into_messages(_without_messages(record), record["messages"])
+    try:
+        return json.dumps(compact, ensure_ascii=False, indent=1).encode() + b"\n"
+    except UnicodeEncodeError:  # half a surrogate pair
+        return json.dumps(compact, indent=1).encode("ascii") + b"\n"
+
+
+def complete(record: dict[str, Any]) -> dict[str, Any]:
+    """Return the plain values again, the request's body as bytes; also of an older file.
+
+    Raises:
+        Malformed: The body is damaged, or a text stands where there is none.
+    """
+    request = record.get("request")
+    if isinstance(request, dict):
+        record = {**record, "request": {**request, "body": body_from_json(request.get("body"))}}
+        if record.get("messages", ...) is None:
+            record["messages"] = _messages_in(record["request"]["body"])
+    return {**record, "contributions": _texts(record), "side_calls": _side_calls(record)}
+
+
+def _side_calls(record: dict[str, Any]) -> object:
+    """Return the calls of other models, the bodies of their requests as bytes."""
+    calls = record.get("side_calls", [])
+    if not isinstance(calls, list):
+        return calls
+    return [_with_body(call) if isinstance(call, dict) else call for call in calls]
+
+
+def _with_body(holder: dict[str, Any]) -> dict[str, Any]:
+    request = holder.get("request")
+    if not isinstance(request, dict):
+        return holder
+    return {**holder, "request": {**request, "body": body_from_json(request.get("body"))}}
+
+
+def body_to_json(body: bytes) -> dict[str, str]:
+    """Return bytes as plain values: as text if they are one."""
+    try:
+        return {"text": body.decode("utf-8")}
+    except UnicodeDecodeError:
+        return {"base64": base64.b64encode(body).decode("ascii")}
+
+
+def body_from_json(stored: object) -> bytes:
+    """Return the bytes that `body_to_json` was given.
+
+    Raises:
+        Malformed: It is not what `body_to_json` returned.
+    """
+    match stored:
+        case {"text": str(text)}:
+            return text.encode("utf-8", errors="surrogatepass")
+        case {"base64": str(encoded)}:
+            try:
+                return base64.b64decode(encoded, validate=True)
+            except ValueError as error:
+                raise Malformed("its request's body is damaged") from error
+    raise Malformed("its request has no body")
+
+
+def _without_messages(record: dict[str, Any]) -> dict[str, Any]:
+    if record["request"] is None:
+        return record
+    said = _messages_in(body_from_json(record["request"]["body"]))
+    same = said is not None and said == list(record["messages"])
+    return {**record, "messages": None} if same else record
+
+
+def _messages_in(body: bytes) -> list[Any] | None:
+    """Return the messages that a request's bytes hold, or None when they hold none."""
+    try:
+        messages = json.loads(body)["messages"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
+    return messages if isinstance(messages, list) else None
+
+
+def _point_into_messages(
+    record: dict[str, Any], messages: Sequence[dict[str, str]]
+) -> dict[str, Any]:
+    contributions = [
+        {**piece, "text": _pointer(piece["text"], messages) or piece["text"]}
+        for piece in record["contributions"]
+    ]
+    return {**record, "contributions": contributions}
+
+
+def _pointer(text: str, messages: Sequence[dict[str, str]]) -> dict[str, int] | None:
+    """Return where in the messages `text` stands, or None."""
+    if len(text) <= _SHORT_CHARS:
+        return None
+    for number, message in enumerate(messages):
+        start = message["content"].find(text)
+        if start >= 0:
+            return {"message": number, "start": start, "chars": len(text)}
+    return None
+
+
+def _texts(record: dict[str, Any]) -> object:
+    pieces = record.get("contributions")
+    if not isinstance(pieces, list):
+        return pieces
+    messages = record.get("messages")
+    return [
+        {**piece, "text": _text_at(piece["text"], messages)}
+        if isinstance(piece, dict) and isinstance(piece.get("text"), dict)
+        else piece
+        for piece in pieces
+    ]
+
+
+def _text_at(pointer: dict[str, Any], messages: object) -> str:
+    match pointer, messages:
+        case {"message": int(number), "start": int(start), "chars": int(chars)}, list():
+            said = messages[number] if 0 <= number < len(messages) else None
+            content = said.get("content") if isinstance(said, dict) else None
+            if isinstance(content, str) and len(content[start : start + chars]) == chars:
+                return content[start : start + chars]
+    raise Malformed("a contribution's text is not where it says")
+
 
 TRACE_VERSION: Final = 2
 """2: the file holds no text twice. Files of version 1 are read as well."""
@@ -294,3 +525,132 @@ def _traced_side_call(call: SideCall) -> TracedSideCall:
         elapsed_ms=call.elapsed_ms,
         error=call.error,
     )
+
+
+_LOOK_BACK: Final = 500  # so many records before a reply are searched for the one that led to it
+_LOOSE_PERCENT: Final = 2  # of the records kept, so many more may stand until they are removed
+
+
+def write_trace(traces_dir: Path, trace: Trace, *, keep: int = 0) -> None:
+    """Write the record whole or not at all, and remove the oldest beyond `keep` (0: none).
+
+    Finding the oldest means listing the directory, so of a large one it is not done every time; a
+    few more than `keep` may stand for some turns. The one just written is never removed.
+
+    Raises:
+        ValueError: The record is of a dry run.
+        FamiliarError: It cannot be written; the turn itself is not touched.
+    """
+    if trace.turn is None:
+        raise ValueError("a dry run has no trace file")
+    path = traces_dir / f"{trace.turn}.json"
+    try:
+        write_own(path, to_bytes(trace.to_json()), durable=False)
+    except OSError as error:
+        raise FamiliarError(
+            f"The trace of turn {trace.turn} could not be written to {str(path)!r}: {error}"
+        ) from error
+    if keep and _is_due(trace.turn, keep):
+        _remove_oldest(traces_dir, keep, trace.turn)
+
+
+def read_trace(traces_dir: Path, turn_id: int) -> Trace:
+    """Return the record of the turn `turn_id`: the user's, or the reply to it.
+
+    Raises:
+        NotFoundError: There is none.
+        BadInputError: The file is damaged.
+        RefusedError: A newer version of this program wrote it.
+    """
+    ids = trace_ids(traces_dir)
+    if turn_id in ids:
+        return _read(traces_dir / f"{turn_id}.json")
+    older = sorted((known for known in ids if known < turn_id), reverse=True)
+    for known in older[:_LOOK_BACK]:
+        with contextlib.suppress(FamiliarError):  # a damaged one is not the one that was asked for
+            trace = _read_if(traces_dir / f"{known}.json", turn_id)
+            if trace is not None:
+                return trace
+    raise NotFoundError(
+        f"No trace of turn {turn_id}",
+        hint="Run `familiar context --last`; `context.keep_traces` says how many are kept.",
+    )
+
+
+def latest(traces_dir: Path) -> Trace:
+    """Return the record of the newest turn that has one.
+
+    Raises:
+        NotFoundError: There is none yet.
+        BadInputError: The file is damaged.
+        RefusedError: A newer version of this program wrote it.
+    """
+    ids = trace_ids(traces_dir)
+    if not ids:
+        raise NotFoundError("Nothing was sent to a model yet", hint='Run `familiar ask "Hello"`.')
+    return _read(traces_dir / f"{max(ids)}.json")
+
+
+def trace_ids(traces_dir: Path) -> set[int]:
+    """Return the ids of all user turns that have a record.
+
+    Raises:
+        FamiliarError: The directory cannot be read, or is a link.
+    """
+    check_own(traces_dir)
+    try:
+        names = [entry.name for entry in traces_dir.iterdir()]
+    except FileNotFoundError:
+        return set()
+    except OSError as error:
+        raise _unreadable(traces_dir, error) from error
+    stems = (name.removesuffix(".json") for name in names if name.endswith(".json"))
+    return {int(stem) for stem in stems if stem.isascii() and stem.isdigit()}
+
+
+def _read(path: Path) -> Trace:
+    return _parse(path, _bytes(path))
+
+
+def _read_if(path: Path, reply_turn: int) -> Trace | None:
+    """Return the record if it is of that reply; most others are not even parsed."""
+    content = _bytes(path)
+    if str(reply_turn).encode() not in content:
+        return None
+    trace = _parse(path, content)
+    return trace if trace.reply_turn == reply_turn else None
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return read_plain(path)
+    except OSError as error:
+        raise _unreadable(path, error) from error
+
+
+def _parse(path: Path, content: bytes) -> Trace:
+    try:
+        record = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise damaged(str(path), "it is not JSON") from error
+    return Trace.from_json(record, origin=str(path))
+
+
+def _unreadable(path: Path, error: OSError) -> FamiliarError:
+    return FamiliarError(
+        f"{str(path)!r} cannot be read: {error.strerror or error}",
+        hint="Check its permissions. Traces can be deleted without loss of memory.",
+    )
+
+
+def _is_due(turn_id: int, keep: int) -> bool:
+    """Return whether the directory is tidied after this turn; of a small one, after each."""
+    step = max(keep * _LOOSE_PERCENT // 100, 1)
+    return turn_id // 2 % step == 0  # halved, since every second turn is a reply
+
+
+def _remove_oldest(traces_dir: Path, keep: int, written: int) -> None:
+    for turn_id in sorted(trace_ids(traces_dir) - {written}, reverse=True)[keep - 1 :]:
+        # Another process may have removed it, or be reading it; the next turn tries again.
+        with contextlib.suppress(OSError):
+            (traces_dir / f"{turn_id}.json").unlink()

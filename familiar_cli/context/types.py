@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime  # noqa: TC003  # the trace's reader resolves these annotations
 from enum import StrEnum
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 from familiar_cli.config.fields import DEFAULT_TIER
 from familiar_cli.fts import bounded_query
@@ -13,7 +13,9 @@ from familiar_cli.identity import NO_LABELS, Labels, check_id, parse_author
 from familiar_cli.languages import ENGLISH
 
 if TYPE_CHECKING:
-    from familiar_cli.context.going_on import PartialReply
+    from collections.abc import Sequence
+
+    from familiar_cli.context.replies import PartialReply
     from familiar_cli.history.types import Turn
     from familiar_cli.identity import Author
     from familiar_cli.languages import Phrases
@@ -394,3 +396,76 @@ class Assembled:
     processors: tuple[Report, ...]
     used_tokens: int
     elapsed_ms: float
+
+
+class ContextProvider(Protocol):
+    """Offers pieces of a prompt.
+
+    It runs beside the others, in a thread and an event loop of its own: whatever it does, the
+    prompt is made at its deadline. When it is late it is cancelled, and may still be running
+    afterwards. So it reads, and never writes.
+    """
+
+    @property
+    def name(self) -> str:
+        """What it is called in a trace."""
+
+    @property
+    def deadline_s(self) -> float | None:
+        """How long it may take before the prompt is made without it; None: it never is."""
+
+    async def contribute(self, request: ContextRequest) -> Sequence[Contribution]:
+        """Return what it offers, in the order in which equals are to stand."""
+
+
+@runtime_checkable
+class Explains(Protocol):
+    """A provider that can say why something is not in a prompt."""
+
+    @property
+    def name(self) -> str:
+        """What it is called in a trace."""
+
+    @property
+    def looks_at(self) -> str:
+        """Which files or turns it reads at all, in words."""
+
+    def why_not(self, subject: Subject, request: ContextRequest) -> str | None:
+        """Return why it would offer nothing of `subject` for `request`, as things are now.
+
+        Returns:
+            A reason, as the end of a sentence; empty when nothing speaks against it; None when it
+            never looks at such a thing.
+        """
+
+
+class PreProcessor(Protocol):
+    """Changes what was offered, before the budget is filled."""
+
+    @property
+    def name(self) -> str:
+        """What it is called in a trace."""
+
+    @property
+    def deadline_s(self) -> float:
+        """How long it may take before the prompt is made without it."""
+
+    async def process(
+        self, request: ContextRequest, contributions: Sequence[Contribution]
+    ) -> Sequence[Contribution]:
+        """Return the contributions that take the place of those given."""
+
+
+class PostProcessor(Protocol):
+    """Changes a reply, before it is shown and kept."""
+
+    @property
+    def name(self) -> str:
+        """What it is called in a trace."""
+
+    @property
+    def deadline_s(self) -> float:
+        """How long it may take before the reply stays as it is."""
+
+    async def process(self, request: ContextRequest, reply: str) -> str:
+        """Return the text that takes the reply's place."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from familiar_cli.errors import FamiliarError, ModelError, UnusableReplyError
-from familiar_cli.llm.json_in import values_in
+from familiar_cli.llm.asking import values_in
 from familiar_cli.text import harmless, one_line
 
 if TYPE_CHECKING:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from familiar_cli.clock import stopwatch_s
 from familiar_cli.errors import RequestRefusedError, UnusableReplyError
 from familiar_cli.llm.types import Usage
+from familiar_cli.markdown import code_in
 from familiar_cli.text import one_line
 from familiar_cli.truncate import whole_sentences
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     from familiar_cli.llm.types import ChatModel, Completion, Message, PreparedRequest
@@ -186,3 +189,64 @@ def _sum(known: N | None, new: N | None) -> N | None:
     if known is None or new is None:
         return new if known is None else known
     return known + new
+
+
+_THINKING: Final = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
+_COMMA: Final = re.compile(r'("(?:[^"\\]|\\.)*")|,(?=\s*[}\]])', re.DOTALL)
+_OPENING: Final = re.compile(r"[{\[]")
+_MOST_LOST: Final = 5  # values that begin and do not end are passed over
+
+
+def values_in(text: str) -> Iterator[Any]:
+    """Yield each JSON value that `text` may mean, the likeliest first; None for a broken one.
+
+    What a model notes for itself before it answers is no part of the answer.
+    """
+    for piece in _candidates(_THINKING.sub("", text).replace("\ufeff", "")):
+        yield _loaded(piece)
+
+
+def _candidates(text: str) -> Iterator[str]:
+    yield text.strip()
+    for code in code_in(text):
+        yield code.strip("` \r\n")
+    start, lost = _next_start(text, 0), 0
+    while start >= 0 and lost < _MOST_LOST:
+        end = _end_of(text, start)
+        if end is not None:
+            yield text[start:end]
+        lost += end is None
+        start = _next_start(text, start + 1 if end is None else end)
+
+
+def _next_start(text: str, at: int) -> int:
+    found = _OPENING.search(text, at)
+    return found.start() if found else -1
+
+
+def _end_of(text: str, start: int) -> int | None:
+    """Return where the JSON value that begins at `start` ends, or None when it does not."""
+    depth, inside, escaped = 0, False, False
+    for at in range(start, len(text)):
+        char = text[at]
+        if inside:
+            inside = escaped or char != '"'
+            escaped = not escaped and char == "\\"
+        elif char == '"':
+            inside = True
+        elif char in "{[":
+            depth += 1
+        elif char in "}]":
+            depth -= 1
+            if depth == 0:
+                return at + 1
+    return None
+
+
+def _loaded(piece: str) -> Any:  # noqa: ANN401
+    for attempt in (piece, _COMMA.sub(lambda found: found[1] or "", piece)):
+        try:
+            return json.loads(attempt, strict=False)
+        except (ValueError, RecursionError):
+            continue
+    return None

@@ -1,4 +1,9 @@
-"""`LLMClient`: any OpenAI-compatible server over HTTP, from a request's bytes to one reply."""
+"""Models that answer: `LLMClient` asks any OpenAI-compatible server, `LocalModel` runs a GGUF file.
+
+The local model is loaded by llama.cpp and served on loopback, where the same client talks to it as
+to any other server. A random key keeps other users of this machine out; the port is whichever is
+free.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +11,22 @@ import asyncio
 import json
 import math
 import random
+import secrets
+import threading
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from familiar_cli.config import environment
-from familiar_cli.errors import BadInputError, BadReplyError, ModelError, ModelUnreachableError
-from familiar_cli.llm import failures, wire
-from familiar_cli.llm.failures import FailedError, Failure
-from familiar_cli.llm.presets import PRESETS
-from familiar_cli.llm.slots import check_usable
-from familiar_cli.llm.types import Completion, Message, PreparedRequest, Slotted, Usage
-from familiar_cli.llm.wire import is_loopback
-from familiar_cli.text import one_line
+from familiar_cli.errors import BadReplyError, ModelError, ModelUnknownError, ModelUnreachableError
+from familiar_cli.llm import wire
+from familiar_cli.llm.slots import PRESETS, check_usable
+from familiar_cli.llm.types import Completion, Message, PreparedRequest, Slotted, Usage, make_body
+from familiar_cli.llm.wire import FailedError, Failure, is_loopback
+from familiar_cli.models.catalog import CATALOG
+from familiar_cli.models.store import path_of
+from familiar_cli.text import nearest, one_line
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
@@ -25,73 +34,6 @@ if TYPE_CHECKING:
     import httpx
 
     from familiar_cli.llm.slots import ResolvedSlot
-    from familiar_cli.llm.types import Message
-
-
-_MODEL_FIRST: Final = '{"model":'
-
-
-def make_body(
-    model: str,
-    messages: Sequence[Message],
-    *,
-    stream: bool,
-    limits: Mapping[str, object],
-    extra: Mapping[str, object] | None = None,
-    reply_schema: Mapping[str, Any] | None = None,
-) -> bytes:
-    """Return the JSON of one request in UTF-8, its keys always in the same order.
-
-    Args:
-        model: The model's name at the server.
-        messages: The chat, oldest first.
-        stream: Ask for the reply piece by piece, and for its token counts at the end.
-        limits: Length and sampling settings, e.g. `max_tokens`, `temperature`.
-        extra: What only this kind of server understands.
-        reply_schema: JSON schema that the reply shall follow.
-    """
-    body: dict[str, Any] = {
-        "model": model,
-        "messages": [{"role": m["role"], "content": m["content"]} for m in messages],
-        **limits,
-        "stream": stream,
-    }
-    if stream:
-        body["stream_options"] = {"include_usage": True}
-    if reply_schema is not None:
-        # Not strict: a strict server refuses schemas that say how long a text may be.
-        asked = {"name": "reply", "strict": False, "schema": reply_schema}
-        body["response_format"] = {"type": "json_schema", "json_schema": asked}
-    body.update(extra or {})
-    return _utf8(json.dumps(body, ensure_ascii=False, separators=(",", ":")))
-
-
-def with_model(body: bytes, model: str) -> bytes:
-    """Return the same request for another model; every other byte stays as it is.
-
-    Raises:
-        BadInputError: `body` is not what `make_body` returned.
-    """
-    try:
-        text = body.decode("utf-8")
-        _, end = json.JSONDecoder().raw_decode(text, len(_MODEL_FIRST))
-    except ValueError:
-        text = ""
-    if not text.startswith(_MODEL_FIRST):
-        raise BadInputError(
-            "This request does not begin with its model, so the model cannot be replaced"
-        )
-    return _utf8(_MODEL_FIRST + json.dumps(model, ensure_ascii=False) + text[end:])
-
-
-def _utf8(text: str) -> bytes:
-    """Encode `text`; half of a surrogate pair, which no encoding can carry, becomes U+FFFD."""
-    try:
-        return text.encode("utf-8")
-    except UnicodeEncodeError:
-        whole = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-        return whole.encode("utf-8")
-
 
 DONE = "[DONE]"
 # Far above any reply; a server that never ends must not fill the memory.
@@ -394,7 +336,7 @@ class LLMClient(Slotted):
         except TimeoutError:
             if not patience.expired():  # the listener's own
                 raise
-            late = failures.too_long if now() >= deadline else failures.silence
+            late = wire.too_long if now() >= deadline else wire.silence
             raise FailedError(Failure(late(self._slot, reply.text))) from None
 
     async def _pieces(self, request: PreparedRequest, reply: StreamedReply) -> AsyncGenerator[str]:
@@ -411,14 +353,14 @@ class LLMClient(Slotted):
                 async for piece in pieces:
                     yield piece
             except ErrorInReplyError as error:
-                failure = failures.from_payload(self._slot, error.payload)
+                failure = wire.from_payload(self._slot, error.payload)
                 raise FailedError(failure) from None
 
     async def _read(self, response: httpx.Response, reply: StreamedReply) -> AsyncGenerator[str]:
         if response.status_code != wire.OK:
             body = await wire.beginning(response)
             raise FailedError(
-                failures.from_status(self._slot, response.status_code, response.headers, body)
+                wire.from_status(self._slot, response.status_code, response.headers, body)
             )
         content_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
         if content_type == "text/event-stream":
@@ -427,9 +369,9 @@ class LLMClient(Slotted):
                     yield reply.take_event(event)
                     if reply.done:
                         return
-            raise FailedError(Failure(failures.cut_off(self._slot, reply.text)))
+            raise FailedError(Failure(wire.cut_off(self._slot, reply.text)))
         if "json" not in content_type:
-            raise failures.not_a_chat_server(self._slot, content_type)
+            raise wire.not_a_chat_server(self._slot, content_type)
         body = await wire.whole(self._slot, response)
         yield reply.take_whole(body.decode("utf-8", errors="replace"))
 
@@ -451,3 +393,125 @@ def _wait_s(failure: Failure, asked: int, deadline: float) -> float | None:
     wait_s = float(chosen_s if failure.wait_s is None else failure.wait_s)
     left_s = deadline - asyncio.get_running_loop().time()
     return wait_s if wait_s <= min(LONGEST_WAIT_S, left_s) else None
+
+
+# The program counts tokens in another way than the model does, and the model's own count can be
+# twice as high (Chinese, Japanese, Korean), so it is given more room than is promised to callers.
+_ROOM = 2
+_LEAST_ROOM_TOKENS = 4096
+# Without it so small a model soon says one phrase over and over until its tokens run out.
+_REPEAT_PENALTY = 1.15
+
+
+class LocalModel(Slotted):
+    """A chat model that needs no server and no network. It is loaded when first asked.
+
+    Args:
+        slot: Its `model` is a name in the catalog of models, or the path of a GGUF file.
+        cache_dir: Where model files are kept.
+    """
+
+    def __init__(self, slot: ResolvedSlot, *, cache_dir: Path) -> None:
+        super().__init__(slot)
+        self._cache_dir = cache_dir
+        self._client: LLMClient | None = None
+        self._server: Any = None
+        self._loading = threading.Lock()
+
+    def prepare(
+        self,
+        messages: Sequence[Message],
+        **how: Any,  # noqa: ANN401  # as `LLMClient.prepare` takes it
+    ) -> PreparedRequest:
+        """Return the exact bytes that `complete` would send. Nothing is loaded for that."""
+        request = LLMClient(self._slot).prepare(messages, **how)
+        return replace(request, url=f"local:{self._slot.model}/chat/completions")
+
+    async def complete(
+        self,
+        request: PreparedRequest,
+        on_text: Callable[[str], None] | None = None,
+        on_event: Callable[[str], None] | None = None,
+    ) -> Completion:
+        """Load the model if that is still to be done, and let it answer.
+
+        Raises:
+            ModelError: The model is not on disk, cannot be loaded, or gave no whole reply.
+        """
+        client = await asyncio.to_thread(self._loaded)
+        sent = replace(request, url=client.prepare(()).url)
+        completion = await client.complete(sent, on_text, on_event)
+        return replace(completion, model=self._slot.model)  # the server would name the file's path
+
+    async def aclose(self) -> None:
+        """Stop the server and give its memory back."""
+        with self._loading:
+            self._client = self._server = None
+
+    def _loaded(self) -> LLMClient:
+        with self._loading:
+            if self._client is None:
+                key = secrets.token_urlsafe(24)
+                self._server = _serve(self._file(), self._slot, key)
+                address = f"{self._server.listening_address}/v1"
+                self._client = LLMClient(replace(self._slot, base_url=address, api_key=key))
+            return self._client
+
+    def _file(self) -> Path:
+        model = self._slot.model
+        if model.endswith(".gguf"):
+            path = Path(model).expanduser()
+            if path.is_file():
+                return path
+            raise ModelUnknownError(
+                f"No such model file: {model!r}",
+                hint="Run `familiar config set llm.model PATH`.",
+            )
+        kinds = {name: entry.kind for name, entry in CATALOG.items()}
+        if kinds.get(model) != "gguf":
+            known = [name for name, kind in kinds.items() if kind == "gguf"]
+            raise ModelUnknownError(
+                f"Preset 'local' has no model {model!r}",
+                hint=f"Run `familiar config set llm.model {nearest(model, known) or known[0]}`, or "
+                "set the path of a GGUF file.",
+            )
+        found = path_of(model, self._cache_dir)
+        if found is None:
+            raise ModelUnknownError(
+                f"The model {model!r} is not on this machine yet",
+                hint=f"Run `familiar model pull {model}`.",
+            )
+        return found
+
+
+def _serve(file: Path, slot: ResolvedSlot, key: str) -> Any:  # noqa: ANN401  # it has no types
+    """Load `file` and return the running server; it stops when it is let go."""
+    try:
+        import xllamacpp  # noqa: PLC0415  # an extra, and native code
+    except ImportError as error:
+        raise ModelError(
+            f"The library that runs local models is not installed: {error}",
+            hint="Run `pip install 'familiar-memory[local]'`, or choose a server: "
+            "`familiar config set llm.preset ollama`.",
+        ) from error
+    settings = xllamacpp.CommonParams()
+    settings.model.path = str(file)
+    settings.n_ctx = max(_LEAST_ROOM_TOKENS, _ROOM * slot.context_tokens)
+    settings.n_parallel = 1
+    settings.hostnames = ["127.0.0.1"]
+    settings.port = 0
+    settings.api_keys = [key]
+    settings.ui = False
+    settings.warmup = False
+    settings.verbosity = -1
+    settings.sampling.penalty_repeat = _REPEAT_PENALTY
+    threads = environment.llm_threads()
+    if threads:
+        settings.cpuparams.n_threads = settings.cpuparams_batch.n_threads = threads
+    try:
+        return xllamacpp.Server(settings)
+    except RuntimeError as error:
+        raise ModelError(
+            f"The model file {str(file)!r} could not be loaded: {error}",
+            hint="Run `familiar model ls --check`; `familiar model pull` replaces a damaged file.",
+        ) from error

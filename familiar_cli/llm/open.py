@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli import clock
 from familiar_cli.config import environment
-from familiar_cli.llm.window import is_window, keep_window
+from familiar_cli.llm.slots import is_window, keep_window
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,7 +38,7 @@ def open_model(
         on_wait: Told in one line before the client waits to ask a busy server again.
     """
     if slot.preset == "local":
-        from familiar_cli.llm.local import LocalModel  # noqa: PLC0415
+        from familiar_cli.llm.client import LocalModel  # noqa: PLC0415
 
         return LocalModel(slot, cache_dir=cache_dir)
     from familiar_cli.llm.client import LLMClient  # noqa: PLC0415
@@ -146,7 +146,7 @@ def _first(entry: dict[str, Any], keys: tuple[str, ...]) -> int:
 
 async def _body(slot: ResolvedSlot, url: str) -> bytes:
     from familiar_cli.llm import wire  # noqa: PLC0415  # loads httpx
-    from familiar_cli.llm.failures import FailedError  # noqa: PLC0415
+    from familiar_cli.llm.wire import FailedError  # noqa: PLC0415
 
     if environment.offline() and not wire.is_loopback(url):
         return b""

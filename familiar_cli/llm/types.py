@@ -1,11 +1,13 @@
-"""Requests to models and their replies, the protocol of models, and models around models."""
+"""Requests to models and their bytes, replies, the protocol of models, and a scripted double."""
 
 from __future__ import annotations
 
 import json
 import re
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypedDict
+
+from familiar_cli.errors import BadInputError, ModelError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -253,3 +255,159 @@ def _replacing(words: Mapping[str, str]) -> Callable[[str], str]:
     either = "|".join(map(re.escape, words))
     pattern = re.compile(rf"(?<![\w-])(?:{either})(?![\w%-])")
     return lambda text: pattern.sub(lambda found: words[found[0]], text)
+
+
+_MODEL_FIRST: Final = '{"model":'
+
+
+def make_body(
+    model: str,
+    messages: Sequence[Message],
+    *,
+    stream: bool,
+    limits: Mapping[str, object],
+    extra: Mapping[str, object] | None = None,
+    reply_schema: Mapping[str, Any] | None = None,
+) -> bytes:
+    """Return the JSON of one request in UTF-8, its keys always in the same order.
+
+    Args:
+        model: The model's name at the server.
+        messages: The chat, oldest first.
+        stream: Ask for the reply piece by piece, and for its token counts at the end.
+        limits: Length and sampling settings, e.g. `max_tokens`, `temperature`.
+        extra: What only this kind of server understands.
+        reply_schema: JSON schema that the reply shall follow.
+    """
+    body: dict[str, Any] = {
+        "model": model,
+        "messages": [{"role": m["role"], "content": m["content"]} for m in messages],
+        **limits,
+        "stream": stream,
+    }
+    if stream:
+        body["stream_options"] = {"include_usage": True}
+    if reply_schema is not None:
+        # Not strict: a strict server refuses schemas that say how long a text may be.
+        asked = {"name": "reply", "strict": False, "schema": reply_schema}
+        body["response_format"] = {"type": "json_schema", "json_schema": asked}
+    body.update(extra or {})
+    return _utf8(json.dumps(body, ensure_ascii=False, separators=(",", ":")))
+
+
+def with_model(body: bytes, model: str) -> bytes:
+    """Return the same request for another model; every other byte stays as it is.
+
+    Raises:
+        BadInputError: `body` is not what `make_body` returned.
+    """
+    try:
+        text = body.decode("utf-8")
+        _, end = json.JSONDecoder().raw_decode(text, len(_MODEL_FIRST))
+    except ValueError:
+        text = ""
+    if not text.startswith(_MODEL_FIRST):
+        raise BadInputError(
+            "This request does not begin with its model, so the model cannot be replaced"
+        )
+    return _utf8(_MODEL_FIRST + json.dumps(model, ensure_ascii=False) + text[end:])
+
+
+def _utf8(text: str) -> bytes:
+    """Encode `text`; half of a surrogate pair, which no encoding can carry, becomes U+FFFD."""
+    try:
+        return text.encode("utf-8")
+    except UnicodeEncodeError:
+        whole = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+        return whole.encode("utf-8")
+
+
+_PIECES = re.compile(r"\S+\s*|\s+")
+
+
+class ScriptedModel:
+    """A chat model that needs no network and gives one scripted reply after another.
+
+    Args:
+        replies: Each is a text to say, a whole `Completion`, or an exception to raise. A
+            `ModelError`'s `partial` text is said before it is raised.
+        name: The model's name.
+        context_tokens: Most tokens it pretends to read and write together.
+        max_tokens: Most tokens it pretends to write.
+
+    Attributes:
+        requests: Every request it was sent, oldest first.
+    """
+
+    def __init__(
+        self,
+        replies: Sequence[str | Completion | Exception],
+        *,
+        name: str = "scripted",
+        context_tokens: int = 8192,
+        max_tokens: int = 512,
+    ) -> None:
+        self.name = name
+        self.context_tokens = context_tokens
+        self.max_tokens = max_tokens
+        self.requests: list[PreparedRequest] = []
+        self._replies = list(replies)
+
+    def prepare(
+        self,
+        messages: Sequence[Message],
+        *,
+        stream: bool = True,
+        reply_schema: Mapping[str, Any] | None = None,
+        max_tokens: int | None = None,
+        temperature: float | None = None,
+        extra: Mapping[str, object] | None = None,
+    ) -> PreparedRequest:
+        """Return the request that a real client would send for `messages`."""
+        limits: dict[str, object] = {"max_tokens": max_tokens or self.max_tokens}
+        if temperature is not None:
+            limits["temperature"] = temperature
+        body = make_body(
+            self.name,
+            messages,
+            stream=stream,
+            limits=limits,
+            extra=extra,
+            reply_schema=reply_schema,
+        )
+        return PreparedRequest("scripted:/chat/completions", body, self.name, stream)
+
+    async def complete(
+        self,
+        request: PreparedRequest,
+        on_text: Callable[[str], None] | None = None,
+        on_event: Callable[[str], None] | None = None,
+    ) -> Completion:
+        """Give the next scripted reply; as one event.
+
+        Raises:
+            ModelError: The script says so, or it has come to its end.
+        """
+        self.requests.append(request)
+        if not self._replies:
+            raise ModelError(f"The script of {self.name!r} has no reply left")
+        reply = self._replies.pop(0)
+        if isinstance(reply, Exception):
+            _say(getattr(reply, "partial", ""), on_text)
+            raise reply
+        if isinstance(reply, str):
+            reply = Completion(reply, "stop", self.name, Usage(None, len(reply.split())))
+        _say(reply.text, on_text)
+        if on_event:
+            choice = {"index": 0, "delta": {"content": reply.text}, "finish_reason": "stop"}
+            on_event(json.dumps({"model": reply.model, "choices": [choice]}))
+        return replace(reply)
+
+    async def aclose(self) -> None:
+        """Do nothing; there is nothing to end."""
+
+
+def _say(text: str, on_text: Callable[[str], None] | None) -> None:
+    if on_text:
+        for piece in _PIECES.findall(text):
+            on_text(piece)

@@ -1,27 +1,349 @@
-"""HTTP to a model server, within bounds: nothing is unpacked, followed, or read without end.
+"""HTTP to a model server, within bounds, and what went wrong there in words a person can act on.
 
-How long all of it may take is the caller's to say, with `asyncio.timeout`: a server that sends a
-byte now and then never lets a limit of httpx pass.
+Nothing is unpacked, followed, or read without end. How long all of it may take is the caller's to
+say, with `asyncio.timeout`: a server that sends a byte now and then never lets a limit of httpx
+pass. A failure is a `ModelError` and whether asking again may help; the key never gets into one, as
+servers repeat it in their messages.
 """
 
 from __future__ import annotations
 
 import asyncio
+import email.utils
+import json
+import math
+import re
+import ssl
 from contextlib import aclosing, asynccontextmanager
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass
+from datetime import UTC
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
-from familiar_cli import __version__
-from familiar_cli.errors import BadReplyError, FamiliarError
-from familiar_cli.llm import failures
-from familiar_cli.llm.failures import FailedError
+from familiar_cli import __version__, clock
+from familiar_cli.config import environment
+from familiar_cli.errors import (
+    BadReplyError,
+    CutOffError,
+    FamiliarError,
+    ModelError,
+    ModelKeyError,
+    ModelTimeoutError,
+    ModelUnknownError,
+    ModelUnreachableError,
+    PromptTooLongError,
+    RateLimitError,
+    RequestRefusedError,
+)
+from familiar_cli.llm.slots import PRESETS
+from familiar_cli.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator
+    from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 
     import httpx
 
     from familiar_cli.llm.slots import ResolvedSlot
+
+_BUSY = {408, 425, 429, 500, 502, 503, 504, 520, 522, 524, 529}
+_TOO_LONG = re.compile(
+    r"context.{0,3}(length|size|window)|exceed_context|too many (input )?tokens"
+    r"|prompt is too long|maximum.{0,20}tokens|input is too long",
+    re.IGNORECASE,
+)
+_NO_MODEL = re.compile(
+    r"model.{0,200}(not found|not exist|not a valid|unknown|not loaded|no longer)|not a valid model"
+    r"|model_not_found|no endpoints found|invalid model|unknown model",
+    re.IGNORECASE | re.DOTALL,
+)
+_NO_MONEY = re.compile(r"insufficient_quota|insufficient credits|billing", re.IGNORECASE)
+_WORDS_CHARS = 300
+_PAYLOAD_CHARS = 64 * 1024
+_ADDRESS = "The address usually ends in /v1: `familiar config set llm.base_url URL`."
+# HTTP status -> class, what the server did, what to type next.
+_BY_STATUS: dict[int, tuple[type[ModelError], str, str]] = {
+    400: (
+        RequestRefusedError,
+        "did not accept the request",
+        "Some models accept only one temperature: `familiar config set llm.temperature 1`.",
+    ),
+    402: (
+        ModelKeyError,
+        "requires an account with credit",
+        "Add credit there, or choose a free model.",
+    ),
+    404: (ModelUnknownError, "answers that there is nothing", _ADDRESS),
+    405: (ModelUnknownError, "does not offer chat at this address", _ADDRESS),
+    413: (
+        PromptTooLongError,
+        "does not accept a prompt that long",
+        "Run `familiar config set llm.context_tokens N` with a smaller number.",
+    ),
+    429: (RateLimitError, "accepts no more requests for now", "Wait a moment, then try again."),
+}
+_BY_STATUS[422] = _BY_STATUS[400]
+_MOVED = (ModelError, "has moved", "Run `familiar config set llm.base_url URL`.")
+_FAILED = (ModelError, "failed", "Try again later; the server's log may say why.")
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """One failed attempt.
+
+    Args:
+        error: What to raise.
+        again: Asking again may help.
+        wait_s: How long the server asks to wait before that, or None.
+    """
+
+    error: ModelError
+    again: bool = False
+    wait_s: float | None = None
+
+
+class FailedError(Exception):
+    """One attempt failed; `failure` says how, and whether another may help."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(str(failure.error))
+        self.failure = failure
+
+
+def from_status(
+    slot: ResolvedSlot, status: int, headers: Mapping[str, str], body: bytes
+) -> Failure:
+    """Return what an HTTP answer other than 200 means."""
+    raw = body.decode("utf-8", errors="replace")
+    words = _words(slot, raw, headers)
+    error = _error_for(slot, status, words, raw)
+    again = status in _BUSY and not (status == 429 and _NO_MONEY.search(raw))  # noqa: PLR2004
+    return Failure(error, again, retry_after_s(headers.get("retry-after")))
+
+
+def from_payload(slot: ResolvedSlot, payload: dict[str, Any]) -> Failure:
+    """Return what an error inside a reply means; it has a status of its own, or none."""
+    error = payload.get("error")
+    code = error.get("code") if isinstance(error, dict) else None
+    status = code if isinstance(code, int) and not isinstance(code, bool) else 0
+    try:
+        body = json.dumps(payload)[:_PAYLOAD_CHARS].encode()
+    except RecursionError:  # deep enough to be read and not to be written
+        body = b""
+    return from_status(slot, status, {}, body)
+
+
+def from_environment(slot: ResolvedSlot, error: Exception) -> Failure:
+    """Return what it means that no connection can be prepared: proxies or certificates are wrong.
+
+    The address of a proxy may hold a password, and httpx repeats it: only names are told.
+    """
+    if isinstance(error, OSError | ImportError):  # certificates; a package for a kind of proxy
+        return from_transport(slot, error)
+    names = ", ".join(environment.proxy_variables()) or "the settings of this system"
+    return Failure(
+        ModelError(
+            f"The request to {slot.where} could not be sent: {names} must contain a valid proxy "
+            "address",
+            hint="A proxy address begins with http:// and has a port up to 65535.",
+        )
+    )
+
+
+def from_transport(slot: ResolvedSlot, error: Exception, partial: str = "") -> Failure:
+    """Return what an exception of httpx, or of anything below it, means."""
+    import httpx  # noqa: PLC0415  # 0.13 s
+
+    error = _one_of(error)
+    start = PRESETS[slot.preset].start or None
+    what = one_line(_without_key(slot, str(error)), _WORDS_CHARS) or type(error).__name__
+    failed: ModelError
+    match error:
+        case httpx.ConnectTimeout():
+            failed = ModelUnreachableError(f"Connecting to {slot.where} timed out", hint=start)
+            return Failure(failed, again=True)
+        case httpx.TimeoutException():
+            return Failure(silence(slot, partial))
+        case httpx.ConnectError() if _is_tls(error):
+            failed = ModelUnreachableError(
+                f"The connection to {slot.where} is not secure: {what}",
+                hint="Check the address and the clock; set `SSL_CERT_FILE` if your company uses "
+                "its own certificates.",
+            )
+        case httpx.ConnectError():
+            failed = ModelUnreachableError(f"No answer from {slot.where}: {what}", hint=start)
+            return Failure(failed, again=True)
+        case httpx.ProxyError():
+            failed = ModelUnreachableError(
+                f"The proxy refused to connect to {slot.where}: {what}",
+                hint="Check the environment variables HTTPS_PROXY and NO_PROXY.",
+            )
+        case (
+            httpx.RemoteProtocolError()
+            | httpx.NetworkError()
+            | httpx.StreamError()
+            | ConnectionError()
+            | EOFError()
+        ):
+            failed = CutOffError(
+                f"The connection to {slot.where} broke before the reply was complete: {what}",
+                hint="Try again; the server's log may say why.",
+                partial=partial,
+            )
+        case httpx.DecodingError() | httpx.TooManyRedirects() | MemoryError() | RecursionError():
+            failed = BadReplyError(
+                f"The response of {slot.where} cannot be read: {what}", partial=partial
+            )
+        case _:
+            failed = ModelError(
+                f"The request to {slot.where} could not be sent: {what}",
+                hint="Check `llm.base_url`, and the proxy settings of the environment.",
+                partial=partial,
+            )
+    return Failure(failed)
+
+
+def silence(slot: ResolvedSlot, partial: str) -> ModelTimeoutError:
+    """Return the error for a server that has been silent for longer than it may."""
+    return ModelTimeoutError(
+        f"{slot.where} sent nothing for {slot.timeout_s:g} s",
+        hint="A slow machine or a reasoning model needs longer: "
+        "`familiar config set llm.timeout_s 600`.",
+        partial=partial,
+    )
+
+
+def too_long(slot: ResolvedSlot, partial: str) -> ModelTimeoutError:
+    """Return the error for a reply that takes longer than any may, however much is being said."""
+    return ModelTimeoutError(
+        f"The reply of {slot.where} was not complete after {slot.deadline_s:g} s",
+        hint="A slow machine needs longer: `familiar config set llm.deadline_s 7200`.",
+        partial=partial,
+    )
+
+
+def packed(slot: ResolvedSlot, encoding: str) -> Failure:
+    """Return the failure for a body in an encoding that was not asked for; it is not unpacked."""
+    return Failure(
+        BadReplyError(
+            f"{slot.where} sent its response as {one_line(encoding)!r}, which was not requested; "
+            "it was not read",
+            hint="Turn off compression in that server or its proxy.",
+        )
+    )
+
+
+def cut_off(slot: ResolvedSlot, partial: str) -> CutOffError:
+    """Return the error for a stream that ended without saying that the reply is over."""
+    return CutOffError(
+        f"The reply of {slot.where} stopped in the middle",
+        hint="Try again; the server's log may say why.",
+        partial=partial,
+    )
+
+
+def not_a_chat_server(slot: ResolvedSlot, content_type: str) -> BadReplyError:
+    """Return the error for a server that answers with a web page or the like."""
+    return BadReplyError(
+        f"{slot.where} is not an OpenAI-compatible server: it sent "
+        f"{one_line(content_type) or 'nothing'!r}",
+        hint="The address usually ends in /v1: `familiar config set llm.base_url URL`.",
+    )
+
+
+def retry_after_s(value: str | None) -> float | None:
+    """Return the seconds that a `Retry-After` header asks to wait; it holds a number or a date."""
+    if not value:
+        return None
+    try:
+        seconds = float(value)
+    except ValueError:
+        try:
+            moment = email.utils.parsedate_to_datetime(value)
+        except ValueError:
+            return None
+        moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        seconds = (moment - clock.now()).total_seconds()
+    return max(seconds, 0.0) if math.isfinite(seconds) else None
+
+
+def _error_for(slot: ResolvedSlot, status: int, words: str, raw: str) -> ModelError:
+    said = f": {words}" if words else ""
+    if status in {400, 404, 413, 422, 500} and _TOO_LONG.search(raw):
+        return PromptTooLongError(
+            f"The prompt is too long for {slot.model!r}{said}",
+            hint="Lower `llm.context_tokens` to what the model really supports: "
+            "`familiar config set llm.context_tokens N`.",
+        )
+    if status in {400, 404, 422} and _NO_MODEL.search(raw):
+        return ModelUnknownError(
+            f"{slot.where} does not have the model {slot.model!r}{said}",
+            hint=PRESETS[slot.preset].choose,
+        )
+    return _error_by_status(slot, status, said)
+
+
+def _error_by_status(slot: ResolvedSlot, status: int, said: str) -> ModelError:
+    if status in {401, 403}:
+        key = f"the key in {slot.api_key_env!r}" if slot.api_key else "a request without a key"
+        return ModelKeyError(f"{slot.where} rejected {key} ({status}){said}", hint=_key(slot))
+    if status == 404:  # noqa: PLR2004
+        said = f"; it does not know {slot.model!r} or this address{said}"
+    kind, what, hint = _BY_STATUS.get(status, _MOVED if 300 <= status < 400 else _FAILED)  # noqa: PLR2004
+    number = f" ({status})" if status else ""
+    return kind(f"{slot.where} {what}{number}{said}", hint=hint)
+
+
+def _key(slot: ResolvedSlot) -> str:
+    if slot.api_key_env:
+        return f"Put a valid key into the environment variable {slot.api_key_env}."
+    return "Run `familiar config set llm.api_key_env NAME` with the variable that holds the key."
+
+
+def _words(slot: ResolvedSlot, raw: str, headers: Mapping[str, str]) -> str:
+    """Return what the server says about an error, as one short line without the key."""
+    if "html" in headers.get("content-type", "") or raw.lstrip().startswith("<"):
+        return ""
+    if headers.get("location"):
+        raw = f"it points to {headers['location']}"
+    try:
+        words = _message_in(json.loads(raw))
+    except (ValueError, RecursionError):
+        words = raw
+    return one_line(_without_key(slot, words), _WORDS_CHARS)
+
+
+def _message_in(value: object) -> str:
+    """Return the message in the JSON of an error; servers differ in where they put it."""
+    if isinstance(value, str):
+        return value
+    if not isinstance(value, dict):
+        return ""
+    found = next((value[k] for k in ("error", "message", "detail") if value.get(k)), "")
+    words = _message_in(found) if isinstance(found, str | dict) else json.dumps(found)
+    metadata = value.get("metadata")  # OpenRouter: what the provider behind it said
+    raw = metadata.get("raw") if isinstance(metadata, dict) else None
+    return f"{words} ({raw})" if isinstance(raw, str) and raw not in words else words
+
+
+def _without_key(slot: ResolvedSlot, text: str) -> str:
+    return text.replace(slot.api_key, "[key]") if slot.api_key else text
+
+
+def _one_of(error: Exception) -> Exception:
+    """Return the first exception in a group of them; others are what they are."""
+    while isinstance(error, ExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+def _is_tls(error: BaseException | None) -> bool:
+    seen = 0
+    while error is not None and seen < 10:  # noqa: PLR2004  # a chain may loop
+        if isinstance(error, ssl.SSLError):
+            return True
+        error, seen = error.__cause__ or error.__context__, seen + 1
+    return False
+
 
 OK: Final = 200
 CONNECT_S: Final = 10.0
@@ -61,7 +383,7 @@ async def answer(
     except (FamiliarError, FailedError):
         raise
     except Exception as error:  # whatever a transport raises is a failure of the exchange
-        raise FailedError(failures.from_transport(slot, error)) from error
+        raise FailedError(from_transport(slot, error)) from error
 
 
 async def whole(slot: ResolvedSlot, response: httpx.Response) -> bytes:
@@ -146,15 +468,14 @@ def _connection(slot: ResolvedSlot, url: str) -> httpx.AsyncClient:
             verify=url.startswith("https:"),  # plain HTTP needs no certificates: 20 ms saved
         )
     except Exception as error:  # noqa: BLE001  # proxies and certificates named in the environment
-        raise FailedError(failures.from_environment(slot, error)) from None
+        raise FailedError(from_environment(slot, error)) from None
 
 
 async def _blocks(
     slot: ResolvedSlot, response: httpx.Response, max_bytes: int
 ) -> AsyncGenerator[bytes]:
     if not _is_plain(response):
-        packed = response.headers["content-encoding"]
-        raise FailedError(failures.packed(slot, packed))
+        raise FailedError(packed(slot, response.headers["content-encoding"]))
     read_bytes = 0
     async with aclosing(_raw(response)) as blocks:
         async for block in blocks:
@@ -175,4 +496,4 @@ def _is_plain(response: httpx.Response) -> bool:
 
 def _too_large(slot: ResolvedSlot, what: str, than: str) -> FailedError:
     error = BadReplyError(f"{what} of {slot.where} is larger than {than}; the rest was not read")
-    return FailedError(failures.Failure(error))
+    return FailedError(Failure(error))

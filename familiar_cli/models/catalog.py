@@ -18,7 +18,7 @@ Kind = Literal["gguf", "onnx", "encoding"]
 SMALL_PARAMETERS = 1_000_000_000
 LARGER_CONTEXT_TOKENS = 2048
 """Read and written together by a larger chat model, unless it is set: two cores read it slowly."""
-_SERVED_TOKENS = 2 * LARGER_CONTEXT_TOKENS  # the local server has twice the room; see `llm.local`
+_SERVED_TOKENS = 2 * LARGER_CONTEXT_TOKENS  # the local server has twice the room; see `llm.client`
 _RUNTIME_BYTES = 350_000_000  # of the program and llama.cpp's buffers
 
 

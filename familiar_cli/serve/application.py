@@ -314,7 +314,7 @@ def _made_at(home: Path) -> list[tuple[str, int]]:
 
 def _import_ahead() -> None:
     """Import what the first message needs, so that nobody waits for it in the event loop."""
-    import familiar_cli.context.limits  # noqa: PLC0415
+    import familiar_cli.context.budget  # noqa: PLC0415
     import familiar_cli.history.recall  # noqa: PLC0415
     import familiar_cli.index.turn_vectors  # noqa: PLC0415
     import familiar_cli.llm.client  # noqa: PLC0415

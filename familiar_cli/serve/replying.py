@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli.actions.served_turns import SOURCE
 from familiar_cli.actions.talk import Asking, take_turn
-from familiar_cli.context.turn_runner import TurnResult, Watcher
+from familiar_cli.context.turn import TurnResult, Watcher
 from familiar_cli.context.types import Said
 from familiar_cli.errors import FamiliarError
 from familiar_cli.llm.slots import check_usable

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from familiar_cli.text import counted, one_line
 
 if TYPE_CHECKING:
-    from familiar_cli.context.turn_runner import TurnResult
+    from familiar_cli.context.turn import TurnResult
     from familiar_cli.familiar import Familiar
     from familiar_cli.jobs import Drained
     from familiar_cli.ui.emit import Output

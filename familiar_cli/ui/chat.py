@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from familiar_cli.context.trace import Trace
-    from familiar_cli.context.turn_runner import TurnResult
+    from familiar_cli.context.turn import TurnResult
     from familiar_cli.context.types import Said
     from familiar_cli.familiar import Familiar
     from familiar_cli.history.types import Turn

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.errors import UnusableReplyError
-from familiar_cli.llm.json_in import values_in
+from familiar_cli.llm.asking import values_in
 from familiar_cli.memory.layout import SESSIONS_DIR, TOPICS_DIR
 from familiar_cli.text import fold, harmless, one_line
 from familiar_cli.writer.types import KINDS, OPS, Kind, Op, Operation, ProposedLine, Refusal

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from familiar_cli.cli import app
 from familiar_cli.config.home import FamiliarPaths, find_home
-from familiar_cli.context.trace_files import latest
+from familiar_cli.context.trace import latest
 from familiar_cli.history import HistoryStore
 from familiar_cli.memory.pages.self_files import field_markdown
 from familiar_cli.memory.store.store import MemoryStore

@@ -7,8 +7,8 @@ from contextlib import closing
 
 import pytest
 
-from familiar_cli.context.hidden import OPEN
-from familiar_cli.context.trace_files import latest
+from familiar_cli.context.replies import OPEN
+from familiar_cli.context.trace import latest
 from familiar_cli.history import HistoryStore
 from tests.support.server import ChatServer, Fail, Stall
 from tests.support.world import data, live, run

@@ -6,8 +6,7 @@ import json
 
 import pytest
 
-from familiar_cli.context.trace import TracedMessage
-from familiar_cli.context.trace_files import write_trace
+from familiar_cli.context.trace import TracedMessage, write_trace
 from familiar_cli.history.store import HistoryStore
 from tests.support.traces import trace
 from tests.support.world import data, live, run, spawn

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from familiar_cli.context.trace_files import write_trace
+from familiar_cli.context.trace import write_trace
 from tests.support.traces import trace
 from tests.support.world import data, live, run, spawn
 from tests.ui.html.reading import Reading

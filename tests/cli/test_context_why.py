@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from familiar_cli.context.trace_files import write_trace
+from familiar_cli.context.trace import write_trace
 from familiar_cli.context.types import Layer, LayerUse, Report
 from familiar_cli.history.store import HistoryStore
 from familiar_cli.identity import Author

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from familiar_cli.context.going_on import INSTRUCTION
+from familiar_cli.context.pipeline import INSTRUCTION
 from tests.support.server import CutOff, Fail
 from tests.support.world import data, live, run, without_block
 

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from familiar_cli.context.reply_spool import DIRECTORY, ReplySpool, recover
+from familiar_cli.context.on_record import DIRECTORY, ReplySpool, recover
 from familiar_cli.history.store import HistoryStore
 from familiar_cli.history.types import Turn
 from tests.support.server import Stall
@@ -81,7 +81,7 @@ def test_a_reply_of_a_process_that_lives_is_left_to_it(store, tmp_path) -> None:
 @pytest.mark.parametrize("text", ["", " \n", "half \ud83d"])
 def test_odd_beginnings_end_nothing(store, tmp_path, monkeypatch, text) -> None:
     spooled(store, tmp_path, text)
-    monkeypatch.setattr("familiar_cli.context.reply_spool._PROCESS", "another")
+    monkeypatch.setattr("familiar_cli.context.on_record._PROCESS", "another")
     kept = [turn.content for turn in recover(store, tmp_path / DIRECTORY)]
     assert kept == ([text] if text.strip() else [])
 
@@ -89,7 +89,7 @@ def test_odd_beginnings_end_nothing(store, tmp_path, monkeypatch, text) -> None:
 def test_a_reply_that_was_kept_before_the_kill_is_kept_once(store, tmp_path, monkeypatch) -> None:
     question = spooled(store, tmp_path, "Yes.")
     store.append("cli", "assistant", "Yes.", reply_to=question.id)
-    monkeypatch.setattr("familiar_cli.context.reply_spool._PROCESS", "another")
+    monkeypatch.setattr("familiar_cli.context.on_record._PROCESS", "another")
     assert recover(store, tmp_path / DIRECTORY) == []
     assert store.count() == 2
 

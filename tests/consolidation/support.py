@@ -17,8 +17,7 @@ from familiar_cli.consolidation.periods import TIERS
 from familiar_cli.errors import BadReplyError, ConfigError
 from familiar_cli.identity import Who
 from familiar_cli.llm.asking import Asker
-from familiar_cli.llm.scripted import ScriptedModel
-from familiar_cli.llm.types import Completion
+from familiar_cli.llm.types import Completion, ScriptedModel
 from familiar_cli.memory.store.store import MemoryStore
 from familiar_cli.review.pending import read_plans
 

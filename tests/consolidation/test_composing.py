@@ -15,7 +15,7 @@ from familiar_cli.consolidation.rails import within
 from familiar_cli.errors import ConfigError, UnusableReplyError
 from familiar_cli.identity import Who
 from familiar_cli.llm.asking import Asker
-from familiar_cli.llm.scripted import ScriptedModel
+from familiar_cli.llm.types import ScriptedModel
 from tests.consolidation.support import reply
 from tests.support.cases import each
 

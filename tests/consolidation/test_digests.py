@@ -18,7 +18,7 @@ from familiar_cli.consolidation.digests import Digest, Distiller, notify
 from familiar_cli.consolidation.library import newest_sessions
 from familiar_cli.consolidation.period_states import Today
 from familiar_cli.errors import BadReplyError, ConfigError, ModelError
-from familiar_cli.llm.scripted import ScriptedModel
+from familiar_cli.llm.types import ScriptedModel
 from familiar_cli.review.pending import read_plans
 from tests.consolidation.support import DAY, MONDAY, Life, reply, sources_in, week_of_sessions
 from tests.support.cases import each

@@ -11,9 +11,16 @@ from hypothesis import strategies as st
 from familiar_cli import tokens
 from familiar_cli.config.channel_kinds import ChannelMode
 from familiar_cli.config.schema import BudgetSettings
-from familiar_cli.context.budget import EARLY_STEPS, MESSAGE_TOKENS, PROMPT_TOKENS, Budgeter
-from familiar_cli.context.limits import PERCENT, Window, allowance
-from familiar_cli.context.render import render
+from familiar_cli.context.budget import (
+    EARLY_STEPS,
+    MESSAGE_TOKENS,
+    PERCENT,
+    PROMPT_TOKENS,
+    Budgeter,
+    Window,
+    allowance,
+)
+from familiar_cli.context.pipeline import render
 from familiar_cli.context.types import Contribution, ExampleLine, Fit, Layer, PromptSpan
 from familiar_cli.errors import LimitError
 

@@ -11,18 +11,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from familiar_cli import tokens
-from familiar_cli.context.macros import Macros
+from familiar_cli.context.character import Macros
 from familiar_cli.context.pipeline import ContextPipeline
+from familiar_cli.context.providers.content_filter import Filter
 from familiar_cli.context.providers.content_search import ContentSearchProvider
-from familiar_cli.context.providers.content_search.filter import Filter
-from familiar_cli.context.providers.content_search.retrieval import Memory, Retrieval
+from familiar_cli.context.providers.retrieval import Memory, Retrieval
 from familiar_cli.context.types import Fit, Layer, PromptSpan, Subject
 from familiar_cli.errors import FamiliarError, ModelError
 from familiar_cli.history import HistoryStore
 from familiar_cli.index.build import EmbeddingIndex
 from familiar_cli.index.embedder import EmbedderChoice
 from familiar_cli.index.search import search
-from familiar_cli.llm.scripted import ScriptedModel
+from familiar_cli.llm.types import ScriptedModel
 from familiar_cli.memory.pages.lore_page import LorePage, render
 from familiar_cli.memory.pages.privacy import private_heading
 from familiar_cli.memory.people.aliases import Aliases

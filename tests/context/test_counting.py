@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from familiar_cli.context.limits import MOST_CHARS, MOST_TEXTS, RememberingCounter
+from familiar_cli.context.budget import MOST_CHARS, MOST_TEXTS, RememberingCounter
 
 
 class Counting:

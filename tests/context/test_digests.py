@@ -9,8 +9,7 @@ import pytest
 
 from familiar_cli import tokens
 from familiar_cli.context.budget import PROMPT_TOKENS, Budgeter
-from familiar_cli.context.providers.desk import DeskProvider
-from familiar_cli.context.providers.digests import DigestsProvider
+from familiar_cli.context.providers.memory_files import DeskProvider, DigestsProvider
 from familiar_cli.context.types import Contribution, Fit, Layer, PromptSpan, Subject
 from familiar_cli.memory.pages.privacy import private_heading
 from familiar_cli.memory.store.store import MemoryStore

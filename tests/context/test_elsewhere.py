@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli import tokens
-from familiar_cli.context.elsewhere import meanwhile
 from familiar_cli.context.pipeline import ContextPipeline
-from familiar_cli.context.providers.history import Beyond, HistoryProvider
+from familiar_cli.context.providers.history import Beyond, HistoryProvider, meanwhile
 from familiar_cli.history import HistoryStore
 from familiar_cli.history.summaries import PUBLIC, Summaries, Summary
 from familiar_cli.identity import Author

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from familiar_cli.context.character import example_blocks
-from familiar_cli.context.macros import Macros
+from familiar_cli.context.character import Macros, example_blocks
 from tests.support.cases import each
 
 MACROS = Macros(char="Aria", user="Zoë")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from familiar_cli.context.providers.content_search.filter import read_reply
+from familiar_cli.context.providers.content_filter import read_reply
 from tests.support.cases import each
 
 

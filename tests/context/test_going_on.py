@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from familiar_cli.context.going_on import GoingOn, PartialReply
+from familiar_cli.context.replies import GoingOn, PartialReply
 from tests.support.cases import each
 
 

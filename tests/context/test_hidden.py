@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from familiar_cli.context.hidden import CLOSE, OPEN, ReplyFilter, marked, without_hidden
+from familiar_cli.context.replies import CLOSE, OPEN, ReplyFilter, marked, without_hidden
 from tests.support.cases import each
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from familiar_cli.config.channel_kinds import ChannelMode
 from familiar_cli.config.schema import BudgetSettings
-from familiar_cli.context.limits import PERCENT, SOURCES, Window, allowance
+from familiar_cli.context.budget import PERCENT, SOURCES, Window, allowance
 from familiar_cli.context.types import Layer
 from familiar_cli.errors import ConfigError
 from tests.support.cases import each

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from familiar_cli.context.macros import Macros
+from familiar_cli.context.character import Macros
 from tests.support.cases import each
 
 MACROS = Macros(char="Aria", user="Zoë", seed="turn 1", pick_seed="aria")

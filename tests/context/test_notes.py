@@ -9,7 +9,7 @@ import pytest
 
 from familiar_cli import tokens
 from familiar_cli.config.schema import InjectSettings, NoteSettings
-from familiar_cli.context.macros import Macros
+from familiar_cli.context.character import Macros
 from familiar_cli.context.pipeline import ContextPipeline
 from familiar_cli.context.providers.history import HistoryProvider
 from familiar_cli.context.providers.pins import NotesProvider

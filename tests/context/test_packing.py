@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli import tokens
-from familiar_cli.context.providers.content_search.packing import Excerpt, Fact, PieceSource, fill
+from familiar_cli.context.providers.packing import Excerpt, Fact, PieceSource, fill
 from familiar_cli.memory.pages.similarity import normal
 
 COUNTER = tokens.heuristic()

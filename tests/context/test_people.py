@@ -14,7 +14,7 @@ from familiar_cli import tokens
 from familiar_cli.context.budget import MESSAGE_TOKENS, PROMPT_TOKENS, Budgeter
 from familiar_cli.context.pipeline import ContextPipeline
 from familiar_cli.context.providers.content_search import ContentSearchProvider
-from familiar_cli.context.providers.content_search.people import MOST_NAMED
+from familiar_cli.context.providers.people import MOST_NAMED
 from familiar_cli.context.types import Contribution, Fit, Layer, PromptSpan, Subject
 from familiar_cli.history import HistoryStore
 from familiar_cli.identity import Author

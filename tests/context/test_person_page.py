@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli import tokens
-from familiar_cli.context.providers.content_search.people import GAP, parts
+from familiar_cli.context.providers.people import GAP, parts
 
 COUNT = tokens.heuristic().count
 HEAD = "# Robin\n\nA friend from the night train.\n\n## Aliases\n\n- Rob\n- Bobby\n"

@@ -9,8 +9,8 @@ import pytest
 
 from familiar_cli import tokens
 from familiar_cli.context.budget import MESSAGE_TOKENS, Budgeter
-from familiar_cli.context.macros import Macros
-from familiar_cli.context.providers.content_search.passages import Sight
+from familiar_cli.context.character import Macros
+from familiar_cli.context.providers.passages import Sight
 from familiar_cli.context.providers.pins import PinnedMemory, PinsProvider
 from familiar_cli.context.types import Contribution, Layer, PromptSpan, Subject
 from familiar_cli.index.pins import Pins

@@ -10,18 +10,16 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from familiar_cli import tokens
-from familiar_cli.context.hidden import CLOSE, OPEN
 from familiar_cli.context.on_record import OffRecord, OnRecord
 from familiar_cli.context.pipeline import ContextPipeline
-from familiar_cli.context.processors.recast import RecastPostProcessor
-from familiar_cli.context.processors.stepped_thinking import SteppedThinkingPreProcessor
+from familiar_cli.context.processors import RecastPostProcessor, SteppedThinkingPreProcessor
 from familiar_cli.context.providers.history import HistoryProvider
-from familiar_cli.context.trace_files import read_trace
+from familiar_cli.context.replies import CLOSE, OPEN
+from familiar_cli.context.trace import read_trace
 from familiar_cli.context.types import Layer, Modality
 from familiar_cli.errors import BadReplyError, ConfigError, ModelUnreachableError
 from familiar_cli.history import HistoryStore
-from familiar_cli.llm.scripted import ScriptedModel
-from familiar_cli.llm.types import Completion, Usage
+from familiar_cli.llm.types import Completion, ScriptedModel, Usage
 from tests.context.support import ANNA, request
 
 COUNTER = tokens.heuristic()

@@ -10,21 +10,20 @@ import pytest
 
 from familiar_cli import tokens
 from familiar_cli.config.schema import NoteSettings
-from familiar_cli.context.character import read_character
-from familiar_cli.context.limits import PERCENT
-from familiar_cli.context.macros import Macros
+from familiar_cli.context.budget import PERCENT
+from familiar_cli.context.character import Macros, read_character
 from familiar_cli.context.pipeline import ContextPipeline
 from familiar_cli.context.providers.character import CharacterProvider
 from familiar_cli.context.providers.content_search import ContentSearchProvider
-from familiar_cli.context.providers.content_search.retrieval import Memory, Retrieval
 from familiar_cli.context.providers.history import Beyond, HistoryProvider
 from familiar_cli.context.providers.pins import NotesProvider
+from familiar_cli.context.providers.retrieval import Memory, Retrieval
 from familiar_cli.history import HistoryStore
 from familiar_cli.history.summaries import PUBLIC, Summaries, Summary
 from familiar_cli.index.build import EmbeddingIndex
 from familiar_cli.index.embedder import EmbedderChoice
 from familiar_cli.index.search import search
-from familiar_cli.llm.scripted import ScriptedModel
+from familiar_cli.llm.types import ScriptedModel
 from familiar_cli.memory.pages.self_files import field_markdown
 from familiar_cli.memory.people.aliases import Aliases
 from familiar_cli.memory.store.store import MemoryStore

@@ -7,11 +7,17 @@ import subprocess
 import sys
 from pathlib import Path
 
-from familiar_cli.context.limits import PERCENT
+from familiar_cli.context import processors
+from familiar_cli.context.budget import PERCENT
 from familiar_cli.context.pipeline import UTTERANCE_PRIORITY
-from familiar_cli.context.processors import stepped_thinking
-from familiar_cli.context.providers import character, desk, digests, history, pins
-from familiar_cli.context.providers.content_search import people, provider
+from familiar_cli.context.providers import (
+    character,
+    content_search,
+    history,
+    memory_files,
+    people,
+    pins,
+)
 from familiar_cli.context.tiers import LONG, MID, SHORT
 from familiar_cli.context.types import PromptSpan
 from familiar_cli.truncate import USEFUL_TOKENS
@@ -48,21 +54,21 @@ def test_the_priorities_are_the_programs() -> None:
         character.SCENARIO,
         pins.NOTE,
         pins.INJECT,
-        desk.DUE,
+        memory_files.DUE,
         people.PRIORITY,
         history.RECENT,
         history.SUMMARY,
-        provider.PRIORITY,
-        stepped_thinking.PRIORITY,
+        content_search.PRIORITY,
+        processors.THINKING_PRIORITY,
         people.REST_PRIORITY,
         character.EXAMPLES,
-        digests.PRIORITIES[SHORT],
-        digests.PRIORITIES[MID],
-        digests.PRIORITIES[LONG],
+        memory_files.PRIORITIES[SHORT],
+        memory_files.PRIORITIES[MID],
+        memory_files.PRIORITIES[LONG],
         character.TIERS_TEXT,
         history.ELSEWHERE,
-        desk.TASKS_PRIORITY,
-        desk.SCRATCH_PRIORITY,
+        memory_files.TASKS_PRIORITY,
+        memory_files.SCRATCH_PRIORITY,
     ]
 
 

@@ -7,7 +7,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from familiar_cli.context.render import name_speakers, render
+from familiar_cli.context.pipeline import name_speakers, render
 from familiar_cli.context.types import Contribution, ExampleLine, Fit, Fragment, Layer, PromptSpan
 from familiar_cli.identity import Author
 from tests.support.cases import each

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 
 from familiar_cli import tokens
-from familiar_cli.context.macros import Macros
+from familiar_cli.context.character import Macros
 from familiar_cli.context.pipeline import ContextPipeline
-from familiar_cli.context.processors.short_frame import (
+from familiar_cli.context.processors import (
     LEFT_OUT,
     MEMORY_TOKENS,
     ShortFramePreProcessor,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from familiar_cli.context.short_reply import ShortReply, ShortReplyFilter
+from familiar_cli.context.replies import ShortReply, ShortReplyFilter
 
 STYLE = ShortReply("Yuzu", ("Robin",))
 PIECES = st.lists(

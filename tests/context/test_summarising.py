@@ -14,8 +14,7 @@ from familiar_cli.context.summarising import MOST_STEPS, Summariser, SummaryLimi
 from familiar_cli.errors import BadReplyError, ModelError
 from familiar_cli.history import HistoryStore, standing
 from familiar_cli.history.summaries import PUBLIC, Summaries
-from familiar_cli.llm.scripted import ScriptedModel
-from familiar_cli.llm.types import Completion
+from familiar_cli.llm.types import Completion, ScriptedModel
 from tests.context.support import ANNA
 from tests.support.viewers import rules_of
 

@@ -17,7 +17,7 @@ from familiar_cli.errors import ModelError
 from familiar_cli.history import HistoryStore
 from familiar_cli.history.summaries import PUBLIC, Summaries
 from familiar_cli.jobs import Jobs
-from familiar_cli.llm.scripted import ScriptedModel
+from familiar_cli.llm.types import ScriptedModel
 from familiar_cli.memory.store.lock import held
 from familiar_cli.passes.background import Passes
 from familiar_cli.passes.failures import Failures

@@ -6,7 +6,7 @@ import asyncio
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
-from familiar_cli.context.providers.system_block import SystemBlockProvider, spoken
+from familiar_cli.context.providers.history import SystemBlockProvider, spoken
 from familiar_cli.context.types import PromptSpan
 from familiar_cli.languages import ENGLISH
 from tests.context.support import request

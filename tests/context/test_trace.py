@@ -14,8 +14,11 @@ from familiar_cli.context.trace import (
     Trace,
     TracedMessage,
     TracedRequest,
+    latest,
+    read_trace,
+    trace_ids,
+    write_trace,
 )
-from familiar_cli.context.trace_files import latest, read_trace, trace_ids, write_trace
 from familiar_cli.errors import BadInputError, FamiliarError, NotFoundError, RefusedError
 from tests.support.cases import each
 from tests.support.traces import piece, trace
@@ -227,7 +230,7 @@ def test_of_many_records_the_oldest_are_not_looked_for_every_time(tmp_path, monk
         (tmp_path / f"{turn}.json").touch()
     listed = []
     monkeypatch.setattr(
-        "familiar_cli.context.trace_files._remove_oldest", lambda *given: listed.append(given)
+        "familiar_cli.context.trace._remove_oldest", lambda *given: listed.append(given)
     )
 
     for turn in range(2001, 2201, 2):
@@ -240,9 +243,7 @@ def test_a_reply_is_found_without_reading_every_older_record(tmp_path, monkeypat
     for turn in range(1, 2001, 2):
         (tmp_path / f"{turn}.json").touch()
     parsed = []
-    monkeypatch.setattr(
-        "familiar_cli.context.trace_files._parse", lambda *given: parsed.append(given)
-    )
+    monkeypatch.setattr("familiar_cli.context.trace._parse", lambda *given: parsed.append(given))
 
     with pytest.raises(NotFoundError):
         read_trace(tmp_path, 1998)

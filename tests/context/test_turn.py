@@ -9,17 +9,16 @@ from dataclasses import dataclass, field
 import pytest
 
 from familiar_cli import tokens
-from familiar_cli.context.limits import Allowance
+from familiar_cli.context.budget import Allowance
 from familiar_cli.context.on_record import OnRecord
 from familiar_cli.context.pipeline import ContextPipeline
 from familiar_cli.context.providers.history import HistoryProvider
-from familiar_cli.context.trace_files import latest, read_trace
+from familiar_cli.context.trace import latest, read_trace
 from familiar_cli.context.turn import request_for
 from familiar_cli.context.types import Modality, Said
 from familiar_cli.errors import BadReplyError, CutOffError, FamiliarError, LimitError, UsageError
 from familiar_cli.history import HistoryStore
-from familiar_cli.llm.scripted import ScriptedModel
-from familiar_cli.llm.types import Completion, Usage
+from familiar_cli.llm.types import Completion, ScriptedModel, Usage
 from familiar_cli.visibility import OWNER
 from tests.context.support import ANNA, Scripted, request
 

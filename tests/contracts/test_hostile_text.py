@@ -10,8 +10,7 @@ import pytest
 import typer
 
 from familiar_cli import cli
-from familiar_cli.context.trace import TracedMessage
-from familiar_cli.context.trace_files import write_trace
+from familiar_cli.context.trace import TracedMessage, write_trace
 from familiar_cli.history import HistoryStore
 from familiar_cli.identity import Author
 from familiar_cli.visibility import OWNER

@@ -16,14 +16,13 @@ from hypothesis import strategies as st
 from familiar_cli import text
 from familiar_cli.consolidation import composing
 from familiar_cli.consolidation.periods import SourceItem
-from familiar_cli.context.elsewhere import meanwhile
-from familiar_cli.context.macros import Macros
-from familiar_cli.context.processors.recast import recast_messages
-from familiar_cli.context.processors.stepped_thinking import thinking_messages
-from familiar_cli.context.providers.content_search import filter as filter_tier
-from familiar_cli.context.providers.content_search.packing import PieceSource
-from familiar_cli.context.providers.content_search.passages import Passage
-from familiar_cli.context.render import name_speakers
+from familiar_cli.context.character import Macros
+from familiar_cli.context.pipeline import name_speakers
+from familiar_cli.context.processors import recast_messages, thinking_messages
+from familiar_cli.context.providers import content_filter as filter_tier
+from familiar_cli.context.providers.history import meanwhile
+from familiar_cli.context.providers.packing import PieceSource
+from familiar_cli.context.providers.passages import Passage
 from familiar_cli.context.summarising import summary_messages, turn_text
 from familiar_cli.context.types import Contribution, Layer, Modality, PromptSpan
 from familiar_cli.history.types import Turn

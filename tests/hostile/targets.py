@@ -25,7 +25,7 @@ from familiar_cli.bootstrap.lorebooks.export import export_book
 from familiar_cli.config.edit import set_value
 from familiar_cli.config.home import FamiliarPaths
 from familiar_cli.config.load import load_config
-from familiar_cli.context.trace_files import latest, read_trace
+from familiar_cli.context.trace import latest, read_trace
 from familiar_cli.context.types import Modality, Said
 from familiar_cli.errors import FamiliarError
 from familiar_cli.familiar import Familiar

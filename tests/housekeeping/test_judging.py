@@ -22,8 +22,8 @@ from familiar_cli.housekeeping.judging import (
 from familiar_cli.housekeeping.lines import Finding, Quote
 from familiar_cli.llm.asking import Asker
 from familiar_cli.llm.open import open_model
-from familiar_cli.llm.scripted import ScriptedModel
 from familiar_cli.llm.slots import resolve
+from familiar_cli.llm.types import ScriptedModel
 from tests.support.cases import each
 
 

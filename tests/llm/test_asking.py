@@ -8,8 +8,7 @@ import pytest
 
 from familiar_cli.errors import RequestRefusedError, UnusableReplyError
 from familiar_cli.llm.asking import Asker
-from familiar_cli.llm.scripted import ScriptedModel
-from familiar_cli.llm.types import Completion, Usage
+from familiar_cli.llm.types import Completion, ScriptedModel, Usage
 
 SCHEMA = {"type": "object"}
 

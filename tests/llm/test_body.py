@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli.errors import BadInputError
-from familiar_cli.llm.client import make_body, with_model
+from familiar_cli.llm.types import make_body, with_model
 from tests.support.cases import each
 
 NAMES = st.text(st.characters(exclude_categories=("Cs",)), max_size=9)

@@ -22,8 +22,8 @@ from familiar_cli.errors import (
     ModelUnreachableError,
 )
 from familiar_cli.llm.client import LLMClient
-from familiar_cli.llm.failures import from_transport
 from familiar_cli.llm.slots import resolve
+from familiar_cli.llm.wire import from_transport
 from tests.support.cases import each
 
 SLOT = resolve(LLMSettings(preset="ollama", model="m"))

@@ -12,7 +12,7 @@ import pytest
 
 from familiar_cli.config.schema import LLMSettings
 from familiar_cli.errors import ModelError, ModelUnknownError, PromptTooLongError
-from familiar_cli.llm.local import LocalModel
+from familiar_cli.llm.client import LocalModel
 from familiar_cli.llm.open import open_model, probe
 from familiar_cli.llm.slots import resolve
 from familiar_cli.models.store import path_of

@@ -7,8 +7,7 @@ import asyncio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from familiar_cli.llm.scripted import ScriptedModel
-from familiar_cli.llm.types import Renaming
+from familiar_cli.llm.types import Renaming, ScriptedModel
 
 SHOWN = {"cli-zqx": "cli-me", "cli zqx": "cli user"}
 

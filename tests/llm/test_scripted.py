@@ -5,8 +5,7 @@ import json
 import pytest
 
 from familiar_cli.errors import CutOffError, ModelError
-from familiar_cli.llm.scripted import ScriptedModel
-from familiar_cli.llm.types import ChatModel, Completion
+from familiar_cli.llm.types import ChatModel, Completion, ScriptedModel
 
 HELLO = [{"role": "user", "content": "Hi"}]
 

@@ -8,8 +8,7 @@ from familiar_cli.config.fields import PRESETS as PRESET_NAMES
 from familiar_cli.config.load import load_config
 from familiar_cli.config.schema import LLMSettings, SlotSettings
 from familiar_cli.errors import ConfigError
-from familiar_cli.llm.presets import PRESETS
-from familiar_cli.llm.slots import check_usable, resolve
+from familiar_cli.llm.slots import PRESETS, check_usable, resolve
 from tests.support.cases import each
 
 

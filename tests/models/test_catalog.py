@@ -48,7 +48,7 @@ def test_a_package_is_always_one_version() -> None:
 
 
 def test_the_default_chat_model_and_the_encoding_are_in_the_catalog() -> None:
-    from familiar_cli.llm.presets import LOCAL_MODEL
+    from familiar_cli.llm.slots import LOCAL_MODEL
     from familiar_cli.models.store import TOKEN_ENCODING
 
     assert CATALOG[LOCAL_MODEL].kind == "gguf"
@@ -76,6 +76,6 @@ def test_three_larger_chat_models_tell_their_size_and_memory() -> None:
 
 
 def test_only_the_model_that_every_machine_runs_is_small() -> None:
-    from familiar_cli.llm.presets import LOCAL_MODEL
+    from familiar_cli.llm.slots import LOCAL_MODEL
 
     assert [model.name for model in CATALOG.values() if model.is_small] == [LOCAL_MODEL]

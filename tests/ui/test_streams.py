@@ -8,8 +8,7 @@ import sys
 
 import pytest
 
-from familiar_cli.context.trace import TracedMessage
-from familiar_cli.context.trace_files import write_trace
+from familiar_cli.context.trace import TracedMessage, write_trace
 from tests.support.terminals import into_closed_pipe
 from tests.support.traces import trace
 from tests.support.world import live, spawn

@@ -9,8 +9,7 @@ from datetime import UTC, datetime, timedelta
 from familiar_cli import tokens
 from familiar_cli.history import WRITER, HistoryStore
 from familiar_cli.identity import Author, Who
-from familiar_cli.llm.scripted import ScriptedModel
-from familiar_cli.llm.types import Completion
+from familiar_cli.llm.types import Completion, ScriptedModel
 from familiar_cli.memory.store.store import Limits, MemoryStore
 from familiar_cli.writer.memory_writer import MemoryWriter, WriterSettings
 from familiar_cli.writer.runs import Runs

@@ -20,8 +20,7 @@ from familiar_cli.errors import ConfigError, FamiliarError, LockedError, Request
 from familiar_cli.history import HistoryStore
 from familiar_cli.history.waiting import Which
 from familiar_cli.identity import Who
-from familiar_cli.llm.scripted import ScriptedModel
-from familiar_cli.llm.types import Completion, Usage
+from familiar_cli.llm.types import Completion, ScriptedModel, Usage
 from familiar_cli.memory.layout import WRITER_JSON
 from familiar_cli.memory.pages.evidence import PLAIN, Numbering, turn_ids
 from familiar_cli.memory.store.store import Limits, MemoryStore

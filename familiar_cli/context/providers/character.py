@@ -7,8 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, TypedDict
 
 from familiar_cli.context.budget import MESSAGE_TOKENS
-from familiar_cli.context.character import numbered_blocks
-from familiar_cli.context.macros import PERSONA_MACRO, Macros
+from familiar_cli.context.character import PERSONA_MACRO, Macros, numbered_blocks
 from familiar_cli.context.tiers import DEEP, is_loaded, withheld
 from familiar_cli.context.types import Contribution, Fit, Layer, PromptSpan
 from familiar_cli.errors import UsageError
@@ -79,7 +78,7 @@ class CharacterProvider:
         return [p for p in offered if p.rel_path is None or is_loaded(p.rel_path, request.tier)]
 
     def why_not(self, subject: Subject, request: ContextRequest) -> str | None:
-        """Return why a file is not in a prompt; see `protocols.Explains`."""
+        """Return why a file is not in a prompt; see `Explains`."""
         rel_path = subject.rel_path
         if rel_path is None or not rel_path.startswith(f"{SELF_DIR}/"):
             return None

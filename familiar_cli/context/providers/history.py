@@ -1,25 +1,81 @@
-"""`HistoryProvider`: the newest turns of the channel, what came before in short, and elsewhere."""
+"""What was said: the newest turns of the channel, what came before in short, and elsewhere.
+
+Beside that stand the system block, what was just said off the record, and a limit by tier.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.context.elsewhere import LOOK_BACK_TURNS, meanwhile
-from familiar_cli.context.limits import first_kept
-from familiar_cli.context.types import Contribution, Fit, Layer, PromptSpan
+from familiar_cli.context.budget import first_kept
+from familiar_cli.context.types import Contribution, Explains, Fit, Layer, PromptSpan
 from familiar_cli.history.summaries import PUBLIC
 from familiar_cli.history.types import in_pairs, place_of
+from familiar_cli.identity import NO_LABELS, Labels
 from familiar_cli.jobs import in_thread
+from familiar_cli.languages import ENGLISH
+from familiar_cli.text import framed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+    from datetime import datetime, tzinfo
 
-    from familiar_cli.context.types import ContextRequest, Role, Subject
+    from familiar_cli.context.types import ContextProvider, ContextRequest, Role, Spoken, Subject
     from familiar_cli.history.store import HistoryStore
     from familiar_cli.history.summaries import Summaries
     from familiar_cli.history.types import Turn
+    from familiar_cli.languages import Phrases
+
+LOOK_BACK_TURNS: Final = 200
+"""So many of the newest turns are looked at, however long this channel was silent."""
+
+MOST_AGE: Final = timedelta(days=7)
+"""What is older is no news."""
+
+LINE_CHARS: Final = 80
+
+
+def meanwhile(
+    turns: Sequence[Turn],
+    at: datetime,
+    label: Callable[[str], str],
+    most_channels: int,
+    *,
+    labels: Labels = NO_LABELS,
+    phrases: Phrases = ENGLISH,
+) -> str:
+    """Return a line for each channel's last turn, the newest first; empty when there is none.
+
+    Args:
+        turns: What was said in other channels, oldest first. All of it may be shown here.
+        at: The present, in UTC.
+        label: Says what a channel is called.
+        most_channels: Most lines.
+        labels: What people are called.
+        phrases: In which language.
+    """
+    newest: dict[str, Turn] = {}
+    for turn in reversed(turns):
+        if turn.content.strip() and at - turn.at <= MOST_AGE:
+            newest.setdefault(turn.channel_id, turn)
+    shown = list(newest.values())[:most_channels]
+    labels = labels.joined(turn.author for turn in shown)
+    lines = [_line(turn, at - turn.at, label, labels, phrases) for turn in shown]
+    return "\n".join([phrases.meanwhile, *lines]) if lines else ""
+
+
+def _line(
+    turn: Turn, age: timedelta, label: Callable[[str], str], labels: Labels, phrases: Phrases
+) -> str:
+    who = labels.of(turn.author) if turn.author else phrases.somebody
+    who = phrases.you if turn.role == "assistant" else who
+    words = framed(turn.content, LINE_CHARS)
+    when = f"{who}{phrases.comma}{phrases.since(age)}"
+    return f'- {framed(label(turn.channel_id))} ({when}): "{words}"'
+
 
 RECENT: Final = 80
 SUMMARY: Final = 75
@@ -128,7 +184,7 @@ class HistoryProvider:
         )
 
     def why_not(self, subject: Subject, request: ContextRequest) -> str | None:
-        """Return why a turn is not in a prompt; see `protocols.Explains`."""
+        """Return why a turn is not in a prompt; see `Explains`."""
         if subject.turn_id is None:
             return None
         turn = self._store.turn(subject.turn_id)
@@ -216,3 +272,121 @@ def _piece(role: Role, text: str, source: str, turn: Turn | None = None) -> Cont
         role=role,
         fit=Fit.run,
     )
+
+
+BLOCK: Final = 99
+
+
+class SystemBlockProvider:
+    """Offers the block. A prompt with neither a time to tell nor a mode has none.
+
+    Args:
+        zone: Where the familiar lives; None: the system's timezone.
+        tells_time: The date and the time are told.
+        at_start: The block is the first thing in the prompt, else it stands before what is said.
+    """
+
+    name: Final = "system"
+    deadline_s: Final = 1.0
+
+    def __init__(
+        self, zone: tzinfo | None, *, tells_time: bool = True, at_start: bool = False
+    ) -> None:
+        self._zone = zone
+        self._tells_time = tells_time
+        self._at_start = at_start
+
+    async def contribute(self, request: ContextRequest) -> list[Contribution]:
+        """Return the block."""
+        phrases = request.phrases
+        now = spoken(request.at, self._zone, phrases)
+        lines = [f"{phrases.date_and_time}{phrases.colon}{now}"] if self._tells_time else []
+        lines += [phrases.off_record] if request.off_record else []
+        if not lines:
+            return []
+        return [
+            Contribution(
+                layer=Layer.core,
+                priority=BLOCK,
+                text="\n".join([phrases.system, *lines]),
+                source="system",
+                place=PromptSpan.main if self._at_start else PromptSpan.depth,
+                depth=1,
+                fit=Fit.whole,
+            )
+        ]
+
+
+def spoken(moment: datetime, zone: tzinfo | None, phrases: Phrases = ENGLISH) -> str:
+    """Return a moment as a person there would say it: `Friday, 2026-05-08 at 14:34 EDT`.
+
+    The distance from UTC follows, so that the hour that comes twice is told apart.
+    """
+    local = moment.astimezone(zone)
+    name = local.tzname() or ""
+    offset = f"UTC{local.isoformat()[-6:]}"
+    # Many zones have no name but a number, such as `+03`.
+    named = f"{name} ({offset})" if name[:1].isalpha() and name != "UTC" else name or offset
+    if not name[:1].isalpha():
+        named = offset
+    return phrases.moment(local, named)
+
+
+class RememberedProvider:
+    """Offers what the program itself remembers of a conversation; it stands after the history.
+
+    Args:
+        spoken: What was said, oldest first.
+    """
+
+    name: Final = "off_record"
+    deadline_s: Final = 1.0
+
+    def __init__(self, spoken: Sequence[Spoken]) -> None:
+        self._spoken = tuple(spoken)
+
+    async def contribute(self, request: ContextRequest) -> list[Contribution]:
+        """Return all of it."""
+        del request
+        return [
+            Contribution(
+                layer=Layer.recent_history,
+                priority=RECENT,
+                text=spoken.text,
+                source=self.name,
+                place=PromptSpan.chat,
+                author=spoken.author,
+                role=spoken.role,
+                fit=Fit.run,
+            )
+            for spoken in self._spoken
+        ]
+
+
+class FromTier:
+    """Asks another provider, from a tier on.
+
+    Args:
+        provider: Who is asked.
+        tier: The lowest tier at which it is.
+    """
+
+    def __init__(self, provider: ContextProvider, tier: int) -> None:
+        self._provider = provider
+        self._tier = tier
+        self.name = provider.name
+        self.deadline_s = provider.deadline_s
+        self.looks_at = provider.looks_at if isinstance(provider, Explains) else ""
+
+    async def contribute(self, request: ContextRequest) -> Sequence[Contribution]:
+        """Return what the other offers; below its tier, nothing."""
+        return [] if request.tier < self._tier else await self._provider.contribute(request)
+
+    def why_not(self, subject: Subject, request: ContextRequest) -> str | None:
+        """Return why it would offer nothing of `subject`; see `Explains`."""
+        if not isinstance(self._provider, Explains):
+            return None
+        reason = self._provider.why_not(subject, request)
+        if reason is None or request.tier >= self._tier:
+            return reason
+        return f"tier {request.tier} does not load it; tier {self._tier} and above do"

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from familiar_cli.config.schema import InjectSettings, NoteSettings
-    from familiar_cli.context.macros import Macros
-    from familiar_cli.context.providers.content_search.passages import Sight
+    from familiar_cli.context.character import Macros
+    from familiar_cli.context.providers.passages import Sight
     from familiar_cli.context.types import ContextRequest, Subject
     from familiar_cli.history.store import HistoryStore
     from familiar_cli.memory.store.store import MemoryStore
@@ -158,7 +158,7 @@ class PinsProvider:
         return list((await in_thread(partial(self._pinned.of, request))).pieces)
 
     def why_not(self, subject: Subject, request: ContextRequest) -> str | None:
-        """Return why a pinned file is not in a prompt; see `protocols.Explains`."""
+        """Return why a pinned file is not in a prompt; see `Explains`."""
         if subject.rel_path is None:
             return None
         pieces = self._pinned.of(request).pieces

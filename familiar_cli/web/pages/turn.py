@@ -120,7 +120,7 @@ def _why(asked: PageRequest, trace: Trace | None) -> object:
 def _against(asked: PageRequest, trace: Trace | None) -> dict[str, Any] | None:
     """Return how the messages differ from those of the turn before, if that is asked."""
     from familiar_cli.actions.sent import find_trace, messages_diff
-    from familiar_cli.context.trace_files import trace_ids
+    from familiar_cli.context.trace import trace_ids
 
     if trace is None or trace.turn is None:
         return None

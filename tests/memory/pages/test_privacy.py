@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 
 from familiar_cli.consolidation.library import facts_of
 from familiar_cli.consolidation.pages import bullets_from_session, bullets_of, readable
-from familiar_cli.context.macros import Macros
-from familiar_cli.context.providers.content_search.passages import Sight
+from familiar_cli.context.character import Macros
+from familiar_cli.context.providers.passages import Sight
 from familiar_cli.memory.pages.evidence import Numbering
 from familiar_cli.memory.pages.privacy import (
     private_heading,

@@ -11,12 +11,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.clock import stopwatch_s
-from familiar_cli.context.providers.content_search.people import (
-    RECENT_AUTHORS,
-    REST_PRIORITY,
-    PeopleSource,
-)
-from familiar_cli.context.providers.content_search.retrieval import Candidates
+from familiar_cli.context.providers.people import RECENT_AUTHORS, REST_PRIORITY, PeopleSource
+from familiar_cli.context.providers.retrieval import Candidates
 from familiar_cli.context.types import Contribution, Fit, Layer, PromptSpan
 from familiar_cli.errors import FamiliarError
 from familiar_cli.jobs import in_thread
@@ -28,9 +24,9 @@ from familiar_cli.truncate import USEFUL_TOKENS
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
-    from familiar_cli.context.providers.content_search.filter import Chosen, Filter
-    from familiar_cli.context.providers.content_search.passages import Passage
-    from familiar_cli.context.providers.content_search.retrieval import LeftOutPiece, Retrieval
+    from familiar_cli.context.providers.content_filter import Chosen, Filter
+    from familiar_cli.context.providers.passages import Passage
+    from familiar_cli.context.providers.retrieval import LeftOutPiece, Retrieval
     from familiar_cli.context.types import ContextRequest, Subject
     from familiar_cli.history.store import HistoryStore
     from familiar_cli.languages import Phrases
@@ -120,7 +116,7 @@ class ContentSearchProvider:
             return [*people, _told(f"memory was not searched: {_words(error)}")]
 
     def why_not(self, subject: Subject, request: ContextRequest) -> str | None:
-        """Return why a file is not in a prompt; see `protocols.Explains`."""
+        """Return why a file is not in a prompt; see `Explains`."""
         by_name = self._people.why_not(subject, request)
         if by_name == "" or self._retrieval is None:
             return by_name

@@ -1,13 +1,15 @@
-"""The first tier: pages of everybody who takes part, without a model and without a search."""
+"""Who takes part or is named: their files, and how people and topics stand to one another."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from familiar_cli.clock import to_zone
 from familiar_cli.context.types import Contribution, Fit, Layer, PromptSpan
 from familiar_cli.errors import FamiliarError, NotFoundError
 from familiar_cli.jobs import in_thread
@@ -19,22 +21,24 @@ from familiar_cli.memory.pages.machine_text import readable, with_references
 from familiar_cli.memory.pages.privacy import visible_in
 from familiar_cli.memory.people.alias_section import same_as
 from familiar_cli.memory.people.aliases import slug_in
-from familiar_cli.text import fold, framed
+from familiar_cli.text import fold, framed, one_line
 from familiar_cli.truncate import cut_to
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+    from datetime import tzinfo
 
     from familiar_cli.context.types import ContextRequest, Subject
     from familiar_cli.history.store import HistoryStore
     from familiar_cli.identity import Labels
+    from familiar_cli.languages import Phrases
     from familiar_cli.markdown import Section, TextLine
     from familiar_cli.memory.pages.evidence import Numbering
     from familiar_cli.memory.people.aliases import Aliases, Named
+    from familiar_cli.memory.relations.index import Edge, RelationIndex
     from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.memory.store.types import MemoryHead
     from familiar_cli.tokens import TokenCounter
-
 
 GAP: Final = "…"
 _HEAD_SHARE: Final = 0.5
@@ -215,7 +219,7 @@ class PeopleSource:
         return list(known.values())
 
     def why_not(self, subject: Subject, request: ContextRequest) -> str | None:
-        """Return why a person's file would not be offered; see `protocols.Explains`."""
+        """Return why a person's file would not be offered; see `Explains`."""
         slug = slug_in(subject.rel_path or "")
         if slug is None:
             return None
@@ -404,3 +408,150 @@ def taking_part(
     for author in history.recent_distinct_authors(request.channel_id, limit):
         found.setdefault(author.slug, "spoke here recently")
     return list(found.items())
+
+
+RELATIONS_SOURCE: Final = "people.relations"
+RELATIONS_PRIORITY: Final = 84
+MOST_TOKENS: Final = 150
+"""Of all lines together, with the one above them."""
+
+_MOST_TITLE_CHARS: Final = 60
+_MOST_PEOPLE: Final = 20
+
+
+class RelationsProvider:
+    """Offers relations. They are data: nothing in them is expanded.
+
+    Args:
+        present: Gives the slugs of those who take part, the first matters most.
+        aliases: Opens who is called what; it is closed after each use.
+        graph: Opens the graph; it is closed after each use.
+        counter: What counts tokens.
+        zone: Where the familiar lives; None: the system's timezone.
+        deadline_s: How long it may take.
+    """
+
+    name: Final = "relations"
+    looks_at: Final = "the section Relations in the files of who takes part or is named"
+
+    def __init__(
+        self,
+        present: Callable[[ContextRequest], Iterable[str]],
+        aliases: Callable[[], Aliases],
+        graph: Callable[[], RelationIndex],
+        counter: TokenCounter,
+        *,
+        zone: tzinfo | None = None,
+        deadline_s: float = 2.0,
+    ) -> None:
+        self._present = present
+        self._aliases = aliases
+        self._graph = graph
+        self._counter = counter
+        self._zone = zone
+        self.deadline_s = deadline_s
+
+    async def contribute(self, request: ContextRequest) -> list[Contribution]:
+        """Return the lines as one piece, or what went wrong."""
+        return await in_thread(partial(self._read, request))
+
+    def _read(self, request: ContextRequest) -> list[Contribution]:
+        try:
+            named = [people_path(slug) for slug in self._named(request)]
+            present = [people_path(slug) for slug in self._present(request)]
+            people = list(dict.fromkeys([*named, *present]))[:_MOST_PEOPLE]
+            with closing(self._graph()) as graph:
+                graph.refresh()
+                people = list(dict.fromkeys(map(graph.main, people)))
+                edges = self._shown(graph, people, request)
+                titles = graph.titles({path for e in edges for path in (e.source, e.target)})
+        except FamiliarError as error:
+            return [_piece(problem=str(error))]
+        if not edges:
+            return []
+        return [self._told(edges, titles, people, request.phrases)]
+
+    def _named(self, request: ContextRequest) -> list[str]:
+        with closing(self._aliases()) as aliases:
+            aliases.refresh()
+            return [slug for named in aliases.find(request.query) for slug in named.slugs]
+
+    def _shown(
+        self, graph: RelationIndex, people: list[str], request: ContextRequest
+    ) -> list[Edge]:
+        """Return what may be shown, each once: what lasts first, then who matters most."""
+        today = to_zone(request.at, self._zone).date().isoformat()
+        may = [
+            edge
+            for edge in graph.edges(people)
+            if not edge.is_link and request.viewer.sees(edge.private)
+        ]
+        place = {path: number for number, path in enumerate(people)}
+
+        def rank(edge: Edge) -> tuple[bool, int, str, int]:
+            near = min(place.get(edge.source, len(place)), place.get(edge.target, len(place)))
+            return has_ended(edge, today), near, edge.source, edge.line
+
+        return graph.once(sorted(may, key=rank))
+
+    def _told(
+        self, edges: list[Edge], titles: dict[str, str], people: list[str], phrases: Phrases
+    ) -> Contribution:
+        lines, text = [phrases.related], phrases.related
+        for edge in edges:
+            longer = "\n".join([*lines, line_of(edge, titles, phrases)])
+            if self._counter.count(longer) > MOST_TOKENS:
+                break
+            lines.append(line_of(edge, titles, phrases))
+            text = longer
+        count = len(lines) - 1
+        sources = {edge.source for edge in edges[:count]}
+        left = len(edges) - count
+        return _piece(
+            text if count else "",
+            rel_path=sources.pop() if len(sources) == 1 else None,
+            cause=f"{', '.join(people[:3])} take part or are named",
+            shortened=f"{left} of {len(edges)} relations found no room in {MOST_TOKENS} tokens"
+            if left
+            else "",
+        )
+
+
+def has_ended(edge: Edge, today: str) -> bool:
+    """Tell whether a relation is over; a year or a month that it ended in counts as over."""
+    return bool(edge.until) and edge.until <= today
+
+
+def line_of(edge: Edge, titles: dict[str, str], phrases: Phrases) -> str:
+    """Return a relation in one line: `- Mika: sister of Robin (since 2024-03)`."""
+    when = [phrases.since_when.format(edge.since)] if edge.since else []
+    when += [phrases.until_when.format(edge.until)] if edge.until else []
+    note = f" ({phrases.comma.join(when)})" if when else ""
+    one, other = (_called(path, titles) for path in (edge.source, edge.target))
+    return f"- {one}{phrases.colon}{edge.relation} {other}{note}"
+
+
+def _called(rel_path: str, titles: dict[str, str]) -> str:
+    name = rel_path.rpartition("/")[2].removesuffix(".md")
+    return one_line(titles.get(rel_path) or name, _MOST_TITLE_CHARS)
+
+
+def _piece(
+    text: str = "",
+    *,
+    rel_path: str | None = None,
+    cause: str = "",
+    shortened: str = "",
+    problem: str = "",
+) -> Contribution:
+    return Contribution(
+        layer=Layer.content,
+        priority=RELATIONS_PRIORITY,
+        text=text,
+        source=RELATIONS_SOURCE,
+        place=PromptSpan.world_after,
+        rel_path=rel_path,
+        cause=cause,
+        shortened=shortened,
+        problem=problem,
+    )

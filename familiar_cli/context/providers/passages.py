@@ -12,7 +12,7 @@ from datetime import date
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli import fts
-from familiar_cli.context.providers.content_search.packing import Excerpt, Fact, PieceSource
+from familiar_cli.context.providers.packing import Excerpt, Fact, PieceSource
 from familiar_cli.index.hits import holds_any
 from familiar_cli.index.markdown import plain
 from familiar_cli.index.search import DENSE_FLOOR as NEAR
@@ -29,8 +29,8 @@ from familiar_cli.text import one_line, sha256_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from familiar_cli.context.macros import Macros
-    from familiar_cli.context.providers.content_search.packing import Packed
+    from familiar_cli.context.character import Macros
+    from familiar_cli.context.providers.packing import Packed
     from familiar_cli.context.types import Contribution
     from familiar_cli.index.types import Hit
     from familiar_cli.languages import Phrases

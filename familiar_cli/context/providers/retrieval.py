@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli import fts
-from familiar_cli.context.providers.content_search.packing import fill
-from familiar_cli.context.providers.content_search.passages import Gatherer, Passage, Sight
-from familiar_cli.context.providers.content_search.recall import Recall
+from familiar_cli.context.providers.packing import fill
+from familiar_cli.context.providers.passages import Gatherer, Passage, Sight
+from familiar_cli.context.providers.recall import Recall
 from familiar_cli.context.tiers import loaded_whole
 from familiar_cli.context.types import Layer
 from familiar_cli.errors import FamiliarError
@@ -31,8 +31,8 @@ from familiar_cli.truncate import USEFUL_TOKENS
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from familiar_cli.context.macros import Macros
-    from familiar_cli.context.providers.content_search.packing import Excerpt, Filling, PieceSource
+    from familiar_cli.context.character import Macros
+    from familiar_cli.context.providers.packing import Excerpt, Filling, PieceSource
     from familiar_cli.context.providers.pins import Pinned
     from familiar_cli.context.types import ContextRequest, Contribution, Subject
     from familiar_cli.history.store import HistoryStore
@@ -202,7 +202,7 @@ class Retrieval:
     ) -> str | None:
         """Return why no passage of a file, or not a turn, would be offered.
 
-        See `protocols.Explains`.
+        See `Explains`.
         """
         rel_path = subject.rel_path
         if rel_path is None:

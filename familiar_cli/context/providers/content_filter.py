@@ -21,14 +21,13 @@ from familiar_cli.truncate import cut_to, sentence_ends
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from familiar_cli.context.providers.content_search.passages import Passage, Seen, Sight
+    from familiar_cli.context.providers.passages import Passage, Seen, Sight
     from familiar_cli.context.side_model import OpenModel
     from familiar_cli.context.types import ContextRequest
     from familiar_cli.llm.types import Message
     from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.memory.store.types import GrepHit
     from familiar_cli.tokens import TokenCounter
-
 
 _INSTRUCTION: Final = """\
 You choose what {char} should remember before {char} answers a message. You are shown the message \

@@ -1,8 +1,13 @@
-"""A small model's reply: how it is asked for, and the part of it that can be shown.
+"""What is shown of a reply as it comes: all but hidden notes, or its beginning, or what is added.
+
+Notes that the familiar may read and nobody else stand between marks. A model sometimes repeats its
+prompt, so whatever stands between them is taken out, also when the mark at the end is missing.
 
 A model of some hundred million parameters says something fair first. Then it repeats itself, draws
 a rule, or goes on with an invented dialogue. So of its reply the beginning is shown, in whole
 sentences: what was shown is never taken back.
+
+Of a reply that goes on, what a model says once more from the beginning is left out.
 """
 
 from __future__ import annotations
@@ -11,10 +16,82 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from familiar_cli.fts import is_unspaced
 from familiar_cli.truncate import sentence_ends
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+
+OPEN: Final = "<hidden_note>"
+CLOSE: Final = "</hidden_note>"
+_MARK: Final = re.compile(r"<\s{0,3}(/?)\s{0,3}hidden[_\s-]?note\s{0,3}>", re.IGNORECASE)
+_LONGEST_MARK: Final = 24  # characters: `<   /   hidden_note   >`
+_WORD: Final = "hiddennote"
+_BETWEEN: Final = re.compile(r"[\s_-]")
+
+
+def marked(note: str) -> str:
+    """Return `note` between the marks; a mark inside it is taken out."""
+    return f"{OPEN}\n{_MARK.sub('', note).strip()}\n{CLOSE}"
+
+
+def without_hidden(text: str) -> str:
+    """Return `text` without anything that is marked as hidden."""
+    if not _MARK.search(text):
+        return text
+    shown: list[str] = []
+    reply_filter = ReplyFilter(shown.append)
+    reply_filter(text)
+    reply_filter.close()
+    return "".join(shown).strip()
+
+
+class ReplyFilter:
+    """Passes a reply on, piece by piece, without what is marked as hidden.
+
+    Args:
+        on_text: Given what may be shown.
+    """
+
+    def __init__(self, on_text: Callable[[str], None]) -> None:
+        self._on_text = on_text
+        self._waiting = ""
+        self._hides = False
+        self._swallows_space = False
+
+    def __call__(self, piece: str) -> None:
+        """Take one piece. What may be the beginning of a mark waits for the next."""
+        text = self._waiting + piece
+        at = 0
+        for mark in _MARK.finditer(text):
+            self._show(text[at : mark.start()])
+            self._hides, at = not mark[1], mark.end()
+            self._swallows_space = True
+        rest = text[at:]
+        begun = rest.rfind("<")
+        waits = begun >= 0 and _may_begin_mark(rest[begun:])
+        self._waiting = rest[begun:] if waits else ""
+        self._show(rest[:begun] if waits else rest)
+
+    def close(self) -> None:
+        """Pass on what still waits; nothing more comes."""
+        self._show(self._waiting)
+        self._waiting = ""
+
+    def _show(self, text: str) -> None:
+        if self._hides:
+            return
+        shown = text.lstrip() if self._swallows_space else text
+        if shown:
+            self._swallows_space = False
+            self._on_text(shown)
+
+
+def _may_begin_mark(text: str) -> bool:
+    """Return whether `text`, from its `<` on, may go on as a mark."""
+    said = _BETWEEN.sub("", text[1:]).removeprefix("/").casefold()
+    return len(text) < _LONGEST_MARK and _WORD.startswith(said)
+
 
 MAX_TOKENS: Final = 56
 TEMPERATURE: Final = 0.2
@@ -37,7 +114,7 @@ _STOPS: Final = ("\n\n", "\n---", "\n***", "\n#")
 _NAMES: Final = ("User", "Assistant", "System")
 _REMEMBERS: Final = " remembered"  # what the prompt writes before memory is written again
 _NO_WORDS: Final = re.compile(r"[\W_]*\Z")
-_MARK: Final = re.compile(r"\s*(?:#|([-*_=])\1{2,}(?:\s|\Z))")
+_RULE: Final = re.compile(r"\s*(?:#|([-*_=])\1{2,}(?:\s|\Z))")
 _AROUND_LABEL: Final = 9  # most characters of a label beside its name
 
 
@@ -179,4 +256,86 @@ def _sentences(line: str, margin: int) -> Iterator[tuple[int, int]]:
 
 def _says_nothing(line: str) -> bool:
     """Return whether `line` is blank, a rule or a heading."""
-    return bool(_NO_WORDS.match(line) or _MARK.match(line))
+    return bool(_NO_WORDS.match(line) or _RULE.match(line))
+
+
+_TELLING: Final = 12  # characters; fewer may well begin what comes next, too
+_CLOSING: Final = frozenset(".,;:!?…)]}»”’\"'")
+_WIDE: Final = frozenset("。！？、，：；…」』）】")
+
+
+@dataclass(frozen=True, slots=True)
+class PartialReply:
+    """The reply so far.
+
+    Args:
+        text: Its words.
+        prefill: The server goes on from it; else the model is told to.
+        exact: What it says is shown word for word, so it knows whether it is inside a word.
+    """
+
+    text: str
+    prefill: bool = False
+    exact: bool = False
+
+    def added(self, text: str) -> str:
+        """Return what is to stand right after the text, given what the model said."""
+        text = self._without_repetition(text)
+        if self.exact:
+            return text.lstrip() if self._ends_in_space else text
+        text = text.lstrip(" ")
+        return f" {text}" if text and self._is_spaced_from(text[0]) else text
+
+    def may_repeat(self, text: str) -> bool:
+        """Tell whether what the model has said so far may be the text once more."""
+        return self._is_telling and self._stripped.startswith(text.strip())
+
+    def _is_spaced_from(self, first: str) -> bool:
+        if self._ends_in_space or first.isspace() or first in _CLOSING:
+            return False
+        last = self.text[-1]
+        return last not in _WIDE and not (is_unspaced(last) or is_unspaced(first))
+
+    def _without_repetition(self, text: str) -> str:
+        said = text.lstrip()
+        if self._is_telling and said.startswith(self._stripped):
+            return said[len(self._stripped) :]
+        return text
+
+    @property
+    def _stripped(self) -> str:
+        return self.text.strip()
+
+    @property
+    def _is_telling(self) -> bool:
+        return len(self._stripped) >= _TELLING
+
+    @property
+    def _ends_in_space(self) -> bool:
+        return not self.text or self.text[-1].isspace()
+
+
+class GoingOn:
+    """Passes on what is added to a reply, without what is said once more.
+
+    Args:
+        begun: The reply so far.
+        on_text: Given each piece.
+    """
+
+    def __init__(self, begun: PartialReply, on_text: Callable[[str], None]) -> None:
+        self._begun = begun
+        self._on_text = on_text
+        self._held: str | None = ""
+
+    def __call__(self, piece: str) -> None:
+        """Take one piece."""
+        if self._held is None:
+            self._on_text(piece)
+            return
+        self._held += piece
+        if self._held.strip() and not self._begun.may_repeat(self._held):
+            added = self._begun.added(self._held)
+            self._held = None
+            if added:
+                self._on_text(added)

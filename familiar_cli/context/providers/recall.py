@@ -10,8 +10,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.clock import to_zone
-from familiar_cli.context.providers.content_search.packing import Excerpt, PieceSource
-from familiar_cli.context.providers.content_search.passages import Passage
+from familiar_cli.context.providers.packing import Excerpt, PieceSource
+from familiar_cli.context.providers.passages import Passage
 from familiar_cli.index.embedder import EmbedderError
 from familiar_cli.index.hits import coverage
 from familiar_cli.index.past import scores_of_turns
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import tzinfo
 
-    from familiar_cli.context.providers.content_search.packing import Packed
+    from familiar_cli.context.providers.packing import Packed
     from familiar_cli.context.types import ContextRequest
     from familiar_cli.history.recall import Nearness, Recalled
     from familiar_cli.history.store import HistoryStore

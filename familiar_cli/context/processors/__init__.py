@@ -1,1 +1,0 @@
-"""What changes a prompt or a reply, one module a processor."""

@@ -1,0 +1,353 @@
+"""`DeskProvider` and `DigestsProvider`: memory files that have a place of their own in a prompt.
+
+On the desk lie reminders that are due, and at the highest tier the scratchpad and the tasks. A
+digest says what was, in short: the last sessions, the last weeks, and all before. It stays as it is
+until it is made again, so it stands where the prompt stays the same from turn to turn. Of the
+latest sessions the oldest go first when there is too little room.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from familiar_cli.context.budget import MESSAGE_TOKENS
+from familiar_cli.context.tiers import LONG, MID, SHORT, is_loaded, withheld
+from familiar_cli.context.types import Contribution, Fit, Layer, PromptSpan
+from familiar_cli.errors import FamiliarError, NotFoundError
+from familiar_cli.jobs import in_thread
+from familiar_cli.markdown import body_start, sections
+from familiar_cli.memory.desk import due_items, items_in, with_details
+from familiar_cli.memory.layout import CONFLICTS_LIST, DIGEST_DIR, REMINDERS, SCRATCH, TASKS
+from familiar_cli.memory.merge.conflicts import listed
+from familiar_cli.memory.pages.machine_text import machine_spans, shown_between
+from familiar_cli.memory.pages.privacy import private_spans
+from familiar_cli.truncate import cut_to
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from datetime import tzinfo
+
+    from familiar_cli.context.types import ContextRequest, Subject
+    from familiar_cli.languages import Phrases
+    from familiar_cli.memory.desk import DeskItem
+    from familiar_cli.memory.store.store import MemoryStore
+    from familiar_cli.memory.store.types import MemoryHead
+
+DUE: Final = 92
+TASKS_PRIORITY: Final = 54
+SCRATCH_PRIORITY: Final = 53
+CONFLICTS_PRIORITY: Final = 52
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """A file, and what of it may be shown in a channel."""
+
+    head: MemoryHead
+    hidden_lines: frozenset[int]
+
+    def items(self) -> list[DeskItem]:
+        found = items_in(self.head.text)
+        return [item for item in found if item.is_open and item.line not in self.hidden_lines]
+
+    def told(self, items: list[DeskItem], phrases: Phrases) -> list[str]:
+        """Return the lines of some items, with those that go on below them."""
+        lines = self.head.text.split("\n")
+        told: list[str] = []
+        for item, below in with_details(self.head.text, items):
+            told.append(_line(item, phrases))
+            told += [lines[n - 1].rstrip() for n in below if n not in self.hidden_lines]
+        return told
+
+    def text(self) -> str:
+        lines = self.head.text.removeprefix("\ufeff").split("\n")
+        shown = (line for n, line in enumerate(lines, start=1) if n not in self.hidden_lines)
+        return "\n".join(shown).strip()
+
+
+class DeskProvider:
+    """Offers what lies on the desk. A file is data: nothing in it is expanded.
+
+    Args:
+        store: The memory.
+        zone: Where the familiar lives; None: the system's timezone.
+        deadline_s: How long it may take.
+    """
+
+    name: Final = "desk"
+    looks_at: Final = f"{REMINDERS}, {TASKS}, {SCRATCH} and {CONFLICTS_LIST}"
+
+    def __init__(
+        self,
+        store: MemoryStore,
+        zone: tzinfo | None,
+        *,
+        deadline_s: float = 2.0,
+    ) -> None:
+        self.deadline_s = deadline_s
+        self._store = store
+        self._zone = zone
+
+    async def contribute(self, request: ContextRequest) -> list[Contribution]:
+        """Return the tasks, the scratchpad and what is due, as far as the tier has them."""
+        return await in_thread(partial(self._read, request))
+
+    def why_not(self, subject: Subject, request: ContextRequest) -> str | None:
+        """Return why a file of the desk is not in a prompt; see `Explains`."""
+        rel_path = subject.rel_path
+        if rel_path not in {REMINDERS, TASKS, SCRATCH, CONFLICTS_LIST}:
+            return None
+        if higher := withheld(rel_path, request.tier):
+            return higher
+        if rel_path == CONFLICTS_LIST:
+            return "" if self._store.exists(rel_path) else "no file is in conflict"
+        seen = self._seen(rel_path, request)
+        if seen is None or rel_path == SCRATCH:
+            return "" if seen and seen.text() else "it is empty"
+        if not seen.items():
+            return "nothing in it is open"
+        is_due = rel_path == TASKS or due_items(seen.items(), request.at, self._zone)
+        return "" if is_due else "nothing in it is due yet"
+
+    def _read(self, request: ContextRequest) -> list[Contribution]:
+        makers: dict[str, Callable[[_Seen, ContextRequest], Contribution | None]] = {
+            TASKS: self._tasks,
+            SCRATCH: self._scratch,
+            REMINDERS: self._reminders,
+            CONFLICTS_LIST: self._conflicts,
+        }
+        offered = []
+        for rel_path, make in makers.items():
+            if not is_loaded(rel_path, request.tier):
+                continue
+            try:
+                seen = self._seen(rel_path, request)
+                offered.append(make(seen, request) if seen else None)
+            except FamiliarError as error:
+                offered.append(_problem(rel_path, str(error)))
+        return [piece for piece in offered if piece]
+
+    def _seen(self, rel_path: str, request: ContextRequest) -> _Seen | None:
+        try:
+            head = self._store.read_head(rel_path, self._store.limits.max_file_bytes)
+        except NotFoundError:
+            return None
+        spans = private_spans(head.text, request.viewer)
+        hidden = {1 + head.text.count("\n", 0, start) for start, _ in spans}
+        front = head.text.count("\n", 0, body_start(head.text))
+        return _Seen(head, frozenset(hidden | set(range(1, front + 1))))
+
+    def _reminders(self, seen: _Seen, request: ContextRequest) -> Contribution | None:
+        due = due_items(seen.items(), request.at, self._zone)
+        listed = [_line(item, request.phrases) for item in due]
+        text = "\n".join([request.phrases.due_reminders, *listed])
+        return _desk_piece(seen, listed, due, text, DUE)
+
+    def _tasks(self, seen: _Seen, request: ContextRequest) -> Contribution | None:
+        items = seen.items()
+        listed = seen.told(items, request.phrases)
+        text = "\n".join([request.phrases.open_tasks, *listed])
+        return _desk_piece(seen, listed, items, text, TASKS_PRIORITY)
+
+    def _scratch(self, seen: _Seen, request: ContextRequest) -> Contribution | None:
+        text = seen.text()
+        told = f"{request.phrases.scratchpad}\n{text}"
+        return _desk_piece(seen, text, [], told, SCRATCH_PRIORITY)
+
+    def _conflicts(self, seen: _Seen, request: ContextRequest) -> Contribution | None:
+        listed_ = [
+            _conflict(one.path, [name for name in (one.ours, one.theirs) if name])
+            for one in listed(seen.head.text)
+        ]
+        text = "\n".join([request.phrases.open_conflicts, *listed_])
+        return _desk_piece(seen, listed_, [], text, CONFLICTS_PRIORITY)
+
+
+def _conflict(path: str, machines: list[str]) -> str:
+    between = f" ({' / '.join(machines)})" if machines else ""
+    return f"- {path}{between}"
+
+
+def _line(item: DeskItem, phrases: Phrases) -> str:
+    when = f" ({phrases.due.format(item.due.written)})" if item.due else ""
+    return f"- {item.text}{when}"
+
+
+def _desk_piece(
+    seen: _Seen, holds: object, items: list[DeskItem], text: str, priority: int
+) -> Contribution | None:
+    if not holds:
+        return None
+    lines = [item.line for item in items] or [1, 1 + seen.head.text.rstrip().count("\n")]
+    is_due = priority == DUE
+    return Contribution(
+        layer=Layer.desk,
+        priority=priority,
+        text=text,
+        source=f"desk.{seen.head.rel_path.removesuffix('.md').removesuffix('/README')}",
+        place=PromptSpan.depth if is_due else PromptSpan.desk,
+        depth=1,
+        rel_path=seen.head.rel_path,
+        fit=Fit.cut,
+        lines=(min(lines), max(lines)),
+        sha256=seen.head.sha256,
+        shortened="" if seen.head.is_whole else "only its beginning is read: memory.max_file_bytes",
+    )
+
+
+def _problem(rel_path: str, why: str) -> Contribution:
+    return Contribution(
+        layer=Layer.desk,
+        priority=0,
+        text="",
+        source=f"desk.{rel_path.removesuffix('.md')}",
+        place=PromptSpan.desk,
+        rel_path=rel_path,
+        problem=why,
+    )
+
+
+PRIORITIES: Final = {LONG: 57, MID: 58, SHORT: 59}
+"""Below the chat and the example dialogues: a digest tells what nobody asked about yet."""
+
+SHARES: Final = {LONG: 0.2, MID: 0.3, SHORT: 0.5}
+"""What of the layer each digest has for itself; what one leaves is there for the others."""
+
+_BEYOND: Final = 3  # so much lower is the priority of what goes beyond a digest's share
+
+
+class DigestsProvider:
+    """Offers the digests. A file is data: nothing in it is expanded.
+
+    Args:
+        store: The memory.
+        count: Counts tokens.
+        deadline_s: How long it may take.
+    """
+
+    name: Final = "digests"
+    looks_at: Final = f"{DIGEST_DIR}/short.md, mid.md and long.md"
+
+    def __init__(
+        self,
+        store: MemoryStore,
+        count: Callable[[str], int],
+        *,
+        deadline_s: float = 2.0,
+    ) -> None:
+        self.deadline_s = deadline_s
+        self._count = count
+        self._store = store
+
+    async def contribute(self, request: ContextRequest) -> list[Contribution]:
+        """Return the digests of the tier, what is longest ago first."""
+        return await in_thread(partial(self._read, request))
+
+    def why_not(self, subject: Subject, request: ContextRequest) -> str | None:
+        """Return why a digest is not in a prompt; see `Explains`."""
+        rel_path = subject.rel_path
+        if rel_path is None or not rel_path.startswith(f"{DIGEST_DIR}/"):
+            return None
+        if rel_path not in PRIORITIES:
+            return f"of {DIGEST_DIR}/ only short.md, mid.md and long.md are read"
+        higher = withheld(rel_path, request.tier)
+        return higher or ("" if self._offers(rel_path, request) else "it is empty")
+
+    def _read(self, request: ContextRequest) -> list[Contribution]:
+        loaded = [rel_path for rel_path in PRIORITIES if is_loaded(rel_path, request.tier)]
+        offered = {rel_path: self._offers(rel_path, request) for rel_path in loaded}
+        room = request.layer_tokens.get(Layer.digest, request.budget_tokens)
+        costs = {path: sum(map(self._cost, pieces)) for path, pieces in offered.items()}
+        if sum(costs.values()) > room:
+            offered = {
+                path: self._within(pieces, int(SHARES[path] * room))
+                for path, pieces in offered.items()
+            }
+        return [piece for pieces in offered.values() for piece in pieces]
+
+    def _cost(self, piece: Contribution) -> int:
+        return MESSAGE_TOKENS + self._count(piece.text)
+
+    def _within(self, pieces: list[Contribution], share: int) -> list[Contribution]:
+        """Return a digest, the newest of it first in line for its share, the rest for what is left.
+
+        Each of the three is in the prompt, however long another one is.
+        """
+        kept: list[Contribution] = []
+        for piece in reversed(pieces):
+            cost = self._cost(piece)
+            if cost <= share:
+                kept.insert(0, piece)
+                share -= cost
+                continue
+            kept[:0] = self._divided(piece, share)
+            share = 0
+        return kept
+
+    def _divided(self, piece: Contribution, room: int) -> list[Contribution]:
+        """Return what of a piece has its share, and the rest of it, which waits behind others."""
+        head = cut_to(piece.text, room - MESSAGE_TOKENS, self._count) if room else ""
+        rest = piece.text[len(head) :].strip()
+        later = replace(piece, text=rest, priority=piece.priority - _BEYOND)
+        return [*([replace(piece, text=head)] if head else []), *([later] if rest else [])]
+
+    def _offers(self, rel_path: str, request: ContextRequest) -> list[Contribution]:
+        try:
+            head = self._store.read_head(rel_path, self._store.limits.max_file_bytes)
+        except NotFoundError:
+            return []
+        except FamiliarError as error:
+            return [_digest_piece(rel_path, problem=str(error))]
+        start = body_start(head.text)
+        shown = _sections(head.text, start) if rel_path == SHORT else [(start, len(head.text))]
+        hidden = private_spans(head.text, request.viewer)
+        pieces = (_shown(head, start, end, hidden) for start, end in shown)
+        return [piece for piece in pieces if piece]
+
+
+def _sections(text: str, start: int) -> Iterator[tuple[int, int]]:
+    """Yield where each section below an H2 stands, as characters from … to, in order."""
+    starts = sorted({start, *(found.start for found in sections(text, 2) if found.level == 2)})  # noqa: PLR2004
+    yield from zip(starts, [*starts[1:], len(text)], strict=True)
+
+
+def _shown(
+    head: MemoryHead, start: int, end: int, hidden: list[tuple[int, int]]
+) -> Contribution | None:
+    """Return a part of a file as a reader sees it; None when that is nothing."""
+    inside = any(a < end and b > start for a, b in hidden)
+    text = shown_between(head.text, start, end, sorted((*hidden, *machine_spans(head.text))))
+    if not text or (text.startswith("# ") and "\n" not in text and head.rel_path == SHORT):
+        return None  # a title with nothing below it
+    first = 1 + head.text.count("\n", 0, start)
+    last = first + head.text[start:end].rstrip().count("\n")
+    shortened = "without what was said in private elsewhere" if inside else ""
+    if not head.is_whole:
+        shortened = "only the beginning of the file is read: memory.max_file_bytes"
+    return _digest_piece(head.rel_path, text, (first, last), head.sha256, shortened=shortened)
+
+
+def _digest_piece(
+    rel_path: str,
+    text: str = "",
+    lines: tuple[int, int] | None = None,
+    sha256: str = "",
+    *,
+    shortened: str = "",
+    problem: str = "",
+) -> Contribution:
+    return Contribution(
+        layer=Layer.digest,
+        priority=0 if problem else PRIORITIES[rel_path],
+        text=text,
+        source=f"digest.{rel_path.removeprefix(f'{DIGEST_DIR}/').removesuffix('.md')}",
+        place=PromptSpan.digest,
+        rel_path=rel_path,
+        fit=Fit.newest if rel_path == SHORT else Fit.cut,
+        lines=lines,
+        sha256=sha256,
+        shortened=shortened,
+        problem=problem,
+    )
