@@ -9,7 +9,7 @@ from familiar_cli.index.search import search
 from familiar_cli.index.types import SearchOptions
 from familiar_cli.memory.store.store import MemoryStore
 from familiar_cli.visibility import OWNER
-from tests.support.embedders import Opened
+from tests.support.embedders import EmbedderChoice
 
 
 class World:
@@ -28,7 +28,9 @@ class World:
         path.write_bytes(text.encode() if isinstance(text, str) else text)
 
     def ask(self, query: str, embedder=None, **options):
-        return search(self.index, query, SearchOptions(viewer=OWNER, **options), Opened(embedder))
+        return search(
+            self.index, query, SearchOptions(viewer=OWNER, **options), EmbedderChoice(embedder)
+        )
 
     def paths(self, query: str, embedder=None, **options) -> list[str]:
         return [hit.rel_path for hit in self.ask(query, embedder, **options).hits]

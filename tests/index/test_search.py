@@ -346,7 +346,7 @@ def test_processes_build_and_search_at_once(world) -> None:
         "import sys\n"
         "from pathlib import Path\n"
         "from familiar_cli.index.build import EmbeddingIndex\n"
-        "from familiar_cli.index.embedder import Opened\n"
+        "from familiar_cli.index.embedder import EmbedderChoice\n"
         "from familiar_cli.index.search import search\n"
         "from familiar_cli.index.types import SearchOptions\n"
         "from familiar_cli.memory.store.store import MemoryStore\n"
@@ -354,7 +354,7 @@ def test_processes_build_and_search_at_once(world) -> None:
         "from tests.support.embedders import WordEmbedder\n"
         "index = EmbeddingIndex(MemoryStore(Path(sys.argv[1])))\n"
         "index.build_if_stale(WordEmbedder())\n"
-        "found = search(index, 'tea', SearchOptions(k=40, viewer=OWNER), Opened(WordEmbedder()))\n"
+        "found = search(index, 'tea', SearchOptions(k=40, viewer=OWNER), EmbedderChoice(WordEmbedder()))\n"
         "print(len(found.hits), *found.notes)\n"
     )
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
