@@ -14,9 +14,9 @@ from familiar_cli.memory.store.store import MemoryStore
 from tests.housekeeping.conftest import TODAY
 from tests.support.cases import each
 
-MOST_S = 8.0
+MOST_S = 5.0
 """Of the processor. What takes a square of its length takes longer; the slowest takes one."""
-CHARS = 120_000
+CHARS = 60_000
 TEXTS = {
     "nul": "\0",
     "spaces": "# a " + " " * CHARS + "x",

@@ -354,7 +354,8 @@ def test_processes_build_and_search_at_once(world) -> None:
         "from tests.support.embedders import WordEmbedder\n"
         "index = EmbeddingIndex(MemoryStore(Path(sys.argv[1])))\n"
         "index.build_if_stale(WordEmbedder())\n"
-        "found = search(index, 'tea', SearchOptions(k=40, viewer=OWNER), EmbedderChoice(WordEmbedder()))\n"
+        "choice = EmbedderChoice(WordEmbedder())\n"
+        "found = search(index, 'tea', SearchOptions(k=40, viewer=OWNER), choice)\n"
         "print(len(found.hits), *found.notes)\n"
     )
     env = {**os.environ, "PYTHONPATH": str(ROOT)}
