@@ -18,7 +18,7 @@ from familiar_cli import fts
 from familiar_cli.memory.layout import people_path
 from familiar_cli.memory.pages.evidence import reference
 from familiar_cli.text import slugify
-from familiar_cli.writer.batches import session_path, session_title, slot_of
+from familiar_cli.writer.grounds import session_path, session_title, slot_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

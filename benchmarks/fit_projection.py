@@ -19,9 +19,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from familiar_cli.config.home import cache_dir
-from familiar_cli.index import chunking, projection
-from familiar_cli.index.embedder import BATCH, SPECS
-from familiar_cli.index.onnx import Encoder
+from familiar_cli.index import chunking, embedder
+from familiar_cli.index.embedder import BATCH, SPECS, Encoder
 from familiar_cli.models.store import path_of
 from familiar_cli.when import day_words
 
@@ -78,7 +77,7 @@ def main() -> None:
     parser.add_argument("file", type=Path, help="conversations in MemoryBank's format")
     parser.add_argument("--model", choices=SPECS, default="minilm-l6-v2")
     parser.add_argument("--width", type=int, default=64)
-    parser.add_argument("--out", type=Path, default=projection.DIRECTORY)
+    parser.add_argument("--out", type=Path, default=embedder.PROJECTIONS_DIR)
     given = parser.parse_args()
     directory = path_of(given.model, cache_dir())
     if directory is None:

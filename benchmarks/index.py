@@ -36,18 +36,18 @@ import numpy as np
 from benchmarks.startup import measure as measure_process
 from familiar_cli import fts
 from familiar_cli.config.home import cache_dir
-from familiar_cli.index import schema, vectors, watch
+from familiar_cli.index import scan, schema, vectors
 from familiar_cli.index.build import EmbeddingIndex
 from familiar_cli.index.embedder import (
     AT_ONCE,
     SPECS,
     EmbedderChoice,
     Encoded,
+    Encoder,
     OnnxEmbedder,
     Spec,
     open_embedder,
 )
-from familiar_cli.index.onnx import Encoder
 from familiar_cli.index.search import search
 from familiar_cli.index.types import SearchOptions
 from familiar_cli.memory.store.store import MemoryStore
@@ -192,7 +192,7 @@ def refresh(directory: Path, files: int, runs: int) -> dict[str, float]:
                 os.stat(f"{folder}/{name}")  # noqa: PTH116  # the barest there is
 
     def once() -> None:
-        watch.forget()
+        scan.forget()
         index.refresh()
 
     found = pairs(once, bare, runs)

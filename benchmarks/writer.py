@@ -24,8 +24,8 @@ from familiar_cli.history import HistoryStore
 from familiar_cli.identity import Author, Who
 from familiar_cli.llm.types import ScriptedModel
 from familiar_cli.memory.store.store import MemoryStore
+from familiar_cli.writer.applying import Runs
 from familiar_cli.writer.memory_writer import MemoryWriter
-from familiar_cli.writer.runs import Runs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

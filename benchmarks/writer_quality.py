@@ -40,15 +40,14 @@ from familiar_cli.identity import Author
 from familiar_cli.index.dates import day_in
 from familiar_cli.markdown import title_of
 from familiar_cli.memory.pages.evidence import turn_ids, without_references
-from familiar_cli.relative_dates import with_dates
 from familiar_cli.text import slugify
-from familiar_cli.when import day_words
+from familiar_cli.when import day_words, with_dates
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from benchmarks.conversations import Conversation, Question
-    from familiar_cli.writer.types import WriterReport
+    from familiar_cli.writer.contract import WriterReport
 
 NAME: Final = "Listener"
 MONTHS: Final = {

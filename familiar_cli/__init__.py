@@ -42,8 +42,7 @@ if TYPE_CHECKING:
     from familiar_cli.jobs import Drained
     from familiar_cli.llm.types import ChatModel, ScriptedModel
     from familiar_cli.memory.store.store import MemoryStore
-    from familiar_cli.writer.memory_writer import MemoryWriter
-    from familiar_cli.writer.scheduler import MemoryWriterScheduler
+    from familiar_cli.writer.memory_writer import MemoryWriter, MemoryWriterScheduler
 
 __version__ = "0.1.0"
 __all__ = [
@@ -127,8 +126,7 @@ _MODULES = {
     "jobs": "Drained",
     "llm.types": "ChatModel ScriptedModel",
     "memory.store.store": "MemoryStore",
-    "writer.memory_writer": "MemoryWriter",
-    "writer.scheduler": "MemoryWriterScheduler",
+    "writer.memory_writer": "MemoryWriter MemoryWriterScheduler",
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names.split()}
 

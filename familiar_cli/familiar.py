@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from familiar_cli.privacy import KeptRules, Privacy
     from familiar_cli.sync.journal_past import FilePasts
     from familiar_cli.tokens import TokenCounter
-    from familiar_cli.writer.runs import Runs
+    from familiar_cli.writer.applying import Runs
 
     OnText = Callable[[str], None]
 
@@ -682,7 +682,7 @@ class Familiar:
 
         Turns are never rewritten, so what the first ones say holds for good.
         """
-        from familiar_cli.languages.detect import FIRST_TURNS, language_in
+        from familiar_cli.languages import FIRST_TURNS, language_in
 
         set_to = self.config.language
         if set_to != "auto":
@@ -899,7 +899,7 @@ class Familiar:
     @cached_property
     def runs(self) -> Runs:
         """What is kept of each pass of the memory writer."""
-        from familiar_cli.writer.runs import Runs
+        from familiar_cli.writer.applying import Runs
 
         return Runs(self.paths.runs, self.paths.quarantine)
 

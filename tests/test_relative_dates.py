@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from familiar_cli.relative_dates import relative_dates, with_dates
+from familiar_cli.when import relative_dates, with_dates
 from tests.support.cases import each
 
 THURSDAY = date(2024, 3, 14)

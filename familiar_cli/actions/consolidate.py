@@ -25,7 +25,7 @@ from familiar_cli.passes.background import Event, failed
 from familiar_cli.passes.failures import CONSOLIDATING, DISTILLING, as_failure
 from familiar_cli.review.pending import read_plans
 from familiar_cli.when import read_day
-from familiar_cli.writer.batches import session_path, slot_of
+from familiar_cli.writer.grounds import session_path, slot_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Sequence

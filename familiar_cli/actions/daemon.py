@@ -15,14 +15,14 @@ from familiar_cli.index.build import SOME
 from familiar_cli.jobs import in_thread
 from familiar_cli.passes.background import Event, failed, until_stopped
 from familiar_cli.passes.failures import WRITING, as_failure
-from familiar_cli.writer.scheduler import MemoryWriterScheduler
+from familiar_cli.writer.memory_writer import MemoryWriterScheduler
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
     from familiar_cli.errors import FamiliarError
     from familiar_cli.familiar import Familiar
-    from familiar_cli.writer.types import WriterReport
+    from familiar_cli.writer.contract import WriterReport
 
 LOOK_S: Final = 60.0
 """How often it is looked whether a period or a digest is due."""

@@ -13,8 +13,7 @@ from familiar_cli.clock import iso
 from familiar_cli.errors import FamiliarError, NotFoundError, RefusedError, UsageError
 from familiar_cli.folding import fold_word
 from familiar_cli.identity import handle_of, parse_author
-from familiar_cli.languages import ENGLISH
-from familiar_cli.languages.headings import heading_in
+from familiar_cli.languages import ENGLISH, heading_in
 from familiar_cli.markdown import body_start, split_lines, title_of
 from familiar_cli.memory.layout import PEOPLE_DIR, people_path
 from familiar_cli.memory.merge.blocks import take_apart

@@ -14,7 +14,7 @@ from familiar_cli.history import fulltext
 from familiar_cli.history.recall import recall
 from familiar_cli.history.selection import TurnFilter
 from familiar_cli.index.embedder import EmbedderError
-from familiar_cli.index.past import scores_of_turns
+from familiar_cli.index.rank import scores_of_turns
 from familiar_cli.index.types import SearchOptions
 from familiar_cli.memory.pages.evidence import turn_ids
 from familiar_cli.memory.pages.machine_text import shown_between

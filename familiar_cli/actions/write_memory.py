@@ -11,8 +11,7 @@ from familiar_cli.history.waiting import ALL, SAID_HERE, Which, count
 from familiar_cli.llm.slots import check_usable, for_plans
 from familiar_cli.passes.background import PATIENCE_S
 from familiar_cli.passes.failures import WRITING
-from familiar_cli.writer.memory_writer import MemoryWriter, WriterSettings
-from familiar_cli.writer.scheduler import due_turns
+from familiar_cli.writer.memory_writer import MemoryWriter, WriterSettings, due_turns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -21,8 +20,8 @@ if TYPE_CHECKING:
     from familiar_cli.context.turn import TurnResult
     from familiar_cli.familiar import Familiar
     from familiar_cli.llm.slots import ResolvedSlot
+    from familiar_cli.writer.contract import WriterReport
     from familiar_cli.writer.memory_writer import Mode
-    from familiar_cli.writer.types import WriterReport
 
 
 WRITER_SLOT: Final = "memory_writer"

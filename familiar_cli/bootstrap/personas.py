@@ -17,8 +17,7 @@ from familiar_cli.bootstrap.folders import (
 )
 from familiar_cli.bootstrap.json_text import read_json
 from familiar_cli.errors import BadInputError
-from familiar_cli.languages import ENGLISH, phrases
-from familiar_cli.languages.detect import language_of
+from familiar_cli.languages import ENGLISH, language_of, phrases
 from familiar_cli.markdown import title_of
 from familiar_cli.memory import layout
 from familiar_cli.memory.desk import MAX_CHARS, ItemStatus, items_in

@@ -11,8 +11,8 @@ from familiar_cli.commands._options import DryRunAsked, Review, SinceTurns
 
 if TYPE_CHECKING:
     from familiar_cli.ui.emit import Output
+    from familiar_cli.writer.contract import WriterReport
     from familiar_cli.writer.memory_writer import Mode
-    from familiar_cli.writer.types import WriterReport
 
 app = App()
 

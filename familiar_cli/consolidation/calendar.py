@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Final
 from familiar_cli.clock import iso
 from familiar_cli.consolidation import composing
 from familiar_cli.consolidation.composing import as_items
-from familiar_cli.consolidation.coverage import coverage, coverage_by_year
 from familiar_cli.consolidation.digests import hold_back
 from familiar_cli.consolidation.library import Cache, FinishedYear, entries_in, facts_of, look
 from familiar_cli.consolidation.pages import (
@@ -26,7 +25,7 @@ from familiar_cli.consolidation.pages import (
     read_page,
     readable,
 )
-from familiar_cli.consolidation.period_states import PeriodStates
+from familiar_cli.consolidation.period_states import PeriodStates, coverage, coverage_by_year
 from familiar_cli.consolidation.periods import (
     TIERS,
     Period,

@@ -70,10 +70,10 @@ class PageBlock:
     @property
     def key(self) -> str:
         """Equal for two blocks that say the same, with whatever tags."""
-        return key_of(without_marker(self.text))
+        return sentence_key(without_marker(self.text))
 
 
-def key_of(text: str) -> str:
+def sentence_key(text: str) -> str:
     """Return `text` so that two that say the same compare equal; no word is left out."""
     shown = TAG.sub("", without_references(text))
     return " ".join(fold(shown).split()).strip(" .")
@@ -286,7 +286,7 @@ class EventBullet:
     @property
     def key(self) -> tuple[frozenset[str], str]:
         """Equal for two bullets that say the same about the same chats."""
-        return frozenset(self.chats), key_of(self.text)
+        return frozenset(self.chats), sentence_key(self.text)
 
     @property
     def names_its_session(self) -> bool:

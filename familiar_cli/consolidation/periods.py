@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from familiar_cli.clock import to_zone
 from familiar_cli.errors import UsageError
-from familiar_cli.languages import ENGLISH
-from familiar_cli.languages.phrases import SLOTS
+from familiar_cli.languages import ENGLISH, SLOTS
 from familiar_cli.memory.layout import DAILY_DIR, SESSIONS_DIR
 
 if TYPE_CHECKING:

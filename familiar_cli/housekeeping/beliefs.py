@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from datetime import date
 
     from familiar_cli.housekeeping.lines import Corpus, MemoryText, Options, Statement
-    from familiar_cli.languages.table import Beliefs
+    from familiar_cli.languages import Beliefs
 
 
 # Labels in languages that have no table. What names another thing stands apart: a street is no

@@ -9,16 +9,27 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from familiar_cli import fts
-from familiar_cli.index.dates import day_span, period_of, time_of
+from familiar_cli.clock import now, to_zone
+from familiar_cli.index.dates import day_span, period_of, time_of, times_of
+from familiar_cli.index.people import parts_of, people_among
 from familiar_cli.spans import Span, spans_in
 from familiar_cli.sqlite import rows_among
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from datetime import tzinfo
 
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from familiar_cli.history.recall import Recalled
+    from familiar_cli.history.types import Turn
     from familiar_cli.index.embedder import Spec
+    from familiar_cli.spans import Yearly
 
+    Numbers = NDArray[np.int64]
+    Session = tuple[str, date, int]
 
 RECENCY_RATE_PER_DAY: Final = 0.007
 _MIN_NICKNAME_CHARS: Final = 3
@@ -366,15 +377,6 @@ class Pieces:
         return [piece for id_ in ids if (piece := read.get(id_))]
 
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Numbers = NDArray[np.int64]
-
-
 class PassageLines(NamedTuple):
     """Passages by id, ascending, each with the ids of its lines, from … to; int64[n] each."""
 
@@ -460,3 +462,54 @@ def _scores(
     )
     given = {"match": choice.match, "rows": choice.rows, "newest": choice.newest}
     return dict(connection.execute(statement, given))
+
+
+_PART_HOURS: Final = 6  # of a day, as in the names of session files
+
+
+def scores_of_turns(
+    turns: Sequence[Recalled],
+    query: str,
+    *,
+    speaker: Callable[[Turn], str],
+    zone: tzinfo | None,
+) -> list[float]:
+    """Return the scores of `turns`, in their order; those of memories can be compared with them.
+
+    Args:
+        turns: What fits `query` by words and meaning.
+        query: What was said.
+        speaker: Gives whose words a turn holds.
+        zone: The familiar's timezone; None: the system's.
+    """
+    sessions: dict[Session, set[str]] = {}
+    for one in turns:
+        sessions.setdefault(_session(one.turn, zone), set()).add(speaker(one.turn))
+    named = people_among({label for labels in sessions.values() for label in labels}, query)
+    shares = {
+        session: named.share({part for label in labels for part in parts_of(label)})
+        for session, labels in sessions.items()
+    }
+    wanted = spans_in(query, to_zone(now(), zone).date())
+    return [
+        WEIGHTS.relevance
+        * (
+            one.score
+            + WEIGHTS.speaker * named.is_named(speaker(one.turn))
+            + WEIGHTS.people * shares[_session(one.turn, zone)]
+            + WEIGHTS.time * _time(one.turn, wanted, zone)
+        )
+        for one in turns
+    ]
+
+
+def _session(turn: Turn, zone: tzinfo | None) -> Session:
+    local = to_zone(turn.at, zone)
+    return turn.channel_id, local.date(), local.hour // _PART_HOURS
+
+
+def _time(turn: Turn, wanted: Sequence[Span | Yearly], zone: tzinfo | None) -> float:
+    if not wanted:
+        return 0.0
+    day = to_zone(turn.at, zone).date()
+    return time_of(wanted, day_span(day), times_of(turn.content, day))

@@ -1,24 +1,216 @@
-"""Find which memory files the index does not hold as they are, by a quick look at each."""
+"""Find which memory files the index does not hold as they are, with what Linux tells of changes.
+
+One look at 10,000 files costs as much as all else that a prompt needs, and a process that answers
+one message after another finds nothing new most times. So the second look at a large memory asks
+the system to tell of changes (inotify), and where it has told of none, the third is not made. The
+system queues an event before the call returns that changed a file. What it does not tell of is
+never trusted to be unchanged: other file systems than plain local ones, files with several names,
+directories that may not be read, and, since a program may write through a mapped file, anything
+that was listed more than a minute ago.
+"""
 
 from __future__ import annotations
 
 import os
 import sqlite3
+import stat
+import struct
+import sys
+import threading
+from collections import OrderedDict
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
-from familiar_cli.clock import wall_ns
+from familiar_cli.clock import stopwatch_s, wall_ns
 from familiar_cli.files import FileStamp, stamp_of
-from familiar_cli.index import watch
 from familiar_cli.index.schema import changes_of, meta, set_meta
 from familiar_cli.memory.pages.links import is_page
+from familiar_cli.memory.store.walk import list_all
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from familiar_cli.memory.store.types import Skipped
     from familiar_cli.memory.store.walk import Listing
+
+WORTH_FILES: Final = 1_000
+"""A smaller memory is looked at as quickly as it is asked about."""
+
+TRUSTED_S: Final = 60.0
+"""How long nothing may be looked at, whatever the system says."""
+
+_MOST_ROOTS: Final = 4  # a system allows few inotify instances
+_MOST_FOLDERS: Final = 500
+_MOUNTS: Final = Path("/proc/self/mountinfo")
+_LOCAL: Final = {"btrfs", "ext2", "ext3", "ext4", "f2fs", "tmpfs", "xfs", "zfs"}
+_EVENT: Final = struct.Struct("iIII")
+_MODIFY, _ATTRIB, _MOVED, _CREATE, _DELETE = 0x2, 0x4, 0xC0, 0x100, 0x200
+_SELF: Final = 0xC00  # the directory itself was deleted or moved
+_IS_DIR: Final = 0x4000_0000
+_ONLY_DIR: Final = 0x100_0000
+_CHANGES: Final = _MODIFY | _ATTRIB | _MOVED | _CREATE | _DELETE | _SELF | _ONLY_DIR
+_READ_BYTES: Final = 65_536
+
+_Identity = tuple[int, int]
+
+
+@dataclass(slots=True)
+class _Root:
+    """One memory directory: how it looked, and the watch on it; `digest` is empty: not known."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    descriptor: int = -1
+    identity: _Identity = (0, 0)
+    folders: frozenset[str] = frozenset()
+    digest: str = ""
+    listed_s: float = 0.0
+    looks: int = 0
+
+    def close(self) -> None:
+        if self.descriptor >= 0:
+            os.close(self.descriptor)
+        self.descriptor, self.folders, self.digest = -1, frozenset(), ""
+
+
+_roots: OrderedDict[str, _Root] = OrderedDict()
+_roots_lock = threading.Lock()
+
+
+def is_unchanged(root: str, digest: str) -> bool:
+    """Tell whether everything below the real path `root` certainly looks as `digest` says.
+
+    Args:
+        root: A memory directory.
+        digest: How it looked; see `Listing.digest`.
+    """
+    known = _roots.get(root)
+    if known is None:
+        return False
+    with known.lock:
+        if not digest or known.digest != digest:
+            return False
+        is_recent = stopwatch_s() - known.listed_s < TRUSTED_S
+        if is_recent and known.identity == _identity(root) and _is_quiet(known):
+            return True
+        known.digest = ""
+        return False
+
+
+def listed(root: str) -> tuple[Listing, str]:
+    """Return how everything below the real path `root` looks, with its digest.
+
+    Raises:
+        FamiliarError: The memory directory cannot be read.
+    """
+    known = _known(root)
+    with known.lock:
+        if known.descriptor >= 0:
+            _is_quiet(known)  # from here on, what happens counts
+        begun_s, watched, identity = stopwatch_s(), known.folders, _identity(root)
+        listing = list_all(root)
+        digest = listing.digest()
+        known.looks += 1
+        folders = frozenset(folder.prefix for folder in listing.folders)
+        known.digest, known.listed_s = "", begun_s
+        if folders == watched and known.identity == identity:
+            known.digest = digest
+        elif known.looks > 1 and _is_worth_it(listing, identity):
+            known.close()
+            _watch(known, root, folders)
+            known.identity = identity
+        return listing, digest
+
+
+def forget() -> None:
+    """Watch nothing any more; the next look at each memory is as a process's first one."""
+    with _roots_lock:
+        for known in _roots.values():
+            with known.lock:
+                known.close()
+        _roots.clear()
+
+
+def _known(root: str) -> _Root:
+    with _roots_lock:
+        known = _roots.pop(root, None) or _Root()
+        _roots[root] = known
+        while len(_roots) > _MOST_ROOTS:
+            _, dropped = _roots.popitem(last=False)
+            with dropped.lock:
+                dropped.close()
+        return known
+
+
+def _is_worth_it(listing: Listing, identity: _Identity) -> bool:
+    """Tell whether a watch would save time, and would see every change."""
+    looks = [status for folder in listing.folders for status in folder.seen]
+    return (
+        sys.platform == "linux"
+        and len(looks) >= WORTH_FILES
+        and len(listing.folders) <= _MOST_FOLDERS
+        and not listing.closed
+        and all(status.st_dev == identity[0] for status in looks)
+        and not any(status.st_nlink > 1 and stat.S_ISREG(status.st_mode) for status in looks)
+        and _is_local(identity[0])
+    )
+
+
+def _watch(known: _Root, root: str, folders: frozenset[str]) -> None:
+    """Ask the system to tell of changes in those directories; do without where it does not."""
+    import ctypes  # noqa: PLC0415  # only where a process looks more than once
+
+    libc = ctypes.CDLL(None)
+    known.descriptor = libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+    paths = [os.fsencode(f"{root}/{folder}") for folder in folders]
+    if all(libc.inotify_add_watch(known.descriptor, path, _CHANGES) >= 0 for path in paths):
+        known.folders = folders
+    else:
+        known.close()
+
+
+def _is_quiet(known: _Root) -> bool:
+    """Tell whether nothing was told of since this was last asked."""
+    quiet, places = True, False
+    with suppress(BlockingIOError):
+        while events := os.read(known.descriptor, _READ_BYTES):
+            at = 0
+            while at < len(events):
+                _, mask, _, size = _EVENT.unpack_from(events, at)
+                at += _EVENT.size + size
+                if events[at - size : at].startswith(b"."):
+                    continue  # what is hidden is not listed
+                quiet = False
+                places = places or not size or bool(mask & _IS_DIR)
+    if places:  # directories are others now, or events were lost
+        known.close()
+    return quiet
+
+
+def _identity(root: str) -> _Identity:
+    try:
+        status = Path(root).stat()
+    except OSError:
+        return 0, 0
+    return status.st_dev, status.st_ino
+
+
+def _is_local(device: int) -> bool:
+    """Tell whether all who write to a file system do so through this system's kernel."""
+    wanted = f"{os.major(device)}:{os.minor(device)}"
+    try:
+        with _MOUNTS.open(encoding="utf-8", errors="replace") as mounts:
+            kinds = {
+                line.partition(" - ")[2].split(" ", 1)[0]
+                for line in mounts
+                if line.split(" ", 3)[2] == wanted
+            }
+    except (OSError, IndexError):
+        return False
+    return bool(kinds) and kinds <= _LOCAL
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_roots.clear)  # a child would take the parent's events
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +241,9 @@ def look(root: Path, connection: sqlite3.Connection) -> Scan:
     real = os.path.realpath(root)
     known, changes, count = (meta(connection, "listing") or "- - 0").split(" ")
     in_step = changes == changes_of(connection)
-    if in_step and watch.is_unchanged(real, known):
+    if in_step and is_unchanged(real, known):
         return Scan({}, (), int(count))
-    listing, digest = watch.listed(real)
+    listing, digest = listed(real)
     if in_step and digest == known:
         return Scan({}, (), int(count), listing.closed)
     found = _compared(listing, connection)

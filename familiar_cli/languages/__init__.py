@@ -6,16 +6,19 @@ prompts, and the forms of statements about people.
 
 from __future__ import annotations
 
+import re
+from collections import Counter
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from tomllib import loads
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.languages.phrases import Phrases
-from familiar_cli.languages.table import Beliefs, Language
+from familiar_cli.folding import fold_letters
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from datetime import date, datetime, timedelta
 
 __all__ = [
     "CODES",
@@ -29,6 +32,244 @@ __all__ = [
     "phrases",
     "tables",
 ]
+
+
+@dataclass(frozen=True, slots=True)
+class Language:
+    """Words and forms. Alternatives of a word are separated by `|`; case counts for nothing.
+
+    A form is a regular expression with names in braces: `{month}`, `{weekday}` and `{season}` are
+    words of the table; `{near}` is a word that means a day, and `{way}` one that means the last,
+    this or the next of what stands beside it; `{number}` counts `{unit}`, in the past where the
+    form has `{ago}` and in the future where it has `{ahead}`; `{day}`, `{month_number}` and
+    `{year}` are digits. The first forms win. A space stands for any number of them.
+
+    Args:
+        months: From January on.
+        weekdays: From Monday on.
+        seasons: Spring, summer, autumn, winter.
+        near: How many days from today; negative in the past.
+        ways: -1 is the last, 0 this one, 1 the next.
+        units: `minute`, `hour`, `day`, `week`, `weekend`, `month`, `year`.
+        numbers: Numbers as words, from one on.
+        ago: Words that say that it is past.
+        ahead: Words that say that it is to come.
+        forms: What means a day or a longer time.
+        alone: What means a day only where nothing else is said, as in an option.
+        clocks: What means a time of day: `{hour}` and `{minute}` are digits, `{am}`, `{pm}` and
+            `{half}` words.
+        am: Before noon.
+        pm: After noon.
+        half: Half past.
+        spaced: Words have spaces between them.
+    """
+
+    months: tuple[str, ...] = ()
+    weekdays: tuple[str, ...] = ()
+    seasons: tuple[str, ...] = ()
+    near: Mapping[int, str] = field(default_factory=dict)
+    ways: Mapping[int, str] = field(default_factory=dict)
+    units: Mapping[str, str] = field(default_factory=dict)
+    numbers: tuple[str, ...] = ()
+    ago: str = ""
+    ahead: str = ""
+    forms: tuple[str, ...] = ()
+    alone: tuple[str, ...] = ()
+    clocks: tuple[str, ...] = ()
+    am: str = ""
+    pm: str = ""
+    half: str = ""
+    spaced: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Beliefs:
+    """Wordings of statements. Alternatives are separated by `|`, or stand on lines of their own.
+
+    Args:
+        labels: What stands before a colon, by the kind of thing: `Wohnort: Köln`.
+        sentences: A kind, its verbs, and the form of a sentence: a regular expression in which
+            `{who}`, `{verb}` and `{value}` stand. `{who}` may be missing in a text.
+        who: A regular expression for who it is about.
+        value: A regular expression for the value.
+        no_name: A regular expression for a value that names no place and no firm, such as `a flat`.
+        past: Words that say that it is over.
+        negations: Words of a sentence that says that it is not so.
+        favourite: What a label begins with that names a favourite.
+        dating: Words between a value and since when it is.
+    """
+
+    labels: Mapping[str, str]
+    sentences: tuple[tuple[str, str, str], ...]
+    past: str
+    negations: str
+    who: str = r"(?:[^\W\d_][\w'’-]{1,30})"
+    value: str = r"\S.*"
+    no_name: str = r"(?!)"
+    favourite: str = ""
+    dating: str = ""
+
+
+SLOTS: Final = ("night", "morning", "afternoon", "evening")
+"""The parts of a day as files are named by them, whatever the language; six hours each."""
+
+_TWO: Final = 2
+_FEW: Final = 10
+_MINUTES_OF: Final = (("day", 1440), ("hour", 60), ("minute", 1))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Phrases:
+    """The wordings of one language.
+
+    Args:
+        code: As in ISO 639.
+        months: From January on, as in a date.
+        weekdays: From Monday on.
+        day_form: A date: `{day}`, `{month}` by name, `{number}` of the month, `{year}`.
+        first_day: What the first day of a month is called; empty: 1.
+        days_form: From a `{first}` date to a `{last}`.
+        moment_form: A moment: `{weekday}`, `{iso}` or `{date}`, `{time}`, `{zone}`.
+        parts: What the parts of a day are called, in the order of `SLOTS`.
+        comma: What stands between two parts of a title.
+        colon: What stands between a label and what it labels.
+        ago: How many days, hours or minutes ago: for one, two, up to ten, and more; the last form
+            there is serves for what comes after it. `{}` is the number.
+        just_now: Less than a minute ago.
+        headings: The headings of sections that the program writes, by what they hold.
+        reminders: The title of the file.
+        tasks: The title of the file.
+        digests: The titles of the digests: `short`, `mid`, `long`.
+        rest_left_out: Ends a session that is cut.
+        in_play: Begins a line that tells of roleplay; `{}` is the line.
+        claim: What somebody says about somebody else: `{who}` says it, `{line}` is what is said.
+        in_private: Begins the heading of what was said in private; a colon and a name follow.
+        same_person: Of another account of somebody; `{}` is a link.
+        code_block: Above a block of code.
+        from_memory: What is quoted from memory.
+        said: What is quoted from the past.
+        pinned: What is pinned.
+        due_reminders: Above reminders.
+        due: When something is due; `{}` is a date.
+        open_tasks: Above tasks.
+        open_conflicts: Above files that two machines changed differently.
+        scratchpad: Above the scratchpad.
+        earlier: Above the summary.
+        earlier_here: Above the summary of a private channel.
+        meanwhile: Above what was said elsewhere.
+        related: Above how people are related.
+        since_when: When something began; `{}` is a date.
+        until_when: When something ended; `{}` is a date.
+        somebody: Whose name is not known.
+        you: The familiar, spoken to.
+        about: Above who somebody is; `{}` is their name.
+        pronouns: A name and its pronouns.
+        system: Above what a prompt says about itself.
+        date_and_time: Before the present moment.
+        off_record: Nothing is kept.
+        common: The commonest words of the language, by which it is known; of a language that has a
+            script of its own, none.
+    """
+
+    code: str
+    months: tuple[str, ...]
+    weekdays: tuple[str, ...]
+    day_form: str
+    days_form: str
+    moment_form: str
+    parts: tuple[str, str, str, str]
+    ago: Mapping[str, tuple[str, ...]]
+    just_now: str
+    headings: Mapping[str, str]
+    reminders: str
+    tasks: str
+    digests: Mapping[str, str]
+    rest_left_out: str
+    in_play: str
+    claim: str
+    in_private: str
+    same_person: str
+    code_block: str
+    from_memory: str
+    said: str
+    pinned: str
+    due_reminders: str
+    due: str
+    open_tasks: str
+    open_conflicts: str
+    scratchpad: str
+    earlier: str
+    earlier_here: str
+    meanwhile: str
+    related: str
+    since_when: str
+    until_when: str
+    somebody: str
+    you: str
+    about: str
+    pronouns: str
+    system: str
+    date_and_time: str
+    off_record: str
+    first_day: str = ""
+    comma: str = ", "
+    colon: str = ": "
+    common: str = ""
+
+    def day(self, day: date) -> str:
+        """Return a date as a person writes it: `31 January 2026`."""
+        number = self.first_day if day.day == 1 and self.first_day else str(day.day)
+        return self.day_form.format(
+            day=number, month=self.months[day.month - 1], number=day.month, year=day.year
+        )
+
+    def days(self, first: date, last: date) -> str:
+        """Return a time from one date to another."""
+        return self.days_form.format(first=self.day(first), last=self.day(last))
+
+    def moment(self, local: datetime, zone: str) -> str:
+        """Return a moment: `Friday, 2026-05-08 at 14:34 EDT`; `zone` is what stands at its end."""
+        return self.moment_form.format(
+            weekday=self.weekdays[local.weekday()],
+            iso=local.date().isoformat(),
+            date=self.day(local),
+            time=f"{local:%H:%M}",
+            zone=zone,
+        )
+
+    def part(self, slot: str) -> str:
+        """Return what a part of the day is called; `slot` is its name in file names, `night`."""
+        return self.parts[SLOTS.index(slot)] if slot in SLOTS else slot
+
+    def session(self, name: str) -> str:
+        """Return what a session is called by the name of its file: `2026-04-07-evening`.
+
+        That name is English, so English has no other.
+        """
+        day, _, slot = name.rpartition("-")
+        return name if self.part(slot) == slot else f"{day} {self.part(slot)}"
+
+    def since(self, span: timedelta) -> str:
+        """Return how long ago something was."""
+        minutes = max(int(span.total_seconds() // 60), 0)
+        for unit, length in _MINUTES_OF:
+            if count := minutes // length:
+                return self._counted(self.ago[unit], count)
+        return self.just_now
+
+    def labelled(self, kind: str, label: str = "") -> str:
+        """Return the line above something quoted: `[From memory: Tea]`."""
+        return f"[{kind}{self.colon}{label}]" if label else f"[{kind}]"
+
+    def heading(self, holds: str) -> str:
+        """Return an H2 by what stands below it, e.g. `aliases`."""
+        return f"## {self.headings[holds]}"
+
+    @staticmethod
+    def _counted(forms: tuple[str, ...], count: int) -> str:
+        grade = 0 if count == 1 else 1 if count == _TWO else 2 if count <= _FEW else 3
+        return forms[min(grade, len(forms) - 1)].format(count)
+
 
 CODES: Final = ("en", "de", "ja", "ar", "es", "fr", "zh")
 """The languages that have a table, `<code>.toml`, by their codes as in ISO 639."""
@@ -93,3 +334,133 @@ def _frozen(value: Any) -> Any:  # noqa: ANN401
 
 
 ENGLISH: Final = phrases("en")
+
+
+_AROUND: Final = " \t:：*_"
+
+
+def section_key(title: str) -> str:
+    """Return what is equal for two titles of one section: `Facts`, `fakten:`, `**Datos**`."""
+    key = _folded(title)
+    return key if key in ENGLISH.headings else _kinds().get(key, key)
+
+
+def heading_in(title: str) -> str:
+    """Return what the section with that title holds, e.g. `aliases`; empty: it is no usual one."""
+    key = section_key(title)
+    return key if key in ENGLISH.headings else ""
+
+
+@cache
+def leads(field: str) -> tuple[str, ...]:
+    """Return what a label begins with in each language, folded; `field` is one of a table."""
+    return tuple(_folded(getattr(table, field).partition("{}")[0]) for table in tables())
+
+
+def begins_with(text: str, field: str) -> bool:
+    """Return whether a text begins as a label of any language does."""
+    return _folded(text).startswith(leads(field))
+
+
+@cache
+def _kinds() -> dict[str, str]:
+    return {_folded(title): kind for table in tables() for kind, title in table.headings.items()}
+
+
+def _folded(title: str) -> str:
+    return fold_letters(title).strip(_AROUND)
+
+
+FIRST_TURNS: Final = 60
+"""So many turns at most tell the language of a conversation."""
+
+ENOUGH_CHARS: Final = 600
+"""When the first turns have so many, those turns decide; before that, the character does."""
+
+_TURN_CHARS: Final = 120  # of one turn: what somebody pastes is in any language
+
+LEAST_LETTERS: Final = 30
+"""Fewer say nothing; a sign of a script without spaces counts for three."""
+
+_WORD: Final = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
+_SCRIPTS: Final = {
+    "ja": re.compile("[\u3041-\u3096\u30a1-\u30fa]"),
+    "zh": re.compile("[\u3400-\u4dbf\u4e00-\u9fff]"),
+    "ar": re.compile("[\u0620-\u064a]"),
+    "other": re.compile(  # from Greek to Thai, the Arabic letters of other languages, Hangul
+        "[\u0370-\u05ff\u0671-\u06ff\u0700-\u0e7f\u1100-\u11ff\uac00-\ud7af]"
+    ),
+    "latin": re.compile("[A-Za-z\u00c0-\u024f]"),
+}
+_WIDE: Final = {"ja": 3, "zh": 3}
+_MOST: Final = 0.5
+_KANA: Final = 0.1  # of all signs, in Japanese; a name or two stand in Chinese, too
+_PERSIAN: Final = 0.03
+_LEAST_COMMON: Final = 0.12  # of all words
+_CLEARLY: Final = 1.4  # times as many as of the language that is next
+
+# Languages that have no table, and that would be taken for one that has.
+_OTHERS: Final = """
+    o os as um uma não é eu você que de em com para por mais mas ele ela foi isso muito está do da
+    | il lo gli di che è sono per con una non ma come più io tu mi ti si della nel anche questo
+    | de het een en van ik je niet dat is op te zijn met voor maar hij zij ook wat heb er
+    | och att det är jag du inte en ett som på för med han hon men vad har den av
+"""
+
+
+def language_in(said: Iterable[str], character: Callable[[], Iterable[str]]) -> tuple[str, bool]:
+    """Return the code of a familiar's language, and whether it is settled by what was said.
+
+    Args:
+        said: Its first turns, oldest first.
+        character: Gives the texts that make it who it is.
+    """
+    first: list[str] = []
+    weight = 0
+    for turn in said:
+        first.append(turn[:_TURN_CHARS])
+        weight += sum(_weights(first[-1]).values())
+        if weight >= ENOUGH_CHARS:
+            return language_of("\n".join(first)) or ENGLISH.code, True
+    own = language_of("\n".join(character()))
+    return own or language_of("\n".join(first)) or ENGLISH.code, False
+
+
+def language_of(text: str) -> str | None:
+    """Return the code of the language that most of `text` is in; None: it is too short to say."""
+    weights = _weights(text)
+    total = sum(weights.values())
+    if total < LEAST_LETTERS:
+        return None
+    wide = weights["ja"] + weights["zh"]
+    if wide > _MOST * total:
+        return "ja" if weights["ja"] > _KANA * wide else "zh"
+    if weights["ar"] > _MOST * total:
+        persian = len(re.findall("[پچژگکیےںٹڈ]", text))
+        return ENGLISH.code if persian > _PERSIAN * weights["ar"] else "ar"
+    return _by_words(text) if weights["latin"] > _MOST * total else ENGLISH.code
+
+
+def _weights(text: str) -> dict[str, int]:
+    """Return how much of a text is in each script."""
+    return {
+        name: len(script.findall(text)) * _WIDE.get(name, 1) for name, script in _SCRIPTS.items()
+    }
+
+
+def _by_words(text: str) -> str:
+    words = Counter(word.casefold().replace("’", "'") for word in _WORD.findall(text))
+    shares = {
+        code: sum(words[word] for word in common) / words.total()
+        for code, common in _common().items()
+    }
+    best, next_best = sorted(shares, key=lambda code: (-shares[code], code))[:2]
+    is_clear = shares[best] >= max(_LEAST_COMMON, _CLEARLY * shares[next_best])
+    return best if is_clear and not best.startswith("-") else ENGLISH.code
+
+
+@cache
+def _common() -> Mapping[str, frozenset[str]]:
+    known = {table.code: frozenset(table.common.split()) for table in tables() if table.common}
+    others = {f"-{n}": frozenset(words.split()) for n, words in enumerate(_OTHERS.split("|"))}
+    return known | others

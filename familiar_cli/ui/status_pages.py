@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from familiar_cli.models.store import ListedModel
     from familiar_cli.passes.failures import PassFailure
     from familiar_cli.ui.emit import Output
-    from familiar_cli.writer.types import WriterReport
+    from familiar_cli.writer.contract import WriterReport
 
 
 MOST_DUE = 5  # reminders, or files in conflict, that a status names

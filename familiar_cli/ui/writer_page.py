@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from familiar_cli.llm.asking import Spent
     from familiar_cli.review.pending import ReviewPlan
     from familiar_cli.ui.emit import Output
-    from familiar_cli.writer.types import Refusal, WriterReport
+    from familiar_cli.writer.contract import Refusal, WriterReport
 
 _MOST_REFUSALS = 10
 

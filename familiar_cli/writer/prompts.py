@@ -17,9 +17,8 @@ from familiar_cli.memory.pages.evidence import spans
 from familiar_cli.memory.people.alias_section import main_slug, names_of
 from familiar_cli.text import counted, fold, framed, sha256_of, unfenced
 from familiar_cli.when import weekday_name
-from familiar_cli.writer.batches import Caps, roster_of, session_files
 from familiar_cli.writer.contract import bounds_for, schema
-from familiar_cli.writer.grounds import Grounds, ShownFile, seen_of
+from familiar_cli.writer.grounds import Caps, Grounds, ShownFile, roster_of, seen_of, session_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -32,10 +31,9 @@ if TYPE_CHECKING:
     from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.review.draft import Draft
     from familiar_cli.visibility import Viewer
-    from familiar_cli.writer.batches import Roster
-    from familiar_cli.writer.contract import Bounds
-    from familiar_cli.writer.runs import WriterSettings
-    from familiar_cli.writer.types import Batch
+    from familiar_cli.writer.applying import WriterSettings
+    from familiar_cli.writer.contract import Batch, Bounds
+    from familiar_cli.writer.grounds import Roster
 
 
 INSTRUCTIONS: Final = """\

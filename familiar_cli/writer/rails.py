@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.errors import UsageError
-from familiar_cli.languages.headings import begins_with, heading_in
+from familiar_cli.languages import begins_with, heading_in
 from familiar_cli.memory.layout import PEOPLE_DIR, SESSIONS_DIR, TOPICS_DIR, people_path
 from familiar_cli.memory.pages.evidence import as_line
 from familiar_cli.memory.pages.links import way_to
@@ -17,18 +17,17 @@ from familiar_cli.memory.pages.similarity import main_script, normal
 from familiar_cli.memory.people.alias_section import checked
 from familiar_cli.memory.people.mentions import find_mentions, head_of, key_of, without_honorific
 from familiar_cli.memory.relations.kinds import kinds_of
-from familiar_cli.relative_dates import with_dates
 from familiar_cli.text import fold, is_of_names, one_line, slugify
+from familiar_cli.when import with_dates
+from familiar_cli.writer.contract import REWRITES, Operation, ProposedLine, Refusal
 from familiar_cli.writer.grounds import stems_of
-from familiar_cli.writer.types import REWRITES, Operation, ProposedLine, Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from familiar_cli.languages import Phrases
-    from familiar_cli.writer.batches import Person
-    from familiar_cli.writer.grounds import Grounds
-    from familiar_cli.writer.types import Operation
+    from familiar_cli.writer.contract import Operation
+    from familiar_cli.writer.grounds import Grounds, Person
 
 
 class UnrelatedError(Exception):

@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from familiar_cli.consolidation import composing
-from familiar_cli.consolidation.composing import Composer
+from familiar_cli.consolidation.composing import Composer, within
 from familiar_cli.consolidation.periods import DraftedSummary, PlannedDigest, Point, SourceItem
-from familiar_cli.consolidation.rails import within
 from familiar_cli.errors import ConfigError, UnusableReplyError
 from familiar_cli.identity import Who
 from familiar_cli.llm.asking import Asker

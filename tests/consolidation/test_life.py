@@ -9,8 +9,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from familiar_cli.consolidation.coverage import days_of
 from familiar_cli.consolidation.library import look
+from familiar_cli.consolidation.period_states import days_of
 from familiar_cli.consolidation.periods import TIERS, day_of, period_of, read_period
 from tests.consolidation.support import DAY, Life, RuleModel, week_of_sessions
 from tests.support.cases import each

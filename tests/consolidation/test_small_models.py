@@ -9,8 +9,8 @@ import pytest
 from markdown_it import MarkdownIt
 
 from familiar_cli.config.schema import LLMSettings
+from familiar_cli.consolidation.composing import sentences
 from familiar_cli.consolidation.pages import read_page
-from familiar_cli.consolidation.rails import sentences
 from familiar_cli.llm.open import open_model
 from familiar_cli.llm.slots import resolve
 from familiar_cli.memory.pages.similarity import EvidenceText

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from familiar_cli import files
 from familiar_cli.consolidation.calendar import survey
-from familiar_cli.consolidation.coverage import coverage
 from familiar_cli.consolidation.library import _runs
-from familiar_cli.consolidation.period_states import Today
+from familiar_cli.consolidation.period_states import Today, coverage
 from familiar_cli.consolidation.periods import TIERS, period_in, session_day, year_in, year_of
 from familiar_cli.memory.store.types import MemoryEntry
 from tests.consolidation.support import Life

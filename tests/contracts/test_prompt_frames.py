@@ -28,9 +28,8 @@ from familiar_cli.context.types import Contribution, Layer, Modality, PromptSpan
 from familiar_cli.history.types import Turn
 from familiar_cli.identity import Author, Labels
 from familiar_cli.writer import prompts as writer
-from familiar_cli.writer.batches import roster_of
 from familiar_cli.writer.contract import bounds_for
-from familiar_cli.writer.grounds import ShownFile
+from familiar_cli.writer.grounds import ShownFile, roster_of
 from familiar_cli.writer.prompts import Gathered
 
 AT = datetime(2026, 4, 7, 18, tzinfo=UTC)

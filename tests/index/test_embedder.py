@@ -111,7 +111,7 @@ def encoder(minilm):
 
 
 def test_the_first_token_is_the_vector_of_models_that_pool_so(minilm) -> None:
-    from familiar_cli.index.onnx import Encoder
+    from familiar_cli.index.embedder import Encoder
 
     spec = replace(minilm.spec, pooling="first")
     encoder = Encoder(spec, minilm._directory, optimised=False)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from familiar_cli.index.markdown import parse, plain
+from familiar_cli.index.chunking import parse_blocks, without_marks
 
 PIECES = [
     "# A\n",
@@ -36,13 +36,13 @@ PIECES += [
 
 @given(st.lists(st.sampled_from(PIECES), max_size=25).map("".join) | st.text(max_size=80))
 def test_every_character_lies_in_exactly_one_block(text) -> None:
-    blocks = parse(text).blocks
+    blocks = parse_blocks(text).blocks
     assert "".join(text[b.start : b.end] for b in blocks) == text
     assert [b.end for b in blocks[:-1]] == [b.start for b in blocks[1:]]
 
 
 def headings(text: str) -> list[str]:
-    return [b.heading for b in parse(text).blocks if b.level]
+    return [b.heading for b in parse_blocks(text).blocks if b.level]
 
 
 def test_setext_headings_count() -> None:
@@ -54,7 +54,7 @@ def test_a_hash_in_a_fence_is_no_heading() -> None:
 
 
 def test_front_matter_is_read_and_is_no_heading() -> None:
-    page = parse('---\ntitle: "Rome"\ndate: 2026-01-03\n---\n# H\n')
+    page = parse_blocks('---\ntitle: "Rome"\ndate: 2026-01-03\n---\n# H\n')
     assert page.front == {"title": "Rome", "date": "2026-01-03"}
     assert [b.heading for b in page.blocks] == ["", "H"]
 
@@ -80,15 +80,18 @@ def test_a_byte_order_mark_hides_no_heading() -> None:
     ],
 )
 def test_who_speaks_is_seen(line, speaker) -> None:
-    assert parse(line).blocks[0].speaker == speaker
+    assert parse_blocks(line).blocks[0].speaker == speaker
 
 
 def test_turns_on_lines_of_their_own_are_apart_without_blank_lines() -> None:
-    assert [b.speaker for b in parse("Ada: one\nstill one\nBo: two\n").blocks] == ["Ada", "Bo"]
+    assert [b.speaker for b in parse_blocks("Ada: one\nstill one\nBo: two\n").blocks] == [
+        "Ada",
+        "Bo",
+    ]
 
 
 def test_marks_go_and_words_stay() -> None:
     assert (
-        plain("**Ada** likes [tea](x.md), `a_b` and snake_case")
+        without_marks("**Ada** likes [tea](x.md), `a_b` and snake_case")
         == "Ada likes tea, a_b and snake_case"
     )

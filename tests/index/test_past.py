@@ -9,8 +9,7 @@ import pytest
 from familiar_cli.history.recall import Recalled
 from familiar_cli.history.types import Turn
 from familiar_cli.identity import Author
-from familiar_cli.index.past import scores_of_turns
-from familiar_cli.index.rank import WEIGHTS
+from familiar_cli.index.rank import WEIGHTS, scores_of_turns
 
 
 def turn(

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli import fts
-from familiar_cli.index import projection, token_vectors
+from familiar_cli.index import embedder, token_vectors
 from familiar_cli.index.embedder import SPECS
 from familiar_cli.index.rank import runs
 from familiar_cli.index.token_vectors import Extents
@@ -133,13 +133,13 @@ def test_a_damaged_file_has_no_rows(tmp_path, damage) -> None:
 
 
 def test_a_matrix_is_of_one_model_and_keeps_lengths_comparable() -> None:
-    matrix = projection.load("minilm-l6-v2")
+    matrix = embedder.load_projection("minilm-l6-v2")
     assert (matrix.shape, matrix.dtype) == ((384, 64), np.float32)
     assert matrix.T @ matrix == pytest.approx(np.eye(64), abs=1e-5)
-    assert projection.load("bge-small-en-v1.5") is None
+    assert embedder.load_projection("bge-small-en-v1.5") is None
 
 
 def test_versions_tell_models_with_a_matrix_from_those_without() -> None:
-    versions = {name: projection.version(name) for name in SPECS}
+    versions = {name: embedder.projection_version(name) for name in SPECS}
     assert versions["minilm-l6-v2"] != versions["bge-small-en-v1.5"]
     assert versions["bge-small-en-v1.5"].endswith("whole")

@@ -5,8 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from familiar_cli.languages import CODES
-from familiar_cli.languages.detect import ENOUGH_CHARS, language_in, language_of
+from familiar_cli.languages import CODES, ENOUGH_CHARS, language_in, language_of
 from tests.support.cases import each
 
 GERMAN = "Hallo, ich bin Anna und wohne mit meiner Katze in Oslo. Gestern war ich beim Arzt. "

@@ -9,8 +9,16 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 
 from familiar_cli.config.fields import LANGUAGES
-from familiar_cli.languages import CODES, ENGLISH, Phrases, phrases, tables
-from familiar_cli.languages.headings import begins_with, heading_in, section_key
+from familiar_cli.languages import (
+    CODES,
+    ENGLISH,
+    Phrases,
+    begins_with,
+    heading_in,
+    phrases,
+    section_key,
+    tables,
+)
 from familiar_cli.memory.pages.privacy import is_damaged, private_heading, private_scope
 from familiar_cli.memory.people.alias_section import aliases_of, with_alias
 from familiar_cli.text import framed

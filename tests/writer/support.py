@@ -11,8 +11,8 @@ from familiar_cli.history import WRITER, HistoryStore
 from familiar_cli.identity import Author, Who
 from familiar_cli.llm.types import Completion, ScriptedModel
 from familiar_cli.memory.store.store import Limits, MemoryStore
+from familiar_cli.writer.applying import Runs
 from familiar_cli.writer.memory_writer import MemoryWriter, WriterSettings
-from familiar_cli.writer.runs import Runs
 from tests.support.viewers import rules_of
 
 ANNA = Author("discord", "42", "anna", "Anna")

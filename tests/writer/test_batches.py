@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from familiar_cli.history.types import Turn
-from familiar_cli.writer.batches import Caps, by_privacy, steps
+from familiar_cli.writer.grounds import Caps, by_privacy, steps
 from tests.support.viewers import rules_of
 
 MORNING = datetime(2026, 4, 7, 8, 0, tzinfo=UTC)

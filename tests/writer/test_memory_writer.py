@@ -25,8 +25,8 @@ from familiar_cli.memory.layout import WRITER_JSON
 from familiar_cli.memory.pages.evidence import PLAIN, Numbering, turn_ids
 from familiar_cli.memory.store.store import Limits, MemoryStore
 from familiar_cli.passes.exclusive import exclusive
-from familiar_cli.writer import runs
-from familiar_cli.writer.runs import Runs
+from familiar_cli.writer import applying
+from familiar_cli.writer.applying import Runs
 from tests.writer.support import (
     ANNA,
     ANNAS,
@@ -653,11 +653,11 @@ def test_how_far_another_instance_has_come_says_nothing_here(world):
     told = json.loads(world.read(WRITER_JSON))
     assert told["instance"] == "desk-9c2d"
     world.say("And a cat.")
-    told |= {"through": 2, "turns": "2", "turn": runs._digest(world.history.turn(2))}
+    told |= {"through": 2, "turns": "2", "turn": applying._digest(world.history.turn(2))}
     world.store.write_file(WRITER_JSON, json.dumps(told))
 
-    assert runs.reconcile(world.store, world.history, "laptop-7f3a") == 0
-    assert runs.reconcile(world.store, world.history, "desk-9c2d") == 1
+    assert applying.reconcile(world.store, world.history, "laptop-7f3a") == 0
+    assert applying.reconcile(world.store, world.history, "desk-9c2d") == 1
 
 
 RELATED = {"file": ANNAS, "section": "Relations"}

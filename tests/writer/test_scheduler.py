@@ -10,7 +10,7 @@ import pytest
 
 from familiar_cli.errors import FamiliarError, ModelError
 from familiar_cli.history import WRITER, HistoryStore
-from familiar_cli.writer.scheduler import MemoryWriterScheduler, due_turns, is_due
+from familiar_cli.writer.memory_writer import MemoryWriterScheduler, due_turns, is_due
 from tests.support.cases import each
 
 

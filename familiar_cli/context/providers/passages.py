@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli import fts
 from familiar_cli.context.providers.packing import Excerpt, Fact, PieceSource
+from familiar_cli.index.chunking import without_marks
 from familiar_cli.index.hits import holds_any
-from familiar_cli.index.markdown import plain
 from familiar_cli.index.search import DENSE_FLOOR as NEAR
 from familiar_cli.languages import ENGLISH
 from familiar_cli.markdown import body_start, bullet, scan, title_of
@@ -393,7 +393,11 @@ def label_of(hit: Hit, phrases: Phrases = ENGLISH, *, is_whole: bool = False) ->
 def _below_heading(text: str, heading: str) -> str:
     """Return `text` without the heading that it begins with, where the label says it."""
     first = next(scan(text), None)
-    if first is None or not first.level or not f"> {heading}".endswith(f"> {plain(first.title)}"):
+    if (
+        first is None
+        or not first.level
+        or not f"> {heading}".endswith(f"> {without_marks(first.title)}")
+    ):
         return text
     return text[first.end :].strip() or text
 

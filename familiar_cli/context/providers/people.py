@@ -13,7 +13,7 @@ from familiar_cli.clock import to_zone
 from familiar_cli.context.types import Contribution, Fit, Layer, PromptSpan
 from familiar_cli.errors import FamiliarError, NotFoundError
 from familiar_cli.jobs import in_thread
-from familiar_cli.languages.headings import heading_in
+from familiar_cli.languages import heading_in
 from familiar_cli.markdown import sections, title_of
 from familiar_cli.memory.layout import ALIASES_JSON, people_path
 from familiar_cli.memory.pages.evidence import PLAIN, Numbering, last_turn, without_references

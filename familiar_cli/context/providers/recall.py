@@ -14,7 +14,7 @@ from familiar_cli.context.providers.packing import Excerpt, PieceSource
 from familiar_cli.context.providers.passages import Passage
 from familiar_cli.index.embedder import EmbedderError
 from familiar_cli.index.hits import coverage
-from familiar_cli.index.past import scores_of_turns
+from familiar_cli.index.rank import scores_of_turns
 from familiar_cli.text import framed
 
 if TYPE_CHECKING:

@@ -14,8 +14,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.languages import tables
-from familiar_cli.languages.headings import heading_in
+from familiar_cli.languages import heading_in, tables
 from familiar_cli.markdown import bullet, scan
 from familiar_cli.memory.pages.evidence import BODY, Cited, cited, reference, without_references
 from familiar_cli.memory.pages.links import places_in, unhidden

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 from familiar_cli.errors import FamiliarError, UsageError
-from familiar_cli.languages import ENGLISH
-from familiar_cli.languages.headings import heading_in
+from familiar_cli.languages import ENGLISH, heading_in
 from familiar_cli.markdown import (
     bullet,
     newline_of,
