@@ -13,8 +13,8 @@ import typer
 
 import familiar_cli
 from familiar_cli import cli, errors
-from familiar_cli.bootstrap import json_text, outside
-from familiar_cli.bootstrap.lorebooks.read import MAX_ENTRIES
+from familiar_cli.bootstrap import foreign_files
+from familiar_cli.bootstrap.lorebook_reading import MAX_ENTRIES
 from familiar_cli.config import toml_text
 from familiar_cli.config.channel_kinds import MODES
 from familiar_cli.config.schema import LLMSettings
@@ -232,14 +232,18 @@ def limits() -> str:
     """Return what is accepted from outside, as the page on hostile input shows it."""
     kept, server = Limits(), LLMSettings()
     rows = (
-        ("any file from outside", _size(outside.MAX_FILE_BYTES), "refused"),
-        ("a card's JSON, unpacked; in a PNG all texts together", _size(outside.MAX_CARD_BYTES), ""),
-        ("a card in YAML", _size(outside.MAX_YAML_BYTES), "refused; so are aliases"),
-        ("files in one archive", f"{outside.MAX_MEMBERS:,}", "refused"),
-        ("all files of one archive, unpacked", _size(outside.MAX_TOTAL_BYTES), "refused"),
-        ("nesting of JSON and YAML", f"{json_text.MAX_DEPTH} levels", "refused"),
-        ("lists and objects in JSON", f"{json_text.MAX_CONTAINERS:,}", "refused"),
-        ("digits of a number in JSON", f"{json_text.MAX_DIGITS:,}", "refused"),
+        ("any file from outside", _size(foreign_files.MAX_FILE_BYTES), "refused"),
+        (
+            "a card's JSON, unpacked; in a PNG all texts together",
+            _size(foreign_files.MAX_CARD_BYTES),
+            "",
+        ),
+        ("a card in YAML", _size(foreign_files.MAX_YAML_BYTES), "refused; so are aliases"),
+        ("files in one archive", f"{foreign_files.MAX_MEMBERS:,}", "refused"),
+        ("all files of one archive, unpacked", _size(foreign_files.MAX_TOTAL_BYTES), "refused"),
+        ("nesting of JSON and YAML", f"{foreign_files.MAX_DEPTH} levels", "refused"),
+        ("lists and objects in JSON", f"{foreign_files.MAX_CONTAINERS:,}", "refused"),
+        ("digits of a number in JSON", f"{foreign_files.MAX_DIGITS:,}", "refused"),
         ("entries of a lorebook", f"{MAX_ENTRIES:,}", "refused"),
         ("`character.toml`", _size(toml_text.MAX_CONFIG_BYTES), "not read"),
         ("parts of a key in it", f"{toml_text.MAX_KEY_PARTS}", "not read"),

@@ -12,7 +12,7 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
-from familiar_cli.bootstrap.lorebooks.types import DEFAULTS
+from familiar_cli.bootstrap.lorebook import DEFAULTS
 
 HERE = Path(__file__).parent
 DEMO = HERE.parent / "familiar_cli" / "bootstrap" / "demo"

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Self
 
-    from familiar_cli.bootstrap.chats.types import Reading
+    from familiar_cli.bootstrap.foreign_chat import Reading
     from familiar_cli.config.channel import Channel, ChannelConfigs
     from familiar_cli.config.channel_kinds import ChannelMode
     from familiar_cli.config.home import FamiliarPaths
@@ -746,7 +746,7 @@ class Familiar:
         Raises:
             UsageError: `person` names nobody.
         """
-        from familiar_cli.bootstrap.chats.types import Cast, Reading, known_names
+        from familiar_cli.bootstrap.foreign_chat import Cast, Reading, known_names
         from familiar_cli.identity import parse_author
         from familiar_cli.visibility import OWNER
 

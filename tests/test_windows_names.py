@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from familiar_cli.bootstrap.cards import card_of
 from familiar_cli.bootstrap.create import id_for
-from familiar_cli.bootstrap.import_silly_tavern import import_lorebook, read_book
+from familiar_cli.bootstrap.import_lorebook import import_lorebook
+from familiar_cli.bootstrap.lorebook_reading import read_book
 from familiar_cli.config.channel import ChannelConfigs, file_stem
 from familiar_cli.errors import UnsafePathError, UsageError
 from familiar_cli.identity import Author, check_familiar_id

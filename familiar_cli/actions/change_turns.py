@@ -6,8 +6,8 @@ import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.bootstrap.chats.sillytavern import swipes_of
-from familiar_cli.bootstrap.chats.types import SILLY_TAVERN
+from familiar_cli.bootstrap.chat_lines import swipes_of
+from familiar_cli.bootstrap.foreign_chat import SILLY_TAVERN
 from familiar_cli.context.types import Modality, Said
 from familiar_cli.errors import NotFoundError, RefusedError, UsageError
 from familiar_cli.history import standing

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.bootstrap.chats.bringing import ChatImportOptions
+from familiar_cli.bootstrap.chat_import import ChatImportOptions
 from familiar_cli.bootstrap.import_chat import import_chat_files
 from familiar_cli.errors import UsageError
 from familiar_cli.text import slugify
@@ -16,8 +16,8 @@ from familiar_cli.text import slugify
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from familiar_cli.bootstrap.chats.bringing import ImportedChat
-    from familiar_cli.bootstrap.chats.types import Reading
+    from familiar_cli.bootstrap.chat_import import ImportedChat
+    from familiar_cli.bootstrap.foreign_chat import Reading
     from familiar_cli.familiar import Familiar
 
 _MAX_NAME_CHARS: Final = 200

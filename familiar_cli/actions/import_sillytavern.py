@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Final
 from familiar_cli.actions.client_chat import group_reading, solo_reading
 from familiar_cli.actions.me import change_me, place_of_me, show_me
 from familiar_cli.bootstrap.cards import Card, read_card
-from familiar_cli.bootstrap.chats.bringing import ChatImportOptions
-from familiar_cli.bootstrap.create import called, create_familiar, id_for
+from familiar_cli.bootstrap.chat_import import ChatImportOptions
+from familiar_cli.bootstrap.create import called, create_familiar, id_for, plan_unpack
+from familiar_cli.bootstrap.foreign_files import read_foreign
 from familiar_cli.bootstrap.import_chat import import_chat_files
-from familiar_cli.bootstrap.import_silly_tavern import import_lorebook, load_book
-from familiar_cli.bootstrap.lorebooks.shelf import place_for
-from familiar_cli.bootstrap.outside import read_foreign
+from familiar_cli.bootstrap.import_lorebook import import_lorebook, load_book
+from familiar_cli.bootstrap.lorebook_shelf import place_for
 from familiar_cli.bootstrap.sillytavern import (
     BookLinks,
     CharacterGroup,
@@ -33,7 +33,6 @@ from familiar_cli.bootstrap.sillytavern import (
     read_personas,
     recognised,
 )
-from familiar_cli.bootstrap.unpack_character import plan_unpack
 from familiar_cli.config.home import FamiliarPaths, list_familiars
 from familiar_cli.errors import (
     BadInputError,
@@ -49,10 +48,10 @@ from familiar_cli.text import counted, fold, nearest, typed
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
 
-    from familiar_cli.bootstrap.chats.bringing import ImportedChat
+    from familiar_cli.bootstrap.chat_import import ImportedChat
     from familiar_cli.bootstrap.import_chat import ImportedChats
-    from familiar_cli.bootstrap.import_silly_tavern import ImportedLorebook
-    from familiar_cli.bootstrap.lorebooks.types import Lorebook
+    from familiar_cli.bootstrap.import_lorebook import ImportedLorebook
+    from familiar_cli.bootstrap.lorebook import Lorebook
     from familiar_cli.bootstrap.sillytavern import Face, FoundFile, SillyTavernFolder
     from familiar_cli.history.store import HistoryStore
     from familiar_cli.memory.store.store import MemoryStore

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from familiar_cli.bootstrap import containers
-from familiar_cli.bootstrap.card_fields import KNOWN_FIELDS
-from familiar_cli.bootstrap.cards import FILE_FIELDS
+from familiar_cli.bootstrap.cards import FILE_FIELDS, KNOWN_FIELDS
 from familiar_cli.bootstrap.containers import ASSET_SCHEME
 from familiar_cli.memory.pages.self_files import SELF_FILES
 from familiar_cli.text import harmless, str_or_empty

@@ -6,19 +6,145 @@ import math
 import re
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, Final, TypedDict
+from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict
 
-from familiar_cli.bootstrap.containers import CardFile, open_container
-from familiar_cli.bootstrap.import_report import Effects
-from familiar_cli.bootstrap.json_text import dump_json
+from familiar_cli.bootstrap.containers import V1_FIELDS, CardFile, open_container
+from familiar_cli.bootstrap.foreign_files import dump_json
+from familiar_cli.bootstrap.staging import Effects
 from familiar_cli.errors import BadInputError
 from familiar_cli.memory.pages.self_files import SELF_FILES
 from familiar_cli.text import str_or_empty
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
-from familiar_cli.bootstrap.card_fields import KNOWN_FIELDS, V1_FIELDS, is_text, straighten
+FieldKind = Literal["text", "texts", "object", "objects", "date"]
+
+# Each field and the kind of its value, in the order of the specifications.
+_V2_KINDS: Final[dict[str, FieldKind]] = {
+    **dict.fromkeys(V1_FIELDS, "text"),
+    "creator_notes": "text",
+    "system_prompt": "text",
+    "post_history_instructions": "text",
+    "alternate_greetings": "texts",
+    "character_book": "object",
+    "tags": "texts",
+    "creator": "text",
+    "character_version": "text",
+    "extensions": "object",
+}
+_KINDS: Final[dict[str, FieldKind]] = {
+    **_V2_KINDS,
+    "assets": "objects",
+    "nickname": "text",
+    "creator_notes_multilingual": "object",
+    "source": "texts",
+    "group_only_greetings": "texts",
+    "creation_date": "date",
+    "modification_date": "date",
+}
+KNOWN_FIELDS: Final = tuple(_KINDS)
+_SPLIT_AT_COMMAS: Final = ("tags", "source")
+_EMPTY: Final[dict[FieldKind, Callable[[], Any]]] = {"text": str, "texts": list, "object": dict}
+# What a writer must put where a card has nothing.
+REQUIRED: Final = {
+    field: _EMPTY[kind] for field, kind in _V2_KINDS.items() if field != "character_book"
+}
+REQUIRED_V3: Final = REQUIRED | {"group_only_greetings": list}
+_TYPE_NAMES: Final[dict[type, str]] = {
+    type(None): "null",
+    bool: "true or false",
+    int: "a number",
+    float: "a number",
+    str: "text",
+    list: "a list",
+    dict: "an object",
+}
+
+
+def straighten(data: dict[str, Any], notes: list[str]) -> dict[str, Any]:
+    """Return `data` with each known field in the shape it should have.
+
+    What was changed is added to `notes`. A value that no rule can turn stays as it is, and so does
+    every unknown field.
+    """
+    straight: dict[str, Any] = {}
+    for field, value in data.items():
+        if field not in _KINDS:
+            straight[field] = value
+            continue
+        shaped = _shaped(field, value)
+        if shaped is not None:
+            straight[field] = shaped
+        is_same = type(shaped) is type(value) and shaped == value
+        if not (is_same and _fits(field, shaped)):
+            notes.append(_change_note(field, value, shaped))
+    return straight
+
+
+def is_text(value: object) -> bool:
+    """Tell whether `value` is text that is worth a file."""
+    return isinstance(value, str) and value != ""
+
+
+def _shaped(field: str, value: object) -> object:
+    """Return the value in its field's shape; None when it stands for nothing."""
+    kind = _KINDS[field]
+    if kind == "text":
+        return _as_text(value)
+    if kind == "texts":
+        return _as_texts(value, split=field in _SPLIT_AT_COMMAS)
+    if field == "character_book" and isinstance(value, list):
+        return {"entries": value}
+    if field == "extensions" and value is None:
+        return {}
+    if kind == "date" and isinstance(value, str) and value.strip().isdecimal():
+        return int(value)
+    return value
+
+
+def _as_text(value: object) -> object:
+    if value is None:
+        return ""
+    if isinstance(value, list) and all(isinstance(part, str) for part in value):
+        return "\n".join(value)
+    return str(value) if isinstance(value, int | float) else value
+
+
+def _as_texts(value: object, *, split: bool) -> object:
+    if value is None:
+        return []
+    if isinstance(value, str):
+        parts = value.split(",") if split else [value]
+        return [part.strip() if split else part for part in parts if part.strip()]
+    if isinstance(value, list):
+        return [_as_text(part) for part in value if part is not None]
+    return value
+
+
+def _fits(field: str, value: object) -> bool:
+    match _KINDS[field]:
+        case "text":
+            return isinstance(value, str)
+        case "texts" | "objects" as kind:
+            item = str if kind == "texts" else dict
+            return isinstance(value, list) and all(isinstance(part, item) for part in value)
+        case "date":
+            return isinstance(value, int | float)
+        case _:
+            return isinstance(value, dict)
+
+
+def _change_note(field: str, value: object, shaped: object) -> str:
+    was = _TYPE_NAMES.get(type(value), "something else")
+    if shaped is None:
+        return f"{field!r} is {was}; it is treated as missing"
+    if not _fits(field, shaped):
+        return f"{field!r} has the wrong type ({was}); it is kept unchanged but not used"
+    if type(shaped) is type(value):
+        return f"{field!r} contains items that are not text; they were converted to text"
+    return f"{field!r} is {was}; it is read as {_TYPE_NAMES[type(shaped)]}"
+
 
 V2_SPEC: Final = ("chara_card_v2", "2.0")
 V3_SPEC: Final = ("chara_card_v3", "3.0")

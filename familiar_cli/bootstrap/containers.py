@@ -14,14 +14,29 @@ from dataclasses import dataclass
 from pathlib import PurePath, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.bootstrap.json_text import decoded, read_json, read_yaml
-from familiar_cli.bootstrap.outside import MAX_CARD_BYTES, MAX_MEMBERS, MAX_TOTAL_BYTES, MIB
+from familiar_cli.bootstrap.foreign_files import (
+    MAX_CARD_BYTES,
+    MAX_MEMBERS,
+    MAX_TOTAL_BYTES,
+    MIB,
+    decoded,
+    read_json,
+    read_yaml,
+)
 from familiar_cli.errors import BadInputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-from familiar_cli.bootstrap.card_fields import V1_FIELDS
+V1_FIELDS: Final = (
+    "name",
+    "description",
+    "personality",
+    "scenario",
+    "first_mes",
+    "mes_example",
+)
+"""The fields of a V1 card, which every card has."""
 
 CARD_NAME: Final = "card.json"
 SCHEMES: Final = ("embeded://", "embedded://")  # the specification's spelling comes first

@@ -12,9 +12,16 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
-from familiar_cli.bootstrap import containers
-from familiar_cli.bootstrap.card_fields import KNOWN_FIELDS, REQUIRED, REQUIRED_V3
-from familiar_cli.bootstrap.cards import FILE_FIELDS, V2_SPEC, V3_SPEC, storable
+from familiar_cli.bootstrap import containers, lorebook_shelf
+from familiar_cli.bootstrap.cards import (
+    FILE_FIELDS,
+    KNOWN_FIELDS,
+    REQUIRED,
+    REQUIRED_V3,
+    V2_SPEC,
+    V3_SPEC,
+    storable,
+)
 from familiar_cli.bootstrap.containers import (
     ASSET_KEYWORD,
     ASSET_SCHEME,
@@ -28,11 +35,10 @@ from familiar_cli.bootstrap.containers import (
     open_container,
     read_asset,
 )
-from familiar_cli.bootstrap.import_silly_tavern import load_book
-from familiar_cli.bootstrap.json_text import OWN_DEPTH, dump_json, read_json
-from familiar_cli.bootstrap.lorebooks import shelf
-from familiar_cli.bootstrap.lorebooks.export import export_book
-from familiar_cli.bootstrap.lorebooks.shelf import same_book
+from familiar_cli.bootstrap.export_lorebook import export_book
+from familiar_cli.bootstrap.foreign_files import OWN_DEPTH, dump_json, read_json
+from familiar_cli.bootstrap.import_lorebook import load_book
+from familiar_cli.bootstrap.lorebook_shelf import same_book
 from familiar_cli.errors import BadInputError, LimitError, NotFoundError
 from familiar_cli.memory.layout import CARD_JSON, SELF_DIR
 from familiar_cli.memory.pages.self_files import ORIGINAL_STEM, field_text, self_file
@@ -402,7 +408,7 @@ def _put_book(store: MemoryStore, directory: object, data: dict[str, Any]) -> No
 
 def _own_book(store: MemoryStore, directory: str) -> str:
     """Return the id of the card's own book among several in one directory; empty: not known."""
-    settings = shelf.load(store, directory)
+    settings = lorebook_shelf.load_settings(store, directory)
     if len(settings.books) <= 1:
         return ""
     content, origin = _original(store)

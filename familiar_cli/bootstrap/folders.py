@@ -9,10 +9,9 @@ import stat
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.bootstrap import import_report
-from familiar_cli.bootstrap.import_report import ImportReport
-from familiar_cli.bootstrap.json_text import dump_json
-from familiar_cli.bootstrap.outside import MAX_TOTAL_BYTES, MIB
+from familiar_cli.bootstrap import staging
+from familiar_cli.bootstrap.foreign_files import MAX_TOTAL_BYTES, MIB, dump_json
+from familiar_cli.bootstrap.staging import ImportReport
 from familiar_cli.errors import (
     BadInputError,
     ConflictError,
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
 
     from familiar_cli.memory.store.store import MemoryStore
 
-from familiar_cli.bootstrap.import_report import UnreadFile
+from familiar_cli.bootstrap.staging import UnreadFile
 
 # What some system cannot hold in a name, or what would hide or disguise it.
 _ODD: Final = re.compile(
@@ -149,7 +148,7 @@ def load(store: MemoryStore, rel_path: str) -> Ledger:
     Raises:
         BadInputError: It is damaged, so nobody can tell what a person has edited since.
     """
-    entries = import_report.load(
+    entries = staging.load(
         store,
         rel_path,
         _entries,
@@ -421,14 +420,14 @@ class _Draft:
         """Refuse what is not allowed. Nothing has been written yet."""
         if self._in_the_way and not self._wish.force:
             raise ConflictError(
-                f"These files differ from the folder: {import_report.listed(self._in_the_way)};"
+                f"These files differ from the folder: {staging.listed(self._in_the_way)};"
                 " nothing was changed",
                 hint=self._wish.force_hint,
             )
         if self._outdated and not (self._wish.update or self._wish.force):
             raise RefusedError(
                 f"The folder has changed since the import; {len(self._outdated)} would change: "
-                f"{import_report.listed(self._outdated)}; nothing was changed",
+                f"{staging.listed(self._outdated)}; nothing was changed",
                 hint=self._wish.update_hint,
             )
 
@@ -439,7 +438,7 @@ class _Draft:
         after = Ledger(self.old.rel_path, self._new)
         changes = [(path, content, expect) for path, (content, expect) in self._changes.items()]
         if self._new and after.entries != self.old.entries:
-            changes.append(import_report.change(self._store, after.rel_path, after.dump()))
+            changes.append(staging.change(self._store, after.rel_path, after.dump()))
         report = ImportReport(
             written=tuple(sorted(self._shown["written"])),
             unchanged=tuple(sorted(self._shown["unchanged"])),

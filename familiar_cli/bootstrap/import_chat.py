@@ -1,4 +1,4 @@
-"""`familiar import-chat`: chats from elsewhere become turns of the history."""
+"""Import the chats of files and directories, in the order in which they began."""
 
 from __future__ import annotations
 
@@ -10,10 +10,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.bootstrap.chats.bringing import Bringing, ChatImportOptions, ImportedChat
-from familiar_cli.bootstrap.chats.detect import SUFFIXES, TEXT_SUFFIXES, read_chats
-from familiar_cli.bootstrap.chats.sources import as_source
-from familiar_cli.bootstrap.chats.types import ForeignChat
+from familiar_cli.bootstrap.chat_formats import SUFFIXES, TEXT_SUFFIXES, read_chats
+from familiar_cli.bootstrap.chat_import import Bringing, ChatImportOptions, ImportedChat
+from familiar_cli.bootstrap.foreign_chat import (
+    ForeignChat,
+    Skip,
+    as_source,
+)
 from familiar_cli.bootstrap.what_is_it import instead, is_data_folder, taken_for
 from familiar_cli.errors import (
     BadInputError,
@@ -28,11 +31,9 @@ from familiar_cli.errors import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from familiar_cli.bootstrap.chats.bringing import OnProgress
-    from familiar_cli.bootstrap.chats.sources import ChatFile
-    from familiar_cli.bootstrap.chats.types import Reading, Skip
+    from familiar_cli.bootstrap.chat_import import OnProgress
+    from familiar_cli.bootstrap.foreign_chat import ChatFile, Reading
     from familiar_cli.history.store import HistoryStore
-
 
 _MEND: Final = "Fix those and run the same command again; nothing is imported twice."
 _NEVER_REWRITTEN: Final = (

@@ -15,7 +15,7 @@ from familiar_cli.bootstrap.folders import (
     read_folder,
     require_there,
 )
-from familiar_cli.bootstrap.import_report import ImportReport
+from familiar_cli.bootstrap.staging import ImportReport
 from familiar_cli.errors import BadInputError, NotFoundError
 from familiar_cli.files import is_directory
 from familiar_cli.memory.layout import (

@@ -15,7 +15,7 @@ from familiar_cli.bootstrap.folders import (
     kept_paths,
     require_there,
 )
-from familiar_cli.bootstrap.json_text import read_json
+from familiar_cli.bootstrap.foreign_files import read_json
 from familiar_cli.errors import BadInputError
 from familiar_cli.languages import ENGLISH, language_of, phrases
 from familiar_cli.markdown import title_of
@@ -353,7 +353,7 @@ def _name_in(text: str) -> str:
     return title if is_name else ""
 
 
-NAMES: Final[dict[str, str]] = {"keeper": "Tamsin", "workmate": "Juniper"}
+PERSONA_TEMPLATES: Final[dict[str, str]] = {"keeper": "Tamsin", "workmate": "Juniper"}
 """Each template, and what its persona is called when the user gives no name."""
 
 

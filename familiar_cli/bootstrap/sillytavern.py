@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from familiar_cli.bootstrap.cards import read_card
 from familiar_cli.bootstrap.containers import SUFFIXES
-from familiar_cli.bootstrap.json_text import read_json
-from familiar_cli.bootstrap.outside import read_foreign
+from familiar_cli.bootstrap.foreign_files import read_foreign, read_json
 from familiar_cli.bootstrap.what_is_it import INSIDE, instead
 from familiar_cli.errors import (
     BadInputError,

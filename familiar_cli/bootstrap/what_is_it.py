@@ -149,7 +149,7 @@ def _settings(path: Path) -> Recognized | None:
 
 def _card(path: Path) -> Recognized | None:
     from familiar_cli.bootstrap.cards import read_card  # noqa: PLC0415  # only after a refusal
-    from familiar_cli.bootstrap.outside import read_foreign  # noqa: PLC0415
+    from familiar_cli.bootstrap.foreign_files import read_foreign  # noqa: PLC0415
 
     read_card(read_foreign(path), origin=path.name)
     hint = f"Make a familiar of it: `familiar init --from-card {typed(str(path))}`."
@@ -166,9 +166,13 @@ def _archive(path: Path) -> Recognized | None:
 
 
 def _chat(path: Path) -> Recognized | None:
-    from familiar_cli.bootstrap.chats.detect import read_chats  # noqa: PLC0415
-    from familiar_cli.bootstrap.chats.sources import as_source  # noqa: PLC0415
-    from familiar_cli.bootstrap.chats.types import TITLES, ForeignChat, Reading  # noqa: PLC0415
+    from familiar_cli.bootstrap.chat_formats import read_chats  # noqa: PLC0415
+    from familiar_cli.bootstrap.foreign_chat import (  # noqa: PLC0415
+        TITLES,
+        ForeignChat,
+        Reading,
+        as_source,
+    )
 
     if path.suffix.lower() in _NO_CHATS:
         return None
@@ -185,8 +189,8 @@ def _chat(path: Path) -> Recognized | None:
 
 
 def _lorebook(path: Path) -> Recognized | None:
-    from familiar_cli.bootstrap.import_silly_tavern import load_book  # noqa: PLC0415
-    from familiar_cli.bootstrap.outside import read_foreign  # noqa: PLC0415
+    from familiar_cli.bootstrap.foreign_files import read_foreign  # noqa: PLC0415
+    from familiar_cli.bootstrap.import_lorebook import load_book  # noqa: PLC0415
 
     load_book(read_foreign(path), origin=path.name)
     hint = f"Import it: `familiar import-lorebook {typed(str(path))}`."
@@ -195,8 +199,7 @@ def _lorebook(path: Path) -> Recognized | None:
 
 def _object(path: Path) -> dict[str, Any]:
     """Return the object that a whole file of JSON is; an empty one for any other file."""
-    from familiar_cli.bootstrap.json_text import read_json  # noqa: PLC0415
-    from familiar_cli.bootstrap.outside import read_foreign  # noqa: PLC0415
+    from familiar_cli.bootstrap.foreign_files import read_foreign, read_json  # noqa: PLC0415
 
     if path.suffix.lower() != ".json":
         return {}

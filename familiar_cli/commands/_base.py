@@ -306,7 +306,7 @@ def file_or_stdin(file: str) -> tuple[bytes, str]:
     import sys
     from pathlib import Path
 
-    from familiar_cli.bootstrap.outside import read_foreign, read_stream
+    from familiar_cli.bootstrap.foreign_files import read_foreign, read_stream
 
     if file == "-":
         return read_stream(sys.stdin.buffer, origin="stdin"), "stdin"

@@ -119,7 +119,7 @@ def _deliver(
     if out_file is None:
         out.answer(data | _inline(made.content, card_format), "")
         return
-    from familiar_cli.bootstrap.outside import write_result
+    from familiar_cli.bootstrap.foreign_files import write_result
 
     write_result(out_file, made.content, force=force)
     out.answer(data | {"path": str(out_file)}, f"Wrote {out_file} ({len(made.content)} bytes)")

@@ -91,7 +91,7 @@ def _familiar(out: Output, home: Path) -> dict[str, Any]:
 
     from familiar_cli.bootstrap.cards import read_card
     from familiar_cli.bootstrap.create import create_familiar
-    from familiar_cli.bootstrap.import_silly_tavern import import_lorebook, load_book
+    from familiar_cli.bootstrap.import_lorebook import import_lorebook, load_book
     from familiar_cli.familiar import Familiar
     from familiar_cli.ui.memory_pages import files_page
 

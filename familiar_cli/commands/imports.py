@@ -74,7 +74,7 @@ def import_chat(
     from dataclasses import replace
     from pathlib import Path
 
-    from familiar_cli.bootstrap.chats.bringing import ChatImportOptions
+    from familiar_cli.bootstrap.chat_import import ChatImportOptions
     from familiar_cli.bootstrap.import_chat import import_chats
     from familiar_cli.ui.import_pages import answer_data, imported_chats_page
     from familiar_cli.ui.progress import counting

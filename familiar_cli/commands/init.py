@@ -258,13 +258,13 @@ def _personas(
 
 
 def _persona_templates() -> Collection[str]:
-    from familiar_cli.bootstrap.personas import NAMES
+    from familiar_cli.bootstrap.personas import PERSONA_TEMPLATES
 
-    return NAMES
+    return PERSONA_TEMPLATES
 
 
 def _card(from_card: str | None, template: str | None, familiar_id: str | None) -> Card:
-    from familiar_cli.bootstrap.templates import template_card
+    from familiar_cli.bootstrap.create import template_card
 
     if from_card:
         return read_card_at(from_card)

@@ -11,7 +11,7 @@ from starlette.applications import Starlette
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from familiar_cli.bootstrap.chats.types import known_names
+from familiar_cli.bootstrap.foreign_chat import known_names
 from familiar_cli.clock import now
 from familiar_cli.config.home import list_familiars
 from familiar_cli.errors import FamiliarError

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote_to_bytes
 
 from familiar_cli.actions.me import speaker
-from familiar_cli.bootstrap.chats.sillytavern import CHARACTERS, PLATFORM
+from familiar_cli.bootstrap.chat_lines import CHARACTERS, SILLY_TAVERN_PLATFORM
 from familiar_cli.config.channel_kinds import check_kind
 from familiar_cli.errors import UsageError
 from familiar_cli.identity import Author, check_id, clean_name, is_placeholder, parse_author
@@ -216,7 +216,7 @@ class ChatParticipants:
         line = replace(line, text=text)
         if line.role == "user":
             is_other = name and fold(name) != fold(self.person or name)
-            return replace(line, author=_named(PLATFORM, name) if is_other else person)
+            return replace(line, author=_named(SILLY_TAVERN_PLATFORM, name) if is_other else person)
         if not name or line.role == "system" or self.is_own(name):
             return line
         return replace(line, role="user", author=_named(CHARACTERS, name))

@@ -7,10 +7,9 @@ import json
 
 import pytest
 
-from familiar_cli.bootstrap import import_report
+from familiar_cli.bootstrap import lorebook_shelf, staging
 from familiar_cli.bootstrap.folders import load as load_folder
 from familiar_cli.bootstrap.folders import originals
-from familiar_cli.bootstrap.lorebooks import shelf
 from familiar_cli.errors import BadInputError
 from familiar_cli.memory.store.store import MemoryStore
 
@@ -56,9 +55,9 @@ def test_a_folders_ledger_reads_and_writes_as_before(store) -> None:
 def test_the_settings_of_books_read_and_write_as_before(store) -> None:
     store.write_file("lore/.lorebook.json", BOOKS)
 
-    found = shelf.load(store, "lore")
+    found = lorebook_shelf.load_settings(store, "lore")
 
-    assert shelf.dump(found) == BOOKS
+    assert lorebook_shelf.dump_settings(found) == BOOKS
     assert found.entry("e1").content == "Émail \ud83d"
 
 
@@ -69,15 +68,15 @@ def test_a_damaged_ledger_is_one_clear_error(store, damage) -> None:
     store.write_file("x.json", damage)
 
     with pytest.raises(BadInputError, match=r"^'x.json', which keeps it, is damaged: .+; nothing"):
-        import_report.load(store, "x.json", lambda value: value["files"]["x"], keeps="it", hint="")
+        staging.load(store, "x.json", lambda value: value["files"]["x"], keeps="it", hint="")
 
 
 def test_there_may_be_none(store) -> None:
-    assert import_report.load(store, "x.json", json.dumps, keeps="it", hint="") is None
+    assert staging.load(store, "x.json", json.dumps, keeps="it", hint="") is None
 
 
 def test_a_long_list_of_paths_is_cut_short() -> None:
     paths = [f"{n:02}.md" for n in range(15)]
 
-    assert import_report.listed(reversed(paths[:12])) == ", ".join(paths[:12])
-    assert import_report.listed(paths) == ", ".join(paths[:12]) + " and 3 more"
+    assert staging.listed(reversed(paths[:12])) == ", ".join(paths[:12])
+    assert staging.listed(paths) == ", ".join(paths[:12]) + " and 3 more"

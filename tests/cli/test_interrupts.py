@@ -24,7 +24,7 @@ ENTRIES = 150
 PROGRAM = """
 import sys
 from familiar_cli.__main__ import main
-from familiar_cli.bootstrap import create, import_silly_tavern
+from familiar_cli.bootstrap import create, import_lorebook
 from familiar_cli.actions import import_sillytavern
 from familiar_cli.commands import init, lorebook
 from familiar_cli.memory.store import transactions

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from familiar_cli.bootstrap.export_chat import export_chat
+from familiar_cli.bootstrap.chat_lines import export_chat
 from familiar_cli.context.providers.history import HistoryProvider
 from familiar_cli.errors import NotFoundError, RefusedError
 from familiar_cli.history import HistoryStore, standing

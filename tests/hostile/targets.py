@@ -20,8 +20,8 @@ from familiar_cli.bootstrap.card_check import check_card, summarise
 from familiar_cli.bootstrap.cards import read_card
 from familiar_cli.bootstrap.create import create_familiar
 from familiar_cli.bootstrap.export_card import FORMATS, CardFormat, export_card
-from familiar_cli.bootstrap.import_silly_tavern import import_lorebook, load_book
-from familiar_cli.bootstrap.lorebooks.export import export_book
+from familiar_cli.bootstrap.export_lorebook import export_book
+from familiar_cli.bootstrap.import_lorebook import import_lorebook, load_book
 from familiar_cli.config.edit import set_value
 from familiar_cli.config.home import FamiliarPaths
 from familiar_cli.config.load import load_config

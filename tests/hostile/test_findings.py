@@ -10,8 +10,9 @@ import sys
 import pytest
 
 from familiar_cli.bootstrap.export_card import export_card
-from familiar_cli.bootstrap.import_silly_tavern import import_lorebook, read_book
-from familiar_cli.bootstrap.lorebooks.export import export_book
+from familiar_cli.bootstrap.export_lorebook import export_book
+from familiar_cli.bootstrap.import_lorebook import import_lorebook
+from familiar_cli.bootstrap.lorebook_reading import read_book
 from familiar_cli.errors import BadInputError, FileTooLargeError
 from familiar_cli.llm.client import StreamedReply
 from familiar_cli.memory.store.files import MAX_READ_BYTES

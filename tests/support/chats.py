@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from datetime import UTC
 
-from familiar_cli.bootstrap.chats.bringing import ChatImportOptions
-from familiar_cli.bootstrap.chats.types import Cast, Reading
-from familiar_cli.bootstrap.export_chat import export_chat
+from familiar_cli.bootstrap.chat_import import ChatImportOptions
+from familiar_cli.bootstrap.chat_lines import export_chat
+from familiar_cli.bootstrap.foreign_chat import Cast, Reading
 from familiar_cli.bootstrap.import_chat import import_chats
 from familiar_cli.visibility import OWNER
 

@@ -6,9 +6,10 @@ import json
 
 from hypothesis import strategies as st
 
-from familiar_cli.bootstrap.import_silly_tavern import import_lorebook, read_book
-from familiar_cli.bootstrap.lorebooks.export import export_book
-from familiar_cli.bootstrap.lorebooks.types import DEFAULTS
+from familiar_cli.bootstrap.export_lorebook import export_book
+from familiar_cli.bootstrap.import_lorebook import import_lorebook
+from familiar_cli.bootstrap.lorebook import DEFAULTS
+from familiar_cli.bootstrap.lorebook_reading import read_book
 
 INTO = "lore/imported"
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from familiar_cli.bootstrap.export_chat import export_chat
+from familiar_cli.bootstrap.chat_lines import export_chat
 from familiar_cli.errors import FamiliarError
 from familiar_cli.history import HistoryStore
 from familiar_cli.history.elsewhere import TurnName, names_of

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from familiar_cli.bootstrap.card_fields import KNOWN_FIELDS
-from familiar_cli.bootstrap.cards import Card, card_of, read_card
+from familiar_cli.bootstrap.cards import KNOWN_FIELDS, Card, card_of, read_card
 from familiar_cli.errors import BadInputError
 from tests.support.cards import V2_DATA, as_json, v2, v3
 from tests.support.cases import each

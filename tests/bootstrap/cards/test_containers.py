@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from familiar_cli.bootstrap import containers, outside
+from familiar_cli.bootstrap import containers, foreign_files
 from familiar_cli.bootstrap.cards import read_card
 from familiar_cli.bootstrap.containers import (
     Chunk,
@@ -237,7 +237,9 @@ def test_yaml_that_is_no_card_is_one_clear_error(text, says) -> None:
 
 def test_a_text_that_inflates_without_end_is_refused() -> None:
     with pytest.raises(BadInputError, match="texts of more than"):
-        read_card(png_with(ztxt("chara", bytes(outside.MAX_CARD_BYTES + 1))), origin="bomb.png")
+        read_card(
+            png_with(ztxt("chara", bytes(foreign_files.MAX_CARD_BYTES + 1))), origin="bomb.png"
+        )
 
 
 def test_a_zip_that_unpacks_to_too_much_is_refused(monkeypatch) -> None:
@@ -253,7 +255,7 @@ def test_a_zip_with_too_many_files_is_refused(monkeypatch) -> None:
 
 
 def test_many_small_bombs_in_one_picture_are_refused() -> None:
-    half = ztxt("chara", bytes(outside.MAX_CARD_BYTES // 2 + 1))
+    half = ztxt("chara", bytes(foreign_files.MAX_CARD_BYTES // 2 + 1))
     with pytest.raises(BadInputError, match="texts of more than"):
         read_card(png_with(half, half), origin="bomb.png")
 
@@ -275,7 +277,7 @@ def test_a_card_that_lies_about_its_size_is_refused() -> None:
 
 def test_large_yaml_is_refused_before_it_is_parsed() -> None:
     with pytest.raises(BadInputError, match="too long for a YAML card"):
-        read_card(b"name: a\n" + b"#" * outside.MAX_YAML_BYTES, origin="a.yaml")
+        read_card(b"name: a\n" + b"#" * foreign_files.MAX_YAML_BYTES, origin="a.yaml")
 
 
 @given(OBJECTS)

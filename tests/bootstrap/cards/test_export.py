@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from familiar_cli.bootstrap.card_fields import REQUIRED_V3
-from familiar_cli.bootstrap.cards import read_card
+from familiar_cli.bootstrap.cards import REQUIRED_V3, read_card
 from familiar_cli.bootstrap.containers import (
     asset_chunk,
     keyword_of,
@@ -21,8 +20,8 @@ from familiar_cli.bootstrap.containers import (
     text_chunk,
     text_of,
 )
+from familiar_cli.bootstrap.create import plan_unpack
 from familiar_cli.bootstrap.export_card import FORMATS, current_value, export_card
-from familiar_cli.bootstrap.unpack_character import plan_unpack
 from familiar_cli.errors import BadInputError, NotFoundError
 from familiar_cli.memory.pages.self_files import field_markdown
 from familiar_cli.memory.store.store import MemoryStore

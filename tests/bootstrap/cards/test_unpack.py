@@ -7,8 +7,7 @@ import json
 import pytest
 
 from familiar_cli.bootstrap.cards import read_card
-from familiar_cli.bootstrap.create import create_familiar, id_for
-from familiar_cli.bootstrap.templates import NAMES, template_card
+from familiar_cli.bootstrap.create import CARD_TEMPLATES, create_familiar, id_for, template_card
 from familiar_cli.config.load import load_config
 from familiar_cli.errors import NotFoundError, RefusedError, UsageError
 from familiar_cli.familiar import Familiar
@@ -234,7 +233,7 @@ def test_a_failure_halfway_leaves_nothing_behind(home, monkeypatch) -> None:
     def fail(self, tx):
         raise RuntimeError
 
-    monkeypatch.setattr("familiar_cli.bootstrap.unpack_character.UnpackPlan.stage", fail)
+    monkeypatch.setattr("familiar_cli.bootstrap.create.UnpackPlan.stage", fail)
     with pytest.raises(RuntimeError):
         make(home, v2())
     assert not home.parent.exists()
@@ -267,7 +266,7 @@ def test_an_id_that_is_none_is_a_usage_error(home) -> None:
         make(home, v2(), familiar_id="../x")
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", CARD_TEMPLATES)
 def test_a_template_makes_a_familiar_and_again_changes_nothing(home, name) -> None:
     def build():
         return create_familiar(

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from familiar_cli.bootstrap.chats import bringing
+from familiar_cli.bootstrap import chat_import
 from familiar_cli.errors import ConflictError, LockedError, RefusedError
 from familiar_cli.history import HistoryStore, standing
 from familiar_cli.history.imports import Appender
@@ -177,7 +177,7 @@ def test_a_chat_may_follow_older_turns_of_a_channel(store, tmp_path) -> None:
 
 
 def test_somebody_who_speaks_meanwhile_stops_the_import(store, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(bringing, "_BATCH", 2)
+    monkeypatch.setattr(chat_import, "_BATCH", 2)
     add = Appender.add
 
     def interrupted(self, batch):
@@ -205,9 +205,9 @@ def test_a_killed_import_is_taken_up_by_the_next(tmp_path) -> None:
     path = save(tmp_path / "c.jsonl", HEAD, *talk(800))
     code = (
         "import sys, time; from pathlib import Path\n"
-        "from familiar_cli.bootstrap.chats import bringing\n"
+        "from familiar_cli.bootstrap import chat_import\n"
         "from familiar_cli.history.imports import Appender\n"
-        "bringing._BATCH = 100\n"
+        "chat_import._BATCH = 100\n"
         "add = Appender.add\n"
         "def slow(self, batch):\n"
         "    found = add(self, batch); print('batch', flush=True); time.sleep(0.2)\n"

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from familiar_cli.bootstrap.chats.types import Cast, Reading
+from familiar_cli.bootstrap.foreign_chat import Cast, Reading
 from familiar_cli.history.selection import TurnFilter, select
 from familiar_cli.identity import Author
 from familiar_cli.visibility import OWNER

@@ -6,9 +6,8 @@ import json
 
 import pytest
 
-from familiar_cli.bootstrap.chats.services import shown_branch, spans
-from familiar_cli.bootstrap.chats.sources import ChatFile
-from familiar_cli.bootstrap.chats.types import Cast, Reading
+from familiar_cli.bootstrap.chat_services import shown_branch, spans
+from familiar_cli.bootstrap.foreign_chat import Cast, ChatFile, Reading
 from familiar_cli.errors import PartialError
 from familiar_cli.history.selection import TurnFilter, imported_from, select
 from familiar_cli.identity import Author
@@ -181,9 +180,9 @@ def test_a_loop_in_a_tree_ends() -> None:
 
 
 def test_elements_are_found_whatever_their_strings_hold(tmp_path, monkeypatch) -> None:
-    from familiar_cli.bootstrap.chats import services
+    from familiar_cli.bootstrap import chat_services
 
-    monkeypatch.setattr(services, "_BLOCK_BYTES", 7)
+    monkeypatch.setattr(chat_services, "_BLOCK_BYTES", 7)
     values = [{"a": 'quo"te \\'}, {"b": "[{]}" * 9}, {"c": [{"d": "雪" * 20}]}, {}]
     path = save(tmp_path / "c.json", values, ensure_ascii=False)
     with path.open("rb") as stream:

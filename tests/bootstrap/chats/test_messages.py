@@ -53,7 +53,7 @@ def test_two_people_in_one_second_are_two(store, tmp_path) -> None:
 
 
 def test_two_people_whom_only_as_tells_apart_are_two(store, tmp_path) -> None:
-    from familiar_cli.bootstrap.chats.types import Cast, Reading
+    from familiar_cli.bootstrap.foreign_chat import Cast, Reading
     from familiar_cli.identity import Author
 
     path = save(tmp_path / "c.jsonl", {"role": "user", "content": "Yes", "at": AT})

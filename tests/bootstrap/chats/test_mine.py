@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from familiar_cli.bootstrap.chats.types import Cast
+from familiar_cli.bootstrap.foreign_chat import Cast
 from familiar_cli.identity import NEUTRAL, Author
 from tests.support.cases import each
 from tests.support.chats import HEAD, robin, save, yuzu

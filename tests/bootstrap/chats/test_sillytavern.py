@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from familiar_cli.bootstrap.chats.types import Cast, Reading
+from familiar_cli.bootstrap.foreign_chat import Cast, Reading
 from familiar_cli.errors import RefusedError
 from familiar_cli.history import HistoryStore
 from familiar_cli.identity import Author

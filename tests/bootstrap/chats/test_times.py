@@ -8,8 +8,8 @@ from zoneinfo import ZoneInfo
 from hypothesis import given
 from hypothesis import strategies as st
 
-from familiar_cli.bootstrap.chats.times import MAX_UNDATED, dated, read_time
-from familiar_cli.bootstrap.chats.types import ForeignMessage, Skip
+from familiar_cli.bootstrap.chat_times import MAX_UNDATED, dated, read_time
+from familiar_cli.bootstrap.foreign_chat import ForeignMessage, Skip
 from tests.support.cases import each
 
 START = datetime(2025, 1, 1, tzinfo=UTC)

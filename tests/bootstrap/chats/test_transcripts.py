@@ -11,13 +11,12 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from familiar_cli.bootstrap.chats import shape
-from familiar_cli.bootstrap.chats.bringing import ChatImportOptions
-from familiar_cli.bootstrap.chats.detect import read_chats
-from familiar_cli.bootstrap.chats.shape import harmonised
-from familiar_cli.bootstrap.chats.sources import as_source
-from familiar_cli.bootstrap.chats.types import Cast, ForeignMessage, Reading, Skip
+from familiar_cli.bootstrap import transcript_layout
+from familiar_cli.bootstrap.chat_formats import read_chats
+from familiar_cli.bootstrap.chat_import import ChatImportOptions
+from familiar_cli.bootstrap.foreign_chat import Cast, ForeignMessage, Reading, Skip, as_source
 from familiar_cli.bootstrap.import_chat import import_chats
+from familiar_cli.bootstrap.transcript_layout import harmonised
 from familiar_cli.errors import FamiliarError, NotFoundError
 from familiar_cli.identity import Author
 from tests.support.cases import each
@@ -275,7 +274,7 @@ def test_a_stray_zero_and_mixed_line_ends(tmp_path) -> None:
 
 
 def test_a_line_that_is_too_long_is_told(monkeypatch, store, tmp_path) -> None:
-    monkeypatch.setattr(shape, "MAX_LINE_CHARS", 1000)
+    monkeypatch.setattr(transcript_layout, "MAX_LINE_CHARS", 1000)
     text = "Robin: a\n" + "x" * 2500 + "\nYuzu: b\nRobin: c\n"
     chat = only(bring(store, write(tmp_path / "c.txt", text)))
     assert [(s.line, s.damaged) for s in chat.skipped] == [(2, True)]
@@ -369,7 +368,10 @@ def test_no_text_raises_and_every_line_is_in_a_turn_or_told(tmp_path_factory, te
         with as_source(path) as source:
             (chat,) = read_chats(source, reading)
             read = list(chat.messages())
-            plain = {n: harmonised(line or "").strip() for n, line in shape.text_lines(source)}
+            plain = {
+                n: harmonised(line or "").strip()
+                for n, line in transcript_layout.text_lines(source)
+            }
     except FamiliarError:
         return
     if chat.format != "transcript":  # JSON and tables have other lines than messages

@@ -12,7 +12,7 @@ from familiar_cli.bootstrap.create import create_from_persona, read_personas, te
 from familiar_cli.bootstrap.folders import FolderImportOptions, originals, plan_folder, read_folder
 from familiar_cli.bootstrap.personas import (
     LEDGER,
-    NAMES,
+    PERSONA_TEMPLATES,
     find_personas,
     map_persona,
     tasks_markdown,
@@ -241,7 +241,7 @@ def test_two_of_one_name_get_ids_with_the_users(tmp_path, ember) -> None:
         read_personas(find_personas(tmp_path), NOOR, familiar_id="one")
 
 
-@pytest.mark.parametrize("template", NAMES)
+@pytest.mark.parametrize("template", PERSONA_TEMPLATES)
 def test_a_template_is_a_persona_with_all_parts(tmp_path, template) -> None:
     made = create_from_persona(
         tmp_path, template_persona(template, NOOR), lambda paths: Familiar(paths).memory

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from familiar_cli.bootstrap.cards import read_card
 from familiar_cli.bootstrap.create import create_familiar
 from familiar_cli.bootstrap.export_card import FORMATS, current_value, export_card
-from familiar_cli.bootstrap.import_silly_tavern import import_lorebook, read_book
-from familiar_cli.bootstrap.lorebooks.export import export_book
+from familiar_cli.bootstrap.export_lorebook import export_book
+from familiar_cli.bootstrap.import_lorebook import import_lorebook
+from familiar_cli.bootstrap.lorebook_reading import read_book
 from familiar_cli.config.home import FamiliarPaths
 from familiar_cli.familiar import Familiar
 from familiar_cli.memory.pages.self_files import SELF_FILES, field_markdown

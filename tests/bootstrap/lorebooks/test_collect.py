@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from familiar_cli.bootstrap.lorebooks.export import collect
+from familiar_cli.bootstrap.export_lorebook import collect
 from familiar_cli.errors import NotFoundError
 from tests.support.lorebooks import INTO, book_entry, bring, edit, exported, lore, world
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from familiar_cli.bootstrap.import_silly_tavern import import_lorebook, load_book
+from familiar_cli.bootstrap.import_lorebook import import_lorebook, load_book
 from familiar_cli.errors import BadInputError
 from tests.support.cases import each
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given
 
-from familiar_cli.bootstrap.lorebooks.shelf import decorators_of, split_decorators
+from familiar_cli.bootstrap.lorebook_shelf import decorators_of, split_decorators
 from tests.support.cases import each
 from tests.support.lorebooks import texts
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from familiar_cli.bootstrap import lorebooks
-from familiar_cli.bootstrap.import_silly_tavern import import_lorebook, load_book
+from familiar_cli import bootstrap
+from familiar_cli.bootstrap.import_lorebook import import_lorebook, load_book
 from tests.support.lorebooks import exported
 
 ROOT = Path(__file__).resolve().parents[3]
-DEMO = Path(lorebooks.__file__).parents[1] / "demo" / "lost-property.json"
+DEMO = Path(bootstrap.__file__).parent / "demo" / "lost-property.json"
 EXAMPLES = [*sorted((ROOT / "examples" / "lorebooks").glob("*.json")), DEMO]
 
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from familiar_cli.bootstrap.import_silly_tavern import MAX_ENTRIES, load_book, read_book
+from familiar_cli.bootstrap.import_lorebook import load_book
+from familiar_cli.bootstrap.lorebook_reading import MAX_ENTRIES, read_book
 from familiar_cli.errors import LimitError
 from tests.support.cards import as_json, png_card, v2
 from tests.support.lorebooks import book_entry, bring, exported
@@ -53,7 +54,7 @@ def test_other_programs_books_come_out_in_both_formats(store, name, book_format)
 
 
 def exported_twice(book, book_format):
-    from familiar_cli.bootstrap.lorebooks.export import written
+    from familiar_cli.bootstrap.export_lorebook import written
 
     return written(book, book_format)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from familiar_cli.bootstrap.import_silly_tavern import plan_import, read_book
+from familiar_cli.bootstrap.import_lorebook import plan_import
+from familiar_cli.bootstrap.lorebook_reading import read_book
 from familiar_cli.errors import BadInputError, ConflictError, RefusedError, UnsafePathError
 from familiar_cli.memory.store.store import MISSING
 from tests.support.lorebooks import INTO, book_entry, bring, edit, exported, file_of, lore, world

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from hypothesis import given
 
-from familiar_cli.bootstrap.import_silly_tavern import read_book
-from familiar_cli.bootstrap.lorebooks.export import written
+from familiar_cli.bootstrap.export_lorebook import written
+from familiar_cli.bootstrap.lorebook_reading import read_book
 from familiar_cli.memory.store.store import MemoryStore
 from tests.support.lorebooks import books, bring, exported, full, through_json, worlds
 

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from familiar_cli.bootstrap import lorebook_shelf
 from familiar_cli.bootstrap.cards import read_card
+from familiar_cli.bootstrap.create import plan_unpack
 from familiar_cli.bootstrap.export_card import current_value
-from familiar_cli.bootstrap.lorebooks import shelf
-from familiar_cli.bootstrap.lorebooks.export import choose_book
-from familiar_cli.bootstrap.unpack_character import plan_unpack
+from familiar_cli.bootstrap.export_lorebook import choose_book
 from familiar_cli.errors import BadInputError, NotFoundError, UsageError
 from tests.support.cards import as_json, v2
 from tests.support.lorebooks import INTO, book_entry, bring, exported, file_of, lore, world
@@ -67,7 +67,7 @@ def test_two_books_with_the_same_titles_have_two_directories(store) -> None:
         (f"{INTO}/north/castle.md",),
         (f"{INTO}/south/castle.md",),
     )
-    assert [book.record.name for book in shelf.books(store)] == ["north", "south"]
+    assert [book.record.name for book in lorebook_shelf.shelved_books(store)] == ["north", "south"]
 
 
 def test_each_book_comes_out_alone(store) -> None:
@@ -135,7 +135,7 @@ def test_the_book_of_the_card_and_of_the_file_are_one(store, frame) -> None:
     done = put(store, world(*TOWN), "town.json")
 
     assert done.written == ()
-    assert len(shelf.directories(store)) == 1
+    assert len(lorebook_shelf.book_directories(store)) == 1
 
 
 def test_a_setting_that_differs_between_card_and_file_is_told(store) -> None:
@@ -211,9 +211,9 @@ def test_an_edit_by_hand_stays_with_its_book(store) -> None:
 
 @given(st.text(max_size=300) | st.sampled_from(("../x", "..", "/", "con", "a/b", "ß", "日本")))
 def test_a_directory_name_is_one_safe_part(name) -> None:
-    made = shelf.directory_name(name)
+    made = lorebook_shelf.directory_name(name)
 
-    assert made == shelf.directory_name(made)
+    assert made == lorebook_shelf.directory_name(made)
     assert made not in (".", "..")
     assert not set(made) & set('/\\<>:"|?*. \0')
     assert 0 < len(made.encode()) < 250

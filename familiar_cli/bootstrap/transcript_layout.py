@@ -10,16 +10,9 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.bootstrap.chats.times import (
-    CLOCK,
-    STAMP,
-    DateReading,
-    day_alone,
-    day_of,
-    read_day,
-)
-from familiar_cli.bootstrap.chats.types import is_role
-from familiar_cli.bootstrap.outside import MIB
+from familiar_cli.bootstrap.chat_times import CLOCK, STAMP, DateReading, day_alone, day_of, read_day
+from familiar_cli.bootstrap.foreign_chat import is_role
+from familiar_cli.bootstrap.foreign_files import MIB
 from familiar_cli.clock import now
 from familiar_cli.errors import RefusedError
 from familiar_cli.text import counted, fold
@@ -27,9 +20,7 @@ from familiar_cli.text import counted, fold
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
-    from familiar_cli.bootstrap.chats.sources import ChatFile
-    from familiar_cli.bootstrap.chats.types import DateOrder, Reading
-
+    from familiar_cli.bootstrap.foreign_chat import ChatFile, DateOrder, Reading
 
 MAX_LINE_CHARS: Final = 16 * MIB
 """Longest line that is read."""

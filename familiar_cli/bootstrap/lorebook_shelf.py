@@ -10,8 +10,8 @@ from itertools import count
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from familiar_cli.bootstrap import import_report
-from familiar_cli.bootstrap.lorebooks.types import KEYS, LoreEntry, Shape, digest
+from familiar_cli.bootstrap import staging
+from familiar_cli.bootstrap.lorebook import KEYS, LoreEntry, Shape, digest
 from familiar_cli.errors import BadInputError, NotFoundError
 from familiar_cli.memory.layout import IMPORTED_LORE_DIR, LORE_DIR
 from familiar_cli.memory.pages.lore_page import LorePage, is_expression, parse
@@ -20,9 +20,8 @@ from familiar_cli.text import fold, one_line, slugify
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
-    from familiar_cli.bootstrap.lorebooks.types import Lorebook
+    from familiar_cli.bootstrap.lorebook import Lorebook
     from familiar_cli.memory.store.store import MemoryStore
-
 
 _ID_CHARS: Final = 12
 
@@ -112,7 +111,7 @@ def _fit(stem: str) -> str:
     return stem.encode()[:_MAX_STEM_BYTES].decode(errors="ignore").strip("-")
 
 
-def match(new: Sequence[LoreEntry], old: Mapping[str, LoreEntry]) -> list[str | None]:
+def match_entries(new: Sequence[LoreEntry], old: Mapping[str, LoreEntry]) -> list[str | None]:
     """Return for each entry of `new` the id of the old entry that it is, or None.
 
     The surest criterion decides first: the same text and number, the same text, the same number and
@@ -233,13 +232,13 @@ def path_in(directory: str) -> str:
     return f"{directory}/{FILE_NAME}" if directory else FILE_NAME
 
 
-def load(store: MemoryStore, directory: str) -> BookSettings:
+def load_settings(store: MemoryStore, directory: str) -> BookSettings:
     """Return the settings of the books in `directory`, empty when it has none.
 
     Raises:
         BadInputError: The file is damaged; nothing is changed.
     """
-    found = import_report.load(
+    found = staging.load(
         store,
         path_in(directory),
         _parse,
@@ -249,7 +248,7 @@ def load(store: MemoryStore, directory: str) -> BookSettings:
     return found or BookSettings()
 
 
-def dump(settings: BookSettings) -> str:
+def dump_settings(settings: BookSettings) -> str:
     """Return the text of the file: ASCII, one line for each book and entry, in a fixed order."""
     lines = [f'{{"familiar_lorebook": {VERSION},']
     lines.append(_object("books", settings.books) + ",")
@@ -324,7 +323,7 @@ class LorebookDirectory:
     notes: tuple[str, ...] = ()
 
 
-def directories(store: MemoryStore) -> list[str]:
+def book_directories(store: MemoryStore) -> list[str]:
     """Return every directory below `lore/` that has books, sorted."""
     return sorted(
         str(PurePosixPath(path).parent)
@@ -333,7 +332,7 @@ def directories(store: MemoryStore) -> list[str]:
     )
 
 
-def books(store: MemoryStore) -> list[ShelvedBook]:
+def shelved_books(store: MemoryStore) -> list[ShelvedBook]:
     """Return every book below `lore/`, by name.
 
     Raises:
@@ -341,9 +340,9 @@ def books(store: MemoryStore) -> list[ShelvedBook]:
     """
     found: list[ShelvedBook] = []
     damaged: list[BadInputError] = []
-    for directory in directories(store):
+    for directory in book_directories(store):
         try:
-            settings = load(store, directory)
+            settings = load_settings(store, directory)
         except BadInputError as error:
             damaged.append(error)
             continue
@@ -360,7 +359,7 @@ def find_book(store: MemoryStore, name: str) -> list[ShelvedBook]:
     Raises:
         NotFoundError: None is called that; the message lists them.
     """
-    every, wanted = books(store), fold(name.strip())
+    every, wanted = shelved_books(store), fold(name.strip())
     called = [book for book in every if fold(book.record.name.strip()) == wanted] or [
         book
         for book in every
@@ -380,7 +379,7 @@ def place_for(book: Lorebook, store: MemoryStore) -> LorebookDirectory:
     Raises:
         BadInputError: The settings of a directory are damaged: the book could be in it.
     """
-    shelves = {place: load(store, place) for place in directories(store)}
+    shelves = {place: load_settings(store, place) for place in book_directories(store)}
     for directory, settings in shelves.items():
         if _bears_its_name(settings, book):
             return LorebookDirectory(directory)
@@ -422,7 +421,7 @@ def _bears_its_name(settings: BookSettings, book: Lorebook) -> bool:
     if key not in settings.books:
         return False
     olds = {name: settings.entry(name) for name in settings.of_book(key)}
-    paired = sum(found is not None for found in match(book.entries, olds))
+    paired = sum(found is not None for found in match_entries(book.entries, olds))
     return 2 * paired >= min(len(olds), len(book.entries))
 
 

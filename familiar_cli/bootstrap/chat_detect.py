@@ -1,4 +1,4 @@
-"""Which format a file has, and the chats in it."""
+"""Tell which format a file has, and read the chats in it."""
 
 from __future__ import annotations
 
@@ -7,19 +7,25 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.bootstrap.chats import discord, plain, services, sillytavern, transcript
-from familiar_cli.bootstrap.chats.services import MAX_ELEMENT_BYTES, ChatGPT, Claude, spans
-from familiar_cli.bootstrap.chats.sources import json_lines, read_object
-from familiar_cli.bootstrap.chats.types import TITLES, TRANSCRIPT, ForeignChat, Skip
+from familiar_cli.bootstrap import chat_lines, chat_services
+from familiar_cli.bootstrap.chat_formats import read_transcript
+from familiar_cli.bootstrap.chat_services import MAX_ELEMENT_BYTES, ChatGPT, Claude, spans
+from familiar_cli.bootstrap.foreign_chat import (
+    TITLES,
+    TRANSCRIPT,
+    ForeignChat,
+    Skip,
+    json_lines,
+    read_object,
+)
 from familiar_cli.errors import BadInputError
 from familiar_cli.text import slugify
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from familiar_cli.bootstrap.chats.services import Service
-    from familiar_cli.bootstrap.chats.sources import ChatFile
-    from familiar_cli.bootstrap.chats.types import Reading
+    from familiar_cli.bootstrap.chat_services import Service
+    from familiar_cli.bootstrap.foreign_chat import ChatFile, Reading
 
 SUFFIXES: Final = frozenset({".jsonl", ".ndjson", ".json"})
 """What is looked for in a directory."""
@@ -28,7 +34,7 @@ TEXT_SUFFIXES: Final = frozenset({".txt", ".md", ".log", ".csv"})
 """What is looked into in a directory, and passed over where it is no chat."""
 
 _SERVICES: Final[dict[str, Service]] = {"mapping": ChatGPT(), "chat_messages": Claude()}
-_FIRST: Final = 20  # lines or elements that tell the format
+_FIRST_LINES: Final = 20  # lines or elements that tell the format
 _START_BYTES: Final = 4096
 _CONTROLS: Final = re.compile(rb"[\x00-\x08]")
 _JSON: Final = re.compile(rb"\{|\[\s*(?:[\[{\"\]]|\d+\s*[,\]]|\Z)")
@@ -62,18 +68,20 @@ def _chats(source: ChatFile, reading: Reading) -> Iterator[ForeignChat | Skip]:
     if reading.format == TRANSCRIPT or not _JSON.match(start):
         yield _of_text(source, reading, start, names)
         return
-    if discord.is_export(source):
-        yield discord.read_chat(source, reading, channels=names)
+    if chat_services.is_discord_export(source):
+        yield chat_services.read_discord(source, reading, channels=names)
         return
     is_array = start.startswith(b"[")
     value = _first_object(source, is_array=is_array)
     service = next((s for key, s in _SERVICES.items() if key in value), None)
     if service:
-        yield from services.read_chats(source, reading, service, is_array=is_array)
-    elif plain.is_message(value):
-        yield from plain.read_chats(source, reading, channels=names, is_array=is_array)
-    elif not is_array and (sillytavern.is_head(value) or sillytavern.is_message(value)):
-        yield sillytavern.read_chat(source, reading, channels=names)
+        yield from chat_services.read_conversations(source, reading, service, is_array=is_array)
+    elif chat_lines.is_plain_message(value):
+        yield from chat_lines.read_plain(source, reading, channels=names, is_array=is_array)
+    elif not is_array and (
+        chat_lines.is_silly_tavern_head(value) or chat_lines.is_silly_tavern_message(value)
+    ):
+        yield chat_lines.read_silly_tavern(source, reading, channels=names)
     else:
         keys = ", ".join(repr(key) for key in list(value)[:4])
         raise BadInputError(
@@ -91,9 +99,9 @@ def _of_text(
         BadInputError: There is none.
     """
     if start and not _is_binary(start):
-        if discord.is_table(start):
-            return discord.read_table(source, reading, channels=channels)
-        found = transcript.read_chat(source, reading, channels=channels)
+        if chat_services.is_discord_table(start):
+            return chat_services.read_discord_table(source, reading, channels=channels)
+        found = read_transcript(source, reading, channels=channels)
         if found:
             return found
     raise BadInputError(f"{source.name!r} is {_what(start)}, not a chat", hint=_HINT)
@@ -110,9 +118,9 @@ def channel_names(source: ChatFile) -> tuple[str, ...]:
 def _first_object(source: ChatFile, *, is_array: bool) -> dict[str, Any]:
     """Return the first object that tells anything: a line, an element, or the whole file."""
     if is_array:
-        value = _first(islice(_elements(source), _FIRST))
+        value = _first(islice(_elements(source), _FIRST_LINES))
     else:
-        lines = list(islice(json_lines(source), _FIRST))
+        lines = list(islice(json_lines(source), _FIRST_LINES))
         whole = _whole(source) if lines and isinstance(lines[0], Skip) else None
         value = whole or _first(iter(lines))
     if value is None:

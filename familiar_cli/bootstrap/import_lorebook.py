@@ -1,29 +1,36 @@
-"""Plan what an import of a lorebook writes: entries, and the effect of each setting."""
+"""Import a lorebook: read one in any format, and plan the files that it becomes."""
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from familiar_cli.bootstrap import import_report
-from familiar_cli.bootstrap.import_report import Effects
-from familiar_cli.bootstrap.lorebooks import mapping, shelf
-from familiar_cli.bootstrap.lorebooks.export import EntryFiles, LoreFile, find
-from familiar_cli.bootstrap.lorebooks.shelf import (
+from familiar_cli.bootstrap import lorebook, lorebook_shelf, staging
+from familiar_cli.bootstrap.containers import open_container
+from familiar_cli.bootstrap.export_lorebook import EntryFiles, LoreFile, find
+from familiar_cli.bootstrap.foreign_files import decoded
+from familiar_cli.bootstrap.lorebook import DEFAULTS, Lorebook, LoreEntry, settled
+from familiar_cli.bootstrap.lorebook_reading import read_book
+from familiar_cli.bootstrap.lorebook_shelf import (
     BookRecord,
     BookSettings,
     EntryRecord,
     LorebookDirectory,
+    book_id_of,
     decorators_of,
+    file_names,
+    ids_of,
+    match_entries,
     page_of,
     place_for,
     same_book,
 )
-from familiar_cli.bootstrap.lorebooks.types import DEFAULTS, LoreEntry, settled
+from familiar_cli.bootstrap.staging import Effects
 from familiar_cli.diffs import unified
-from familiar_cli.errors import ConflictError, RefusedError, UnsafePathError
-from familiar_cli.memory.layout import IMPORTED_LORE_DIR
+from familiar_cli.errors import BadInputError, ConflictError, RefusedError, UnsafePathError
+from familiar_cli.memory.layout import IMPORTED_LORE_DIR, new_run_id, noting
 from familiar_cli.memory.pages.lore_page import is_expression, render
 from familiar_cli.memory.pages.pins import PIN, is_pinned, without_pin
 from familiar_cli.memory.store import paths
@@ -33,11 +40,8 @@ from familiar_cli.text import counted, fold, sha256_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from familiar_cli.bootstrap.lorebooks.types import Lorebook
     from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.memory.store.transactions import Transaction
-
-from familiar_cli.bootstrap.lorebooks.shelf import book_id_of, file_names, ids_of, match
 
 State = Literal["pinned", "found", "gone"]
 """What an entry's file is: pinned, or not, or deleted by hand."""
@@ -138,7 +142,7 @@ class ImportPlan:
         """Put all changes into a transaction, which makes them together or not at all."""
         for path, content, expect in self.changes:
             # The settings of a large book are larger than a file for people may be.
-            tx.write(path, content, expect=expect, any_size=path.endswith(shelf.FILE_NAME))
+            tx.write(path, content, expect=expect, any_size=path.endswith(lorebook_shelf.FILE_NAME))
 
 
 def plan_import(
@@ -170,7 +174,7 @@ def plan_import(
     """
     place = LorebookDirectory(check_directory(into)) if into is not None else place_for(book, store)
     directory = place.directory
-    settings = shelf.load(store, directory)
+    settings = lorebook_shelf.load_settings(store, directory)
     found = find(store, directory, settings)
     draft = _Draft(directory, settings, found, update=update or force, force=force)
     draft.warnings += place.notes
@@ -224,7 +228,7 @@ class _Draft:
         """Go through `book` and note what each entry means for the directory."""
         book_id = self._book(book)
         olds = {key: self.settings.entry(key) for key in self.settings.of_book(book_id)}
-        ids = match(book.entries, olds)
+        ids = match_entries(book.entries, olds)
         for place, (entry, key) in enumerate(zip(book.entries, ids, strict=True)):
             if key is not None:
                 self._known(key, entry, place)
@@ -242,7 +246,7 @@ class _Draft:
         if self.changed and not self.update:
             raise RefusedError(
                 f"The source has changed since it was imported; {len(self.changed)} "
-                f"would change: {import_report.listed(self.changed)}; nothing was changed",
+                f"would change: {staging.listed(self.changed)}; nothing was changed",
                 hint="Add `--update` to use the source's text; add `--dry-run` to preview. "
                 "If this is another book, give it a directory with `--into DIR`.",
             )
@@ -252,8 +256,8 @@ class _Draft:
         written = sorted(path for path, _, _ in self.changes)
         after = BookSettings(self.books, self.records)
         if after != self.settings:
-            path = shelf.path_in(self.directory)
-            self.changes.append(import_report.change(store, path, shelf.dump(after)))
+            path = lorebook_shelf.path_in(self.directory)
+            self.changes.append(staging.change(store, path, lorebook_shelf.dump_settings(after)))
             written = written or [path]
         return ImportPlan(
             self.directory,
@@ -358,7 +362,7 @@ class _Draft:
 def _is_same(entry: LoreEntry, was: LoreEntry) -> bool:
     """Tell whether an entry says what it said before; in another format, all that both can say."""
     if entry.shape != was.shape:
-        return mapping.in_common(entry) == mapping.in_common(was)
+        return lorebook.in_common(entry) == lorebook.in_common(was)
     return (entry.meaning, entry.slot) == (was.meaning, was.slot)
 
 
@@ -390,5 +394,97 @@ def _edits_message(edited: list[tuple[LoreFile, str]]) -> str:
     shown = lines[:_SHOWN_DIFF_LINES]
     if len(lines) > len(shown):
         shown.append(f"… {len(lines) - len(shown)} more lines")
-    listed = import_report.listed(file.path for file, _ in edited)
+    listed = staging.listed(file.path for file, _ in edited)
     return f"Edited by hand since the import: {listed}; nothing was changed\n" + "\n".join(shown)
+
+
+SOURCE: Final = "import-lorebook"
+_OPENERS: Final = ("{", "[")
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedLorebook:
+    """What an import did, or would do. See `ImportPlan` for the lists.
+
+    Args:
+        book: The book's name.
+        directory: Where it is in memory.
+        source: The format it came in.
+        entries: How many it has.
+        in_every_prompt: Which of its settings put text into every prompt.
+        found_when_it_fits: Which put text into prompts that it fits.
+        kept_unmapped: Which are kept for export and have no effect here.
+    """
+
+    book: str
+    directory: str
+    source: str
+    entries: int
+    written: tuple[str, ...]
+    unchanged: tuple[str, ...]
+    in_every_prompt: tuple[str, ...]
+    found_when_it_fits: tuple[str, ...]
+    kept_unmapped: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+def import_lorebook(
+    store: MemoryStore,
+    book: Lorebook,
+    *,
+    into: str | None = None,
+    update: bool = False,
+    force: bool = False,
+    dry_run: bool = False,
+) -> ImportedLorebook:
+    """Import `book` in one transaction, into a directory of its own unless `into` names another.
+
+    Arguments and errors are those of `plan_import`.
+    """
+    plan = plan_import(book, store, into=into, update=update, force=force)
+    with store.transaction(
+        SOURCE, f"import {book.name!r}", dry_run=dry_run, trailers=noting(new_run_id())
+    ) as tx:
+        plan.stage(tx)
+    return ImportedLorebook(
+        book.name,
+        plan.directory,
+        book.source,
+        len(book.entries),
+        plan.written,
+        plan.unchanged,
+        plan.effects.in_every_prompt,
+        plan.effects.found_when_it_fits,
+        plan.effects.kept,
+        plan.warnings,
+    )
+
+
+def load_book(raw: bytes, *, origin: str) -> Lorebook:
+    """Return the lorebook in the bytes of a file: of JSON, or of any card that holds one.
+
+    Raises:
+        BadInputError: There is none; the message says what the file is instead.
+        LimitError: The book has too many entries.
+    """
+    what = _what_it_is_instead(raw, origin)
+    if what:
+        raise BadInputError(
+            f"{origin!r} is {what}, not a lorebook; nothing was imported",
+            hint="A lorebook is a JSON file, or a card that contains one.",
+        )
+    opened = open_container(raw, origin=origin)
+    book = read_book(opened.value, origin=origin)
+    return replace(book, warnings=(*opened.notes, *book.warnings))
+
+
+def _what_it_is_instead(raw: bytes, origin: str) -> str:
+    """Return what a file is that is neither JSON nor a card's container, or an empty string."""
+    try:
+        text = decoded(raw).lstrip()
+    except ValueError:
+        return "text that is not UTF-8" if raw.lstrip().startswith((b"{", b"[")) else ""
+    is_yaml = PurePath(origin).suffix.lower() in {".yaml", ".yml"}
+    if is_yaml or "\0" in text or raw.startswith(b"PK") or text.startswith(_OPENERS):
+        return ""
+    return "text" if text else "empty"

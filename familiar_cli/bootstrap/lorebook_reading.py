@@ -7,14 +7,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.bootstrap.json_text import check_depth, dump_json
-from familiar_cli.bootstrap.lorebooks.types import Lorebook, LoreEntry, Shape
+from familiar_cli.bootstrap.foreign_files import check_depth, dump_json
+from familiar_cli.bootstrap.lorebook import Lorebook, LoreEntry, Shape
 from familiar_cli.errors import BadInputError, LimitError
 from familiar_cli.text import one_line, typed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
-
 
 # A comma inside `/…/flags` belongs to the regular expression.
 _KEY: Final = re.compile(r"\s*(/(?:\\.|[^/\\])+/[a-z]*\s*(?=,|\Z)|[^,]*)(?:,|\Z)", re.DOTALL)

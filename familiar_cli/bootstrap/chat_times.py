@@ -9,14 +9,12 @@ from datetime import UTC, date, datetime, time, timedelta, timezone, tzinfo
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.bootstrap.chats.types import ForeignMessage, Skip
+from familiar_cli.bootstrap.foreign_chat import DateOrder, ForeignMessage, Skip
 from familiar_cli.clock import in_zone, to_ms
 from familiar_cli.languages import CODES, Language, dates
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-
-from familiar_cli.bootstrap.chats.types import DateOrder
 
 MAX_UNDATED: Final = 10_000
 """Lines without a time that are held back until the next one with a time."""

@@ -9,9 +9,9 @@ from itertools import count
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.bootstrap.lorebooks import mapping, shelf
-from familiar_cli.bootstrap.lorebooks.shelf import edits_of
-from familiar_cli.bootstrap.lorebooks.types import DEFAULTS, Lorebook, LoreEntry, Shape
+from familiar_cli.bootstrap import lorebook, lorebook_shelf
+from familiar_cli.bootstrap.lorebook import DEFAULTS, Lorebook, LoreEntry, Shape
+from familiar_cli.bootstrap.lorebook_shelf import edits_of
 from familiar_cli.errors import BadInputError, FamiliarError, NotFoundError, UsageError
 from familiar_cli.memory.layout import IMPORTED_LORE_DIR
 from familiar_cli.memory.pages.lore_page import parse
@@ -21,8 +21,8 @@ from familiar_cli.text import sha256_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from familiar_cli.bootstrap.lorebooks.shelf import BookSettings, ShelvedBook
-    from familiar_cli.bootstrap.lorebooks.types import BookFormat
+    from familiar_cli.bootstrap.lorebook import BookFormat
+    from familiar_cli.bootstrap.lorebook_shelf import BookSettings, ShelvedBook
     from familiar_cli.memory.store.store import MemoryStore
 
 
@@ -94,7 +94,7 @@ def _claim(
 
 def _others(store: MemoryStore, directory: str) -> list[str]:
     """Return the other directories that have books."""
-    return [other for other in shelf.directories(store) if other != directory]
+    return [other for other in lorebook_shelf.book_directories(store) if other != directory]
 
 
 def _own(found: list[str], directory: str, others: list[str]) -> list[str]:
@@ -108,7 +108,7 @@ def _recorded(store: MemoryStore, directory: str) -> set[str]:
     found: set[str] = set()
     for other in _others(store, directory):
         with suppress(BadInputError):  # told when that directory is what is asked for
-            settings = shelf.load(store, other)
+            settings = lorebook_shelf.load_settings(store, other)
             found |= {record.path for record in settings.entries.values()}
     return found
 
@@ -158,7 +158,7 @@ def collect(
         BadInputError: The settings kept there are damaged.
     """
     directory = paths.parse(directory)
-    settings = shelf.load(store, directory)
+    settings = lorebook_shelf.load_settings(store, directory)
     found = find(store, directory, settings)
     if not settings.entries and not settings.books and not found.strays:
         raise NotFoundError(
@@ -256,8 +256,8 @@ def written(book: Lorebook, book_format: BookFormat) -> dict[str, Any]:
 
 
 def _world_info(book: Lorebook) -> dict[str, Any]:
-    frame = book.frame if book.shape == "worldinfo" else mapping.frame_as_world(book.frame)
-    entries = [mapping.as_world(entry, n) for n, entry in enumerate(book.entries)]
+    frame = book.frame if book.shape == "worldinfo" else lorebook.frame_as_world(book.frame)
+    entries = [lorebook.as_world(entry, n) for n, entry in enumerate(book.entries)]
     _number(entries, "uid", unique=True)
     slots = _slots([entry.slot for entry in book.entries], [str(entry["uid"]) for entry in entries])
     filled = [{**_required(), **entry} for entry in entries]
@@ -295,8 +295,8 @@ def _slots(wanted: list[str], uids: list[str]) -> list[str]:
 
 
 def _character_book(book: Lorebook) -> dict[str, Any]:
-    frame = book.frame if book.shape == "book" else mapping.frame_as_book(book.frame)
-    entries = [{"use_regex": False, **mapping.as_book(entry)} for entry in book.entries]
+    frame = book.frame if book.shape == "book" else lorebook.frame_as_book(book.frame)
+    entries = [{"use_regex": False, **lorebook.as_book(entry)} for entry in book.entries]
     if any(entry.shape == "worldinfo" for entry in book.entries):
         _number(entries, "id", unique=False)
     return {"extensions": {}, **frame, "entries": entries}
@@ -305,9 +305,6 @@ def _character_book(book: Lorebook) -> dict[str, Any]:
 def _free_numbers(taken: set[str]) -> Iterator[int]:
     """Yield numbers from 0 on that are not in `taken`."""
     return (number for number in count() if str(number) not in taken)
-
-
-__all__ = ["choose_book", "collect", "export_book", "own_format", "written"]
 
 
 def choose_book(store: MemoryStore, *, name: str = "", directory: str | None = None) -> Lorebook:
@@ -325,7 +322,7 @@ def choose_book(store: MemoryStore, *, name: str = "", directory: str | None = N
     """
     if directory is not None and not name:
         return collect(store, directory)
-    found = shelf.find_book(store, name) if name else shelf.books(store)
+    found = lorebook_shelf.find_book(store, name) if name else lorebook_shelf.shelved_books(store)
     if directory is not None:
         found = [book for book in found if book.directory == paths.parse(directory)]
         if not found:

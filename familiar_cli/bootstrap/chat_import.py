@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, count
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.bootstrap.chats.times import dated
-from familiar_cli.bootstrap.chats.types import PLATFORM, TITLES, ForeignMessage, Reading, Skip
+from familiar_cli.bootstrap.chat_times import dated
+from familiar_cli.bootstrap.foreign_chat import PLATFORM, TITLES, ForeignMessage, Reading, Skip
 from familiar_cli.errors import BadInputError
 from familiar_cli.history import standing
 from familiar_cli.history.imports import Appender, ChatOrigin, survey
@@ -22,8 +22,7 @@ from familiar_cli.history.wording import SERVED, doubles_of, kept_words
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from familiar_cli.bootstrap.chats.sources import ChatFile
-    from familiar_cli.bootstrap.chats.types import ForeignChat, SpeakerRole
+    from familiar_cli.bootstrap.foreign_chat import ChatFile, ForeignChat, SpeakerRole
     from familiar_cli.history.store import HistoryStore
 
     OnProgress = Callable[[str, int], None]

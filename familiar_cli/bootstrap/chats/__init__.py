@@ -1,1 +1,0 @@
-"""Chats from elsewhere: one module for each format, and what they share."""
