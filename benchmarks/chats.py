@@ -21,11 +21,11 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from familiar_cli.bootstrap.chat_import import ChatImportOptions
-from familiar_cli.bootstrap.foreign_chat import Cast, Reading
-from familiar_cli.bootstrap.import_chat import import_chats
 from familiar_cli.history import HistoryStore
 from familiar_cli.history.fulltext import search
+from familiar_cli.imports.chat_import import ChatImportOptions
+from familiar_cli.imports.foreign_chat import Cast, Reading
+from familiar_cli.imports.import_chat import import_chats
 from familiar_cli.visibility import OWNER
 
 if TYPE_CHECKING:

@@ -13,14 +13,14 @@ import typer
 
 import familiar_cli
 from familiar_cli import cli, errors
-from familiar_cli.bootstrap import foreign_files
-from familiar_cli.bootstrap.lorebook_reading import MAX_ENTRIES
 from familiar_cli.config import toml_text
 from familiar_cli.config.channel_kinds import MODES
 from familiar_cli.config.schema import LLMSettings
 from familiar_cli.config.settings import all_settings
 from familiar_cli.context.budget import LOCAL_TOKENS, PERCENT
 from familiar_cli.context.tiers import LOADED
+from familiar_cli.imports import foreign_files
+from familiar_cli.imports.lorebook_reading import MAX_ENTRIES
 from familiar_cli.languages import tables
 from familiar_cli.llm import wire
 from familiar_cli.llm.client import MAX_REPLY_CHARS

@@ -12,7 +12,7 @@ from pathlib import Path
 import characters
 import pictures
 
-from familiar_cli.bootstrap.containers import (
+from familiar_cli.imports.containers import (
     V2_KEYWORD,
     card_chunks,
     parse_png,
@@ -22,7 +22,7 @@ from familiar_cli.bootstrap.containers import (
 )
 
 HERE = Path(__file__).parent
-DEMO = HERE.parent / "familiar_cli" / "bootstrap" / "demo"
+DEMO = HERE.parent / "familiar_cli" / "imports" / "demo"
 
 
 def cards() -> dict[str, bytes]:

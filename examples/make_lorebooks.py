@@ -12,10 +12,10 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
-from familiar_cli.bootstrap.lorebook import DEFAULTS
+from familiar_cli.imports.lorebook import DEFAULTS
 
 HERE = Path(__file__).parent
-DEMO = HERE.parent / "familiar_cli" / "bootstrap" / "demo"
+DEMO = HERE.parent / "familiar_cli" / "imports" / "demo"
 
 # World Info of the valley that Yuzu's railway runs through.
 VALLEY: list[dict[str, Any]] = [

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Self
 
-    from familiar_cli.bootstrap.foreign_chat import Reading
     from familiar_cli.config.channel import Channel, ChannelConfigs
     from familiar_cli.config.channel_kinds import ChannelMode
     from familiar_cli.config.home import FamiliarPaths
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from familiar_cli.history.store import HistoryStore
     from familiar_cli.history.summaries import Summaries
     from familiar_cli.identity import Author, Labels, Me, Who
+    from familiar_cli.imports.foreign_chat import Reading
     from familiar_cli.index.build import EmbeddingIndex, Refreshed
     from familiar_cli.index.embedder import EmbedderChoice
     from familiar_cli.index.turn_vectors import EmbeddedTurns, NearTurns, TurnVectors
@@ -746,8 +746,8 @@ class Familiar:
         Raises:
             UsageError: `person` names nobody.
         """
-        from familiar_cli.bootstrap.foreign_chat import Cast, Reading, known_names
         from familiar_cli.identity import parse_author
+        from familiar_cli.imports.foreign_chat import Cast, Reading, known_names
         from familiar_cli.visibility import OWNER
 
         known = known_names(self.memory, familiar_id=self.paths.id, name=self.config.name)

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from familiar_cli.bootstrap.cards import card_of
-from familiar_cli.bootstrap.create import id_for
-from familiar_cli.bootstrap.import_lorebook import import_lorebook
-from familiar_cli.bootstrap.lorebook_reading import read_book
 from familiar_cli.config.channel import ChannelConfigs, file_stem
 from familiar_cli.errors import UnsafePathError, UsageError
 from familiar_cli.identity import Author, check_familiar_id
+from familiar_cli.imports.cards import card_of
+from familiar_cli.imports.create import id_for
+from familiar_cli.imports.import_lorebook import import_lorebook
+from familiar_cli.imports.lorebook_reading import read_book
 from familiar_cli.memory.store.store import MemoryStore
 from tests.support.cards import v3
 from tests.support.cases import each

@@ -6,8 +6,6 @@ import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.bootstrap.chat_lines import swipes_of
-from familiar_cli.bootstrap.foreign_chat import SILLY_TAVERN
 from familiar_cli.context.types import Modality, Said
 from familiar_cli.errors import NotFoundError, RefusedError, UsageError
 from familiar_cli.history import standing
@@ -15,6 +13,8 @@ from familiar_cli.history.selection import kept_turns
 from familiar_cli.history.standing import choose, standings, supersede, withdraw
 from familiar_cli.history.store import GREETING
 from familiar_cli.history.types import in_pairs
+from familiar_cli.imports.chat_lines import swipes_of
+from familiar_cli.imports.foreign_chat import SILLY_TAVERN
 from familiar_cli.visibility import OWNER
 
 if TYPE_CHECKING:

@@ -8,17 +8,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.bootstrap.chat_import import ChatImportOptions
-from familiar_cli.bootstrap.import_chat import import_chat_files
 from familiar_cli.errors import UsageError
+from familiar_cli.imports.chat_import import ChatImportOptions
+from familiar_cli.imports.import_chat import import_chat_files
 from familiar_cli.text import slugify
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from familiar_cli.bootstrap.chat_import import ImportedChat
-    from familiar_cli.bootstrap.foreign_chat import Reading
     from familiar_cli.familiar import Familiar
+    from familiar_cli.imports.chat_import import ImportedChat
+    from familiar_cli.imports.foreign_chat import Reading
 
 _MAX_NAME_CHARS: Final = 200
 

@@ -6,8 +6,8 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.bootstrap.entity_graph import EntityEdge, EntityGraph, EntityNode, read_graph
 from familiar_cli.errors import NotFoundError, UsageError
+from familiar_cli.imports.entity_graph import EntityEdge, EntityGraph, EntityNode, read_graph
 from familiar_cli.markdown import as_paragraph
 from familiar_cli.memory.layout import PEOPLE_DIR, PLACES_DIR, TOPICS_DIR, people_path
 from familiar_cli.memory.pages.links import way_to

@@ -11,14 +11,24 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli.actions.client_chat import group_reading, solo_reading
 from familiar_cli.actions.me import change_me, place_of_me, show_me
-from familiar_cli.bootstrap.cards import Card, read_card
-from familiar_cli.bootstrap.chat_import import ChatImportOptions
-from familiar_cli.bootstrap.create import called, create_familiar, id_for, plan_unpack
-from familiar_cli.bootstrap.foreign_files import read_foreign
-from familiar_cli.bootstrap.import_chat import import_chat_files
-from familiar_cli.bootstrap.import_lorebook import import_lorebook, load_book
-from familiar_cli.bootstrap.lorebook_shelf import place_for
-from familiar_cli.bootstrap.sillytavern import (
+from familiar_cli.config.home import FamiliarPaths, list_familiars
+from familiar_cli.errors import (
+    BadInputError,
+    ConflictError,
+    FamiliarError,
+    NotFoundError,
+    RefusedError,
+    UsageError,
+)
+from familiar_cli.familiar import Familiar
+from familiar_cli.imports.cards import Card, read_card
+from familiar_cli.imports.chat_import import ChatImportOptions
+from familiar_cli.imports.create import called, create_familiar, id_for, plan_unpack
+from familiar_cli.imports.foreign_files import read_foreign
+from familiar_cli.imports.import_chat import import_chat_files
+from familiar_cli.imports.import_lorebook import import_lorebook, load_book
+from familiar_cli.imports.lorebook_shelf import place_for
+from familiar_cli.imports.sillytavern import (
     BookLinks,
     CharacterGroup,
     FamiliarInFolder,
@@ -33,27 +43,17 @@ from familiar_cli.bootstrap.sillytavern import (
     read_personas,
     recognised,
 )
-from familiar_cli.config.home import FamiliarPaths, list_familiars
-from familiar_cli.errors import (
-    BadInputError,
-    ConflictError,
-    FamiliarError,
-    NotFoundError,
-    RefusedError,
-    UsageError,
-)
-from familiar_cli.familiar import Familiar
 from familiar_cli.text import counted, fold, nearest, typed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
 
-    from familiar_cli.bootstrap.chat_import import ImportedChat
-    from familiar_cli.bootstrap.import_chat import ImportedChats
-    from familiar_cli.bootstrap.import_lorebook import ImportedLorebook
-    from familiar_cli.bootstrap.lorebook import Lorebook
-    from familiar_cli.bootstrap.sillytavern import Face, FoundFile, SillyTavernFolder
     from familiar_cli.history.store import HistoryStore
+    from familiar_cli.imports.chat_import import ImportedChat
+    from familiar_cli.imports.import_chat import ImportedChats
+    from familiar_cli.imports.import_lorebook import ImportedLorebook
+    from familiar_cli.imports.lorebook import Lorebook
+    from familiar_cli.imports.sillytavern import Face, FoundFile, SillyTavernFolder
     from familiar_cli.memory.store.store import MemoryStore
 
     OnProgress = Callable[[str, int, int], None]

@@ -557,10 +557,10 @@ def begin(
         ConflictError: There is one of that id already.
         FamiliarError: The remote cannot be reached, or holds nothing; nothing is left here.
     """
-    from familiar_cli.bootstrap.staging import new_familiar
     from familiar_cli.config.edit import write_new
     from familiar_cli.familiar import Familiar
     from familiar_cli.identity import check_familiar_id
+    from familiar_cli.imports.staging import new_familiar
     from familiar_cli.sync.begin import begin_from
     from familiar_cli.sync.remotes import SeenRefs
     from familiar_cli.sync.transport import read_address

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from datetime import date, datetime
     from pathlib import Path
 
-    from familiar_cli.bootstrap.cards import Card
     from familiar_cli.familiar import Familiar
+    from familiar_cli.imports.cards import Card
     from familiar_cli.ui.emit import Output
 
 T = TypeVar("T")
@@ -288,8 +288,8 @@ def read_card_at(file: str) -> Card:
     Raises:
         FamiliarError: There is none; the message says what the file is, and which command takes it.
     """
-    from familiar_cli.bootstrap.cards import read_card
-    from familiar_cli.bootstrap.what_is_it import taken_for
+    from familiar_cli.imports.cards import read_card
+    from familiar_cli.imports.what_is_it import taken_for
 
     with taken_for("card", file):
         raw, origin = file_or_stdin(file)
@@ -306,7 +306,7 @@ def file_or_stdin(file: str) -> tuple[bytes, str]:
     import sys
     from pathlib import Path
 
-    from familiar_cli.bootstrap.foreign_files import read_foreign, read_stream
+    from familiar_cli.imports.foreign_files import read_foreign, read_stream
 
     if file == "-":
         return read_stream(sys.stdin.buffer, origin="stdin"), "stdin"

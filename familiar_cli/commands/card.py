@@ -11,7 +11,7 @@ from familiar_cli.commands._base import familiar_of, group, output, read_card_at
 from familiar_cli.commands._options import OutFile, Overwrite
 
 if TYPE_CHECKING:
-    from familiar_cli.bootstrap.export_card import Exported
+    from familiar_cli.imports.export_card import Exported
     from familiar_cli.tokens import TokenCounter
 
 app = group("Show, check and export character cards.")
@@ -31,7 +31,7 @@ def show(ctx: typer.Context, file: _File) -> None:
     """
     import sys
 
-    from familiar_cli.bootstrap.card_check import summarise
+    from familiar_cli.imports.card_check import summarise
     from familiar_cli.ui.import_pages import card_page
     from familiar_cli.ui.terminal import print_page
 
@@ -49,8 +49,8 @@ def check(ctx: typer.Context, file: _File) -> None:
     \b
     familiar card check mira.png
     """
-    from familiar_cli.bootstrap.card_check import check_card
     from familiar_cli.errors import PartialError
+    from familiar_cli.imports.card_check import check_card
     from familiar_cli.ui.import_pages import findings_page
     from familiar_cli.ui.terminal import print_page
 
@@ -83,7 +83,7 @@ def export(
     familiar card export --out mira.png
     familiar card export --format json > mira.json
     """
-    from familiar_cli.bootstrap.export_card import export_card
+    from familiar_cli.imports.export_card import export_card
 
     familiar, out = familiar_of(ctx), output(ctx)
     _check_terminal(card_format, out_file)
@@ -119,7 +119,7 @@ def _deliver(
     if out_file is None:
         out.answer(data | _inline(made.content, card_format), "")
         return
-    from familiar_cli.bootstrap.foreign_files import write_result
+    from familiar_cli.imports.foreign_files import write_result
 
     write_result(out_file, made.content, force=force)
     out.answer(data | {"path": str(out_file)}, f"Wrote {out_file} ({len(made.content)} bytes)")

@@ -167,7 +167,7 @@ def _replay(
 def _html(out: Output, trace: Trace, file: str, *, force: bool) -> None:
     from pathlib import Path
 
-    from familiar_cli.bootstrap.foreign_files import write_result
+    from familiar_cli.imports.foreign_files import write_result
     from familiar_cli.ui.emit import exact_bytes
     from familiar_cli.ui.html.page import page
 

@@ -89,13 +89,13 @@ def _familiar(out: Output, home: Path) -> dict[str, Any]:
     """Unpack the card and the lorebook, write down a memory, and tell of it."""
     from importlib.resources import files
 
-    from familiar_cli.bootstrap.cards import read_card
-    from familiar_cli.bootstrap.create import create_familiar
-    from familiar_cli.bootstrap.import_lorebook import import_lorebook, load_book
     from familiar_cli.familiar import Familiar
+    from familiar_cli.imports.cards import read_card
+    from familiar_cli.imports.create import create_familiar
+    from familiar_cli.imports.import_lorebook import import_lorebook, load_book
     from familiar_cli.ui.memory_pages import files_page
 
-    shipped = files("familiar_cli.bootstrap") / "demo"
+    shipped = files("familiar_cli.imports") / "demo"
     card = read_card(shipped.joinpath(CARD).read_bytes(), origin=CARD)
     made = create_familiar(home, card, lambda paths: Familiar(paths).memory)
     _show(out, f"1. A character card becomes Markdown  ({CARD})", files_page(made.written))

@@ -149,8 +149,8 @@ def _export(out: Output, familiar: Familiar, file: str, *, force: bool) -> None:
     from pathlib import Path
 
     from familiar_cli.actions.graph import export_graph
-    from familiar_cli.bootstrap.entity_graph import graph_json
-    from familiar_cli.bootstrap.foreign_files import write_result
+    from familiar_cli.imports.entity_graph import graph_json
+    from familiar_cli.imports.foreign_files import write_result
     from familiar_cli.ui.emit import exact_bytes
 
     found = graph_json(export_graph(familiar))
@@ -166,7 +166,7 @@ def _export(out: Output, familiar: Familiar, file: str, *, force: bool) -> None:
 def _html(out: Output, found: Around, file: str, *, force: bool) -> None:
     from pathlib import Path
 
-    from familiar_cli.bootstrap.foreign_files import write_result
+    from familiar_cli.imports.foreign_files import write_result
     from familiar_cli.ui.emit import exact_bytes
     from familiar_cli.ui.html.ego import ego_page
 

@@ -348,8 +348,8 @@ def export(
     familiar history export --channel cli --out yuzu.jsonl
     familiar history export --format jsonl > everything.jsonl
     """
-    from familiar_cli.bootstrap.chat_lines import export_chat
-    from familiar_cli.bootstrap.foreign_files import write_lines
+    from familiar_cli.imports.chat_lines import export_chat
+    from familiar_cli.imports.foreign_files import write_lines
     from familiar_cli.ui.emit import exact_lines
 
     out = output(ctx)

@@ -74,8 +74,8 @@ def import_chat(
     from dataclasses import replace
     from pathlib import Path
 
-    from familiar_cli.bootstrap.chat_import import ChatImportOptions
-    from familiar_cli.bootstrap.import_chat import import_chats
+    from familiar_cli.imports.chat_import import ChatImportOptions
+    from familiar_cli.imports.import_chat import import_chats
     from familiar_cli.ui.import_pages import answer_data, imported_chats_page
     from familiar_cli.ui.progress import counting
     from familiar_cli.ui.terminal import print_page
@@ -144,7 +144,7 @@ def import_sillytavern(
     from pathlib import Path
 
     from familiar_cli.actions.import_sillytavern import import_folder
-    from familiar_cli.bootstrap.sillytavern import find_folder
+    from familiar_cli.imports.sillytavern import find_folder
     from familiar_cli.text import typed
     from familiar_cli.ui.import_pages import imported_folder_page
     from familiar_cli.ui.progress import steps
@@ -207,8 +207,8 @@ def import_memories(
     from dataclasses import asdict
     from pathlib import Path
 
-    from familiar_cli.bootstrap import import_memories as importing
-    from familiar_cli.bootstrap.folders import FolderImportOptions
+    from familiar_cli.imports import import_memories as importing
+    from familiar_cli.imports.folders import FolderImportOptions
     from familiar_cli.ui.import_pages import memories_page
     from familiar_cli.ui.terminal import print_page
 

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
     from pathlib import Path
 
-    from familiar_cli.bootstrap.cards import Card
-    from familiar_cli.bootstrap.create import PersonaCard
     from familiar_cli.errors import FamiliarError
+    from familiar_cli.imports.cards import Card
+    from familiar_cli.imports.create import PersonaCard
     from familiar_cli.sync.signing import SignatureTrust
 
 app = App()
@@ -164,8 +164,8 @@ def _make_card(
 ) -> None:
     from dataclasses import asdict
 
-    from familiar_cli.bootstrap.create import create_familiar
     from familiar_cli.familiar import Familiar
+    from familiar_cli.imports.create import create_familiar
     from familiar_cli.ui.import_pages import new_familiar_page
     from familiar_cli.ui.terminal import print_page
 
@@ -201,9 +201,9 @@ def _make_personas(
     """Make a familiar of each persona; one that fails does not stop the others."""
     from dataclasses import asdict
 
-    from familiar_cli.bootstrap.create import create_from_persona
     from familiar_cli.errors import FamiliarError
     from familiar_cli.familiar import Familiar
+    from familiar_cli.imports.create import create_from_persona
     from familiar_cli.ui.import_pages import persona_page
     from familiar_cli.ui.terminal import print_page
 
@@ -244,10 +244,10 @@ def _personas(
 ) -> list[PersonaCard]:
     from pathlib import Path
 
-    from familiar_cli.bootstrap.create import read_personas, template_persona
-    from familiar_cli.bootstrap.personas import find_personas
-    from familiar_cli.bootstrap.what_is_it import taken_for
     from familiar_cli.config.home import who_speaks
+    from familiar_cli.imports.create import read_personas, template_persona
+    from familiar_cli.imports.personas import find_personas
+    from familiar_cli.imports.what_is_it import taken_for
 
     about = who_speaks(user)
     if directory:
@@ -258,13 +258,13 @@ def _personas(
 
 
 def _persona_templates() -> Collection[str]:
-    from familiar_cli.bootstrap.personas import PERSONA_TEMPLATES
+    from familiar_cli.imports.personas import PERSONA_TEMPLATES
 
     return PERSONA_TEMPLATES
 
 
 def _card(from_card: str | None, template: str | None, familiar_id: str | None) -> Card:
-    from familiar_cli.bootstrap.create import template_card
+    from familiar_cli.imports.create import template_card
 
     if from_card:
         return read_card_at(from_card)

@@ -60,8 +60,8 @@ def import_lorebook(
     """
     from dataclasses import asdict
 
-    from familiar_cli.bootstrap.import_lorebook import import_lorebook, load_book
-    from familiar_cli.bootstrap.what_is_it import taken_for
+    from familiar_cli.imports.import_lorebook import import_lorebook, load_book
+    from familiar_cli.imports.what_is_it import taken_for
     from familiar_cli.ui.import_pages import imported_book_page
     from familiar_cli.ui.terminal import print_page
 
@@ -116,7 +116,7 @@ def export_lorebook(
     familiar export-lorebook --format v3 --out book.json
     familiar export-lorebook --from lore/mira
     """
-    from familiar_cli.bootstrap.export_lorebook import choose_book, own_format, written
+    from familiar_cli.imports.export_lorebook import choose_book, own_format, written
 
     out = output(ctx)
     found = choose_book(familiar_of(ctx).memory, name=book, directory=directory)
@@ -135,7 +135,7 @@ def export_lorebook(
 def _deliver(
     out: Output, data: dict[str, Any], made: dict[str, Any], out_file: Path | None, *, force: bool
 ) -> None:
-    from familiar_cli.bootstrap.foreign_files import dump_json, write_result
+    from familiar_cli.imports.foreign_files import dump_json, write_result
     from familiar_cli.ui.emit import exact_bytes
 
     content = (dump_json(made) + "\n").encode()

@@ -148,7 +148,7 @@ def _short(text: str, origin: str) -> str:
 
 def _persona(file: str, name: str | None) -> dict[str, str | None]:
     """Return what SillyTavern says of a persona; options that are given hold all the same."""
-    from familiar_cli.bootstrap.sillytavern import choose, read_personas
+    from familiar_cli.imports.sillytavern import choose, read_personas
 
     raw, origin = file_or_stdin(file)
     found = choose(read_personas(raw, origin=origin), name or "", origin=origin)

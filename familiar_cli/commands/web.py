@@ -70,7 +70,7 @@ def web(
 
 
 def _export(ctx: typer.Context, file: str, *, force: bool) -> None:
-    from familiar_cli.bootstrap.foreign_files import write_result
+    from familiar_cli.imports.foreign_files import write_result
     from familiar_cli.web.export import exported
 
     with familiar_of(ctx) as familiar:

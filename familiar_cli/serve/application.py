@@ -11,10 +11,10 @@ from starlette.applications import Starlette
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from familiar_cli.bootstrap.foreign_chat import known_names
 from familiar_cli.clock import now
 from familiar_cli.config.home import list_familiars
 from familiar_cli.errors import FamiliarError
+from familiar_cli.imports.foreign_chat import known_names
 from familiar_cli.serve import answering
 from familiar_cli.serve.asking import (
     ApiError,

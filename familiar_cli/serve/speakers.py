@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote_to_bytes
 
 from familiar_cli.actions.me import speaker
-from familiar_cli.bootstrap.chat_lines import CHARACTERS, SILLY_TAVERN_PLATFORM
 from familiar_cli.config.channel_kinds import check_kind
 from familiar_cli.errors import UsageError
 from familiar_cli.identity import Author, check_id, clean_name, is_placeholder, parse_author
+from familiar_cli.imports.chat_lines import CHARACTERS, SILLY_TAVERN_PLATFORM
 from familiar_cli.serve.asking import ApiError, from_error
 from familiar_cli.text import fold, slugify
 

@@ -12,9 +12,9 @@ from rich.console import Group
 from rich.panel import Panel
 from rich.text import Text
 
-from familiar_cli.bootstrap.foreign_chat import TITLES
-from familiar_cli.bootstrap.sillytavern import OUTCOMES
 from familiar_cli.clock import iso
+from familiar_cli.imports.foreign_chat import TITLES
+from familiar_cli.imports.sillytavern import OUTCOMES
 from familiar_cli.text import counted, harmless, one_line
 from familiar_cli.ui.terminal import columns, plain
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from familiar_cli.bootstrap.card_check import CardFinding, CardSummary, EntrySummary
-    from familiar_cli.bootstrap.chat_import import ImportedChat, SpeakerCount
-    from familiar_cli.bootstrap.foreign_chat import ForeignMessage
-    from familiar_cli.bootstrap.import_chat import ImportedChats
-    from familiar_cli.bootstrap.import_lorebook import ImportedLorebook
-    from familiar_cli.bootstrap.import_memories import ImportedMemories
-    from familiar_cli.bootstrap.sillytavern import FamiliarInFolder, FileReport, ImportedFolder
-    from familiar_cli.bootstrap.staging import FamiliarReport, ImportReport
+    from familiar_cli.imports.card_check import CardFinding, CardSummary, EntrySummary
+    from familiar_cli.imports.chat_import import ImportedChat, SpeakerCount
+    from familiar_cli.imports.foreign_chat import ForeignMessage
+    from familiar_cli.imports.import_chat import ImportedChats
+    from familiar_cli.imports.import_lorebook import ImportedLorebook
+    from familiar_cli.imports.import_memories import ImportedMemories
+    from familiar_cli.imports.sillytavern import FamiliarInFolder, FileReport, ImportedFolder
+    from familiar_cli.imports.staging import FamiliarReport, ImportReport
 
 
 _MOST_EFFECTS: Final = 20

@@ -8,8 +8,8 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from familiar_cli.bootstrap.cards import read_card
 from familiar_cli.cli import app
+from familiar_cli.imports.cards import read_card
 from familiar_cli.ui.import_pages import card_page
 from familiar_cli.ui.terminal import console
 from tests.support.cards import as_json, charx_card, png_card, v2, v3
@@ -62,7 +62,7 @@ def test_show_is_plain_text_in_a_pipe(card) -> None:
 
 
 def test_show_is_framed_on_a_terminal(card) -> None:
-    from familiar_cli.bootstrap.card_check import summarise
+    from familiar_cli.imports.card_check import summarise
     from familiar_cli.tokens import heuristic
 
     summary = summarise(read_card(card.read_bytes(), origin="x"), heuristic())

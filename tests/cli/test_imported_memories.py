@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from familiar_cli.bootstrap.folders import originals
-from familiar_cli.bootstrap.import_memories import LEDGER
+from familiar_cli.imports.folders import originals
+from familiar_cli.imports.import_memories import LEDGER
 from familiar_cli.memory.store.store import MemoryStore
 from tests.support.server import ChatServer
 from tests.support.world import data, live, run

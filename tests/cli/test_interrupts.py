@@ -24,7 +24,7 @@ ENTRIES = 150
 PROGRAM = """
 import sys
 from familiar_cli.__main__ import main
-from familiar_cli.bootstrap import create, import_lorebook
+from familiar_cli.imports import create, import_lorebook
 from familiar_cli.actions import import_sillytavern
 from familiar_cli.commands import init, lorebook
 from familiar_cli.memory.store import transactions
@@ -150,7 +150,7 @@ def test_what_a_killed_init_left_is_deleted_by_the_next_command_that_looks(comma
 def test_what_an_init_that_is_killed_left_is_gone_after_the_next() -> None:
     code = """
 import os, sys
-from familiar_cli.bootstrap import staging
+from familiar_cli.imports import staging
 staging._move = lambda *_: os._exit(9)
 from familiar_cli.cli import main
 main()

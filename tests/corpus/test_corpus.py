@@ -1,7 +1,7 @@
 """Every malformed file in this directory ends as `verdicts.json` says, from argv to exit code.
 
 A verdict is the exit code and the beginning of the first line on stderr (nothing for 0 without a
-warning). Lorebooks have a corpus of their own, in tests/bootstrap/lorebooks/corpus.
+warning). Lorebooks have a corpus of their own, in tests/imports/lorebooks/corpus.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ import json
 import shutil
 from pathlib import Path
 
-from familiar_cli.bootstrap.foreign_files import MAX_YAML_BYTES
 from familiar_cli.config.toml_text import MAX_CONFIG_BYTES
+from familiar_cli.imports.foreign_files import MAX_YAML_BYTES
 from tests.support.cases import each
 from tests.support.world import home, live, run
 
 HERE = Path(__file__).parent
-LOREBOOKS = HERE.parent / "bootstrap" / "lorebooks" / "corpus"
+LOREBOOKS = HERE.parent / "imports" / "lorebooks" / "corpus"
 VERDICTS = json.loads((HERE / "verdicts.json").read_text(encoding="utf-8"))
 REFUSED_BOOKS = [
     name

@@ -13,7 +13,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from familiar_cli.bootstrap.chat_lines import export_chat
 from familiar_cli.context.providers.history import HistoryProvider
 from familiar_cli.errors import NotFoundError, RefusedError
 from familiar_cli.history import HistoryStore, standing
@@ -25,6 +24,7 @@ from familiar_cli.history.statistics import statistics
 from familiar_cli.history.summaries import PUBLIC, Summaries, Summary
 from familiar_cli.history.types import Turn
 from familiar_cli.identity import Author
+from familiar_cli.imports.chat_lines import export_chat
 from familiar_cli.visibility import OWNER
 from tests.context.support import request
 from tests.support.viewers import rules_of

@@ -16,12 +16,6 @@ from familiar_cli.actions.housekeep import tidy_up
 from familiar_cli.actions.sent import messages_diff, request_bytes
 from familiar_cli.actions.status import list_of, status_of
 from familiar_cli.actions.talk import assemble
-from familiar_cli.bootstrap.card_check import check_card, summarise
-from familiar_cli.bootstrap.cards import read_card
-from familiar_cli.bootstrap.create import create_familiar
-from familiar_cli.bootstrap.export_card import FORMATS, CardFormat, export_card
-from familiar_cli.bootstrap.export_lorebook import export_book
-from familiar_cli.bootstrap.import_lorebook import import_lorebook, load_book
 from familiar_cli.config.edit import set_value
 from familiar_cli.config.home import FamiliarPaths
 from familiar_cli.config.load import load_config
@@ -31,6 +25,12 @@ from familiar_cli.errors import FamiliarError
 from familiar_cli.familiar import Familiar
 from familiar_cli.history.store import HistoryStore
 from familiar_cli.identity import Author
+from familiar_cli.imports.card_check import check_card, summarise
+from familiar_cli.imports.cards import read_card
+from familiar_cli.imports.create import create_familiar
+from familiar_cli.imports.export_card import FORMATS, CardFormat, export_card
+from familiar_cli.imports.export_lorebook import export_book
+from familiar_cli.imports.import_lorebook import import_lorebook, load_book
 from familiar_cli.llm.client import ErrorInReplyError, StreamedReply
 from familiar_cli.tokens import heuristic
 from familiar_cli.ui.context_page import context_page, messages_text

@@ -9,11 +9,11 @@ import sys
 
 import pytest
 
-from familiar_cli.bootstrap.export_card import export_card
-from familiar_cli.bootstrap.export_lorebook import export_book
-from familiar_cli.bootstrap.import_lorebook import import_lorebook
-from familiar_cli.bootstrap.lorebook_reading import read_book
 from familiar_cli.errors import BadInputError, FileTooLargeError
+from familiar_cli.imports.export_card import export_card
+from familiar_cli.imports.export_lorebook import export_book
+from familiar_cli.imports.import_lorebook import import_lorebook
+from familiar_cli.imports.lorebook_reading import read_book
 from familiar_cli.llm.client import StreamedReply
 from familiar_cli.memory.store.files import MAX_READ_BYTES
 from familiar_cli.memory.store.store import MemoryStore

@@ -6,8 +6,8 @@ import base64
 import json
 import zlib
 
-from familiar_cli.bootstrap.containers import Chunk, Png, text_chunk, write_charx, write_png
-from familiar_cli.bootstrap.export_card import draw
+from familiar_cli.imports.containers import Chunk, Png, text_chunk, write_charx, write_png
+from familiar_cli.imports.export_card import draw
 
 TINY = draw("test")
 V2_DATA = {

@@ -6,10 +6,10 @@ import json
 
 from hypothesis import strategies as st
 
-from familiar_cli.bootstrap.export_lorebook import export_book
-from familiar_cli.bootstrap.import_lorebook import import_lorebook
-from familiar_cli.bootstrap.lorebook import DEFAULTS
-from familiar_cli.bootstrap.lorebook_reading import read_book
+from familiar_cli.imports.export_lorebook import export_book
+from familiar_cli.imports.import_lorebook import import_lorebook
+from familiar_cli.imports.lorebook import DEFAULTS
+from familiar_cli.imports.lorebook_reading import read_book
 
 INTO = "lore/imported"
 

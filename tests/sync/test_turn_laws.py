@@ -12,7 +12,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from familiar_cli.bootstrap.chat_lines import export_chat
 from familiar_cli.errors import FamiliarError
 from familiar_cli.history import HistoryStore
 from familiar_cli.history.elsewhere import TurnName, names_of
@@ -31,6 +30,7 @@ from familiar_cli.history.standing import (
 )
 from familiar_cli.history.types import Turn
 from familiar_cli.identity import Author
+from familiar_cli.imports.chat_lines import export_chat
 from familiar_cli.sync.turns_commit import Since, new_lines, since, take_in, taken_through
 from familiar_cli.visibility import OWNER
 

@@ -1,1 +1,0 @@
-"""The bootstrap room: foreign formats in and out: cards, lorebooks, templates."""

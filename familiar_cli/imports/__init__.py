@@ -1,0 +1,1 @@
+"""The imports room: foreign formats in and out: cards, lorebooks, chats, folders."""

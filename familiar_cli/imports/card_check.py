@@ -1,0 +1,359 @@
+"""A card at a glance, and what is wrong or unusual in it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from familiar_cli.imports import containers
+from familiar_cli.imports.cards import FILE_FIELDS, KNOWN_FIELDS
+from familiar_cli.imports.containers import ASSET_SCHEME
+from familiar_cli.memory.pages.self_files import SELF_FILES
+from familiar_cli.text import harmless, str_or_empty
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from familiar_cli.imports.cards import Card
+    from familiar_cli.tokens import TokenCounter
+
+
+Severity = Literal["error", "warning", "note"]
+
+# Of a card's fields that are in every prompt; small models have about 4,000 tokens in all.
+MANY_TOKENS: Final = 2000
+_ALWAYS_SENT: Final = (
+    "description",
+    "personality",
+    "scenario",
+    "system_prompt",
+    "post_history_instructions",
+)
+_MS_SINCE: Final = 10**11  # as seconds that would be the year 5138
+_ROLES: Final = ("system", "user", "assistant", 0, 1, 2)  # SillyTavern also writes numbers
+_START: Final = re.compile(r"<START>", re.IGNORECASE)
+_SURROGATE: Final = re.compile(r"[\ud800-\udfff]")
+
+
+@dataclass(frozen=True, slots=True)
+class CardFinding:
+    """One thing that is wrong or unusual.
+
+    Args:
+        severity: `error`: something is lost or does not work; `warning`: it may not do what its
+            author wanted; `note`: unusual, but harmless.
+        where: The field or part.
+        message: What it is, and what it means.
+    """
+
+    severity: Severity
+    where: str
+    message: str
+
+
+def check_card(card: Card, counter: TokenCounter) -> list[CardFinding]:
+    """Return what is wrong or unusual in `card`, the worst first."""
+    found = [CardFinding("warning", "format", warning) for warning in card.warnings]
+    for look in (_speech, _texts, _macros, _greetings, _depth_prompt, _assets, _dates, _book):
+        found.extend(look(card))
+    found.extend(_size(card, counter))
+    order = ("error", "warning", "note")
+    return sorted(found, key=lambda finding: order.index(finding.severity))
+
+
+def sent_tokens(card: Card, counter: TokenCounter) -> int:
+    """Return how many tokens of the card are in every prompt."""
+    return sum(counter.count(card.text(field)) for field in _ALWAYS_SENT)
+
+
+def _speech(card: Card) -> Iterator[CardFinding]:
+    if not (card.text("description").strip() or card.text("personality").strip()):
+        yield CardFinding(
+            "error", "description", "empty, and so is personality: the model knows only the name"
+        )
+    if not card.text("first_mes").strip():
+        yield CardFinding(
+            "warning", "first_mes", "empty: the character will not open the conversation"
+        )
+    examples = card.text("mes_example")
+    if examples.strip() and not _START.search(examples):
+        yield CardFinding(
+            "warning", "mes_example", "has no <START>: it counts as one block and is cut as a whole"
+        )
+
+
+def _texts(card: Card) -> Iterator[CardFinding]:
+    for field in KNOWN_FIELDS:
+        for text in (card.text(field), *card.texts(field)):
+            if _SURROGATE.search(text):
+                yield CardFinding(
+                    "warning", field, "holds half a character; it is kept, and shown as \ufffd"
+                )
+            elif harmless(text) != text.replace("\r\n", "\n"):
+                yield CardFinding(
+                    "warning",
+                    field,
+                    "holds control characters or marks that reorder text; never printed raw",
+                )
+
+
+def _macros(card: Card) -> Iterator[CardFinding]:
+    for field in (*FILE_FIELDS, "alternate_greetings"):
+        for text in (card.text(field), *card.texts(field)):
+            if text.count("{{") != text.count("}}"):
+                yield CardFinding(
+                    "warning", field, "has a {{ without a matching }}: it is sent as is"
+                )
+    for field in ("description", "personality", "scenario"):
+        if "{{original}}" in card.text(field).lower():
+            yield CardFinding("warning", field, "{{original}} has a meaning only in system_prompt")
+
+
+def _greetings(card: Card) -> Iterator[CardFinding]:
+    others = card.texts("alternate_greetings")
+    if any(not greeting.strip() for greeting in others):
+        yield CardFinding("note", "alternate_greetings", "contains an empty greeting")
+    spoken = [greeting for greeting in (card.text("first_mes"), *others) if greeting.strip()]
+    if len(set(spoken)) < len(spoken):
+        yield CardFinding("note", "alternate_greetings", "contains the same greeting twice")
+
+
+def _depth_prompt(card: Card) -> Iterator[CardFinding]:
+    extensions = card.data.get("extensions")
+    given = extensions.get("depth_prompt") if isinstance(extensions, dict) else None
+    if given is None:
+        return
+    where = "extensions.depth_prompt"
+    if not isinstance(given, dict) or not isinstance(given.get("prompt", ""), str):
+        yield CardFinding("error", where, "is not an object with a text 'prompt': it is not sent")
+        return
+    depth = given.get("depth", 4)
+    if isinstance(depth, bool) or not isinstance(depth, int) or depth < 0:
+        yield CardFinding(
+            "warning", where, f"has the depth {depth!r:.40}, which is not a number of messages"
+        )
+    if given.get("role", "system") not in _ROLES:
+        yield CardFinding(
+            "warning", where, f"has the role {given.get('role')!r:.40}, which is unknown"
+        )
+
+
+def _assets(card: Card) -> Iterator[CardFinding]:
+    assets = card.data.get("assets")
+    there = {path for path, _ in card.members}
+    for asset in assets if isinstance(assets, list) else []:
+        uri = asset.get("uri") if isinstance(asset, dict) else None
+        if not isinstance(uri, str):
+            yield CardFinding(
+                "error", "assets", f"contains an asset without an address: {asset!r:.60}"
+            )
+            continue
+        for scheme in (*containers.SCHEMES, ASSET_SCHEME):
+            if uri.startswith(scheme) and uri.removeprefix(scheme) not in there:
+                yield CardFinding("error", "assets", f"names {uri!r:.80}, which is not in the file")
+
+
+def _dates(card: Card) -> Iterator[CardFinding]:
+    for field in ("creation_date", "modification_date"):
+        value = card.data.get(field)
+        if isinstance(value, int | float) and value > _MS_SINCE:
+            yield CardFinding("warning", field, "is in milliseconds; readers take it for seconds")
+
+
+def _book(card: Card) -> Iterator[CardFinding]:
+    for number, entry in enumerate(book_entries(card), start=1):
+        where = f"character_book entry {number}"
+        if not isinstance(entry, dict):
+            yield CardFinding("error", where, "is not an object: it is not read")
+            continue
+        missing = [
+            key for key in ("keys", "content", "enabled", "insertion_order") if key not in entry
+        ]
+        if missing:
+            yield CardFinding("note", where, f"has no {', '.join(missing)}: the default is used")
+        if not entry.get("keys") and not entry.get("constant") and "key" not in entry:
+            yield CardFinding("warning", where, "has no keys and is not constant: it is never used")
+        if not str(entry.get("content") or "").strip():
+            yield CardFinding("note", where, "is empty")
+
+
+def book_entries(card: Card) -> list[Any]:
+    """Return the entries of the card's book as they stand; a mapping gives its values."""
+    book = card.data.get("character_book")
+    entries = book.get("entries") if isinstance(book, dict) else None
+    if isinstance(entries, dict):
+        return list(entries.values())
+    return entries if isinstance(entries, list) else []
+
+
+def _size(card: Card, counter: TokenCounter) -> Iterator[CardFinding]:
+    tokens = sent_tokens(card, counter)
+    if tokens > MANY_TOKENS:
+        yield CardFinding(
+            "warning",
+            "size",
+            f"{tokens} tokens are in every prompt: a small model has little room left to talk",
+        )
+
+
+DEFAULT_DEPTH: Final = 4
+_START_CHARS: Final = re.compile(r"<START>", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class FieldSummary:
+    """One of the card's texts, with its length."""
+
+    field: str
+    title: str
+    tokens: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class EntrySummary:
+    """One entry of the card's book."""
+
+    title: str
+    keys: tuple[str, ...]
+    enabled: bool
+    constant: bool
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class CardSummary:
+    """All that a person wants to know of a card before bringing it in.
+
+    Args:
+        sent_tokens: How many tokens of it are in every prompt.
+        counter: What the tokens were counted with.
+        greetings: The first message and its alternatives.
+        example_blocks: How many examples of talk there are.
+        depth_prompt: Its `depth`, `role` and `prompt`, if it has one.
+        assets: Type, name and address of each.
+        members: Path and size in bytes of each file it carries.
+        other: Names of the fields that are kept for others.
+    """
+
+    name: str
+    nickname: str
+    spec: str
+    container: str
+    origin: str
+    version: str
+    creator: str
+    creator_notes: str
+    tags: tuple[str, ...]
+    fields: tuple[FieldSummary, ...]
+    sent_tokens: int
+    counter: str
+    greetings: tuple[str, ...]
+    example_blocks: int
+    depth_prompt: dict[str, Any] | None
+    book_name: str
+    book: tuple[EntrySummary, ...]
+    assets: tuple[tuple[str, str, str], ...]
+    members: tuple[tuple[str, int], ...]
+    other: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+def summarise(card: Card, counter: TokenCounter) -> CardSummary:
+    """Return what `card` is, with its lengths as `counter` counts them."""
+    book = card.data.get("character_book")
+    first = [card.text("first_mes")] if card.text("first_mes").strip() else []
+    return CardSummary(
+        name=card.name,
+        nickname=card.text("nickname"),
+        spec=card.spec,
+        container=card.container,
+        origin=card.origin,
+        version=card.text("character_version"),
+        creator=card.text("creator"),
+        creator_notes=card.text("creator_notes"),
+        tags=tuple(card.texts("tags")),
+        fields=_fields(card, counter),
+        sent_tokens=sent_tokens(card, counter),
+        counter=counter.name,
+        greetings=(*first, *card.texts("alternate_greetings")),
+        example_blocks=_example_blocks(card.text("mes_example")),
+        depth_prompt=_depth_prompt_text(card),
+        book_name=str_or_empty(book.get("name")) if isinstance(book, dict) else "",
+        book=tuple(_entry(entry) for entry in book_entries(card) if isinstance(entry, dict)),
+        assets=_asset_names(card),
+        members=card.members,
+        other=_other(card),
+        warnings=card.warnings,
+    )
+
+
+def _fields(card: Card, counter: TokenCounter) -> tuple[FieldSummary, ...]:
+    return tuple(
+        FieldSummary(entry.field, entry.title, counter.count(text), text)
+        for entry in SELF_FILES
+        if (text := card.text(entry.field))
+    )
+
+
+def _example_blocks(text: str) -> int:
+    return sum(1 for block in _START_CHARS.split(text) if block.strip())
+
+
+def _depth_prompt_text(card: Card) -> dict[str, Any] | None:
+    given = _extensions(card).get("depth_prompt")
+    if not isinstance(given, dict) or not str_or_empty(given.get("prompt")):
+        return None
+    return {
+        "depth": given.get("depth", DEFAULT_DEPTH),
+        "role": str_or_empty(given.get("role")) or "system",
+        "prompt": str_or_empty(given.get("prompt")),
+    }
+
+
+def _extensions(card: Card) -> dict[str, Any]:
+    given = card.data.get("extensions")
+    return given if isinstance(given, dict) else {}
+
+
+def _entry(entry: dict[str, Any]) -> EntrySummary:
+    keys = entry.get("keys", entry.get("key", []))
+    listed = keys.split(",") if isinstance(keys, str) else keys
+    named = tuple(str(key).strip() for key in listed) if isinstance(listed, list) else ()
+    return EntrySummary(
+        title=str_or_empty(entry.get("comment"))
+        or str_or_empty(entry.get("name"))
+        or ", ".join(named[:1]),
+        keys=named,
+        enabled=entry.get("enabled") is not False and entry.get("disable") is not True,
+        constant=entry.get("constant") is True,
+        content=str_or_empty(entry.get("content")),
+    )
+
+
+def _asset_names(card: Card) -> tuple[tuple[str, str, str], ...]:
+    assets = card.data.get("assets")
+    return tuple(
+        (str_or_empty(a.get("type")), str_or_empty(a.get("name")), str_or_empty(a.get("uri")))
+        for a in (assets if isinstance(assets, list) else [])
+        if isinstance(a, dict)
+    )
+
+
+_SHOWN: Final = (
+    *(entry.field for entry in SELF_FILES),
+    *("name", "nickname", "character_version", "creator", "creator_notes", "tags"),
+    *("alternate_greetings", "character_book", "assets"),
+)
+
+
+def _other(card: Card) -> tuple[str, ...]:
+    empty: tuple[object, ...] = ("", [], {}, None)
+    plain = [
+        field
+        for field, value in card.data.items()
+        if field not in (*_SHOWN, "extensions") and value not in empty
+    ]
+    extensions = [f"extensions.{key}" for key in _extensions(card) if key != "depth_prompt"]
+    return (*plain, *extensions, *(f"top_level.{key}" for key in card.top_level or {}))

@@ -1,0 +1,408 @@
+"""Tell which format a file of chats has, and read it.
+
+Transcripts are read here: `Name: text`, with or without dates and times, in any text file. See
+docs/reference/chat-formats.md.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import datetime, time, timedelta
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from familiar_cli.errors import BadInputError
+from familiar_cli.imports import chat_lines, chat_services, transcript_layout
+from familiar_cli.imports.chat_services import MAX_ELEMENT_BYTES, ChatGPT, Claude, raw_json, spans
+from familiar_cli.imports.chat_times import (
+    day_alone,
+    day_in,
+    in_utc,
+    read_day,
+    read_stamp,
+    with_offset,
+)
+from familiar_cli.imports.foreign_chat import (
+    TITLES,
+    TRANSCRIPT,
+    ForeignChat,
+    ForeignMessage,
+    Skip,
+    cast_speakers,
+    json_lines,
+    read_object,
+)
+from familiar_cli.imports.transcript_layout import (
+    MAX_LINE_CHARS,
+    MessageHeader,
+    harmonised,
+    is_utf8,
+    text_lines,
+)
+from familiar_cli.text import slugify
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import date
+
+    from familiar_cli.imports.chat_services import Service
+    from familiar_cli.imports.foreign_chat import Casting, ChatFile, Reading
+    from familiar_cli.imports.transcript_layout import TranscriptShape
+
+_RULE: Final = re.compile(r"\s*([-_*=~#])(?:\s*\1){2,}\s*")
+_LONG_RULE: Final = re.compile(r"={20,}\s*")
+_EXPORTED: Final = re.compile(r"Exported [\d.,]+ message\(s\)\s*")
+_FRONT_MATTER_LINES: Final = 60
+_MIDNIGHT_PASSED: Final = timedelta(hours=12)
+_NOON: Final = time(12)
+_NOBODY: Final = "it comes before the first message, so it has no speaker"
+_DAY: Final = "it is the date of the messages below it"
+_PARTS_THEM: Final = "it only separates messages"
+_OF_EXPORT: Final = "it is about the export, not part of the conversation"
+_TOO_LONG: Final = f"it is longer than {MAX_LINE_CHARS:,} characters"
+_TOO_MUCH: Final = f"the message that it is part of is longer than {MAX_LINE_CHARS:,} characters"
+_EVENTS: Final = re.compile(
+    r"(?:Joined the (?:server|group)|Left the group|Pinned a message|Started a (?:call|thread)"
+    r"|Changed the (?:channel|group) (?:icon|name)|Added .{1,60} to the group"
+    r"|Removed .{1,60} from the group)\b.{0,200}"
+)
+"""What Discord says of a member in that member's name."""
+
+
+def read_transcript(
+    source: ChatFile, reading: Reading, *, channels: tuple[str, ...]
+) -> ForeignChat | None:
+    """Return the chat in a text file; None: no speakers can be told in it.
+
+    Raises:
+        RefusedError: It is not told who is the familiar, or how the dates are meant.
+    """
+    found = transcript_layout.survey(source, reading)
+    if found is None:
+        return None
+    parts = cast_speakers(reading.cast, tuple(found.speakers), origin=source.name)
+    notes = found.notes
+    if not is_utf8(source):
+        notes = (*notes, "bytes that are not UTF-8 were read as Windows-1252")
+    reader = _Reader(source, reading, found, parts)
+    first = next((m for m in islice(reader.messages(), 5) if isinstance(m, ForeignMessage)), None)
+    return ForeignChat(
+        format=TRANSCRIPT,
+        name=source.stem,
+        channels=channels,
+        began=first.at if first else None,
+        head=lambda: "",
+        messages=reader.messages,
+        kind=found.described,
+        notes=notes,
+        roles=parts.roles,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Reads the messages of one file."""
+
+    source: ChatFile
+    reading: Reading
+    shape: TranscriptShape
+    parts: Casting
+
+    def messages(self) -> Iterator[ForeignMessage | Skip]:
+        return _Pass(self).run()
+
+
+class _Pass:
+    """One way through a file."""
+
+    def __init__(self, reader: _Reader) -> None:
+        self._source = reader.source
+        self._zone = reader.reading.zone
+        self._shape = reader.shape
+        self._parts = reader.parts
+        self._head: MessageHeader | None = None
+        self._start = 0
+        self._lines: list[tuple[int, str]] = []
+        self._chars = 0
+        self._front_matter = 0  # lines that are left of it
+        self._header = False  # inside of an export's own header
+        self._day = self._date(day_in(reader.source.stem))
+        self._clock: time | None = None
+        self._in_day = 0
+
+    def run(self) -> Iterator[ForeignMessage | Skip]:
+        """Yield every message, and every line that is in none."""
+        for number, raw in text_lines(self._source):
+            if raw is None:
+                yield Skip(number, _TOO_LONG)
+                continue
+            line = harmonised(raw)
+            head = self._shape.head(line)
+            if head is not None:
+                yield from self._finished()
+                self._begin(head, number)
+            elif not line.strip():
+                if self._head:
+                    self._lines.append((number, ""))
+            else:
+                yield from self._take(number, line)
+        yield from self._finished()
+
+    def _take(self, number: int, line: str) -> Iterator[ForeignMessage | Skip]:
+        """Look at a line that begins no message."""
+        day = day_alone(line) if self._shape.has_days else ""
+        if day and self._date(day):
+            yield from self._finished()
+            self._day, self._clock, self._in_day = self._date(day), None, 0
+            yield Skip(number, _DAY, damaged=False)
+        elif self._shape.is_export and (_LONG_RULE.fullmatch(line) or _EXPORTED.fullmatch(line)):
+            yield from self._finished()
+            self._header = not self._header
+            yield Skip(number, _OF_EXPORT, damaged=False)
+        elif self._head is None:
+            yield self._of_nobody(number, line)
+        elif self._chars > MAX_LINE_CHARS:
+            yield Skip(number, _TOO_MUCH)
+        else:
+            self._chars += len(line)
+            self._lines.append((number, line))
+
+    def _of_nobody(self, number: int, line: str) -> Skip:
+        if self._header and self._shape.is_export:
+            return Skip(number, _OF_EXPORT, damaged=False)
+        if number == 1 and line.rstrip() == "---":
+            self._front_matter = _FRONT_MATTER_LINES
+        elif self._front_matter:
+            self._front_matter = 0 if line.rstrip() == "---" else self._front_matter - 1
+        elif not (line.lstrip().startswith("#") or _RULE.fullmatch(line)):
+            return Skip(number, _NOBODY)
+        return Skip(number, _NOBODY, damaged=False)
+
+    def _begin(self, head: MessageHeader, number: int) -> None:
+        self._head, self._start = head, number
+        self._lines = [(number, head.text)]
+        self._chars = len(head.text)
+
+    def _finished(self) -> Iterator[ForeignMessage | Skip]:
+        """Yield the message that is complete, then the lines that only part it from the next."""
+        head, self._head = self._head, None
+        if head is None:
+            return
+        lines, apart = self._lines, []
+        while len(lines) > 1 and (not lines[-1][1] or _RULE.fullmatch(lines[-1][1])):
+            number, line = lines.pop()
+            if line:
+                apart.append(Skip(number, _PARTS_THEM, damaged=False))
+        text = "\n".join(line for _, line in lines).strip("\n")
+        if head.is_block or not head.text.strip():
+            text = text.lstrip("\n")
+        yield self._message(head, text.rstrip())
+        yield from reversed(apart)
+
+    def _message(self, head: MessageHeader, text: str) -> ForeignMessage:
+        at, stated, estimated = self._time(head.stamp)
+        role, author = self._parts.who(head.name)
+        told = head.is_block and self._shape.is_export and bool(_EVENTS.fullmatch(text))
+        if told:
+            role, author, text = "system", None, f"{head.name}: {text}"
+        return ForeignMessage(
+            line=self._start,
+            role=role,
+            author=author,
+            speaker=head.name,
+            text=text,
+            stated=stated,
+            at=at,
+            raw=raw_json({"name": head.name, "time": head.stamp, "text": text}),
+            hidden=role == "system",
+            estimated=estimated,
+        )
+
+    def _time(self, text: str) -> tuple[datetime | None, str, bool]:
+        """Return when, in the words of the source, and whether that is a guess."""
+        stamp = read_stamp(text) if text else None
+        if stamp and stamp.day:
+            day, stated = self._date(stamp.day), text
+        elif text.lower().startswith(("today", "yesterday")):
+            return None, text, False  # of the day on which somebody copied it
+        else:
+            self._pass_midnight(stamp.clock if stamp else None)
+            day = self._day
+            stated = f"{day} {text}".strip() if day else text
+        if day is None:
+            return None, stated, False
+        if stamp is None or stamp.clock is None:
+            self._in_day += 1
+            noon = datetime.combine(day, _NOON) + timedelta(seconds=self._in_day)
+            return self._utc(noon), stated, True
+        moment = datetime.combine(day, stamp.clock)
+        if stamp.offset is not None:
+            moment = with_offset(moment, stamp.offset)
+        return self._utc(moment), stated, False
+
+    def _pass_midnight(self, clock: time | None) -> None:
+        """Go on to the next day where a time is long before the one above it."""
+        if clock is None or self._day is None:
+            return
+        if self._clock:
+            now, before = (datetime.combine(self._day, t) for t in (clock, self._clock))
+            if before - now > _MIDNIGHT_PASSED:
+                self._day = _next(self._day)
+        self._clock = clock
+
+    def _utc(self, moment: datetime) -> datetime | None:
+        try:
+            return in_utc(moment, self._zone)
+        except (OverflowError, OSError, ValueError):
+            return None
+
+    def _date(self, text: str) -> date | None:
+        return read_day(text, self._shape.order) if text else None
+
+
+def _next(day: date) -> date:
+    try:
+        return day + timedelta(days=1)
+    except OverflowError:
+        return day
+
+
+SUFFIXES: Final = frozenset({".jsonl", ".ndjson", ".json"})
+"""What is looked for in a directory."""
+
+TEXT_SUFFIXES: Final = frozenset({".txt", ".md", ".log", ".csv"})
+"""What is looked into in a directory, and passed over where it is no chat."""
+
+_SERVICES: Final[dict[str, Service]] = {"mapping": ChatGPT(), "chat_messages": Claude()}
+_FIRST_LINES: Final = 20  # lines or elements that tell the format
+_START_BYTES: Final = 4096
+_CONTROLS: Final = re.compile(rb"[\x00-\x08]")
+_JSON: Final = re.compile(rb"\{|\[\s*(?:[\[{\"\]]|\d+\s*[,\]]|\Z)")
+_HINT: Final = (
+    "SillyTavern, ChatGPT, Claude and Discord chats can be imported, plain JSON Lines, and texts "
+    "in which each message begins with `Name:`."
+)
+
+
+def read_chats(source: ChatFile, reading: Reading) -> Iterator[ForeignChat | Skip]:
+    """Yield the chats in `source`. What stands among several and is none is a `Skip`.
+
+    Raises:
+        BadInputError: It holds no chat of a known format, or of the one that is asked for.
+        RefusedError: It is not told who in it is the familiar.
+    """
+    for found in _chats(source, reading):
+        if isinstance(found, ForeignChat) and reading.format not in ("", found.format):
+            raise BadInputError(
+                f"{source.name!r} is not a chat in the format {reading.format!r}: it looks like "
+                f"{found.kind or TITLES[found.format]}",
+                hint=f"Omit `--format`, or add `--format {found.format}`.",
+            )
+        yield found
+
+
+def _chats(source: ChatFile, reading: Reading) -> Iterator[ForeignChat | Skip]:
+    names = reading.channels or channel_names(source)
+    with source.open() as stream:
+        start = stream.read(_START_BYTES).lstrip()
+    if reading.format == TRANSCRIPT or not _JSON.match(start):
+        yield _of_text(source, reading, start, names)
+        return
+    if chat_services.is_discord_export(source):
+        yield chat_services.read_discord(source, reading, channels=names)
+        return
+    is_array = start.startswith(b"[")
+    value = _first_object(source, is_array=is_array)
+    service = next((s for key, s in _SERVICES.items() if key in value), None)
+    if service:
+        yield from chat_services.read_conversations(source, reading, service, is_array=is_array)
+    elif chat_lines.is_plain_message(value):
+        yield from chat_lines.read_plain(source, reading, channels=names, is_array=is_array)
+    elif not is_array and (
+        chat_lines.is_silly_tavern_head(value) or chat_lines.is_silly_tavern_message(value)
+    ):
+        yield chat_lines.read_silly_tavern(source, reading, channels=names)
+    else:
+        keys = ", ".join(repr(key) for key in list(value)[:4])
+        raise BadInputError(
+            f"{source.name!r} is not a chat in a known format, but JSON with {keys or 'nothing'}",
+            hint=_HINT,
+        )
+
+
+def _of_text(
+    source: ChatFile, reading: Reading, start: bytes, channels: tuple[str, ...]
+) -> ForeignChat:
+    """Return the chat in a file that is no JSON.
+
+    Raises:
+        BadInputError: There is none.
+    """
+    if start and not _is_binary(start):
+        if chat_services.is_discord_table(start):
+            return chat_services.read_discord_table(source, reading, channels=channels)
+        found = read_transcript(source, reading, channels=channels)
+        if found:
+            return found
+    raise BadInputError(f"{source.name!r} is {_what(start)}, not a chat", hint=_HINT)
+
+
+def channel_names(source: ChatFile) -> tuple[str, ...]:
+    """Return names for the channel of the chat in a file, the best first."""
+    path = Path(source.name)
+    stem = slugify(path.stem) or "chat"
+    above = slugify(path.resolve().parent.name)
+    return (stem, f"{above}-{stem}") if above else (stem,)
+
+
+def _first_object(source: ChatFile, *, is_array: bool) -> dict[str, Any]:
+    """Return the first object that tells anything: a line, an element, or the whole file."""
+    if is_array:
+        value = _first(islice(_elements(source), _FIRST_LINES))
+    else:
+        lines = list(islice(json_lines(source), _FIRST_LINES))
+        whole = _whole(source) if lines and isinstance(lines[0], Skip) else None
+        value = whole or _first(iter(lines))
+    if value is None:
+        raise BadInputError(
+            f"{source.name!r} cannot be read as JSON: it is damaged, or not a chat", hint=_HINT
+        )
+    return value
+
+
+def _first(found: Iterator[tuple[int, str, dict[str, Any]] | Skip]) -> dict[str, Any] | None:
+    return next((line[2] for line in found if not isinstance(line, Skip)), None)
+
+
+def _elements(source: ChatFile) -> Iterator[tuple[int, str, dict[str, Any]] | Skip]:
+    with source.open() as stream:
+        for number, span in enumerate(spans(source), start=1):
+            yield read_object(number, span.read(stream))
+
+
+def _whole(source: ChatFile) -> dict[str, Any] | None:
+    """Return the one object that a file of many lines holds."""
+    if source.size_bytes > MAX_ELEMENT_BYTES:
+        return None
+    with source.open() as stream:
+        found = read_object(1, stream.read())
+    return None if isinstance(found, Skip) else found[2]
+
+
+def _what(start: bytes) -> str:
+    if not start:
+        return "empty"
+    if start.startswith(b"PK\x03\x04"):
+        return "a zip archive (unpack it, and import its `conversations.json`)"
+    if _is_binary(start):
+        return "a binary file"
+    if re.match(rb"<(?:!doctype|html)", start, re.IGNORECASE):
+        return "a web page (export the chat as JSON or as plain text instead)"
+    return "text"
+
+
+def _is_binary(start: bytes) -> bool:
+    """Tell whether bytes are no text; a stray control character does not count."""
+    return start.startswith(b"PK\x03\x04") or len(_CONTROLS.findall(start)) * 50 > len(start)

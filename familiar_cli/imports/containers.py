@@ -1,0 +1,505 @@
+"""The files that carry a card: PNG chunks, CHARX archives, JSON and YAML, each found by content."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import io
+import re
+import zipfile
+import zlib
+from collections import Counter
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import PurePath, PurePosixPath
+from typing import TYPE_CHECKING, Any, Final
+
+from familiar_cli.errors import BadInputError
+from familiar_cli.imports.foreign_files import (
+    MAX_CARD_BYTES,
+    MAX_MEMBERS,
+    MAX_TOTAL_BYTES,
+    MIB,
+    decoded,
+    read_json,
+    read_yaml,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+V1_FIELDS: Final = (
+    "name",
+    "description",
+    "personality",
+    "scenario",
+    "first_mes",
+    "mes_example",
+)
+"""The fields of a V1 card, which every card has."""
+
+CARD_NAME: Final = "card.json"
+SCHEMES: Final = ("embeded://", "embedded://")  # the specification's spelling comes first
+# The other methods may ask for a dictionary of gigabytes.
+_READ_METHODS: Final = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+_MEMBER_MARK: Final = b"PK\x01\x02"  # how each entry of the directory begins
+_LONG_AGO: Final = (1980, 1, 1, 0, 0, 0)  # the same archive for the same content
+_FOREIGN_ERRORS: Final = (
+    zipfile.BadZipFile,
+    zipfile.LargeZipFile,
+    zlib.error,
+    EOFError,
+    NotImplementedError,
+    OSError,
+    RuntimeError,  # an encrypted member
+    ValueError,
+)
+
+
+def is_zip(raw: bytes) -> bool:
+    """Return whether `raw` is a zip archive, perhaps with something before it."""
+    return zipfile.is_zipfile(io.BytesIO(raw))
+
+
+def list_members(raw: bytes, *, origin: str) -> tuple[dict[str, int], tuple[str, ...]]:
+    """Return path and inflated size of each file in the archive, and the paths that repeat.
+
+    Raises:
+        BadInputError: It is damaged, holds too much, or names a path that leads outside.
+    """
+    with _opened(raw, origin) as archive:
+        infos = [info for info in archive.infolist() if not info.is_dir()]
+    times = Counter(info.filename for info in infos)
+    twice = tuple(name for name, count in times.items() if count > 1)
+    return {info.filename: info.file_size for info in infos}, twice
+
+
+def read_member(raw: bytes, path: str, *, origin: str, limit_bytes: int = MAX_TOTAL_BYTES) -> bytes:
+    """Return one file of the archive.
+
+    Raises:
+        BadInputError: It is not there, is damaged, or inflates to more than `limit_bytes`.
+    """
+    with _opened(raw, origin) as archive:
+        if path not in archive.namelist():
+            raise BadInputError(f"{origin!r} is a zip archive without {path!r}")
+        if archive.getinfo(path).compress_type not in _READ_METHODS:
+            raise BadInputError(
+                f"{path!r} in {origin!r} uses a compression method that CHARX files do not use",
+                hint="Unpack it, and zip it again with standard compression.",
+            )
+        with archive.open(path) as member:
+            content = member.read(limit_bytes + 1)
+    if len(content) > limit_bytes:
+        raise BadInputError(f"{path!r} in {origin!r} is larger than {limit_bytes // MIB} MiB")
+    return content
+
+
+def read_card_json(raw: bytes, *, origin: str) -> bytes:
+    """Return `card.json` of the archive.
+
+    Raises:
+        BadInputError: As `read_member`.
+    """
+    return read_member(raw, CARD_NAME, origin=origin, limit_bytes=MAX_CARD_BYTES)
+
+
+def write_charx(card_json: str, members: Mapping[str, bytes]) -> bytes:
+    """Return an archive of the card and of `members`; equal input gives equal bytes."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path, content in {CARD_NAME: card_json.encode("utf-8"), **members}.items():
+            info = zipfile.ZipInfo(path, _LONG_AGO)
+            info.compress_type = zipfile.ZIP_DEFLATED
+            archive.writestr(info, content)
+    return packed.getvalue()
+
+
+@contextmanager
+def _opened(raw: bytes, origin: str) -> Iterator[zipfile.ZipFile]:
+    # Opening builds an object for each file, so they are counted before; archives that lie inside
+    # this one count, too.
+    if raw.count(_MEMBER_MARK) > 10 * MAX_MEMBERS:
+        raise BadInputError(f"{origin!r} holds more than {MAX_MEMBERS} files")
+    try:
+        with zipfile.ZipFile(io.BytesIO(raw)) as archive:
+            _check(archive, origin)
+            yield archive
+    except BadInputError:
+        raise
+    except _FOREIGN_ERRORS as error:
+        raise BadInputError(
+            f"{origin!r} is a zip archive that cannot be read: {error}", hint="Download it again."
+        ) from error
+
+
+def _check(archive: zipfile.ZipFile, origin: str) -> None:
+    infos = archive.infolist()
+    if len(infos) > MAX_MEMBERS:
+        raise BadInputError(f"{origin!r} holds more than {MAX_MEMBERS} files")
+    if sum(info.file_size for info in infos) > MAX_TOTAL_BYTES:
+        raise BadInputError(
+            f"{origin!r} unpacks to more than {MAX_TOTAL_BYTES // MIB} MiB; it was not unpacked"
+        )
+    for info in infos:
+        if _climbs(info.orig_filename):
+            raise BadInputError(f"{origin!r} contains a path that leads outside: {info.filename!r}")
+
+
+def _climbs(name: str) -> bool:
+    path = PurePosixPath(name.replace("\\", "/"))
+    drive = name[1:2] == ":"
+    return path.is_absolute() or ".." in path.parts or drive or "\0" in name
+
+
+SIGNATURE: Final = b"\x89PNG\r\n\x1a\n"
+_TEXT_KINDS: Final = (b"tEXt", b"zTXt", b"iTXt")
+_FRAME_BYTES: Final = 12  # length, kind and CRC of a chunk
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """One chunk: four letters that tell its kind, and its content without length and CRC."""
+
+    kind: bytes
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Png:
+    """A PNG file: its chunks in order, and whatever stands behind the last one."""
+
+    chunks: tuple[Chunk, ...]
+    trailer: bytes = b""
+
+    @property
+    def animated(self) -> bool:
+        """Whether it is an APNG."""
+        return any(chunk.kind == b"acTL" for chunk in self.chunks)
+
+
+def parse_png(raw: bytes, *, origin: str) -> Png:
+    """Return the chunks of `raw`.
+
+    Raises:
+        BadInputError: It is no PNG, is cut off, or a chunk's checksum does not match.
+    """
+    if not raw.startswith(SIGNATURE):
+        raise BadInputError(f"{origin!r} is not a PNG picture")
+    chunks: list[Chunk] = []
+    at = len(SIGNATURE)
+    while not chunks or chunks[-1].kind != b"IEND":
+        chunk = _chunk_at(raw, at, origin)
+        chunks.append(chunk)
+        at += _FRAME_BYTES + len(chunk.content)
+    if chunks[0].kind != b"IHDR":
+        raise BadInputError(f"{origin!r} is a damaged PNG: its header is missing")
+    return Png(tuple(chunks), raw[at:])
+
+
+def write_png(png: Png) -> bytes:
+    """Return the file that holds `png`."""
+    parts = [SIGNATURE]
+    for chunk in png.chunks:
+        body = chunk.kind + chunk.content
+        parts += [len(chunk.content).to_bytes(4, "big"), body, zlib.crc32(body).to_bytes(4, "big")]
+    return b"".join([*parts, png.trailer])
+
+
+def keyword_of(chunk: Chunk) -> str | None:
+    """Return the keyword of a text chunk; None for any other chunk."""
+    if chunk.kind not in _TEXT_KINDS:
+        return None
+    keyword, end, _ = chunk.content.partition(b"\0")
+    return keyword.decode("latin-1") if end else None
+
+
+def text_of(chunk: Chunk, *, origin: str, limit_bytes: int = MAX_CARD_BYTES) -> bytes:
+    """Return the text of a text chunk, inflated when it is compressed.
+
+    Raises:
+        BadInputError: It inflates to more than `limit_bytes`, or is damaged.
+    """
+    _, _, rest = chunk.content.partition(b"\0")
+    packed = chunk.kind == b"zTXt"
+    if packed:
+        rest = rest[1:]
+    elif chunk.kind == b"iTXt":
+        packed = rest[:1] == b"\x01"
+        rest = rest[2:].partition(b"\0")[2].partition(b"\0")[2]
+    if packed:
+        return _inflated(rest, origin, limit_bytes)
+    if len(rest) > limit_bytes:
+        raise _too_much(origin)
+    return rest
+
+
+def text_chunk(keyword: str, text: bytes) -> Chunk:
+    """Return a plain text chunk; `text` is ASCII."""
+    return Chunk(b"tEXt", keyword.encode("latin-1") + b"\0" + text)
+
+
+def with_text(png: Png, replaced: Iterable[str], added: Iterable[Chunk]) -> Png:
+    """Return `png` without the text chunks named in `replaced` (any case), and with `added`.
+
+    What is added stands before the picture's data, where every reader finds it.
+    """
+    names = {name.lower() for name in replaced}
+    kept = [chunk for chunk in png.chunks if (keyword_of(chunk) or "").lower() not in names]
+    data_starts = next((i for i, c in enumerate(kept) if c.kind == b"IDAT"), len(kept) - 1)
+    return Png((*kept[:data_starts], *added, *kept[data_starts:]), png.trailer)
+
+
+def _chunk_at(raw: bytes, at: int, origin: str) -> Chunk:
+    length = int.from_bytes(raw[at : at + 4], "big")
+    end = at + _FRAME_BYTES + length
+    if len(raw) < end or len(raw) < at + _FRAME_BYTES:
+        raise BadInputError(f"{origin!r} is an incomplete PNG", hint="Download it again.")
+    body = raw[at + 4 : end - 4]
+    if zlib.crc32(body) != int.from_bytes(raw[end - 4 : end], "big"):
+        kind = body[:4].decode("latin-1")
+        raise BadInputError(
+            f"{origin!r} is a damaged PNG: the checksum of its {kind!r} chunk does not match",
+            hint="Download it again.",
+        )
+    return Chunk(body[:4], body[4:])
+
+
+def _inflated(packed: bytes, origin: str, limit_bytes: int) -> bytes:
+    stream = zlib.decompressobj()
+    try:
+        text = stream.decompress(packed, limit_bytes + 1)
+    except zlib.error as error:
+        raise BadInputError(f"{origin!r} contains a damaged compressed text: {error}") from error
+    if len(text) > limit_bytes:
+        raise _too_much(origin)
+    if not stream.eof:
+        raise BadInputError(f"{origin!r} contains an incomplete compressed text")
+    return text
+
+
+def _too_much(origin: str) -> BadInputError:
+    return BadInputError(f"{origin!r} contains texts of more than {MAX_CARD_BYTES // MIB} MiB")
+
+
+SUFFIXES: Final = {"png": ".png", "apng": ".png", "json": ".json", "yaml": ".yaml"} | {
+    "charx": ".charx"
+}
+V3_KEYWORD: Final = "ccv3"
+V2_KEYWORD: Final = "chara"
+ASSET_KEYWORD: Final = "chara-ext-asset_:"
+ASSET_SCHEME: Final = "__asset:"
+_ASSET = re.compile(r"chara-ext-asset_:?(.+)", re.IGNORECASE | re.DOTALL)
+_PICTURES: Final = ((b"\xff\xd8\xff", "JPEG"), (b"GIF8", "GIF"), (b"BM", "BMP"))
+_HINT: Final = "A card is a PNG with a card in it, a .charx, a .json or a .yaml file."
+
+
+@dataclass(frozen=True, slots=True)
+class CardFile:
+    """A file that carries a card.
+
+    Args:
+        container: `png`, `apng`, `json`, `yaml` or `charx`.
+        value: The card as JSON, of whatever shape.
+        notes: What was odd about the container.
+        members: Path and size in bytes of every other file it carries; a PNG's are its assets.
+    """
+
+    container: str
+    value: Any
+    notes: tuple[str, ...] = ()
+    members: tuple[tuple[str, int], ...] = ()
+
+
+def open_container(raw: bytes, *, origin: str) -> CardFile:
+    """Return what `raw` carries.
+
+    Args:
+        raw: The file's bytes.
+        origin: Its name, for messages; a suffix of `.yaml` or `.yml` counts.
+
+    Raises:
+        BadInputError: It is damaged, too large, or carries no card.
+    """
+    if raw.startswith(SIGNATURE):
+        return _open_png(raw, origin)
+    text = _as_text(raw)
+    if text is None or raw.startswith(b"PK"):
+        return _open_charx(raw, origin)
+    is_yaml = PurePath(origin).suffix.lower() in {".yaml", ".yml"}
+    if text.startswith(("{", "[")) and not is_yaml:
+        if len(raw) > MAX_CARD_BYTES:
+            raise BadInputError(f"{origin!r} is JSON of more than {MAX_CARD_BYTES // MIB} MiB")
+        value, notes = read_json(raw, origin=origin)
+        return CardFile("json", value, notes)
+    if not text:
+        raise BadInputError(f"{origin!r} is empty", hint=_HINT)
+    return _open_yaml(raw, origin)
+
+
+def read_asset(raw: bytes, path: str, *, origin: str) -> bytes:
+    """Return a file that the container carries besides the card, by its path in `members`.
+
+    Raises:
+        BadInputError: It is not there, or damaged.
+    """
+    if not raw.startswith(SIGNATURE):
+        return read_member(raw, path, origin=origin)
+    for chunk in parse_png(raw, origin=origin).chunks:
+        if _asset_path(chunk) == path:
+            return _from_base64(text_of(chunk, origin=origin), origin)
+    raise BadInputError(f"{origin!r} contains no asset {path!r}")
+
+
+def card_chunks(*, v3_json: str, v2_json: str) -> tuple[Chunk, ...]:
+    """Return the text chunks of a PNG card: V3 for those who know it, V2 for the others."""
+    return (
+        text_chunk(V2_KEYWORD, base64.b64encode(v2_json.encode("utf-8"))),
+        text_chunk(V3_KEYWORD, base64.b64encode(v3_json.encode("utf-8"))),
+    )
+
+
+def asset_chunk(path: str, content: bytes) -> Chunk:
+    """Return the text chunk that carries an asset in a PNG; refer to it as `__asset:{path}`.
+
+    Args:
+        path: At most 60 Latin-1 characters.
+        content: The asset's bytes.
+    """
+    return text_chunk(ASSET_KEYWORD + path, base64.b64encode(content))
+
+
+def _open_png(raw: bytes, origin: str) -> CardFile:
+    picture = parse_png(raw, origin=origin)
+    found = _card_texts(picture, origin)
+    if not found:
+        raise BadInputError(
+            f"{origin!r} is a picture that does not contain a card",
+            hint="Sites and chats that convert pictures remove the card; get the original file.",
+        )
+    value, notes = _first_readable(found, origin)
+    if picture.trailer:
+        notes = (*notes, f"{len(picture.trailer)} bytes follow the end of the picture")
+    members = tuple(
+        (path, len(chunk.content.partition(b"\0")[2].rstrip(b"=")) * 3 // 4)
+        for chunk in picture.chunks
+        if (path := _asset_path(chunk)) is not None
+    )
+    return CardFile("apng" if picture.animated else "png", value, notes, members)
+
+
+def _card_texts(picture: Png, origin: str) -> list[tuple[str, bytes]]:
+    """Return keyword and text of each card in the picture, the one to prefer first.
+
+    Raises:
+        BadInputError: Together they inflate to more than a card may have.
+    """
+    found: list[tuple[str, bytes]] = []
+    left = MAX_CARD_BYTES
+    for chunk in picture.chunks:
+        keyword = (keyword_of(chunk) or "").strip().lower()
+        if keyword in (V3_KEYWORD, V2_KEYWORD):
+            found.append((keyword, text_of(chunk, origin=origin, limit_bytes=left)))
+            left -= len(found[-1][1])
+    return sorted(found, key=lambda entry: entry[0] != V3_KEYWORD)
+
+
+def _first_readable(found: list[tuple[str, bytes]], origin: str) -> tuple[Any, tuple[str, ...]]:
+    notes: list[str] = []
+    failures: list[BadInputError] = []
+    for position, (keyword, text) in enumerate(found):
+        try:
+            value, odd = _card_text(text, origin)
+        except BadInputError as error:
+            failures.append(error)
+            notes.append(f"the {keyword!r} text cannot be read ({error}); another one is used")
+            continue
+        others = [entry for entry in found[position + 1 :] if entry[1] != text]
+        notes.extend(_differences(keyword, value, others, origin))
+        return value, (*notes, *odd)
+    raise failures[0]
+
+
+def _differences(
+    keyword: str, value: object, others: list[tuple[str, bytes]], origin: str
+) -> Iterator[str]:
+    """Say where another card in the same picture tells another story."""
+    chosen = _texts_of(value)
+    for other, text in others:
+        try:
+            theirs = _texts_of(_card_text(text, origin)[0])
+        except BadInputError:
+            yield f"another text, {other!r}, cannot be read; {keyword!r} is used"
+            continue
+        differing = [field for field in V1_FIELDS if theirs.get(field) != chosen.get(field)]
+        if differing:
+            listed = ", ".join(differing)
+            yield f"another text, {other!r}, differs in {listed}; the {keyword!r} text is used"
+
+
+def _texts_of(value: object) -> dict[str, Any]:
+    fields = value.get("data", value) if isinstance(value, dict) else {}
+    return fields if isinstance(fields, dict) else {}
+
+
+def _card_text(text: bytes, origin: str) -> tuple[Any, tuple[str, ...]]:
+    if text.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
+        value, odd = read_json(text, origin=origin)
+        return value, ("the card is plain JSON instead of base64", *odd)
+    return read_json(_from_base64(text, origin), origin=origin)
+
+
+def _from_base64(text: bytes, origin: str) -> bytes:
+    packed = b"".join(text.split()).translate(bytes.maketrans(b"-_", b"+/")).rstrip(b"=\0")
+    try:
+        return base64.b64decode(packed + b"=" * (-len(packed) % 4), validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise BadInputError(f"{origin!r} contains damaged base64: {error}") from error
+
+
+def _asset_path(chunk: Chunk) -> str | None:
+    found = _ASSET.fullmatch(keyword_of(chunk) or "")
+    return found[1] if found else None
+
+
+def _open_charx(raw: bytes, origin: str) -> CardFile:
+    if not is_zip(raw):
+        raise BadInputError(f"{origin!r} is {_what_it_is(raw)}, not a character card", hint=_HINT)
+    members, twice = list_members(raw, origin=origin)
+    if CARD_NAME not in members:
+        raise BadInputError(
+            f"{origin!r} is a zip archive without a card.json at its root", hint=_HINT
+        )
+    card_json = read_card_json(raw, origin=origin)
+    value, notes = read_json(card_json, origin=f"{origin}:{CARD_NAME}")
+    others = tuple((path, size) for path, size in members.items() if path != CARD_NAME)
+    doubled = (f"{name!r} is in the archive twice; the last one is used" for name in twice)
+    return CardFile("charx", value, (*notes, *doubled), others)
+
+
+def _open_yaml(raw: bytes, origin: str) -> CardFile:
+    value = read_yaml(raw, origin=origin)
+    if not isinstance(value, dict):
+        raise BadInputError(f"{origin!r} is text, not a character card", hint=_HINT)
+    return CardFile("yaml", value)
+
+
+def _as_text(raw: bytes) -> str | None:
+    try:
+        text = decoded(raw).lstrip()
+    except ValueError:
+        return None
+    return None if "\0" in text else text
+
+
+def _what_it_is(raw: bytes) -> str:
+    if raw.startswith(b"RIFF") and raw[8:12] == b"WEBP":
+        return "a WebP picture"
+    if raw.startswith(b"PK"):
+        return "a damaged zip archive"
+    if raw.lstrip()[:1] in (b"{", b"["):
+        return "text that is not UTF-8"
+    for magic, name in _PICTURES:
+        if raw.startswith(magic):
+            return f"a {name} picture"
+    return "binary data"

@@ -1,0 +1,537 @@
+"""Create a familiar out of a card, a template or a persona folder."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Final
+
+from familiar_cli.config.home import FamiliarPaths
+from familiar_cli.errors import BadInputError, NotFoundError, RefusedError, UsageError
+from familiar_cli.identity import check_familiar_id
+from familiar_cli.imports.cards import (
+    FILE_FIELDS,
+    V3_SPEC,
+    Card,
+    dump_kept,
+    effects_of_card,
+    is_text,
+    kept_of,
+    storable,
+)
+from familiar_cli.imports.containers import SUFFIXES
+from familiar_cli.imports.folders import FolderImportOptions, plan_folder, read_folder
+from familiar_cli.imports.foreign_files import OWN_DEPTH, read_json
+from familiar_cli.imports.import_lorebook import plan_import
+from familiar_cli.imports.lorebook_reading import read_book
+from familiar_cli.imports.lorebook_shelf import book_directories, place_for
+from familiar_cli.imports.personas import (
+    LEDGER,
+    PERSONA_TEMPLATES,
+    PersonaDir,
+    map_persona,
+    template_folder,
+)
+from familiar_cli.imports.staging import Effects, ImportReport, build
+from familiar_cli.memory.layout import CARD_JSON, SELF_DIR
+from familiar_cli.memory.pages.self_files import ORIGINAL_STEM, field_markdown, self_file
+from familiar_cli.memory.store.store import MISSING
+from familiar_cli.text import nearest, one_line, slugify, typed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from familiar_cli.identity import Author
+    from familiar_cli.imports.folders import FolderContents, FolderPlan
+    from familiar_cli.imports.import_lorebook import ImportPlan
+    from familiar_cli.imports.staging import FamiliarReport
+    from familiar_cli.memory.store.store import MemoryStore
+    from familiar_cli.memory.store.transactions import Transaction
+
+_VERSION: Final = "1"
+# Template -> the name it has when the user gives none, and its fields. Texts say {{char}}, never
+# the name, so that it can be changed in one place.
+_TEMPLATES: Final[dict[str, tuple[str, dict[str, str]]]] = {
+    "companion": (
+        "Wren",
+        {
+            "description": (
+                "{{char}} keeps {{user}} company over months and years. {{char}} listens more than "
+                "it talks, remembers what was told, and asks about it at a good moment. It is warm "
+                "without flattery, likes small jokes, and says so plainly when it does not know "
+                "something or does not remember.\n"
+            ),
+            "personality": "Attentive, unhurried, curious, honest; dry humour; never clingy.\n",
+            "scenario": (
+                "{{char}} and {{user}} write to each other whenever {{user}} feels like it. "
+                "{{char}} is a program and does not pretend otherwise, but takes the friendship "
+                "seriously.\n"
+            ),
+            "first_mes": (
+                "There you are. I have no news of my own, so yours will have to do for both of us. "
+                "What was the best quarter of an hour of your day?\n"
+            ),
+            "mes_example": (
+                "<START>\n"
+                "{{user}}: I finally called my brother.\n"
+                "{{char}}: The call you had been putting off! Was it as awkward as you feared, or "
+                "did he make it easy?\n"
+                "<START>\n"
+                "{{user}}: what's my cat called again\n"
+                "{{char}}: You have not told me yet, so I will not guess. Who is she?\n"
+            ),
+        },
+    ),
+    "assistant": (
+        "Sorrel",
+        {
+            "description": (
+                "{{char}} helps {{user}} think and get things done. It answers first and explains "
+                "afterwards, keeps to what was asked, names its assumptions, and says how sure it "
+                "is. It keeps track of {{user}}'s projects, decisions and deadlines, and notices "
+                "when a new request contradicts an old decision.\n"
+            ),
+            "personality": "Clear, brief, careful, candid; a short list before a long speech.\n",
+            "scenario": (
+                "{{user}} works, and asks {{char}} in between. Nobody has time for filler.\n"
+            ),
+            "first_mes": "Ready. What are we working on, and what would make it done?\n",
+            "mes_example": (
+                "<START>\n"
+                "{{user}}: is 4 GB of memory enough for this?\n"
+                "{{char}}: For one user, yes; for ten at once, no. The index alone takes about "
+                "2 GB when it is rebuilt. I assume the nightly rebuild stays on: correct?\n"
+            ),
+        },
+    ),
+    "narrator": (
+        "The Narrator",
+        {
+            "description": (
+                "{{char}} tells an open story with {{user}} as its hero. It describes places by "
+                "what can be seen, heard and touched, plays everyone whom {{user}} meets, and lets "
+                "choices have consequences. It never decides what {{user}} does, says or feels, "
+                "and ends each passage where {{user}} has something to decide.\n"
+            ),
+            "personality": (
+                "Patient, vivid, fair; fond of odd details; keeps count of what was promised.\n"
+            ),
+            "scenario": (
+                "A story begins wherever {{user}} wants it to. What happened stays happened: "
+                "people remember, seasons pass, and closed doors stay closed until opened.\n"
+            ),
+            "first_mes": (
+                "The road forks at a milestone so worn that only one word on it can be read, and "
+                "it is a name. To the left the road goes down to a harbour that smells of tar and "
+                "oranges; to the right it climbs towards bells. The name on the stone is yours.\n\n"
+                "Which way, and what do you carry?\n"
+            ),
+            "post_history_instructions": (
+                "[Second person, present tense, two short paragraphs at most. Leave {{user}}'s "
+                "actions and words to {{user}}.]\n"
+            ),
+        },
+    ),
+}
+CARD_TEMPLATES: Final = tuple(_TEMPLATES)
+
+
+def template_card(template: str, *, name: str = "", also: tuple[str, ...] = ()) -> Card:
+    """Return a template as a card.
+
+    Args:
+        template: One of `NAMES`.
+        name: What the character is called; empty: the template's own name for it.
+        also: Templates that are no cards, to be named when there is none of that name.
+
+    Raises:
+        NotFoundError: There is no such template.
+    """
+    if template not in _TEMPLATES:
+        known = (*CARD_TEMPLATES, *also)
+        guess = nearest(template, known)
+        raise NotFoundError(
+            f"No such template: {template!r}; available: {', '.join(known)}",
+            hint=f"Try `--template {guess or CARD_TEMPLATES[0]}`.",
+        )
+    own_name, texts = _TEMPLATES[template]
+    data = {
+        "name": name or own_name,
+        **texts,
+        "character_version": _VERSION,
+        "tags": ["template", template],
+    }
+    spec, version = V3_SPEC
+    raw = {"spec": spec, "spec_version": version, "data": data}
+    return Card("v3", "template", data, raw, origin=f"template {template}")
+
+
+@dataclass(frozen=True, slots=True)
+class UnpackPlan:
+    """What unpacking a card would change.
+
+    Args:
+        files: New content of each file that would be written.
+        seen: SHA-256 of each file there is in their place, or `MISSING`.
+        unchanged: Files that hold already what they should.
+        overwritten: Files that hold something else.
+        removed: Files of another card that this one does not have.
+        effects: What becomes of each field, and of each setting of the book.
+        warnings: What was odd about the card.
+        book: The plan for its book, if it has one.
+    """
+
+    files: Mapping[str, bytes]
+    seen: Mapping[str, str]
+    unchanged: tuple[str, ...]
+    overwritten: tuple[str, ...]
+    removed: tuple[str, ...]
+    effects: Effects
+    warnings: tuple[str, ...]
+    book: ImportPlan | None
+
+    @property
+    def report(self) -> ImportReport:
+        """What it does, for a person to read."""
+        written, same = (self.book.written, self.book.unchanged) if self.book else ((), ())
+        return ImportReport(
+            written=tuple(sorted((*self.files, *written))),
+            unchanged=tuple(sorted((*self.unchanged, *same))),
+            overwritten=self.overwritten,
+            removed=self.removed,
+            in_every_prompt=self.effects.in_every_prompt,
+            found_when_it_fits=self.effects.found_when_it_fits,
+            kept_unmapped=self.effects.kept,
+            warnings=self.warnings,
+        )
+
+    @property
+    def is_noop(self) -> bool:
+        """Whether everything is already as the card has it."""
+        return not (self.files or self.removed or (self.book and self.book.written))
+
+    def stage(self, tx: Transaction) -> None:
+        """Put all changes into a transaction."""
+        for rel_path, content in self.files.items():
+            tx.write(rel_path, content, expect=self.seen[rel_path], any_size=True)
+        for rel_path in self.removed:
+            tx.delete(rel_path, expect=self.seen[rel_path])
+        if self.book:
+            self.book.stage(tx)
+
+
+def plan_unpack(
+    card: Card, store: MemoryStore, *, overwrite: bool = False, keep_edits: bool = False
+) -> UnpackPlan:
+    """Return what unpacking `card` into `store` would change. Nothing is written.
+
+    Args:
+        card: The card.
+        store: The memory it would go to.
+        overwrite: Files that differ may be overwritten, and files of another card removed.
+        keep_edits: But not what a person has edited of the card's book.
+
+    Raises:
+        RefusedError: Files differ and may not be overwritten; they are named.
+    """
+    book = _plan_book(card, store, overwrite=overwrite, force=overwrite and not keep_edits)
+    files = _files(card, book_dir=book.directory)
+    there = {path: store.read_bytes(path) for path in files if store.exists(path)}
+    same = {path for path, content in there.items() if _equal(path, content, files[path])}
+    same_card = (_original(card) if card.content else CARD_JSON) in same
+    removed = () if same_card else _stale(store, files)
+    overwritten = tuple(sorted(there.keys() - same))
+    is_refused = (overwritten or removed or book.refusal) and not overwrite
+    if is_refused or (book.refusal and keep_edits):
+        raise _refused(card, (*overwritten, *removed), book.refusal)
+    return UnpackPlan(
+        files={path: content for path, content in files.items() if path not in same},
+        seen={path: store.sha256(path) or MISSING for path in (*files, *removed)},
+        unchanged=tuple(sorted(same)),
+        overwritten=overwritten,
+        removed=removed,
+        effects=_effects(card, book),
+        warnings=(*card.warnings, *book.warnings, *_former_lore(store, book, same_card=same_card)),
+        book=book.plan,
+    )
+
+
+def _files(card: Card, *, book_dir: str | None) -> dict[str, bytes]:
+    files = {
+        self_file(field).rel_path: field_markdown(field, storable(card.data[field])).encode("utf-8")
+        for field in FILE_FIELDS
+        if is_text(card.data.get(field))
+    }
+    files[CARD_JSON] = dump_kept(kept_of(card, book_dir=book_dir))
+    if card.content:
+        files[_original(card)] = card.content
+    return files
+
+
+def _original(card: Card) -> str:
+    return f"{SELF_DIR}/{ORIGINAL_STEM}{SUFFIXES.get(card.container, '')}"
+
+
+def _stale(store: MemoryStore, files: Mapping[str, bytes]) -> tuple[str, ...]:
+    """Return the files that only a card puts there and this one does not have."""
+    possible = [self_file(field).rel_path for field in FILE_FIELDS]
+    possible += [f"{SELF_DIR}/{ORIGINAL_STEM}{suffix}" for suffix in set(SUFFIXES.values())]
+    return tuple(sorted(path for path in possible if path not in files and store.exists(path)))
+
+
+def _equal(rel_path: str, there: bytes, new: bytes) -> bool:
+    if there == new or rel_path != CARD_JSON:
+        return there == new
+    try:
+        old, made = (
+            read_json(content, origin=rel_path, max_depth=OWN_DEPTH)[0] for content in (there, new)
+        )
+        return bool(old == made)
+    except BadInputError:
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class _BookPlan:
+    """What becomes of the card's book: a plan, or the reason why there is none."""
+
+    plan: ImportPlan | None = None
+    directory: str | None = None
+    refusal: str = ""
+    warnings: tuple[str, ...] = ()
+
+
+def _former_lore(store: MemoryStore, book: _BookPlan, *, same_card: bool) -> tuple[str, ...]:
+    if same_card:
+        return ()
+    others = [place for place in book_directories(store) if place != book.directory]
+    return tuple(f"the lore already in {place} is kept" for place in others)
+
+
+def _effects(card: Card, book: _BookPlan) -> Effects:
+    """Return what becomes of the card's fields and of the settings of its book."""
+    of_card = effects_of_card(card, book_dir=book.directory)
+    of_book = book.plan.effects if book.plan else Effects()
+    return Effects(
+        *(
+            (*names, *(f"character_book: {name}" for name in settings))
+            for names, settings in (
+                (of_card.in_every_prompt, of_book.in_every_prompt),
+                (of_card.found_when_it_fits, of_book.found_when_it_fits),
+                (of_card.kept, of_book.kept),
+            )
+        )
+    )
+
+
+def _plan_book(card: Card, store: MemoryStore, *, overwrite: bool, force: bool) -> _BookPlan:
+    given = card.data.get("character_book")
+    if given is None:
+        return _BookPlan()
+    try:
+        # Given as a card's, so that an export of the card knows it again.
+        book = read_book({"data": {"character_book": given}}, origin=card.origin or card.name)
+    except BadInputError as error:
+        warning = f"the card's book cannot be read and is kept in {CARD_JSON}: {error}"
+        return _BookPlan(warnings=(warning,))
+    directory = None
+    try:
+        place = place_for(book, store)
+        directory = place.directory
+        plan = plan_import(book, store, into=directory, update=overwrite, force=force)
+    except RefusedError as error:
+        return _BookPlan(directory=directory, refusal=str(error))
+    warnings = tuple(f"character_book: {note}" for note in (*place.notes, *plan.warnings))
+    return _BookPlan(plan, place.directory, warnings=warnings)
+
+
+_OVERWRITE: Final = (
+    "Add `--overwrite` to replace them with the card's text, or give the familiar another ID."
+)
+
+
+def _refused(card: Card, differing: tuple[str, ...], refusal: str) -> RefusedError:
+    which = f"differs from {card.origin or card.name!r} in: {', '.join(differing)}"
+    parts = [which] if differing else []
+    parts += [f"has other lore than the card's book. {refusal}"] if refusal else []
+    return RefusedError(f"The familiar {'; it '.join(parts)}; nothing was changed", hint=_OVERWRITE)
+
+
+_MAX_NAME_CHARS = 200
+
+
+def create_familiar(
+    home: Path,
+    card: Card,
+    open_store: Callable[[FamiliarPaths], MemoryStore],
+    *,
+    familiar_id: str | None = None,
+    overwrite: bool = False,
+    keep_edits: bool = False,
+    dry_run: bool = False,
+) -> FamiliarReport:
+    """Make a familiar out of `card`, or bring an existing one up to it.
+
+    Args:
+        home: Where the familiars live; it is made when it is not there.
+        card: What it is made of.
+        open_store: Opens the memory of a familiar.
+        familiar_id: Its id; else the card's name, else the name of the card's file.
+        overwrite: Text that differs from the card's may be overwritten.
+        keep_edits: But not what a person has edited of the card's book.
+        dry_run: Check everything, and leave nothing on disk.
+
+    Raises:
+        UsageError: `familiar_id` could not be an id.
+        RefusedError: The familiar exists with other text and `overwrite` is not set.
+        FamiliarError: The disk refused; what was there before is as it was.
+    """
+    paths = FamiliarPaths(home / (check_familiar_id(familiar_id) if familiar_id else id_for(card)))
+    return build(
+        paths,
+        open_store,
+        lambda store: plan_unpack(card, store, overwrite=overwrite, keep_edits=keep_edits),
+        name=called(card),
+        message=f"unpack {one_line(card.name, 60)}",
+        dry_run=dry_run,
+    )
+
+
+def id_for(card: Card) -> str:
+    """Return the id that a familiar made of `card` gets when none is given."""
+    for name in (card.name, PurePath(card.origin).stem):
+        try:
+            return check_familiar_id(slugify(name))
+        except UsageError:
+            continue
+    return "familiar"
+
+
+def called(card: Card) -> str:
+    """Return what the character is called: the nickname, else the name."""
+    return one_line(card.text("nickname"), _MAX_NAME_CHARS) or one_line(card.name, _MAX_NAME_CHARS)
+
+
+_MAX_PERSONA_NAME_CHARS = 200
+_OVERWRITE_PERSONA = "Add `--overwrite` to replace them with the persona's text, or use another ID."
+
+
+@dataclass(frozen=True, slots=True)
+class PersonaCard:
+    """A persona, read.
+
+    Args:
+        id: The id that the familiar gets.
+        name: What it is called.
+        folder: Its files.
+        user: Whom `USER.md` is about.
+        user_name: What they are called where `USER.md` does not say so.
+    """
+
+    id: str
+    name: str
+    folder: FolderContents
+    user: Author
+    user_name: str = ""
+
+
+def read_personas(
+    found: Sequence[PersonaDir], user: Author, *, familiar_id: str | None = None
+) -> list[PersonaCard]:
+    """Return the personas in folders, each with an id of its own.
+
+    Raises:
+        UsageError: One id was given for several; or `familiar_id` could not be an id.
+        FamiliarError: A folder cannot be read.
+    """
+    if familiar_id and len(found) > 1:
+        listed = "; ".join(f"`familiar init --from-persona {typed(str(p.path))}`" for p in found)
+        raise UsageError(
+            f"There are {len(found)} personas, but only one ID; nothing was written",
+            hint=f"Omit the ID to create all of them, or choose one: {listed}.",
+        )
+    return [
+        PersonaCard(
+            id=check_familiar_id(familiar_id) if familiar_id else persona_id(one, found),
+            name=one_line(_shown(one.name), _MAX_PERSONA_NAME_CHARS),
+            folder=read_folder(one.path),
+            user=user,
+            user_name=_shown(one.user),
+        )
+        for one in found
+    ]
+
+
+def template_persona(template: str, user: Author, *, familiar_id: str | None = None) -> PersonaCard:
+    """Return the persona of a template.
+
+    Raises:
+        UsageError: `familiar_id` could not be an id.
+    """
+    name = _shown(familiar_id) if familiar_id else PERSONA_TEMPLATES[template]
+    wanted = check_familiar_id(familiar_id) if familiar_id else slugify(name)
+    return PersonaCard(wanted, name, template_folder(template), user)
+
+
+def persona_id(one: PersonaDir, among: Sequence[PersonaDir] = ()) -> str:
+    """Return the id that a persona gets when none is given: its name, else the user's before it."""
+    twins = [other for other in among if slugify(other.name) == slugify(one.name)]
+    name = one.name if len(twins) < 2 else f"{one.user} {one.name}"  # noqa: PLR2004
+    try:
+        return check_familiar_id(slugify(name))
+    except UsageError:
+        return "familiar"
+
+
+def create_from_persona(
+    home: Path,
+    persona: PersonaCard,
+    open_store: Callable[[FamiliarPaths], MemoryStore],
+    *,
+    update: bool = False,
+    overwrite: bool = False,
+    dry_run: bool = False,
+) -> FamiliarReport:
+    """Make a familiar out of a persona, or bring an existing one up to it, in one transaction.
+
+    Args:
+        home: Where the familiars live; it is made when it is not there.
+        persona: What it is made of.
+        open_store: Opens the memory of a familiar.
+        update: Files whose source has changed may be written anew.
+        overwrite: So may files that hold something else.
+        dry_run: Check everything, and leave nothing on disk.
+
+    Raises:
+        RefusedError: The familiar has other text, or the folder has changed.
+        FamiliarError: The disk refused; what was there before is as it was.
+    """
+    wish = FolderImportOptions(update, overwrite, force_hint=_OVERWRITE_PERSONA)
+    return build(
+        FamiliarPaths(home / persona.id),
+        open_store,
+        lambda store: _plan(store, persona, wish),
+        name=persona.name,
+        message=f"persona {one_line(persona.name, 60)}",
+        dry_run=dry_run,
+    )
+
+
+def _plan(store: MemoryStore, persona: PersonaCard, wish: FolderImportOptions) -> FolderPlan:
+    files = persona.folder.files
+    mapped = map_persona(files, persona.user, persona.user_name)
+    return plan_folder(
+        store,
+        mapped.pieces,
+        LEDGER,
+        wish,
+        sources=files,
+        left_out=persona.folder.left_out,
+        warnings=(*persona.folder.notes, *mapped.warnings),
+    )
+
+
+def _shown(name: str) -> str:
+    """Return a folder's name as a person would write it; a name with a capital stays as it is."""
+    return name.replace("-", " ").replace("_", " ").title() if name.islower() else name

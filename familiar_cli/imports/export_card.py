@@ -1,0 +1,432 @@
+"""Export a card from the memory directory, with every edit, as PNG, JSON or CHARX."""
+
+from __future__ import annotations
+
+import base64
+import colorsys
+import hashlib
+import math
+import mimetypes
+import zlib
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
+
+from familiar_cli.errors import BadInputError, LimitError, NotFoundError
+from familiar_cli.imports import containers, lorebook_shelf
+from familiar_cli.imports.cards import (
+    FILE_FIELDS,
+    KNOWN_FIELDS,
+    REQUIRED,
+    REQUIRED_V3,
+    V2_SPEC,
+    V3_SPEC,
+    storable,
+)
+from familiar_cli.imports.containers import (
+    ASSET_KEYWORD,
+    ASSET_SCHEME,
+    SUFFIXES,
+    V2_KEYWORD,
+    V3_KEYWORD,
+    Chunk,
+    Png,
+    asset_chunk,
+    card_chunks,
+    open_container,
+    read_asset,
+)
+from familiar_cli.imports.export_lorebook import export_book
+from familiar_cli.imports.foreign_files import OWN_DEPTH, dump_json, read_json
+from familiar_cli.imports.import_lorebook import load_book
+from familiar_cli.imports.lorebook_shelf import same_book
+from familiar_cli.memory.layout import CARD_JSON, SELF_DIR
+from familiar_cli.memory.pages.self_files import ORIGINAL_STEM, field_text, self_file
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from familiar_cli.imports.cards import KeptCard
+    from familiar_cli.memory.store.store import MemoryStore
+
+
+WIDTH: Final = 192
+HEIGHT: Final = 288
+_MOON_RADIUS: Final = 34
+_EDGE: Final = 1.5  # pixels over which an edge fades
+
+Colour = tuple[float, float, float]
+
+
+def draw(name: str) -> Png:
+    """Return the picture for `name`; the same name gives the same picture."""
+    seed = hashlib.sha256(name.encode("utf-8", errors="replace")).digest()
+    sky = _colour(seed[0] / 255, 0.45, 0.32)
+    glow = _colour(seed[1] / 255, 0.35, 0.92)
+    hill = _colour(seed[0] / 255 + 0.08, 0.55, 0.17)
+    moon = (WIDTH * (0.3 + seed[2] / 255 * 0.4), HEIGHT * 0.3)
+    wave = seed[3] / 255 * math.tau
+    rows = (_row(y, sky=sky, glow=glow, hill=hill, moon=moon, wave=wave) for y in range(HEIGHT))
+    pixels = zlib.compress(b"".join(b"\0" + row for row in rows), 9)
+    header = WIDTH.to_bytes(4, "big") + HEIGHT.to_bytes(4, "big") + bytes((8, 2, 0, 0, 0))
+    return Png((Chunk(b"IHDR", header), Chunk(b"IDAT", pixels), Chunk(b"IEND", b"")))
+
+
+def _row(
+    y: int, *, sky: Colour, glow: Colour, hill: Colour, moon: tuple[float, float], wave: float
+) -> bytes:
+    air = _mix(sky, glow, (y / HEIGHT) ** 2 * 0.7)
+    row = bytearray()
+    for x in range(WIDTH):
+        lit = _cover(_MOON_RADIUS - math.hypot(x - moon[0], y - moon[1]))
+        ridge = HEIGHT * 0.78 + 16 * math.sin(x / 31 + wave) + 7 * math.sin(x / 10 + 2 * wave)
+        colour = _mix(_mix(air, glow, lit), hill, _cover(y - ridge))
+        row += bytes(round(255 * part) for part in colour)
+    return bytes(row)
+
+
+def _cover(distance: float) -> float:
+    """Return how much of a pixel is covered, `distance` pixels inside an edge."""
+    return min(max(distance / _EDGE + 0.5, 0.0), 1.0)
+
+
+def _mix(one: Colour, other: Colour, share: float) -> Colour:
+    red, green, blue = (a + (b - a) * share for a, b in zip(one, other, strict=True))
+    return red, green, blue
+
+
+def _colour(hue: float, saturation: float, value: float) -> Colour:
+    return colorsys.hsv_to_rgb(hue % 1, saturation, value)
+
+
+DEFAULT_URI: Final = "ccdefault:"  # "this file's own picture"
+_MAIN_PICTURE: Final = "assets/icon/images/main.png"
+_MAX_PNG_PATH_CHARS: Final = 60  # what a PNG keyword leaves room for
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """What a card's original file carries besides the card.
+
+    Args:
+        content: The original's bytes; empty when there is none.
+        origin: Its name, for messages.
+        kind: Its container, or an empty string.
+        paths: The files in it.
+    """
+
+    content: bytes = b""
+    origin: str = ""
+    kind: str = ""
+    paths: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, content: bytes, origin: str) -> Carried:
+        """Return what the file `content` carries.
+
+        Raises:
+            BadInputError: It is damaged.
+        """
+        if not content:
+            return cls()
+        opened = open_container(content, origin=origin)
+        kind = "png" if opened.container == "apng" else opened.container
+        return cls(content, origin, kind, tuple(path for path, _ in opened.members))
+
+    def read(self, path: str) -> bytes:
+        """Return one file of it."""
+        return read_asset(self.content, path, origin=self.origin)
+
+    def path_of(self, uri: object) -> str | None:
+        """Return the file that an asset's `uri` means, when it is in here."""
+        if not isinstance(uri, str):
+            return None
+        for scheme in (*containers.SCHEMES, ASSET_SCHEME):
+            path = uri[len(scheme) :]
+            if uri.startswith(scheme) and path in self.paths:
+                return path
+        return None
+
+
+def pack_json(value: dict[str, Any], carried: Carried) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Return the value with its assets inside, and what stays behind."""
+    used: set[str] = set()
+
+    def address(path: str) -> str:
+        used.add(path)
+        kind = mimetypes.guess_type(path)[0] or "application/octet-stream"
+        return f"data:{kind};base64,{base64.b64encode(carried.read(path)).decode('ascii')}"
+
+    packed = _readdressed(value, carried, address)
+    left_out = [path for path in carried.paths if path not in used]
+    if carried.kind == "png":
+        left_out.append("the picture")
+    return packed, tuple(left_out)
+
+
+def pack_png(value: dict[str, Any], carried: Carried) -> tuple[bytes, tuple[str, ...]]:
+    """Return a PNG with the card for new and for old readers in it, and what stays behind."""
+    if carried.kind == "png":
+        picture = containers.parse_png(carried.content, origin=carried.origin)
+        return _with_card(picture, value, ()), ()
+    main = _main_icon(value, carried)
+    added: dict[str, containers.Chunk] = {}
+
+    def address(path: str) -> str:
+        if path == main:
+            return DEFAULT_URI
+        added.setdefault(path, asset_chunk(_short(path, len(added)), carried.read(path)))
+        return ASSET_SCHEME + (containers.keyword_of(added[path]) or "").removeprefix(ASSET_KEYWORD)
+
+    packed = _readdressed(value, carried, address)
+    picture = (
+        containers.parse_png(carried.read(main), origin=main)
+        if main
+        else draw(str(value["data"]["name"]))
+    )
+    left_out = tuple(path for path in carried.paths if path not in added and path != main)
+    return _with_card(picture, packed, tuple(added.values())), left_out
+
+
+def pack_charx(value: dict[str, Any], carried: Carried) -> tuple[bytes, tuple[str, ...]]:
+    """Return a CHARX archive with the card and every asset, and what stays behind: nothing."""
+    if carried.kind == "charx":
+        members = {path: carried.read(path) for path in carried.paths}
+        return containers.write_charx(dump_json(_as_spec(value, V3_SPEC)), members), ()
+    members = {}
+
+    def address(path: str) -> str:
+        place = f"assets/other/{_short(path, len(members))}"
+        members[place] = carried.read(path)
+        return containers.SCHEMES[0] + place
+
+    packed = _as_spec(_readdressed(value, carried, address), V3_SPEC)
+    if carried.kind == "png":
+        picture = containers.parse_png(carried.content, origin=carried.origin)
+        members[_MAIN_PICTURE] = containers.write_png(
+            containers.with_text(picture, _card_keywords(picture), ())
+        )
+        packed["data"]["assets"] = _with_main_icon(packed["data"].get("assets"))
+    return containers.write_charx(dump_json(packed), members), ()
+
+
+def _with_card(
+    picture: containers.Png, value: dict[str, Any], assets: tuple[containers.Chunk, ...]
+) -> bytes:
+    chunks = card_chunks(
+        v3_json=dump_json(_as_spec(value, V3_SPEC), indent=None),
+        v2_json=dump_json(_as_spec(value, V2_SPEC), indent=None),
+    )
+    return containers.write_png(
+        containers.with_text(picture, (V2_KEYWORD, V3_KEYWORD), (*chunks, *assets))
+    )
+
+
+def _as_spec(value: dict[str, Any], spec: tuple[str, str]) -> dict[str, Any]:
+    """Return the value under the version that a container asks for; a newer one keeps its name."""
+    if spec == V3_SPEC and value["spec"] != V2_SPEC[0]:
+        return dict(value, data=dict(value["data"]))
+    data = dict(value["data"])
+    if spec == V3_SPEC:
+        data.setdefault("group_only_greetings", [])
+    return value | {"spec": spec[0], "spec_version": spec[1], "data": data}
+
+
+def _readdressed(
+    value: dict[str, Any], carried: Carried, address: Callable[[str], str]
+) -> dict[str, Any]:
+    """Return the value with the `uri` of each asset that `carried` holds replaced."""
+    assets = value["data"].get("assets")
+    if not isinstance(assets, list):
+        return value
+    moved = [
+        asset | {"uri": address(path)}
+        if isinstance(asset, dict) and (path := carried.path_of(asset.get("uri")))
+        else asset
+        for asset in assets
+    ]
+    return value | {"data": value["data"] | {"assets": moved}}
+
+
+def _main_icon(value: dict[str, Any], carried: Carried) -> str | None:
+    """Return the path of the card's own portrait, when it is a PNG in the original."""
+    assets = value["data"].get("assets")
+    icons = [
+        asset
+        for asset in (assets if isinstance(assets, list) else [])
+        if isinstance(asset, dict) and asset.get("type") == "icon"
+    ]
+    icons.sort(key=lambda asset: asset.get("name") != "main")
+    for asset in icons:
+        path = carried.path_of(asset.get("uri"))
+        if path and carried.read(path).startswith(containers.SIGNATURE):
+            return path
+    return None
+
+
+def _with_main_icon(assets: object) -> list[Any]:
+    """Return the assets, with the picture that was the file itself named as one of them."""
+    main = {
+        "type": "icon",
+        "uri": containers.SCHEMES[0] + _MAIN_PICTURE,
+        "name": "main",
+        "ext": "png",
+    }
+    others = assets if isinstance(assets, list) else []
+    own = [a for a in others if isinstance(a, dict) and a.get("uri") == DEFAULT_URI]
+    if not own:
+        return [main, *others]
+    return [a | {"uri": main["uri"], "ext": "png"} if a in own else a for a in others]
+
+
+def _card_keywords(picture: containers.Png) -> list[str]:
+    """Return the keywords of the text chunks that belong to the card and not to the picture."""
+    names = [name for chunk in picture.chunks if (name := containers.keyword_of(chunk))]
+    return [
+        name
+        for name in names
+        if name.lower() in {V2_KEYWORD, V3_KEYWORD} or name.lower().startswith(ASSET_KEYWORD[:-1])
+    ]
+
+
+def _short(path: str, number: int) -> str:
+    """Return a name for an asset that any container can hold, with the suffix it had."""
+    plain = path.isascii() and path.isprintable() and not {"..", ""} & set(path.split("/"))
+    if plain and len(path) <= _MAX_PNG_PATH_CHARS:
+        return path
+    suffix = PurePosixPath(path).suffix
+    return f"{number}{suffix if suffix.isascii() and len(suffix) < 10 else ''}"  # noqa: PLR2004
+
+
+CardFormat = Literal["png", "json", "charx"]
+FORMATS: Final = ("png", "json", "charx")
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """A card made from memory.
+
+    Args:
+        content: The file's bytes.
+        left_out: What the original file carries and this kind of file cannot.
+    """
+
+    content: bytes
+    left_out: tuple[str, ...] = ()
+
+
+def export_card(store: MemoryStore, card_format: CardFormat, *, default_name: str) -> Exported:
+    """Return the familiar as a card, edits included.
+
+    Args:
+        store: The familiar's memory.
+        card_format: The kind of file.
+        default_name: The name of a familiar that came from no card.
+
+    Raises:
+        NotFoundError: There is nothing in `self/` to make a card of.
+        BadInputError: `self/card.json` or the original can no longer be read.
+    """
+    value = current_value(store, default_name=default_name)
+    carried = Carried.of(*_original(store))
+    if card_format == "json":
+        packed, left_out = pack_json(value, carried)
+        return Exported((dump_json(packed) + "\n").encode("utf-8"), left_out)
+    pack = pack_png if card_format == "png" else pack_charx
+    content, left_out = pack(value, carried)
+    return Exported(content, left_out)
+
+
+def current_value(store: MemoryStore, *, default_name: str) -> dict[str, Any]:
+    """Return the card's JSON value as memory has it now, in the version it came in.
+
+    Raises:
+        NotFoundError: As `export_card`.
+        BadInputError: As `export_card`.
+    """
+    kept = _kept(store)
+    spec = kept.get("spec") or V3_SPEC[0]
+    data = dict(kept.get("data") or {})
+    data.setdefault("name", default_name)
+    for field in FILE_FIELDS:
+        _put_text(store, field, data)
+    _put_book(store, kept.get("book"), data)
+    required = REQUIRED if spec == V2_SPEC[0] else REQUIRED_V3
+    for field, empty in required.items():
+        data.setdefault(field, empty())
+    value = {
+        key: data[field] for key, field in (kept.get("repeated") or {}).items() if field in data
+    }
+    value |= kept.get("top_level") or {}
+    version = kept.get("spec_version") or V3_SPEC[1]
+    return value | {"spec": spec, "spec_version": version, "data": _in_order(data)}
+
+
+def _kept(store: MemoryStore) -> KeptCard:
+    if not store.exists(CARD_JSON):
+        if not any(store.exists(self_file(field).rel_path) for field in FILE_FIELDS):
+            raise NotFoundError(
+                "There is nothing in self/ to export",
+                hint="Write `self/description.md`, or start with `familiar init`.",
+            )
+        return {}
+    kept, _ = read_json(store.read_bytes(CARD_JSON), origin=CARD_JSON, max_depth=OWN_DEPTH)
+    parts = ("data", "top_level", "repeated")
+    objects = isinstance(kept, dict) and all(isinstance(kept.get(p, {}), dict) for p in parts)
+    if objects and all(isinstance(field, str) for field in kept.get("repeated", {}).values()):
+        return cast("KeptCard", kept)
+    raise BadInputError(
+        f"{CARD_JSON!r} is not an object with an object 'data' in it",
+        hint="Unpack the card again with `familiar init --from-card FILE --overwrite`.",
+    )
+
+
+def _put_text(store: MemoryStore, field: str, data: dict[str, Any]) -> None:
+    """Set the field to what its file says now; a file that was taken away leaves it empty."""
+    rel_path = self_file(field).rel_path
+    kept = data.get(field)
+    if not store.exists(rel_path):
+        if isinstance(kept, str) and storable(kept) != kept:
+            data[field] = ""
+        return
+    text = field_text(store.read_file(rel_path))
+    # Half characters cannot stand in a file; as long as it is unedited, they go out as they came.
+    if not (isinstance(kept, str) and storable(kept) == text):
+        data[field] = text
+
+
+def _put_book(store: MemoryStore, directory: object, data: dict[str, Any]) -> None:
+    if not isinstance(directory, str):
+        return
+    try:
+        data["character_book"] = export_book(
+            store, directory=directory, book_format="card", book_id=_own_book(store, directory)
+        )
+    except NotFoundError:
+        return
+
+
+def _own_book(store: MemoryStore, directory: str) -> str:
+    """Return the id of the card's own book among several in one directory; empty: not known."""
+    settings = lorebook_shelf.load_settings(store, directory)
+    if len(settings.books) <= 1:
+        return ""
+    content, origin = _original(store)
+    try:
+        return same_book(settings, load_book(content, origin=origin)) or ""
+    except (BadInputError, LimitError):
+        return ""
+
+
+def _original(store: MemoryStore) -> tuple[bytes, str]:
+    """Return the original file and its name; no bytes when it is gone or there never was one."""
+    for suffix in dict.fromkeys(SUFFIXES.values()):
+        rel_path = f"{SELF_DIR}/{ORIGINAL_STEM}{suffix}"
+        if store.exists(rel_path):
+            return store.read_bytes(rel_path), rel_path
+    return b"", ""
+
+
+def _in_order(data: dict[str, Any]) -> dict[str, Any]:
+    known = {field: data[field] for field in KNOWN_FIELDS if field in data}
+    return known | data

@@ -1,0 +1,374 @@
+"""Export a directory of lore files as a lorebook."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from itertools import count
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any, Final
+
+from familiar_cli.errors import BadInputError, FamiliarError, NotFoundError, UsageError
+from familiar_cli.imports import lorebook, lorebook_shelf
+from familiar_cli.imports.lorebook import DEFAULTS, Lorebook, LoreEntry, Shape
+from familiar_cli.imports.lorebook_shelf import edits_of
+from familiar_cli.memory.layout import IMPORTED_LORE_DIR
+from familiar_cli.memory.pages.lore_page import parse
+from familiar_cli.memory.store import paths
+from familiar_cli.text import sha256_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from familiar_cli.imports.lorebook import BookFormat
+    from familiar_cli.imports.lorebook_shelf import BookSettings, ShelvedBook
+    from familiar_cli.memory.store.store import MemoryStore
+
+
+@dataclass(frozen=True, slots=True)
+class LoreFile:
+    """One Markdown file as it is now."""
+
+    path: str
+    text: str
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class EntryFiles:
+    """What became of the files of the entries in a directory.
+
+    Args:
+        files: Entry id -> its file.
+        strays: Files in the directory that belong to no entry.
+        skipped: Files that could not be read: path and reason.
+        names: Every path in the directory, Markdown or not.
+    """
+
+    files: dict[str, LoreFile]
+    strays: tuple[LoreFile, ...]
+    skipped: tuple[str, ...]
+    names: frozenset[str]
+
+
+def find(store: MemoryStore, directory: str, settings: BookSettings) -> EntryFiles:
+    """Return the files of the entries in `settings`, and what else is in their `directory`.
+
+    A file is an entry's when it bears its id; the one where the entry was last seen comes first,
+    and is the entry's even without the id. Only when one is missing is the whole memory searched,
+    but for what is another directory's. Directories below with books of their own are those books'.
+    """
+    skipped: list[str] = []
+    paths = _own(_paths(store, directory, skipped), directory, _others(store, directory))
+    here = _read(store, [path for path in paths if path.endswith(".md")], skipped)
+    wanted = {record.path: key for key, record in settings.entries.items()}
+    away = [path for path in wanted if path not in here and store.exists(path)]
+    seen = here | _read(store, [path for path in away if path not in paths], skipped)
+    found = _claim(seen, settings, wanted)
+    if len(found) < len(settings.entries):
+        known = seen.keys() | _recorded(store, directory)
+        others = [p for p in _paths(store, "", skipped) if p.endswith(".md") and p not in known]
+        marked = _read(store, others, skipped)
+        found = _claim(seen | marked, settings, wanted)
+    claimed = {file.path for file in found.values()}
+    strays = tuple(file for path, file in here.items() if path not in claimed)
+    return EntryFiles(found, strays, tuple(dict.fromkeys(skipped)), frozenset(paths))
+
+
+def _claim(
+    seen: dict[str, LoreFile], settings: BookSettings, wanted: dict[str, str]
+) -> dict[str, LoreFile]:
+    """Return which file is which entry's: at its old path, then by its id, then by its old path."""
+    marks = {path: parse(file.text).entry_id for path, file in seen.items()}
+    found = {key: seen[path] for path, key in wanted.items() if marks.get(path, "") == key}
+    for path in sorted(seen):
+        key = marks[path]
+        if key in settings.entries and key not in found:
+            found[key] = seen[path]
+    for path, key in wanted.items():
+        if key not in found and path in seen and marks[path] is None:
+            found[key] = seen[path]
+    return found
+
+
+def _others(store: MemoryStore, directory: str) -> list[str]:
+    """Return the other directories that have books."""
+    return [other for other in lorebook_shelf.book_directories(store) if other != directory]
+
+
+def _own(found: list[str], directory: str, others: list[str]) -> list[str]:
+    """Return what of a directory is not in one below it that has books of its own."""
+    below = tuple(f"{other}/" for other in others if other.startswith(f"{directory}/"))
+    return [path for path in found if not path.startswith(below)]
+
+
+def _recorded(store: MemoryStore, directory: str) -> set[str]:
+    """Return where entries of other directories were last seen."""
+    found: set[str] = set()
+    for other in _others(store, directory):
+        with suppress(BadInputError):  # told when that directory is what is asked for
+            settings = lorebook_shelf.load_settings(store, other)
+            found |= {record.path for record in settings.entries.values()}
+    return found
+
+
+def _paths(store: MemoryStore, directory: str, skipped: list[str]) -> list[str]:
+    try:
+        walk = store.walk(directory)
+    except NotFoundError:
+        return []
+    skipped += [f"{item.rel_path}: {item.reason}" for item in walk.skipped]
+    return [entry.rel_path for entry in walk.files if not entry.is_dir]
+
+
+def _read(store: MemoryStore, paths: list[str], skipped: list[str]) -> dict[str, LoreFile]:
+    read: dict[str, LoreFile] = {}
+    for path in paths:
+        try:
+            raw = store.read_bytes(path)
+            text = raw.decode("utf-8")
+        except UnicodeDecodeError:
+            skipped.append(f"{path}: not UTF-8 text")
+            continue
+        except FamiliarError as error:
+            skipped.append(f"{path}: {error}")
+            continue
+        read[path] = LoreFile(path, text, sha256_of(raw))
+    return read
+
+
+FROM_CARD: Final = ("a character_book", "a card's character_book")
+"""The `source` of books that came with a card."""
+
+
+def collect(
+    store: MemoryStore, directory: str, *, book_id: str = "", only: tuple[str, ...] = ()
+) -> Lorebook:
+    """Return all lore of `directory` as one book; its warnings tell what a person changed.
+
+    Args:
+        store: The memory.
+        directory: Where the lore was imported, or begun by hand.
+        book_id: Of several books, take this one alone; files that are no book's are left out.
+        only: Of several books, take those with one of these sources, if there are any.
+
+    Raises:
+        NotFoundError: Nothing there is lore.
+        BadInputError: The settings kept there are damaged.
+    """
+    directory = paths.parse(directory)
+    settings = lorebook_shelf.load_settings(store, directory)
+    found = find(store, directory, settings)
+    if not settings.entries and not settings.books and not found.strays:
+        raise NotFoundError(
+            f"There is no lore in {directory!r}",
+            hint="Import some with `familiar import-lorebook FILE`, or give its directory with "
+            "`--from`.",
+        )
+    if book_id and settings.books.keys() - {book_id}:
+        notes = tuple(f"{file.path}: not part of any book, left out" for file in found.strays)
+        one = _gather(settings, replace(found, strays=()), [book_id], directory)
+        return replace(one, warnings=(*one.warnings, *notes))
+    return _gather(settings, found, _chosen(settings, only), directory)
+
+
+def _chosen(settings: BookSettings, only: tuple[str, ...]) -> list[str]:
+    """Return the ids of the books to take, by name."""
+    ordered = sorted(settings.books, key=lambda key: (settings.books[key].name, key))
+    return [key for key in ordered if settings.books[key].source in only] or ordered
+
+
+def _gather(
+    settings: BookSettings, found: EntryFiles, book_ids: list[str], directory: str
+) -> Lorebook:
+    notes = [f"{line}: left out" for line in found.skipped]
+    if len(book_ids) > 1:
+        names = ", ".join(repr(settings.books[key].name) for key in book_ids)
+        notes.append(
+            f"{len(book_ids)} books are merged: {names}; the settings of the first are used"
+        )
+    entries: list[LoreEntry] = []
+    for book_id in book_ids:
+        records = sorted(
+            settings.of_book(book_id).items(), key=lambda item: (item[1].place, item[0])
+        )
+        for key, record in records:
+            if key in found.files:
+                entries.append(_edited(settings.entry(key), key, found.files[key], record.sha256))
+            else:
+                notes.append(f"{record.path}: its file no longer exists, so the entry is left out")
+    first = settings.books[book_ids[0]] if book_ids else None
+    shape: Shape = first.shape if first else "worldinfo"
+    entries += [_begun_by_hand(file, shape, settings, notes) for file in found.strays]
+    return Lorebook(
+        name=first.name if first else PurePosixPath(directory).name,
+        shape=shape,
+        entries=tuple(entries),
+        frame=first.frame if first else {"name": PurePosixPath(directory).name},
+        outer=first.outer if first else {},
+        source=first.source if first else "",
+        warnings=tuple(notes),
+    )
+
+
+def _edited(entry: LoreEntry, key: str, file: LoreFile, sha256: str) -> LoreEntry:
+    """Return the entry with what a person changed in its file."""
+    if file.sha256 == sha256:
+        return entry
+    return entry.edited(edits_of(file.text, entry, key))
+
+
+def _begun_by_hand(
+    file: LoreFile, shape: Shape, settings: BookSettings, notes: list[str]
+) -> LoreEntry:
+    """Return the entry that a file without settings of its own is."""
+    page = parse(file.text)
+    says = {
+        "title": page.title or PurePosixPath(file.path).stem,
+        "keys": page.keys,
+        "enabled": page.enabled,
+        "content": page.body.removesuffix("\n").removesuffix("\r"),
+    }
+    if page.entry_id in settings.entries:
+        notes.append(f"{file.path}: a copy of another entry, exported with that one's settings")
+        return _without_number(settings.entry(page.entry_id)).edited(says)
+    notes.append(f"{file.path}: created by hand, exported with default settings")
+    blank: dict[str, Any] = {"comment": ""}
+    if shape == "book":
+        blank |= {"insertion_order": 100, "extensions": {}}
+    return LoreEntry(shape, blank).edited(says)
+
+
+def _without_number(entry: LoreEntry) -> LoreEntry:
+    raw = {name: value for name, value in entry.raw.items() if name not in ("uid", "id")}
+    return LoreEntry(entry.shape, raw)
+
+
+def written(book: Lorebook, book_format: BookFormat) -> dict[str, Any]:
+    """Return `book` as the JSON of `book_format`; what is written is never shared with `book`."""
+    if book_format == "worldinfo":
+        return deepcopy(_world_info(book))
+    inner = deepcopy(_character_book(book))
+    if book_format == "card":
+        return inner
+    return {"spec": "lorebook_v3", "data": inner, **deepcopy(dict(book.outer))}
+
+
+def _world_info(book: Lorebook) -> dict[str, Any]:
+    frame = book.frame if book.shape == "worldinfo" else lorebook.frame_as_world(book.frame)
+    entries = [lorebook.as_world(entry, n) for n, entry in enumerate(book.entries)]
+    _number(entries, "uid", unique=True)
+    slots = _slots([entry.slot for entry in book.entries], [str(entry["uid"]) for entry in entries])
+    filled = [{**_required(), **entry} for entry in entries]
+    return {**frame, "entries": dict(zip(slots, filled, strict=True))}
+
+
+def _number(entries: list[dict[str, Any]], name: str, *, unique: bool) -> None:
+    """Give a number to each entry without one, and if `unique` to each that repeats another's."""
+    numbers = _free_numbers({str(entry.get(name)) for entry in entries})
+    used: set[str] = set()
+    for entry in entries:
+        if entry.get(name) is None or (unique and str(entry[name]) in used):
+            entry[name] = next(numbers)
+        used.add(str(entry[name]))
+
+
+def _required() -> dict[str, Any]:
+    """Return what no reader of World Info does without."""
+    needed = ("key", "keysecondary", "comment", "content", "order", "position", "disable")
+    return {name: deepcopy(DEFAULTS[name]) for name in needed}
+
+
+def _slots(wanted: list[str], uids: list[str]) -> list[str]:
+    """Return the name of each entry in the `entries` object: its own, its number, or a free one."""
+    numbers = _free_numbers({*wanted, *uids})
+    used: set[str] = set()
+    own = {slot for slot in wanted if slot}
+    slots: list[str] = []
+    for slot, uid in zip(wanted, uids, strict=True):
+        number = "" if uid in own else uid
+        name = next((n for n in (slot, number) if n and n not in used), None) or str(next(numbers))
+        used.add(name)
+        slots.append(name)
+    return slots
+
+
+def _character_book(book: Lorebook) -> dict[str, Any]:
+    frame = book.frame if book.shape == "book" else lorebook.frame_as_book(book.frame)
+    entries = [{"use_regex": False, **lorebook.as_book(entry)} for entry in book.entries]
+    if any(entry.shape == "worldinfo" for entry in book.entries):
+        _number(entries, "id", unique=False)
+    return {"extensions": {}, **frame, "entries": entries}
+
+
+def _free_numbers(taken: set[str]) -> Iterator[int]:
+    """Yield numbers from 0 on that are not in `taken`."""
+    return (number for number in count() if str(number) not in taken)
+
+
+def choose_book(store: MemoryStore, *, name: str = "", directory: str | None = None) -> Lorebook:
+    """Return one imported book with a person's edits: the one that is meant, or the only one.
+
+    Args:
+        store: The memory.
+        name: What it is called; empty: whichever there is.
+        directory: Where it is; None: anywhere below `lore/`. Without a name, several books there
+            are merged, and a warning says so.
+
+    Raises:
+        NotFoundError: There is no lore, or no such book.
+        UsageError: Several could be meant; they are listed.
+    """
+    if directory is not None and not name:
+        return collect(store, directory)
+    found = lorebook_shelf.find_book(store, name) if name else lorebook_shelf.shelved_books(store)
+    if directory is not None:
+        found = [book for book in found if book.directory == paths.parse(directory)]
+        if not found:
+            raise NotFoundError(f"No lorebook in {directory!r} is called {name!r}")
+    if len(found) > 1:
+        raise _several(found, name)
+    if not found:
+        return collect(store, IMPORTED_LORE_DIR)
+    return collect(store, found[0].directory, book_id=found[0].book_id)
+
+
+def _several(found: Sequence[ShelvedBook], name: str) -> UsageError:
+    listed = ", ".join(f"{book.record.name!r} ({book.directory})" for book in found)
+    called = f" called {name!r}" if name else ""
+    return UsageError(
+        f"{len(found)} lorebooks{called} are imported: {listed}; nothing was exported",
+        hint="Choose one with `--from DIR`." if name else "Choose one with `--book NAME`.",
+    )
+
+
+def export_book(
+    store: MemoryStore,
+    *,
+    directory: str | None = None,
+    book_format: BookFormat,
+    book_id: str = "",
+) -> dict[str, Any]:
+    """Return the lore in `directory`, a person's edits included, as a lorebook.
+
+    Args:
+        store: The memory.
+        directory: Where the lore is, below the memory root; None: wherever the only book is.
+        book_format: `worldinfo`, `v3` (a standalone lorebook), or `card` for a `character_book`;
+            for a card only the book that came with one is taken, if there is such a book.
+        book_id: Of several books there, take this one alone.
+
+    Raises:
+        NotFoundError: There is no lore in `directory`.
+        UsageError: No directory is given, and there are several books.
+    """
+    if directory is None:
+        return written(choose_book(store), book_format)
+    only = FROM_CARD if book_format == "card" else ()
+    return written(collect(store, directory, book_id=book_id, only=only), book_format)
+
+
+def own_format(book: Lorebook) -> BookFormat:
+    """Return the format that a book's settings came in."""
+    return "worldinfo" if book.shape == "worldinfo" else "v3"

@@ -1,0 +1,490 @@
+"""Import a lorebook: read one in any format, and plan the files that it becomes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from familiar_cli.diffs import unified
+from familiar_cli.errors import BadInputError, ConflictError, RefusedError, UnsafePathError
+from familiar_cli.imports import lorebook, lorebook_shelf, staging
+from familiar_cli.imports.containers import open_container
+from familiar_cli.imports.export_lorebook import EntryFiles, LoreFile, find
+from familiar_cli.imports.foreign_files import decoded
+from familiar_cli.imports.lorebook import DEFAULTS, Lorebook, LoreEntry, settled
+from familiar_cli.imports.lorebook_reading import read_book
+from familiar_cli.imports.lorebook_shelf import (
+    BookRecord,
+    BookSettings,
+    EntryRecord,
+    LorebookDirectory,
+    book_id_of,
+    decorators_of,
+    file_names,
+    ids_of,
+    match_entries,
+    page_of,
+    place_for,
+    same_book,
+)
+from familiar_cli.imports.staging import Effects
+from familiar_cli.memory.layout import IMPORTED_LORE_DIR, new_run_id, noting
+from familiar_cli.memory.pages.lore_page import is_expression, render
+from familiar_cli.memory.pages.pins import PIN, is_pinned, without_pin
+from familiar_cli.memory.store import paths
+from familiar_cli.memory.store.types import MISSING
+from familiar_cli.text import counted, fold, sha256_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from familiar_cli.memory.store.store import MemoryStore
+    from familiar_cli.memory.store.transactions import Transaction
+
+State = Literal["pinned", "found", "gone"]
+"""What an entry's file is: pinned, or not, or deleted by hand."""
+
+_SHOWN: Final = frozenset(("key", "keys", "content", "comment", "name", "disable", "enabled"))
+_COUNTERS: Final = frozenset(("uid", "id", "displayIndex", "addMemo"))
+_PINNING: Final = frozenset(("constant", "@@constant"))
+_UNPINNED: Final = "constant (not pinned)"
+# What a card's book has where it says nothing.
+_BOOK_DEFAULTS: Final = {
+    **DEFAULTS,
+    "insertion_order": 100,
+    "secondary_keys": [],
+    "use_regex": False,
+    "extensions": {},
+}
+
+
+def effects_of(book: Lorebook, states: Mapping[int, State]) -> Effects:
+    """Return what becomes of the settings of `book`.
+
+    Args:
+        book: The book.
+        states: What the file of each entry is, by its place; pinned where it is constant.
+    """
+    every, found, kept = Counter[str](), Counter[str](), Counter[str]()
+    for place, entry in enumerate(book.entries):
+        names = set(_kept(entry))
+        pinning = names & _PINNING
+        match states.get(place, "gone") if entry.enabled else "disabled":
+            case "pinned":
+                every["constant of" if pinning else "pinned by hand:"] += 1
+                names -= pinning
+            case "found":
+                found["title, keys and text of"] += 1
+                if pinning:
+                    names = (names - pinning) | {_UNPINNED}
+            case "disabled":
+                kept["disabled:"] += 1
+            case _:
+                pass
+        if any(map(is_expression, entry.keys)):
+            names.add("regular-expression keys")
+        kept.update(f"{name} of" for name in names)
+    of_book = tuple(f"the book's {name}" for name in _of_book(book))
+    return Effects(_told(every), _told(found), (*of_book, *_told(kept)))
+
+
+def _told(counts: Counter[str]) -> tuple[str, ...]:
+    return tuple(f"{what} {counted(n, 'entry', 'entries')}" for what, n in sorted(counts.items()))
+
+
+def _of_book(book: Lorebook) -> Iterator[str]:
+    """Yield each setting of the book itself."""
+    for name, value in book.frame.items():
+        if name != "name" and value not in ({}, None):
+            yield name
+
+
+def _kept(entry: LoreEntry) -> Iterator[str]:
+    """Yield each setting that differs from its default and is not on the entry's page."""
+    for name, value in entry.raw.items():
+        if name == "extensions" and isinstance(value, dict):
+            yield from (f"extensions.{inner}" for inner in value)
+        elif name not in _SHOWN | _COUNTERS and not _is_default(name, value):
+            yield name
+    yield from {f"@@{name}" for name in decorators_of(entry.content)}
+
+
+def _is_default(name: str, value: Any) -> bool:  # noqa: ANN401
+    return value is None or (name in _BOOK_DEFAULTS and bool(_BOOK_DEFAULTS[name] == value))
+
+
+_SHOWN_DIFF_LINES: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class ImportPlan:
+    """What an import will do; nothing is done before `stage`.
+
+    Args:
+        directory: Where the book is, or will be.
+        written: Entry files that are new or get new text; the settings' file when only they change.
+        unchanged: Entry files that stay as they are.
+        effects: What becomes of each setting of the book.
+        warnings: What was odd, and what stays although it could be expected to change.
+        changes: Every file to write: path, bytes, and the SHA-256 it has now or `MISSING`.
+    """
+
+    directory: str
+    written: tuple[str, ...]
+    unchanged: tuple[str, ...]
+    effects: Effects
+    warnings: tuple[str, ...]
+    changes: tuple[tuple[str, bytes, str], ...] = ()
+
+    def stage(self, tx: Transaction) -> None:
+        """Put all changes into a transaction, which makes them together or not at all."""
+        for path, content, expect in self.changes:
+            # The settings of a large book are larger than a file for people may be.
+            tx.write(path, content, expect=expect, any_size=path.endswith(lorebook_shelf.FILE_NAME))
+
+
+def plan_import(
+    book: Lorebook,
+    store: MemoryStore,
+    *,
+    into: str | None = None,
+    update: bool = False,
+    force: bool = False,
+) -> ImportPlan:
+    """Return what importing `book` will do.
+
+    A book that was imported before is recognised by its name or its content, its entries by their
+    text, title and number; files that a person moved are found by the id in them.
+
+    Args:
+        book: What `read_book` returned.
+        store: The memory.
+        into: A directory below the memory root; None: the one that the book is in already, else
+            one of its own.
+        update: Entries whose source changed may be written anew.
+        force: So may those that a person edited, and those a person deleted.
+
+    Raises:
+        UnsafePathError: `into` is no directory for lore below the memory root.
+        RefusedError: Files would change and neither `update` nor `force` is given.
+        ConflictError: Files that a person edited would change and `force` is not given.
+        BadInputError: The settings kept in `into` are damaged.
+    """
+    place = LorebookDirectory(check_directory(into)) if into is not None else place_for(book, store)
+    directory = place.directory
+    settings = lorebook_shelf.load_settings(store, directory)
+    found = find(store, directory, settings)
+    draft = _Draft(directory, settings, found, update=update or force, force=force)
+    draft.warnings += place.notes
+    draft.take(book)
+    draft.check()
+    return draft.plan(store, book)
+
+
+def check_directory(into: str) -> str:
+    """Return `into` in its one spelling.
+
+    Raises:
+        UnsafePathError: It leads outside the memory, is all of it, or is hidden.
+    """
+    directory = paths.parse(into)
+    if not directory or any(part.startswith(".") for part in directory.split("/")):
+        raise UnsafePathError(
+            f"{into!r} cannot be used as a lore directory; nothing was changed",
+            hint=f"Choose one below the memory directory, e.g. `{IMPORTED_LORE_DIR}`.",
+        )
+    return directory
+
+
+class _Draft:
+    """A plan while it is being made."""
+
+    def __init__(
+        self,
+        directory: str,
+        settings: BookSettings,
+        found: EntryFiles,
+        *,
+        update: bool,
+        force: bool,
+    ) -> None:
+        self.directory = directory
+        self.settings = settings
+        self.found = found
+        self.update = update
+        self.force = force
+        self.books = dict(settings.books)
+        self.records = dict(settings.entries)
+        self.changes: list[tuple[str, bytes, str]] = []
+        self.unchanged: list[str] = []
+        self.states: dict[int, State] = {}
+        self.changed: list[str] = []  # what is not written without `update`
+        self.edited: list[tuple[LoreFile, str]] = []  # a person's file, and the text it would get
+        self.warnings: list[str] = [f"{line}: not changed" for line in found.skipped]
+
+    def take(self, book: Lorebook) -> None:
+        """Go through `book` and note what each entry means for the directory."""
+        book_id = self._book(book)
+        olds = {key: self.settings.entry(key) for key in self.settings.of_book(book_id)}
+        ids = match_entries(book.entries, olds)
+        for place, (entry, key) in enumerate(zip(book.entries, ids, strict=True)):
+            if key is not None:
+                self._known(key, entry, place)
+        new = [place for place, key in enumerate(ids) if key is None]
+        self._add(book_id, [book.entries[place] for place in new], new)
+        for key in olds.keys() - {key for key in ids if key}:
+            if key in self.found.files:
+                path = self.found.files[key].path
+                self.warnings.append(f"{path}: no longer in the source; it is kept")
+
+    def check(self) -> None:
+        """Refuse what is not allowed. Nothing has been written yet."""
+        if self.edited and not self.force:
+            raise ConflictError(_edits_message(self.edited), hint=_EDITS_HINT)
+        if self.changed and not self.update:
+            raise RefusedError(
+                f"The source has changed since it was imported; {len(self.changed)} "
+                f"would change: {staging.listed(self.changed)}; nothing was changed",
+                hint="Add `--update` to use the source's text; add `--dry-run` to preview. "
+                "If this is another book, give it a directory with `--into DIR`.",
+            )
+
+    def plan(self, store: MemoryStore, book: Lorebook) -> ImportPlan:
+        """Return the finished plan."""
+        written = sorted(path for path, _, _ in self.changes)
+        after = BookSettings(self.books, self.records)
+        if after != self.settings:
+            path = lorebook_shelf.path_in(self.directory)
+            self.changes.append(staging.change(store, path, lorebook_shelf.dump_settings(after)))
+            written = written or [path]
+        return ImportPlan(
+            self.directory,
+            tuple(written),
+            tuple(sorted(self.unchanged)),
+            effects_of(book, self.states),
+            (*book.warnings, *sorted(self.warnings)),
+            tuple(self.changes),
+        )
+
+    def _book(self, book: Lorebook) -> str:
+        """Note the book's own settings, and return the book's id."""
+        book_id = same_book(self.settings, book) or book_id_of(book.name)
+        known = self.books.get(book_id)
+        if known and known.shape != book.shape and not self.update:
+            return book_id  # each format has words of its own for the book as a whole
+        whole = book.digest
+        new = BookRecord(
+            name=known.name if known else book.name,
+            shape=book.shape,
+            source=book.source,
+            digest=whole,
+            frame=book.frame,
+            outer=book.outer,
+            unreadable=book.unreadable,
+        )
+        if known and known.digest == whole and known.outer == book.outer:
+            return book_id
+        if known and (settled(known.frame), known.outer) != (settled(book.frame), book.outer):
+            self.changed.append("the book's own settings")
+        self.books[book_id] = new
+        return book_id
+
+    def _known(self, key: str, entry: LoreEntry, place: int) -> None:
+        """Note what an entry that was imported before needs."""
+        record, file = self.records[key], self.found.files.get(key)
+        was = LoreEntry(record.shape, record.raw, record.slot)
+        same = _is_same(entry, was)
+        if file is None and not self.force:
+            self.warnings.append(f"{record.path}: deleted by hand; `--force` restores it")
+            return
+        text = render(page_of(entry, key))
+        after = EntryRecord(
+            record.book, entry.shape, place, entry.slot, record.path, sha256_of(text), entry.raw
+        )
+        if file is None:
+            self._write(after, key, text, MISSING)
+            return
+        after = replace(after, path=file.path)
+        is_untouched = file.sha256 == record.sha256
+        own = _with_own_pin(text, file, record)
+        # A page that nobody touched is written again also where an earlier version wrote another.
+        if self.update and is_untouched and text != file.text:
+            self._rewrite(after, key, text, file)
+        elif same:
+            self._stays(place, file)
+        elif own == file.text or render(page_of(was, key)) == text:
+            self._stays(place, file)
+            self.changed.append(f"the settings of {file.path}")
+            self.records[key] = after
+        else:
+            if not (is_untouched or _is_repinned(file, record)):
+                self.edited.append((file, own))
+                self.warnings.append(f"{file.path}: edited by hand; the edit was replaced")
+            self._rewrite(after, key, own, file)
+
+    def _stays(self, place: int, file: LoreFile) -> None:
+        self.unchanged.append(file.path)
+        self.states[place] = "pinned" if is_pinned(file.text) else "found"
+
+    def _rewrite(self, record: EntryRecord, key: str, text: str, file: LoreFile) -> None:
+        self.changed.append(file.path)
+        self._write(record, key, text, file.sha256)
+
+    def _add(self, book_id: str, entries: list[LoreEntry], places: list[int]) -> None:
+        """Note the entries that were not there before."""
+        ids = ids_of(book_id, entries, set(self.records))
+        taken = {fold(path.rpartition("/")[2]) for path in self._directly_inside()}
+        chosen = file_names(entries, ids, taken)
+        for key, entry, place, name in zip(ids, entries, places, chosen, strict=True):
+            path = f"{self.directory}/{name}"
+            text = render(page_of(entry, key))
+            record = EntryRecord(
+                book_id, entry.shape, place, entry.slot, path, sha256_of(text), entry.raw
+            )
+            self._write(record, key, text, MISSING)
+
+    def _directly_inside(self) -> set[str]:
+        recorded = {record.path for record in self.records.values()}
+        return {
+            path
+            for path in self.found.names | recorded
+            if path.rpartition("/")[0] == self.directory
+        }
+
+    def _write(self, record: EntryRecord, key: str, text: str, expect: str) -> None:
+        self.records[key] = record
+        self.changes.append((record.path, text.encode(), expect))
+        self.states[record.place] = "pinned" if is_pinned(text) else "found"
+
+
+def _is_same(entry: LoreEntry, was: LoreEntry) -> bool:
+    """Tell whether an entry says what it said before; in another format, all that both can say."""
+    if entry.shape != was.shape:
+        return lorebook.in_common(entry) == lorebook.in_common(was)
+    return (entry.meaning, entry.slot) == (was.meaning, was.slot)
+
+
+def _is_repinned(file: LoreFile, record: EntryRecord) -> bool:
+    """Tell whether a person pinned or unpinned an entry, and changed nothing else of its page."""
+    before = without_pin(file.text) if is_pinned(file.text) else PIN + file.text
+    return sha256_of(before) == record.sha256
+
+
+def _with_own_pin(text: str, file: LoreFile, record: EntryRecord) -> str:
+    """Return the text of a page with the pin that a person gave it, or took from it."""
+    if not _is_repinned(file, record) or is_pinned(text) == is_pinned(file.text):
+        return text
+    return without_pin(text) if is_pinned(text) else PIN + text
+
+
+_EDITS_HINT: Final = (
+    "Add `--force` to replace your edits with the source's text; add `--dry-run` to preview."
+)
+
+
+def _edits_message(edited: list[tuple[LoreFile, str]]) -> str:
+    """Return which of a person's files stand in the way, and how the source differs from them."""
+    diffs = (
+        unified(file.text, text, file.path, f"{file.path} (from the source)")
+        for file, text in edited
+    )
+    lines = "".join(diffs).split("\n")[:-1]
+    shown = lines[:_SHOWN_DIFF_LINES]
+    if len(lines) > len(shown):
+        shown.append(f"… {len(lines) - len(shown)} more lines")
+    listed = staging.listed(file.path for file, _ in edited)
+    return f"Edited by hand since the import: {listed}; nothing was changed\n" + "\n".join(shown)
+
+
+SOURCE: Final = "import-lorebook"
+_OPENERS: Final = ("{", "[")
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedLorebook:
+    """What an import did, or would do. See `ImportPlan` for the lists.
+
+    Args:
+        book: The book's name.
+        directory: Where it is in memory.
+        source: The format it came in.
+        entries: How many it has.
+        in_every_prompt: Which of its settings put text into every prompt.
+        found_when_it_fits: Which put text into prompts that it fits.
+        kept_unmapped: Which are kept for export and have no effect here.
+    """
+
+    book: str
+    directory: str
+    source: str
+    entries: int
+    written: tuple[str, ...]
+    unchanged: tuple[str, ...]
+    in_every_prompt: tuple[str, ...]
+    found_when_it_fits: tuple[str, ...]
+    kept_unmapped: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+def import_lorebook(
+    store: MemoryStore,
+    book: Lorebook,
+    *,
+    into: str | None = None,
+    update: bool = False,
+    force: bool = False,
+    dry_run: bool = False,
+) -> ImportedLorebook:
+    """Import `book` in one transaction, into a directory of its own unless `into` names another.
+
+    Arguments and errors are those of `plan_import`.
+    """
+    plan = plan_import(book, store, into=into, update=update, force=force)
+    with store.transaction(
+        SOURCE, f"import {book.name!r}", dry_run=dry_run, trailers=noting(new_run_id())
+    ) as tx:
+        plan.stage(tx)
+    return ImportedLorebook(
+        book.name,
+        plan.directory,
+        book.source,
+        len(book.entries),
+        plan.written,
+        plan.unchanged,
+        plan.effects.in_every_prompt,
+        plan.effects.found_when_it_fits,
+        plan.effects.kept,
+        plan.warnings,
+    )
+
+
+def load_book(raw: bytes, *, origin: str) -> Lorebook:
+    """Return the lorebook in the bytes of a file: of JSON, or of any card that holds one.
+
+    Raises:
+        BadInputError: There is none; the message says what the file is instead.
+        LimitError: The book has too many entries.
+    """
+    what = _what_it_is_instead(raw, origin)
+    if what:
+        raise BadInputError(
+            f"{origin!r} is {what}, not a lorebook; nothing was imported",
+            hint="A lorebook is a JSON file, or a card that contains one.",
+        )
+    opened = open_container(raw, origin=origin)
+    book = read_book(opened.value, origin=origin)
+    return replace(book, warnings=(*opened.notes, *book.warnings))
+
+
+def _what_it_is_instead(raw: bytes, origin: str) -> str:
+    """Return what a file is that is neither JSON nor a card's container, or an empty string."""
+    try:
+        text = decoded(raw).lstrip()
+    except ValueError:
+        return "text that is not UTF-8" if raw.lstrip().startswith((b"{", b"[")) else ""
+    is_yaml = PurePath(origin).suffix.lower() in {".yaml", ".yml"}
+    if is_yaml or "\0" in text or raw.startswith(b"PK") or text.startswith(_OPENERS):
+        return ""
+    return "text" if text else "empty"

@@ -1,0 +1,525 @@
+"""Read every lorebook format as one `Lorebook`, and repair settings of the wrong type."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, replace
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any, Final
+
+from familiar_cli.errors import BadInputError, LimitError
+from familiar_cli.imports.foreign_files import check_depth, dump_json
+from familiar_cli.imports.lorebook import Lorebook, LoreEntry, Shape
+from familiar_cli.text import one_line, typed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+# A comma inside `/…/flags` belongs to the regular expression.
+_KEY: Final = re.compile(r"\s*(/(?:\\.|[^/\\])+/[a-z]*\s*(?=,|\Z)|[^,]*)(?:,|\Z)", re.DOTALL)
+_NO: Final = frozenset(("", "0", "false", "no", "off", "null"))
+
+
+@dataclass(slots=True)
+class Notes:
+    """Odd things about the entries of one book: each kind once, with how often it was seen."""
+
+    seen: dict[str, list[str]] = field(default_factory=dict)
+
+    def add(self, what: str, label: str) -> None:
+        """Remember that the entry called `label` has the oddity `what`."""
+        self.seen.setdefault(what, []).append(label)
+
+    def lines(self) -> tuple[str, ...]:
+        """Return one line for each kind of oddity."""
+        return tuple(f"{what} ({_which(labels)})" for what, labels in self.seen.items())
+
+
+@dataclass(frozen=True, slots=True)
+class Mending:
+    """One entry under repair.
+
+    Args:
+        entry: The settings; changed in place.
+        label: What to call the entry in a note.
+        notes: Where oddities go.
+    """
+
+    entry: dict[str, Any]
+    label: str
+    notes: Notes
+
+    def note(self, what: str) -> None:
+        """Remember an oddity of this entry."""
+        self.notes.add(what, self.label)
+
+    def rename(self, name: str, alias: str, change: Callable[[Any], Any] | None = None) -> None:
+        """Move the setting `alias`, another format's spelling, to `name` unless that is there."""
+        if alias in self.entry and name not in self.entry:
+            value = self.entry.pop(alias)
+            self.entry[name] = change(value) if change else value
+            self.note(f"{alias!r} is another format's spelling: read as {name!r}")
+
+    def keys(self, name: str, alias: str) -> None:
+        """Make `name` a list of strings; what stands under `alias` joins it."""
+        if alias in self.entry:
+            extra = self._strings(alias, self.entry.pop(alias))
+            self.note(f"{alias!r} is another format's spelling: read as {name!r}")
+        else:
+            extra = []
+        if name not in self.entry and not extra:
+            self.note(f"no {name!r}: read as none")
+        own = self._strings(name, self.entry.get(name, []))
+        self.entry[name] = own + [key for key in extra if key not in own]
+
+    def text(self, name: str) -> None:
+        """Make `name` a string."""
+        value = self.entry.get(name)
+        if isinstance(value, str):
+            return
+        if value is not None:
+            self.note(f"{name!r} is not text: its JSON is used")
+        self.entry[name] = "" if value is None else _as_text(value)
+
+    def flag(self, name: str) -> None:
+        """Make `name`, where it is there, true or false."""
+        value = self.entry.get(name, False)
+        if isinstance(value, bool):
+            return
+        meant = value.strip().lower() not in _NO if isinstance(value, str) else bool(value)
+        self.note(f"{name!r} is neither true nor false: read as {str(meant).lower()}")
+        self.entry[name] = meant
+
+    def extensions(self) -> None:
+        """Make `extensions` an object; anything else in its place is kept inside one."""
+        value = self.entry.get("extensions")
+        if isinstance(value, dict):
+            return
+        self.note(
+            "no 'extensions'" if value is None else "'extensions' is not an object: wrapped in one"
+        )
+        self.entry["extensions"] = {} if value is None else {"original": value}
+
+    def _strings(self, name: str, value: object) -> list[str]:
+        if isinstance(value, str):
+            self.note(f"{name!r} is a single text: split at its commas")
+            return comma_list(value)
+        if not isinstance(value, list):
+            self.note(
+                f"{name!r} is not a list: its JSON is used"
+                if value is not None
+                else f"{name!r} is null"
+            )
+            return [] if value is None else [_as_text(value)]
+        if not all(isinstance(item, str) for item in value):
+            self.note(f"{name!r} contains something that is not text: its JSON is used")
+        return [_as_text(item) for item in value if item is not None]
+
+
+def comma_list(text: str) -> list[str]:
+    """Return the keys in a text that lists them with commas."""
+    return [key for found in _KEY.finditer(text) if (key := found[1].strip())]
+
+
+def _as_text(value: object) -> str:
+    return value if isinstance(value, str) else dump_json(value, indent=None)
+
+
+def _which(labels: list[str]) -> str:
+    first = one_line(labels[0], 40)
+    return f"entry {first!r}" if len(labels) == 1 else f"{len(labels)} entries, first {first!r}"
+
+
+def mend_world(raw: dict[str, Any], label: str, notes: Notes, slot: str = "") -> LoreEntry:
+    """Return one entry with its main settings in their proper types; all others as they are."""
+    entry = dict(raw)
+    mending = Mending(entry, label, notes)
+    mending.keys("key", "keys")
+    if {"secondary_keys", "keysecondary"} & entry.keys():
+        mending.keys("keysecondary", "secondary_keys")
+    mending.rename("order", "insertion_order")
+    mending.rename("disable", "enabled", lambda on: on is not None and not on)
+    mending.text("content")
+    mending.text("comment")
+    mending.flag("disable")
+    return LoreEntry("worldinfo", entry, slot)
+
+
+def mend_book(raw: dict[str, Any], label: str, notes: Notes, slot: str = "") -> LoreEntry:
+    """Return one entry with its main settings in their proper types; all others as they are."""
+    entry = dict(raw)
+    mending = Mending(entry, label, notes)
+    mending.keys("keys", "key")
+    _secondary(mending)
+    mending.text("content")
+    mending.rename("insertion_order", "order")
+    mending.rename("id", "uid")
+    mending.rename("enabled", "disable", lambda off: not off)
+    _required(mending)
+    mending.flag("enabled")
+    mending.extensions()
+    for name in ("name", "comment"):
+        if entry.get(name) is not None:
+            mending.text(name)
+    return LoreEntry("book", entry, slot)
+
+
+def _secondary(mending: Mending) -> None:
+    if {"secondary_keys", "keysecondary"} & mending.entry.keys():
+        mending.keys("secondary_keys", "keysecondary")
+    elif mending.entry.get("selective"):
+        mending.note("no 'secondary_keys' although 'selective' is set")
+
+
+def _required(mending: Mending) -> None:
+    if mending.entry.get("enabled") is None:
+        mending.note("no 'enabled': read as enabled")
+        mending.entry["enabled"] = True
+    if mending.entry.get("insertion_order") is None:
+        mending.note("no 'insertion_order': 100 is used")
+        mending.entry["insertion_order"] = 100
+
+
+_NOVELAI_ORDER: Final = 400  # NovelAI's own default
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """Another program's lorebooks.
+
+    Args:
+        source: The program, for people.
+        tool: Under which name in `extensions` is kept what a `character_book` has no word for.
+        matches: Says whether a JSON object is such a book.
+        known: Its name for a setting of an entry -> ours.
+        order: The `insertion_order` of an entry that says none.
+        entries: Its name for the list of entries.
+        named: Settings of the book that it calls as we do.
+        comma_lists: Settings of an entry whose list may be one text with commas.
+    """
+
+    source: str
+    tool: str
+    matches: Callable[[Mapping[str, Any]], bool]
+    known: Mapping[str, str]
+    order: Callable[[Mapping[str, Any]], Any]
+    entries: str = "entries"
+    named: tuple[str, ...] = ()
+    comma_lists: tuple[str, ...] = ()
+
+    def read(self, data: Mapping[str, Any]) -> Lorebook:
+        """Return it with its entries as a `character_book` has them."""
+        given = data.get(self.entries)
+        items = given if isinstance(given, list) else []
+        names = {name: data[name] for name in self.named if name in data}
+        return Lorebook(
+            name=str(data.get("name") or ""),
+            shape="book",
+            entries=tuple(self._entry(item) for item in items if isinstance(item, dict)),
+            frame={**names, **self._rest(data, (self.entries, *names))},
+            source=self.source,
+            unreadable=tuple(item for item in items if not isinstance(item, dict)),
+        )
+
+    def _entry(self, item: Mapping[str, Any]) -> LoreEntry:
+        raw = dict(item)
+        for name in self.comma_lists:
+            if isinstance(raw.get(name), str):
+                raw[name] = comma_list(raw[name])
+        blank = {"keys": [], "content": "", "enabled": True, "use_regex": False}
+        mapped = {
+            ours: raw[theirs] for theirs, ours in self.known.items() if raw.get(theirs) is not None
+        }
+        used = [name for name in raw if self.known.get(name) in mapped]
+        order = {"insertion_order": self.order(raw)}
+        return LoreEntry("book", {**blank, **order, **mapped, **self._rest(raw, used)})
+
+    def _rest(self, data: Mapping[str, Any], used: Iterable[str]) -> dict[str, Any]:
+        """Return what of `data` is not in `used`, under the program's name in `extensions`."""
+        rest = {name: value for name, value in data.items() if name not in used}
+        return {"extensions": {self.tool: rest} if rest else {}}
+
+
+def _novelai_order(raw: Mapping[str, Any]) -> Any:  # noqa: ANN401  # mended later, as all settings
+    config = raw.get("contextConfig")
+    return (config if isinstance(config, dict) else {}).get("budgetPriority", _NOVELAI_ORDER)
+
+
+FORMATS: Final = (
+    Format(
+        source="NovelAI",
+        tool="novelai",
+        matches=lambda data: "lorebookVersion" in data,
+        known={
+            "displayName": "name",
+            "text": "content",
+            "keys": "keys",
+            "enabled": "enabled",
+            "forceActivation": "constant",
+            "id": "id",
+        },
+        order=_novelai_order,
+    ),
+    Format(
+        source="Agnai",
+        tool="agnai",
+        matches=lambda data: data.get("kind") == "memory",
+        known={
+            "name": "name",
+            "entry": "content",
+            "keywords": "keys",
+            "enabled": "enabled",
+            "priority": "priority",
+            "weight": "insertion_order",
+            "id": "id",
+        },
+        order=lambda _: 0,
+        named=("name", "description"),
+    ),
+    Format(
+        source="RisuAI",
+        tool="risuai",
+        matches=lambda data: data.get("type") == "risu" and isinstance(data.get("data"), list),
+        known={
+            "comment": "comment",
+            "content": "content",
+            "key": "keys",
+            "secondkey": "secondary_keys",
+            "insertorder": "insertion_order",
+            "alwaysActive": "constant",
+            "selective": "selective",
+            "useRegex": "use_regex",
+            "id": "id",
+        },
+        order=lambda _: 100,
+        entries="data",
+        comma_lists=("key", "secondkey"),
+    ),
+)
+"""In the order in which they are tried."""
+
+
+MAX_ENTRIES: Final = 20_000
+_CARD_FIELDS: Final = frozenset(("char_name", "char_persona", "first_mes", "mes_example"))
+_BOOK_FIELDS: Final = frozenset(("keys", "secondary_keys", "insertion_order", "enabled", "id"))
+_WORLD_FIELDS: Final = frozenset(("key", "keysecondary", "order", "disable", "uid"))
+_LORE_FIELDS: Final = frozenset(("key", "keys", "content"))
+_FRAME_FIELDS: Final = frozenset(
+    ("name", "description", "scan_depth", "token_budget", "recursive_scanning", "extensions")
+)
+_BOOK_ONLY: Final = frozenset(("scan_depth", "token_budget", "recursive_scanning"))
+# Files that people pick by mistake: a field that only they have -> what they are.
+_MISTAKEN: Final = (
+    ("chat_metadata", "a chat"),
+    ("temperature", "a preset of sampling settings"),
+    ("prompt_order", "a preset of prompts"),
+    ("story_string", "a context template"),
+    ("input_sequence", "an instruct template"),
+    ("theme", "a theme"),
+)
+_SHOWN_NAMES: Final = 4
+
+
+def read_book(data: object, *, origin: str) -> Lorebook:
+    """Return the lorebook that the JSON value `data` holds, in whichever format it is.
+
+    Args:
+        data: A whole file's value, or a card's `character_book`.
+        origin: Where it came from, for messages and, by its stem, for a book without a name.
+
+    Raises:
+        BadInputError: It is no lorebook; the message says what it is instead.
+        LimitError: It has more than `MAX_ENTRIES` entries.
+    """
+    check_depth(data, origin=origin)
+    book = _read(data, origin)
+    if len(book.entries) > MAX_ENTRIES:
+        raise LimitError(
+            f"{origin!r} has {len(book.entries)} entries, more than {MAX_ENTRIES}; "
+            "nothing was imported",
+            hint="Split it into several books.",
+        )
+    return book if book.name.strip() else replace(book, name=PurePath(origin).stem)
+
+
+def _read(data: object, origin: str) -> Lorebook:
+    if isinstance(data, list) and any(_has_lore(item) for item in data):
+        book = _entries_of({"entries": data}, origin, "a bare list of entries")
+        return replace(book, warnings=("the file is a bare list of entries", *book.warnings))
+    if not isinstance(data, dict):
+        raise _not_a_lorebook(data, origin)
+    if data.get("spec") == "lorebook_v3":
+        outer = {name: value for name, value in data.items() if name not in ("spec", "data")}
+        return replace(_embedded(data.get("data"), origin, "lorebook_v3"), outer=outer)
+    if _is_card(data):
+        return _of_card(data, origin)
+    for other in FORMATS:
+        if other.matches(data):
+            return _converted(data, other.read(data), origin)
+    return _entries_of(data, origin, "")
+
+
+def _is_card(data: dict[str, Any]) -> bool:
+    inner = data.get("data")
+    return (
+        str(data.get("spec", "")).startswith("chara_card")
+        or "character_book" in data
+        or (isinstance(inner, dict) and bool({"character_book", *_CARD_FIELDS} & inner.keys()))
+        or bool(_CARD_FIELDS & data.keys())
+    )
+
+
+def _of_card(card: dict[str, Any], origin: str) -> Lorebook:
+    inner = card.get("data")
+    for place in (inner, card):
+        if isinstance(place, dict) and "character_book" in place:
+            return _embedded(place["character_book"], origin, "a card's character_book")
+    raise BadInputError(
+        f"{origin!r} is a character card without a lorebook; nothing was imported",
+        hint=f"For the character itself: `familiar init --from-card {typed(origin)}`.",
+    )
+
+
+def _embedded(data: object, origin: str, source: str) -> Lorebook:
+    """Read what stands where a card or a `lorebook_v3` keeps its book."""
+    if data is None:
+        return Lorebook(
+            "", "book", source=source, warnings=("the book is null: it has no entries",)
+        )
+    if isinstance(data, dict) and data.get("spec") == "lorebook_v3":
+        return _read(data, origin)
+    if not isinstance(data, dict):
+        raise _not_a_lorebook(data, origin)
+    return _entries_of(data, origin, source)
+
+
+def _entries_of(data: dict[str, Any], origin: str, source: str) -> Lorebook:
+    """Read an object with `entries`, whichever of the two spellings they have."""
+    notes = Notes()
+    slots = _slots_of(data, origin, notes, expected=bool(source))
+    found = [(slot, item) for slot, item in slots if isinstance(item, dict)]
+    if slots and not any(_has_lore(item) for _, item in found):
+        raise _not_a_lorebook(data, origin)
+    items = [item for _, item in found]
+    shape = _shape_of(data, items, is_object=isinstance(data.get("entries"), dict))
+    mend = mend_world if shape == "worldinfo" else mend_book
+    entries = tuple(
+        mend(item, _label(item, n), notes, slot) for n, (slot, item) in enumerate(found)
+    )
+    _note_optional(shape, entries, notes)
+    return Lorebook(
+        name=_name(data),
+        shape=shape,
+        entries=entries,
+        frame={name: value for name, value in data.items() if name != "entries"},
+        source=source or ("World Info" if shape == "worldinfo" else "a character_book"),
+        warnings=(*_left_out(len(slots) - len(found)), *notes.lines()),
+        unreadable=tuple(item for _, item in slots if not isinstance(item, dict)),
+    )
+
+
+def _slots_of(
+    data: dict[str, Any], origin: str, notes: Notes, *, expected: bool
+) -> list[tuple[str, Any]]:
+    """Return what stands in `entries`, each with its name there, or an empty one in a list.
+
+    Args:
+        data: What may be a book.
+        origin: Where it came from.
+        notes: Told when there are no entries at all.
+        expected: It stands where only a book can stand.
+    """
+    given = data.get("entries")
+    if isinstance(given, dict):
+        return list(given.items())
+    if isinstance(given, list):
+        return [("", item) for item in given]
+    if given is not None or not ("entries" in data or expected or _is_frame(data)):
+        raise _not_a_lorebook(data, origin)
+    notes.add("no 'entries': the book is empty", origin)
+    return []
+
+
+def _converted(data: dict[str, Any], book: Lorebook, origin: str) -> Lorebook:
+    """Mend what one of the other formats was turned into."""
+    if data.get("entries", data.get("data")) and not book.entries:
+        raise _not_a_lorebook(data, origin)
+    notes = Notes()
+    entries = tuple(
+        mend_book(dict(entry.raw), _label(entry.raw, n), notes)
+        for n, entry in enumerate(book.entries)
+    )
+    warnings = (*_left_out(len(book.unreadable)), *book.warnings, *notes.lines())
+    return replace(book, entries=entries, warnings=warnings)
+
+
+def _shape_of(data: dict[str, Any], found: list[dict[str, Any]], *, is_object: bool) -> Shape:
+    """Count which spelling prevails; without entries the book's own settings tell."""
+    book = sum(len(_BOOK_FIELDS & item.keys()) for item in found)
+    world = sum(len(_WORLD_FIELDS & item.keys()) for item in found)
+    if book != world:
+        return "book" if book > world else "worldinfo"
+    return "worldinfo" if is_object and not (data.keys() & (_FRAME_FIELDS - {"name"})) else "book"
+
+
+def _note_optional(shape: Shape, entries: tuple[LoreEntry, ...], notes: Notes) -> None:
+    for entry in entries:
+        if shape == "book" and entry.raw.get("id") is None:
+            notes.add("no 'id'", entry.title or (entry.keys or ("",))[0])
+
+
+def _left_out(count: int) -> tuple[str, ...]:
+    return (
+        (f"{count} of the entries are not objects: kept separately, not imported",) if count else ()
+    )
+
+
+def _has_lore(item: object) -> bool:
+    return isinstance(item, dict) and bool(_LORE_FIELDS & item.keys())
+
+
+def _is_frame(data: dict[str, Any]) -> bool:
+    """Say whether an object without entries can still be nothing but a book."""
+    return data.keys() <= _FRAME_FIELDS and bool(data.keys() & _BOOK_ONLY)
+
+
+def _label(entry: Any, n: int) -> str:  # noqa: ANN401  # any mapping, before its types are known
+    for name in ("name", "comment", "displayName", "keys", "key"):
+        value = entry.get(name)
+        if value and isinstance(value, str | list):
+            return str(value[0] if isinstance(value, list) else value)
+    return f"number {n + 1}"
+
+
+def _name(data: dict[str, Any]) -> str:
+    return data["name"] if isinstance(data.get("name"), str) else ""
+
+
+def _not_a_lorebook(data: object, origin: str) -> BadInputError:
+    return BadInputError(
+        f"{origin!r} is not a lorebook but {_what_is(data)}; nothing was imported",
+        hint="Supported: World Info, character_book, lorebook_v3, NovelAI, Agnai and RisuAI "
+        "files, and cards that contain a book.",
+    )
+
+
+def _what_is(value: object) -> str:
+    """Return a few words that tell a person what `value` is."""
+    if isinstance(value, dict):
+        for field, kind in _MISTAKEN:
+            if field in value:
+                return kind
+        return _object(value)
+    if isinstance(value, list):
+        return f"a list of {len(value)}" if value else "an empty list"
+    if isinstance(value, bool) or value is None:
+        return {True: "true", False: "false", None: "null"}[value]
+    return "a text" if isinstance(value, str) else "a number"
+
+
+def _object(value: dict[str, object]) -> str:
+    if not value:
+        return "an empty object"
+    names = ", ".join(repr(one_line(str(name), 30)) for name in list(value)[:_SHOWN_NAMES])
+    more = "" if len(value) <= _SHOWN_NAMES else f" and {len(value) - _SHOWN_NAMES} more"
+    return f"an object with {names}{more}"

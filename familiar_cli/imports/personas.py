@@ -1,0 +1,367 @@
+"""Persona folders (`IDENTITY.md`, `SOUL.md`, …), and the templates that are such folders."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from importlib import resources
+from typing import TYPE_CHECKING, Any, Final
+
+from familiar_cli.errors import BadInputError
+from familiar_cli.imports.folders import (
+    FolderContents,
+    FolderPage,
+    is_plain,
+    kept_paths,
+    require_there,
+)
+from familiar_cli.imports.foreign_files import read_json
+from familiar_cli.languages import ENGLISH, language_of, phrases
+from familiar_cli.markdown import title_of
+from familiar_cli.memory import layout
+from familiar_cli.memory.desk import MAX_CHARS, ItemStatus, items_in
+from familiar_cli.memory.layout import SESSIONS_DIR, digest_path, people_path
+from familiar_cli.memory.pages.self_files import PERSONA_DIR, TIERS_NOTE, field_markdown, self_file
+from familiar_cli.text import fold, one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from familiar_cli.identity import Author
+
+
+_TITLES: Final = ("title", "task", "text", "name", "description", "content")
+_MARKS: Final = {
+    **dict.fromkeys(("done", "completed", "complete", "closed", "finished"), ItemStatus.done),
+    **dict.fromkeys(("dropped", "cancelled", "canceled", "abandoned"), ItemStatus.dropped),
+}
+_OPEN: Final = frozenset({"open", "todo", "pending", "new"})
+_DUE: Final = ("due", "due_date", "due_at", "deadline")
+_DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}")  # as a line of the task list bears it
+
+
+def tasks_markdown(text: str) -> str | None:
+    """Return the tasks as a Markdown list; None when the JSON holds no list of tasks.
+
+    What a task says beside its title, its time and how it stands is told in lines below it.
+    """
+    try:
+        value, _ = read_json(text, origin="TASKS.json")
+    except BadInputError:
+        return None
+    listed = value.get("tasks") if isinstance(value, dict) else value
+    if not isinstance(listed, list):
+        return None
+    tasks = [_task(task) for task in listed]
+    if any(task is None for task in tasks):
+        return None
+    listed = "".join(f"{task}\n" for task in tasks)
+    return f"# {phrases(language_of(listed) or ENGLISH.code).tasks}\n\n{listed}"
+
+
+def _task(task: object) -> str | None:
+    if isinstance(task, str):
+        return f"- [ ] {one_line(task, MAX_CHARS)}" if task.strip() else None
+    if not isinstance(task, dict):
+        return None
+    title = next((key for key in _TITLES if isinstance(task.get(key), str)), "")
+    if not (title and task[title].strip()):
+        return None
+    due = next((key for key in _DUE if isinstance(task.get(key), str) and task[key]), "")
+    mark, told = _standing(task)
+    line = f"- [{mark}] {one_line(task[title], MAX_CHARS)}{_until(task.get(due, ''))}"
+    return "\n".join([line, *_more(task, {title, due, *told})])
+
+
+def _until(due: str) -> str:
+    if _DAY.fullmatch(due):
+        return f" @{due}"
+    return f" (due {one_line(due, 40)})" if due else ""
+
+
+def _standing(task: dict[str, Any]) -> tuple[ItemStatus, set[str]]:
+    """Return how a task stands, and the fields that say so."""
+    told = {key for key in _MARKS if task.get(key) is False}
+    given = task.get("status")
+    status = given.strip().lower() if isinstance(given, str) else ""
+    if status in _MARKS:
+        return _MARKS[status], {"status", *told}
+    ended = next((key for key in _MARKS if task.get(key) is True), None)
+    if ended:
+        return _MARKS[ended], {ended, *told}
+    return ItemStatus.open, {"status", *told} if status in _OPEN else told
+
+
+def _more(task: dict[str, Any], told: set[str]) -> Iterator[str]:
+    for key, value in task.items():
+        if key in told:
+            continue
+        # A name with marks in it could begin a list or a block of code.
+        name = key if key.replace("_", "").isalnum() else json.dumps(key, ensure_ascii=False)
+        shown = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        yield f"  {one_line(name, MAX_CHARS)}: {one_line(shown, MAX_CHARS)}".rstrip()
+
+
+KEPT_DIR: Final = PERSONA_DIR
+LEDGER: Final = f"{KEPT_DIR}/.ledger.json"
+IDENTITY: Final = "IDENTITY.md"
+SOUL: Final = "SOUL.md"
+PROTOCOLS: Final = "PROTOCOLS.md"
+USER: Final = "USER.md"
+PARTS: Final = (IDENTITY, SOUL, PROTOCOLS, USER)
+"""What every persona has, at least; the first three make a folder one."""
+
+FIELDS: Final = {IDENTITY: "description", SOUL: "personality", PROTOCOLS: "system_prompt"}
+"""Which field of a character each part is, and so which file of `self/`."""
+
+REMINDERS: Final = "REMINDERS.md"
+VERBATIM: Final = {
+    "MEMORY_SHORT.md": digest_path("short"),
+    "MEMORY_MID.md": digest_path("mid"),
+    "MEMORY_LONG.md": digest_path("long"),
+    REMINDERS: layout.REMINDERS,
+    "SCRATCH.md": layout.SCRATCH,
+}
+TIERS: Final = "CONTEXT_TIERS.md"
+TASKS: Final = "TASKS.json"
+MAIN_INSTRUCTION: Final = "{{original}}\n\n"
+"""Stands above the protocols, so that they add to the main instruction and do not replace it."""
+
+_SESSION: Final = re.compile(rf"{SESSIONS_DIR}/\d{{4}}-\d{{2}}-\d{{2}}\.md")
+_NAME_LABELS: Final = (
+    *("preferred name", "full name", "name", "called"),
+    *(
+        "nombre",
+        "nom",
+        "nome",
+        "naam",
+        "rufname",
+        "vorname",
+        "имя",
+        "ім'я",
+        "imię",
+        "jméno",
+        "isim",
+    ),
+    *(
+        "名前",
+        "お名前",
+        "氏名",
+        "呼び名",
+        "名字",
+        "姓名",
+        "이름",
+        "الاسم",
+        "اسم",
+        "نام",
+        "שם",
+        "नाम",
+    ),
+)
+_NAME: Final = re.compile(
+    rf"^\s*(?:[-*+]\s+)?\**(?:{'|'.join(_NAME_LABELS)})\**\s*[:：]\**\s*(\S.*)$",
+    re.IGNORECASE | re.MULTILINE,
+)
+# What a heading says that names nobody: what the file is, and not whom it is about.
+_NO_NAME: Final = re.compile(
+    r"\b(?:user|users|human|about|profile|notes?|me|person|who|your|the|owner|operator|client"
+    r"|usuario|usuaria|sobre|perfil|utilisateur|utilisatrice|profil|benutzer|benutzerin|nutzer|über"
+    r"|пользователь)\b|ユーザー|利用者|プロフィール|について|用户|使用者|用戶|사용자|프로필|المستخدم|حول|עלי|משתמש",
+    re.IGNORECASE,
+)
+_MOST_NAME_WORDS: Final = 4
+_MOST_NAME_CHARS: Final = 80
+
+
+@dataclass(frozen=True, slots=True)
+class PersonaDir:
+    """A persona folder.
+
+    Args:
+        path: Where it is.
+        name: What the persona is called: the folder's name.
+        user: Whose persona it is, if the folders above say so: `home/{user}/persona/{name}`.
+    """
+
+    path: Path
+    name: str
+    user: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Mapped:
+    """What the files of a persona become, and what was odd about them."""
+
+    pieces: tuple[FolderPage, ...]
+    warnings: tuple[str, ...]
+
+
+def find_personas(directory: Path) -> list[PersonaDir]:
+    """Return the persona at `directory`, or all of a user's or of a whole home below it.
+
+    Raises:
+        NotFoundError: There is no such directory.
+        BadInputError: It is a file, or no persona is there.
+    """
+    require_there(directory)
+    found = list(_found(directory))
+    if not found:
+        raise BadInputError(
+            f"{str(directory)!r} contains no persona: no {IDENTITY}, {SOUL} or {PROTOCOLS} in it, "
+            "nor in a folder `persona/NAME` below it; nothing was written",
+            hint="Give the folder that has them, or start with `familiar init --template keeper`.",
+        )
+    return found
+
+
+def map_persona(files: Mapping[str, bytes], user: Author, user_name: str) -> Mapped:
+    """Return what the files of a persona become.
+
+    Args:
+        files: The bytes of each, by its path in the folder.
+        user: Whom `USER.md` is about.
+        user_name: What they are called where `USER.md` does not say so; empty: what `user` says.
+    """
+    kept = kept_paths(files, KEPT_DIR)
+    parts = _parts(files)
+    mapping = _Mapping(user, one_line(user_name, _MOST_NAME_CHARS), [])
+    pieces: list[FolderPage] = []
+    for source, content in sorted(files.items()):
+        mapped = mapping.of(source, content, parts.get(source, ""))
+        pieces += mapped
+        if not any(piece.is_original and _stays(piece) for piece in mapped):
+            pieces.append(
+                FolderPage(source, kept[source], content, is_original=True, is_hidden=True)
+            )
+    missing = [f"{name} is missing" for name in PARTS if name not in parts.values()]
+    return Mapped(tuple(pieces), (*mapping.warnings, *missing))
+
+
+def _found(directory: Path) -> Iterator[PersonaDir]:
+    if _is_persona(directory):
+        whole = directory.resolve()
+        in_home = whole.parent.name == "persona"
+        yield PersonaDir(directory, whole.name, whole.parent.parent.name if in_home else "")
+        return
+    here = directory.resolve().name
+    user = directory.resolve().parent.name if here == "persona" else ""
+    for path in _directories(directory):
+        if path.name == "persona":
+            yield from (PersonaDir(p, p.name, here) for p in _directories(path) if _is_persona(p))
+        elif _is_persona(path):
+            yield PersonaDir(path, path.name, user)
+        else:
+            below = _directories(path / "persona")
+            yield from (PersonaDir(p, p.name, path.name) for p in below if _is_persona(p))
+
+
+def _directories(directory: Path) -> list[Path]:
+    try:
+        return sorted(p for p in directory.iterdir() if p.is_dir() and not p.is_symlink())
+    except OSError:
+        return []
+
+
+def _is_persona(directory: Path) -> bool:
+    try:
+        names = {fold(path.name) for path in directory.iterdir()}
+    except OSError:
+        return False
+    return any(fold(name) in names for name in FIELDS)
+
+
+def _parts(files: Mapping[str, bytes]) -> dict[str, str]:
+    """Return which file is which part; names count without case, the usual spelling first."""
+    known = {fold(name): name for name in (*PARTS, *VERBATIM, TIERS, TASKS)}
+    found: dict[str, str] = {}
+    for source in sorted(files, key=lambda name: (name not in known.values(), name)):
+        part = known.get(fold(source))
+        if part and part not in found.values():
+            found[source] = part
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Mapping:
+    """Says what a person, a search or a prompt sees of each file."""
+
+    user: Author
+    user_name: str
+    warnings: list[str]
+
+    def of(self, source: str, content: bytes, part: str) -> list[FolderPage]:
+        """Return what one file becomes beside its original; nothing for a file without meaning."""
+        if _SESSION.fullmatch(source) and is_plain(source):
+            return [FolderPage(source, source, content, is_original=True)]
+        text = self._text(source, content) if part else ""
+        if not text.strip():
+            return []
+        if part == TIERS:
+            return [FolderPage(source, TIERS_NOTE, content, is_original=True)]
+        if part in VERBATIM:
+            if part == REMINDERS and not items_in(text):
+                self.warnings.append(
+                    f"{one_line(source)} contains no list, so none of it is ever due"
+                )
+            return [FolderPage(source, VERBATIM[part], content, is_original=True)]
+        page = self._page(source, part, text)
+        return [
+            FolderPage(source, rel_path, made.encode(), is_original=False)
+            for rel_path, made in page
+        ]
+
+    def _text(self, source: str, content: bytes) -> str:
+        try:
+            return content.decode("utf-8").removeprefix("\ufeff")
+        except UnicodeDecodeError as error:
+            why = f"is not UTF-8 ({error.reason}); it is kept unchanged"
+            self.warnings.append(f"{one_line(source)} {why}")
+            return ""
+
+    def _page(self, source: str, part: str, text: str) -> list[tuple[str, str]]:
+        if part == USER:
+            name = _name_in(text) or self.user_name or self.user.label
+            title = "" if title_of(text) == name else f"# {name}\n\n"
+            return [(people_path(self.user.slug), title + text)]
+        if part in FIELDS:
+            above = MAIN_INSTRUCTION if part == PROTOCOLS and "{{original}}" not in text else ""
+            field = FIELDS[part]
+            return [(self_file(field).rel_path, field_markdown(field, above + text))]
+        tasks = tasks_markdown(text)
+        if tasks is None:
+            self.warnings.append(
+                f"{one_line(source)} contains no list of tasks; it is kept unchanged"
+            )
+            return []
+        return [(layout.TASKS, tasks)]
+
+
+def _stays(piece: FolderPage) -> bool:
+    """Tell whether no part of the program ever writes the file anew."""
+    return piece.rel_path not in VERBATIM.values()
+
+
+def _name_in(text: str) -> str:
+    """Return whom a text is about: as a line says it, else as its title does; or nothing."""
+    found = _NAME.search(text)
+    if found:
+        return one_line(found[1].strip(" *_`"), _MOST_NAME_CHARS)
+    title = one_line(title_of(text), _MOST_NAME_CHARS)
+    is_name = not _NO_NAME.search(title) and len(title.split()) <= _MOST_NAME_WORDS
+    return title if is_name else ""
+
+
+PERSONA_TEMPLATES: Final[dict[str, str]] = {"keeper": "Tamsin", "workmate": "Juniper"}
+"""Each template, and what its persona is called when the user gives no name."""
+
+
+def template_folder(template: str) -> FolderContents:
+    """Return the files of a template.
+
+    Args:
+        template: One of `NAMES`.
+    """
+    here = resources.files(__package__) / "persona_templates" / template
+    return FolderContents({part: (here / part).read_bytes() for part in PARTS})

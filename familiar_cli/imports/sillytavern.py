@@ -1,0 +1,627 @@
+"""A SillyTavern data folder: its files, personas and groups, and what became of each."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass, field
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from familiar_cli.errors import (
+    BadInputError,
+    FamiliarError,
+    NotFoundError,
+    PartialError,
+    UsageError,
+)
+from familiar_cli.imports.cards import read_card
+from familiar_cli.imports.containers import SUFFIXES
+from familiar_cli.imports.foreign_files import read_foreign, read_json
+from familiar_cli.imports.what_is_it import INSIDE, instead
+from familiar_cli.memory.layout import SELF_DIR
+from familiar_cli.memory.pages.self_files import ORIGINAL_STEM
+from familiar_cli.text import fold, sha256_of, str_or_empty, typed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from familiar_cli.imports.cards import Card
+    from familiar_cli.memory.store.store import MemoryStore
+
+
+_TEXTS: Final = ("description", "personality", "scenario", "first_mes", "mes_example")
+
+
+@dataclass(frozen=True, slots=True)
+class Face:
+    """What a card looks like to whoever wants to know it again.
+
+    Args:
+        meaning: A digest of all that it says of the character.
+        name: The character's name, folded.
+        texts: Field and digest of each of its longer texts.
+    """
+
+    meaning: str
+    name: str
+    texts: frozenset[tuple[str, str]]
+
+    def likeness(self, other: Face) -> int:
+        """Return how much another card is like this one; 0: it is another character's."""
+        if self.meaning == other.meaning:
+            return len(_TEXTS) + 1
+        return len(self.texts & other.texts) if self.name == other.name else 0
+
+
+def face_of(card: Card) -> Face:
+    """Return what a card looks like."""
+    texts = {(field, sha256_of(card.text(field).strip())) for field in _TEXTS if card.text(field)}
+    return Face(_meaning(card), fold(card.name), frozenset(texts))
+
+
+def _meaning(card: Card) -> str:
+    data = dict(card.data)
+    extensions = data.get("extensions")
+    if isinstance(extensions, dict):  # what it is to its owner is noted in the card, too
+        data["extensions"] = {key: value for key, value in extensions.items() if key != "fav"}
+    return sha256_of(json.dumps(data, sort_keys=True, default=str))
+
+
+def original_card(store: MemoryStore) -> Card | None:
+    """Return the card that a familiar was made of; None: it was made of none."""
+    for suffix in SUFFIXES.values():
+        rel_path = f"{SELF_DIR}/{ORIGINAL_STEM}{suffix}"
+        if store.exists(rel_path):
+            try:
+                return read_card(store.read_bytes(rel_path), origin=rel_path)
+            except FamiliarError:
+                return None
+    return None
+
+
+def recognised(wanted: Mapping[str, Face], known: Mapping[str, Face]) -> dict[str, str]:
+    """Return which of the known each of the wanted is; no two of the wanted are one.
+
+    Args:
+        wanted: Cards by any key.
+        known: The cards of familiars, by the familiar's id.
+    """
+    found: dict[str, str] = {}
+    taken: set[str] = set()
+    for _, key, familiar_id in sorted(_pairs(wanted, known)):
+        if key not in found and familiar_id not in taken:
+            found[key] = familiar_id
+            taken.add(familiar_id)
+    return found
+
+
+def _pairs(wanted: Mapping[str, Face], known: Mapping[str, Face]) -> Iterator[tuple[int, str, str]]:
+    """Yield what may be one, the likeliest with the lowest number."""
+    by_name: dict[str, list[str]] = {}
+    by_content: dict[str, list[str]] = {}
+    for familiar_id, face in known.items():
+        by_name.setdefault(face.name, []).append(familiar_id)
+        by_content.setdefault(face.meaning, []).append(familiar_id)
+    for key, face in wanted.items():
+        candidates: Iterable[str] = {*by_name.get(face.name, ()), *by_content.get(face.meaning, ())}
+        for familiar_id in candidates:
+            likeness = face.likeness(known[familiar_id])
+            if likeness:
+                yield -likeness, key, familiar_id
+
+
+Kind = Literal[
+    "character", "world", "chat", "group", "group_chat", "settings", "backup", "link", "other"
+]
+
+CARD_SUFFIXES: Final = frozenset((*SUFFIXES.values(), ".yml"))
+_PLACES: Final = ("characters", "chats", "worlds", "groups", "group chats")
+_SURE: Final = frozenset(("characters", "chats", "group chats"))
+"""Directories of which one at least makes a folder SillyTavern's."""
+
+_NOISE: Final = frozenset((".ds_store", ".gitkeep", "desktop.ini", "thumbs.db"))
+
+
+@dataclass(frozen=True, slots=True)
+class FoundFile:
+    """One file, or a directory that is passed over as a whole.
+
+    Args:
+        path: Where it is.
+        rel_path: The same below the folder, with `/`.
+        kind: What it is, by its place.
+        reason: Why it is passed over; empty: it is read.
+    """
+
+    path: Path
+    rel_path: str
+    kind: Kind
+    reason: str = ""
+
+    @property
+    def stem(self) -> str:
+        """Its name without suffix."""
+        return self.path.stem
+
+    @property
+    def owner(self) -> str:
+        """The name of the directory that it is in."""
+        return self.path.parent.name
+
+
+@dataclass(frozen=True, slots=True)
+class SillyTavernFolder:
+    """A data folder.
+
+    Args:
+        root: Where it is.
+        files: What is in it, sorted by path.
+    """
+
+    root: Path
+    files: tuple[FoundFile, ...] = field(repr=False)
+
+    def of(self, kind: Kind) -> list[FoundFile]:
+        """Return the files of a kind that are read."""
+        return [file for file in self.files if file.kind == kind and not file.reason]
+
+
+def is_folder(path: Path) -> bool:
+    """Tell whether `path` is the data folder of one user."""
+    return any((path / name).is_dir() for name in _SURE)
+
+
+def find_folder(path: Path) -> SillyTavernFolder:
+    """Return the data folder at `path`, or the one that is plainly meant by it.
+
+    Raises:
+        NotFoundError: There is none.
+        UsageError: It is a file, or there are the folders of several users.
+    """
+    if path.is_file():
+        raise instead("folder", path) or UsageError(
+            f"{str(path)!r} is a file, not SillyTavern's data folder; nothing was imported",
+            hint="Give the folder that holds `characters` and `chats`.",
+        )
+    if is_folder(path):
+        return _look(path)
+    usual = [path / inside for inside in INSIDE if is_folder(path / inside)]
+    others = _users(path) if not usual else []
+    if len(others) > 1:
+        listed = ", ".join(repr(user.name) for user in others)
+        raise UsageError(
+            f"{str(path)!r} holds the data of several users: {listed}; nothing was imported",
+            hint=f"Choose one: `familiar import-sillytavern {typed(str(others[0]))}`.",
+        )
+    for found in (*usual, *others):
+        return _look(found)
+    raise NotFoundError(
+        f"{str(path)!r} is not SillyTavern's data folder: it has no `characters` and no `chats`",
+        hint="It is usually `SillyTavern/data/default-user`.",
+    )
+
+
+def _users(path: Path) -> list[Path]:
+    try:
+        return sorted(entry for entry in path.iterdir() if entry.is_dir() and is_folder(entry))
+    except OSError:
+        return []
+
+
+def _look(root: Path) -> SillyTavernFolder:
+    looking = _Looking(root)
+    looking.top()
+    return SillyTavernFolder(root, tuple(sorted(looking.found, key=lambda file: file.rel_path)))
+
+
+class _Looking:
+    """Goes through a data folder once."""
+
+    def __init__(self, root: Path) -> None:
+        self.found: list[FoundFile] = []
+        self._root = root
+        self._real = os.path.realpath(root)
+
+    def top(self) -> None:
+        for entry in self._entries(self._root, "other"):
+            if entry.name in _PLACES and _is_dir(entry):
+                self._place(entry)
+            elif entry.name == "settings.json" and _is_file(entry):
+                self._note(entry, "settings")
+            elif entry.name == "backups":
+                self._note(entry, "backup", "backup copies are not read")
+            else:
+                self._note(entry, "other", "not a kind of file that is imported")
+
+    def _place(self, place: os.DirEntry[str]) -> None:
+        if place.name == "characters":
+            self._all(place, "character", CARD_SUFFIXES)
+        elif place.name == "worlds":
+            self._all(place, "world", {".json"})
+        elif place.name == "groups":
+            self._all(place, "group", {".json"})
+        elif place.name == "group chats":
+            self._all(place, "group_chat", {".jsonl"})
+        else:
+            for entry in self._entries(place, "chat"):
+                if _is_dir(entry):
+                    self._all(entry, "chat", {".jsonl"})
+                else:
+                    self._note(entry, "chat", "it is not in a character's directory")
+
+    def _all(self, directory: os.DirEntry[str], kind: Kind, suffixes: Iterable[str]) -> None:
+        for entry in self._entries(directory, kind):
+            suffix = os.path.splitext(entry.name)[1].lower()  # noqa: PTH122  # a name, not a path
+            if _is_dir(entry):
+                self._note(entry, "other", "a directory")
+            elif not _is_file(entry):
+                self._note(entry, kind, "not a plain file")
+            elif suffix not in suffixes:
+                wanted = ", ".join(sorted(suffixes))
+                self._note(entry, "other", f"its name does not end in {wanted}")
+            else:
+                self._note(entry, kind)
+
+    def _entries(self, directory: os.DirEntry[str] | Path, kind: Kind) -> list[os.DirEntry[str]]:
+        """Return what is in a directory and stays within the folder; the rest is noted."""
+        try:
+            with os.scandir(directory) as found:
+                entries = sorted(found, key=lambda entry: entry.name)
+        except OSError as error:
+            path = Path(directory)
+            reason = f"it cannot be read: {error.strerror or error}"
+            self.found.append(FoundFile(path, self._rel(path), kind, reason))
+            return []
+        inside = []
+        for entry in entries:
+            if entry.name.startswith("._") or entry.name.lower() in _NOISE:
+                continue
+            if self._leads_out(entry):
+                self._note(entry, "link", "a link that leads out of the folder is not followed")
+            else:
+                inside.append(entry)
+        return inside
+
+    def _leads_out(self, entry: os.DirEntry[str]) -> bool:
+        real = os.path.realpath(entry.path)
+        try:
+            return os.path.commonpath([self._real, real]) != self._real
+        except ValueError:  # on another drive
+            return True
+
+    def _note(self, entry: os.DirEntry[str], kind: Kind, reason: str = "") -> None:
+        path = Path(entry.path)
+        self.found.append(FoundFile(path, self._rel(path), kind, reason))
+
+    def _rel(self, path: Path) -> str:
+        return path.relative_to(self._root).as_posix()
+
+
+def _is_dir(entry: os.DirEntry[str]) -> bool:
+    return os.path.isdir(entry.path)  # noqa: PTH112  # unlike the entry's own, it never raises
+
+
+def _is_file(entry: os.DirEntry[str]) -> bool:
+    return os.path.isfile(entry.path)  # noqa: PTH113  # as above
+
+
+@dataclass(frozen=True, slots=True)
+class CharacterGroup:
+    """A group of characters.
+
+    Args:
+        name: What it is called.
+        members: The names of their files in `characters/`.
+        chats: The stems of its files in `group chats/`.
+    """
+
+    name: str
+    members: frozenset[str]
+    chats: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class BookLinks:
+    """Which books the settings put where, by the stems of files.
+
+    Args:
+        everywhere: Books that are used in all chats.
+        of_character: Books that a character has besides the one that its card names.
+    """
+
+    everywhere: frozenset[str] = frozenset()
+    of_character: Mapping[str, frozenset[str]] | None = None
+
+    def of(self, character: str, card: Card) -> frozenset[str]:
+        """Return the books of a character.
+
+        Args:
+            character: The stem of its file.
+            card: Its card.
+        """
+        extensions = card.data.get("extensions")
+        named = str_or_empty(extensions.get("world")) if isinstance(extensions, dict) else ""
+        more = (self.of_character or {}).get(character, frozenset())
+        return self.everywhere | more | ({named} if named else set())
+
+
+def read_group(file: FoundFile) -> CharacterGroup:
+    """Return the group in a file.
+
+    Raises:
+        FamiliarError: It cannot be read, or is none.
+    """
+    value = _object(file)
+    members, chats = _texts(value.get("members")), _texts(value.get("chats"))
+    if not isinstance(value.get("members"), list):
+        raise BadInputError(f"{file.rel_path!r} is not a group: it names no members")
+    current = str_or_empty(value.get("chat_id")) or str_or_empty(value.get("id"))
+    name = str_or_empty(value.get("name")).strip() or file.stem
+    # A name with a directory in it leads nowhere.
+    inside = {m for m in members if PurePath(m).name == m}
+    return CharacterGroup(name, frozenset(inside), frozenset({*chats, current} - {""}))
+
+
+def read_book_links(file: FoundFile) -> BookLinks:
+    """Return what the settings in a file say of books.
+
+    Raises:
+        FamiliarError: It cannot be read, or holds no object.
+    """
+    value = _object(file)
+    outer = value.get("world_info_settings")
+    info = outer.get("world_info") if isinstance(outer, dict) else value.get("world_info")
+    if not isinstance(info, dict):
+        return BookLinks()
+    given = info.get("charLore")
+    rows = [row for row in given if isinstance(row, dict)] if isinstance(given, list) else []
+    return BookLinks(
+        frozenset(_texts(info.get("globalSelect"))),
+        {str_or_empty(row.get("name")): frozenset(_texts(row.get("extraBooks"))) for row in rows},
+    )
+
+
+def _object(file: FoundFile) -> dict[str, Any]:
+    value, _ = read_json(read_foreign(file.path), origin=file.rel_path)
+    if not isinstance(value, dict):
+        raise BadInputError(f"{file.rel_path!r} is not a JSON object")
+    return value
+
+
+def _texts(value: object) -> list[str]:
+    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
+
+
+Outcome = Literal["imported", "updated", "unchanged", "read", "skipped", "refused"]
+
+OUTCOMES: Final[tuple[Outcome, ...]] = (
+    "refused",
+    "imported",
+    "updated",
+    "unchanged",
+    "read",
+    "skipped",
+)
+"""All outcomes; what several familiars make of a file comes to the first of theirs."""
+
+_SHOWN: Final = 12
+
+
+@dataclass(frozen=True, slots=True)
+class FileReport:
+    """What became of one file.
+
+    Args:
+        path: Where it is, below the folder.
+        kind: What it is.
+        outcome: `imported` is new, `updated` adds to what was there or replaces it, `unchanged` was
+            there as it is, `read` tells of other files only, `skipped` is left out on purpose,
+            `refused` could not be read or taken.
+        reason: Why, where it is not plain.
+        familiars: Whose it is.
+        incomplete: Some of it could not be taken.
+    """
+
+    path: str
+    kind: Kind
+    outcome: Outcome
+    reason: str = ""
+    familiars: tuple[str, ...] = ()
+    incomplete: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FamiliarInFolder:
+    """What became of one character.
+
+    Args:
+        id: The familiar's id.
+        name: What it is called.
+        character: The character's file.
+        outcome: As in `FileReport`.
+        turns: How many turns were added.
+        already_there: How many were there before.
+        channels: In how many channels they are.
+        warnings: What was odd.
+    """
+
+    id: str
+    name: str
+    character: str
+    outcome: Outcome
+    turns: int = 0
+    already_there: int = 0
+    channels: int = 0
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedFolder:
+    """What an import of a folder did, or would do."""
+
+    folder: str
+    familiars: tuple[FamiliarInFolder, ...]
+    files: tuple[FileReport, ...]
+
+    @property
+    def problem(self) -> PartialError | None:
+        """Why the import is not whole; None: it is."""
+        left = [f for f in self.files if f.outcome == "refused" or f.incomplete]
+        if not left:
+            return None
+        named = "; ".join(f"{f.path}: {f.reason}" for f in left[:_SHOWN])
+        more = f"; and {len(left) - _SHOWN} more" if len(left) > _SHOWN else ""
+        return PartialError(
+            f"Not everything was imported: {named}{more}",
+            hint="Fix those and run the same command again; nothing is imported twice.",
+        )
+
+
+@dataclass(slots=True)
+class Register:
+    """Notes what becomes of each file, also where several familiars have a part in it."""
+
+    _notes: dict[str, list[FileReport]] = field(default_factory=dict)
+
+    def note(
+        self,
+        file: FoundFile,
+        outcome: Outcome,
+        reason: str = "",
+        *,
+        familiar: str = "",
+        incomplete: bool = False,
+    ) -> None:
+        """Note what became of a file, for one familiar."""
+        whose = (familiar,) if familiar else ()
+        made = FileReport(file.rel_path, file.kind, outcome, reason, whose, incomplete)
+        self._notes.setdefault(file.rel_path, []).append(made)
+
+    def knows(self, file: FoundFile) -> bool:
+        """Tell whether anything was noted of a file."""
+        return file.rel_path in self._notes
+
+    def reports(self) -> tuple[FileReport, ...]:
+        """Return one report for each file, sorted by path."""
+        return tuple(_joined(self._notes[path]) for path in sorted(self._notes))
+
+
+def _joined(notes: list[FileReport]) -> FileReport:
+    first = min(notes, key=lambda note: OUTCOMES.index(note.outcome))
+    reasons = dict.fromkeys(note.reason for note in notes if note.reason)
+    return FileReport(
+        first.path,
+        first.kind,
+        first.outcome,
+        "; ".join(reasons),
+        tuple(dict.fromkeys(name for note in notes for name in note.familiars)),
+        any(note.incomplete for note in notes),
+    )
+
+
+_NO_PLACE: Final = 9  # a position: the description is in no prompt, but where a macro asks for it
+
+
+@dataclass(frozen=True, slots=True)
+class SillyTavernPersona:
+    """One of the people that a user of SillyTavern is.
+
+    Args:
+        avatar: The file of its picture, by which SillyTavern knows it.
+        name: What it is called.
+        description: Who it is; macros work in it.
+        is_current: It was chosen when the file was written.
+        is_default: It is chosen for new chats.
+        characters: Files of characters' pictures with whom it is chosen.
+        by_macro_only: Its description was in a prompt only where `{{persona}}` stood.
+    """
+
+    avatar: str
+    name: str
+    description: str = ""
+    is_current: bool = False
+    is_default: bool = False
+    characters: tuple[str, ...] = ()
+    by_macro_only: bool = False
+
+
+def read_personas(raw: bytes, *, origin: str) -> tuple[SillyTavernPersona, ...]:
+    """Return the personas in a `settings.json` or a backup of personas, in its order.
+
+    Args:
+        raw: The file.
+        origin: Its name, for messages.
+
+    Raises:
+        BadInputError: It is neither.
+    """
+    settings = _table(read_json(raw, origin=origin)[0])
+    found = _table(settings.get("power_user")) or settings
+    if not isinstance(found.get("personas"), dict):
+        raise BadInputError(
+            f"{origin!r} has no SillyTavern personas",
+            hint="Give its `settings.json`, or a backup from its Persona Management page.",
+        )
+    described = _table(found.get("persona_descriptions"))
+    current = str_or_empty(settings.get("user_avatar"))
+    default = str_or_empty(found.get("default_persona"))
+    return tuple(
+        _persona(avatar, name.strip(), _table(described.get(avatar)), current, default)
+        for avatar, name in found["personas"].items()
+        if isinstance(name, str) and name.strip()
+    )
+
+
+def choose(
+    personas: tuple[SillyTavernPersona, ...], name: str = "", *, origin: str
+) -> SillyTavernPersona:
+    """Return the persona that is called `name`; without one, who the user is by default.
+
+    Raises:
+        NotFoundError: There is none, or none is called so.
+        UsageError: It is not told which one, or several are called so.
+    """
+    listed = ", ".join(repr(persona.name) for persona in personas)
+    if not personas:
+        raise NotFoundError(f"{origin!r} holds no persona; nothing was changed")
+    called = [p for p in personas if fold(p.name) == fold(name)] if name else []
+    if name and not called:
+        raise NotFoundError(
+            f"{origin!r} holds no persona called {name!r}; it has {listed}",
+            hint=f"Try `--name {personas[0].name!r}`.",
+        )
+    if len(called) == 1 or len(personas) == 1:
+        return (called or personas)[0]
+    among = called or personas
+    chosen = [p for p in among if p.is_current] or [p for p in among if p.is_default]
+    if len(chosen) != 1:
+        raise UsageError(
+            f"{origin!r} holds several personas, and does not say which one is selected: {listed}",
+            hint=f"Choose one: `--name {personas[0].name!r}`.",
+        )
+    return chosen[0]
+
+
+def _persona(
+    avatar: str, name: str, about: Mapping[str, Any], current: str, default: str
+) -> SillyTavernPersona:
+    connections = about.get("connections")
+    linked = connections if isinstance(connections, list) else []
+    return SillyTavernPersona(
+        avatar,
+        name,
+        str_or_empty(about.get("description")).strip(),
+        is_current=avatar == current,
+        is_default=avatar == default,
+        characters=tuple(
+            str_or_empty(one.get("id"))
+            for one in linked
+            if isinstance(one, dict) and one.get("type") == "character" and one.get("id")
+        ),
+        by_macro_only=about.get("position") == _NO_PLACE,
+    )
+
+
+def _table(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,569 @@
+"""The layout of a transcript, decided by all of its lines: who speaks, and when."""
+
+from __future__ import annotations
+
+import codecs
+import io
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+
+from familiar_cli.clock import now
+from familiar_cli.errors import RefusedError
+from familiar_cli.imports.chat_times import CLOCK, STAMP, DateReading, day_alone, day_of, read_day
+from familiar_cli.imports.foreign_chat import is_role
+from familiar_cli.imports.foreign_files import MIB
+from familiar_cli.text import counted, fold
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping
+
+    from familiar_cli.imports.foreign_chat import ChatFile, DateOrder, Reading
+
+MAX_LINE_CHARS: Final = 16 * MIB
+"""Longest line that is read."""
+
+_LENIENT: Final = "familiar-windows-1252"
+
+
+def _as_windows(error: UnicodeError) -> tuple[str, int]:
+    """Read the bytes that are not UTF-8 as Windows-1252, as old programs wrote them."""
+    if not isinstance(error, UnicodeDecodeError):
+        raise error
+    raw = error.object[error.start : error.end]
+    return "".join(_letter(byte) for byte in raw), error.end
+
+
+def _letter(byte: int) -> str:
+    try:
+        return bytes((byte,)).decode("cp1252")
+    except UnicodeDecodeError:
+        return chr(byte)
+
+
+codecs.register_error(_LENIENT, _as_windows)
+
+
+def text_lines(source: ChatFile) -> Iterator[tuple[int, str | None]]:
+    """Yield number and text of each line, without its end; None stands for one that is too long."""
+    with source.open() as stream:
+        reader = io.TextIOWrapper(stream, "utf-8", errors=_LENIENT, newline=None)
+        try:
+            number = 0
+            while line := reader.readline(MAX_LINE_CHARS):
+                number += 1
+                if line.endswith("\n") or len(line) < MAX_LINE_CHARS:
+                    yield number, line.removesuffix("\n")
+                    continue
+                while line and not line.endswith("\n"):
+                    line = reader.readline(MAX_LINE_CHARS)
+                yield number, None
+        finally:
+            reader.detach()
+
+
+def is_utf8(source: ChatFile) -> bool:
+    """Tell whether all of a file is UTF-8."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    with source.open() as stream:
+        try:
+            while block := stream.read(MIB):
+                decoder.decode(block)
+            decoder.decode(b"", final=True)
+        except UnicodeDecodeError:
+            return False
+    return True
+
+
+MOST_CHARS: Final = 400
+"""How much of a line is looked at."""
+
+_INVISIBLE: Final = dict.fromkeys(map(ord, "\u200e\u200f\u202a\u202b\u202c\u202d\u202e\ufeff"))
+_SPACES: Final = str.maketrans("\u202f\u00a0", "  ")
+_NAME_CHARS: Final = 60
+_NAME_WORDS: Final = 5  # of a name without a time beside it
+_NEVER_IN_NAMES: Final = frozenset('"“”„«»=<>{}|\\\t\0')
+_NOT_IN_BARE_NAMES: Final = frozenset(";!?,[]/`*_#…。、！？")
+_LABELS: Final = frozenset(
+    (
+        *("note", "notes", "nb", "ps", "p.s", "todo", "edit", "update", "tip", "warning", "e.g"),
+        *("i.e", "example", "http", "https", "ftp", "file", "ooc", "summary", "source", "sources"),
+        *("translation", "hint", "question", "answer", "step", "title", "date", "time", "from"),
+        *("to", "subject", "tags", "aliases", "cc"),
+    )
+)
+"""What stands before a colon and is hardly ever a speaker."""
+
+_QUICK: Final = re.compile(r"[:：>)\]—–-]|\d\d")
+_TIME_LIKE: Final = re.compile(r"\d[:.]\d\d|\d[-/.]\d|\d{4}|年")
+_STAMP_WITHIN: Final = 150
+
+
+@dataclass(frozen=True, slots=True)
+class MessageHeader:
+    """The beginning of a message.
+
+    Args:
+        style: In which way it is written.
+        name: Who speaks; empty: nobody, the program that wrote the file tells something.
+        stamp: The time, as it is written; empty: none.
+        text: What follows on the same line.
+        is_block: Nothing can follow on the same line.
+    """
+
+    style: str
+    name: str
+    stamp: str
+    text: str
+    is_block: bool = False
+
+
+def _pattern(text: str) -> re.Pattern[str]:
+    return re.compile(text.replace("STAMP", STAMP).replace("CLOCK", CLOCK), re.IGNORECASE)
+
+
+_SAYS: Final = r"(?P<name>[^:：\n]{1,80}?)[ ]?[:：](?P<text>.*)"
+_QUOTED: Final = r"<[ ]?(?P<name>[^<>\n]{1,60})>[ ]?(?P<text>.*)"
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """One way in which a message can begin.
+
+    Args:
+        style: Its name, as people are told it.
+        pattern: What the line looks like.
+        first: What the line begins with; empty: anything but the brackets of other ways.
+        needs: Characters one of which has to be in the line: quicker than the pattern.
+    """
+
+    style: str
+    pattern: re.Pattern[str]
+    first: str = ""
+    needs: str = ""
+
+    def fits(self, start: str) -> bool:
+        """Tell whether it is worth the while to look for the pattern."""
+        opening = start[:1] if start[:1] in "[(" else ""
+        return opening == self.first and any(map(start.__contains__, self.needs))
+
+
+_COLONS: Final = ":："
+_TIMED: Final = (
+    _Way("[time] <Name> text", _pattern(rf"\[(?P<stamp>STAMP)\]\s{{0,3}}{_QUOTED}"), "[", "<"),
+    _Way("[time] Name: text", _pattern(rf"\[(?P<stamp>STAMP)\]\s{{0,3}}{_SAYS}"), "[", _COLONS),
+    _Way("(time) Name: text", _pattern(rf"\((?P<stamp>STAMP)\)\s{{0,3}}{_SAYS}"), "(", _COLONS),
+    _Way(
+        "time - Name: text", _pattern(rf"(?P<stamp>STAMP)\s{{1,3}}[-–—]\s{{1,3}}{_SAYS}"), "", "-–—"
+    ),
+    _Way(
+        "time Name text",
+        _pattern(r"(?P<stamp>CLOCK)\t(?P<name>[^\t]{1,60})\t(?P<text>.*)"),
+        "",
+        "\t",
+    ),
+    _Way("time <Name> text", _pattern(rf"(?P<stamp>STAMP),?\s{{1,3}}{_QUOTED}"), "", "<"),
+    _Way("time Name: text", _pattern(rf"(?P<stamp>STAMP),?[\s|]{{1,3}}{_SAYS}"), "", _COLONS),
+    _Way(
+        "Name (time): text",
+        _pattern(
+            r"(?P<name>[^:：\n]{1,80}?)[ ]{0,2}[(\[（](?P<stamp>STAMP)[)\]）][ ]?[:：](?P<text>.*)"
+        ),
+        "",
+        "([（",
+    ),
+)
+_BLOCKS: Final = (
+    _Way(
+        "[time] Name",
+        _pattern(r"\[(?P<stamp>STAMP)\][ ](?P<name>[^:：\n]{1,60}?)(?: \(pinned\))?"),
+        "[",
+        "]",
+    ),
+    _Way(
+        "Name — time",
+        _pattern(
+            r"(?P<name>[^:：\n]{1,60}?)[ ]{1,2}[—–-][ ]{1,2}"
+            r"(?P<stamp>(?:(?:Today|Yesterday)[ ](?:at[ ])?)?STAMP)"
+        ),
+        "",
+        "-–—",
+    ),
+    _Way(
+        "Name (time)",
+        _pattern(r"(?P<name>[^:：\n]{1,60}?)[ ]{1,2}[(\[](?P<stamp>STAMP)[)\]]"),
+        "",
+        "([",
+    ),
+)
+_TOLD: Final = (
+    _Way("[time] Name: text", _pattern(r"\[(?P<stamp>STAMP)\]\s{0,3}(?P<text>.+)"), "[", "]"),
+    _Way(
+        "time - Name: text",
+        _pattern(r"(?P<stamp>STAMP)\s{1,3}[-–—]\s{1,3}(?P<text>.+)"),
+        "",
+        "-–—",
+    ),
+)
+"""Lines with a time and nobody who speaks, by the style of the messages beside them."""
+
+_QUOTED_BARE: Final = ("<Name> text", _pattern(_QUOTED))
+_COLON_BARE: Final = (
+    "Name: text",
+    _pattern(r"(?:#{1,6}[ ])?(?P<name>[^:：\n]{1,60}?)[ ]?(?P<colon>[:：])(?P<text>.*)"),
+)
+_BOLD: Final = re.compile(
+    r"(?:[-*+][ ]{1,3}|#{1,6}[ ])?(?P<mark>\*\*|__)(?P<in>.{1,150}?)(?P=mark)"
+)
+
+
+def harmonised(line: str) -> str:
+    """Return a line without what chat programs put between its letters unseen."""
+    if line.isascii() and "\0" not in line:
+        return line
+    return line.translate(_INVISIBLE).translate(_SPACES).replace("\0", "")
+
+
+def heads_of(line: str, styles: Collection[str] | None = None) -> list[MessageHeader]:
+    """Return every way in which a line can be read as the beginning of a message.
+
+    Args:
+        line: The line.
+        styles: Only these ways; None: all.
+    """
+    start = line[:MOST_CHARS]
+    if not _QUICK.search(start):
+        return []
+    bold = _BOLD.match(start) if "**" in start or "__" in start else None
+    if not bold:
+        return _heads(line, styles)
+    # The colon may stand inside or outside of what is bold.
+    plain = bold["in"] + line[bold.end() :]
+    only = None if styles is None else {name.removeprefix("**") for name in styles}
+    return [
+        MessageHeader(f"**{head.style}", head.name, head.stamp, head.text, head.is_block)
+        for head in _heads(plain, only)
+        if head.name in bold["in"]
+    ]
+
+
+def _heads(line: str, styles: Collection[str] | None) -> list[MessageHeader]:
+    start, rest = line[:MOST_CHARS], line[MOST_CHARS:]
+    found: list[MessageHeader] = []
+    if _TIME_LIKE.search(start, 0, _STAMP_WITHIN):
+        found = _timed(start, rest, styles)
+    if not found:
+        style, pattern = _QUOTED_BARE if start.startswith("<") else _COLON_BARE
+        if styles is None or style in styles:
+            head = _head(style, pattern, start, rest)
+            found = [head] if head and _is_bare_name(head, start) else []
+    return found
+
+
+def _timed(start: str, rest: str, styles: Collection[str] | None) -> list[MessageHeader]:
+    def ways(of: tuple[_Way, ...]) -> Iterator[_Way]:
+        return (way for way in of if (styles is None or way.style in styles) and way.fits(start))
+
+    said = (_head(way.style, way.pattern, start, rest) for way in ways(_TIMED))
+    found = [head for head in said if head]
+    if not found and not rest:
+        blocks = (_head(w.style, w.pattern, start, "", is_block=True) for w in ways(_BLOCKS))
+        found = [head for head in blocks if head]
+        for way in ways(_TOLD):
+            told = way.pattern.fullmatch(start)
+            if told:
+                found.append(MessageHeader(way.style, "", told["stamp"], told["text"].strip()))
+    return found
+
+
+def _head(
+    style: str, pattern: re.Pattern[str], start: str, rest: str, *, is_block: bool = False
+) -> MessageHeader | None:
+    match = pattern.fullmatch(start)
+    if not match:
+        return None
+    parts = match.groupdict()
+    name = parts["name"].strip().strip("*_").strip()
+    if not is_name(name):
+        return None
+    text = parts.get("text") or ""
+    if parts["name"].lstrip().startswith(("**", "__")) and text.startswith(("**", "__")):
+        text = text[2:]
+    text = (text + rest).removeprefix(" ")
+    return MessageHeader(style, name, (parts.get("stamp") or "").strip(), text, is_block)
+
+
+def is_name(text: str) -> bool:
+    """Tell whether somebody could be called so."""
+    if not 0 < len(text) <= _NAME_CHARS or _NEVER_IN_NAMES & set(text) or text[0] in "-–—|•":
+        return False
+    return any(c.isalpha() or not (c.isascii() or c.isspace()) for c in text)
+
+
+def _is_bare_name(head: MessageHeader, line: str) -> bool:
+    """Tell whether somebody could be called so who has only a colon behind the name."""
+    if head.style == "<Name> text":
+        return True
+    if _NOT_IN_BARE_NAMES & set(head.name) or len(head.name.split()) > _NAME_WORDS:
+        return False
+    after = line[line.index(head.name) + len(head.name) :].lstrip(" *_")
+    spaced = after.startswith("：") or after[1:2] in ("", " ", "*", "_")
+    return spaced and line[:1] not in " \t" and head.name[0] not in "-+(~"
+
+
+def is_label(name: str) -> bool:
+    """Tell whether a name is rather a label, such as `Note`."""
+    return fold(name) in _LABELS
+
+
+_MOST_NAMES: Final = 20_000  # of one style that are told apart
+_RARE: Final = 0.05  # of the heads in the style that prevails: one that is rarer is chance
+_OFTEN: Final = 0.02  # as often as the most talkative one is who is a speaker, at least
+_SHORT: Final = 12  # heads of a conversation in which nobody need speak twice
+_LINES_A_HEAD: Final = 5  # at most, in a conversation of people who are not known
+_SHOWN_NAMES: Final = 4
+_HEADER_LINES: Final = 12
+_ORDER_NAMES: Final = {"dmy": "day first", "mdy": "month first", "ymd": "year first"}
+
+
+@dataclass(slots=True)
+class _Style:
+    """What was seen of one way in which messages begin."""
+
+    names: Counter[str] = field(default_factory=Counter)
+    spellings: dict[str, str] = field(default_factory=dict)
+    first_line: dict[str, int] = field(default_factory=dict)
+    told: int = 0
+    heads: int = 0
+    is_block: bool = False
+    is_timed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TranscriptShape:
+    """How a transcript is written.
+
+    Args:
+        styles: In which ways its messages begin.
+        speakers: Who speaks, and how often.
+        is_timed: A message says when; else only those in `speakers` begin one.
+        with_notes: Lines with a time and without a speaker are notes of the program.
+        has_days: A date alone on a line is that of the messages below it.
+        is_export: It is a text export of DiscordChatExporter.
+        order: The order of dates in numbers.
+        notes: What a person should know of how it was read.
+        numbered_dates: Its dates are read by `order`.
+    """
+
+    styles: frozenset[str]
+    speakers: Mapping[str, int]
+    is_timed: bool
+    with_notes: bool
+    has_days: bool
+    is_export: bool
+    order: DateOrder
+    notes: tuple[str, ...]
+    numbered_dates: bool
+
+    def head(self, line: str) -> MessageHeader | None:
+        """Return the beginning of a message that a line is; None: it goes on with the one above."""
+        told: MessageHeader | None = None
+        for head in heads_of(line, self.styles):
+            if head.style not in self.styles:
+                continue
+            if not head.name:
+                told = head if self.with_notes else None
+            elif head.name in self.speakers:
+                return head
+            elif self.is_timed and self.with_notes:
+                return MessageHeader(head.style, "", head.stamp, f"{head.name}: {head.text}")
+        return told
+
+    @property
+    def described(self) -> str:
+        """What it was taken for."""
+        styles = " and ".join(f"`{style.replace('**', '', 1)}`" for style in sorted(self.styles))
+        what = "a text export of Discord" if self.is_export else f"a transcript with {styles}"
+        return f"{what}, {_ORDER_NAMES[self.order]}" if self.numbered_dates else what
+
+
+def survey(source: ChatFile, reading: Reading) -> TranscriptShape | None:
+    """Return how the transcript in a file is written; None: it does not look like one.
+
+    Raises:
+        RefusedError: Its dates can be read in two ways.
+    """
+    return _Survey(source, reading).shape()
+
+
+class _Survey:
+    """One way through a file, counting."""
+
+    def __init__(self, source: ChatFile, reading: Reading) -> None:
+        self._source = source
+        self._reading = reading
+        self._styles: dict[str, _Style] = {}
+        self._dates: dict[str, DateReading] = {}
+        self._filled = 0  # lines with anything in them
+        self._header: list[str] = []
+        self._latest = (max(source.changed, now()) + timedelta(days=2)).date()
+        self._known = {fold(name) for name in (*reading.cast.names, *reading.cast.mine) if name}
+
+    def shape(self) -> TranscriptShape | None:
+        for number, raw in text_lines(self._source):
+            if raw and raw.strip():
+                self._filled += 1
+                self._look(number, harmonised(raw))
+        styles = self._prevailing()
+        if not styles:
+            return None
+        is_timed = any(self._styles[style].is_timed for style in styles)
+        speakers, doubtful = self._speakers(styles, is_timed=is_timed)
+        if not speakers or not self._is_enough(styles, speakers):
+            return None
+        has_days = not (is_timed and self._have_dates(styles))
+        order, numbered = self._order(styles, has_days=has_days)
+        return TranscriptShape(
+            styles=frozenset(styles),
+            speakers=speakers,
+            is_timed=is_timed,
+            with_notes=is_timed and not any(self._styles[style].is_block for style in styles),
+            has_days=has_days,
+            is_export=self._is_export(),
+            order=order,
+            notes=self._notes(styles, doubtful),
+            numbered_dates=numbered,
+        )
+
+    def _look(self, number: int, line: str) -> None:
+        if len(self._header) < _HEADER_LINES:
+            self._header.append(line)
+        heads = heads_of(line)
+        if not heads and (day := day_alone(line)):
+            self._date("day", day)
+        for head in heads:
+            style = self._styles.setdefault(head.style, _Style())
+            style.is_block, style.is_timed = head.is_block, bool(head.stamp)
+            if head.stamp:
+                self._date(head.style, day_of(head.stamp))
+            if not head.name:
+                style.told += 1
+            elif head.name in style.names or len(style.names) < _MOST_NAMES:
+                style.heads += 1
+                style.names[head.name] += 1
+                style.first_line.setdefault(head.name, number)
+
+    def _date(self, where: str, day: str) -> None:
+        if day:
+            self._dates.setdefault(where, DateReading(self._latest)).take(day)
+
+    def _is_export(self) -> bool:
+        start = [line for line in self._header if line.strip()]
+        return (
+            bool(start)
+            and set(start[0].strip()) == {"="}
+            and any(line.startswith(("Guild:", "Channel:")) for line in start)
+        )
+
+    def _prevailing(self) -> list[str]:
+        """Return the styles in which messages begin; the most frequent one decides."""
+        timed = {n: s.heads for n, s in self._styles.items() if s.is_timed and not s.is_block}
+        blocks = {n: s.heads for n, s in self._styles.items() if s.is_block}
+        bare = {n: self._weight(s) for n, s in self._styles.items() if not s.is_timed}
+        most_bare = max(bare.values(), default=0)
+        most = max((*timed.values(), *blocks.values()), default=0)
+        if most and (3 * sum((*timed.values(), *blocks.values())) >= most_bare):
+            best = max(blocks, key=lambda n: blocks[n], default="")
+            if best and blocks[best] > max(timed.values(), default=0):
+                return [best] if blocks[best] > 1 or self._reading.insists else []
+            return [n for n, heads in timed.items() if heads >= max(_RARE * most, 1)]
+        return [n for n, heads in bare.items() if heads == most_bare][:1] if most_bare else []
+
+    def _weight(self, style: _Style) -> int:
+        """Return how many heads of a style are of people who speak more than once."""
+        often = sum(n for name, n in style.names.items() if self._is_known(name) or n > 1)
+        return often or (style.heads if style.heads <= _SHORT or self._reading.insists else 0)
+
+    def _is_known(self, name: str) -> bool:
+        return fold(name) in self._known or is_role(name)
+
+    def _speakers(
+        self, styles: list[str], *, is_timed: bool
+    ) -> tuple[dict[str, int], dict[str, int]]:
+        """Return who speaks and how often, and whose names are rather a part of the text."""
+        names: Counter[str] = Counter()
+        for style in styles:
+            names.update(self._styles[style].names)
+        if is_timed:
+            told = {name for name in names if self._is_told_of(name, names)}
+            return {n: c for n, c in names.items() if n not in told}, {}
+        top = max(names.values(), default=0)
+        likely = {
+            name: count
+            for name, count in names.items()
+            if self._is_known(name)
+            or (not is_label(name) and (count >= max(2, _OFTEN * top) or self._reading.insists))
+        }
+        if names.total() <= _SHORT and len(likely) < 2:  # noqa: PLR2004  # nobody speaks twice
+            likely |= {name: count for name, count in names.items() if not is_label(name)}
+        return likely, {name: count for name, count in names.items() if name not in likely}
+
+    @staticmethod
+    def _is_told_of(name: str, names: Counter[str]) -> bool:
+        """Tell whether a line says something of somebody: `Robin changed the subject to A: B`."""
+        words = name.split(" ")
+        if names[name] > 1 or len(words) < 3:  # noqa: PLR2004
+            return False
+        starts = (" ".join(words[:n]) for n in range(1, len(words)))
+        return any(names.get(start, 0) for start in starts)
+
+    def _is_enough(self, styles: list[str], speakers: Mapping[str, int]) -> bool:
+        """Tell whether it is a conversation rather than a text with a colon in it."""
+        if self._reading.insists or any(self._is_known(name) for name in speakers):
+            return True
+        if any(self._styles[style].is_timed for style in styles):
+            return sum(speakers.values()) > 1
+        return len(speakers) > 1 and _LINES_A_HEAD * sum(speakers.values()) >= self._filled
+
+    def _have_dates(self, styles: list[str]) -> bool:
+        return any(style in self._dates for style in styles)
+
+    def _order(self, styles: list[str], *, has_days: bool) -> tuple[DateOrder, bool]:
+        """Return the order of the dates, and whether it matters."""
+        where = ["day"] if has_days and "day" in self._dates else []
+        where += [style for style in styles if style in self._dates]
+        readings = [self._dates[name] for name in where]
+        numbered = any(reading.is_needed for reading in readings)
+        if self._reading.dates:
+            return self._reading.dates, numbered
+        orders = [reading.decide() for reading in readings if reading.is_needed]
+        known = next((order for order in orders if order), None)
+        if known is None and orders:
+            self._ask(next(reading.doubtful for reading in readings if reading.is_needed))
+        return known or "ymd", numbered
+
+    def _ask(self, text: str) -> None:
+        raise RefusedError(
+            f"The dates in {self._source.name!r} can be read in two ways, for example {text!r} as "
+            f"{read_day(text, 'dmy')} or {read_day(text, 'mdy')}; nothing was imported",
+            hint="Add `--dates dmy` if the day comes first, or `--dates mdy` if the month does.",
+        )
+
+    def _notes(self, styles: list[str], doubtful: Mapping[str, int]) -> tuple[str, ...]:
+        """Return which lines begin like a message and were taken for text."""
+        lines: dict[str, int] = {}
+        for style in styles:
+            lines |= self._styles[style].first_line
+        if not doubtful:
+            return ()
+        some = sorted(doubtful, key=lambda name: (-doubtful[name], lines[name]))[:_SHOWN_NAMES]
+        shown = ", ".join(f"{name!r} (line {lines[name]})" for name in some)
+        more = f" and {len(doubtful) - len(some)} more" if len(doubtful) > len(some) else ""
+        what = counted(sum(doubtful.values()), "line")
+        note = (
+            f"{what} with a colon taken as text, not as a speaker's: {shown}{more}; "
+            "`--format transcript` takes them as speakers"
+        )
+        return (note,)
