@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from familiar_cli.history import HistoryStore
-from familiar_cli.history.fulltext import search
+from familiar_cli.history.recall import search
 from familiar_cli.imports.chat_import import ChatImportOptions
 from familiar_cli.imports.foreign_chat import Cast, Reading
 from familiar_cli.imports.import_chat import import_chats

@@ -34,7 +34,7 @@ from benchmarks.conversations import read
 from benchmarks.locomo import ADVERSARIAL
 from benchmarks.prompts import build, write_chat
 from familiar_cli.familiar import Familiar
-from familiar_cli.history.fulltext import index_words
+from familiar_cli.history.recall import index_words
 from familiar_cli.serve.running import Listening, serve_until
 
 if TYPE_CHECKING:

@@ -34,10 +34,9 @@ from familiar_cli.files import Disk
 from familiar_cli.memory.journal import pending, trees
 from familiar_cli.memory.journal.git import GitJournal
 from familiar_cli.memory.store.store import MemoryStore
-from familiar_cli.sync.begin import begin_from
+from familiar_cli.sync.begin import Sender, begin_from
 from familiar_cli.sync.engine import SyncEngine, SyncOptions
-from familiar_cli.sync.opening import Sender
-from familiar_cli.sync.transport import read_address
+from familiar_cli.sync.remotes import read_address
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

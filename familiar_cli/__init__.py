@@ -33,8 +33,8 @@ if TYPE_CHECKING:
         UsageError,
     )
     from familiar_cli.familiar import Familiar
+    from familiar_cli.history.rows import Turn
     from familiar_cli.history.store import HistoryStore
-    from familiar_cli.history.types import Turn
     from familiar_cli.identity import Author
     from familiar_cli.index.build import EmbeddingIndex
     from familiar_cli.index.store import IndexingMemoryStore
@@ -118,7 +118,7 @@ _MODULES = {
     ),
     "familiar": "Familiar",
     "history.store": "HistoryStore",
-    "history.types": "Turn",
+    "history.rows": "Turn",
     "identity": "Author",
     "index.build": "EmbeddingIndex",
     "index.store": "IndexingMemoryStore",

@@ -154,7 +154,7 @@ class Familiar:
             ConfigError: `instance.id` is damaged, or cannot be read.
         """
         from familiar_cli.config.instance import read_instance
-        from familiar_cli.history.elsewhere import TurnName, ids_of, names_of
+        from familiar_cli.history.lines import TurnName, ids_of, names_of
         from familiar_cli.memory.pages.evidence import PLAIN, Numbering
 
         here = read_instance(self.paths.instance)
@@ -236,7 +236,7 @@ class Familiar:
     def channels(self) -> ChannelConfigs:
         """The channels that have settings of their own."""
         from familiar_cli.config.channel import ChannelConfigs
-        from familiar_cli.history.one_to_one import spoken_in
+        from familiar_cli.history.selection import spoken_in
 
         return ChannelConfigs(
             self.paths.channels,
@@ -402,7 +402,7 @@ class Familiar:
         """
         from functools import partial
 
-        from familiar_cli.history.fulltext import index_words
+        from familiar_cli.history.recall import index_words
 
         refreshed = self.index.refresh(progress)
         if progress:
@@ -522,7 +522,7 @@ class Familiar:
     def file_pasts(self) -> FilePasts:
         """The versions of the files that embodiments share; `read_on` takes in the newest."""
         from familiar_cli.sync.journal_past import FilePasts
-        from familiar_cli.sync.shared_files import is_shared
+        from familiar_cli.sync.participants import is_shared
 
         return FilePasts(self.journal.repository, self.instance.began, is_shared)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from familiar_cli.config.channel_kinds import PRIVATE_KINDS, SHARED_KINDS, check_kind
 from familiar_cli.errors import RefusedError
-from familiar_cli.history.one_to_one import (
+from familiar_cli.history.selection import (
     only_speaker,
     only_speakers,
     people_in,

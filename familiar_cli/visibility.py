@@ -10,7 +10,7 @@ from familiar_cli.identity import NEUTRAL
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from familiar_cli.history.types import Turn
+    from familiar_cli.history.rows import Turn
 
 PUBLIC: Final = ""
 """Scope of what anybody may see."""

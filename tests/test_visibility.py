@@ -10,7 +10,7 @@ import pytest
 
 from familiar_cli.errors import RefusedError
 from familiar_cli.familiar import Familiar
-from familiar_cli.history.one_to_one import visible
+from familiar_cli.history.selection import visible
 from familiar_cli.identity import NEUTRAL, Author
 from familiar_cli.visibility import NOBODY, OWNER, channel_scope, person_scope
 from tests.support.world import home, live, run

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from familiar_cli.context.trace import Trace
     from familiar_cli.familiar import Familiar
-    from familiar_cli.history.types import Turn
+    from familiar_cli.history.rows import Turn
     from familiar_cli.memory.journal.days import JournalDay, JournalDays
 
 _MOST_FILES: Final = 5_000  # a memory is written anew for the prompt of a day
@@ -167,7 +167,7 @@ async def _assemble(then: Familiar, end: datetime, text: str, channel_id: str) -
     from familiar_cli.actions.prompt import pipeline, turn_setup
     from familiar_cli.context.turn import dry_run, request_for
     from familiar_cli.context.types import Said
-    from familiar_cli.history.types import Turn
+    from familiar_cli.history.rows import Turn
 
     before = then.history.first_since(end)
     after = (

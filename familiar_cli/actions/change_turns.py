@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli.context.types import Modality, Said
 from familiar_cli.errors import NotFoundError, RefusedError, UsageError
-from familiar_cli.history import standing
+from familiar_cli.history import store
+from familiar_cli.history.rows import in_pairs
 from familiar_cli.history.selection import kept_turns
-from familiar_cli.history.standing import choose, standings, supersede, withdraw
-from familiar_cli.history.store import GREETING
-from familiar_cli.history.types import in_pairs
+from familiar_cli.history.store import GREETING, choose, standings, supersede, withdraw
 from familiar_cli.imports.chat_lines import swipes_of
 from familiar_cli.imports.foreign_chat import SILLY_TAVERN
 from familiar_cli.visibility import OWNER
@@ -20,8 +19,8 @@ from familiar_cli.visibility import OWNER
 if TYPE_CHECKING:
     from familiar_cli.context.types import Said
     from familiar_cli.familiar import Familiar
+    from familiar_cli.history.rows import Turn
     from familiar_cli.history.selection import Kept
-    from familiar_cli.history.types import Turn
 
 
 _LAST = 20  # turns of a channel among which the question of its last reply is looked for
@@ -292,7 +291,7 @@ def edit_turn(familiar: Familiar, turn_id: int, text: str) -> Turn:
         )
     if text == turn.content:
         raise UsageError(f"Turn {turn_id} says that already; nothing was changed")
-    return standing.supersede(
+    return store.supersede(
         familiar.history, turn, replace(turn, content=text, source=EDIT, partial=False)
     )
 

@@ -6,15 +6,15 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from familiar_cli.errors import ConfigError, UsageError
-from familiar_cli.history.standing import withdrawn_channels
+from familiar_cli.history.store import withdrawn_channels
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from familiar_cli.config.channel import Channel
     from familiar_cli.familiar import Familiar
-    from familiar_cli.history.branches import Branch
-    from familiar_cli.history.types import ChannelSummary
+    from familiar_cli.history.events import Branch
+    from familiar_cli.history.rows import ChannelSummary
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from familiar_cli.visibility import OWNER
 if TYPE_CHECKING:
     from familiar_cli.context.types import Said
     from familiar_cli.familiar import Familiar
-    from familiar_cli.history.branches import Branch
+    from familiar_cli.history.events import Branch
 
 
 _ASKED: Final = (

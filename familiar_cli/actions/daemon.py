@@ -10,7 +10,7 @@ from familiar_cli.actions.consolidate import Consolidating, ConsolidationOptions
 from familiar_cli.actions.sync_now_and_then import BackgroundSync
 from familiar_cli.actions.write_memory import memory_writer, write_memory
 from familiar_cli.clock import stopwatch_s
-from familiar_cli.history.waiting import SAID_HERE, count
+from familiar_cli.history.outgoing import SAID_HERE, count
 from familiar_cli.index.build import SOME
 from familiar_cli.jobs import in_thread
 from familiar_cli.passes.background import Event, failed, until_stopped

@@ -210,7 +210,7 @@ def privacy(patient: Patient) -> Iterator[Result]:
     """Check for accounts that may be the owner's, and for channels without a kind."""
     from familiar_cli.familiar import Familiar
     from familiar_cli.files import is_plain
-    from familiar_cli.history.one_to_one import only_speakers
+    from familiar_cli.history.selection import only_speakers
     from familiar_cli.text import fold
     from familiar_cli.visibility import OWNER
 
@@ -293,8 +293,7 @@ def history(patient: Patient) -> Iterator[Result]:
 def withdrawn(patient: Patient) -> Iterator[Result]:
     """Look whether memory rests on turns that were replaced or withdrawn."""
     from familiar_cli.files import is_plain
-    from familiar_cli.history.standing import fallen, marked_count
-    from familiar_cli.history.store import HistoryStore
+    from familiar_cli.history.store import HistoryStore, fallen, marked_count
     from familiar_cli.housekeeping.lines import Options
     from familiar_cli.housekeeping.run import look_through
     from familiar_cli.memory.store.store import MemoryStore

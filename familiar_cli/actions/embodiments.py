@@ -28,10 +28,11 @@ from familiar_cli.memory.store.lock import held
 from familiar_cli.memory.store.transactions import retry_on_conflict
 from familiar_cli.memory.store.types import MISSING
 from familiar_cli.review.pending import PlannedFile
-from familiar_cli.sync.devices import Device, Devices
 from familiar_cli.sync.embodiments import EmbodimentChange, FileHere, Judged, judge, merge
 from familiar_cli.sync.journal_past import EMBODIMENT, Version, clock_of
-from familiar_cli.sync.shared_files import (
+from familiar_cli.sync.participants import (
+    Device,
+    Devices,
     SharedFile,
     is_shared,
     participating_in,

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from familiar_cli.clock import iso, now, to_zone
 from familiar_cli.errors import FamiliarError
-from familiar_cli.history.doubles import find_doubles
-from familiar_cli.history.standing import fallen
+from familiar_cli.history.imports import find_doubles
+from familiar_cli.history.store import fallen
 from familiar_cli.housekeeping.judging import REPLY_TOKENS, Judgement, judge
 from familiar_cli.housekeeping.lines import Options, quotes_private
 from familiar_cli.housekeeping.run import look_through
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from datetime import date, datetime
 
     from familiar_cli.familiar import Familiar
-    from familiar_cli.history.doubles import DoubledChannel
+    from familiar_cli.history.imports import DoubledChannel
     from familiar_cli.housekeeping.lines import Finding
     from familiar_cli.memory.pages.evidence import Numbering
     from familiar_cli.memory.store.store import MemoryStore

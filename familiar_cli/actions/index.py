@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from familiar_cli.history.fulltext import count_unread
+from familiar_cli.history.recall import count_unread
 from familiar_cli.index.turn_vectors import EmbeddedTurns, TurnVectorStatus
 
 if TYPE_CHECKING:

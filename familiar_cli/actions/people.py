@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from familiar_cli.familiar import Familiar
-    from familiar_cli.history.types import Speaker
+    from familiar_cli.history.rows import Speaker
     from familiar_cli.identity import Author
     from familiar_cli.languages import Phrases
     from familiar_cli.memory.pages.evidence import Numbering

@@ -10,7 +10,7 @@ from familiar_cli import fts
 from familiar_cli.clock import iso, to_zone
 from familiar_cli.errors import FamiliarError, UsageError
 from familiar_cli.folding import fold_word
-from familiar_cli.history import fulltext
+from familiar_cli.history import recall as fulltext
 from familiar_cli.history.recall import recall
 from familiar_cli.history.selection import TurnFilter
 from familiar_cli.index.embedder import EmbedderError
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from familiar_cli.familiar import Familiar
-    from familiar_cli.history.types import Turn
+    from familiar_cli.history.rows import Turn
     from familiar_cli.index.types import Hit, Method, SearchResult
     from familiar_cli.visibility import Viewer
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from familiar_cli.context.trace import Trace, TracedContribution, TracedMessage, TracedRequest
     from familiar_cli.context.types import ContextRequest, Explains, LayerUse
     from familiar_cli.familiar import Familiar
-    from familiar_cli.history.types import Turn
+    from familiar_cli.history.rows import Turn
 
 
 _ASK = 'Run `familiar ask "Hello"`.'
@@ -74,7 +74,7 @@ def _text(messages: Sequence[TracedMessage]) -> str:
 
 
 def _why(familiar: Familiar, turn: int) -> str:
-    from familiar_cli.history.elsewhere import origins
+    from familiar_cli.history.lines import origins
 
     found = _turn(familiar, turn)
     if found is None:
@@ -393,7 +393,7 @@ def _request(familiar: Familiar, trace: Trace) -> ContextRequest:
     """Return the request as it was, as far as the record and the history still know it."""
     from familiar_cli.context.turn import labels_in
     from familiar_cli.context.types import ContextRequest, Layer, Modality
-    from familiar_cli.history.types import place_of
+    from familiar_cli.history.rows import place_of
 
     turn = familiar.history.turn(trace.turn) if trace.turn is not None else None
     said = [piece.text for piece in trace.contributions if piece.source == "utterance"]

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from familiar_cli.familiar import Familiar
-    from familiar_cli.history.types import Turn
+    from familiar_cli.history.rows import Turn
 
 SOURCE: Final = "serve"
 """The source of every turn that came through the server."""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from familiar_cli.consolidation.calendar import Rewritten
-    from familiar_cli.history.types import Turn
+    from familiar_cli.history.rows import Turn
     from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.passes.failures import PassFailure
 
@@ -271,8 +271,8 @@ def _history_of(path: Path) -> _Past:
         return _Past()
     from familiar_cli.clock import iso
     from familiar_cli.history import WRITER
+    from familiar_cli.history.outgoing import SAID_HERE, count
     from familiar_cli.history.store import HistoryStore
-    from familiar_cli.history.waiting import SAID_HERE, count
 
     store = HistoryStore(path)
     try:

@@ -13,7 +13,7 @@ from familiar_cli.errors import FamiliarError, NotFoundError, PartialError, Refu
 from familiar_cli.files import read_plain, remove, write_own
 from familiar_cli.memory.merge.conflicts import conflicts_in
 from familiar_cli.passes.failures import SYNCING
-from familiar_cli.sync.devices import Devices
+from familiar_cli.sync.participants import Devices
 from familiar_cli.sync.remotes import FILE, Remotes
 
 if TYPE_CHECKING:
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from familiar_cli.config.instance import Instance
     from familiar_cli.familiar import Familiar
     from familiar_cli.memory.merge.conflicts import Conflict
-    from familiar_cli.sync.devices import Device
+    from familiar_cli.sync.begin import Sender
     from familiar_cli.sync.engine import Synced, SyncEngine, SyncOptions
-    from familiar_cli.sync.opening import Sender
-    from familiar_cli.sync.signing import SignatureTrust, SigningKey
-    from familiar_cli.sync.transport import Address
+    from familiar_cli.sync.participants import Device
+    from familiar_cli.sync.remotes import Address
+    from familiar_cli.sync.sealing import SignatureTrust, SigningKey
 
 PATIENCE_S: Final = 120.0
 """How long a command waits for another sync of the same familiar."""
@@ -336,7 +336,7 @@ def engine_of(
 ) -> SyncEngine:
     """Return what syncs a familiar; see `sync`. The caller closes the journal's repository."""
     from familiar_cli.sync.engine import SyncEngine
-    from familiar_cli.sync.turns_commit import HistoryConversations
+    from familiar_cli.sync.journal_past import HistoryConversations
 
     travels = familiar.config.sync.turns == "on"
     return SyncEngine(
@@ -390,9 +390,8 @@ def sender_of(
     from pathlib import Path
 
     from familiar_cli.config.environment import sync_key_file
-    from familiar_cli.sync.opening import Sender
-    from familiar_cli.sync.sealing import no_key, read_key
-    from familiar_cli.sync.signing import SignatureTrust
+    from familiar_cli.sync.begin import Sender
+    from familiar_cli.sync.sealing import SignatureTrust, no_key, read_key
 
     set_to = familiar.config.sync
 
@@ -415,7 +414,7 @@ def sender_of(
 
 def signing_key_of(familiar: Familiar) -> SigningKey:
     """Return the key with which encrypted bundles are signed."""
-    from familiar_cli.sync.signing import KEY_FILE, SigningKey
+    from familiar_cli.sync.sealing import KEY_FILE, SigningKey
 
     return SigningKey(familiar.paths.root / KEY_FILE)
 
@@ -507,7 +506,7 @@ def forget(familiar: Familiar, instance: str) -> None:
     """
     from familiar_cli.actions.embodiments import forget_device
     from familiar_cli.history.incoming import read_there
-    from familiar_cli.history.waiting import hand_over
+    from familiar_cli.history.outgoing import hand_over
 
     known = {one.id: one for one in status(familiar).instances}
     if instance == familiar.instance.id:
@@ -562,9 +561,8 @@ def begin(
     from familiar_cli.identity import check_familiar_id
     from familiar_cli.imports.staging import new_familiar
     from familiar_cli.sync.begin import begin_from
-    from familiar_cli.sync.remotes import SeenRefs
-    from familiar_cli.sync.transport import read_address
-    from familiar_cli.sync.turns_commit import read_abouts
+    from familiar_cli.sync.journal_past import read_abouts
+    from familiar_cli.sync.remotes import SeenRefs, read_address
     from familiar_cli.text import slugify
 
     meant = read_address(address)
@@ -611,7 +609,7 @@ def begin(
 
 
 def _note(familiar: Familiar, synced: Synced) -> None:
-    from familiar_cli.history.waiting import hand_back
+    from familiar_cli.history.outgoing import hand_back
 
     forgotten = remotes_of(familiar).forgotten()
     if synced.pulled:
@@ -643,7 +641,7 @@ def forget_remote(familiar: Familiar, name: str) -> Address:
     Raises:
         NotFoundError: There is none of that name.
     """
-    from familiar_cli.sync.opening import forget_folder
+    from familiar_cli.sync.begin import forget_folder
     from familiar_cli.sync.remotes import SeenRefs
 
     address = remotes_of(familiar).remove(name)
@@ -659,8 +657,8 @@ def _note_path(familiar: Familiar, remote: str) -> Path:
 
 
 def _ahead(past: Any, head: str | None, seen: dict[str, str]) -> int:  # noqa: ANN401
-    from familiar_cli.sync.ancestry import AncestryWalk, all_before
-    from familiar_cli.sync.transport import MEMORY_REFS
+    from familiar_cli.sync.joining import AncestryWalk, all_before
+    from familiar_cli.sync.remotes import MEMORY_REFS
 
     known = [id_ for ref, id_ in seen.items() if ref.startswith(MEMORY_REFS)]
     if head is None:
@@ -677,8 +675,8 @@ def _instances(
     seen: dict[str, dict[str, str]],
     forgotten: frozenset[str],
 ) -> tuple[InstanceStatus, ...]:
-    from familiar_cli.sync.ancestry import AncestryWalk
-    from familiar_cli.sync.transport import MEMORY_REFS
+    from familiar_cli.sync.joining import AncestryWalk
+    from familiar_cli.sync.remotes import MEMORY_REFS
 
     heads: dict[str, set[str]] = {own.id: {head} if head else set()}
     for refs in seen.values():

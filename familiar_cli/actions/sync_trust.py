@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from familiar_cli.errors import NotFoundError
 from familiar_cli.passes.failures import SYNCING
-from familiar_cli.sync.devices import PendingDeletions
-from familiar_cli.sync.participants import SyncParticipants, Trust
+from familiar_cli.sync.participants import PendingDeletions, SyncParticipants, Trust
 from familiar_cli.sync.remotes import SeenRefs, instances_seen
 from familiar_cli.text import counted
 
@@ -16,9 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from familiar_cli.familiar import Familiar
-    from familiar_cli.sync.devices import LargeDeletion
     from familiar_cli.sync.engine import SyncEngine
     from familiar_cli.sync.joining import Outcome
+    from familiar_cli.sync.participants import LargeDeletion
     from familiar_cli.sync.remotes import RefAside, Remotes
 
 
@@ -119,8 +118,8 @@ def pending_decisions(familiar: Familiar, remotes: Remotes) -> PendingDecisions:
         ConfigError: `sync.toml` cannot be read.
     """
     from familiar_cli.files import is_plain
-    from familiar_cli.history.provenance import count_held
-    from familiar_cli.sync.opening import refused_bundles
+    from familiar_cli.history.incoming import count_held
+    from familiar_cli.sync.begin import refused_bundles
 
     participants = participants_of(familiar, remotes)
     trust = participants.all()

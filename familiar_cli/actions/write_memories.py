@@ -39,7 +39,7 @@ from familiar_cli.review.pending import (
     stage,
 )
 from familiar_cli.sync.journal_past import EMBODIMENT
-from familiar_cli.sync.shared_files import is_shared
+from familiar_cli.sync.participants import is_shared
 from familiar_cli.text import harmless, is_visible, sha256_of, slugify
 from familiar_cli.visibility import NOBODY
 

@@ -82,8 +82,8 @@ def show(
     familiar history show --all
     """
     from familiar_cli.actions.change_turns import swipes_in
-    from familiar_cli.history.elsewhere import origins
-    from familiar_cli.history.standing import standings
+    from familiar_cli.history.lines import origins
+    from familiar_cli.history.store import standings
     from familiar_cli.ui.history_page import transcript_data, transcript_page
     from familiar_cli.ui.terminal import print_page
 
@@ -185,7 +185,7 @@ def withdraw(ctx: typer.Context, turns: TurnIds) -> None:
     \b
     familiar history withdraw 1204 1205
     """
-    from familiar_cli.history.standing import withdraw as withdraw_turns
+    from familiar_cli.history.store import withdraw as withdraw_turns
 
     with familiar_of(ctx) as familiar:
         changed = withdraw_turns(familiar.history, [familiar.turn_number(turn) for turn in turns])
@@ -201,7 +201,7 @@ def restore(ctx: typer.Context, turns: TurnIds) -> None:
     \b
     familiar history restore 1204 1205
     """
-    from familiar_cli.history.standing import restore as restore_turns
+    from familiar_cli.history.store import restore as restore_turns
 
     with familiar_of(ctx) as familiar:
         changed = restore_turns(familiar.history, [familiar.turn_number(turn) for turn in turns])
@@ -226,7 +226,7 @@ def choose(
     familiar history choose 1204 --swipe 2
     """
     from familiar_cli.actions.change_turns import choose_swipe
-    from familiar_cli.history.standing import choose as choose_turn
+    from familiar_cli.history.store import choose as choose_turn
 
     with familiar_of(ctx) as familiar:
         chosen = familiar.turn_number(turn)
@@ -245,7 +245,7 @@ def choose(
 
 def _was_read(familiar: Familiar, turns: Sequence[int]) -> bool:
     """Tell whether memory may have been written from some turns that no longer stand."""
-    from familiar_cli.history.waiting import unread_among
+    from familiar_cli.history.outgoing import unread_among
 
     return len(unread_among(familiar.history, turns)) < len(turns)
 
@@ -281,7 +281,7 @@ def search(
     """
     from familiar_cli import fts
     from familiar_cli.errors import UsageError
-    from familiar_cli.history import fulltext
+    from familiar_cli.history import recall
     from familiar_cli.ui.history_page import found_data, found_page
     from familiar_cli.ui.progress import counting
     from familiar_cli.ui.terminal import print_page
@@ -293,7 +293,7 @@ def search(
             hint='Search for what was said, e.g. `familiar history search "the red scarf"`.',
         )
     with familiar_of(ctx) as familiar, counting(out, "adding to the search") as report:
-        found = fulltext.search(
+        found = recall.search(
             familiar.history,
             query,
             _span(familiar, channel, since, until),

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from familiar_cli.errors import FamiliarError
     from familiar_cli.imports.cards import Card
     from familiar_cli.imports.create import PersonaCard
-    from familiar_cli.sync.signing import SignatureTrust
+    from familiar_cli.sync.sealing import SignatureTrust
 
 app = App()
 _INDEXED_AT_ONCE = 500  # files; with more, fetching is the smaller part of the wait
@@ -97,7 +97,7 @@ def init(
     if len(given) != 1:
         raise _no_source()
     if from_remote:
-        from familiar_cli.sync.signing import SignatureTrust
+        from familiar_cli.sync.sealing import SignatureTrust
 
         trust = SignatureTrust(signing_key, unsigned)
         wanted = familiar_id or globals_of(ctx).familiar

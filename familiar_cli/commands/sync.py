@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from familiar_cli.actions.sync_conflicts import SettledConflicts
     from familiar_cli.familiar import Familiar
     from familiar_cli.sync.engine import SyncOptions
-    from familiar_cli.sync.signing import SignatureTrust
+    from familiar_cli.sync.sealing import SignatureTrust
 
 app = App(
     help="""Share one memory between several machines, through a git remote or a folder.
@@ -49,7 +49,7 @@ def sync(
     """Merge the changes of other machines, and send those of this one."""
     if ctx.invoked_subcommand is None:
         from familiar_cli.sync.engine import SyncOptions
-        from familiar_cli.sync.signing import SignatureTrust
+        from familiar_cli.sync.sealing import SignatureTrust
 
         _sync(ctx, remote, SyncOptions(dry_run=dry_run), SignatureTrust(signing_key, unsigned))
 

@@ -14,9 +14,8 @@ from familiar_cli.context.trace import write_trace
 from familiar_cli.context.turn import UNWATCHED, TurnResult, TurnRunner, Watcher
 from familiar_cli.errors import FamiliarError
 from familiar_cli.files import append, check_own, read_plain, remove
-from familiar_cli.history.messages import keep_once
-from familiar_cli.history.standing import supersede
-from familiar_cli.history.types import Turn
+from familiar_cli.history.rows import Turn
+from familiar_cli.history.store import keep_once, supersede
 from familiar_cli.visibility import OWNER
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from familiar_cli.clock import now, to_zone
 from familiar_cli.context.budget import MESSAGE_TOKENS, PROMPT_TOKENS
 from familiar_cli.context.types import PromptSpan
 from familiar_cli.errors import BadReplyError, LockedError
+from familiar_cli.history.rows import place_of
 from familiar_cli.history.summaries import PUBLIC, Summary
-from familiar_cli.history.types import place_of
 from familiar_cli.identity import Labels
 from familiar_cli.text import framed, sha256_of
 from familiar_cli.truncate import cut_to, sentence_ends
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from datetime import tzinfo
 
     from familiar_cli.context.trace import Trace
+    from familiar_cli.history.rows import Turn
     from familiar_cli.history.summaries import Summaries
-    from familiar_cli.history.types import Turn
     from familiar_cli.jobs import Jobs
     from familiar_cli.llm.types import ChatModel, Completion, Message
     from familiar_cli.passes.background import Pass

@@ -23,7 +23,7 @@ from familiar_cli.context.trace import (
 )
 from familiar_cli.context.types import ContextRequest
 from familiar_cli.errors import BadReplyError, FamiliarError, UsageError
-from familiar_cli.history.types import in_pairs, place_of
+from familiar_cli.history.rows import in_pairs, place_of
 from familiar_cli.identity import Labels, Me
 from familiar_cli.languages import ENGLISH
 from familiar_cli.memory.pages.similarity import KnownTexts
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from familiar_cli.context.pipeline import ContextPipeline, Replied
     from familiar_cli.context.trace import Trace
     from familiar_cli.context.types import Assembled, Report, Said, SideCall
+    from familiar_cli.history.rows import Turn
     from familiar_cli.history.store import HistoryStore
-    from familiar_cli.history.types import Turn
     from familiar_cli.languages import Phrases
     from familiar_cli.llm.types import ChatModel, PreparedRequest
     from familiar_cli.visibility import Viewer

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from familiar_cli.context.replies import PartialReply
-    from familiar_cli.history.types import Turn
+    from familiar_cli.history.rows import Turn
     from familiar_cli.identity import Author
     from familiar_cli.languages import Phrases
     from familiar_cli.llm.types import Completion, Message, PreparedRequest

@@ -1,25 +1,39 @@
-"""Bringing a chat in: which of its lines are here already, and how the others become turns."""
+"""Import chats, reconcile served conversations, and find turns that stand twice."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from bisect import bisect_left
+from collections import defaultdict
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from familiar_cli.errors import ConflictError, RefusedError
-from familiar_cli.history import standing
-from familiar_cli.history.branches import leave
-from familiar_cli.history.events import CHAT, append
-from familiar_cli.history.matching import IncomingLine, LineMatch, Matching, identity_of
-from familiar_cli.history.messages import find, note_id
-from familiar_cli.history.rows import COLUMNS, from_ms, in_ms, pack, to_row
+from familiar_cli.history import store
+from familiar_cli.history.events import CHAT, append, leave
+from familiar_cli.history.matching import (
+    SERVED,
+    IncomingLine,
+    LineMatch,
+    Matching,
+    identity_of,
+    matching_blocks,
+    wording_of,
+)
+from familiar_cli.history.rows import COLUMNS, HEARD, by_time, from_ms, in_ms, pack, to_row
+from familiar_cli.history.selection import TurnFilter, kept_turns, select
+from familiar_cli.history.store import GREETING, find, note_id, standings, withdraw
+from familiar_cli.visibility import OWNER
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from datetime import datetime
 
-    from familiar_cli.history.placing import ChatPlacement
+    from familiar_cli.history.matching import ChatPlacement, IncomingLine, Wording
+    from familiar_cli.history.rows import Turn
+    from familiar_cli.history.selection import Kept
     from familiar_cli.history.store import HistoryStore
-    from familiar_cli.history.types import Turn
 
 KIND: Final = "import"
 """The kind of a chat that was brought in from a file."""
@@ -117,15 +131,15 @@ class Appender:
         Raises:
             FamiliarError: As `standing.supersede`.
         """
-        others = standing.standings(self._history, (old.id,))[old.id].alternatives
-        for other, state in standing.standings(self._history, others).items():
+        others = store.standings(self._history, (old.id,))[old.id].alternatives
+        for other, state in store.standings(self._history, others).items():
             turn = None if state.withdrawn else self._history.turn(other)
             if turn and turn.content == line.turn.content and turn.author == line.turn.author:
-                standing.choose(self._history, other)
+                store.choose(self._history, other)
                 return
         with self._history.change() as connection:
             self._begin(connection)
-        made = standing.supersede(self._history, old, line.turn)
+        made = store.supersede(self._history, old, line.turn)
         self.describe([(made.id, line)])
 
     def describe(self, turns: Sequence[tuple[int, IncomingLine]]) -> None:
@@ -227,3 +241,345 @@ def _insert(connection: sqlite3.Connection, chat_id: int, batch: Sequence[Incomi
 def _extras(number: int, chat_id: int, line: IncomingLine) -> tuple[Any, ...]:
     identity = identity_of(line.turn.channel_id, line.fingerprint)
     return (number, chat_id, identity, int(line.estimated), pack(line.raw))
+
+
+_FROM_CLIENTS: Final = frozenset({SERVED, "edit", GREETING, HEARD})
+"""Sources of live turns that a chat client shows and can delete."""
+
+_TICK: Final = timedelta(milliseconds=1)
+
+
+class _SourceLine(NamedTuple):
+    key: Wording
+    text: str
+    others: tuple[str, ...]
+    at: datetime | None  # None: it is a guess
+
+
+class _Gap(NamedTuple):
+    """Unmatched lines and turns before a matching turn; None: at the end."""
+
+    turns: Sequence[Turn]
+    numbers: range
+    after: Turn | None
+
+
+@dataclass(frozen=True, slots=True)
+class ShownChat:
+    """A chat in the state of its source.
+
+    Args:
+        name: What its source calls it.
+        lines: All of its lines.
+        changed: When the source was changed last; None: it is the chat as it is at this moment. A
+            live turn at the end that an older source lacks, or a choice made since, is left alone.
+    """
+
+    name: str
+    lines: Iterable[IncomingLine]
+    changed: datetime | None = None
+
+
+class Reconciliation:
+    """Match of each source line to the channel, by number, and the turns the source dropped.
+
+    Attributes:
+        verdicts: A `LineMatch` for each line, in one byte each.
+        turns: The turn that a line is there as, or whose wording it replaces.
+        latest: When an inserted line was said at the latest, so that it stands at its place.
+        withdrawn: Turns that the source does not show any more.
+        bare: Lines whose turns were said live, so that only the words are kept.
+    """
+
+    def __init__(self, history: HistoryStore, place: ChatPlacement, chat: ShownChat) -> None:
+        self.turns: dict[int, Turn] = {}
+        self.latest: dict[int, datetime] = {}
+        self.withdrawn: list[int] = []
+        self.bare: set[int] = set()
+        self._history = history
+        self._channel_id = place.channel_id
+        self._changed = chat.changed
+        self._lines = [_source_line(line) for line in chat.lines]
+        self.verdicts = bytearray([LineMatch.new]) * len(self._lines)
+        shown = list(_past(history, place))
+        self._of_chat = _turns_of_chat(history, place.channel_id, chat.name)
+        ids = {one.turn.id for one in shown}
+        self._set_aside = _lines_set_aside(history, place, ids)
+        self._compare(by_time(shown, lambda one: one.turn))
+
+    def _compare(self, shown: Sequence[Kept]) -> None:
+        keys = [wording_of(one.turn) for one in shown]
+        turns = [one.turn for one in shown]
+        lines = [line.key for line in self._lines]
+        i = j = 0
+        for start, other, size in matching_blocks(keys, lines):
+            after = turns[start] if start < len(turns) else None
+            self._close(_Gap(turns[i:start], range(j, other), after))
+            for k in range(size):
+                one = shown[start + k]
+                self._note(other + k, LineMatch.there, one.turn)
+                if not one.format and one.turn.channel_id == self._channel_id:
+                    self.bare.add(other + k)
+            i, j = start + size, other + size
+
+    def _close(self, gap: _Gap) -> None:
+        """Classify unmatched lines and turns."""
+        left = {turn.id: turn for turn in gap.turns if turn.channel_id == self._channel_id}
+        if gap.turns and not gap.after:  # a branch may reword the last turn that it shares
+            left[gap.turns[-1].id] = gap.turns[-1]
+        others = self._alternatives(left)
+        is_alone = len(gap.turns) == len(gap.numbers) == 1
+        for number in gap.numbers:
+            line = self._lines[number]
+            old = next(
+                (t for t in left.values() if self._rewords(line, t, is_alone=is_alone)), None
+            )
+            if old:
+                del left[old.id]
+                is_ours = self._is_replaced_here(old, others[old.id].get(line.key))
+                self._note(number, LineMatch.there if is_ours else LineMatch.edited, old)
+            elif (line.key, line.at) in self._set_aside:
+                self.verdicts[number] = LineMatch.there
+            elif gap.after:
+                self.verdicts[number] = LineMatch.inserted
+                if gap.after.channel_id == self._channel_id:
+                    latest = gap.after.at - _TICK
+                    self.latest[number] = min(line.at or latest, latest)
+        self.withdrawn += [t.id for t in left.values() if self._is_dropped(t, is_end=not gap.after)]
+
+    def _note(self, number: int, verdict: LineMatch, turn: Turn) -> None:
+        self.verdicts[number] = verdict
+        self.turns[number] = turn
+
+    def _alternatives(self, turns: Iterable[int]) -> dict[int, dict[Wording, int]]:
+        """Return the other wordings of each turn, by text."""
+        found: dict[int, dict[Wording, int]] = {}
+        for turn_id, state in standings(self._history, turns).items():
+            others = [self._history.turn(i) for i in state.alternatives if i != turn_id]
+            found[turn_id] = {wording_of(other): other.id for other in others if other}
+        return found
+
+    def _rewords(self, line: _SourceLine, turn: Turn, *, is_alone: bool) -> bool:
+        """Tell whether a line is another wording of a turn."""
+        if line.key[0] != (turn.role == "assistant"):
+            return False
+        if turn.content in line.others or (line.at is not None and line.at == turn.at):
+            return True
+        is_longer = len(turn.content) > 0 and line.text.startswith(turn.content)
+        return is_longer or (is_alone and (self._changed is None or turn.id in self._of_chat))
+
+    def _is_replaced_here(self, turn: Turn, other: int | None) -> bool:
+        """Tell whether a person replaced, by this turn, what the source still says."""
+        if other is None or other not in self._of_chat:
+            return False
+        if turn.id not in self._of_chat:
+            return True
+        sql = "SELECT max(at_ms) FROM events WHERE kind = 'superseded' AND turn_id IN (?, ?)"
+        ((replaced_ms,),) = self._history.rows(sql, (turn.id, other))
+        return self._changed is not None and (replaced_ms or 0) > in_ms(self._changed)
+
+    def _is_dropped(self, turn: Turn, *, is_end: bool) -> bool:
+        """Tell whether the source had a turn that it no longer shows."""
+        if turn.channel_id != self._channel_id:
+            return False
+        if turn.id in self._of_chat:
+            return True
+        return turn.source in _FROM_CLIENTS and (self._changed is None or not is_end)
+
+
+def _source_line(line: IncomingLine) -> _SourceLine:
+    turn = line.turn
+    at = None if line.estimated else turn.at
+    return _SourceLine(wording_of(turn), turn.content, line.others, at)
+
+
+def _past(
+    history: HistoryStore, place: ChatPlacement, *, everything: bool = False
+) -> Iterator[Kept]:
+    """Yield the turns shown in a channel, or in it after it branches off."""
+    span = TurnFilter(OWNER, place.parent or place.channel_id, everything=everything)
+    for one in select(history, span):
+        yield one
+        if place.parent and one.turn.id == place.turn_id:
+            return
+
+
+def _turns_of_chat(history: HistoryStore, channel_id: str, name: str) -> frozenset[int]:
+    """Return the turns of a channel that were imported from a chat."""
+    sql = (
+        "SELECT turn_id FROM turn_extras JOIN chats ON chats.id = chat_id "
+        "WHERE channel_id = ? AND name = ?"
+    )
+    return frozenset(row[0] for row in history.rows(sql, (pack(channel_id), pack(name))))
+
+
+def _lines_set_aside(
+    history: HistoryStore, place: ChatPlacement, shown: set[int]
+) -> set[tuple[Wording, datetime | None]]:
+    """Return texts and times of the hidden turns in a channel's past."""
+    past = (one.turn for one in _past(history, place, everything=True))
+    return {(wording_of(turn), turn.at) for turn in past if turn.id not in shown}
+
+
+_RUN: Final = 3  # lines in a row that are no coincidence
+_TRIED: Final = 8  # places where a run may begin, so that the time stays linear
+_LIVE: Final = frozenset({SERVED, "edit", GREETING})
+
+
+@dataclass(slots=True)
+class DoubledChannel:
+    """A channel that repeats turns of another one.
+
+    Args:
+        channel_id: The channel with the doubles.
+        original_id: The channel whose turns stay: an imported one, otherwise the older.
+        originals: The turn that stays, for each doubled turn, in order.
+    """
+
+    channel_id: str
+    original_id: str
+    originals: dict[int, int] = field(default_factory=dict)
+
+
+class _Line(NamedTuple):
+    wording: int  # a hash; equal lines are compared again before anything is withdrawn
+    turn_id: int
+    is_live: bool
+    person: tuple[str, str] | None
+    channel_id: str
+
+
+def find_doubles(history: HistoryStore) -> list[DoubledChannel]:
+    """Find turns that a client sent again into another channel, three or more in a row.
+
+    A greeting does not count, since many chats begin with the same one. The time is linear in the
+    number of turns, of which only hashes are held.
+    """
+    return list(_Index().compare(_lines_by_channel(history)))
+
+
+def withdraw_doubles(
+    history: HistoryStore, originals: Mapping[int, int], *, dry_run: bool = False
+) -> tuple[int, ...]:
+    """Withdraw doubled turns, and return those that were not withdrawn already.
+
+    Args:
+        history: The history.
+        originals: The turn that stays, for each doubled turn.
+        dry_run: Check only, and return the turns that would be withdrawn.
+
+    Raises:
+        ConflictError: A turn is no double of its original any more; none was withdrawn.
+    """
+    kept = kept_turns(history, {*originals, *originals.values()})
+    states = standings(history, kept)
+    for double, original in originals.items():
+        one, other = kept.get(double), kept.get(original)
+        is_double = one and other and _repeats(one.turn, other.turn) and not one.format
+        became = states.get(original)
+        if not is_double or not became or became.superseded_by or became.withdrawn:
+            raise ConflictError(
+                f"Turn {double} is no double of turn {original} any more; nothing was changed",
+                hint="Reject the plan, and run `familiar housekeep doubles --propose` again.",
+            )
+    left = [turn for turn in originals if not states[turn].withdrawn]
+    left = [turn for turn in left if not states[turn].superseded_by]
+    return tuple(left) if dry_run else withdraw(history, left)
+
+
+def _lines_by_channel(history: HistoryStore) -> list[list[_Line]]:
+    """Return the lines of each channel, imported channels first, then the older ones."""
+    channels: defaultdict[str, list[_Line]] = defaultdict(list)
+    imported = set[str]()
+    for kept in select(history, TurnFilter(OWNER)):
+        channels[kept.turn.channel_id].append(_line(kept))
+        if kept.format:
+            imported.add(kept.turn.channel_id)
+    # A dict keeps the channels in the order of their first turns.
+    return [channels[name] for name in sorted(channels, key=lambda name: name not in imported)]
+
+
+def _line(kept: Kept) -> _Line:
+    turn = kept.turn
+    is_live = not kept.format and turn.source in _LIVE
+    return _Line(hash(wording_of(turn)), turn.id, is_live, _person(turn), turn.channel_id)
+
+
+def _person(turn: Turn) -> tuple[str, str] | None:
+    return (turn.author.platform, turn.author.user_id) if turn.author else None
+
+
+def _repeats(turn: Turn, original: Turn) -> bool:
+    is_elsewhere = turn.channel_id != original.channel_id
+    same_words = wording_of(turn) == wording_of(original)
+    return is_elsewhere and same_words and _may_be_one(_person(turn), _person(original))
+
+
+def _may_be_one(one: tuple[str, str] | None, other: tuple[str, str] | None) -> bool:
+    """Tell whether two speakers may be the same; one person has another id on each platform."""
+    return one is None or other is None or one[0] != other[0] or one == other
+
+
+class _Index:
+    """The lines that stay, one channel after the other, by each three in a row."""
+
+    def __init__(self) -> None:
+        self._lines: list[_Line] = []
+        self._starts: set[int] = set()  # where channels begin
+        self._places: defaultdict[tuple[int, ...], list[int]] = defaultdict(list)
+
+    def compare(self, channels: list[list[_Line]]) -> Iterator[DoubledChannel]:
+        """Yield what each channel repeats of those before it."""
+        for lines in channels:
+            found: dict[str, DoubledChannel] = {}
+            doubled = set[int]()
+            for at, start, size in self._runs(lines):
+                doubled.update(range(at, at + size))
+                here = lines[at].channel_id
+                there = self._lines[start].channel_id
+                of_it = found.setdefault(there, DoubledChannel(here, there))
+                pairs = zip(lines[at : at + size], self._lines[start : start + size], strict=True)
+                of_it.originals |= {one.turn_id: other.turn_id for one, other in pairs}
+            yield from found.values()
+            self._add([line for n, line in enumerate(lines) if n not in doubled])
+
+    def _runs(self, lines: list[_Line]) -> Iterator[tuple[int, int, int]]:
+        """Yield where a run begins in these lines and in the index, and its length."""
+        at = after = 0
+        used = set[int]()  # so that lines which are said twice stay two
+        while at + _RUN <= len(lines):
+            places = self._places.get(_key(lines, at), [])
+            following = bisect_left(places, after)
+            likely = [*places[following : following + _TRIED], *places[:_TRIED]]
+            runs = [(self._run(lines, at, start, used), start) for start in likely]
+            size, start = max(runs, key=lambda run: run[0], default=(0, 0))
+            is_greeting = start in self._starts and lines[at].person is None
+            if size - is_greeting < _RUN:
+                at += 1
+                continue
+            yield at, start, size
+            used.update(range(start, start + size))
+            at, after = at + size, start + size
+
+    def _run(self, lines: list[_Line], at: int, start: int, used: set[int]) -> int:
+        """Return how many lines in a row repeat unused ones of one channel in the index."""
+        size, channel_id = 0, self._lines[start].channel_id
+        most = min(len(lines) - at, len(self._lines) - start)
+        for one_at, place in zip(range(at, at + most), range(start, start + most), strict=True):
+            one, other = lines[one_at], self._lines[place]
+            is_same = one.wording == other.wording and _may_be_one(one.person, other.person)
+            if not (is_same and one.is_live and other.channel_id == channel_id) or place in used:
+                break
+            size += 1
+        return size
+
+    def _add(self, lines: list[_Line]) -> None:
+        first = len(self._lines)
+        self._starts.add(first)
+        self._lines += lines
+        for at in range(len(lines) - _RUN + 1):
+            self._places[_key(lines, at)].append(first + at)
+
+
+def _key(lines: list[_Line], at: int) -> tuple[int, ...]:
+    return tuple(line.wording for line in lines[at : at + _RUN])

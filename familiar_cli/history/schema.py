@@ -1,23 +1,78 @@
-"""How `history.db` is opened and brought up to date, and what SQLite's errors mean.
-
-A migration is one transaction: the file is as it was, or it is new.
-"""
+"""The file of the history: opened, checked, and brought to the newest schema."""
 
 from __future__ import annotations
 
 import sqlite3
+import threading
 from contextlib import closing, contextmanager
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.errors import BadInputError, FamiliarError, LockedError, RefusedError
-from familiar_cli.history import legacy
+from familiar_cli.history import tables
 from familiar_cli.history.rows import DamagedRowError
 from familiar_cli.history.tables import APPLICATION_ID, MIGRATIONS
 from familiar_cli.sqlite import Fault, connect, fault_of, hint_for, transaction
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
+    from collections.abc import Iterator, Sequence
+
+    from familiar_cli.history.rows import Row
+
+
+class HistoryFile:
+    """The file of one history. Safe to use from several threads and several processes.
+
+    It is opened at the first use, and made at the first turn, so looking leaves no trace.
+
+    Args:
+        path: The SQLite file.
+        busy_timeout_s: How long to wait for another process that writes.
+    """
+
+    def __init__(self, path: str | Path, *, busy_timeout_s: float = 5.0) -> None:
+        self.path = Path(path)
+        self._busy_timeout_s = busy_timeout_s
+        self._lock = threading.RLock()
+        self._connection: sqlite3.Connection | None = None
+        self._empty: sqlite3.Connection | None = None
+
+    def close(self) -> None:
+        """Let go of the file. The next use opens it again."""
+        with self._lock:
+            for connection in filter(None, (self._connection, self._empty)):
+                connection.close()
+            self._connection = self._empty = None
+
+    @contextmanager
+    def change(self) -> Iterator[sqlite3.Connection]:
+        """Open a transaction: all changes made in it are committed, or none."""
+        from familiar_cli.sqlite import transaction  # noqa: PLC0415  # loads sqlite3
+
+        with self.use(create=True) as connection, transaction(connection):
+            yield connection
+
+    @contextmanager
+    def use(self, *, create: bool) -> Iterator[sqlite3.Connection]:
+        """Lend the connection; without a file and without `create`, one to an empty history.
+
+        Only for modules of `history`; others get turns and summaries, never SQL.
+        """
+        with self._lock, translated(self.path):
+            if self._connection is None and (create or self.path.exists()):
+                open_it = opened if create else opened_to_read
+                self._connection = open_it(self.path, self._busy_timeout_s)
+            if self._connection is None and self._empty is None:
+                self._empty = empty()
+            connection = self._connection or self._empty
+            assert connection is not None
+            yield connection
+
+    def rows(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
+        """Return all rows that a query finds; none where nothing was said yet."""
+        with self.use(create=False) as connection:
+            return connection.execute(sql, values).fetchall()
+
 
 _ALSO_OURS: Final = ("sqlite_", "turns_fts", "legacy_")
 
@@ -122,8 +177,8 @@ def _bring_up_to_date(connection: sqlite3.Connection, path: Path) -> None:
         return
     with transaction(connection):
         version = _checked_version(connection, path)  # another process may have been faster
-        if version < newest and legacy.tables(connection):
-            legacy.keep_copy(path, version + 1)
+        if version < newest and tables.tables(connection):
+            tables.keep_copy(path, version + 1)
         for step in MIGRATIONS[version:]:
             step(connection)
         connection.execute(f"PRAGMA user_version = {newest}")
@@ -141,7 +196,7 @@ def _checked_version(connection: sqlite3.Connection, path: Path) -> int:
             f"to {len(MIGRATIONS)}; it was not changed",
             hint="Update this program: `pip install --upgrade familiar-memory`.",
         )
-    if legacy.find_turns(connection) or not (version or legacy.tables(connection)):
+    if tables.find_turns(connection) or not (version or tables.tables(connection)):
         return 0
     raise BadInputError(
         f"{str(path)!r} is another program's database, not a history; it was not changed",

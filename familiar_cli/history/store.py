@@ -1,47 +1,175 @@
-"""`HistoryStore`: every turn of one familiar, in one SQLite file, kept for ever as it was said."""
+"""The store of turns: append, read, replace and withdraw."""
 
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from familiar_cli.clock import now, to_ms
-from familiar_cli.errors import NotFoundError
-from familiar_cli.history.branches import all_branches, branch_off, family_of, parts_of
-from familiar_cli.history.file import HistoryFile
-from familiar_cli.history.messages import insert
-from familiar_cli.history.one_to_one import visible
+from familiar_cli.errors import ConflictError, NotFoundError, RefusedError
+from familiar_cli.history import selection
+from familiar_cli.history.events import (
+    CHANNEL,
+    all_branches,
+    append,
+    branch_of,
+    branch_off,
+    family_of,
+    forget_from,
+    mark,
+    move,
+    parts_of,
+    stand_at,
+)
+from familiar_cli.history.lines import own_instance, turn_names
 from familiar_cli.history.rows import (
     INSERT,
     SELECTED,
     UNREAD,
+    WRITER,
+    ChannelSummary,
+    Speaker,
+    Turn,
     from_ms,
     in_ms,
     pack,
+    place_of,
     to_author,
     to_number,
     to_row,
     to_turn,
     unpack,
 )
-from familiar_cli.history.selection import newest_rows
-from familiar_cli.history.types import WRITER, ChannelSummary, Speaker, Turn
+from familiar_cli.history.schema import HistoryFile
+from familiar_cli.history.selection import newest_rows, visible
+from familiar_cli.identity import NEUTRAL
+from familiar_cli.sqlite import rows_among
 from familiar_cli.visibility import OWNER
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
     from datetime import datetime
     from pathlib import Path
 
-    from familiar_cli.history.branches import Branch
-    from familiar_cli.history.rows import Row
-    from familiar_cli.history.types import Role
+    from familiar_cli.history.events import Branch
+    from familiar_cli.history.rows import Role, Row
     from familiar_cli.identity import Author
     from familiar_cli.visibility import Viewer
 
-__all__ = ["WRITER", "HistoryStore"]
+
+_OF_ID: Final = (
+    f"SELECT {SELECTED} FROM turns JOIN message_ids ON message_ids.turn_id = turns.id "  # noqa: S608
+    "WHERE message_ids.channel_id = ? AND message_id IN (?, ?)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """A message that is kept; `is_new` unless it was kept before, under the same id."""
+
+    turn: Turn
+    is_new: bool
+
+
+def insert(connection: sqlite3.Connection, turn: Turn, message_id: str = "") -> Turn:
+    """Write a turn down with what is known of it, and return it with its number.
+
+    Raises:
+        ConflictError: The channel has another turn with that message id.
+    """
+    known = find(connection, turn.channel_id, message_id, turn.author)
+    if known:
+        raise ConflictError(
+            f"Message {message_id!r} of channel {turn.channel_id!r} is already kept as turn "
+            f"{known.id}; nothing was added"
+        )
+    if find(connection, turn.channel_id, message_id):
+        message_id = _qualified(message_id, turn.author)
+    turn = replace(turn, id=connection.execute(INSERT, to_row(turn)).lastrowid or 0)
+    note_id(connection, turn.channel_id, message_id, turn.id)
+    if turn.reply_to is not None:
+        connection.execute("INSERT INTO replies VALUES (?, ?)", (turn.id, turn.reply_to))
+        selection.inherit(connection, turn.id, turn.reply_to)
+    return replace(turn, one_to_one=selection.of_turn(connection, turn.id))
+
+
+def note_id(connection: sqlite3.Connection, channel_id: str, message_id: str, turn_id: int) -> None:
+    """Write down which message a turn is; an empty id is none."""
+    if message_id:
+        values = (pack(channel_id), pack(message_id), turn_id)
+        connection.execute("INSERT INTO message_ids VALUES (?, ?, ?)", values)
+
+
+def find(
+    connection: sqlite3.Connection, channel_id: str, message_id: str, author: Author | None = None
+) -> Turn | None:
+    """Return the turn of a channel with a message id, or None.
+
+    Args:
+        connection: To the history.
+        channel_id: The channel.
+        message_id: The id.
+        author: Only a turn from this author's platform counts; None, or one of the command line,
+            which numbers no messages: from any.
+    """
+    if not message_id:
+        return None
+    if author and author.platform == NEUTRAL.platform:
+        author = None
+    values = (pack(channel_id), pack(message_id), pack(_qualified(message_id, author)))
+    for turn in map(to_turn, connection.execute(_OF_ID, values)):
+        if author is None or turn.author is None or turn.author.platform == author.platform:
+            return turn
+    return None
+
+
+def _qualified(message_id: str, author: Author | None) -> str:
+    """Return the stored form of an id whose plain form belongs to another platform's message."""
+    return f"{author.platform}:{message_id}" if author else message_id
+
+
+def of_id(
+    history: HistoryFile, channel_id: str, message_id: str, author: Author | None = None
+) -> Turn | None:
+    """Return the turn of a channel with a message id, as `find` does."""
+    if not message_id:
+        return None
+    with history.use(create=False) as connection:
+        return find(connection, channel_id, message_id, author)
+
+
+def keep_once(history: HistoryFile, turn: Turn, message_id: str = "") -> Heard:
+    """Write a message down, unless the channel has one with that id already.
+
+    Raises:
+        FamiliarError: As `HistoryStore.append`.
+    """
+    with history.change() as connection:
+        known = find(connection, turn.channel_id, message_id, turn.author)
+        if known:
+            return Heard(known, is_new=False)
+        return Heard(insert(connection, turn, message_id), is_new=True)
+
+
+def whole_reply(history: HistoryFile, turn_id: int, channel_id: str | None = None) -> Turn | None:
+    """Return the reply to a turn that did not break off; None: there is none.
+
+    Args:
+        history: The history.
+        turn_id: The turn.
+        channel_id: Only a reply in the past of this channel counts; None: one anywhere.
+    """
+    sql = (
+        f"SELECT {SELECTED} FROM shown AS turns JOIN replies ON replies.turn_id = turns.id "  # noqa: S608
+        "WHERE replies.reply_to = ? AND NOT turns.partial ORDER BY turns.id DESC"
+    )
+    with history.use(create=False) as connection:
+        replies = map(to_turn, connection.execute(sql, (turn_id,)).fetchall())
+        past = () if channel_id is None else parts_of(connection, channel_id)
+    return next((r for r in replies if not past or any(part.holds(r) for part in past)), None)
+
 
 T = TypeVar("T")
 GREETING: Final = "greeting"
@@ -364,3 +492,250 @@ def _raise_watermark(connection: sqlite3.Connection, name: str, turn_id: int) ->
         "DO UPDATE SET turn_id = max(turn_id, excluded.turn_id)"
     )
     connection.execute(sql, (name, turn_id))
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What became of a turn.
+
+    Args:
+        superseded_by: The turn that took its place; None: none did.
+        withdrawn: It was taken back, or its channel was.
+        hidden: It is kept, and no model is shown it.
+        alternatives: All turns of which one stands at its place, itself among them, in the order in
+            which they came; empty: there is no other.
+    """
+
+    superseded_by: int | None = None
+    withdrawn: bool = False
+    hidden: bool = False
+    alternatives: tuple[int, ...] = ()
+
+    @property
+    def stands(self) -> bool:
+        """Whether a model may be shown it."""
+        return not (self.superseded_by or self.withdrawn or self.hidden)
+
+
+def supersede(history: HistoryStore, old: Turn, new: Turn) -> Turn:
+    """Write a turn down that takes the place of another, and return it.
+
+    If `new` belongs to a branch that shares `old` as its last turn, the parent keeps that: the
+    branch leaves before it.
+
+    Raises:
+        RefusedError: `old` does not stand (any more), or the branch has gone on.
+        FamiliarError: As `HistoryStore.append`.
+    """
+    with history.change() as connection:
+        _check_shown(connection, old.id)
+        if new.channel_id != old.channel_id:
+            _leave_before(connection, new.channel_id, old)
+        made = insert(connection, new)
+        selection.inherit(connection, made.id, old.id)
+        if new.channel_id != old.channel_id:
+            return made
+        stand_at(connection, made.id, old.id)
+        mark(connection, (old.id,), "superseded", made.id)
+        if old.hidden:
+            mark(connection, (made.id,), "hidden", 1)
+    return replace(made, place=place_of(old), stands=not old.hidden)
+
+
+def _leave_before(connection: sqlite3.Connection, channel_id: str, turn: Turn) -> None:
+    """Let a branch leave its parent before the last turn that they share."""
+    branch = branch_of(connection, channel_id)
+    last = newest_rows(connection, _STANDING, ("", ()), 2, channel_id=channel_id)
+    if branch is None or not last or last[-1][0] != turn.id:
+        raise RefusedError(
+            f"Turn {turn.id} is not the last one of channel {channel_id!r}; nothing was changed",
+            hint=f"Run `familiar history show --channel {channel_id}`.",
+        )
+    move(connection, channel_id, branch.parent, last[0][0] if len(last) > 1 else 0)
+    forget_from(connection, place_of(turn), pack(channel_id))
+
+
+def choose(history: HistoryStore, turn_id: int) -> tuple[int, ...]:
+    """Let a turn stand, and none of its alternatives; return those that do not stand any more.
+
+    Raises:
+        NotFoundError: There is no such turn.
+        RefusedError: It has no alternatives, or it was withdrawn.
+    """
+    with history.change() as connection:
+        found = standing_of(connection, (turn_id,)).get(turn_id)
+        if found is None:
+            raise _no_turn(turn_id)
+        if not found.alternatives:
+            raise RefusedError(
+                f"Turn {turn_id} has no alternatives; nothing was changed",
+                hint="Run `familiar history show --all` to see what was replaced.",
+            )
+        _check_not_withdrawn(connection, turn_id)
+        others = standing_of(connection, found.alternatives)
+        gone = tuple(i for i, other in others.items() if i != turn_id and not other.superseded_by)
+        mark(connection, gone, "superseded", turn_id)
+        if found.superseded_by:
+            mark(connection, (turn_id,), "superseded", 0)
+    return gone
+
+
+def withdraw(history: HistoryStore, turn_ids: Iterable[int]) -> tuple[int, ...]:
+    """Take turns out of everything but the history; return those that were not out of it already.
+
+    Raises:
+        NotFoundError: There is no such turn; none was withdrawn.
+        RefusedError: One was replaced, and what stands in its place is not among them; none was
+            withdrawn.
+    """
+    return _set_withdrawn(history, turn_ids, 1)
+
+
+def restore(history: HistoryStore, turn_ids: Iterable[int]) -> tuple[int, ...]:
+    """Let withdrawn turns stand again; return those that had been withdrawn.
+
+    Raises:
+        NotFoundError: There is no such turn; none was restored.
+    """
+    return _set_withdrawn(history, turn_ids, 0)
+
+
+def withdraw_channel(history: HistoryStore, channel_id: str, *, withdrawn: bool = True) -> bool:
+    """Take a whole channel out of everything but the history, or back; tell whether that is new.
+
+    Raises:
+        NotFoundError: Nothing was ever said there.
+    """
+    key = pack(channel_id)
+    with history.change() as connection:
+        sql = "SELECT min(id) FROM turns WHERE channel_id = ?"
+        (first,) = connection.execute(sql, (key,)).fetchone()
+        if first is None:
+            raise NotFoundError(
+                f"There are no turns in channel {channel_id!r}", hint="Run `familiar channel ls`."
+            )
+        sql = "SELECT 1 FROM channels_set_aside WHERE channel_id = ?"
+        if bool(connection.execute(sql, (key,)).fetchone()) == withdrawn:
+            return False
+        append(connection, CHANNEL, key, value=int(withdrawn))
+        forget_from(connection, first)
+    return True
+
+
+def withdrawn_channels(history: HistoryStore) -> frozenset[str]:
+    """Return the channels that were taken out as a whole."""
+    rows = history.rows("SELECT channel_id FROM channels_set_aside")
+    return frozenset(unpack(row[0]) for row in rows)
+
+
+def standings(history: HistoryStore, turn_ids: Iterable[int]) -> dict[int, Standing]:
+    """Return the standing of each of these turns that exists."""
+    with history.use(create=False) as connection:
+        return standing_of(connection, turn_ids)
+
+
+def marked_count(history: HistoryStore) -> int:
+    """Return how many turns or channels were ever replaced, withdrawn or hidden."""
+    sql = "SELECT (SELECT count(*) FROM set_aside) + (SELECT count(*) FROM channels_set_aside)"
+    return int(history.rows(sql)[0][0])
+
+
+def fallen(history: HistoryStore, turn_ids: Iterable[int]) -> dict[int, str]:
+    """Return which of these turns were replaced or withdrawn, and what became of each, in words."""
+    found = standings(history, turn_ids)
+    return {
+        turn_id: f"turn {turn_id} was replaced by turn {became.superseded_by}"
+        if became.superseded_by
+        else f"turn {turn_id} was withdrawn"
+        for turn_id, became in found.items()
+        if became.superseded_by or became.withdrawn
+    }
+
+
+def standing_of(connection: sqlite3.Connection, turn_ids: Iterable[int]) -> dict[int, Standing]:
+    """Return the standing of each of these turns, by number; see `standings`."""
+    select = (
+        "SELECT turns.id, coalesce(superseded_by, 0), coalesce(withdrawn, 0) OR turns.channel_id "
+        "IN (SELECT channel_id FROM channels_set_aside), coalesce(set_aside.hidden, turns.hidden), "
+        "coalesce(own.slot, turns.id), (SELECT group_concat(turn_id) FROM slots WHERE "
+        "slot = coalesce(own.slot, turns.id)) "
+        "FROM turns LEFT JOIN set_aside ON set_aside.turn_id = turns.id "
+        "LEFT JOIN slots AS own ON own.turn_id = turns.id WHERE turns.id IN"
+    )
+    rows = list(rows_among(connection, select, sorted(set(turn_ids))))
+    groups = {row[4]: _alternatives(row[4], row[5]) for row in rows}
+    members = sorted({i for group in groups.values() for i in group})
+    names = turn_names(connection, own_instance(connection), members)
+    groups = {  # in the same order on every machine
+        slot: (*group[:1], *sorted(group[1:], key=names.__getitem__))
+        for slot, group in groups.items()
+    }
+    return {
+        turn_id: Standing(by or None, bool(withdrawn), bool(hidden), groups[slot])
+        for turn_id, by, withdrawn, hidden, slot, _ in rows
+    }
+
+
+def _set_withdrawn(history: HistoryStore, turn_ids: Iterable[int], value: int) -> tuple[int, ...]:
+    wanted = sorted(set(turn_ids))
+    with history.change() as connection:
+        select = (
+            "SELECT turns.id, coalesce(withdrawn, 0) FROM turns LEFT JOIN set_aside "
+            "ON set_aside.turn_id = turns.id WHERE turns.id IN"
+        )
+        known = dict(rows_among(connection, select, wanted))
+        for turn_id in wanted:
+            if turn_id not in known:
+                raise _no_turn(turn_id)
+        if value:
+            _check_not_replaced(connection, wanted)
+        changed = tuple(turn_id for turn_id in wanted if known[turn_id] != value)
+        mark(connection, changed, "withdrawn", value)
+    return changed
+
+
+def _shown(connection: sqlite3.Connection, turn_ids: Collection[int]) -> set[int]:
+    sql = "SELECT id FROM shown WHERE id IN"
+    return {row[0] for row in rows_among(connection, sql, turn_ids)}
+
+
+def _check_shown(connection: sqlite3.Connection, turn_id: int) -> None:
+    if not _shown(connection, (turn_id,)):
+        raise RefusedError(
+            f"Turn {turn_id} was replaced or withdrawn by now; nothing was changed",
+            hint="Run `familiar history show --all`.",
+        )
+
+
+def _check_not_replaced(connection: sqlite3.Connection, turn_ids: Collection[int]) -> None:
+    """Make sure that what stands at the place of each turn is among them, or withdrawn."""
+    for turn_id, found in standing_of(connection, turn_ids).items():
+        if not found.superseded_by:
+            continue
+        others = standing_of(connection, found.alternatives)
+        for other, became in others.items():
+            if not became.superseded_by and not became.withdrawn and other not in turn_ids:
+                raise RefusedError(
+                    f"Turn {turn_id} was replaced by turn {other}, which still stands; nothing was "
+                    "changed",
+                    hint=f"Run `familiar history withdraw {other}`.",
+                )
+
+
+def _check_not_withdrawn(connection: sqlite3.Connection, turn_id: int) -> None:
+    sql = "SELECT 1 FROM set_aside WHERE turn_id = ? AND withdrawn"
+    if connection.execute(sql, (turn_id,)).fetchone():
+        raise RefusedError(
+            f"Turn {turn_id} was withdrawn; nothing was changed",
+            hint=f"Run `familiar history restore {turn_id}` first.",
+        )
+
+
+def _alternatives(slot: int, others: str | None) -> tuple[int, ...]:
+    return (slot, *sorted(map(int, others.split(",")))) if others else ()
+
+
+def _no_turn(turn_id: int) -> NotFoundError:
+    return NotFoundError(
+        f"There is no turn {turn_id}; nothing was changed", hint="Run `familiar history show`."
+    )

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.history.branches import END, PLACED, BranchPart, condition, parts_of
-from familiar_cli.history.one_to_one import visible
+from familiar_cli.history.events import END, PLACED, BranchPart, condition, parts_of
 from familiar_cli.history.rows import (
     SELECTED,
     Row,
@@ -23,14 +22,14 @@ from familiar_cli.history.rows import (
     to_turn,
     unpack,
 )
-from familiar_cli.history.selection import oldest_rows
+from familiar_cli.history.selection import oldest_rows, visible
 from familiar_cli.visibility import Viewer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from familiar_cli.history.file import HistoryFile
-    from familiar_cli.history.types import Turn
+    from familiar_cli.history.rows import Turn
+    from familiar_cli.history.schema import HistoryFile
     from familiar_cli.visibility import PrivacyRules
 
 PUBLIC: Final = ""

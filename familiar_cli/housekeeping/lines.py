@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
     from datetime import datetime
 
-    from familiar_cli.history.doubles import DoubledChannel
+    from familiar_cli.history.imports import DoubledChannel
     from familiar_cli.markdown import TextLine
     from familiar_cli.memory.pages.links import LinkPlace
     from familiar_cli.memory.pages.wiki import WikiLink

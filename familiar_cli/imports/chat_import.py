@@ -8,14 +8,21 @@ from itertools import chain, count
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.errors import BadInputError
-from familiar_cli.history import standing
-from familiar_cli.history.imports import Appender, ChatOrigin, survey
-from familiar_cli.history.matching import IncomingLine, LineMatch
-from familiar_cli.history.one_to_one import publish_chat
-from familiar_cli.history.placing import Arrival, ChatPlacement, branching, placed
-from familiar_cli.history.reconciliation import Reconciliation, ShownChat
-from familiar_cli.history.types import HEARD, IMPORTED, Turn
-from familiar_cli.history.wording import SERVED, doubles_of, kept_words
+from familiar_cli.history import store
+from familiar_cli.history.imports import Appender, ChatOrigin, Reconciliation, ShownChat, survey
+from familiar_cli.history.matching import (
+    SERVED,
+    Arrival,
+    ChatPlacement,
+    IncomingLine,
+    LineMatch,
+    branching,
+    doubles_of,
+    kept_words,
+    placed,
+)
+from familiar_cli.history.rows import HEARD, IMPORTED, Turn
+from familiar_cli.history.selection import publish_chat
 from familiar_cli.imports.chat_times import dated
 from familiar_cli.imports.foreign_chat import PLATFORM, TITLES, ForeignMessage, Reading, Skip
 
@@ -260,7 +267,7 @@ class Bringing:
         self._verdicts = self._changes.verdicts
         is_damaged = any(isinstance(found, Skip) for found in self._found())
         if not is_damaged:
-            standing.withdraw(self._history, self._changes.withdrawn)
+            store.withdraw(self._history, self._changes.withdrawn)
             self._counts["withdrawn"] += len(self._changes.withdrawn)
 
     def _finish(self, appender: Appender, messages: int) -> None:
@@ -268,7 +275,7 @@ class Bringing:
             appender.note_head()
         if self._chat.is_whole and messages:
             doubles = doubles_of(self._history, self._channel, list(self._lines()))
-            self._counts["doubles"] += len(standing.withdraw(self._history, doubles))
+            self._counts["doubles"] += len(store.withdraw(self._history, doubles))
         self._check_any(messages)
 
     def _follow(self, appender: Appender, number: int, message: ForeignMessage) -> bool:

@@ -11,7 +11,7 @@ from familiar_cli.clock import iso
 from familiar_cli.errors import NotFoundError, UsageError
 from familiar_cli.history.matching import stated_id
 from familiar_cli.history.selection import TurnFilter, imported_from, kept_turns, select
-from familiar_cli.history.standing import marked_count, standings
+from familiar_cli.history.store import marked_count, standings
 from familiar_cli.identity import Author, Me, parse_author
 from familiar_cli.imports.chat_services import spans
 from familiar_cli.imports.chat_times import read_time, stated_time
@@ -34,9 +34,9 @@ from familiar_cli.visibility import OWNER
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from familiar_cli.history.rows import Role, Turn
     from familiar_cli.history.selection import Kept
     from familiar_cli.history.store import HistoryStore
-    from familiar_cli.history.types import Role, Turn
     from familiar_cli.imports.foreign_chat import ChatFile, Reading
 
 PLAIN_HEAD: Final = "familiar_chat"

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from datetime import datetime
 
-    from familiar_cli.history.types import Role
+    from familiar_cli.history.rows import Role
     from familiar_cli.imports.foreign_chat import ChatFile, Reading
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from datetime import datetime, tzinfo
 
-    from familiar_cli.history.types import Role
+    from familiar_cli.history.rows import Role
     from familiar_cli.memory.store.store import MemoryStore
 
 PLAIN: Final = "plain"

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from familiar_cli.history.recall import Recalled
-    from familiar_cli.history.types import Turn
+    from familiar_cli.history.rows import Turn
     from familiar_cli.index.embedder import Spec
     from familiar_cli.spans import Yearly
 

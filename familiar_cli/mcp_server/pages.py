@@ -22,7 +22,7 @@ from familiar_cli.text import framed, harmless, unfenced
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from familiar_cli.history.types import Turn
+    from familiar_cli.history.rows import Turn
     from familiar_cli.mcp_server.tool import Answer, Arguments, Caller
     from familiar_cli.memory.pages.evidence import Numbering
     from familiar_cli.memory.store.types import MemoryFile

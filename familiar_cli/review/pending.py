@@ -17,7 +17,7 @@ from familiar_cli.errors import (
     NotFoundError,
     UsageError,
 )
-from familiar_cli.history.doubles import withdraw_doubles
+from familiar_cli.history.imports import withdraw_doubles
 from familiar_cli.markdown import body_start
 from familiar_cli.memory.layout import (
     DIGEST_DIR,

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
-from familiar_cli.history.wording import normal_words
+from familiar_cli.history.matching import normal_words
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

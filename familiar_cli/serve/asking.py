@@ -24,7 +24,7 @@ from familiar_cli.errors import (
     UsageError,
     bounded,
 )
-from familiar_cli.history.wording import kept_words, without_fence
+from familiar_cli.history.matching import kept_words, without_fence
 from familiar_cli.serve.aligning import RequestLine
 from familiar_cli.text import one_line, str_or_empty
 

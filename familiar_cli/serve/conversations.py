@@ -16,12 +16,11 @@ from familiar_cli.actions.served_turns import SOURCE
 from familiar_cli.clock import now, to_ms
 from familiar_cli.context.types import Spoken
 from familiar_cli.files import remove
-from familiar_cli.history import standing
-from familiar_cli.history.messages import of_id, whole_reply
+from familiar_cli.history import store
+from familiar_cli.history.matching import normal_words
+from familiar_cli.history.rows import IMPORTED, Turn
 from familiar_cli.history.selection import TurnFilter, newest, turns_from
-from familiar_cli.history.store import GREETING
-from familiar_cli.history.types import IMPORTED, Turn
-from familiar_cli.history.wording import normal_words
+from familiar_cli.history.store import GREETING, of_id, whole_reply
 from familiar_cli.identity import MAX_ID_CHARS
 from familiar_cli.serve.aligning import KeptLine, Placement, RequestLine, align
 from familiar_cli.serve.asking import ApiError
@@ -34,8 +33,8 @@ if TYPE_CHECKING:
 
     from familiar_cli.context.types import Said
     from familiar_cli.familiar import Familiar
+    from familiar_cli.history.rows import Role
     from familiar_cli.history.store import HistoryStore
-    from familiar_cli.history.types import Role
     from familiar_cli.identity import Author
     from familiar_cli.serve.aligning import RequestLine
 
@@ -263,9 +262,9 @@ class Conversations:
         if found.parent is not None and placement and placement.after:
             replaced = found.is_correction and self._replaced(found.parent, placement.after)
             history.branch(found.channel_id, placement.after, found.parent)
-            standing.withdraw(history, replaced or ())
+            store.withdraw(history, replaced or ())
         if placement and placement.chosen:
-            standing.choose(history, placement.chosen)
+            store.choose(history, placement.chosen)
         if placement and placement.revised:
             edit_turn(self._familiar, placement.revised, placement.words)
         if unknown := self._not_restored(found):
@@ -292,10 +291,10 @@ class Conversations:
             return question, old
         for turn_id, text in self._alternatives([old]).get(old.id, {}).items():
             if normal_words(text) == normal_words(reply):
-                standing.choose(history, turn_id)
+                store.choose(history, turn_id)
                 return question, history.turn(turn_id) or old
         new = replace(old, id=0, content=reply, at=to_ms(now()), source=SOURCE, partial=False)
-        return question, standing.supersede(history, old, replace(new, reply_to=question.id))
+        return question, store.supersede(history, old, replace(new, reply_to=question.id))
 
     def keep_line(self, found: FoundConversation, said: Said, role: Role) -> Turn:
         """Keep a line that is no reply to the one before it; return its turn.
@@ -485,7 +484,7 @@ class Conversations:
         withdrawn = self._withdrawn(found.channel_id, placement)
         same = takewhile(_are_same, zip(lines, withdrawn, strict=False))
         restored = [turn.id for _, turn in same]
-        standing.restore(self._familiar.history, restored)
+        store.restore(self._familiar.history, restored)
         return lines[len(restored) :]
 
     def _was_left(
@@ -504,7 +503,7 @@ class Conversations:
         everything = TurnFilter(OWNER, channel_id, everything=True)
         kept = (one.turn for one in newest(history, everything, _LEAST_TURNS))
         later = [turn for turn in kept if turn.id > (placement.after or 0)]
-        states = standing.standings(history, [turn.id for turn in later])
+        states = store.standings(history, [turn.id for turn in later])
         return [turn for turn in later if states[turn.id].withdrawn]
 
     def _branch_of(self, channel_id: str) -> str:
@@ -562,7 +561,7 @@ class Conversations:
 
     def _alternatives(self, turns: Sequence[Turn]) -> dict[int, dict[int, str]]:
         history, found = self._familiar.history, {}
-        for turn_id, state in standing.standings(history, [turn.id for turn in turns]).items():
+        for turn_id, state in store.standings(history, [turn.id for turn in turns]).items():
             others = [history.turn(other) for other in state.alternatives if other != turn_id]
             found[turn_id] = {other.id: other.content for other in others if other}
         return found

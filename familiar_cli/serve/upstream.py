@@ -11,7 +11,7 @@ from familiar_cli.actions.served_turns import SOURCE
 from familiar_cli.actions.talk import find_memory
 from familiar_cli.context.trace import TracedMessage
 from familiar_cli.context.types import Said
-from familiar_cli.history.wording import kept_words, without_fence
+from familiar_cli.history.matching import kept_words, without_fence
 from familiar_cli.llm.types import Wrapping
 from familiar_cli.serve.asking import text_of
 from familiar_cli.serve.speakers import RequestIdentity

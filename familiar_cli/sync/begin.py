@@ -1,43 +1,160 @@
-"""Begin a second machine: take over the memory that a remote holds."""
+"""Open remotes, and begin a familiar from one."""
 
 from __future__ import annotations
 
 import os
 from contextlib import closing, suppress
+from dataclasses import dataclass, field
 from functools import cache, partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from familiar_cli.config.environment import offline
 from familiar_cli.config.instance import begin_instance, is_instance_id
 from familiar_cli.errors import (
     NotFoundError,
     RefusedError,
     RemoteDamagedError,
+    RemoteKeyError,
+    RemoteUnreachableError,
     UnsafePathError,
 )
-from familiar_cli.files import Disk
+from familiar_cli.files import Disk, remove
 from familiar_cli.memory.journal.absent import CANNOT_BE_HERE, note
-from familiar_cli.memory.journal.exchange import JournalExchange
+from familiar_cli.memory.journal.exchange import INCOMING, JournalExchange
 from familiar_cli.memory.journal.repository import translated
 from familiar_cli.memory.layout import ALIASES_JSON, SYNC, is_synced
 from familiar_cli.memory.store import paths
 from familiar_cli.memory.store.lock import held
 from familiar_cli.memory.store.types import AbsentVersion, Joined
-from familiar_cli.sync.ancestry import all_before, newest
-from familiar_cli.sync.joining import MOST_BYTES
+from familiar_cli.sync.joining import MOST_BYTES, all_before, newest
 from familiar_cli.sync.journal_past import JournalPast
-from familiar_cli.sync.opening import Sender, open_transport
-from familiar_cli.sync.remotes import SeenRefs
-from familiar_cli.sync.transport import MEMORY_REFS, TURNS_REFS
+from familiar_cli.sync.remotes import MEMORY_REFS, TURNS_REFS, SeenRefs
+from familiar_cli.sync.sealing import KEY_FILE, SignatureTrust, SigningKey, no_key
 from familiar_cli.text import fold
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from pathlib import Path
+    from collections.abc import Callable, Mapping, Sequence
 
     from familiar_cli.config.instance import Instance
     from familiar_cli.memory.journal.repository import Repository
     from familiar_cli.memory.store.store import MemoryStore
-    from familiar_cli.sync.transport import Address, Transport
+    from familiar_cli.sync.remotes import Address, Transport
+
+_LOOPBACK: Final = {"localhost", "127.0.0.1", "::1"}
+
+
+SEEN: Final = "familiar-folders"
+"""The directory in the journal that remembers what was seen in folders."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sender:
+    """How what is pushed is kept from others.
+
+    Args:
+        encrypt: `sync.encrypt`; empty: nothing is encrypted.
+        key: Returns the secret that opens what is encrypted; see `Sealing`.
+        old_keys: Returns secrets that were used before.
+        tell: Told in words what a person should look at.
+        trust: What is accepted of encrypted bundles without proof.
+    """
+
+    encrypt: tuple[str, ...] = ()
+    key: Callable[[], str] = no_key
+    old_keys: Callable[[], Sequence[str]] = tuple
+    tell: Callable[[str], None] = lambda _: None
+    trust: SignatureTrust = field(default_factory=SignatureTrust)
+
+
+def open_transport(
+    address: Address,
+    exchange: JournalExchange,
+    sender: Sender | None = None,
+    *,
+    name: str = "origin",
+    ask: bool = False,
+) -> Transport:
+    """Return the way to a remote. The caller closes it.
+
+    Args:
+        address: Where it is.
+        exchange: The journal.
+        sender: How it is kept from others; None: not at all.
+        name: What the remote is called here.
+        ask: A person sits there who may be asked for a password.
+
+    Raises:
+        RemoteUnreachableError: There is nothing, or `FAMILIAR_OFFLINE` forbids to go there.
+        RemoteKeyError: All that leaves is to be encrypted, and there it cannot be.
+    """
+    if address.kind == "folder":
+        return _folder(address, exchange, sender or Sender(), name)
+    if sender and sender.encrypt:
+        raise RemoteKeyError(
+            f"sync.encrypt is set, but {address.text!r} is a git remote, which would hold plain "
+            "text; nothing was sent",
+            hint="Only a folder can be encrypted: `familiar sync remote add NAME dir:PATH`. For "
+            "plain git, run `familiar config unset sync.encrypt`.",
+        )
+    if address.kind == "path":
+        from familiar_cli.sync.git_remotes import PathRemote
+
+        return PathRemote(address, exchange)
+    if offline() and not _is_here(address):
+        raise RemoteUnreachableError(
+            f"FAMILIAR_OFFLINE is set, so {address.text!r} was not contacted",
+            hint="Unset it to sync.",
+        )
+    from familiar_cli.sync.git_remotes import GitRemote
+
+    return GitRemote(address, exchange, ask=ask)
+
+
+def forget_folder(journal: str, name: str) -> None:
+    """Forget what was seen in a folder: it may begin anew. May raise OSError.
+
+    Args:
+        journal: The journal's directory.
+        name: What the remote was called here.
+    """
+    remove(_seen_path(journal, name))
+
+
+def refused_bundles(journal: str, name: str) -> dict[str, str]:
+    """Return what was wrong with bundles that the last sync with a folder skipped, by name."""
+    from familiar_cli.sync.sealing import read_seen
+
+    rows = read_seen(_seen_path(journal, name))
+    return {file: one.refused for file, one in sorted(rows.items()) if one.refused}
+
+
+def _seen_path(journal: str, name: str) -> str:
+    return os.path.join(journal, SEEN, f"{name}.json")
+
+
+def _folder(address: Address, exchange: JournalExchange, sender: Sender, name: str) -> Transport:
+    from familiar_cli.sync.folder import BundleFolder, FolderTransport
+    from familiar_cli.sync.sealing import Sealing
+
+    journal = exchange.repository.path
+    folder = BundleFolder(
+        address.path,
+        os.path.join(journal, INCOMING),
+        _seen_path(journal, name),
+        SigningKey(Path(journal).with_name(KEY_FILE), sender.trust),
+        sealing=Sealing(sender.encrypt, sender.key, sender.old_keys),
+        tell=sender.tell,
+    )
+    return FolderTransport(folder, exchange)
+
+
+def _is_here(address: Address) -> bool:
+    from urllib.parse import urlsplit
+
+    scp = address.text.partition(":")[0].rpartition("@")[2]
+    return (urlsplit(address.text).hostname if "://" in address.text else scp) in _LOOPBACK
+
 
 BEGAN: Final = "Began"
 """In the first commit of an instance: the instance that the familiar began on."""
@@ -50,7 +167,7 @@ def begin_from(
     address: Address,
     *,
     chosen: str = "",
-    sender: Sender = Sender(),  # noqa: B008  # frozen
+    sender: Sender = Sender(),  # frozen
     name: str = "hub",
     ask: bool = False,
 ) -> Instance:

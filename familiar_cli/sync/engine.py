@@ -23,16 +23,21 @@ from familiar_cli.errors import (
 from familiar_cli.memory.journal.exchange import JournalExchange
 from familiar_cli.memory.journal.repository import translated
 from familiar_cli.memory.store.lock import held
-from familiar_cli.sync.ancestry import AncestryWalk, all_before
-from familiar_cli.sync.devices import PendingDeletions
-from familiar_cli.sync.joining import Outcome, join
-from familiar_cli.sync.journal_past import JournalPast
-from familiar_cli.sync.opening import Sender, open_transport
-from familiar_cli.sync.participants import Admission, Trust
-from familiar_cli.sync.path_remote import PathRemote
-from familiar_cli.sync.remotes import RefAside, SeenRefs, instances_seen, local_ref, set_local_ref
-from familiar_cli.sync.transport import MAIN_REF, MEMORY_REFS, TURNS_REFS
-from familiar_cli.sync.turns_commit import take_turns, turns_commit, turns_since
+from familiar_cli.sync.begin import Sender, open_transport
+from familiar_cli.sync.git_remotes import PathRemote
+from familiar_cli.sync.joining import AncestryWalk, Outcome, all_before, join
+from familiar_cli.sync.journal_past import JournalPast, take_turns, turns_commit, turns_since
+from familiar_cli.sync.participants import Admission, PendingDeletions, Trust
+from familiar_cli.sync.remotes import (
+    MAIN_REF,
+    MEMORY_REFS,
+    TURNS_REFS,
+    RefAside,
+    SeenRefs,
+    instances_seen,
+    local_ref,
+    set_local_ref,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
@@ -43,10 +48,9 @@ if TYPE_CHECKING:
     from familiar_cli.memory.journal.exchange import IncomingObjects
     from familiar_cli.memory.journal.repository import Repository
     from familiar_cli.memory.store.store import MemoryStore
-    from familiar_cli.sync.devices import LargeDeletion
-    from familiar_cli.sync.participants import SyncParticipants
-    from familiar_cli.sync.transport import Address, Transport
-    from familiar_cli.sync.turns_commit import HistoryConversations
+    from familiar_cli.sync.journal_past import HistoryConversations
+    from familiar_cli.sync.participants import LargeDeletion, SyncParticipants
+    from familiar_cli.sync.remotes import Address, Transport
 
 _TRIES: Final = 3  # while others push, what a remote lists may be gone a moment later
 

@@ -1,32 +1,301 @@
-"""Merge what others sent with the memory here, and apply it as one transaction that can be undone.
-
-The merge is worked out without the lock. Should a person or the program change the memory
-meanwhile, it is worked out again; what a person changed is committed first, and so part of it.
-"""
+"""Join histories of a memory: common ancestors, merges, and the commit that joins them."""
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from functools import cache
+from typing import TYPE_CHECKING, Final, Protocol
 
 from familiar_cli.errors import ConflictError, FamiliarError, RefusedError
 from familiar_cli.memory.journal.absent import listed
 from familiar_cli.memory.layout import SYNC
+from familiar_cli.memory.merge.files import Editor, MergedTree, Side, Tree, merge_trees
 from familiar_cli.memory.store.files import MAX_READ_BYTES
 from familiar_cli.memory.store.transactions import Transaction
 from familiar_cli.memory.store.types import MISSING, AbsentVersion, Joined
-from familiar_cli.sync.ancestry import comes_before, newest
-from familiar_cli.sync.devices import LargeDeletion, count_deleted, is_large
 from familiar_cli.sync.journal_past import JournalPast
+from familiar_cli.sync.participants import LargeDeletion, count_deleted, is_large
 from familiar_cli.text import sha256_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+
+    Parents = Callable[[str], Sequence[str]]
+    from collections.abc import Callable, Mapping, Sequence
 
     from familiar_cli.memory.journal.repository import Repository
     from familiar_cli.memory.merge.conflicts import Conflict
-    from familiar_cli.memory.merge.files import MergedTree, MergeNote
+    from familiar_cli.memory.merge.files import MergeNote
     from familiar_cli.memory.store.store import MemoryStore
+
+
+class AncestryWalk:
+    """The commits that several groups of commits came from, as far down as they differ.
+
+    Args:
+        parents: Returns the parents of a commit.
+        groups: Each group has a colour, by its place; a commit has those of all that came from it.
+    """
+
+    def __init__(self, parents: Parents, groups: Sequence[Iterable[str]]) -> None:
+        self.colours: dict[str, int] = {}
+        self.all = (1 << len(groups)) - 1
+        self._parents = parents
+        self._above: dict[str, Sequence[str]] = {}
+        self._inherited: set[str] = set()
+        self._walk([(commit, 1 << at) for at, group in enumerate(groups) for commit in group])
+
+    def _walk(self, starts: Iterable[tuple[str, int]]) -> None:
+        waiting, unfinished = deque[str](), set[str]()
+        for commit, colour in starts:
+            self._paint(commit, colour, waiting, unfinished)
+        while unfinished:
+            commit = waiting.popleft()
+            unfinished.discard(commit)
+            colour = self.colours[commit]
+            for parent in self._of(commit):
+                self._paint(parent, colour, waiting, unfinished)
+        self._pass_on()
+
+    def _paint(self, commit: str, colour: int, waiting: deque[str], unfinished: set[str]) -> None:
+        had = self.colours.get(commit, 0)
+        if had | colour == had:
+            return
+        self.colours[commit] = had | colour
+        if had | colour == self.all:
+            unfinished.discard(commit)
+            # Where one group has been already, the others catch up with it first: else they would
+            # follow it, one step behind, to the first commit of all.
+            (waiting.appendleft if had else waiting.append)(commit)
+        else:
+            waiting.append(commit)
+            unfinished.add(commit)
+
+    def _of(self, commit: str) -> Sequence[str]:
+        if commit not in self._above:
+            self._above[commit] = self._parents(commit)
+        return self._above[commit]
+
+    def _pass_on(self) -> None:
+        """Give all colours to what is known to come before a commit that has them all."""
+        waiting = [commit for commit, colour in self.colours.items() if colour == self.all]
+        while waiting:
+            for parent in self._above.get(waiting.pop(), ()):
+                if parent not in self._inherited:
+                    self._inherited.add(parent)
+                    self.colours[parent] = self.all
+                    waiting.append(parent)
+
+    def shared(self) -> list[str]:
+        """Return the newest commits known that all groups came from; a few may be too old."""
+        return [
+            commit
+            for commit, colour in self.colours.items()
+            if colour == self.all and commit not in self._inherited
+        ]
+
+    def only(self, at: int) -> list[str]:
+        """Return the commits that the group with that place came from, and not all groups."""
+        bit = 1 << at
+        return [c for c, colour in self.colours.items() if colour & bit and colour != self.all]
+
+    def apart(self) -> list[str]:
+        """Return the commits that some groups came from, and not all."""
+        return [commit for commit, colour in self.colours.items() if colour != self.all]
+
+
+def all_before(parents: Parents, commits: Iterable[str]) -> Iterator[str]:
+    """Yield commits and all that they came from, each once, nearest first."""
+    waiting = list(dict.fromkeys(commits))
+    seen = set(waiting)
+    for commit in waiting:
+        yield commit
+        new = [parent for parent in parents(commit) if parent not in seen]
+        seen.update(new)
+        waiting += new
+
+
+def newest(parents: Parents, commits: Iterable[str]) -> list[str]:
+    """Return those of `commits` that no other of them came from, sorted."""
+    several = sorted(set(commits))
+    if len(several) < 2:  # noqa: PLR2004  # one came from no other
+        return several
+    colours = AncestryWalk(parents, [[commit] for commit in several]).colours
+    return [commit for at, commit in enumerate(several) if colours[commit] == 1 << at]
+
+
+def common(parents: Parents, ours: Collection[str], theirs: Collection[str]) -> list[str]:
+    """Return the newest commits that came before both, sorted; a commit comes before itself."""
+    return newest(parents, AncestryWalk(parents, [ours, theirs]).shared())
+
+
+def comes_before(parents: Parents, old: str, new: str) -> bool:
+    """Return whether `new` came from `old`, or is it."""
+    return AncestryWalk(parents, [[old], [new]]).colours[old] & 2 > 0
+
+
+class VersionGraph(Protocol):
+    """Every version that is known, and what it came from."""
+
+    def parents(self, commit: str) -> Sequence[str]:
+        """Return the versions that this one came from; several where it merges them."""
+
+    def tree(self, commit: str) -> Tree:
+        """Return its files as far as they are synced; see `layout.is_synced`."""
+
+    def tree_id(self, commit: str) -> str:
+        """Return a key that is equal for two versions exactly when all their synced files are."""
+
+    def instance(self, commit: str) -> str:
+        """Return the machine that made it."""
+
+    def source(self, commit: str) -> str:
+        """Return who changed something with it, such as `human` or `memory_writer`."""
+
+    def changed(self, commit: str) -> Collection[str]:
+        """Return the paths that it changed, of what the version before it held."""
+
+    def read(self, blob: str) -> bytes:
+        """Return the content of a file."""
+
+
+def merge_heads(
+    heads: Collection[str], past: VersionGraph, *, first: Sequence[str] = ()
+) -> MergedTree:
+    """Merge all of `heads`.
+
+    Where two versions of a file cannot be had both, that of the machine that stands first in
+    `first`, or else by its name, stays in the file; `merge_trees` knows the exceptions.
+
+    Args:
+        heads: Versions; at least one. One that another came from, or is merged in, adds nothing.
+        past: Where they came from.
+        first: Machines whose versions are shown first, best first; the same on every machine.
+    """
+    return _Merging(past, first).of(heads)
+
+
+class _Merging:
+    """Merges, each set of versions once."""
+
+    def __init__(self, past: VersionGraph, first: Sequence[str]) -> None:
+        self._past = past
+        self._rank = {instance: at for at, instance in enumerate(first)}
+        self._made: dict[tuple[str, ...], MergedTree] = {}
+        self._blobs: dict[str, bytes] = {}
+        self._parents: dict[str, Sequence[str]] = {}
+
+    def of(self, heads: Iterable[str]) -> MergedTree:
+        """Merge `heads`."""
+        whole = newest(self.parents, heads)
+        if len(whole) == 1:
+            return MergedTree(self._past.tree(whole[0]))
+        recorded = self._recorded(whole)
+        if recorded:
+            return MergedTree(self._past.tree(recorded))
+        parts = tuple(sorted(self._unmerged(whole), key=self._place))
+        if parts not in self._made:
+            self._made[parts] = self._fold(parts)
+        return self._made[parts]
+
+    def parents(self, commit: str) -> Sequence[str]:
+        """Return a version's parents; of a merge that equals one of them, only that one."""
+        if commit not in self._parents:
+            above = self._past.parents(commit)
+            if len(above) > 1:
+                own = self._past.tree_id(commit)
+                above = [one for one in sorted(above) if self._past.tree_id(one) == own][
+                    :1
+                ] or above
+            self._parents[commit] = above
+        return self._parents[commit]
+
+    def _place(self, commit: str) -> tuple[int, str, str]:
+        instance = self._past.instance(commit)
+        return self._rank.get(instance, len(self._rank)), instance, commit
+
+    def _recorded(self, heads: Sequence[str]) -> str | None:
+        """Return one of several versions that all merge the same, chosen by what it holds."""
+        if len({self._past.tree_id(head) for head in heads}) == 1:
+            return heads[0]
+        walk = AncestryWalk(self.parents, [[head] for head in heads])
+        if not all(self._only_merges(commit) for commit in walk.apart()):
+            return None
+        return min(heads, key=lambda head: (self._past.tree_id(head), head))
+
+    def _only_merges(self, commit: str) -> bool:
+        """Return whether a version says nothing of its own.
+
+        A person who merges with git may have settled something by hand.
+        """
+        above = self.parents(commit)
+        if len(above) > 1 and self._past.source(commit) == SYNC:
+            return True
+        return [self._past.tree_id(one) for one in above] == [self._past.tree_id(commit)]
+
+    def _unmerged(self, heads: Sequence[str]) -> list[str]:
+        """Return the newest versions that say something of their own, as far as heads differ."""
+        apart = set(AncestryWalk(self.parents, [[head] for head in heads]).apart())
+        found, seen, waiting = set[str](), set(heads), list(heads)
+        while waiting:
+            commit = waiting.pop()
+            if commit in apart and self._only_merges(commit):
+                above = [parent for parent in self.parents(commit) if parent not in seen]
+                seen.update(above)
+                waiting += above
+            else:
+                found.add(commit)
+        return newest(self.parents, found)
+
+    def _fold(self, parts: Sequence[str]) -> MergedTree:
+        made = MergedTree(self._past.tree(parts[0]))
+        steps: list[MergedTree] = []
+        for at, commit in enumerate(parts[1:], start=1):
+            made = self._one_more(made, parts[:at], commit)
+            steps.append(made)
+        return MergedTree(
+            made.files,
+            {blob: self._blobs[blob] for blob in set(made.files.values()) & self._blobs.keys()},
+            tuple(one for step in steps for one in step.conflicts),
+            tuple(one for step in steps for one in step.notes),
+        )
+
+    def _one_more(self, made: MergedTree, merged: Sequence[str], commit: str) -> MergedTree:
+        bases = common(self.parents, merged, [commit])
+        base = self.of(bases).files if bases else {}
+        walk = AncestryWalk(self.parents, [merged, [commit]])
+        result = merge_trees(
+            base,
+            Side(made.files, self._past.instance(merged[0]), self._hands(walk, 0)),
+            Side(self._past.tree(commit), self._past.instance(commit), self._hands(walk, 1)),
+            self._read,
+        )
+        self._blobs.update(result.blobs)
+        return result
+
+    def _hands(self, walk: AncestryWalk, at: int) -> Callable[[str], tuple[Editor, ...]]:
+        """Return a function that names who changed a file on one side, in the machines' order."""
+
+        @cache
+        def everything() -> dict[str, dict[Editor, None]]:
+            found: dict[str, dict[Editor, None]] = {}
+            own = (
+                commit
+                for commit in walk.only(at)
+                if len(self._past.parents(commit)) <= 1 or self._past.source(commit) != SYNC
+            )
+            for commit in sorted(own, key=self._place):
+                hand = Editor(self._past.instance(commit), self._past.source(commit))
+                for path in self._past.changed(commit):
+                    found.setdefault(path, {})[hand] = None
+            return found
+
+        return lambda path: tuple(everything().get(path, ()))
+
+    def _read(self, blob: str) -> bytes:
+        return self._blobs[blob] if blob in self._blobs else self._past.read(blob)
+
 
 MOST_BYTES: Final = MAX_READ_BYTES // 8
 """The largest file that is taken over; larger ones stay on the machine that has them."""
@@ -119,7 +388,6 @@ def _join_once(
     new = [h for h in dict.fromkeys(heads.values()) if not comes_before(past.parents, h, own)]
     if not new:
         return _put_late(store, repository, past, own, dry_run=how.dry_run)
-    from familiar_cli.sync.merge import merge_heads  # most syncs merge nothing
 
     merged = merge_heads([own, *new], past)
     here = past.tree(own)
@@ -170,8 +438,6 @@ def _large_deletions(
         merged: All of them together.
         accepted: Commits that may delete as much as they like.
     """
-    from familiar_cli.sync.merge import merge_heads
-
     here = past.tree(own)
     if accepted.issuperset(heads.values()) or not _deletes_much(merged, here):
         return ()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from familiar_cli.clock import to_zone
 from familiar_cli.context.types import Spoken
 from familiar_cli.errors import FamiliarError, NotFoundError, RefusedError
-from familiar_cli.history.types import in_pairs
+from familiar_cli.history.rows import in_pairs
 from familiar_cli.text import one_line
 from familiar_cli.ui.afterwards import BackgroundNotices, begin, finish
 from familiar_cli.ui.chat_commands import completions, run_command
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import tzinfo
 
-    from familiar_cli.history.types import Turn
+    from familiar_cli.history.rows import Turn
     from familiar_cli.identity import Me
 
 
@@ -67,7 +67,7 @@ if TYPE_CHECKING:
     from familiar_cli.context.turn import TurnResult
     from familiar_cli.context.types import Said
     from familiar_cli.familiar import Familiar
-    from familiar_cli.history.types import Turn
+    from familiar_cli.history.rows import Turn
     from familiar_cli.identity import Author
 
     Printer = ReplyPrinter | SpokenReply

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 from rich.console import Group
 
 from familiar_cli.clock import iso, to_zone
-from familiar_cli.history.fulltext import match_spans
-from familiar_cli.history.standing import Standing
+from familiar_cli.history.recall import match_spans
+from familiar_cli.history.store import Standing
 from familiar_cli.text import harmless, one_line
 from familiar_cli.ui.page import Bar
 from familiar_cli.ui.terminal import columns, indented, plain
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.text import Text
 
-    from familiar_cli.history.fulltext import TurnHit
     from familiar_cli.history.lines import TurnName
+    from familiar_cli.history.recall import TurnHit
+    from familiar_cli.history.rows import Turn
     from familiar_cli.history.selection import Kept
     from familiar_cli.history.statistics import ChannelCount, Statistics
-    from familiar_cli.history.types import Turn
     from familiar_cli.identity import Labels
 
 _MOST: Final = 24  # rows of one part of the statistics

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from familiar_cli.actions.sync import InstanceStatus, SyncReport, SyncStatus
     from familiar_cli.actions.sync_conflicts import OpenConflict, SettledConflicts
     from familiar_cli.actions.sync_trust import DeviceTrust
-    from familiar_cli.sync.devices import LargeDeletion
     from familiar_cli.sync.engine import Synced
     from familiar_cli.sync.joining import Outcome
+    from familiar_cli.sync.participants import LargeDeletion
 
 
 def report_text(report: SyncReport) -> str:

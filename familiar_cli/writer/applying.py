@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from familiar_cli.clock import iso
 from familiar_cli.errors import FamiliarError, LimitError, UnsafePathError, UsageError
 from familiar_cli.files import append, check_own, read_plain, write_own
-from familiar_cli.history import WRITER, waiting
+from familiar_cli.history import WRITER, outgoing
 from familiar_cli.identity import handle_of
 from familiar_cli.languages import ENGLISH, section_key
 from familiar_cli.markdown import (
@@ -45,8 +45,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterator, Sequence
     from pathlib import Path
 
+    from familiar_cli.history.rows import Turn
     from familiar_cli.history.store import HistoryStore
-    from familiar_cli.history.types import Turn
     from familiar_cli.languages import Phrases
     from familiar_cli.markdown import Section
     from familiar_cli.memory.pages.evidence import Cited, Numbering
@@ -637,7 +637,7 @@ def reconcile(store: MemoryStore, history: HistoryStore, instance: str = "") -> 
         return 0
     before = history.unsummarised_count()
     if part is not None:
-        waiting.finish(history, turn_ids(f"<!-- turns {part} -->", PLAIN))
+        outgoing.finish(history, turn_ids(f"<!-- turns {part} -->", PLAIN))
     elif through > history.watermark(WRITER):
         history.move_watermark(WRITER, through)  # an older version's file
     return before - history.unsummarised_count()

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from familiar_cli.errors import FamiliarError
-    from familiar_cli.history.types import Turn
+    from familiar_cli.history.rows import Turn
     from familiar_cli.llm.types import Completion
     from familiar_cli.review.draft import FileChange
     from familiar_cli.visibility import Viewer

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from datetime import date, datetime, tzinfo
 
-    from familiar_cli.history.types import Turn
+    from familiar_cli.history.rows import Turn
     from familiar_cli.identity import Author, Me
     from familiar_cli.languages import Phrases
     from familiar_cli.visibility import PrivacyRules

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from familiar_cli.clock import iso, now
 from familiar_cli.errors import FamiliarError
-from familiar_cli.history import WRITER, waiting
-from familiar_cli.history.branches import END
-from familiar_cli.history.types import place_of
-from familiar_cli.history.waiting import ALL, settled
+from familiar_cli.history import WRITER, outgoing
+from familiar_cli.history.events import END
+from familiar_cli.history.outgoing import ALL, settled
+from familiar_cli.history.rows import place_of
 from familiar_cli.identity import Author, Labels, Me
 from familiar_cli.llm.asking import Asker
 from familiar_cli.memory.layout import MEMORY_WRITER, WRITER_JSON, new_run_id, noting
@@ -40,9 +40,9 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Sequence
     from datetime import datetime, tzinfo
 
+    from familiar_cli.history.outgoing import Which
+    from familiar_cli.history.rows import Turn
     from familiar_cli.history.store import HistoryStore
-    from familiar_cli.history.types import Turn
-    from familiar_cli.history.waiting import Which
     from familiar_cli.identity import Who
     from familiar_cli.llm.types import ChatModel
     from familiar_cli.memory.store.store import MemoryStore
@@ -380,7 +380,7 @@ class MemoryWriter:
             if 0 < from_turns <= turns:
                 break
         self._aliases.close()
-        if turns and (every := waiting.count(self._history, which)) > turns >= from_turns > 0:
+        if turns and (every := outgoing.count(self._history, which)) > turns >= from_turns > 0:
             batches = round(batches * every / turns)
             tokens += round(last * (every - turns))  # the files have grown by then
             turns = every
@@ -397,7 +397,7 @@ class MemoryWriter:
     def _begin(self, mode: Mode, which: Which, *, newest: bool) -> None:
         self._mode, self._which = mode, which
         quiet = timedelta(seconds=self._settings.quiet_gap_s)
-        self._fresh = {} if newest else waiting.fresh(self._history, now() - quiet)
+        self._fresh = {} if newest else outgoing.fresh(self._history, now() - quiet)
         self._draft = Draft(self._store)
         self._first_id, self._may_move = 0, True
         self._public = self._called = None
@@ -416,7 +416,7 @@ class MemoryWriter:
             except FamiliarError as error:  # derived: it is made again whenever it is wanted
                 report.notices.append(f"The name index was not updated: {error}")
         self._aliases.close()
-        report.remaining = waiting.count(self._history, self._which)
+        report.remaining = outgoing.count(self._history, self._which)
         if self._mode != "apply":
             report.diff = self._draft.diff()
         report.outcome = _outcome(report, self._mode)
@@ -469,7 +469,7 @@ class MemoryWriter:
         done with, and what was read is read again with them.
         """
         if since is None and not again:
-            yield from waiting.turns(self._history, self._which)
+            yield from outgoing.turns(self._history, self._which)
             return
         after = 0
         if since is not None:
@@ -477,17 +477,17 @@ class MemoryWriter:
             if first is None:
                 return
             after = first - 1
-            oldest = next(waiting.turns(self._history), None)
+            oldest = next(outgoing.turns(self._history), None)
             self._may_move = oldest is None or oldest.id >= first
         while page := self._history.after(after, _PAGE):
             after = page[-1].id
             ids = [turn.id for turn in page]
-            ours, unread = waiting.ours(self._history, ids), None
+            ours, unread = outgoing.ours(self._history, ids), None
             for turn in page:
                 if turn.id not in ours:
                     continue
                 if since is not None and turn.at < since:
-                    unread = waiting.unread_among(self._history, ids) if unread is None else unread
+                    unread = outgoing.unread_among(self._history, ids) if unread is None else unread
                     self._may_move = self._may_move and turn.id not in unread
                 elif self._which.takes(turn):
                     yield turn
@@ -588,7 +588,7 @@ class MemoryWriter:
 
     def _move(self, piece: Sequence[Turn]) -> None:
         if self._may_move:
-            waiting.finish(self._history, [turn.id for turn in piece])
+            outgoing.finish(self._history, [turn.id for turn in piece])
 
     def _tell(
         self, piece: Sequence[Turn], verdicts: Sequence[JudgedBatch], applied: StepOutcome

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from datetime import tzinfo
 
-    from familiar_cli.history.types import Turn
+    from familiar_cli.history.rows import Turn
     from familiar_cli.identity import Author, Labels, Who
     from familiar_cli.languages import Phrases
     from familiar_cli.llm.types import ChatModel

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from familiar_cli.history import HistoryStore
-from familiar_cli.history.types import in_pairs
+from familiar_cli.history.rows import in_pairs
 from familiar_cli.visibility import OWNER
 from tests.support.server import CutOff, Fail, Say, Stall
 from tests.support.world import data, live, run, spawn, without_block

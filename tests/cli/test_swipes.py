@@ -7,7 +7,8 @@ from contextlib import closing
 
 import pytest
 
-from familiar_cli.history import HistoryStore, standing
+from familiar_cli.history import HistoryStore
+from familiar_cli.history import store as standing
 from familiar_cli.visibility import OWNER
 from tests.history.test_standing import other
 from tests.support.chats import HEAD, robin, save, yuzu

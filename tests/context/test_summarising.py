@@ -12,7 +12,8 @@ import pytest
 from familiar_cli import tokens
 from familiar_cli.context.summarising import MOST_STEPS, Summariser, SummaryLimits
 from familiar_cli.errors import BadReplyError, ModelError
-from familiar_cli.history import HistoryStore, standing
+from familiar_cli.history import HistoryStore
+from familiar_cli.history import store as standing
 from familiar_cli.history.summaries import PUBLIC, Summaries
 from familiar_cli.llm.types import Completion, ScriptedModel
 from tests.context.support import ANNA

@@ -25,7 +25,7 @@ from familiar_cli.context.providers.packing import PieceSource
 from familiar_cli.context.providers.passages import Passage
 from familiar_cli.context.summarising import summary_messages, turn_text
 from familiar_cli.context.types import Contribution, Layer, Modality, PromptSpan
-from familiar_cli.history.types import Turn
+from familiar_cli.history.rows import Turn
 from familiar_cli.identity import Author, Labels
 from familiar_cli.writer import prompts as writer
 from familiar_cli.writer.contract import bounds_for

@@ -9,8 +9,9 @@ from datetime import UTC, datetime
 import pytest
 
 from familiar_cli.errors import ConflictError, NotFoundError, RefusedError
-from familiar_cli.history import HistoryStore, standing
-from familiar_cli.history.branches import Branch
+from familiar_cli.history import HistoryStore
+from familiar_cli.history import store as standing
+from familiar_cli.history.events import Branch
 from familiar_cli.history.recall import recall
 from familiar_cli.history.summaries import PUBLIC, Summaries, Summary
 from familiar_cli.identity import Author

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from familiar_cli.history import HistoryStore
-from familiar_cli.history.elsewhere import TurnName, ids_of, names_of
+from familiar_cli.history.lines import TurnName, ids_of, names_of
 from familiar_cli.history.salvage import salvage
-from familiar_cli.history.standing import standings, withdraw, withdrawn_channels
+from familiar_cli.history.store import standings, withdraw, withdrawn_channels
 from familiar_cli.history.tables import APPLICATION_ID
-from familiar_cli.sync.turns_commit import Since, new_lines
+from familiar_cli.sync.journal_past import Since, new_lines
 from familiar_cli.visibility import OWNER
 
 OLDER = Path(__file__).parent / "older"

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from familiar_cli.history import HistoryStore, fulltext
-from familiar_cli.history.fulltext import match_spans, search
+from familiar_cli.history import HistoryStore, recall
+from familiar_cli.history.recall import match_spans, search
 from familiar_cli.history.selection import TurnFilter
 from familiar_cli.visibility import OWNER
 
@@ -101,12 +101,12 @@ def test_the_table_comes_back_when_it_is_deleted(store) -> None:
 def test_a_table_of_an_older_kind_is_made_again(store, monkeypatch) -> None:
     say(store, "tea")
     found(store, "tea")
-    monkeypatch.setattr(fulltext, "WATERMARK", "fulltext-99")
+    monkeypatch.setattr(recall, "WATERMARK", "fulltext-99")
     assert found(store, "tea") == ["tea"]
 
 
 def test_filling_the_table_goes_on_where_it_was_broken_off(store, monkeypatch) -> None:
-    monkeypatch.setattr(fulltext, "_PAGE", 2)
+    monkeypatch.setattr(recall, "_PAGE", 2)
     say(store, *(f"tea {n}" for n in range(7)))
 
     def stop(done, whole):
@@ -114,7 +114,7 @@ def test_filling_the_table_goes_on_where_it_was_broken_off(store, monkeypatch) -
 
     with pytest.raises(KeyboardInterrupt):
         search(store, "tea", TurnFilter(OWNER), on_progress=stop)
-    assert store.watermark(fulltext.WATERMARK) == 2
+    assert store.watermark(recall.WATERMARK) == 2
     told = []
     assert (
         len(
@@ -131,13 +131,13 @@ def test_filling_the_table_goes_on_where_it_was_broken_off(store, monkeypatch) -
 
 
 def test_common_words_rank_what_a_rarer_word_found(store, monkeypatch) -> None:
-    monkeypatch.setattr(fulltext, "MOST_RANKED", 3)
+    monkeypatch.setattr(recall, "MOST_RANKED", 3)
     say(store, *["tea"] * 9, "zanzibar", "zanzibar tea")
     assert sorted(found(store, "tea zanzibar")) == ["zanzibar", "zanzibar tea"]
 
 
 def test_of_words_that_most_turns_hold_the_newest_turns_are_found(store, monkeypatch) -> None:
-    monkeypatch.setattr(fulltext, "MOST_RANKED", 3)
+    monkeypatch.setattr(recall, "MOST_RANKED", 3)
     say(store, *(f"tea {'x ' * n}" for n in range(9)))
     assert [hit.turn.id for hit in search(store, "tea", TurnFilter(OWNER), limit=3)] == [9, 8, 7]
 

@@ -8,11 +8,10 @@ from datetime import UTC, datetime
 import pytest
 
 from familiar_cli.errors import FamiliarError
-from familiar_cli.history import one_to_one
-from familiar_cli.history.messages import insert
+from familiar_cli.history import selection
+from familiar_cli.history.rows import Turn
 from familiar_cli.history.salvage import salvage
-from familiar_cli.history.store import HistoryStore
-from familiar_cli.history.types import Turn
+from familiar_cli.history.store import HistoryStore, insert
 from familiar_cli.identity import Author
 from tests.support.cases import each
 from tests.support.world import data, live, run
@@ -69,7 +68,7 @@ def test_noise_anywhere_costs_few_turns_and_makes_nothing_public(tmp_path, whole
     assert len(turns) == found.turns
     assert [t.content for t in turns] == [words(t.id) for t in turns]
     with store.use(create=False) as connection:
-        private = [t.id for t in turns if one_to_one.of_turn(connection, t.id) == ANNA]
+        private = [t.id for t in turns if selection.of_turn(connection, t.id) == ANNA]
     assert private == [t.id for t in turns if t.channel_id == "dm"]
     assert store.append("room", "user", "and on", author=ANNA).id == TURNS + 1
     store.close()

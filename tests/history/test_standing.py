@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 
 from familiar_cli.context.providers.history import HistoryProvider
 from familiar_cli.errors import NotFoundError, RefusedError
-from familiar_cli.history import HistoryStore, standing
-from familiar_cli.history.fulltext import search
-from familiar_cli.history.recall import recall
+from familiar_cli.history import HistoryStore
+from familiar_cli.history import store as standing
+from familiar_cli.history.recall import recall, search
+from familiar_cli.history.rows import Turn
 from familiar_cli.history.selection import TurnFilter, around, newest, select
-from familiar_cli.history.standing import Standing
 from familiar_cli.history.statistics import statistics
+from familiar_cli.history.store import Standing
 from familiar_cli.history.summaries import PUBLIC, Summaries, Summary
-from familiar_cli.history.types import Turn
 from familiar_cli.identity import Author
 from familiar_cli.imports.chat_lines import export_chat
 from familiar_cli.visibility import OWNER

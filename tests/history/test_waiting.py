@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from familiar_cli.history import WRITER, HistoryStore, waiting
-from familiar_cli.history.waiting import ALL, SAID_HERE, Which
+from familiar_cli.history import WRITER, HistoryStore, outgoing
+from familiar_cli.history.outgoing import ALL, SAID_HERE, Which
 from tests.support.chats import bring, robin, save, talk
 
 ONLY_B = Which(frozenset({"b"}))
@@ -28,16 +28,16 @@ def said(store, *channels: str, source: str = "cli") -> list[int]:
 
 
 def ids(store, which=ALL) -> list[int]:
-    return [turn.id for turn in waiting.turns(store, which)]
+    return [turn.id for turn in outgoing.turns(store, which)]
 
 
 def test_turns_of_other_channels_go_on_waiting(store) -> None:
     said(store, "a", "b", "a", "b", "a")
 
-    waiting.finish(store, ids(store, ONLY_B))
+    outgoing.finish(store, ids(store, ONLY_B))
 
     assert ids(store) == [1, 3, 5]
-    assert (store.unsummarised_count(), waiting.count(store, ONLY_B)) == (3, 0)
+    assert (store.unsummarised_count(), outgoing.count(store, ONLY_B)) == (3, 0)
     assert len(store.unsummarised_times()) == 3
 
 
@@ -45,11 +45,11 @@ def test_imported_turns_go_on_waiting(store, tmp_path) -> None:
     bring(store, save(tmp_path / "old.jsonl", *talk(3)))
     said(store, "cli", "cli")
 
-    assert waiting.count(store, SAID_HERE) == 2
-    waiting.finish(store, ids(store, SAID_HERE))
+    assert outgoing.count(store, SAID_HERE) == 2
+    outgoing.finish(store, ids(store, SAID_HERE))
 
-    assert (waiting.count(store, SAID_HERE), store.unsummarised_count()) == (0, 3)
-    assert [turn.source for turn in waiting.turns(store)] == ["import-chat"] * 3
+    assert (outgoing.count(store, SAID_HERE), store.unsummarised_count()) == (0, 3)
+    assert [turn.source for turn in outgoing.turns(store)] == ["import-chat"] * 3
 
 
 def test_a_channel_that_goes_on_after_an_import_is_told_apart(store, tmp_path) -> None:
@@ -59,23 +59,23 @@ def test_a_channel_that_goes_on_after_an_import_is_told_apart(store, tmp_path) -
     said(store, channel)
     bring(store, save(tmp_path / "b.jsonl", robin("B.", "2031-01-01T00:00:00Z")))
 
-    assert waiting.count(store, SAID_HERE) == 1
-    waiting.finish(store, ids(store, SAID_HERE))
+    assert outgoing.count(store, SAID_HERE) == 1
+    outgoing.finish(store, ids(store, SAID_HERE))
 
     assert ids(store) == [1, 2, 4]
 
 
 def test_a_pass_in_steps_may_end_anywhere(store) -> None:
     said(store, "a", "b", "b", "a", "b")
-    waiting.finish(store, ids(store, ONLY_B)[:2])
+    outgoing.finish(store, ids(store, ONLY_B)[:2])
     assert (ids(store), store.watermark(WRITER)) == ([1, 4, 5], 3)
 
-    waiting.finish(store, [1, 4])
+    outgoing.finish(store, [1, 4])
     assert ids(store) == [5]
 
 
 def test_looking_writes_nothing(store) -> None:
-    assert (waiting.count(store, SAID_HERE), ids(store)) == (0, [])
+    assert (outgoing.count(store, SAID_HERE), ids(store)) == (0, [])
     assert not store.path.exists()
 
 
@@ -107,7 +107,7 @@ def test_what_was_done_when_killed_is_either_done_or_waits(store, monkeypatch) -
     with monkeypatch.context() as patch:
         patch.setattr(HistoryStore, "note_read", dies)
         with pytest.raises(KeyboardInterrupt):
-            waiting.finish(store, [2])
+            outgoing.finish(store, [2])
 
     assert ids(store) == [1, 2]
 
@@ -120,7 +120,7 @@ def test_a_turn_is_read_once_and_none_is_lost(tmp_path_factory, data) -> None:
         for _ in range(data.draw(st.integers(1, 6))):
             for _ in range(data.draw(st.integers(0, 5))):
                 channel = data.draw(st.sampled_from("abc"))
-                source = data.draw(st.sampled_from(["cli", waiting.IMPORTED]))
+                source = data.draw(st.sampled_from(["cli", outgoing.IMPORTED]))
                 (new,) = said(store, channel, source=source)
                 kind[new] = (channel, source)
                 pending.add(new)
@@ -128,13 +128,13 @@ def test_a_turn_is_read_once_and_none_is_lost(tmp_path_factory, data) -> None:
             meant = {
                 n
                 for n in pending
-                if which.takes_of(kind[n][0], imported=kind[n][1] == waiting.IMPORTED)
+                if which.takes_of(kind[n][0], imported=kind[n][1] == outgoing.IMPORTED)
             }
             found = ids(store, which)
             assert (set(found), len(found)) == (meant, len(meant))
-            assert waiting.count(store, which) == len(meant)
+            assert outgoing.count(store, which) == len(meant)
             done = found[: data.draw(st.integers(0, len(found)))]
-            waiting.finish(store, done)
+            outgoing.finish(store, done)
             pending -= set(done)
             assert set(ids(store)) == pending
             assert store.unsummarised_count() == len(store.unsummarised_times()) == len(pending)

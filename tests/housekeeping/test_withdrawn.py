@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from contextlib import closing
 
-from familiar_cli.history import HistoryStore, standing
+from familiar_cli.history import HistoryStore
+from familiar_cli.history import store as standing
 from familiar_cli.identity import Author
 from familiar_cli.memory.pages.evidence import Numbering
 from tests.support.world import data, live, run

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from familiar_cli.history.recall import Recalled
-from familiar_cli.history.types import Turn
+from familiar_cli.history.rows import Turn
 from familiar_cli.identity import Author
 from familiar_cli.index.rank import WEIGHTS, scores_of_turns
 

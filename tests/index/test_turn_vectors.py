@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from familiar_cli.files import locked
 from familiar_cli.fts import content_words
 from familiar_cli.history import HistoryStore
-from familiar_cli.history.fulltext import catch_up
-from familiar_cli.history.recall import recall
+from familiar_cli.history.recall import catch_up, recall
 from familiar_cli.index import token_vectors, turn_vectors
 from familiar_cli.index.embedder import SPECS, EmbedderError
 from familiar_cli.index.turn_vectors import NearTurns, TurnVectors

@@ -14,9 +14,8 @@ from familiar_cli.actions.served_turns import SOURCE
 from familiar_cli.config.home import FamiliarPaths
 from familiar_cli.context.types import Said
 from familiar_cli.familiar import Familiar
-from familiar_cli.history.standing import supersede
-from familiar_cli.history.store import HistoryStore
-from familiar_cli.history.types import Turn
+from familiar_cli.history.rows import Turn
+from familiar_cli.history.store import HistoryStore, supersede
 from familiar_cli.identity import Author
 from familiar_cli.serve.aligning import RequestLine
 from familiar_cli.serve.conversations import Conversations, KnownLines

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
+from familiar_cli.history.matching import without_fence
 from familiar_cli.history.store import HistoryStore
-from familiar_cli.history.wording import without_fence
 from familiar_cli.visibility import OWNER
 from tests.support.serving import assistant, serving, user
 from tests.support.sillytavern import DataFolder, said

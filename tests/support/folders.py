@@ -8,11 +8,9 @@ from pathlib import Path
 from familiar_cli.files import Disk
 from familiar_cli.memory.journal.exchange import JournalExchange
 from familiar_cli.memory.journal.objects import git_object
-from familiar_cli.sync.bundle_folder import BundleFolder
-from familiar_cli.sync.folder import FolderTransport
-from familiar_cli.sync.sealing import Sealing
-from familiar_cli.sync.signing import SignatureTrust, SigningKey
-from familiar_cli.sync.transport import MAIN_REF, MEMORY_REFS
+from familiar_cli.sync.folder import BundleFolder, FolderTransport
+from familiar_cli.sync.remotes import MAIN_REF, MEMORY_REFS
+from familiar_cli.sync.sealing import Sealing, SignatureTrust, SigningKey
 from tests.support.journals import World
 
 

@@ -10,7 +10,7 @@ from familiar_cli.memory.journal.past import MemoryPast
 from familiar_cli.memory.store.store import MemoryStore
 from familiar_cli.sync.begin import begin_from
 from familiar_cli.sync.engine import SyncEngine, SyncOptions
-from familiar_cli.sync.transport import read_address
+from familiar_cli.sync.remotes import read_address
 from tests.support.journals import Hasty, World
 
 if TYPE_CHECKING:

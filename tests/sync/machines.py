@@ -6,8 +6,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.sync.ancestry import newest
-from familiar_cli.sync.merge import merge_heads
+from familiar_cli.sync.joining import merge_heads, newest
 from tests.support.versions import Versions
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from familiar_cli.sync.ancestry import comes_before, common
+from familiar_cli.sync.joining import comes_before, common
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from familiar_cli.errors import RemoteDamagedError
 from familiar_cli.memory.journal.exchange import JournalExchange
-from familiar_cli.sync.bundle import Header, encode, read_header
+from familiar_cli.sync.sealing import Header, encode, read_header
 from tests.support.cases import each
 from tests.support.journals import HAS_GIT, World
 

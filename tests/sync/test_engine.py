@@ -291,7 +291,7 @@ def test_a_broken_off_push_is_carried_on(laptop, hub, monkeypatch) -> None:
                 raise OSError(28, "No space left on device")
             super().replace(old, new)
 
-    monkeypatch.setattr("familiar_cli.sync.path_remote.SharedDisk", Failing)
+    monkeypatch.setattr("familiar_cli.sync.git_remotes.SharedDisk", Failing)
     with pytest.raises(FamiliarError, match="No space left"):
         laptop.sync(hub)
     done = laptop.sync(hub)

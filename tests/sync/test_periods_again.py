@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from familiar_cli.consolidation.pages import MadePage, Record, page_text, read_page
-from familiar_cli.sync.merge import merge_heads
+from familiar_cli.sync.joining import merge_heads
 from tests.support.versions import Versions
 from tests.support.world import data, live
 

@@ -13,8 +13,8 @@ import pytest
 from familiar_cli.errors import RemoteDamagedError, RemoteKeyError
 from familiar_cli.familiar import Familiar
 from familiar_cli.memory.journal.commits import parents
-from familiar_cli.sync import bundle
-from familiar_cli.sync.signing import (
+from familiar_cli.sync import sealing
+from familiar_cli.sync.sealing import (
     UNSIGNED_HEAD,
     SignatureTrust,
     SigningKey,
@@ -118,7 +118,7 @@ def forged(root: str, instance: str = EVIL) -> bytes:
         for one in {one.id: one for one in (*files, memory, *rows, turns)}.values()
     ]
     refs = {f"refs/heads/memory/{instance}": memory.id, f"refs/heads/turns/{instance}": turns.id}
-    return b"".join(bundle.encode(bundle.Header(refs), len(objects), iter(objects)))
+    return b"".join(sealing.encode(sealing.Header(refs), len(objects), iter(objects)))
 
 
 def signed(content: bytes, place: str) -> bytes:

@@ -14,8 +14,8 @@ from familiar_cli.errors import (
 )
 from familiar_cli.memory.journal.exchange import JournalExchange
 from familiar_cli.memory.store.lock import held
-from familiar_cli.sync.opening import open_transport
-from familiar_cli.sync.transport import read_address
+from familiar_cli.sync.begin import open_transport
+from familiar_cli.sync.remotes import read_address
 from tests.support.cases import each
 from tests.support.journals import World
 from tests.support.remotes import (

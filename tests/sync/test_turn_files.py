@@ -10,8 +10,8 @@ import pytest
 from familiar_cli.errors import FamiliarError
 from familiar_cli.history.incoming import rename
 from familiar_cli.history.lines import BadLineError, dumped, parsed
-from familiar_cli.history.standing import withdraw
-from familiar_cli.sync.turns_commit import (
+from familiar_cli.history.store import withdraw
+from familiar_cli.sync.journal_past import (
     InstanceTwiceError,
     Since,
     new_lines,

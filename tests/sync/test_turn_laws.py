@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 from familiar_cli.errors import FamiliarError
 from familiar_cli.history import HistoryStore
-from familiar_cli.history.elsewhere import TurnName, names_of
 from familiar_cli.history.imports import Appender, ChatOrigin
-from familiar_cli.history.matching import IncomingLine
-from familiar_cli.history.placing import ChatPlacement
+from familiar_cli.history.lines import TurnName, names_of
+from familiar_cli.history.matching import ChatPlacement, IncomingLine
+from familiar_cli.history.rows import Turn
 from familiar_cli.history.selection import TurnFilter, select
-from familiar_cli.history.standing import (
+from familiar_cli.history.store import (
     choose,
     restore,
     standings,
@@ -28,10 +28,9 @@ from familiar_cli.history.standing import (
     withdraw_channel,
     withdrawn_channels,
 )
-from familiar_cli.history.types import Turn
 from familiar_cli.identity import Author
 from familiar_cli.imports.chat_lines import export_chat
-from familiar_cli.sync.turns_commit import Since, new_lines, since, take_in, taken_through
+from familiar_cli.sync.journal_past import Since, new_lines, since, take_in, taken_through
 from familiar_cli.visibility import OWNER
 
 NAMES = ("desk-b2", "lap-a1", "srv-c3", "tab-0d")

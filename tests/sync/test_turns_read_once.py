@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from familiar_cli.history import waiting
+from familiar_cli.history import outgoing
 from familiar_cli.history.incoming import read_there
 from tests.sync.test_turn_laws import Machine, exchange
 
@@ -23,7 +23,7 @@ def pair(tmp_path):
 
 
 def unread(machine: Machine) -> list[str]:
-    return [turn.content for turn in waiting.turns(machine.history)]
+    return [turn.content for turn in outgoing.turns(machine.history)]
 
 
 def test_a_writer_reads_what_was_written_down_on_its_machine(pair) -> None:
@@ -41,35 +41,35 @@ def test_what_comes_from_elsewhere_leaves_what_is_unread_here(pair) -> None:
     desk.export()
     lap.hear(desk)
     lap.say("cli", "mine")
-    waiting.finish(lap.history, [turn.id for turn in waiting.turns(lap.history)][-1:])
+    outgoing.finish(lap.history, [turn.id for turn in outgoing.turns(lap.history)][-1:])
     assert unread(lap) == ["lap-a1 0", "lap-a1 1", "lap-a1 2"]
     assert lap.history.unsummarised_count() == 3
 
 
 def test_turns_of_an_instance_that_never_comes_back_are_read_by_who_forgets_it(pair) -> None:
     lap, desk = pair
-    waiting.finish(desk.history, [next(waiting.turns(desk.history)).id])
+    outgoing.finish(desk.history, [next(outgoing.turns(desk.history)).id])
     desk.say("cli", "last words")
     desk.export()
     lap.hear(desk)
-    handed = waiting.hand_over(lap.history, desk.name, read_there(lap.history, desk.name))
+    handed = outgoing.hand_over(lap.history, desk.name, read_there(lap.history, desk.name))
     assert handed == 3
     assert sorted(unread(lap)) == sorted(
         ["lap-a1 0", "lap-a1 1", "lap-a1 2", "desk-b2 1", "desk-b2 2", "last words"]
     )
-    assert waiting.hand_over(lap.history, desk.name, ()) == 0
-    waiting.finish(lap.history, [turn.id for turn in waiting.turns(lap.history)])
+    assert outgoing.hand_over(lap.history, desk.name, ()) == 0
+    outgoing.finish(lap.history, [turn.id for turn in outgoing.turns(lap.history)])
     assert unread(lap) == []
     assert lap.history.unsummarised_count() == 0
 
 
 def test_what_comes_from_an_instance_that_was_forgotten_is_read_until_it_is_back(pair) -> None:
     lap, desk = pair
-    waiting.hand_over(lap.history, desk.name, [(1, 3)])
-    waiting.finish(lap.history, [turn.id for turn in waiting.turns(lap.history)])
+    outgoing.hand_over(lap.history, desk.name, [(1, 3)])
+    outgoing.finish(lap.history, [turn.id for turn in outgoing.turns(lap.history)])
     desk.say("cli", "a sign of life")
     desk.export()
     lap.hear(desk)
     assert unread(lap) == ["a sign of life"]
-    waiting.hand_back(lap.history, desk.name)
+    outgoing.hand_back(lap.history, desk.name)
     assert unread(lap) == []

@@ -9,8 +9,7 @@ import pytest
 
 from familiar_cli.actions.timeline import timeline
 from familiar_cli.familiar import Familiar
-from familiar_cli.history.standing import withdraw
-from familiar_cli.history.store import HistoryStore
+from familiar_cli.history.store import HistoryStore, withdraw
 from familiar_cli.identity import Author
 from tests.support.browsing import looking
 from tests.support.world import home, live

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from familiar_cli.history.types import Turn
+from familiar_cli.history.rows import Turn
 from familiar_cli.writer.grounds import Caps, by_privacy, steps
 from tests.support.viewers import rules_of
 

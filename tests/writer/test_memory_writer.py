@@ -18,7 +18,7 @@ import pytest
 from familiar_cli import tokens
 from familiar_cli.errors import ConfigError, FamiliarError, LockedError, RequestRefusedError
 from familiar_cli.history import HistoryStore
-from familiar_cli.history.waiting import Which
+from familiar_cli.history.outgoing import Which
 from familiar_cli.identity import Who
 from familiar_cli.llm.types import Completion, ScriptedModel, Usage
 from familiar_cli.memory.layout import WRITER_JSON

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli.context.budget import first_kept
 from familiar_cli.context.types import Contribution, Explains, Fit, Layer, PromptSpan
+from familiar_cli.history.rows import in_pairs, place_of
 from familiar_cli.history.summaries import PUBLIC
-from familiar_cli.history.types import in_pairs, place_of
 from familiar_cli.identity import NO_LABELS, Labels
 from familiar_cli.jobs import in_thread
 from familiar_cli.languages import ENGLISH
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from datetime import datetime, tzinfo
 
     from familiar_cli.context.types import ContextProvider, ContextRequest, Role, Spoken, Subject
+    from familiar_cli.history.rows import Turn
     from familiar_cli.history.store import HistoryStore
     from familiar_cli.history.summaries import Summaries
-    from familiar_cli.history.types import Turn
     from familiar_cli.languages import Phrases
 
 LOOK_BACK_TURNS: Final = 200

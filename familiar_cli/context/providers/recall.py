@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from familiar_cli.context.providers.packing import Packed
     from familiar_cli.context.types import ContextRequest
     from familiar_cli.history.recall import Nearness, Recalled
+    from familiar_cli.history.rows import Turn
     from familiar_cli.history.store import HistoryStore
-    from familiar_cli.history.types import Turn
     from familiar_cli.identity import Labels
 
 MOST_TURNS: Final = 150

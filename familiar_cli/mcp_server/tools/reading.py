@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from familiar_cli.actions.search import FoundMemory
-    from familiar_cli.history.types import Turn
+    from familiar_cli.history.rows import Turn
     from familiar_cli.mcp_server.tool import Arguments, Caller
     from familiar_cli.memory.relations.index import Edge
     from familiar_cli.memory.store.types import MemoryEntry

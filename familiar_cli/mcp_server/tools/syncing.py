@@ -13,7 +13,7 @@ from familiar_cli.text import counted
 if TYPE_CHECKING:
     from familiar_cli.actions.embodiments import Received, Sent, SharedEntry, Token
     from familiar_cli.mcp_server.tool import Arguments, Caller, Schema
-    from familiar_cli.sync.shared_files import SharedFile
+    from familiar_cli.sync.participants import SharedFile
 
 _OBJECT: Final[Schema] = {"type": "object"}
 _OBJECTS: Final[Schema] = {"type": "array", "items": _OBJECT}
@@ -38,7 +38,7 @@ def sync_pull(caller: Caller, arguments: Arguments) -> Answer:
 def sync_push(caller: Caller, arguments: Arguments) -> Answer:
     """Take in what an embodiment changed."""
     from familiar_cli.actions.embodiments import push
-    from familiar_cli.sync.devices import Device
+    from familiar_cli.sync.participants import Device
 
     instance = arguments["instance"]
     device = Device(_text(instance, "id"), _text(instance, "type"), _text(instance, "name"))

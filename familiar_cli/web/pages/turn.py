@@ -49,7 +49,7 @@ def replay(asked: PageRequest) -> Shown | Redirect:
 def _values(asked: PageRequest) -> dict[str, Any]:
     from familiar_cli.actions.served_turns import SOURCE, match_of
     from familiar_cli.history.selection import around
-    from familiar_cli.history.standing import standings
+    from familiar_cli.history.store import standings
 
     familiar = asked.familiar
     number = asked.familiar.turn_number(asked.path["turn"])

@@ -16,8 +16,8 @@ _CHARTED: Final = 40
 def show(asked: PageRequest) -> Shown:
     """Return a page of turns."""
     from familiar_cli.actions.search import search_sessions
+    from familiar_cli.history.rows import place_of
     from familiar_cli.history.selection import TurnFilter, newest
-    from familiar_cli.history.types import place_of
 
     query = asked.query.get("q", "").strip()
     channel, everything = asked.query.get("channel", ""), "all" in asked.query

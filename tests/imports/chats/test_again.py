@@ -17,7 +17,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from familiar_cli.errors import ConflictError, LockedError, RefusedError
-from familiar_cli.history import HistoryStore, standing
+from familiar_cli.history import HistoryStore
+from familiar_cli.history import store as standing
 from familiar_cli.history.imports import Appender
 from familiar_cli.history.selection import TurnFilter, newest
 from familiar_cli.identity import Author

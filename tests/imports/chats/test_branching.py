@@ -9,8 +9,9 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from familiar_cli.history import HistoryStore, standing
-from familiar_cli.history.waiting import count
+from familiar_cli.history import HistoryStore
+from familiar_cli.history import store as standing
+from familiar_cli.history.outgoing import count
 from tests.support.chats import HEAD, bring, exported, only, robin, said, save, talk, yuzu
 
 

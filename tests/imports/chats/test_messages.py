@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from familiar_cli.errors import PartialError, RefusedError
 from familiar_cli.history import HistoryStore
-from familiar_cli.history.messages import of_id
 from familiar_cli.history.selection import TurnFilter, select
+from familiar_cli.history.store import of_id
 from familiar_cli.visibility import OWNER
 from tests.support.chats import bring, exported, only, said, save
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from familiar_cli.memory.layout import CONFLICTS_LIST
 from familiar_cli.memory.merge.conflicts import listed
-from familiar_cli.sync.merge import merge_heads
+from familiar_cli.sync.joining import merge_heads
 from tests.support.cases import each
 from tests.support.versions import Versions
 

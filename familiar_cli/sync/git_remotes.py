@@ -1,0 +1,549 @@
+"""Remotes that are git repositories: behind a URL, or at a path."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from contextlib import contextmanager, suppress
+from tempfile import SpooledTemporaryFile
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+
+from familiar_cli.config.environment import ssh_command
+from familiar_cli.errors import (
+    FamiliarError,
+    RemoteDamagedError,
+    RemoteRefusedError,
+    RemoteUnreachableError,
+)
+from familiar_cli.files import Disk, SharedDisk, open_patiently, why
+from familiar_cli.memory.journal.objects import PACK_FROM, Objects, is_id
+from familiar_cli.memory.journal.reachable import new_objects
+from familiar_cli.memory.journal.repository import packed_refs, read_text, translated
+from familiar_cli.sync.remotes import (
+    MAIN_REF,
+    Login,
+    PushedRef,
+    find_login,
+    objection,
+    shared_refs,
+    tell_helpers,
+)
+from familiar_cli.text import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Mapping
+
+    from dulwich.client import GitClient, LsRemoteResult
+    from dulwich.objects import ObjectID
+    from dulwich.refs import Ref
+
+    from familiar_cli.memory.journal.exchange import IncomingObjects, JournalExchange
+    from familiar_cli.sync.remotes import Address
+
+T = TypeVar("T")
+
+TIMEOUT_S: Final = 30.0
+"""Longest silence of a server."""
+
+_HEADS_REF: Final = b"refs/heads/"
+_HEAD: Final = cast("Ref", b"HEAD")
+_MASTER: Final = "refs/heads/master"
+_IN_MEMORY_BYTES: Final = 16 * 1024 * 1024
+_SSH: Final = "ssh -o ConnectTimeout=15"
+_SECRET_IN_URL: Final = re.compile(r"(?<=://)[^\s/@]*@")
+_MESSAGE_CHARS: Final = 300
+
+
+class GitRemote:
+    """A `Transport` to a git server.
+
+    Args:
+        address: Where it is.
+        exchange: The journal.
+        ask: A person sits there who may be asked for a password.
+    """
+
+    def __init__(self, address: Address, exchange: JournalExchange, *, ask: bool = False) -> None:
+        self.address = address.text
+        self.shared_refs: tuple[str, ...] = (MAIN_REF,)
+        self._exchange = exchange
+        self._ask = ask
+        self._login: Login | None = None
+        self._client: GitClient | None = None
+        self._connections: list[Any] = []
+        self._path = ""
+
+    def refs(self) -> dict[str, str]:
+        """See `Transport`."""
+        prefixes = [b"HEAD", _HEADS_REF]
+        found = self._talk(lambda client, path: client.get_refs(_path(path), ref_prefix=prefixes))
+        if found.object_format not in {None, "sha1"}:
+            raise RemoteDamagedError(
+                f"The remote {self.address!r} uses {found.object_format}, the journal SHA-1; "
+                "nothing was changed",
+                hint="Create it with `git init --bare --object-format=sha1`.",
+            )
+        self.shared_refs = self._shared_refs(found)
+        rows = ((_decode(ref), _decode(id_ or b"")) for ref, id_ in found.refs.items())
+        return {ref: id_ for ref, id_ in rows if ref.startswith(_decode(_HEADS_REF)) and is_id(id_)}
+
+    def _shared_refs(self, found: LsRemoteResult) -> tuple[str, ...]:
+        """Return `main` and the branch that HEAD names, as far as the server tells.
+
+        An older server does not tell what HEAD will be; git's own default is `master` then.
+        """
+        head = found.symrefs.get(_HEAD)
+        is_unborn = found.refs and not found.refs.get(_HEAD) and not head
+        return shared_refs(_decode(head) if head else _MASTER if is_unborn else None)
+
+    def fetch(
+        self, wants: Collection[str], haves: Collection[str], incoming: IncomingObjects
+    ) -> None:
+        """See `Transport`."""
+        from dulwich.object_store import ObjectStoreGraphWalker
+
+        wanted = [_id(id_) for id_ in wants]
+
+        def wanted_of(refs: Mapping[Ref, ObjectID], depth: int | None = None) -> list[ObjectID]:
+            del depth
+            there = set(refs.values())  # what went away meanwhile would be refused with the rest
+            return [id_ for id_ in wanted if id_ in there]
+
+        def parents(id_: ObjectID) -> list[ObjectID]:
+            return [_id(parent) for parent in self._exchange.parents(_decode(id_))]
+
+        def fetch(client: GitClient, path: str) -> None:
+            file.seek(0)
+            file.truncate()
+            walker = ObjectStoreGraphWalker([_id(have) for have in haves], parents)
+            client.fetch_pack(path, wanted_of, walker, keep, ref_prefix=[_HEADS_REF])
+
+        def keep(received: bytes) -> int:
+            with translated(self._exchange.repository.path):
+                return file.write(received)
+
+        with SpooledTemporaryFile(max_size=_IN_MEMORY_BYTES, dir=incoming.path) as file:
+            self._talk(fetch)
+            if file.tell():
+                file.seek(0)
+                incoming.add_pack(file)
+
+    def push(self, refs: Mapping[str, str]) -> list[PushedRef]:
+        """See `Transport`."""
+        outcome = dict.fromkeys(refs, "")
+
+        def allowed(there: dict[Ref, ObjectID]) -> dict[Any, ObjectID]:
+            known = {_decode(ref): _decode(id_) for ref, id_ in there.items()}
+            outcome.update({r: objection(self._exchange, known.get(r), refs[r]) for r in refs})
+            return {
+                ref.encode(): _id(id_)
+                for ref, id_ in refs.items()
+                if not outcome[ref] and known.get(ref) != id_
+            }
+
+        def pack(have: Any, want: Any, **_: object) -> Any:  # noqa: ANN401  # dulwich's own
+            ids = self._exchange.new_ids(map(_decode, want), map(_decode, have))
+            return self._exchange.packed(ids)
+
+        done = self._talk(lambda client, path: client.send_pack(_path(path), allowed, pack))
+        for name, status in (done.ref_status or {}).items():
+            if status is not None and _decode(name) in outcome:
+                outcome[_decode(name)] = _told(status)
+        there = self.refs()  # a server that reports nothing may have refused all the same
+        for ref, id_ in refs.items():
+            if not outcome[ref] and there.get(ref) != id_:
+                now = there.get(ref)
+                outcome[ref] = f"it is at {now[:10] if now else 'nothing'} after the push"
+        return [PushedRef(ref, id_, outcome[ref]) for ref, id_ in refs.items()]
+
+    def close(self) -> None:
+        """See `Transport`."""
+        if self._client is not None:
+            with suppress(Exception):  # what is let go of may fail as it likes
+                self._client.close()
+            self._client = None
+
+    def _talk(self, work: Callable[[GitClient, str], T]) -> T:
+        """Run `work` and return its result, with credentials if the server asks for them; once."""
+        try:
+            with self._translated():
+                return work(*self._opened())
+        except _WantsLoginError as first:
+            self.close()
+            self._login = find_login(self.address, ask=self._ask)
+            if self._login is None:
+                raise self._no_login() from first
+        try:
+            with self._translated():
+                result = work(*self._opened())
+        except _WantsLoginError as error:
+            tell_helpers(self.address, self._login, worked=False)
+            self._login = None
+            self.close()
+            raise self._no_login() from error
+        tell_helpers(self.address, self._login, worked=True)
+        return result
+
+    def _opened(self) -> tuple[GitClient, str]:
+        if self._client is None:
+            from dulwich.client import get_transport_and_path
+            from dulwich.config import StackedConfig
+
+            command = ssh_command() or _SSH + ("" if self._ask else " -o BatchMode=yes")
+            self._client, self._path = get_transport_and_path(
+                self.address,
+                config=StackedConfig.default(),
+                username=self._login.user if self._login else None,
+                password=self._login.secret if self._login else None,
+                ssh_command=command,
+                quiet=True,
+            )
+            if hasattr(self._client, "_timeout"):
+                self._client._timeout = TIMEOUT_S  # noqa: SLF001  # not handed on otherwise
+            if hasattr(self._client, "_connect"):
+                self._keep_connections(self._client)
+        return self._client, self._path
+
+    def _keep_connections(self, client: Any) -> None:  # noqa: ANN401  # what dulwich keeps for itself
+        """Remember each connection: dulwich leaves one open on which something failed."""
+        connect = client._connect  # noqa: SLF001
+
+        def connected(*args: object, **more: object) -> tuple[Any, ...]:
+            found: tuple[Any, ...] = connect(*args, **more)
+            self._connections.append(found[0])
+            return found
+
+        client._connect = connected  # noqa: SLF001
+
+    def _hang_up(self) -> None:
+        while self._connections:
+            with suppress(Exception):  # it has failed already
+                self._connections.pop().close()
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        """Turn whatever dulwich and the network raise into our own errors."""
+        from dulwich.client import HTTPUnauthorized
+        from dulwich.errors import HangupException, NotGitRepository, SendPackError
+
+        try:
+            yield
+        except FamiliarError:
+            raise
+        except HTTPUnauthorized as error:
+            raise _WantsLoginError from error
+        except NotGitRepository as error:
+            raise RemoteUnreachableError(
+                f"There is no git repository at {self.address!r}",
+                hint="Create an empty one on the server, or check the address: "
+                "`familiar sync remote ls`.",
+            ) from error
+        except SendPackError as error:
+            raise RemoteRefusedError(
+                f"The remote {self.address!r} rejected the push: {self._clean(error)}",
+                hint="Check that you have write access, and that its disk is not full.",
+            ) from error
+        except HangupException as error:
+            said = b" ".join(error.stderr_lines or ()).decode("utf-8", errors="replace")
+            raise self._unreachable(said or "it hung up") from error
+        except Exception as error:  # dulwich lets through whatever a broken answer causes
+            raise self._unreachable(str(error) or type(error).__name__) from error
+        finally:
+            self._hang_up()
+
+    def _unreachable(self, why: str) -> RemoteUnreachableError:
+        return RemoteUnreachableError(
+            f"The remote {self.address!r} could not be reached: {self._clean(why)}",
+            hint="Check the network and the address, then sync again; nothing is lost.",
+        )
+
+    def _no_login(self) -> RemoteUnreachableError:
+        return RemoteUnreachableError(
+            f"The remote {self.address!r} requires a login, and no stored one was accepted",
+            hint="Set FAMILIAR_SYNC_TOKEN, or log in once with git: "
+            f"`git ls-remote {self.address}`.",
+        )
+
+    def _clean(self, said: object) -> str:
+        """Return a server's message in one line, without any secret that it repeats."""
+        text = _SECRET_IN_URL.sub("", str(said))
+        if self._login and self._login.secret:
+            text = text.replace(self._login.secret, "***")
+        return one_line(text, _MESSAGE_CHARS)
+
+
+class _WantsLoginError(Exception):
+    """The server wants to know who we are."""
+
+
+def _id(id_: str) -> ObjectID:
+    from dulwich.objects import ObjectID
+
+    return ObjectID(id_.encode())
+
+
+def _path(path: str) -> bytes:
+    return path.encode("utf-8", errors="surrogateescape")
+
+
+def _decode(value: bytes) -> str:
+    return value.decode("utf-8", errors="replace")
+
+
+def _told(status: str | bytes) -> str:
+    return one_line(status if isinstance(status, str) else _decode(status), _MESSAGE_CHARS)
+
+
+_HEADS: Final = "refs/heads/"
+_DAMAGED: Final = "familiar-damaged"
+_BARE: Final = re.compile(r"^\s*bare\s*=\s*true", re.MULTILINE | re.IGNORECASE)
+_SHA256: Final = re.compile(r"^\s*objectformat\s*=\s*sha256", re.MULTILINE | re.IGNORECASE)
+_REFTABLE: Final = re.compile(r"^\s*refstorage\s*=\s*reftable", re.MULTILINE | re.IGNORECASE)
+_LOCKED_WAITS_S: Final = (0.02, 0.05, 0.1, 0.2, 0.4, 0.8)
+
+
+class PathRemote:
+    """A `Transport` to a repository that can be read and written as files.
+
+    Args:
+        address: Where it is.
+        exchange: The journal.
+        disk: The file system of the remote.
+    """
+
+    def __init__(
+        self, address: Address, exchange: JournalExchange, disk: Disk | None = None
+    ) -> None:
+        self.address = address.text
+        self.shared_refs: tuple[str, ...] = (MAIN_REF,)
+        self._exchange = exchange
+        self._disk = disk or SharedDisk()
+        self._path = _repository_at(address.path)
+        self._objects = Objects(os.path.join(self._path, "objects"), self._disk, is_foreign=True)
+
+    def refs(self) -> dict[str, str]:
+        """See `Transport`."""
+        try:
+            self._check_format()
+            loose = dict(self._loose())  # before the packed ones: git packs, then deletes
+            found, head = {**self._packed(), **loose}, self._head()
+        except OSError as error:
+            raise self._unreadable(error) from error
+        self.shared_refs = shared_refs(head if head in found else None)
+        return found
+
+    def fetch(
+        self, wants: Collection[str], haves: Collection[str], incoming: IncomingObjects
+    ) -> None:
+        """See `Transport`."""
+        try:
+            is_whole = not haves and set(wants).issuperset(self.refs().values())
+            if is_whole and not self._objects.alternates():
+                return self._fetch_all(incoming)
+            new = new_objects(self._objects, wants, self._exchange.has)
+            incoming.add_objects(map(self._objects.get, new))
+        except OSError as error:
+            raise self._unreadable(error) from error
+        finally:
+            self._objects.close()
+
+    def _fetch_all(self, incoming: IncomingObjects) -> None:
+        """Take whole packs, as they are, and all loose objects: there is nothing here yet."""
+        directory = os.path.join(self._objects.directory, "pack")
+        for name in sorted(os.listdir(directory) if os.path.isdir(directory) else ()):
+            if name.endswith(".pack") and os.path.isfile(os.path.join(directory, name)):
+                with open_patiently(os.path.join(directory, name)) as file:
+                    incoming.add_pack(file)
+        incoming.add_objects(map(self._objects.get, self._objects.loose()))
+
+    def push(self, refs: Mapping[str, str]) -> list[PushedRef]:
+        """See `Transport`."""
+        there = self.refs()
+        outcome = {ref: self._objection(ref, id_, there) for ref, id_ in refs.items()}
+        allowed = {ref: id_ for ref, id_ in refs.items() if not outcome[ref]}
+        try:
+            self._send([id_ for ref, id_ in allowed.items() if there.get(ref) != id_], there)
+            for ref, id_ in allowed.items():
+                if there.get(ref) != id_:
+                    outcome[ref] = self._set(ref, there.get(ref), id_)
+            self._show_main()
+        except OSError as error:
+            raise RemoteRefusedError(
+                f"The remote {self.address!r} cannot be written to: {why(error)}",
+                hint="Free some space there, or check its permissions.",
+            ) from error
+        finally:
+            self._objects.close()
+        return [PushedRef(ref, id_, outcome[ref]) for ref, id_ in refs.items()]
+
+    def report_damage(self, *, is_damaged: bool = True) -> None:
+        """Leave a note for the machines that have what is missing here, or take it away."""
+        note = os.path.join(self._path, _DAMAGED)
+        with suppress(OSError):
+            if is_damaged:
+                self._disk.put(note, b"objects are missing or damaged\n")
+            elif os.path.exists(note):
+                self._disk.unlink(note)
+
+    def repair(self, heads: Collection[str]) -> int:
+        """Write again what commits lead to and the remote lost, if somebody noticed a loss.
+
+        Args:
+            heads: Commits that the journal has.
+
+        Returns:
+            How many objects were written.
+        """
+        note = os.path.join(self._path, _DAMAGED)
+        if not os.path.exists(note):
+            return 0
+        journal, count = self._exchange.repository.objects, 0
+        try:
+            for id_ in self._exchange.new_ids(heads, ()):
+                try:
+                    self._objects.get(id_)
+                except FamiliarError:
+                    with suppress(OSError):
+                        self._objects.forget_loose(id_)
+                    self._objects.write([journal.get(id_)])
+                    count += 1
+            if count:
+                self._disk.unlink(note)
+        except OSError as error:
+            raise self._unreadable(error) from error
+        finally:
+            self._objects.close()
+        return count
+
+    def close(self) -> None:
+        """See `Transport`."""
+        self._objects.close()
+
+    def _check_format(self) -> None:
+        config = _read_small(os.path.join(self._path, "config"))
+        if _SHA256.search(config):
+            raise RemoteDamagedError(
+                f"The remote {self.address!r} uses SHA-256, the journal SHA-1; nothing was changed",
+                hint="Create it with `git init --bare --object-format=sha1`.",
+            )
+        if _REFTABLE.search(config):
+            raise RemoteDamagedError(
+                f"The remote {self.address!r} keeps its refs in a reftable, which is not supported;"
+                " nothing was changed",
+                hint="Create it with `git init --bare --ref-format=files`.",
+            )
+        self._is_bare = bool(_BARE.search(config))
+
+    def _loose(self) -> list[tuple[str, str]]:
+        found = []
+        top = os.path.join(self._path, *_HEADS.strip("/").split("/"))
+        for directory, _, names in os.walk(top):
+            for name in names:
+                path = os.path.join(directory, name)
+                ref = _HEADS + os.path.relpath(path, top).replace(os.sep, "/")
+                if not name.endswith(".lock") and is_id(id_ := _read_small(path).strip()):
+                    found.append((ref, id_))
+        return found
+
+    def _packed(self) -> dict[str, str]:
+        found = packed_refs(self._path).items()
+        return {ref: id_ for ref, id_ in found if ref.startswith(_HEADS) and is_id(id_)}
+
+    def _objection(self, ref: str, id_: str, there: Mapping[str, str]) -> str:
+        """Return why a ref may not name a commit now; empty: it may."""
+        now = there.get(ref)
+        if ref in self.shared_refs and not self._is_bare:
+            return "it is not a bare repository, so the branch is left to whoever works in it"
+        return objection(self._exchange, now, id_)
+
+    def _send(self, wants: Collection[str], there: Mapping[str, str]) -> None:
+        """Put there, durably, what commits lead to and the remote lacks. May raise OSError."""
+        if not wants:
+            return
+        journal = self._exchange.repository.objects
+        ids = self._exchange.new_ids(wants, there.values())
+        if len(ids) < PACK_FROM:
+            self._objects.write(map(journal.get, ids))
+        else:
+            self._objects.add_pack(*self._exchange.packed(ids))
+        self._objects.close()
+        missing = next((id_ for id_ in ids if not self._objects.has(id_)), None)
+        if missing:
+            raise RemoteRefusedError(
+                f"Object {missing} was sent to {self.address!r} but is missing; no ref was updated",
+                hint="Check the disk of the remote, then sync again.",
+            )
+
+    def _set(self, ref: str, old: str | None, new: str) -> str:
+        """Make a ref name `new` if it names `old`; return why not, or an empty string."""
+        path = os.path.join(self._path, *ref.split("/"))
+        lock = f"{path}.lock"
+        try:
+            self._disk.make_dirs(os.path.dirname(path))
+            self._lock(lock, new)
+        except FileExistsError:
+            return "another process is changing it"
+        try:
+            now = _read_small(path).strip() or self._packed().get(ref)
+            if now != old:
+                return f"another process has just set it to {str(now)[:10]}"
+            self._disk.replace(lock, path)
+            self._disk.sync_dir(os.path.dirname(path))
+        finally:
+            with suppress(OSError):
+                Disk().unlink(lock)
+        return "" if _read_small(path).strip() == new else "it was not updated"
+
+    def _lock(self, lock: str, new: str) -> None:
+        """Make git's own lock file of a ref, with its new content. May raise FileExistsError."""
+        for wait_s in _LOCKED_WAITS_S:
+            try:
+                return self._disk.create(lock, f"{new}\n".encode())
+            except FileExistsError:
+                time.sleep(wait_s)
+        return self._disk.create(lock, f"{new}\n".encode())
+
+    def _show_main(self) -> None:
+        """Let an unborn HEAD mean `main`, so that a plain clone shows the memory."""
+        branch = self._head()
+        if not branch or branch == MAIN_REF or not self._is_bare:
+            return
+        there = self.refs()
+        if branch not in there and MAIN_REF in there:
+            self._disk.put(os.path.join(self._path, "HEAD"), f"ref: {MAIN_REF}\n".encode())
+
+    def _head(self) -> str:
+        """Return the branch that HEAD names; empty: it names none."""
+        head = _read_small(os.path.join(self._path, "HEAD")).strip()
+        return head.removeprefix("ref:").strip() if head.startswith("ref:") else ""
+
+    def _unreadable(self, error: OSError) -> FamiliarError:
+        return RemoteUnreachableError(
+            f"The remote {self.address!r} cannot be read: {why(error)}",
+            hint="Check its permissions, and whether its disk is mounted.",
+        )
+
+
+def _repository_at(path: str) -> str:
+    """Return the directory that holds the objects and refs of the repository at `path`."""
+    for at in (path, os.path.join(path, ".git")):
+        if os.path.isdir(os.path.join(at, "objects")) and os.path.isfile(os.path.join(at, "HEAD")):
+            return at
+    if os.path.exists(path):
+        raise RemoteUnreachableError(
+            f"There is no git repository in {path!r}",
+            hint="Create one there with `git init --bare`, or give another path.",
+        )
+    raise RemoteUnreachableError(
+        f"There is nothing at {path!r}",
+        hint=f"Mount its disk, or create a repository: `git init --bare {path}`.",
+    )
+
+
+def _read_small(path: str) -> str:
+    """Return a small file's text; empty when it is not there, or a directory."""
+    try:
+        return read_text(path) or ""
+    except IsADirectoryError:
+        return ""
