@@ -37,7 +37,7 @@ from familiar_cli.clock import stopwatch_s
 from familiar_cli.errors import FamiliarError
 from familiar_cli.familiar import Familiar
 from familiar_cli.identity import Author
-from familiar_cli.index.dates import day_in
+from familiar_cli.index.who_when import day_in
 from familiar_cli.markdown import title_of
 from familiar_cli.memory.pages.evidence import turn_ids, without_references
 from familiar_cli.text import slugify

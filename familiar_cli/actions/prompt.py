@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from familiar_cli.context.replies import ShortReply
     from familiar_cli.context.types import ContextProvider, ContextRequest, Spoken
     from familiar_cli.familiar import Familiar
-    from familiar_cli.index.pins import Pins
+    from familiar_cli.index.build import Pins
     from familiar_cli.tokens import TokenCounter
 
 FILTER_SLOT: Final = "content_filter"
@@ -264,7 +264,7 @@ def pinned_memory(familiar: Familiar, setup: TurnSetup, find: Callable[[], Pins]
 
 def _find_pins(familiar: Familiar) -> Pins:
     """Return what is pinned, found in the time that a provider has."""
-    from familiar_cli.index.pins import find_pins
+    from familiar_cli.index.build import find_pins
 
     deadline_s = familiar.config.context.provider_deadline_s
     refresh_s, within_s = _REFRESH_SHARE * deadline_s, _FIND_SHARE * deadline_s

@@ -211,7 +211,7 @@ def list_pins(familiar: Familiar, *, by_index: bool = True) -> PinnedFiles:
     from familiar_cli.actions.prompt import pinned_memory, turn_setup
     from familiar_cli.clock import now
     from familiar_cli.context.types import ContextRequest, Layer, Modality
-    from familiar_cli.index.pins import find_pins, pins_in_files
+    from familiar_cli.index.build import find_pins, pins_in_files
 
     setup = turn_setup(familiar, _CHANNEL)
     request = ContextRequest(

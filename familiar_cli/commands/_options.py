@@ -123,7 +123,7 @@ def complete_pinned(ctx: typer.Context, incomplete: str) -> list[str]:
     from contextlib import suppress
 
     from familiar_cli.errors import FamiliarError
-    from familiar_cli.index.pins import pins_in_files
+    from familiar_cli.index.build import pins_in_files
 
     with suppress(FamiliarError):
         return _beginning(incomplete, pins_in_files(familiar_of(ctx).memory).rel_paths)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.index.dates import day_in, instance_in
+from familiar_cli.index.who_when import day_in, instance_in
 from familiar_cli.markdown import split_front_matter
 from familiar_cli.memory.pages.machine_text import readable
 from familiar_cli.tokens import heuristic, reach

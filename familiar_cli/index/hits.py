@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from functools import lru_cache
+from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from familiar_cli import fts
@@ -12,24 +13,24 @@ from familiar_cli.clock import now, since_1970, to_zone
 from familiar_cli.errors import FamiliarError
 from familiar_cli.folding import fold_word
 from familiar_cli.index import rank
-from familiar_cli.index.dates import last_day
-from familiar_cli.index.people import named_in
 from familiar_cli.index.types import Hit, Signals
-from familiar_cli.memory.pages.machine_text import machine_spans, shown_between
+from familiar_cli.index.who_when import last_day, named_in
+from familiar_cli.memory.pages.links import is_page
+from familiar_cli.memory.pages.machine_text import blanked, machine_spans, shown_between
 from familiar_cli.memory.pages.privacy import private_spans
 from familiar_cli.sqlite import rows_among
 from familiar_cli.tokens import heuristic
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from datetime import tzinfo
 
-    from familiar_cli.index.rank import Scored, Weights
+    from familiar_cli.index.chunking import Cut, TextSpan
+    from familiar_cli.index.rank import Scored
     from familiar_cli.index.types import SearchOptions
     from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.visibility import Viewer
-
 
 _STEM_CHARS: Final = 5
 
@@ -195,14 +196,14 @@ class _File:
     rel_path: str
     title: str
     day: str
-    instance: str
     age_days: float
+    is_linked: bool
+    is_same_instance: bool
 
 
 class _Ranked(NamedTuple):  # as many are made as lines were found
     scored: Scored
     file: _File
-    linked: bool
     score: float
 
 
@@ -235,15 +236,22 @@ def make(
     """Return the hits for lines that were scored, best first; one a file, or one a line."""
     weights = options.weights or rank.WEIGHTS
     chosen = list(scored) if options.lines or options.judge else _best_of_files(scored)
-    files = _files(connection, {s.line.document_id for s in chosen})
     linked = linked_with(connection, query)
-    favour = {id_: _favour(file, linked, options, weights) for id_, file in files.items()}
-    ranked = [
-        _Ranked(one, files[one.line.document_id], one.line.document_id in linked, score)
-        for one in chosen
-        if (score := weights.relevance * one.relevance + favour[one.line.document_id])
-        >= options.min_score
-    ]
+    files = _files(connection, {s.line.document_id for s in chosen}, linked, options)
+    of_file = {
+        id_: rank.file_score(
+            age_days=file.age_days,
+            linked=file.is_linked,
+            same_instance=file.is_same_instance,
+            weights=weights,
+        )
+        for id_, file in files.items()
+    }
+    ranked = []
+    for one in chosen:
+        score = rank.final(one.relevance, of_file[one.line.document_id], weights)
+        if score >= options.min_score:
+            ranked.append(_Ranked(one, files[one.line.document_id], score))
     ranked.sort(key=lambda r: (-r.score, r.file.rel_path, r.scored.line.id))
     writer = _Writer(connection, store, query, options)
     if options.judge:
@@ -332,27 +340,17 @@ def _best_of_files(scored: Iterable[Scored]) -> list[Scored]:
     return list(best.values())
 
 
-def _files(connection: sqlite3.Connection, ids: set[int]) -> dict[int, _File]:
+def _files(
+    connection: sqlite3.Connection, ids: set[int], linked: set[int], options: SearchOptions
+) -> dict[int, _File]:
     select = "SELECT id, rel_path, title, day, instance, mtime_ns FROM documents WHERE id IN"
     today = now()
     found: dict[int, _File] = {}
     for id_, rel_path, title, day, instance, mtime_ns in rows_among(connection, select, ids):
         age = age_days(day or last_day(rel_path), mtime_ns, today)
-        found[id_] = _File(id_, rel_path, title, day, instance, age)
+        same_instance = bool(options.instance) and instance == options.instance
+        found[id_] = _File(id_, rel_path, title, day, age, id_ in linked, same_instance)
     return found
-
-
-def _favour(file: _File, linked: set[int], options: SearchOptions, weights: Weights) -> float:
-    return rank.favour(
-        age_days=file.age_days,
-        linked=file.id in linked,
-        same_instance=_same_instance(file, options),
-        weights=weights,
-    )
-
-
-def _same_instance(file: _File, options: SearchOptions) -> bool:
-    return bool(options.instance) and file.instance == options.instance
 
 
 class _Writer:
@@ -403,8 +401,8 @@ class _Writer:
             round(coverage(text, self._query), 4),
             scored.speaker,
             round(rank.recency(file.age_days), 4),
-            ranked.linked,
-            _same_instance(file, self._options),
+            file.is_linked,
+            file.is_same_instance,
             people=round(scored.people, 4),
             time=round(scored.time, 4),
             maxsim_line=_rounded(scored.maxsim.line if scored.maxsim else None),
@@ -457,3 +455,155 @@ def links_of(
     rows = connection.execute(_OUT, (rel_path,)).fetchall()
     back = [path for (path,) in connection.execute(_BACK, (rel_path, most))]
     return [t for t, there in rows if there], [t for t, there in rows if not there], back
+
+
+_FILES_A_HIT: Final = 4  # how many files are cut into lines for each line that is wanted
+
+
+def is_wanted(rel_path: str, day: str, options: SearchOptions) -> bool:
+    """Tell whether `options` let a file be a hit."""
+    within = options.within.strip("/")
+    if within and rel_path != within and not rel_path.startswith(within + "/"):
+        return False
+    if rel_path in options.exclude:
+        return False
+    return options.since is None or day >= options.since.isoformat()
+
+
+def find_in_files(
+    store: MemoryStore,
+    query: str,
+    options: SearchOptions,
+) -> tuple[Hit, ...]:
+    """Return the files, or lines, that hold most of the words of `query`, best first."""
+    words = wanted_words(query)
+    found = sorted(_files_holding(store, words), key=lambda f: (-f.share, -f.count, f.rel_path))
+    hits: list[Hit] = []
+    for file in found:
+        if file.share < options.min_score:
+            break
+        if len(hits) >= options.k * (_FILES_A_HIT if options.lines else 1):
+            break
+        made = _cut_page(file.text, file.rel_path)
+        day = made.day.isoformat() if made.day else ""
+        about = day or last_day(file.rel_path) or local_day(file.mtime_ns, options.zone)
+        if is_wanted(file.rel_path, about, options):
+            hits += _counted(_Cutter(file, made, day, query, options).hits(words), file, options)
+    hits = [hit for hit in hits if hit.score >= options.min_score]
+    hits.sort(key=lambda hit: -hit.score)
+    return tuple(hits[: options.k])
+
+
+def _counted(hits: Iterable[Hit], file: _FoundFile, options: SearchOptions) -> list[Hit]:
+    """Return those of a file's hits that count; without `options.lines` the best one."""
+    judge = options.judge
+    if judge is None:
+        return list(hits)
+    counted = (hit for hit in hits if judge(hit, file.text))
+    return list(counted) if options.lines else list(islice(counted, 1))
+
+
+def share_of(folded: str, words: list[str]) -> float:
+    """Return which share of `words` stands in a folded text, even inside other words."""
+    return sum(word in folded for word in words) / len(words) if words else 0.0
+
+
+@lru_cache(maxsize=256)
+def _cut_page(text: str, rel_path: str) -> Cut:
+    from familiar_cli.index.chunking import cut  # noqa: PLC0415  # only where the index is not asked
+
+    return cut(text, rel_path)
+
+
+@lru_cache(maxsize=256)
+def _folded(text: str) -> str:
+    return fold_word(text)
+
+
+@dataclass(frozen=True, slots=True)
+class _FoundFile:
+    share: float
+    count: int
+    rel_path: str
+    text: str
+    mtime_ns: int
+
+
+def _files_holding(store: MemoryStore, words: list[str]) -> Iterator[_FoundFile]:
+    """Yield each file that holds one of `words`."""
+    for entry in store.walk().files:
+        if not is_page(entry.rel_path):
+            continue
+        try:
+            text = store.read_file(entry.rel_path)
+        except FamiliarError:
+            continue
+        folded = _folded(blanked(text))
+        share = share_of(folded, words)
+        if share:
+            count = sum(folded.count(word) for word in words)
+            mtime_ns = int(entry.modified.timestamp() * 1e9)
+            yield _FoundFile(share, count, entry.rel_path, text, mtime_ns)
+
+
+@dataclass(frozen=True, slots=True)
+class _Cutter:
+    """Makes the hits of one file."""
+
+    file: _FoundFile
+    made: Cut
+    day: str
+    query: str
+    options: SearchOptions
+
+    def hits(self, words: list[str]) -> Iterator[Hit]:
+        """Yield the hits, best first, each made when it is asked for."""
+        text = blanked(self.file.text)
+        scored = [(share_of(_folded(text[s.start : s.end]), words), s) for s in self.made.lines]
+        scored = sorted((pair for pair in scored if pair[0]), key=lambda pair: -pair[0])
+        if self.options.lines:
+            yield from (self._hit(line, share) for share, line in scored)
+        elif self.options.judge:
+            yield from (self._hit(line, self.file.share) for _, line in scored)
+        else:
+            best = scored[0][1] if scored else self.made.lines[0]
+            yield self._hit(best, self.file.share)
+
+    def _hit(self, line: TextSpan, share: float) -> Hit:
+        text, score = self.file.text, round(share, 4)
+        best = CharRange(line.start, line.end)
+        passage = self.made.passages[line.parts[0]]
+        shown = best
+        if not self.options.lines:
+            outer = CharRange(passage.start, passage.end)
+            shown = choose(text, best, outer, self.options.snippet_tokens)
+        start = first_word(text, best)
+        words = text[shown.start : shown.end]
+        return Hit(
+            self.file.rel_path,
+            self.made.title,
+            line.heading,
+            self.day,
+            shown.start,
+            shown.end,
+            line_number(text, start),
+            start,
+            best.end,
+            score,
+            words,
+            self._signals(words, score),
+        )
+
+    def _signals(self, words: str, score: float) -> Signals:
+        about = self.day or last_day(self.file.rel_path)
+        return Signals(
+            relevance=score,
+            lexical=score,
+            dense=None,
+            cosine=None,
+            coverage=round(coverage(words, self.query), 4),
+            speaker=False,
+            recency=round(rank.recency(age_days(about, self.file.mtime_ns, now())), 4),
+            linked=False,
+            same_instance=False,
+        )

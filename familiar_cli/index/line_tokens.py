@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from familiar_cli.index import token_vectors
-from familiar_cli.index.products import weighted
 from familiar_cli.index.rank import LineNearness, runs
 from familiar_cli.index.schema import meta, set_meta
-from familiar_cli.index.token_vectors import Extents
+from familiar_cli.index.token_vectors import Extents, weighted
 from familiar_cli.sqlite import transaction
 
 if TYPE_CHECKING:

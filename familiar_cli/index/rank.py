@@ -10,8 +10,14 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from familiar_cli import fts
 from familiar_cli.clock import now, to_zone
-from familiar_cli.index.dates import day_span, period_of, time_of, times_of
-from familiar_cli.index.people import parts_of, people_among
+from familiar_cli.index.who_when import (
+    day_span,
+    parts_of,
+    people_among,
+    period_of,
+    time_of,
+    times_of,
+)
 from familiar_cli.spans import Span, spans_in
 from familiar_cli.sqlite import rows_among
 
@@ -222,20 +228,12 @@ def _relevance(
     return (1 - share) * words + share * meaning
 
 
-def final(
-    relevance: float,
-    *,
-    age_days: float,
-    linked: bool,
-    same_instance: bool,
-    weights: Weights = WEIGHTS,
-) -> float:
-    """Return the score that hits are sorted by."""
-    of_file = favour(age_days=age_days, linked=linked, same_instance=same_instance, weights=weights)
+def final(relevance: float, of_file: float, weights: Weights = WEIGHTS) -> float:
+    """Return the score that hits are sorted by; `of_file` is what `file_score` returns."""
     return weights.relevance * relevance + of_file
 
 
-def favour(
+def file_score(
     *, age_days: float, linked: bool, same_instance: bool, weights: Weights = WEIGHTS
 ) -> float:
     """Return what the score of every line of a file has, whatever it says."""

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli import fts
 from familiar_cli.index import chunking
-from familiar_cli.index.dates import day_in, times_of
-from familiar_cli.index.people import names_of, put_people
 from familiar_cli.index.schema import LINE, PASSAGE, changes_of, meta, set_meta
+from familiar_cli.index.who_when import day_in, names_of, put_people, times_of
 from familiar_cli.memory.pages.links import targets
 from familiar_cli.memory.pages.machine_text import blanked
 from familiar_cli.memory.pages.pins import is_pinned

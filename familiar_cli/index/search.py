@@ -10,13 +10,12 @@ from familiar_cli.clock import now, stopwatch_s, to_zone
 from familiar_cli.errors import NotFoundError, UsageError
 from familiar_cli.index import hits, line_tokens, rank, vectors
 from familiar_cli.index.build import Refreshed, count_lines, count_waiting, has_vectors_of
-from familiar_cli.index.dates import last_day
 from familiar_cli.index.embedder import EmbedderError, read_queries
 from familiar_cli.index.hits import ShownHits
-from familiar_cli.index.people import named_in, people_named, shares
 from familiar_cli.index.rank import Pieces, lines_of_passages, times_of_lines
 from familiar_cli.index.schema import LINE, PASSAGE, IndexUnusableError, meta
 from familiar_cli.index.types import SearchOptions, SearchResult
+from familiar_cli.index.who_when import last_day, named_in, people_named, shares
 from familiar_cli.sqlite import rows_among
 
 if TYPE_CHECKING:
@@ -109,19 +108,13 @@ def _find(
     if not index.store.root.is_dir():
         return _Found("grep" if options.method == "grep" else "lexical", ())
     if options.method == "grep":
-        return _Found("grep", _read_all(index, query, options))
+        return _Found("grep", hits.find_in_files(index.store, query, options))
     try:
         return index.use(lambda c: _answer(index, c, query, options, opened, progress=progress))
     except IndexUnusableError as error:
         told = (f"{error}. All files were read instead.",)
-        found = _read_all(index, query, options)
+        found = hits.find_in_files(index.store, query, options)
         return _Found("grep", found, notes=told, hint=error.hint or "")
-
-
-def _read_all(index: EmbeddingIndex, query: str, options: SearchOptions) -> tuple[Hit, ...]:
-    from familiar_cli.index import grep  # noqa: PLC0415  # only where the index is not asked
-
-    return grep.find(index.store, query, options, is_wanted)
 
 
 def _answer(
@@ -305,7 +298,7 @@ class _Asked:
         wanted = [
             (id_,)
             for id_, rel_path, day, mtime_ns in rows
-            if is_wanted(rel_path, day_of(rel_path, day, mtime_ns), options)
+            if hits.is_wanted(rel_path, day_of(rel_path, day, mtime_ns), options)
         ]
         self.connection.executemany(insert, wanted)
         return "IN"
@@ -371,16 +364,6 @@ def asked_apart(query: str) -> list[str]:
         return [query]
     telling = sorted(found, key=lambda s: -len(fts.content_words(s)))[:SENTENCES]
     return [sentence for sentence in found if sentence in telling][:SENTENCES]
-
-
-def is_wanted(rel_path: str, day: str, options: SearchOptions) -> bool:
-    """Tell whether `options` let a file be a hit."""
-    within = options.within.strip("/")
-    if within and rel_path != within and not rel_path.startswith(within + "/"):
-        return False
-    if rel_path in options.exclude:
-        return False
-    return options.since is None or day >= options.since.isoformat()
 
 
 def _check_within(index: EmbeddingIndex, within: str) -> None:

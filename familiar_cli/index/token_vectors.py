@@ -16,10 +16,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from familiar_cli import fts
 from familiar_cli.files import write_whole
-from familiar_cli.index.products import block_rows
 from familiar_cli.index.rank import runs
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Matrix = NDArray[np.float32]
     import sqlite3
     from collections.abc import Sequence
     from pathlib import Path
@@ -27,9 +30,33 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    Matrix = NDArray[np.float32]
     Rows = NDArray[np.int8]
     Places = NDArray[np.int64]
+
+ONE_THREAD: Final = 1024 * 64 * 8
+"""Rows, columns and inner dimension, multiplied, up to which OpenBLAS keeps to one thread."""
+
+
+def each_to_each(rows: Matrix, others: Matrix) -> Matrix:
+    """Return the dot products float32[n, m] of float32[n, d] and float32[m, d]; m is small."""
+    import numpy as np  # noqa: PLC0415  # 0.1 s
+
+    found: Matrix = np.einsum("nd,md->nm", rows, others)
+    return found
+
+
+def weighted(rows: Matrix, weights: Matrix) -> Matrix:
+    """Return the sums float32[n] of float32[n, d], each number times its weight."""
+    import numpy as np  # noqa: PLC0415
+
+    found: Matrix = np.einsum("nd,d->n", rows, weights)
+    return found
+
+
+def block_rows(width: int, columns: int) -> int:
+    """Return how many rows of `width` numbers to multiply with so many columns at once."""
+    return max(1, ONE_THREAD // max(1, width * columns))
+
 
 PREFIX: Final = "tokens-"
 SCALE: Final = 127

@@ -20,9 +20,9 @@ from familiar_cli.files import OWNER_ONLY, check_own, locked, remove
 from familiar_cli.fts import words
 from familiar_cli.index import token_vectors
 from familiar_cli.index.embedder import BATCH, Encoded, read_passages, read_queries, token_version
-from familiar_cli.index.products import each_to_each, weighted
 from familiar_cli.index.rank import WEIGHTS, nearness
 from familiar_cli.index.schema import IndexUnusableError
+from familiar_cli.index.token_vectors import each_to_each, weighted
 
 if TYPE_CHECKING:
     import sqlite3

@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.files import write_whole
-from familiar_cli.index.products import each_to_each
 from familiar_cli.index.rank import runs
 from familiar_cli.index.schema import meta, set_meta
-from familiar_cli.index.token_vectors import load_rows, size_of
+from familiar_cli.index.token_vectors import each_to_each, load_rows, size_of
 from familiar_cli.sqlite import transaction
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.clock import in_zone
 from familiar_cli.errors import NotFoundError, UsageError
-from familiar_cli.index.dates import day_in, last_day
+from familiar_cli.index.who_when import day_in, last_day
 from familiar_cli.mcp_server.tool import ToolItem
 from familiar_cli.memory.pages.evidence import spans, turn_ids
 from familiar_cli.memory.pages.links import is_page

@@ -13,7 +13,7 @@ from familiar_cli.context.character import Macros
 from familiar_cli.context.providers.passages import Sight
 from familiar_cli.context.providers.pins import PinnedMemory, PinsProvider
 from familiar_cli.context.types import Contribution, Layer, PromptSpan, Subject
-from familiar_cli.index.pins import Pins
+from familiar_cli.index.build import Pins
 from familiar_cli.memory.store.store import MemoryStore
 from tests.context.support import request
 

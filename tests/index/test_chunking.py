@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from familiar_cli.index import chunking
 from familiar_cli.index.chunking import cut, label
-from familiar_cli.index.dates import last_day
+from familiar_cli.index.who_when import last_day
 from familiar_cli.tokens import heuristic, reach
 from tests.index.test_markdown import PIECES
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from familiar_cli.index.people import people_named, shares
 from familiar_cli.index.rank import WEIGHTS
+from familiar_cli.index.who_when import people_named, shares
 
 
 def talk(*speakers: str, about: str = "the garden") -> str:

@@ -6,8 +6,8 @@ import os
 
 import pytest
 
-from familiar_cli.index import pins
-from familiar_cli.index.pins import find_pins
+from familiar_cli.index import build
+from familiar_cli.index.build import find_pins
 from familiar_cli.index.schema import IndexUnusableError
 
 PINNED = "---\npinned: true\n---\n# Rules\n"
@@ -94,5 +94,5 @@ def test_a_file_that_may_not_be_read_is_named(rules) -> None:
 
 def test_files_known_to_be_pinned_or_not_are_not_opened_again(rules, monkeypatch) -> None:
     find_pins(rules.index)
-    monkeypatch.setattr(pins, "_is_pinned", lambda *_: pytest.fail("opened"))
+    monkeypatch.setattr(build, "_is_pinned", lambda *_: pytest.fail("opened"))
     assert found(rules) == ("rules.md",)

@@ -11,6 +11,7 @@ from familiar_cli.index.embedder import SPECS
 from familiar_cli.index.rank import (
     Lexical,
     LineCandidate,
+    file_score,
     final,
     is_named,
     nearness,
@@ -44,20 +45,21 @@ def test_what_comes_from_the_future_has_no_age() -> None:
 
 @given(unit, ages, st.booleans(), st.booleans())
 def test_the_best_there_can_be_is_one(relevance, age_days, linked, same) -> None:
-    found = final(relevance, age_days=age_days, linked=linked, same_instance=same)
+    found = final(relevance, file_score(age_days=age_days, linked=linked, same_instance=same))
     assert 0 <= found <= 1 + 1e-9
 
 
 @given(unit, unit)
 def test_more_relevant_never_scores_lower(a, b) -> None:
     low, high = sorted((a, b))
-    more = {"age_days": 10.0, "linked": False, "same_instance": False}
-    assert final(low, **more) <= final(high, **more)
+    of_file = file_score(age_days=10.0, linked=False, same_instance=False)
+    assert final(low, of_file) <= final(high, of_file)
 
 
 def test_instance_affinity_is_applied_once_and_is_a_tenth() -> None:
     more = {"age_days": 0.0, "linked": False}
-    gain = final(0.5, same_instance=True, **more) - final(0.5, same_instance=False, **more)
+    same, other = (file_score(same_instance=one, **more) for one in (True, False))
+    gain = final(0.5, same) - final(0.5, other)
     assert gain == pytest.approx(0.1)
 
 

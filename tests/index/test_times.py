@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from familiar_cli.index.dates import closeness, period_of, times_of
+from familiar_cli.index.who_when import closeness, period_of, times_of
 from familiar_cli.spans import Span, Yearly
 
 days = st.dates(date(1900, 1, 1), date(2100, 12, 31))
