@@ -355,7 +355,6 @@ IMPATIENT = {
     "consolidation/composing.py",
     "context/trace.py",
     "files.py",
-    "index/line_tokens.py",
     "index/vectors.py",
     "memory/journal/compact.py",
     "memory/journal/finish.py",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from familiar_cli.clock import stopwatch_s
 from familiar_cli.errors import BadInputError, FamiliarError, LockedError, NotFoundError
 from familiar_cli.files import is_directory, is_plain, locked, read_plain, write_whole
-from familiar_cli.index import line_tokens, scan, schema, vectors
+from familiar_cli.index import scan, schema, token_vectors, vectors
 from familiar_cli.index.embedder import BATCH, read_passages, token_version
 from familiar_cli.index.schema import IndexUnusableError
 from familiar_cli.index.who_when import day_in
@@ -28,8 +28,7 @@ if TYPE_CHECKING:
 
     from familiar_cli.files import FileStamp
     from familiar_cli.index.embedder import Embedder
-    from familiar_cli.index.line_tokens import CountedTokens
-    from familiar_cli.index.token_vectors import Rows
+    from familiar_cli.index.token_vectors import CountedTokens, Rows
     from familiar_cli.index.vectors import Vectors
     from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.memory.store.types import Skipped
@@ -222,9 +221,9 @@ class EmbeddingIndex:
 
     def token_rows(self, connection: sqlite3.Connection) -> Rows | None:
         """Return the vectors of all tokens, or None; a replaced file is loaded again."""
-        stamp = line_tokens.stamp(connection, self.directory)
+        stamp = token_vectors.stamp(connection, self.directory)
         if self._tokens is None or self._tokens[0] != stamp or self._tokens[1] is None:
-            self._tokens = stamp, line_tokens.mapped(connection, self.directory)
+            self._tokens = stamp, token_vectors.mapped(connection, self.directory)
         return self._tokens[1]
 
     def _waiting(self) -> int:
@@ -303,7 +302,7 @@ class EmbeddingIndex:
         # A long run ends with all vectors in the file; a short one leaves a few outside.
         spare = vectors.DELTA_ROWS if at_most is not None else 0
         vectors.write_if_due(connection, self.directory, at_most_outside=spare)
-        line_tokens.shrink_if_due(connection, self.directory)
+        token_vectors.shrink_if_due(connection, self.directory)
         return Embedded(done, count_waiting(connection), replaced)
 
     def _status(self, connection: sqlite3.Connection) -> IndexStatus:
@@ -329,7 +328,7 @@ class EmbeddingIndex:
                 *(IndexProblem(closed.rel_path, closed.reason) for closed in seen.closed),
                 *(IndexProblem(*row) for row in problems),
             ),
-            token_vectors=line_tokens.held(connection).rows,
+            token_vectors=token_vectors.held(connection).rows,
         )
 
     def _really_stale(self, connection: sqlite3.Connection, suspects: Iterable[str]) -> list[str]:
@@ -385,7 +384,7 @@ def _signature_of(embedder: Embedder) -> tuple[str, str, str]:
 def _agree_on_model(connection: sqlite3.Connection, embedder: Embedder, directory: Path) -> str:
     """Make the index ready for vectors of `embedder`; return whose vectors had to go for that."""
     held, wanted = _signature(connection), _signature_of(embedder)
-    if held == wanted and not line_tokens.are_lost(connection, directory):
+    if held == wanted and not token_vectors.are_lost(connection, directory):
         return ""
     with transaction(connection):
         connection.execute(
@@ -398,8 +397,9 @@ def _agree_on_model(connection: sqlite3.Connection, embedder: Embedder, director
             dimension=wanted[1],
             token_version=wanted[2],
             matrix="",
+            matrix_rows="0",
             matrix_seq="0",
-            **line_tokens.NONE,
+            **token_vectors.NONE,
         )
     return held[0] if held[0] != wanted[0] else ""
 
@@ -442,7 +442,7 @@ def _embed_batch(
 
     made = read_passages(embedder, [text for text, _ in batch.values()])
     # The rows are on disk before anything says where they are, so a crash loses a batch at most.
-    extents = line_tokens.put(connection, directory, made)
+    extents = token_vectors.put(connection, directory, made)
     found = [
         (vectors.encode(row), *extent, id_)
         for row, extent, (_, ids) in zip(made.pooled, extents, batch.values(), strict=True)
@@ -455,7 +455,7 @@ def _embed_batch(
             " WHERE id = ? AND vector_seq IS NULL",
             [(*values, first + n, id_) for n, (*values, id_) in enumerate(found)],
         )
-        line_tokens.note(connection, extents)
+        token_vectors.note(connection, extents)
     return len(found)
 
 

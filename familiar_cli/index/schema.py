@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from familiar_cli.errors import FamiliarError, LockedError
 from familiar_cli.files import TEMP_PREFIX, check_own, locked, remove
 from familiar_cli.fts import TOKENIZER
-from familiar_cli.index import token_vectors
 from familiar_cli.sqlite import Fault, connect_derived, fault_of, hint_for, is_useless, transaction
 
 if TYPE_CHECKING:
@@ -21,6 +20,8 @@ VERSION: Final = "7"
 CHUNKER: Final = "3"
 """Changes with every rule of `chunking`, so that an index made by other rules is made again."""
 BUSY_S: Final = 10.0
+VECTORS_PREFIX: Final = "vectors-"
+TOKENS_PREFIX: Final = "tokens-"
 PASSAGE: Final = 0
 LINE: Final = 1
 
@@ -271,5 +272,5 @@ def _forget(directory: Path) -> None:
     if not directory.is_dir():
         return
     for path in directory.iterdir():
-        if path.name.startswith((FILE, "vectors-", token_vectors.PREFIX, TEMP_PREFIX)):
+        if path.name.startswith((FILE, VECTORS_PREFIX, TOKENS_PREFIX, TEMP_PREFIX)):
             remove(path)

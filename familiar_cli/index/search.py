@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from familiar_cli import fts
 from familiar_cli.clock import now, stopwatch_s, to_zone
 from familiar_cli.errors import NotFoundError, UsageError
-from familiar_cli.index import hits, line_tokens, rank, vectors
+from familiar_cli.index import hits, rank, token_vectors, vectors
 from familiar_cli.index.build import Refreshed, count_lines, count_waiting, has_vectors_of
 from familiar_cli.index.embedder import EmbedderError, read_queries
 from familiar_cli.index.hits import ShownHits
@@ -193,7 +193,7 @@ class _Asked:
             spec, near = meaning.embedder.spec, meaning.cosines
             made_of = lines_of_passages(pieces, candidates)
             cosines = _cosines(near, candidates, made_of)
-            maxsim = line_tokens.nearness(
+            maxsim = token_vectors.nearness(
                 pieces,
                 self.index.token_rows(self.connection),
                 meaning.asked,

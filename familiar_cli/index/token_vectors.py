@@ -1,73 +1,52 @@
-"""Vectors of single tokens: a file of them that only grows, and how near texts are by them.
+"""Vectors of single tokens: how near texts are by them, and those of the lines of memory.
 
 A text is near to a question when each token of the question is near to some token of the text
-(*late interaction*, MaxSim). The file holds int8 rows, 127 times an L2-normalised vector; who it
-belongs to knows where the rows of a text begin, how many they are, and how far the file is valid.
-What a crash leaves behind that is overwritten. A file is never cut and its name never used again,
-so whoever has it mapped keeps reading what he read before.
+(*late interaction*, MaxSim). Rows are int8, 127 times an L2-normalised vector. `meta` names the
+file of lines and says how many of its rows count; a line knows which are its own. Rows are written
+before either says so, hence what a crash leaves behind is past the end and overwritten.
 """
 
 from __future__ import annotations
 
-import math
-import os
-import struct
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+import itertools
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from familiar_cli import fts
-from familiar_cli.files import write_whole
-from familiar_cli.index.rank import runs
+from familiar_cli.index.rank import LineNearness, runs
+from familiar_cli.index.schema import TOKENS_PREFIX, meta, set_meta
+from familiar_cli.index.vectors import (
+    RowFile,
+    block_rows,
+    drop_others,
+    new_name,
+    size_of,
+    weighted,
+)
+from familiar_cli.sqlite import transaction
 
 if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Iterable, Sequence
+
     import numpy as np
     from numpy.typing import NDArray
+
+    from familiar_cli.index.embedder import Encoded
+    from familiar_cli.index.rank import LineCandidate, PassageLines, Pieces
 
     Matrix = NDArray[np.float32]
-    import sqlite3
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    import numpy as np
-    from numpy.typing import NDArray
-
     Rows = NDArray[np.int8]
     Places = NDArray[np.int64]
+    # Where the rows of a text begin, and how many they are; None twice: it has none.
+    Extent = tuple[int | None, int | None]
 
-ONE_THREAD: Final = 1024 * 64 * 8
-"""Rows, columns and inner dimension, multiplied, up to which OpenBLAS keeps to one thread."""
-
-
-def each_to_each(rows: Matrix, others: Matrix) -> Matrix:
-    """Return the dot products float32[n, m] of float32[n, d] and float32[m, d]; m is small."""
-    import numpy as np  # noqa: PLC0415  # 0.1 s
-
-    found: Matrix = np.einsum("nd,md->nm", rows, others)
-    return found
-
-
-def weighted(rows: Matrix, weights: Matrix) -> Matrix:
-    """Return the sums float32[n] of float32[n, d], each number times its weight."""
-    import numpy as np  # noqa: PLC0415
-
-    found: Matrix = np.einsum("nd,d->n", rows, weights)
-    return found
-
-
-def block_rows(width: int, columns: int) -> int:
-    """Return how many rows of `width` numbers to multiply with so many columns at once."""
-    return max(1, ONE_THREAD // max(1, width * columns))
-
-
-PREFIX: Final = "tokens-"
 SCALE: Final = 127
-_MAGIC: Final = b"FAMTOK1\n"
-_HEADER: Final = struct.Struct("<8sq")
 _LOW_PERCENT: Final = 25
 _MOST_LOW: Final = 0.75  # of the best, where few lines are found and all are alike
 NEAR: Final = 0.8
 """How near the line is that answers a question: MiniLM's median. Unrelated ones come to 0.55."""
 
-_READ_BYTES: Final = 16 * 1024 * 1024  # reading so much takes a few milliseconds
 _MOST_COUNTED: Final = 3_000  # texts that hold a word; of more, their share of the newest is taken
 
 
@@ -78,89 +57,9 @@ class Extents(NamedTuple):
     counts: Places
 
 
-def create(directory: Path, width: int) -> str:
-    """Make an empty file for vectors of `width` numbers in `directory`, and return its name."""
-    name = f"{PREFIX}{os.urandom(8).hex()}.i8"
-    begin(directory / name, width)
-    return name
-
-
-def begin(path: Path, width: int) -> None:
-    """Make an empty file for vectors of `width` numbers, where none is mapped."""
-    write_whole(path, _HEADER.pack(_MAGIC, width))
-
-
-def rows_in(path: Path) -> int:
-    """Return how many whole rows a file has; 0: there is no such file."""
-    width = width_of(path)
-    return (path.stat().st_size - _HEADER.size) // width if width else 0
-
-
-def append(path: Path, at: int, rows: Rows) -> None:
-    """Write `rows` after the first `at`, durably, over what a crash may have left there.
-
-    Raises:
-        OSError: There is no such file, or it cannot be written.
-    """
-    with path.open("r+b") as file:
-        file.seek(_HEADER.size + at * rows.shape[1])
-        file.write(rows.tobytes())
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def width_of(path: Path) -> int:
-    """Return how many numbers a row has; 0: there is no such file."""
-    try:
-        with path.open("rb") as file:
-            magic, width = _HEADER.unpack(file.read(_HEADER.size))
-    except (OSError, struct.error):
-        return 0
-    return int(width) if magic == _MAGIC else 0
-
-
-def load_rows(
-    path: Path, kind: np.dtype[Any] | str, offset: int, shape: tuple[int, ...]
-) -> NDArray[Any] | None:
-    """Load an array of a file, or map it where it is large; None if the file is too short.
-
-    A mapped file that another program cuts short kills whoever reads on, so a small one is read,
-    and a large one is looked at before each use: see `size_of`.
-
-    Raises:
-        OSError: There is no such file, or it cannot be read.
-    """
-    import numpy as np  # noqa: PLC0415  # 0.1 s
-
-    size_bytes = np.dtype(kind).itemsize * math.prod(shape)
-    if path.stat().st_size < offset + size_bytes:
-        return None
-    if size_bytes > _READ_BYTES:
-        return np.asarray(np.memmap(path, kind, "r", offset, shape))
-    found = np.fromfile(path, kind, math.prod(shape), offset=offset)
-    return found.reshape(shape) if found.size == math.prod(shape) else None
-
-
-def size_of(path: Path) -> int:
-    """Return the size of a file, or -1 if there is none."""
-    try:
-        return path.stat().st_size
-    except OSError:
-        return -1
-
-
-def mapped(path: Path, width: int, count: int) -> Rows | None:
-    """Return the first `count` rows, or None if the file is missing, truncated or foreign."""
-    import numpy as np  # noqa: PLC0415  # 0.1 s
-
-    try:
-        if not width or width_of(path) != width:
-            return None
-        if not count:
-            return np.empty((0, width), np.int8)
-        return load_rows(path, "i1", _HEADER.size, (count, width))
-    except (OSError, ValueError):
-        return None
+def token_rows(path: Path, width: int) -> RowFile:
+    """Return a file for token vectors of `width` numbers."""
+    return RowFile(path, ("i1", (width,)))
 
 
 def quantised(vectors: Matrix) -> Rows:
@@ -242,3 +141,197 @@ def scaled(values: Matrix) -> Matrix:
     low = min(float(np.percentile(values, _LOW_PERCENT)), _MOST_LOW * best)
     shares: Matrix = np.clip((values - low) / (max(best, NEAR) - low), 0.0, 1.0)
     return shares
+
+
+NONE: Final = {"tokens": "", "token_rows": "0", "token_width": "0"}
+"""What `meta` says while there is no file."""
+
+REACH: Final = 2
+"""Of a line's passage, so many lines before and after it count."""
+
+_DEAD_ROWS: Final = 50_000  # that nobody needs any more, before the file is written again
+_COPIED_ROWS: Final = 65_536
+
+
+class CountedTokens(NamedTuple):
+    """The file that counts: its name, its rows and their width."""
+
+    name: str
+    rows: int
+    width: int
+
+
+def held(connection: sqlite3.Connection) -> CountedTokens:
+    """Return which file holds token vectors; its name is empty while there is none."""
+    return CountedTokens(
+        meta(connection, "tokens"),
+        int(meta(connection, "token_rows") or 0),
+        int(meta(connection, "token_width") or 0),
+    )
+
+
+def mapped(connection: sqlite3.Connection, directory: Path) -> Rows | None:
+    """Return all rows that count; None where there are none, or the file is gone."""
+    name, count, width = held(connection)
+    return _file(directory, name, width).load(count) if name else None
+
+
+def stamp(connection: sqlite3.Connection, directory: Path) -> tuple[CountedTokens, int]:
+    """Return a stamp that changes with the rows, or when their file is truncated."""
+    found = held(connection)
+    return found, size_of(directory / Path(found.name).name) if found.name else 0
+
+
+def are_lost(connection: sqlite3.Connection, directory: Path) -> bool:
+    """Tell whether the file is gone, or shorter than it should be."""
+    return bool(held(connection).name) and mapped(connection, directory) is None
+
+
+def put(connection: sqlite3.Connection, directory: Path, made: Encoded) -> list[Extent]:
+    """Write the token vectors of some texts; return where those of each text are."""
+    if made.tokens is None:
+        return [(None, None)] * len(made.counts)
+    name, start, width = held(connection)
+    if not name:
+        width, start = made.tokens.shape[1], 0
+        name = new_name(TOKENS_PREFIX, ".i8")
+        set_meta(connection, **{**NONE, "tokens": name, "token_width": str(width)})
+    _file(directory, name, width).append(start, quantised(made.tokens))
+    extents: list[Extent] = []
+    for count in made.counts:
+        extents.append((start, count))
+        start += count
+    return extents
+
+
+def note(connection: sqlite3.Connection, extents: Sequence[Extent]) -> None:
+    """Let the rows count that `put` wrote. Call it in the transaction that says whose they are."""
+    ends = [first + count for first, count in extents if first is not None and count is not None]
+    if ends:
+        set_meta(connection, token_rows=str(max(ends)))
+
+
+def shrink_if_due(connection: sqlite3.Connection, directory: Path) -> bool:
+    """Write the rows that are needed into a new file, when more than half of the old are not."""
+    name, count, width = held(connection)
+    extents = connection.execute(
+        "SELECT DISTINCT rows_from, rows_count FROM chunks"
+        " WHERE rows_count IS NOT NULL ORDER BY rows_from"
+    ).fetchall()
+    dead = count - sum(size for _, size in extents)
+    rows = mapped(connection, directory)
+    if rows is None or dead <= max(_DEAD_ROWS, count // 2):
+        drop_others(directory, TOKENS_PREFIX, name)
+        return False
+    places, end = {}, 0
+    for start, size in extents:
+        places[start, size] = end
+        end += size
+    new = new_name(TOKENS_PREFIX, ".i8")
+    _copy(rows, extents, _file(directory, new, width))
+    with transaction(connection):
+        lines = connection.execute(
+            "SELECT rows_from, rows_count, id FROM chunks WHERE rows_count IS NOT NULL"
+        ).fetchall()
+        connection.executemany(
+            "UPDATE chunks SET rows_from = ? WHERE id = ?",
+            [(places[start, size], id_) for start, size, id_ in lines],
+        )
+        set_meta(connection, tokens=new, token_rows=str(end))
+    drop_others(directory, TOKENS_PREFIX, new)
+    return True
+
+
+def nearness(
+    pieces: Pieces,
+    rows: Rows | None,
+    asked: Encoded,
+    lines: Sequence[LineCandidate],
+    made_of: PassageLines,
+    *,
+    count: int,
+) -> dict[int, LineNearness]:
+    """Return how near lines and their passages are to a question, by the line's id.
+
+    A line without token vectors is missing; without any, the result is empty.
+
+    Args:
+        pieces: What reads the index.
+        rows: The vectors of all tokens.
+        asked: The question.
+        lines: The lines.
+        made_of: All passages that hold them.
+        count: About how many lines the index holds.
+    """
+    if rows is None or asked.tokens is None or rows.shape[1] != asked.tokens.shape[1]:
+        return {}
+    import numpy as np  # noqa: PLC0415  # only by meaning
+
+    windows = _windows(lines, made_of)
+    ids, extents = _extents(pieces, windows)
+    there = np.isin(windows.lines, ids)
+    if not there.any():
+        return {}
+    found = maxima(rows, extents, asked.tokens)
+    shares = weights(pieces.connection, "lines_fts", asked.words, count)
+    windows = _Windows(*(column[there] for column in windows))
+    firsts = np.searchsorted(ids, windows.firsts)
+    sizes = np.searchsorted(ids, windows.ends) - firsts
+    around = weighted(largest(found, runs(firsts, sizes), sizes), shares)
+    wanted, begins = np.unique(windows.lines, return_index=True)  # windows are sorted by line
+    own = scaled(weighted(found[np.searchsorted(ids, wanted)], shares))
+    passage = scaled(np.maximum.reduceat(around, begins))
+    pairs = zip(own.tolist(), passage.tolist(), strict=True)
+    return dict(zip(wanted.tolist(), itertools.starmap(LineNearness, pairs), strict=True))
+
+
+class _Windows(NamedTuple):
+    """The part of a passage that counts for a line, int64[n] each, in the order of lines."""
+
+    lines: Places
+    firsts: Places
+    ends: Places
+
+
+def _windows(lines: Iterable[LineCandidate], made_of: PassageLines) -> _Windows:
+    import numpy as np  # noqa: PLC0415
+
+    listed = sorted((line.id, *line.passages) for line in lines)
+    ids, firsts, ends = np.array(listed, np.int64).reshape(-1, 3).T
+    of_line = np.repeat(ids, ends - firsts)
+    places = np.searchsorted(made_of.passages, runs(firsts, ends - firsts))
+    begin = np.maximum(made_of.firsts[places], of_line - REACH)
+    return _Windows(of_line, begin, np.minimum(made_of.ends[places], of_line + REACH + 1))
+
+
+def _extents(pieces: Pieces, windows: _Windows) -> tuple[Places, Extents]:
+    """Return the lines in `windows` that have token vectors, ascending, and where those are."""
+    import numpy as np  # noqa: PLC0415
+
+    wanted = np.unique(runs(windows.firsts, windows.ends - windows.firsts)).tolist()
+    found = [
+        (one.id, one.rows_from, one.rows_count)
+        for one in pieces.among(wanted)
+        if one.rows_count is not None
+    ]
+    ids, starts, counts = np.array(found, np.int64).reshape(-1, 3).T
+    return ids, Extents(starts, counts)
+
+
+def _copy(rows: Rows, extents: Iterable[tuple[int, int]], file: RowFile) -> None:
+    """Write those rows of the old file to the new one, some megabytes at a time."""
+    import numpy as np  # noqa: PLC0415
+
+    waiting, size, done = [], 0, 0
+    for start, count in extents:
+        waiting.append(rows[start : start + count])
+        size += count
+        if size >= _COPIED_ROWS:
+            file.append(done, np.concatenate(waiting))
+            waiting, size, done = [], 0, done + size
+    if waiting:
+        file.append(done, np.concatenate(waiting))
+
+
+def _file(directory: Path, name: str, width: int) -> RowFile:
+    return token_rows(directory / Path(name).name, width)

@@ -1,28 +1,27 @@
 """Vectors of turns: which of a million are near to a question in meaning.
 
-They stand in three files that only grow, named after their model; all can be deleted at any time.
-`.rows` holds one int8 vector a turn, `.tokens` one for each of its tokens. `.keys` holds, in the
-order of `.rows`, the turn's id, a hash of its words, where its tokens are, and a *sketch*: one bit
+They stand in three row files, named after their model; all can be deleted at any time. `.rows`
+holds one int8 vector a turn, `.tokens` one for each of its tokens. `.keys` holds, in the order of
+`.rows`, the turn's id, a hash of its words, where its tokens are, and a *sketch*: one bit
 for each number of its vector, whether it is above 0. A search counts in how many bits sketches
 differ from the question's, reads the rows of the few nearest, and the tokens of the best of those.
 """
 
 from __future__ import annotations
 
-import os
 from bisect import bisect_right
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.errors import LockedError
-from familiar_cli.files import OWNER_ONLY, check_own, locked, remove
+from familiar_cli.files import check_own, locked, remove
 from familiar_cli.fts import words
 from familiar_cli.index import token_vectors
 from familiar_cli.index.embedder import BATCH, Encoded, read_passages, read_queries, token_version
 from familiar_cli.index.rank import WEIGHTS, nearness
 from familiar_cli.index.schema import IndexUnusableError
-from familiar_cli.index.token_vectors import each_to_each, weighted
+from familiar_cli.index.vectors import RowFile, each_to_each, row_bytes, size_of, weighted
 
 if TYPE_CHECKING:
     import sqlite3
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
     # Returns id and words of the turns after an id, in ascending order, and at most so many.
     TextsAfter = Callable[[int, int], Sequence[tuple[int, str]]]
 
-VERSION: Final = 3
+VERSION: Final = 4
 """Raised when what is embedded of a turn, or how it is kept, changes."""
 
 EXACT_ROWS: Final = 20_000
@@ -193,7 +192,7 @@ class TurnVectors:
         Raises:
             EmbedderError: The model does not work.
         """
-        if token_vectors.size_of(self._path(embedder, ".keys")) <= 0:
+        if size_of(self._path(embedder, ".keys")) <= 0:
             return None
         asked = read_queries(embedder, questions)
         found = self._mapped(embedder)  # late: others may cut the files short
@@ -201,8 +200,8 @@ class TurnVectors:
             return None
         tokens = None
         if asked.tokens is not None:
-            path, width = self._path(embedder, ".tokens"), asked.tokens.shape[1]
-            tokens = token_vectors.mapped(path, width, _end(found[0], len(found[0])))
+            file = self._tokens(embedder, asked.tokens.shape[1])
+            tokens = file.load(_end(found[0], len(found[0])))
         return NearTurns(*found, asked.pooled, embedder.spec, tokens=tokens, asked=asked)
 
     def embed(
@@ -295,45 +294,36 @@ class TurnVectors:
         keys["id"] = [turn_id for turn_id, _ in turns]
         keys["hash"] = [_hash(text) for _, text in turns]
         keys["sketch"] = _sketches(rows)
-        scaled = np.rint(rows * _SCALE).astype(np.int8)
-        self._append_tokens(embedder, end, [of_turn for of_turn in tokens if len(of_turn)])
-        _write(self._path(embedder, ".rows"), count * embedder.dimension, scaled.tobytes())
-        _write(self._path(embedder, ".keys"), count * keys.itemsize, keys.tobytes())
-
-    def _append_tokens(
-        self, embedder: Embedder, at: int, tokens: Sequence[token_vectors.Rows]
-    ) -> None:
-        import numpy as np  # noqa: PLC0415
-
-        path = self._path(embedder, ".tokens")
-        if tokens:
-            width = tokens[0].shape[1]
-            if token_vectors.width_of(path) != width:
-                token_vectors.begin(path, width)
-            token_vectors.append(path, at, np.concatenate(tokens))
+        filled = [of_turn for of_turn in tokens if len(of_turn)]
+        if filled:
+            self._tokens(embedder, filled[0].shape[1]).append(end, np.concatenate(filled))
+        self._rows(embedder).append(count, np.rint(rows * _SCALE).astype(np.int8))
+        self._keys(embedder).append(count, keys)
 
     def _mapped(self, embedder: Embedder) -> tuple[NDArray[np.void], NDArray[np.int8]] | None:
         """Return keys and rows of all turns that have both, or None."""
-        key_type, width = _key_type(embedder.dimension), embedder.dimension
-        paths = self._path(embedder, ".keys"), self._path(embedder, ".rows")
-        try:
-            sizes = [path.stat().st_size for path in paths]
-            count = min(sizes[0] // key_type.itemsize, sizes[1] // width)
-            if not count:
-                return None
-            keys = token_vectors.load_rows(paths[0], key_type, 0, (count,))
-            rows = token_vectors.load_rows(paths[1], "i1", 0, (count, width))
-        except (OSError, ValueError):
-            return None
+        keys_file, rows_file = self._keys(embedder), self._rows(embedder)
+        count = min(keys_file.count(), rows_file.count())
+        keys, rows = keys_file.load(count), rows_file.load(count)
         if keys is None or rows is None:
             return None
         ids = keys["id"]
         while count and ids[count - 1] <= (ids[count - 2] if count > 1 else 0):
             count -= 1  # a power failure leaves zeros at the end
         # Keys whose tokens were lost stand for nothing.
-        tokens = token_vectors.rows_in(self._path(embedder, ".tokens"))
+        width = row_bytes(self._path(embedder, ".tokens"))
+        tokens = self._tokens(embedder, width).count() if width else 0
         count = bisect_right(range(1, count + 1), tokens, key=lambda n: _end(keys, n))
         return (keys[:count], rows[:count]) if count else None
+
+    def _keys(self, embedder: Embedder) -> RowFile:
+        return RowFile(self._path(embedder, ".keys"), _key_type(embedder.dimension))
+
+    def _rows(self, embedder: Embedder) -> RowFile:
+        return RowFile(self._path(embedder, ".rows"), ("i1", (embedder.dimension,)))
+
+    def _tokens(self, embedder: Embedder, width: int) -> RowFile:
+        return token_vectors.token_rows(self._path(embedder, ".tokens"), width)
 
     def _path(self, embedder: Embedder, suffix: str) -> Path:
         return self.directory / f"{_stem(embedder)}{suffix}"
@@ -424,13 +414,3 @@ def _hash(text: str) -> int:
     return int.from_bytes(
         blake2b(text.encode("utf-8", "replace"), digest_size=8).digest(), "little"
     )
-
-
-def _write(path: Path, place: int, content: bytes) -> None:
-    """Write at `place`, over what a crash may have left there; a mapped file is never cut."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), OWNER_ONLY)
-    with open(descriptor, "r+b") as file:  # noqa: PTH123
-        file.seek(place)
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())

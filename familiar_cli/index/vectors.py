@@ -1,70 +1,182 @@
-"""All vectors of the index: a file, and the rows added since it was written.
+"""Vectors in files: rows that are only appended, and the vectors of all lines.
 
-SQLite holds every vector and is the one that counts; the file is a copy in the order of chunk ids,
-so that a search is one matrix product. A file that is missing, cut short or of another model is
-left aside and written again.
+SQLite holds the vector of every line and is the one that counts; the file is a copy, so that a
+search is one matrix product. A file that is missing, cut short or of another model is left aside
+and written again.
 """
 
 from __future__ import annotations
 
 import os
+import sqlite3
 import struct
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.files import write_whole
 from familiar_cli.index.rank import runs
-from familiar_cli.index.schema import meta, set_meta
-from familiar_cli.index.token_vectors import each_to_each, load_rows, size_of
+from familiar_cli.index.schema import VECTORS_PREFIX, meta, set_meta
 from familiar_cli.sqlite import transaction
 
 if TYPE_CHECKING:
-    import sqlite3
-    from collections.abc import Iterator
-
     import numpy as np
     from numpy.typing import NDArray
 
     Matrix = NDArray[np.float32]
     Ids = NDArray[np.int64]
+    Records = NDArray[np.void]
 
-_MAGIC: Final = b"FAMVEC1\n"
-_HEADER: Final = struct.Struct("<8sqq")
+_MAGIC: Final = b"FAMTOK1\n"
+_HEADER: Final = struct.Struct("<8sq")
+_READ_BYTES: Final = 16 * 1024 * 1024  # reading so much takes a few milliseconds
 NONE: Final = -2.0
 """Less than any cosine."""
 
 DELTA_ROWS: Final = 1000
-"""How many vectors may be outside the file before it is written again."""
+"""How many vectors may be outside the file before they are appended."""
+
+_AT_ONCE: Final = 4096  # vectors that are copied from SQLite
+
+# A BLAS hands a larger product to several threads, and waiting for these costs far more than they
+# save: one matrix of 5,000 vectors and one question takes 0.4 ms here, and 8 ms there. On a machine
+# that is busy a product of two thousand tokens takes 0.2 s there.
+ONE_THREAD: Final = 1024 * 64 * 8
+"""Rows, columns and inner dimension, multiplied, up to which OpenBLAS keeps to one thread."""
+
+
+def each_to_each(rows: Matrix, others: Matrix) -> Matrix:
+    """Return the dot products float32[n, m] of float32[n, d] and float32[m, d]; m is small."""
+    import numpy as np  # noqa: PLC0415  # 0.1 s
+
+    found: Matrix = np.einsum("nd,md->nm", rows, others)
+    return found
+
+
+def weighted(rows: Matrix, weights: Matrix) -> Matrix:
+    """Return the sums float32[n] of float32[n, d], each number times its weight."""
+    import numpy as np  # noqa: PLC0415
+
+    found: Matrix = np.einsum("nd,d->n", rows, weights)
+    return found
+
+
+def block_rows(width: int, columns: int) -> int:
+    """Return how many rows of `width` numbers to multiply with so many columns at once."""
+    return max(1, ONE_THREAD // max(1, width * columns))
+
+
+class RowFile:
+    """A file of rows of one type: a magic number, the bytes of a row, and the rows.
+
+    It only grows, and who owns the rows knows how many of them count: what a crash leaves behind
+    those is overwritten. So whoever has it mapped keeps reading what he read before.
+
+    Args:
+        path: The file; it need not be there.
+        kind: The type of a row.
+    """
+
+    def __init__(self, path: Path, kind: Any) -> None:  # noqa: ANN401  # whatever numpy takes
+        import numpy as np  # noqa: PLC0415  # 0.1 s
+
+        self.path = path
+        self.kind: np.dtype[Any] = np.dtype(kind)
+
+    def count(self) -> int:
+        """Return how many whole rows there are; 0 if there is no such file."""
+        size = self.kind.itemsize
+        if not size or row_bytes(self.path) != size:
+            return 0
+        return (self.path.stat().st_size - _HEADER.size) // size
+
+    def append(self, at: int, rows: NDArray[Any]) -> None:
+        """Write `rows` after the first `at`, durably; the first rows begin the file.
+
+        Raises:
+            OSError: Rows before `at` are gone, or the file cannot be written.
+        """
+        if not at and row_bytes(self.path) != self.kind.itemsize:
+            write_whole(self.path, _HEADER.pack(_MAGIC, self.kind.itemsize))
+        with self.path.open("r+b") as file:
+            file.seek(_HEADER.size + at * self.kind.itemsize)
+            file.write(rows.tobytes())
+            file.flush()
+            os.fsync(file.fileno())
+
+    def load(self, count: int) -> NDArray[Any] | None:
+        """Return the first `count` rows; None if the file is missing, truncated or foreign.
+
+        A large file is mapped. One that another program cuts short kills whoever reads on, so a
+        small one is read, and a large one is looked at before each use: see `size_of`.
+        """
+        import numpy as np  # noqa: PLC0415
+
+        try:
+            if self.count() < count or row_bytes(self.path) != self.kind.itemsize:
+                return None
+            if not count:
+                return np.empty(0, self.kind)
+            if count * self.kind.itemsize > _READ_BYTES:
+                mapped = np.memmap(self.path, self.kind, "r", _HEADER.size, (count,))
+                return np.asarray(mapped)
+            found = np.fromfile(self.path, self.kind, count, offset=_HEADER.size)
+        except (OSError, ValueError):
+            return None
+        return found if len(found) == count else None
+
+
+def row_bytes(path: Path) -> int:
+    """Return how many bytes a row of a file has; 0: there is no such file."""
+    try:
+        with path.open("rb") as file:
+            magic, size = _HEADER.unpack(file.read(_HEADER.size))
+    except (OSError, struct.error):
+        return 0
+    return int(size) if magic == _MAGIC else 0
+
+
+def size_of(path: Path) -> int:
+    """Return the size of a file, or -1 if there is none."""
+    try:
+        return path.stat().st_size
+    except OSError:
+        return -1
+
+
+def new_name(prefix: str, suffix: str) -> str:
+    """Return a name for a file that is never used again, so that no mapped file changes."""
+    return f"{prefix}{os.urandom(8).hex()}{suffix}"
+
+
+def drop_others(directory: Path, prefix: str, name: str) -> None:
+    """Delete the files that no new search will open, as far as the system lets them go."""
+    for path in directory.glob(f"{prefix}*"):
+        if path.name != name:
+            with suppress(OSError):
+                path.unlink()
 
 
 @dataclass(frozen=True, slots=True)
 class Vectors:
-    """Vectors by chunk id, in ascending order of ids within each part.
+    """Vectors by chunk id, as records of `id` and `vector`, float32[d]."""
 
-    Args:
-        parts: Pairs of int64[n] ids and float32[n, d] rows.
-    """
-
-    parts: tuple[tuple[Ids, Matrix], ...]
+    parts: tuple[Records, ...]
 
     def __len__(self) -> int:
-        return sum(len(ids) for ids, _ in self.parts)
+        return sum(map(len, self.parts))
 
     def cosines(self, questions: Matrix) -> Cosines:
         """Return for every vector its cosine to the nearest of `questions`, float32[s, d]."""
         import numpy as np  # noqa: PLC0415
 
-        scores = [each_to_each(rows, questions).max(axis=1) for _, rows in self.parts]
-        ids = [ids for ids, _ in self.parts]
-        if not ids:
+        if not self.parts:
             return Cosines(np.empty(0, np.int64), np.empty(0, np.float32))
-        joined = np.concatenate(ids), np.concatenate(scores)
-        if len(ids) > 1 and len(ids[0]) and len(ids[1]) and ids[1][0] < ids[0][-1]:
-            order = np.argsort(joined[0], kind="stable")
-            return Cosines(joined[0][order], joined[1][order])
-        return Cosines(*joined)
+        scores = [each_to_each(part["vector"], questions).max(axis=1) for part in self.parts]
+        ids = np.concatenate([part["id"] for part in self.parts])
+        order = np.argsort(ids, kind="stable")
+        return Cosines(ids[order], np.concatenate(scores)[order])
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,45 +235,39 @@ def stamp(connection: sqlite3.Connection, directory: Path) -> tuple[str, str, st
 
 def load(connection: sqlite3.Connection, directory: Path) -> Vectors:
     """Return all vectors of the index."""
-    dimension = int(meta(connection, "dimension") or 0)
-    mapped = _mapped(directory, meta(connection, "matrix"), dimension)
-    since = int(meta(connection, "matrix_seq") or 0) if mapped else 0
-    fresh = _rows(connection, dimension, since)
-    return Vectors(tuple(part for part in (mapped, fresh) if part and len(part[0])))
+    kept = _copied(connection, directory)
+    since = 0 if kept is None else int(meta(connection, "matrix_seq"))
+    fresh = _records(connection, _found(connection, since).fetchall())
+    return Vectors(tuple(part for part in (kept, fresh) if part is not None and len(part)))
 
 
 def is_lost(connection: sqlite3.Connection, directory: Path) -> bool:
     """Tell whether the file is missing or truncated."""
-    name, dimension = meta(connection, "matrix"), int(meta(connection, "dimension") or 0)
-    return bool(name) and _mapped(directory, name, dimension) is None
+    return bool(meta(connection, "matrix")) and _copied(connection, directory) is None
 
 
 def write_if_lost(connection: sqlite3.Connection, directory: Path) -> None:
     """Rewrite a lost file; where that fails, SQLite's copy is used."""
-    import sqlite3  # noqa: PLC0415
-
     if is_lost(connection, directory):
         with suppress(sqlite3.Error, OSError):
-            _write(connection, directory, int(meta(connection, "dimension") or 0))
+            _write(connection, directory, is_new=True)
 
 
 def write_if_due(
     connection: sqlite3.Connection, directory: Path, *, at_most_outside: int = DELTA_ROWS
 ) -> bool:
-    """Write the file again when too many vectors are outside it, or too many in it are gone."""
-    dimension = int(meta(connection, "dimension") or 0)
+    """Append vectors when too many are outside the file; make a new one when too many are gone."""
     (total,) = connection.execute("SELECT COUNT(vector_seq) FROM chunks").fetchone()
-    mapped = _mapped(directory, meta(connection, "matrix"), dimension)
-    since = int(meta(connection, "matrix_seq") or 0) if mapped else 0
+    kept = _copied(connection, directory)
+    since, held = (0, 0) if kept is None else (int(meta(connection, "matrix_seq")), len(kept))
     (outside,) = connection.execute(
         "SELECT COUNT(*) FROM chunks WHERE vector_seq > ?", (since,)
     ).fetchone()
-    held = len(mapped[0]) if mapped else 0
-    gone = held - (total - outside)
-    if outside <= at_most_outside and gone <= max(DELTA_ROWS, held // 10):
+    are_many_gone = held - (total - outside) > max(DELTA_ROWS, held // 10)
+    if outside <= at_most_outside and not are_many_gone:
         return False
-    del mapped
-    _write(connection, directory, dimension)
+    del kept
+    _write(connection, directory, is_new=are_many_gone)
     return True
 
 
@@ -170,60 +276,45 @@ def encode(row: Matrix) -> bytes:
     return row.astype("<f4", copy=False).tobytes()
 
 
-def _rows(connection: sqlite3.Connection, dimension: int, since: int) -> tuple[Ids, Matrix]:
+def _copied(connection: sqlite3.Connection, directory: Path) -> Records | None:
+    """Return the vectors in the file; None if there is none, or it does not serve."""
+    name, count = meta(connection, "matrix"), int(meta(connection, "matrix_rows") or 0)
+    return _file(connection, directory, name).load(count) if name and count else None
+
+
+def _file(connection: sqlite3.Connection, directory: Path, name: str) -> RowFile:
+    return RowFile(directory / Path(name).name, _kind(connection))
+
+
+def _kind(connection: sqlite3.Connection) -> list[tuple[Any, ...]]:
+    return [("id", "<i8"), ("vector", "<f4", (int(meta(connection, "dimension") or 0),))]
+
+
+def _found(connection: sqlite3.Connection, since: int) -> sqlite3.Cursor:
+    return connection.execute("SELECT id, vector FROM chunks WHERE vector_seq > ?", (since,))
+
+
+def _records(connection: sqlite3.Connection, found: list[tuple[int, bytes]]) -> Records:
     import numpy as np  # noqa: PLC0415
 
-    size = 4 * dimension
-    # Sorted here: SQLite would run through all chunks to find a few in the order of their ids.
-    found = connection.execute("SELECT id, vector FROM chunks WHERE vector_seq > ?", (since,))
-    whole = sorted((i, v) for i, v in found if len(v) == size)
-    ids = np.array([i for i, _ in whole], np.int64)
-    rows = np.frombuffer(b"".join(v for _, v in whole), "<f4").reshape(len(whole), dimension)
-    return ids, rows
+    kind = np.dtype(_kind(connection))
+    size = kind["vector"].itemsize
+    whole = b"".join(struct.pack("<q", id_) + row for id_, row in found if len(row) == size)
+    return np.frombuffer(whole, kind)
 
 
-def _mapped(directory: Path, name: str, dimension: int) -> tuple[Ids, Matrix] | None:
-    if not name:
-        return None
-    path = directory / Path(name).name
-    try:
-        with path.open("rb") as file:
-            magic, count, width = _HEADER.unpack(file.read(_HEADER.size))
-            right_size = os.fstat(file.fileno()).st_size == _HEADER.size + count * (8 + 4 * width)
-        if magic != _MAGIC or width != dimension or not right_size or not count:
-            return None
-        ids = load_rows(path, "<i8", _HEADER.size, (count,))
-        rows = load_rows(path, "<f4", _HEADER.size + 8 * count, (count, width))
-    except (OSError, struct.error, ValueError):
-        return None
-    return None if ids is None or rows is None else (ids, rows)
-
-
-def _write(connection: sqlite3.Connection, directory: Path, dimension: int) -> None:
-    """Write all vectors into a new file, then let meta name it, then drop the old ones."""
+def _write(connection: sqlite3.Connection, directory: Path, *, is_new: bool) -> None:
+    """Append what is outside the file, or write all into a new one; then let meta name it."""
     with transaction(connection):
+        kept = None if is_new else _copied(connection, directory)
+        since, count = (0, 0) if kept is None else (int(meta(connection, "matrix_seq")), len(kept))
+        name = new_name(VECTORS_PREFIX, ".f32") if kept is None else meta(connection, "matrix")
+        del kept
+        file, found = _file(connection, directory, name), _found(connection, since)
+        while rows := found.fetchmany(_AT_ONCE):
+            records = _records(connection, rows)
+            file.append(count, records)
+            count += len(records)
         through = int(meta(connection, "next_seq") or 1) - 1
-        name = f"vectors-{os.urandom(8).hex()}.f32"  # never again, so no mapped file changes
-        write_whole(directory / name, _content(connection, dimension))
-        set_meta(connection, matrix=name, matrix_seq=str(through))
-    for path in directory.glob("vectors-*"):
-        if path.name != name:
-            _drop(path)
-
-
-def _content(connection: sqlite3.Connection, dimension: int) -> Iterator[bytes]:
-    size = 4 * dimension
-    rows = "FROM chunks WHERE vector_seq IS NOT NULL AND LENGTH(vector) = ?"
-    ids = [i for (i,) in connection.execute(f"SELECT id {rows} ORDER BY id", (size,))]
-    yield _HEADER.pack(_MAGIC, len(ids), dimension)
-    yield struct.pack(f"<{len(ids)}q", *ids)
-    for (vector,) in connection.execute(f"SELECT vector {rows} ORDER BY id", (size,)):
-        yield vector
-
-
-def _drop(path: Path) -> None:
-    """Delete a file that no new search will open; a system that cannot do so now leaves it."""
-    try:
-        path.unlink()
-    except OSError:
-        return
+        set_meta(connection, matrix=name, matrix_rows=str(count), matrix_seq=str(through))
+    drop_others(directory, VECTORS_PREFIX, name)

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from familiar_cli.index import line_tokens, token_vectors
+from familiar_cli.index import token_vectors, vectors
 from familiar_cli.index.build import EmbeddingIndex
 from tests.support.embedders import TokenWordEmbedder, WordEmbedder
 
@@ -36,7 +36,7 @@ def held(world) -> dict[str, list[list[int]]]:
     """Return the rows of every line, by its text."""
 
     def read(connection):
-        rows = line_tokens.mapped(connection, world.index.directory)
+        rows = token_vectors.mapped(connection, world.index.directory)
         found = connection.execute(
             "SELECT text, rows_from, rows_count FROM chunks WHERE rows_count IS NOT NULL"
         )
@@ -144,12 +144,12 @@ def test_a_damaged_file_is_left_aside_and_made_again(world, embedder, damage) ->
 
 
 def test_what_nobody_needs_is_left_behind_when_it_is_most(world, embedder, monkeypatch) -> None:
-    monkeypatch.setattr(line_tokens, "_DEAD_ROWS", 10)
-    monkeypatch.setattr(line_tokens, "_COPIED_ROWS", 7)
+    monkeypatch.setattr(token_vectors, "_DEAD_ROWS", 10)
+    monkeypatch.setattr(token_vectors, "_COPIED_ROWS", 7)
     fill(world)
     world.index.build_if_stale(embedder)
     (old,) = files(world)
-    seen = world.index.use(lambda c: line_tokens.mapped(c, world.index.directory))
+    seen = world.index.use(lambda c: token_vectors.mapped(c, world.index.directory))
     before = seen.copy()
     for number in range(20):
         (world.root / f"{number + 10:03}.md").unlink()
@@ -212,16 +212,16 @@ def test_a_killed_build_leaves_an_index_that_opens_and_continues(world, embedder
 def test_a_crash_between_rows_and_their_places_is_overwritten(world, embedder, monkeypatch) -> None:
     fill(world, 0, 40)
     world.index.refresh()
-    given = line_tokens.note
+    given = token_vectors.note
 
     def crash(*_):
         raise KeyboardInterrupt
 
     world.index.embed_waiting(embedder, at_most=16)
-    monkeypatch.setattr(line_tokens, "note", crash)
+    monkeypatch.setattr(token_vectors, "note", crash)
     with pytest.raises(KeyboardInterrupt):
         world.index.embed_waiting(embedder)
-    monkeypatch.setattr(line_tokens, "note", given)
+    monkeypatch.setattr(token_vectors, "note", given)
     assert world.index.status().vectors == 16
     world.index.build_if_stale(embedder)
     assert held(world) == meant(world, embedder)
@@ -231,7 +231,7 @@ def test_a_crash_between_rows_and_their_places_is_overwritten(world, embedder, m
 def test_a_file_that_is_cut_short_under_a_running_program_ends_nothing(
     world, embedder, read_bytes, monkeypatch
 ) -> None:
-    monkeypatch.setattr(token_vectors, "_READ_BYTES", read_bytes)
+    monkeypatch.setattr(vectors, "_READ_BYTES", read_bytes)
     fill(world)
     world.index.build_if_stale(embedder)
     assert world.paths("tea17", embedder, method="dense")[0] == "017.md"

@@ -102,36 +102,6 @@ def test_what_is_less_near_than_an_answer_has_less_than_one(values, wanted) -> N
     assert scaled == pytest.approx(wanted, abs=1e-4)
 
 
-def test_rows_are_written_one_after_the_other_over_what_a_crash_left(tmp_path) -> None:
-    rows = np.arange(24, dtype=np.int8).reshape(6, 4)
-    path = tmp_path / token_vectors.create(tmp_path, 4)
-    token_vectors.append(path, 0, rows[:2])
-    token_vectors.append(path, 2, -rows)
-    token_vectors.append(path, 2, rows[2:])
-    assert token_vectors.mapped(path, 4, 6).tolist() == rows.tolist()
-    assert token_vectors.mapped(path, 4, 2).tolist() == rows[:2].tolist()
-
-
-def test_no_two_files_have_one_name(tmp_path) -> None:
-    assert len({token_vectors.create(tmp_path, 4) for _ in range(20)}) == 20
-
-
-@pytest.mark.parametrize("damage", ["missing", "short", "foreign", "empty"])
-def test_a_damaged_file_has_no_rows(tmp_path, damage) -> None:
-    path = tmp_path / token_vectors.create(tmp_path, 4)
-    token_vectors.append(path, 0, np.ones((3, 4), np.int8))
-    content = {
-        "short": path.read_bytes()[:-1],
-        "foreign": b"x" * path.stat().st_size,
-        "empty": b"",
-    }
-    path.unlink()
-    if damage != "missing":
-        path.write_bytes(content[damage])
-    assert token_vectors.mapped(path, 4, 3) is None
-    assert token_vectors.mapped(path, 8, 1) is None
-
-
 def test_a_matrix_is_of_one_model_and_keeps_lengths_comparable() -> None:
     matrix = embedder.load_projection("minilm-l6-v2")
     assert (matrix.shape, matrix.dtype) == ((384, 64), np.float32)
