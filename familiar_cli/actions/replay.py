@@ -12,10 +12,10 @@ from familiar_cli.errors import BadReplyError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from familiar_cli.context.trace import Trace, TracedRequest, TracedUsage
+    from familiar_cli.context.trace import Trace
     from familiar_cli.familiar import Familiar
     from familiar_cli.llm.slots import ResolvedSlot
-    from familiar_cli.llm.types import Completion, PreparedRequest
+    from familiar_cli.llm.types import Completion, PreparedRequest, Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class ReplayedReply:
     text: str
     elapsed_ms: float | None
     finish_reason: str | None
-    usage: TracedUsage | None
+    usage: Usage | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,7 @@ async def replay(
 
 
 async def _send(
-    sent: TracedRequest, slot: ResolvedSlot, on_wait: Callable[[str], None] | None
+    sent: PreparedRequest, slot: ResolvedSlot, on_wait: Callable[[str], None] | None
 ) -> tuple[PreparedRequest, Completion, float]:
     from familiar_cli.clock import stopwatch_s
     from familiar_cli.config.home import cache_dir
@@ -146,7 +146,7 @@ async def _send(
     body = sent.body if slot.model == sent.model else with_model(sent.body, slot.model)
     model = open_model(slot, cache_dir=cache_dir(), on_wait=on_wait)
     try:
-        request = PreparedRequest(model.prepare(()).url, body, slot.model, sent.stream)
+        request = PreparedRequest(model.prepare(()).url, slot.model, sent.stream, body)
         start = stopwatch_s()
         completion = await model.complete(request)
         return request, completion, round(1000 * (stopwatch_s() - start), 3)
@@ -155,19 +155,17 @@ async def _send(
 
 
 def _now(request: PreparedRequest, completion: Completion, elapsed_ms: float) -> ReplayedReply:
-    from familiar_cli.context.trace import traced_usage
-
     return ReplayedReply(
         request.url,
         completion.model,
         completion.text,
         elapsed_ms,
         completion.finish_reason,
-        traced_usage(completion),
+        completion.usage,
     )
 
 
-def _then(familiar: Familiar, trace: Trace, sent: TracedRequest) -> ReplayedReply | None:
+def _then(familiar: Familiar, trace: Trace, sent: PreparedRequest) -> ReplayedReply | None:
     turn = familiar.history.turn(trace.reply_turn) if trace.reply_turn is not None else None
     if turn is None:
         return None

@@ -16,10 +16,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import datetime
 
-    from familiar_cli.context.trace import Trace, TracedContribution, TracedMessage, TracedRequest
-    from familiar_cli.context.types import ContextRequest, Explains, LayerUse
+    from familiar_cli.context.trace import Trace, TracedMessage
+    from familiar_cli.context.types import ContextRequest, Explains, Fragment, LayerUse
     from familiar_cli.familiar import Familiar
     from familiar_cli.history.rows import Turn
+    from familiar_cli.llm.types import PreparedRequest
 
 
 _ASK = 'Run `familiar ask "Hello"`.'
@@ -49,7 +50,7 @@ def request_bytes(trace: Trace) -> bytes:
     return sent_of(trace).body
 
 
-def sent_of(trace: Trace) -> TracedRequest:
+def sent_of(trace: Trace) -> PreparedRequest:
     """Return the request that went out.
 
     Raises:
@@ -171,7 +172,7 @@ def layers_over_time(
 _OF_MEMORY: Final = frozenset({Layer.content, Layer.digest, Layer.pinned, Layer.desk})
 
 
-def recalled(trace: Trace) -> list[TracedContribution]:
+def recalled(trace: Trace) -> list[Fragment]:
     """Return the pieces of a prompt that come from memory, or from turns long ago."""
     return [piece for piece in trace.contributions if piece.kept and piece.layer in _OF_MEMORY]
 
@@ -202,9 +203,9 @@ class Why:
     turn: int | None
     subject: str
     verdict: Verdict
-    contributions: tuple[TracedContribution, ...] = ()
+    contributions: tuple[Fragment, ...] = ()
     layers: tuple[LayerUse, ...] = ()
-    rivals: tuple[TracedContribution, ...] = ()
+    rivals: tuple[Fragment, ...] = ()
     reasons: tuple[str, ...] = ()
     since: str = ""
 
@@ -257,7 +258,7 @@ def _name(subject: Subject) -> str:
     return subject.rel_path or f"turn:{subject.turn_id}"
 
 
-def _pieces(familiar: Familiar, trace: Trace, subject: Subject) -> list[TracedContribution]:
+def _pieces(familiar: Familiar, trace: Trace, subject: Subject) -> list[Fragment]:
     if subject.rel_path is not None:
         return [piece for piece in trace.contributions if piece.rel_path == subject.rel_path]
     sources = _without_number(familiar, trace, subject)
@@ -277,9 +278,7 @@ def _without_number(familiar: Familiar, trace: Trace, subject: Subject) -> set[s
     return {"history.greeting"} if opened else set()
 
 
-def _offered(
-    familiar: Familiar, trace: Trace, subject: Subject, pieces: list[TracedContribution]
-) -> Why:
+def _offered(familiar: Familiar, trace: Trace, subject: Subject, pieces: list[Fragment]) -> Why:
     lost = [piece for piece in pieces if piece.reason and piece.offered_tokens]
     return Why(
         turn=trace.turn,
@@ -293,13 +292,13 @@ def _offered(
     )
 
 
-def _verdict(pieces: list[TracedContribution]) -> Verdict:
+def _verdict(pieces: list[Fragment]) -> Verdict:
     if not any(piece.kept for piece in pieces):
         return "out"
     return "cut" if any(piece.reason for piece in pieces) else "kept"
 
 
-def _paid_from(trace: Trace, pieces: list[TracedContribution]) -> tuple[LayerUse, ...]:
+def _paid_from(trace: Trace, pieces: list[Fragment]) -> tuple[LayerUse, ...]:
     """Return the layers of `pieces`, and the prompt as a whole."""
     from familiar_cli.context.types import LayerUse
 
@@ -308,7 +307,7 @@ def _paid_from(trace: Trace, pieces: list[TracedContribution]) -> tuple[LayerUse
     return (*(layer for layer in trace.layers if layer.name in names), whole)
 
 
-def _rivals(trace: Trace, lost: list[TracedContribution]) -> list[TracedContribution]:
+def _rivals(trace: Trace, lost: list[Fragment]) -> list[Fragment]:
     """Return what was served before those that had no room, the most important first.
 
     Where their layer had room left, it is the prompt as a whole that was full.
@@ -326,7 +325,7 @@ def _rivals(trace: Trace, lost: list[TracedContribution]) -> list[TracedContribu
     return sorted(found, key=lambda piece: -piece.priority)
 
 
-def _full_layers(trace: Trace, lost: list[TracedContribution]) -> set[str]:
+def _full_layers(trace: Trace, lost: list[Fragment]) -> set[str]:
     left = {layer.name: layer.budget_tokens - layer.used_tokens for layer in trace.layers}
     wanted = ((str(piece.layer), piece.offered_tokens - piece.tokens) for piece in lost)
     return {name for name, tokens in wanted if tokens > left.get(name, 0)}
@@ -416,7 +415,7 @@ def _request(familiar: Familiar, trace: Trace) -> ContextRequest:
     )
 
 
-def _changed(familiar: Familiar, subject: Subject, pieces: list[TracedContribution]) -> str:
+def _changed(familiar: Familiar, subject: Subject, pieces: list[Fragment]) -> str:
     """Return what has become of a file that something was offered of."""
     if subject.rel_path is None:
         return ""

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from familiar_cli.context.trace import Trace, TracedContribution
+    from familiar_cli.context.trace import Trace
+    from familiar_cli.context.types import Fragment
     from familiar_cli.familiar import Familiar
     from familiar_cli.ui.emit import Output
 
@@ -187,7 +188,7 @@ def _only_assemble(out: Output, familiar: Familiar, why_not: str) -> dict[str, A
     return {"model": None, "turns": [], "context": trace.to_json()}
 
 
-def found_in_memory(trace: Trace) -> list[TracedContribution]:
+def found_in_memory(trace: Trace) -> list[Fragment]:
     """Return what a search of memory put into a prompt."""
     return [p for p in trace.contributions if p.kept and p.rel_path and p.score is not None]
 

@@ -395,10 +395,10 @@ class Budgeter:
     def _serve(self, offered: Contribution, cost: int, room: _Room) -> Fragment:
         out = offered.problem or offered.remark or room.repeats(offered)
         if out or not (offered.text.strip() or offered.dialogue):
-            return Fragment(offered, "", 0, 0, kept=False, reason=out or "it is empty")
+            return Fragment.of(offered, 0, 0, out or "it is empty")
         free = room.free(offered)
         if cost <= free:
-            return Fragment(offered, offered.text, cost, cost, kept=True, reason=offered.shortened)
+            return Fragment.of(offered, cost, cost, offered.shortened)
         if offered.fit is Fit.required:
             raise _too_long(cost, room.total)
         why = room.why(offered)
@@ -408,8 +408,8 @@ class Budgeter:
             if text:
                 tokens = self.cost(offered, text)
                 reason = f"cut from {cost} to {tokens} tokens: {why}"
-                return Fragment(offered, text, tokens, cost, kept=True, reason=reason)
-        return Fragment(offered, "", 0, cost, kept=False, reason=f"left out ({cost} tokens): {why}")
+                return Fragment.of(replace(offered, text=text), tokens, cost, reason)
+        return Fragment.of(offered, 0, cost, f"left out ({cost} tokens): {why}")
 
 
 @dataclass(slots=True)
@@ -450,28 +450,24 @@ class _Room:
         Returns:
             Whether it is the first turn for which there is no room.
         """
-        offered = fragment.offered
-        self.used[offered.layer] += fragment.tokens
-        if fragment.kept and offered.layer is Layer.pinned and offered.rel_path:
-            self.pinned[offered.rel_path] = fragment
-        full = False
-        follows = (
-            offered.fit is Fit.run and self.run_ended
-        )  # the newer turn has closed what it must
+        layer, is_run, full = fragment.layer, fragment.fit is Fit.run, False
+        self.used[layer] += fragment.tokens
+        if fragment.kept and layer is Layer.pinned and fragment.rel_path:
+            self.pinned[fragment.rel_path] = fragment
+        follows = is_run and self.run_ended  # the newer turn has closed what it must
         if fragment.offered_tokens > fragment.tokens and not follows:
             # A digest leaves room to the chat; whatever that is, it is nobody else's affair.
             # Nor is a piece that its own layer could not hold.
-            too_large = fragment.offered_tokens - fragment.tokens > self._layer_left(offered.layer)
-            tighter = too_large or self._layer_is_tighter(offered.layer)
-            closed = offered.priority < self.closed_below.get(offered.layer, -math.inf)
-            own = offered.layer is Layer.digest or tighter or closed
-            scope = offered.layer if own else None
-            self.closed_below.setdefault(scope, offered.priority)
-            if offered.fit in _QUEUES:
-                self.queues_ended.add(_queue(offered))
-            full = offered.fit is Fit.run and not self.run_ended
+            too_large = fragment.offered_tokens - fragment.tokens > self._layer_left(layer)
+            tighter = too_large or self._layer_is_tighter(layer)
+            closed = fragment.priority < self.closed_below.get(layer, -math.inf)
+            own = layer is Layer.digest or tighter or closed
+            self.closed_below.setdefault(layer if own else None, fragment.priority)
+            if fragment.fit in _QUEUES:
+                self.queues_ended.add(_queue(fragment))
+            full = is_run and not self.run_ended
             self.run_ended = self.run_ended or full
-        self.has_run = self.has_run or (offered.fit is Fit.run and fragment.kept)
+        self.has_run = self.has_run or (is_run and fragment.kept)
         return full
 
     def repeats(self, offered: Contribution) -> str:
@@ -485,7 +481,7 @@ class _Room:
 
     def give_back(self, fragment: Fragment) -> None:
         """Take a fragment out again."""
-        self.used[fragment.offered.layer] -= fragment.tokens
+        self.used[fragment.layer] -= fragment.tokens
 
     def hold(self, layer: Layer) -> None:
         """Keep what a layer may still use free for its next turns.
@@ -545,10 +541,10 @@ def _grant(
     conversation goes on.
     """
     lacking: dict[Layer, int] = {}
-    for fragment in sorted(made.fragments, key=lambda f: -f.offered.priority):
+    for fragment in sorted(made.fragments, key=lambda f: -f.priority):
         missing = fragment.offered_tokens - fragment.tokens
-        if missing > 0 and fragment.offered.layer in shares:
-            lacking[fragment.offered.layer] = lacking.get(fragment.offered.layer, 0) + missing
+        if missing > 0 and fragment.layer in shares:
+            lacking[fragment.layer] = lacking.get(fragment.layer, 0) + missing
     used = {Layer(use.name): use.used_tokens for use in made.layers}
     waiting = sum(max(shares.get(layer, 0) - used[layer], 0) for layer in _VOLATILE)
     for layer, missing in lacking.items():
@@ -579,18 +575,17 @@ def _step(fragments: dict[int, Fragment], last: Fragment, room: _Room) -> None:
         index
         for index, fragment in sorted(fragments.items())
         if fragment.kept
-        and fragment.offered.fit is Fit.run
-        and (fragment.offered.layer, fragment.offered.priority)
-        == (last.offered.layer, last.offered.priority)
+        and fragment.fit is Fit.run
+        and (fragment.layer, fragment.priority) == (last.layer, last.priority)
     ]
     kept = [fragments[index] for index in turns]
-    start = first_kept([f.offered.turn_id for f in kept], [f.tokens for f in kept])
+    start = first_kept([f.turn_id for f in kept], [f.tokens for f in kept])
     for index in turns[:start]:
         lost = fragments[index]
         room.give_back(lost)
         reason = f"left out ({lost.offered_tokens} tokens): old turns are dropped several at a time"
-        fragments[index] = replace(lost, text="", tokens=0, kept=False, reason=reason)
-    room.hold(last.offered.layer)
+        fragments[index] = replace(lost, tokens=0, kept=False, reason=reason)
+    room.hold(last.layer)
 
 
 def _said(text: str) -> Iterator[str]:

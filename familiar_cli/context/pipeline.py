@@ -59,14 +59,14 @@ def render(fragments: Sequence[Fragment]) -> tuple[Message, ...]:
     """Return the messages that the kept fragments make."""
     kept = [fragment for fragment in fragments if fragment.kept]
     chat = _with_insertions(
-        [_message(f.offered.role, f.text) for f in _at(kept, PromptSpan.chat)],
+        [_message(f.role, f.text) for f in _at(kept, PromptSpan.chat)],
         _at(kept, PromptSpan.depth),
     )
     examples = _examples(_at(kept, PromptSpan.example))
     start = [_message("system", START_MARK)] if examples else []
     past = [_message("system", f.text.strip()) for f in _at(kept, PromptSpan.summary)]
     post = [_message("system", f.text.strip()) for f in _at(kept, PromptSpan.post_history)]
-    post += [_message(f.offered.role, f.text) for f in _at(kept, PromptSpan.begun)]
+    post += [_message(f.role, f.text) for f in _at(kept, PromptSpan.begun)]
     lead = [_message("system", f.text.strip()) for place in _LEAD for f in _at(kept, place)]
     return _with_one_lead([*lead, *examples, *start, *past, *chat, *post])
 
@@ -94,10 +94,10 @@ def _named(offered: Contribution, labels: Labels) -> Contribution:
 
 def _with_insertions(chat: list[Message], insertions: list[Fragment]) -> list[Message]:
     """Return the chat with each insertion `depth` real turns above its end."""
-    depths = {min(max(f.offered.depth, 0), len(chat)) for f in insertions}
+    depths = {min(max(f.depth, 0), len(chat)) for f in insertions}
     merged = list(chat)
     for depth in sorted(depths, reverse=True):
-        here = [f for f in insertions if min(max(f.offered.depth, 0), len(chat)) == depth]
+        here = [f for f in insertions if min(max(f.depth, 0), len(chat)) == depth]
         # Whatever was inserted so far stands above, so the end of the list still counts real turns.
         merged[len(merged) - depth : len(merged) - depth] = _joined_by_role(here)
     return merged
@@ -106,7 +106,7 @@ def _with_insertions(chat: list[Message], insertions: list[Fragment]) -> list[Me
 def _joined_by_role(insertions: list[Fragment]) -> list[Message]:
     messages = []
     for role in _HIGHEST_FIRST:
-        texts = [f.text.strip() for f in insertions if f.offered.role == role]
+        texts = [f.text.strip() for f in insertions if f.role == role]
         if texts:
             messages.append(_message(role, "\n".join(texts)))
     return messages
@@ -116,7 +116,7 @@ def _examples(fragments: list[Fragment]) -> list[Message]:
     messages = []
     for fragment in fragments:
         messages.append(_message("system", EXAMPLE_MARK))
-        messages += [_message(line.role, line.text) for line in fragment.offered.dialogue]
+        messages += [_message(line.role, line.text) for line in fragment.dialogue]
     return messages
 
 
@@ -130,7 +130,7 @@ def _with_one_lead(messages: list[Message]) -> tuple[Message, ...]:
 
 
 def _at(fragments: Iterable[Fragment], place: PromptSpan) -> list[Fragment]:
-    return [fragment for fragment in fragments if fragment.offered.place is place]
+    return [fragment for fragment in fragments if fragment.place is place]
 
 
 def _message(role: Role, text: str) -> Message:
@@ -391,7 +391,7 @@ def _forget(task: asyncio.Future[T]) -> None:
 
 
 def _hides(assembled: Assembled) -> bool:
-    return any(piece.kept and piece.offered.hidden for piece in assembled.fragments)
+    return any(piece.kept and piece.hidden for piece in assembled.fragments)
 
 
 def _newest(request: ContextRequest) -> list[Contribution]:

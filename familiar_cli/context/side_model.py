@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from familiar_cli.clock import stopwatch_s
@@ -48,13 +49,16 @@ async def ask_side_model(
     sent, calls = model.prepare(messages, stream=False), request.side_calls
     # It is on record from its beginning, so that one that is never answered is, too.
     number, start_s = len(calls), stopwatch_s()
-    calls.append(SideCall(name, sent, None, 0.0, "no answer in time"))
+    call = SideCall(name, sent, "", sent.model, None, None, 0.0, "no answer in time")
+    calls.append(call)
     try:
         done = await model.complete(sent)
     except Exception as error:
-        calls[number] = SideCall(name, sent, None, _ms_since(start_s), str(error))
+        calls[number] = replace(call, elapsed_ms=_ms_since(start_s), error=str(error))
         raise
-    calls[number] = SideCall(name, sent, done, _ms_since(start_s))
+    calls[number] = SideCall(
+        name, sent, done.text, done.model, done.finish_reason, done.usage, _ms_since(start_s), ""
+    )
     if not done.text.strip():
         raise BadReplyError(f"{model.name!r} returned an empty reply")
     return done

@@ -10,7 +10,7 @@ import base64
 import contextlib
 import json
 import types
-from dataclasses import MISSING, Field, asdict, dataclass, fields, is_dataclass
+from dataclasses import MISSING, Field, asdict, dataclass, fields, is_dataclass, replace
 from datetime import datetime
 from enum import Enum
 from typing import (
@@ -28,16 +28,16 @@ from typing import (
 from familiar_cli import __version__
 from familiar_cli.clock import iso, parse_iso
 from familiar_cli.config.fields import DEFAULT_TIER
-from familiar_cli.context.types import Layer, LayerUse, PromptSpan, Report, Role  # noqa: TC001
+from familiar_cli.context.types import Fragment, LayerUse, Report, Role, SideCall
 from familiar_cli.errors import BadInputError, FamiliarError, NotFoundError, RefusedError
 from familiar_cli.files import check_own, read_plain, write_own
+from familiar_cli.llm.types import PreparedRequest, Usage  # noqa: TC001
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from familiar_cli.context.types import Assembled, Fragment, SideCall
-    from familiar_cli.llm.types import Completion, PreparedRequest
+    from familiar_cli.context.types import Assembled
 
 T = TypeVar("T")
 
@@ -254,37 +254,12 @@ TRACE_VERSION: Final = 2
 """2: the file holds no text twice. Files of version 1 are read as well."""
 
 
-@dataclass(frozen=True, slots=True)
-class TracedContribution:
-    """One piece that was offered, and what became of it; see `Contribution` and `Fragment`.
-
-    `text` is what was sent of it, or what was offered when nothing of it was sent. `lines` are the
-    first and the last line of `rel_path`, and `sha256` is of that file, as it was then. `cut` tells
-    that it is not all there is: fewer tokens than `offered_tokens`. `turns` are the first and the
-    last of several turns, and `origin` the conversation that they are from.
-    """
-
-    layer: Layer
-    priority: int
-    source: str
-    rel_path: str | None
-    tokens: int
-    kept: bool
-    reason: str
-    offered_tokens: int
-    place: PromptSpan
-    role: Role
-    depth: int
-    turn_id: int | None
-    text: str
-    lines: tuple[int, int] | None = None
-    sha256: str = ""
-    score: float | None = None
-    cause: str = ""
-    hidden: bool = False
-    cut: bool = False
-    turns: tuple[int, int] | None = None
-    origin: str = ""
+_PIECE_KEYS: Final = (
+    *("layer", "priority", "source", "rel_path", "tokens", "kept", "reason", "offered_tokens"),
+    *("place", "role", "depth", "turn_id", "text", "lines", "sha256", "score", "cause", "hidden"),
+    *("cut", "turns", "origin"),
+)
+"""What the record keeps of a fragment, in this order; `cut` follows from the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,39 +268,6 @@ class TracedMessage:
 
     role: Role
     content: str
-
-
-@dataclass(frozen=True, slots=True)
-class TracedRequest:
-    """What went out. `body` is the very bytes."""
-
-    url: str
-    model: str
-    stream: bool
-    body: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class TracedUsage:
-    """What the server said that it cost."""
-
-    prompt_tokens: int | None
-    completion_tokens: int | None
-    cost: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class TracedSideCall:
-    """A call of another model that the turn took; see `SideCall`."""
-
-    name: str
-    request: TracedRequest
-    reply: str
-    model: str
-    finish_reason: str | None
-    usage: TracedUsage | None
-    elapsed_ms: float
-    error: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -376,19 +318,19 @@ class Trace:
     used_tokens: int
     assemble_ms: float
     layers: tuple[LayerUse, ...]
-    contributions: tuple[TracedContribution, ...]
+    contributions: tuple[Fragment, ...]
     providers: tuple[Report, ...]
     processors: tuple[Report, ...]
     messages: tuple[TracedMessage, ...]
-    request: TracedRequest | None
+    request: PreparedRequest | None
     model: str
     reply_ms: float | None
     finish_reason: str | None
-    usage: TracedUsage | None
+    usage: Usage | None
     error: str
     notices: tuple[str, ...]
     program: str = ""
-    side_calls: tuple[TracedSideCall, ...] = ()
+    side_calls: tuple[SideCall, ...] = ()
     raw_reply: str = ""
     tier: int = DEFAULT_TIER
     budget_reason: str = ""
@@ -396,8 +338,12 @@ class Trace:
 
     def to_json(self) -> dict[str, Any]:
         """Return the record as plain values; the body becomes text, or base64 if it is none."""
-        record = asdict(self)
+        record = asdict(replace(self, contributions=()))
         record["at"] = iso(self.at)
+        record["contributions"] = [
+            {key: piece.is_cut if key == "cut" else getattr(piece, key) for key in _PIECE_KEYS}
+            for piece in self.contributions
+        ]
         if self.request is not None:
             record["request"]["body"] = body_to_json(self.request.body)
         for call in record["side_calls"]:
@@ -441,7 +387,7 @@ def make_trace(assembled: Assembled, *, model: str, counter: str) -> Trace:
         used_tokens=assembled.used_tokens,
         assemble_ms=assembled.elapsed_ms,
         layers=assembled.layers,
-        contributions=tuple(_traced(fragment) for fragment in assembled.fragments),
+        contributions=tuple(map(_recorded, assembled.fragments)),
         providers=assembled.providers,
         processors=assembled.processors,
         messages=tuple(TracedMessage(m["role"], m["content"]) for m in assembled.messages),
@@ -453,28 +399,17 @@ def make_trace(assembled: Assembled, *, model: str, counter: str) -> Trace:
         error="",
         notices=(),
         program=__version__,
-        side_calls=traced_side_calls(request.side_calls),
+        side_calls=tuple(request.side_calls),
         tier=request.tier,
         budget_reason=request.budget_reason,
     )
 
 
-def traced_side_calls(calls: Sequence[SideCall]) -> tuple[TracedSideCall, ...]:
-    """Return the calls of other models, as the record keeps them."""
-    return tuple(_traced_side_call(call) for call in calls)
-
-
-def traced_request(prepared: PreparedRequest) -> TracedRequest:
-    """Return what went out, as the record keeps it."""
-    return TracedRequest(prepared.url, prepared.model, prepared.stream, prepared.body)
-
-
-def traced_usage(completion: Completion) -> TracedUsage | None:
-    """Return what a reply cost, as the record keeps it."""
-    usage = completion.usage
-    if usage is None:
-        return None
-    return TracedUsage(usage.prompt_tokens, usage.completion_tokens, usage.cost)
+def _recorded(fragment: Fragment) -> Fragment:
+    """Return what the record keeps; the whole is all there is, also where a part was offered."""
+    kept = {key: getattr(fragment, key) for key in _PIECE_KEYS if key != "cut"}
+    kept["offered_tokens"] = max(fragment.offered_tokens, fragment.whole_tokens)
+    return Fragment(**kept)
 
 
 def damaged(origin: str, why: str) -> BadInputError:
@@ -482,48 +417,6 @@ def damaged(origin: str, why: str) -> BadInputError:
     return BadInputError(
         f"{origin!r} is not a trace: {why}; it was not changed",
         hint="Traces can be deleted without loss of memory; the next turn writes its own.",
-    )
-
-
-def _traced(fragment: Fragment) -> TracedContribution:
-    offered = fragment.offered
-    offered_tokens = max(fragment.offered_tokens, offered.whole_tokens)
-    return TracedContribution(
-        layer=offered.layer,
-        priority=offered.priority,
-        source=offered.source,
-        rel_path=offered.rel_path,
-        tokens=fragment.tokens,
-        kept=fragment.kept,
-        reason=fragment.reason,
-        offered_tokens=offered_tokens,
-        place=offered.place,
-        role=offered.role,
-        depth=offered.depth,
-        turn_id=offered.turn_id,
-        text=fragment.text if fragment.kept else offered.text,
-        lines=offered.lines,
-        sha256=offered.sha256,
-        score=offered.score,
-        cause=offered.cause,
-        hidden=offered.hidden,
-        cut=fragment.kept and fragment.tokens < offered_tokens,
-        turns=offered.turns,
-        origin=offered.origin,
-    )
-
-
-def _traced_side_call(call: SideCall) -> TracedSideCall:
-    done = call.completion
-    return TracedSideCall(
-        name=call.name,
-        request=traced_request(call.sent),
-        reply=done.text if done else "",
-        model=done.model if done else call.sent.model,
-        finish_reason=done.finish_reason if done else None,
-        usage=traced_usage(done) if done else None,
-        elapsed_ms=call.elapsed_ms,
-        error=call.error,
     )
 
 

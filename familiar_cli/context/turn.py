@@ -15,12 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.config.fields import DEFAULT_TIER
 from familiar_cli.context.replies import GoingOn
-from familiar_cli.context.trace import (
-    make_trace,
-    traced_request,
-    traced_side_calls,
-    traced_usage,
-)
+from familiar_cli.context.trace import make_trace
 from familiar_cli.context.types import ContextRequest
 from familiar_cli.errors import BadReplyError, FamiliarError, UsageError
 from familiar_cli.history.rows import in_pairs, place_of
@@ -85,9 +80,9 @@ class Listener:
 def notices(assembled: Assembled, *more: str) -> tuple[str, ...]:
     """Return what is missing in a prompt although it should be there."""
     problems = [
-        f"{piece.offered.rel_path or piece.offered.source}: {piece.offered.problem}"
+        f"{piece.rel_path or piece.source}: {piece.problem}"
         for piece in assembled.fragments
-        if piece.offered.problem
+        if piece.problem
     ]
     reports = reported((*assembled.providers, *assembled.processors))
     return (*filter(None, more), *reports, *problems)
@@ -265,7 +260,7 @@ class TurnRunner(ABC):
 
     def _sending(self, assembled: Assembled, sent: PreparedRequest) -> None:
         trace = make_trace(assembled, model=sent.model, counter=self._pipeline.counter.name)
-        trace = replace(trace, request=traced_request(sent))
+        trace = replace(trace, request=sent)
         self.notices += notices(assembled)
         trace = self._watcher.amend(trace)
         begun = self._begin(assembled.request, trace)
@@ -282,7 +277,7 @@ class TurnRunner(ABC):
             model=completion.model,
             reply_ms=replied.elapsed_ms,
             finish_reason=completion.finish_reason,
-            usage=traced_usage(completion),
+            usage=completion.usage,
             raw_reply="" if completion.text == replied.text else completion.text,
         )
         return self._ended(replied.text, partial=replied.is_cut)
@@ -299,8 +294,8 @@ class TurnRunner(ABC):
 
     def _ended(self, text: str, *, error: str = "", partial: bool) -> TurnResult:
         assert self._trace is not None
-        calls = traced_side_calls(self._side_calls)
-        return self._end(text, replace(self._trace, error=error, side_calls=calls), partial=partial)
+        trace = replace(self._trace, error=error, side_calls=tuple(self._side_calls))
+        return self._end(text, trace, partial=partial)
 
 
 _HALF_CHARACTER: Final = re.compile("[\ud800-\udfff]")

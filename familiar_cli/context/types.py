@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime  # noqa: TC003  # the trace's reader resolves these annotations
 from enum import StrEnum
-from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
+from operator import attrgetter
+from typing import TYPE_CHECKING, Final, Literal, Protocol, Self, runtime_checkable
 
 from familiar_cli.config.fields import DEFAULT_TIER
 from familiar_cli.fts import bounded_query
-from familiar_cli.identity import NO_LABELS, Labels, check_id, parse_author
+from familiar_cli.identity import NO_LABELS, Author, Labels, check_id, parse_author
 from familiar_cli.languages import ENGLISH
+from familiar_cli.llm.types import PreparedRequest, Usage  # noqa: TC001  # as above
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from familiar_cli.context.replies import PartialReply
     from familiar_cli.history.rows import Turn
-    from familiar_cli.identity import Author
     from familiar_cli.languages import Phrases
-    from familiar_cli.llm.types import Completion, Message, PreparedRequest
+    from familiar_cli.llm.types import Message
     from familiar_cli.memory.pages.similarity import KnownTexts
     from familiar_cli.visibility import Viewer
 
@@ -235,17 +236,23 @@ class SideCall:
 
     Args:
         name: Who asked, e.g. `recast`.
-        sent: What went out.
-        completion: What came back; None when nothing whole did.
+        request: What went out.
+        reply: What came back; empty when nothing whole did.
+        model: The model that answered, or was asked.
+        finish_reason: Why it stopped, by its server's account.
+        usage: What it cost.
         elapsed_ms: How long it took.
         error: Why nothing came back; empty when something did.
     """
 
     name: str
-    sent: PreparedRequest
-    completion: Completion | None
+    request: PreparedRequest
+    reply: str
+    model: str
+    finish_reason: str | None
+    usage: Usage | None
     elapsed_ms: float
-    error: str = ""
+    error: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,25 +320,36 @@ class Subject:
     turn_id: int | None = None
 
 
+_OFFERED: Final = attrgetter(*(entry.name for entry in fields(Contribution)))
+
+
 @dataclass(frozen=True, slots=True)
-class Fragment:
+class Fragment(Contribution):
     """A contribution after the budget had its say.
 
+    `text` is what is in the prompt of it, or what was offered when nothing of it is.
+
     Args:
-        offered: What the provider offered.
-        text: What is in the prompt; empty when nothing is.
         tokens: What that costs, its share of the message around it included.
         offered_tokens: What the whole would have cost.
         kept: Any of it is in the prompt.
         reason: Why not all of it is; empty when all is.
     """
 
-    offered: Contribution
-    text: str
-    tokens: int
-    offered_tokens: int
-    kept: bool
+    tokens: int = 0
+    offered_tokens: int = 0
+    kept: bool = False
     reason: str = ""
+
+    @classmethod
+    def of(cls, offered: Contribution, tokens: int, offered_tokens: int, reason: str) -> Self:
+        """Return what became of `offered`; nothing of it is kept for no tokens."""
+        return cls(*(*_OFFERED(offered), tokens, offered_tokens, tokens > 0, reason))
+
+    @property
+    def is_cut(self) -> bool:
+        """A part of it is in the prompt, and that is not all there is."""
+        return self.kept and self.tokens < self.offered_tokens
 
 
 @dataclass(frozen=True, slots=True)

@@ -241,7 +241,7 @@ class LLMClient(Slotted):
             reply_schema=reply_schema,
         )
         url = f"{self._slot.base_url}/chat/completions"
-        return PreparedRequest(url, body, self._slot.model, stream)
+        return PreparedRequest(url, self._slot.model, stream, body)
 
     async def complete(
         self,

@@ -28,15 +28,15 @@ class PreparedRequest:
 
     Args:
         url: Where it goes. The model inside the program has no address until it runs: `local:…`.
-        body: The exact bytes that go out: JSON in UTF-8.
         model: The model's name at that server.
         stream: The reply is asked for piece by piece.
+        body: The exact bytes that go out: JSON in UTF-8.
     """
 
     url: str
-    body: bytes
     model: str
     stream: bool
+    body: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -375,7 +375,7 @@ class ScriptedModel:
             extra=extra,
             reply_schema=reply_schema,
         )
-        return PreparedRequest("scripted:/chat/completions", body, self.name, stream)
+        return PreparedRequest("scripted:/chat/completions", self.name, stream, body)
 
     async def complete(
         self,

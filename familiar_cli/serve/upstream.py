@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from familiar_cli.actions.served_turns import SOURCE
 from familiar_cli.actions.talk import find_memory
 from familiar_cli.context.trace import TracedMessage
-from familiar_cli.context.types import Said
+from familiar_cli.context.types import Fragment, Said
 from familiar_cli.history.matching import kept_words, without_fence
 from familiar_cli.llm.types import Wrapping
 from familiar_cli.serve.asking import text_of
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from familiar_cli.actions.client_chat import ClientChat
-    from familiar_cli.context.trace import Trace, TracedContribution
-    from familiar_cli.context.types import Role
+    from familiar_cli.context.trace import Trace
+    from familiar_cli.context.types import Fragment, Role
     from familiar_cli.llm.types import ChatModel, Completion, Message, PreparedRequest
     from familiar_cli.serve.aligning import RequestLine
     from familiar_cli.serve.asking import ReplyRequest, Sampling
@@ -257,7 +257,7 @@ async def keep_chat(served: Served, chat: ClientChat, alone: Alone) -> dict[str,
     }
 
 
-def _piece(piece: TracedContribution) -> dict[str, Any]:
+def _piece(piece: Fragment) -> dict[str, Any]:
     return {
         "path": piece.rel_path,
         "lines": piece.lines,

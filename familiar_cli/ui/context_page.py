@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 
-    from familiar_cli.context.trace import Trace, TracedContribution, TracedMessage, TracedSideCall
-    from familiar_cli.context.types import LayerUse, Report
+    from familiar_cli.context.trace import Trace, TracedMessage
+    from familiar_cli.context.types import Fragment, LayerUse, Report, SideCall
     from familiar_cli.ui.page import PagePart
 
 
@@ -44,7 +44,7 @@ def context_page(trace: Trace) -> PagePart:
     return Stack(parts)
 
 
-def found_page(found: Sequence[TracedContribution]) -> PagePart:
+def found_page(found: Sequence[Fragment]) -> PagePart:
     """Return which files pieces of memory are from, and what of each is in the prompt."""
     rows: list[list[PagePart]] = [
         [Name(piece.rel_path or ""), plain(piece.text)] for piece in found
@@ -60,7 +60,7 @@ def messages_text(messages: Iterable[TracedMessage]) -> str:
     )
 
 
-def state_of(piece: TracedContribution) -> str:
+def state_of(piece: Fragment) -> str:
     """Return `kept`, `cut` (a part of it is in the prompt) or `out`."""
     if not piece.kept:
         return "out"
@@ -131,14 +131,14 @@ def _layer(layer: LayerUse) -> list[PagePart]:
     ]
 
 
-def _contributions(pieces: Sequence[TracedContribution]) -> PagePart | None:
+def _contributions(pieces: Sequence[Fragment]) -> PagePart | None:
     return Contributions(pieces) if pieces else None
 
 
 class Contributions:
     """What was offered, one row a piece; a narrow terminal is spared the lines of the files."""
 
-    def __init__(self, pieces: Sequence[TracedContribution]) -> None:
+    def __init__(self, pieces: Sequence[Fragment]) -> None:
         self._pieces = pieces
 
     def lines(self, encoding: str) -> list[str]:
@@ -158,13 +158,13 @@ class Contributions:
         return _table(rows, header, right=range(3, len(header) - 1)) or plain("")
 
 
-def row_key(piece: TracedContribution) -> object:
+def row_key(piece: Fragment) -> object:
     """Return what must be equal for neighbours to share a row: turns of the chat do."""
     own = id(piece) if piece.turn_id is None else None
     return (piece.layer, piece.source, state_of(piece), own)
 
 
-def _row(same: list[TracedContribution], *, lines: bool) -> list[PagePart]:
+def _row(same: list[Fragment], *, lines: bool) -> list[PagePart]:
     first, state = same[0], state_of(same[0])
     tokens = sum(piece.tokens if piece.kept else piece.offered_tokens for piece in same)
     return [
@@ -178,7 +178,7 @@ def _row(same: list[TracedContribution], *, lines: bool) -> list[PagePart]:
     ]
 
 
-def origin_of(same: Sequence[TracedContribution]) -> str:
+def origin_of(same: Sequence[Fragment]) -> str:
     """Return the file and its lines, or the turns, that pieces of one source come from."""
     turns = [piece.turn_id for piece in same if piece.turn_id is not None]
     first = same[0]
@@ -195,7 +195,7 @@ def _span(numbers: list[int]) -> str:
     return str(low) if low == high else f"{low}-{high}"
 
 
-def _cuts(pieces: Sequence[TracedContribution]) -> PagePart | None:
+def _cuts(pieces: Sequence[Fragment]) -> PagePart | None:
     cut = [piece for piece in pieces if piece.reason]
     rows: list[list[PagePart]] = []
     for _, group in groupby(cut, key=lambda piece: (row_key(piece), piece.reason)):
@@ -207,7 +207,7 @@ def _cuts(pieces: Sequence[TracedContribution]) -> PagePart | None:
     return _table(rows)
 
 
-def _total(same: list[TracedContribution]) -> tuple[int, int]:
+def _total(same: list[Fragment]) -> tuple[int, int]:
     return (
         sum(piece.offered_tokens for piece in same),
         sum(piece.tokens for piece in same if piece.kept),
@@ -227,7 +227,7 @@ def _reports(reports: Sequence[Report]) -> PagePart | None:
     return _table(rows, right=(2,))
 
 
-def _side_calls(calls: Sequence[TracedSideCall]) -> PagePart | None:
+def _side_calls(calls: Sequence[SideCall]) -> PagePart | None:
     rows: list[list[PagePart]] = [
         [
             plain(call.name),
@@ -256,7 +256,7 @@ def _messages(messages: Sequence[TracedMessage]) -> Iterator[PagePart]:
 _EXCERPT_CHARS: Final = 200
 
 
-def recall_page(found: Sequence[TracedContribution]) -> PagePart:
+def recall_page(found: Sequence[Fragment]) -> PagePart:
     """Return the page."""
     parts: list[PagePart] = []
     for piece in found:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from familiar_cli.actions.sent import Why
-    from familiar_cli.context.trace import TracedContribution
+    from familiar_cli.context.types import Fragment
 
 _VERDICTS = {
     "kept": "is in {prompt}.",
@@ -43,7 +43,7 @@ def why_page(found: Why) -> RenderableType:
     return Group(*parts)
 
 
-def _pieces(pieces: Sequence[TracedContribution]) -> RenderableType:
+def _pieces(pieces: Sequence[Fragment]) -> RenderableType:
     rows: list[list[RenderableType]] = [
         [
             Name(piece.source),
@@ -71,7 +71,7 @@ def _layers(found: Why) -> RenderableType:
     return Padding(columns(rows), (0, 0, 0, 2))
 
 
-def _rivals(pieces: Sequence[TracedContribution]) -> RenderableType:
+def _rivals(pieces: Sequence[Fragment]) -> RenderableType:
     shown = pieces[:_MOST_RIVALS]
     rows: list[list[RenderableType]] = [
         [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -21,7 +22,7 @@ from familiar_cli.context.budget import (
     allowance,
 )
 from familiar_cli.context.pipeline import render
-from familiar_cli.context.types import Contribution, ExampleLine, Fit, Layer, PromptSpan
+from familiar_cli.context.types import Contribution, ExampleLine, Fit, Fragment, Layer, PromptSpan
 from familiar_cli.errors import LimitError
 
 COUNTER = tokens.heuristic()
@@ -108,7 +109,7 @@ def test_nothing_is_cut_while_the_prompt_has_room(sizes, total, percent) -> None
 
     missing: dict[str, int] = {}
     for f in filled.fragments:
-        missing[f.offered.layer] = missing.get(f.offered.layer, 0) + f.offered_tokens - f.tokens
+        missing[f.layer] = missing.get(f.layer, 0) + f.offered_tokens - f.tokens
     if sum(BUDGETER.cost(one) for one in offered) + PROMPT_TOKENS <= total:
         assert not any(missing.values())
     # What is too long gets whole steps, and leaves its share to what comes and goes.
@@ -206,7 +207,10 @@ def test_a_card_larger_than_its_share_is_whole_while_half_of_the_prompt_is_free(
 
 @given(pieces, budgets, budgets)
 def test_equals_are_never_reordered(offered, total, layer) -> None:
-    assert [f.offered for f in fill(offered, total, content=layer).fragments] == offered
+    for one, made in zip(offered, fill(offered, total, content=layer).fragments, strict=True):
+        fate = (made.tokens, made.offered_tokens, made.reason)
+        assert one.text.startswith(made.text)
+        assert made == Fragment.of(replace(one, text=made.text), *fate)
 
 
 @given(pieces, budgets, budgets)
@@ -216,10 +220,7 @@ def test_a_higher_priority_never_loses_to_a_lower(offered, total, layer) -> None
 
     for loser in lost:
         lower = [
-            f
-            for f in filled.fragments
-            if f.offered.layer == loser.offered.layer
-            and f.offered.priority < loser.offered.priority
+            f for f in filled.fragments if f.layer == loser.layer and f.priority < loser.priority
         ]
         assert not any(f.kept for f in lower)
 
@@ -230,13 +231,13 @@ def test_what_is_less_important_changes_nothing_for_the_rest(offered, floor, tot
     alone = fill(important, total).fragments
     among = fill(offered, total).fragments
 
-    assert [f for f in among if f.offered.priority > floor] == list(alone)
+    assert [f for f in among if f.priority > floor] == list(alone)
 
 
 @given(pieces, budgets)
 def test_everything_that_is_not_whole_has_a_reason(offered, total) -> None:
-    for fragment in fill(offered, total).fragments:
-        whole = fragment.kept and fragment.text == fragment.offered.text
+    for piece_, fragment in zip(offered, fill(offered, total).fragments, strict=True):
+        whole = fragment.kept and fragment.text == piece_.text
         assert bool(fragment.reason) == (not whole)
 
 

@@ -227,7 +227,7 @@ class TestWhatIsFound:
             world.put(f"topics/{number}.md", f"# T{number}\n\n{text}")
         tight = request(ASKED, layer_tokens={Layer.content: 192})
         made = asyncio.run(ContextPipeline([world.provider()], COUNTER).assemble(tight))
-        kept = [f for f in made.fragments if f.kept and f.offered.source == RAG]
+        kept = [f for f in made.fragments if f.kept and f.source == RAG]
         assert len(kept) >= 3
         assert sum(f.tokens for f in kept) <= 192
 

@@ -170,9 +170,9 @@ def test_all_three_digests_are_there_however_long_one_is(store) -> None:
     limits = {Layer.digest: 400}
     pieces = offered(store, tier=4, layer_tokens=limits)
     filled = Budgeter(tokens.heuristic()).fill(pieces, limits, 410)
-    kept = {f.offered.rel_path for f in filled.fragments if f.kept}
+    kept = {f.rel_path for f in filled.fragments if f.kept}
     assert kept == {"digest/short.md", "digest/mid.md", "digest/long.md"}
-    newest = next(f for f in filled.fragments if "2026-01-09" in f.offered.text)
+    newest = next(f for f in filled.fragments if "2026-01-09" in f.text)
     assert newest.kept
 
 

@@ -230,16 +230,15 @@ def test_what_does_not_fit_goes_from_the_end(tmp_path_factory, sizes, budget) ->
             world.person(who, "She counts every ship. " * size)
         for who in reversed(people):
             world.history.append("cli", "user", "hi", author=who)
-        pieces = [f for f in fill(world, budget, author=people[0]) if f.offered.cause]
+        pieces = [f for f in fill(world, budget, author=people[0]) if f.cause]
 
     assert len(pieces) == min(len(sizes), 5)
-    whole = [piece.kept and piece.text == piece.offered.text for piece in pieces]
+    whole = [piece.kept and not piece.is_cut for piece in pieces]
     assert whole == sorted(whole, reverse=True)
     kept = [piece.kept for piece in pieces]
     assert kept == sorted(kept, reverse=True)
     assert kept.count(True) - whole.count(True) in {0, 1}
-    cost = Budgeter(COUNTER).cost(pieces[0].offered)
-    assert whole[0] == (cost <= budget)
+    assert whole[0] == (pieces[0].offered_tokens <= budget)
 
 
 def test_a_small_file_does_not_outlive_a_large_one_before_it(world) -> None:
@@ -249,7 +248,7 @@ def test_a_small_file_does_not_outlive_a_large_one_before_it(world) -> None:
     for who in (CY, BO):
         world.history.append("cli", "user", "hi", author=who)
     first = COUNTER.count(world.offers()[0].text) + MESSAGE_TOKENS
-    pieces = [f for f in fill(world, first + 22) if f.offered.cause]
+    pieces = [f for f in fill(world, first + 22) if f.cause]
     assert [piece.kept for piece in pieces] == [True, False, False]
     assert "one before it did not fit" in pieces[2].reason
 
@@ -269,7 +268,7 @@ def test_more_important_pieces_are_served_first(world) -> None:
 
     pipeline = ContextPipeline([world.provider, Important()], COUNTER)
     fragments = asyncio.run(pipeline.assemble(asked)).fragments
-    by_source = {f.offered.source: f.kept and not f.reason for f in fragments}
+    by_source = {f.source: f.kept and not f.reason for f in fragments}
     assert by_source["c"]
     assert not by_source["content_search.people"]
 

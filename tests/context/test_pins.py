@@ -79,7 +79,7 @@ def test_those_sure_of_their_room_fit_in_it(world) -> None:
         assert sum(costs) <= room
         pieces = world.offers(layer_tokens={Layer.pinned: room})
         kept = Budgeter(COUNTER).fill(pieces, {Layer.pinned: room}, room + 3).fragments
-        assert {f.offered.rel_path for f in kept if f.kept and not f.reason} >= set(shown)
+        assert {f.rel_path for f in kept if f.kept and not f.reason} >= set(shown)
 
 
 def test_what_a_pin_shows_is_not_shown_again(world) -> None:

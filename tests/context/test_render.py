@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,7 +16,7 @@ from tests.support.cases import each
 
 def kept(place, text, **more):
     offered = Contribution(Layer.core, 1, text, "test", PromptSpan(place), **more)
-    return Fragment(offered, text, 1, 1, kept=True)
+    return Fragment.of(offered, 1, 1, "")
 
 
 def chat(*texts):
@@ -169,13 +170,13 @@ def test_placement(case) -> None:
 
 
 def test_what_was_not_kept_is_nowhere() -> None:
-    lost = Fragment(CHAT[0].offered, "", 0, 9, kept=False, reason="no room")
+    lost = replace(CHAT[0], tokens=0, offered_tokens=9, kept=False, reason="no room")
 
     assert shown([lost, *chat("u")]) == "u:u"
 
 
 def test_what_was_cut_is_shown_as_cut() -> None:
-    cut = Fragment(kept("main", "Long text.").offered, "Long", 1, 2, kept=True, reason="cut")
+    cut = replace(kept("main", "Long"), offered_tokens=2, reason="cut")
 
     assert shown([cut]) == "s:Long"
 

@@ -140,6 +140,6 @@ def test_the_trace_tells_what_was_left_out_and_why() -> None:
     assert by_source["character.scenario"].kept is False
     assert by_source["character.scenario"].reason == LEFT_OUT
     assert by_source["character.scenario"].text == "It snows."
-    assert by_source["character.description"].cut
+    assert by_source["character.description"].is_cut
     assert [m.role for m in trace.messages] == ["system", "user"]
     assert trace.processors[0].name == "short_frame"

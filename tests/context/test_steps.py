@@ -77,8 +77,8 @@ def test_a_full_window_neither_slides_every_turn_nor_lets_examples_come_and_go()
         filled = budgeter.fill(offered, limits, 850)
         shown.append(
             (
-                [f.offered.dialogue[0].text[:9] for f in filled.fragments[:6] if f.kept],
-                next(f.offered.turn_id for f in filled.fragments[6:] if f.kept),
+                [f.dialogue[0].text[:9] for f in filled.fragments[:6] if f.kept],
+                next(f.turn_id for f in filled.fragments[6:] if f.kept),
             )
         )
 

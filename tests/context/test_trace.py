@@ -13,13 +13,13 @@ from familiar_cli.context.trace import (
     TRACE_VERSION,
     Trace,
     TracedMessage,
-    TracedRequest,
     latest,
     read_trace,
     trace_ids,
     write_trace,
 )
 from familiar_cli.errors import BadInputError, FamiliarError, NotFoundError, RefusedError
+from familiar_cli.llm.types import PreparedRequest
 from tests.support.cases import each
 from tests.support.traces import piece, trace
 
@@ -32,7 +32,7 @@ def test_a_record_comes_back_as_it_was_written(tmp_path) -> None:
 
 @given(st.binary(max_size=60) | st.text(max_size=60).map(lambda t: t.encode("utf-8")))
 def test_the_body_comes_back_byte_for_byte(body) -> None:
-    sent = trace(1, request=TracedRequest("u", "m", True, body))
+    sent = trace(1, request=PreparedRequest("u", "m", True, body))
 
     assert Trace.from_json(json.loads(json.dumps(sent.to_json()))).request.body == body
 
@@ -179,7 +179,7 @@ def long_trace(text: str):
             piece("b", text=text[:90]),
             piece("c", text="x" * 99),
         ),
-        request=TracedRequest("u", "m", True, sent.encode()),
+        request=PreparedRequest("u", "m", True, sent.encode()),
     )
 
 
@@ -200,7 +200,8 @@ def test_a_file_is_not_much_larger_than_what_was_sent(tmp_path) -> None:
 
 
 def test_messages_that_are_not_in_the_bytes_are_kept_as_they_are(tmp_path) -> None:
-    for request in (None, TracedRequest("u", "m", True, b"{}"), TracedRequest("u", "m", True, b"")):
+    odd = (PreparedRequest("u", "m", True, body) for body in (b"{}", b""))
+    for request in (None, *odd):
         write_trace(tmp_path, trace(7, request=request))
         assert read_trace(tmp_path, 7).messages == trace(7).messages
 

@@ -6,20 +6,14 @@ import json
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from familiar_cli.context.trace import (
-    TRACE_VERSION,
-    Trace,
-    TracedContribution,
-    TracedMessage,
-    TracedRequest,
-    TracedUsage,
-)
-from familiar_cli.context.types import Layer, LayerUse, PromptSpan, Report
+from familiar_cli.context.trace import TRACE_VERSION, Trace, TracedMessage
+from familiar_cli.context.types import Fragment, Layer, LayerUse, PromptSpan, Report
+from familiar_cli.llm.types import PreparedRequest, Usage
 
 
-def piece(source: str, **more) -> TracedContribution:
+def piece(source: str, **more) -> Fragment:
     """Return a contribution of the character that was kept whole, but for what is given."""
-    made = TracedContribution(
+    made = Fragment(
         layer=Layer.character,
         priority=50,
         source=source,
@@ -88,7 +82,7 @@ def trace(turn: int | None = 7, **more) -> Trace:
         ),
         processors=(),
         messages=messages,
-        request=TracedRequest(
+        request=PreparedRequest(
             "http://127.0.0.1:8080/v1/chat/completions",
             "m",
             True,
@@ -97,7 +91,7 @@ def trace(turn: int | None = 7, **more) -> Trace:
         model="m",
         reply_ms=3210.0,
         finish_reason="stop",
-        usage=TracedUsage(421, 33, None),
+        usage=Usage(421, 33, None),
         error="",
         notices=(),
     )

@@ -8,7 +8,9 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from familiar_cli.context.trace import TracedMessage, TracedRequest, TracedSideCall
+from familiar_cli.context.trace import TracedMessage
+from familiar_cli.context.types import SideCall
+from familiar_cli.llm.types import PreparedRequest
 from familiar_cli.ui.context_page import context_page, state_of
 from familiar_cli.ui.terminal import as_plain
 from tests.support.traces import piece, trace
@@ -98,7 +100,7 @@ def test_a_narrow_terminal_is_spared_the_lines_of_files() -> None:
 
 
 def test_calls_of_other_models_are_named() -> None:
-    sent = TracedRequest("u", "small", True, b"{}")
-    call = TracedSideCall("recast", sent, "Hm.", "small-2", "stop", None, 12.3, "it broke off")
+    sent = PreparedRequest("u", "small", True, b"{}")
+    call = SideCall("recast", sent, "Hm.", "small-2", "stop", None, 12.3, "it broke off")
     page = shown(trace(side_calls=(call,)))
     assert "recast  small-2  12.3 ms  it broke off" in page

@@ -35,7 +35,7 @@ PAGES = [
     TABLE,
     Stack([plain("title", "bold"), Indented(TABLE, 2), plain("")]),
     context_page(trace()),
-    context_page(trace(None, contributions=(piece("x", score=0.5), piece("y", cut=True)))),
+    context_page(trace(None, contributions=(piece("x", score=0.5), piece("y", tokens=9)))),
 ]
 
 

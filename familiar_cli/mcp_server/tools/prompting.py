@@ -11,7 +11,8 @@ from familiar_cli.mcp_server.tools.reading import open_channel
 from familiar_cli.memory.pages.privacy import private_spans
 
 if TYPE_CHECKING:
-    from familiar_cli.context.trace import Trace, TracedContribution
+    from familiar_cli.context.trace import Trace
+    from familiar_cli.context.types import Fragment
     from familiar_cli.mcp_server.tool import Arguments, Caller
 
 CHANNEL: Final = "mcp"
@@ -89,7 +90,7 @@ def _check_open(caller: Caller, subject: str) -> None:
         raise NotFoundError(f"No open channel has a turn {number}", hint="See `recent`.")
 
 
-def _is_visible(caller: Caller, piece: TracedContribution) -> bool:
+def _is_visible(caller: Caller, piece: Fragment) -> bool:
     """Tell whether no source of a piece is hidden from the caller now."""
     viewer, familiar = caller.viewer, caller.familiar
     first, last = piece.turns or (piece.turn_id or 0, piece.turn_id or -1)
@@ -104,7 +105,7 @@ def _is_visible(caller: Caller, piece: TracedContribution) -> bool:
         return False
 
 
-def _item(piece: TracedContribution) -> ToolItem:
+def _item(piece: Fragment) -> ToolItem:
     about: dict[str, Any] = {"layer": str(piece.layer), "source": piece.source}
     if piece.rel_path:
         about["path"] = piece.rel_path

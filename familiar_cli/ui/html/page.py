@@ -16,8 +16,8 @@ from familiar_cli.ui.html.sankey import MARKS, NARROW, WIDE, flows, lay_out, svg
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from familiar_cli.context.trace import Trace, TracedContribution
-    from familiar_cli.context.types import Report
+    from familiar_cli.context.trace import Trace
+    from familiar_cli.context.types import Fragment, Report
 
 
 _WORDS = {"kept": "kept", "cut": "cut", "out": "left out"}
@@ -175,7 +175,7 @@ def _layers(trace: Trace) -> Html:
     return _table(head, rows, {"used", "guaranteed", "budget"})
 
 
-def _contribution(alike: Sequence[tuple[int, TracedContribution]], *, scored: bool) -> Html:
+def _contribution(alike: Sequence[tuple[int, Fragment]], *, scored: bool) -> Html:
     """Return the row of one piece, or of several turns that had the same fate."""
     pieces = [piece for _, piece in alike]
     number, first = alike[0]
@@ -195,13 +195,13 @@ def _contribution(alike: Sequence[tuple[int, TracedContribution]], *, scored: bo
     return el("tr", *cells, class_=_color(str(first.layer)))
 
 
-def _tokens(pieces: Sequence[TracedContribution]) -> str:
+def _tokens(pieces: Sequence[Fragment]) -> str:
     sent = sum(piece.tokens for piece in pieces if piece.kept)
     offered = sum(piece.offered_tokens for piece in pieces)
     return str(sent) if sent == offered else f"{sent} of {offered}"
 
 
-def _why(piece: TracedContribution) -> list[Html]:
+def _why(piece: Fragment) -> list[Html]:
     """Return why a piece was offered, and why it is not all there."""
     return [
         joined(el("br"), el("span", reason, class_="soft"))
@@ -210,7 +210,7 @@ def _why(piece: TracedContribution) -> list[Html]:
     ]
 
 
-def _fragment(number: int, piece: TracedContribution) -> Html:
+def _fragment(number: int, piece: Fragment) -> Html:
     origin = origin_of([piece])
     where = el("span", f"  {origin}", class_="soft mono") if origin else Html("")
     size = el("span", f"  {_tokens([piece])} tokens  ", class_="soft")
@@ -231,7 +231,7 @@ def _fragment(number: int, piece: TracedContribution) -> Html:
     return el("details", head, *reason, body, id=f"piece-{number}", class_=_color(str(piece.layer)))
 
 
-def _state(piece: TracedContribution) -> Html:
+def _state(piece: Fragment) -> Html:
     state = state_of(piece)
     return el("span", f"{MARKS[state]} {_WORDS[state]}", class_=f"state {state}")
 

@@ -13,8 +13,8 @@ from familiar_cli.ui.html.elements import Html, el, joined
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from familiar_cli.context.trace import Trace, TracedContribution
-    from familiar_cli.context.types import LayerUse
+    from familiar_cli.context.trace import Trace
+    from familiar_cli.context.types import Fragment, LayerUse
 
 
 MOST_FLOWS: Final = 36
@@ -73,7 +73,7 @@ def flows(trace: Trace, most: int = MOST_FLOWS) -> list[Flow]:
     return _fewer(found, most)
 
 
-def _flow(alike: Sequence[TracedContribution]) -> Flow:
+def _flow(alike: Sequence[Fragment]) -> Flow:
     first = alike[0]
     sent = sum(piece.tokens for piece in alike if piece.kept)
     offered = sum(piece.offered_tokens for piece in alike)

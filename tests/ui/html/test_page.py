@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from familiar_cli.context.trace import TracedMessage, TracedRequest, TracedSideCall
-from familiar_cli.context.types import Report
+from familiar_cli.context.trace import TracedMessage
+from familiar_cli.context.types import Report, SideCall
+from familiar_cli.llm.types import PreparedRequest
 from familiar_cli.ui.html.elements import el
 from familiar_cli.ui.html.page import page
 from tests.support.traces import piece, trace
@@ -64,13 +65,13 @@ def test_every_piece_and_every_message_is_there_word_for_word() -> None:
 
 
 def evil(text: str):
-    sent = TracedRequest(text, text, True, text.encode("utf-8", "surrogatepass"))
+    sent = PreparedRequest(text, text, True, text.encode("utf-8", "surrogatepass"))
     pieces = (
         piece(text, text=text, rel_path=text, reason=text, cause=text),
         piece(text, text=text, turn_id=3, kept=False, reason=text),
     )
     reports = (Report(text, "failed", 3.0, text, 1.0),)
-    call = TracedSideCall(text, sent, text, text, text, None, 1.0, text)
+    call = SideCall(text, sent, text, text, text, None, 1.0, text)
     return made(
         contributions=pieces,
         providers=reports,
