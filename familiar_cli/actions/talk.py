@@ -18,9 +18,16 @@ from familiar_cli.actions.prompt import (
     turn_setup,
 )
 from familiar_cli.clock import now, to_ms
-from familiar_cli.context.on_record import OffRecord, OnRecord
+from familiar_cli.context.on_record import OnRecord
 from familiar_cli.context.replies import PartialReply
-from familiar_cli.context.turn import UNWATCHED, Watcher, check_said, dry_run, request_for
+from familiar_cli.context.turn import (
+    UNWATCHED,
+    TurnRunner,
+    Watcher,
+    check_said,
+    dry_run,
+    request_for,
+)
 from familiar_cli.context.types import Modality
 from familiar_cli.errors import (
     AnsweredError,
@@ -43,7 +50,7 @@ if TYPE_CHECKING:
 
     from familiar_cli.actions.prompt import TurnSetup
     from familiar_cli.context.trace import Trace
-    from familiar_cli.context.turn import TurnResult, TurnRunner
+    from familiar_cli.context.turn import TurnResult
     from familiar_cli.context.types import ContextRequest, Said
     from familiar_cli.familiar import Familiar
     from familiar_cli.llm.types import ChatModel
@@ -314,16 +321,14 @@ def _runner(familiar: Familiar, said: Said, setup: TurnSetup, asking: Asking) ->
         made_by = pipeline(familiar, setup, remembered=said.remembered)
     notice = "" if asking.memory_only else setup.allowance.notice
     if said.off_record:
-        return OffRecord(made_by, notice=notice, watcher=asking.watcher)
+        return TurnRunner(made_by, notice=notice, watcher=asking.watcher)
     return OnRecord(
         familiar.history,
         made_by,
         familiar.paths.traces,
+        said,
         keep_traces=familiar.config.context.keep_traces,
         notice=notice,
-        source=said.source,
-        message_id=said.message_id,
-        instead_of=said.instead_of,
         watcher=asking.watcher,
     )
 

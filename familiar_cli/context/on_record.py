@@ -1,4 +1,4 @@
-"""A turn that is kept, with the reply and the record of both; and one of which nothing is kept."""
+"""A turn that is kept, with the reply and the record of both; a killed process loses neither."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from familiar_cli.context.pipeline import ContextPipeline
     from familiar_cli.context.replies import PartialReply
     from familiar_cli.context.trace import Trace
-    from familiar_cli.context.types import ContextRequest
+    from familiar_cli.context.types import ContextRequest, Said
     from familiar_cli.history.store import HistoryStore
 
 DIRECTORY: Final = "replying"
@@ -138,58 +138,57 @@ class OnRecord(TurnRunner):
         history: Where turns are kept.
         pipeline: What makes the prompt.
         traces_dir: Where the record goes.
+        said: What is said; through what it came, and whose place its reply takes.
         keep_traces: How many records are kept; 0: all.
         notice: What the person should know in any case.
-        source: Through what turns come.
-        message_id: What the platform calls what is said; empty: nobody knows.
-        instead_of: The reply whose place the new one takes; None: there is none.
         watcher: Who is told of what goes out.
     """
+
+    _question: Turn
+    _reply: Turn  # as far as it is known when what was said is kept
+    _spool: ReplySpool
+    _begun: PartialReply | None
 
     def __init__(
         self,
         history: HistoryStore,
         pipeline: ContextPipeline,
         traces_dir: Path,
+        said: Said,
         *,
         keep_traces: int = 0,
         notice: str = "",
-        source: str = "cli",
-        message_id: str = "",
-        instead_of: Turn | None = None,
         watcher: Watcher = UNWATCHED,
     ) -> None:
         super().__init__(pipeline, notice=notice, watcher=watcher)
         self._history = history
         self._traces_dir = traces_dir
         self._keep_traces = keep_traces
-        self._question: Turn | None = None
-        self._spool: ReplySpool | None = None
-        self._channel_id = ""
-        self._begun: PartialReply | None = None
-        self._source = source
-        self._message_id = message_id
-        self._instead_of = instead_of
+        self._said = said
 
-    def _begin(self, request: ContextRequest, trace: Trace) -> Trace:
+    def _keep_question(self, request: ContextRequest, trace: Trace) -> Trace:
         if request.opening:
             self._history.begin(
                 request.channel_id, request.opening, at=request.at, modality=request.modality
             )
         self._question = self._answered(request) or self._kept(request)
-        self._channel_id = request.channel_id  # a branch may share the question with its parent
         self._begun = request.begun
-        begins = self._begun.text if self._begun else ""
-        self._spool = ReplySpool(
-            self._history.path.parent / DIRECTORY,
-            self._reply(self._question, begins, partial=True),
-            self._instead_of.id if self._instead_of else None,
+        self._reply = Turn(
+            id=0,
+            channel_id=request.channel_id,  # a branch may share the question with its parent
+            author=None,
+            role="assistant",
+            content=self._begun.text if self._begun else "",
+            at=request.at,
+            modality=self._question.modality,
+            source=self._said.source,
+            partial=True,
+            reply_to=self._question.id,
         )
+        old = self._said.instead_of
+        directory = self._history.path.parent / DIRECTORY
+        self._spool = ReplySpool(directory, self._reply, old.id if old else None)
         return self._record(replace(trace, turn=self._question.id))
-
-    def _came(self, piece: str) -> None:
-        if self._spool:
-            self._spool.add(piece)
 
     def _answered(self, request: ContextRequest) -> Turn | None:
         return None if request.reply_to is None else self._history.turn(request.reply_to)
@@ -203,61 +202,46 @@ class OnRecord(TurnRunner):
             content=request.utterance,
             at=request.at,
             modality=request.modality,
-            source=self._source,
+            source=self._said.source,
             partial=False,
         )
-        return keep_once(self._history, question, self._message_id).turn
+        return keep_once(self._history, question, self._said.message_id).turn
 
-    def _end(self, text: str, trace: Trace, *, partial: bool) -> TurnResult:
+    def _keep_piece(self, piece: str) -> None:
+        self._spool.add(piece)
+
+    def _keep_reply(self, text: str, trace: Trace, *, partial: bool) -> TurnResult:
         """Keep the reply, if there is one, and write the record."""
-        assert self._question is not None
         reply, added = None, None
         if self._begun:
             added = self._begun.added(text)
             text = self._begun.text + added if added.strip() else ""
             self.notices += [] if text else [_NO_MORE]
         if text.strip():
-            reply = self._kept_reply(self._question, text, partial=partial)
-        if self._spool:
-            self._spool.close(is_kept=True)
-        trace = replace(trace, turn=self._question.id, reply_turn=reply.id if reply else None)
+            reply = self._kept_reply(text, partial=partial)
+        self._spool.close(is_kept=True)
+        trace = replace(trace, reply_turn=reply.id if reply else None)
         trace = self._record(trace, keep=self._keep_traces)
-        old = self._instead_of.id if self._instead_of and reply else None
+        old = self._said.instead_of.id if self._said.instead_of and reply else None
         return TurnResult(
             self._question, reply, text, trace, tuple(self.notices), supersedes=old, added=added
         )
 
     def _what_is_kept(self, result: TurnResult) -> str:
-        assert result.turn is not None
-        kept = f"your message is kept as turn {result.turn.id}"
+        kept = f"your message is kept as turn {self._question.id}"
         return f"{kept}, the partial reply as turn {result.reply.id}" if result.reply else kept
 
-    def _kept_reply(self, question: Turn, text: str, *, partial: bool) -> Turn:
-        reply = self._reply(question, text, partial=partial)
+    def _kept_reply(self, text: str, *, partial: bool) -> Turn:
+        reply = replace(self._reply, content=text, at=to_ms(now()), partial=partial)
         try:
-            if self._instead_of:
-                return supersede(self._history, self._instead_of, reply)
+            if self._said.instead_of:
+                return supersede(self._history, self._said.instead_of, reply)
             return keep_once(self._history, reply).turn
         except FamiliarError as error:
-            if self._spool:
-                self._spool.close(is_kept=False)
+            self._spool.close(is_kept=False)
             error.args = (f"The reply could not be kept. {error}",)
-            error.data = {"turn": question.id, "reply": text, "reply_turn": None}
+            error.data = {"turn": self._question.id, "reply": text, "reply_turn": None}
             raise
-
-    def _reply(self, question: Turn, text: str, *, partial: bool) -> Turn:
-        return Turn(
-            id=0,
-            channel_id=self._channel_id,
-            author=None,
-            role="assistant",
-            content=text,
-            at=to_ms(now()),
-            modality=question.modality,
-            source=self._source,
-            partial=partial,
-            reply_to=question.id,
-        )
 
     def _record(self, trace: Trace, *, keep: int = 0) -> Trace:
         """Write the record and return it; a turn is not lost because that could not be done."""
@@ -268,20 +252,3 @@ class OnRecord(TurnRunner):
             if str(error) not in self.notices:
                 self.notices.append(str(error))
         return trace
-
-
-class OffRecord(TurnRunner):
-    """Runs one turn and keeps nothing."""
-
-    def _begin(self, request: ContextRequest, trace: Trace) -> Trace:
-        del request
-        return trace
-
-    def _end(self, text: str, trace: Trace, *, partial: bool) -> TurnResult:
-        del partial
-        told = tuple(self.notices)
-        return TurnResult(None, None, text, replace(trace, notices=told), told)
-
-    def _what_is_kept(self, result: TurnResult) -> str:
-        del result
-        return "nothing was kept"

@@ -160,6 +160,21 @@ _abandoned: set[asyncio.Task[object]] = set()
 
 
 @dataclass(frozen=True, slots=True)
+class OutgoingPrompt:
+    """A prompt that is about to be sent.
+
+    Args:
+        assembled: The prompt.
+        sent: What goes out.
+        style: How a small model replies; None: the model is not small.
+    """
+
+    assembled: Assembled
+    sent: PreparedRequest
+    style: ShortReply | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Replied:
     """A whole reply.
 
@@ -239,38 +254,47 @@ class ContextPipeline:
             elapsed_ms=_ms_since(start),
         )
 
-    async def run(
-        self,
-        request: ContextRequest,
-        model: ChatModel,
-        on_text: Callable[[str], None] | None = None,
-        *,
-        before_sending: Callable[[Assembled, PreparedRequest], None] | None = None,
-        stream: bool = True,
-    ) -> Replied:
-        """Assemble, ask the model, and return the reply after the post-processors.
+    async def prepare(
+        self, request: ContextRequest, model: ChatModel, *, stream: bool = True
+    ) -> OutgoingPrompt:
+        """Return the prompt for `request`, ready to be sent to `model`.
 
         Args:
             request: What is wanted.
-            model: Who is asked.
-            on_text: Given each piece of the model's text at once, before any post-processor, but
-                nothing that is marked as hidden.
-            before_sending: Told what is about to go out.
+            model: Who is to be asked.
             stream: Ask for the reply piece by piece.
 
         Raises:
             LimitError: As `assemble`.
-            ModelError: There is no whole reply.
         """
         assembled = await self.assemble(request)
         style = self._short_reply(request) if self._short_reply else None
         how = style.asked if style else {}
-        sent = model.prepare(assembled.messages, stream=stream, **how)
-        if before_sending:
-            before_sending(assembled, sent)
+        return OutgoingPrompt(
+            assembled, model.prepare(assembled.messages, stream=stream, **how), style
+        )
+
+    async def ask(
+        self,
+        prompt: OutgoingPrompt,
+        model: ChatModel,
+        on_text: Callable[[str], None] | None = None,
+    ) -> Replied:
+        """Ask the model, and return the reply after the post-processors.
+
+        Args:
+            prompt: What `prepare` returned.
+            model: Who is asked.
+            on_text: Given each piece of the model's text at once, before any post-processor, but
+                nothing that is marked as hidden.
+
+        Raises:
+            ModelError: There is no whole reply.
+        """
+        assembled, style = prompt.assembled, prompt.style
         start = stopwatch_s()
         listener = ShortReplyFilter(style, on_text) if style and on_text else None
-        completion = await self._complete(assembled, model, sent, listener or on_text)
+        completion = await self._complete(prompt, model, listener or on_text)
         elapsed_ms = _ms_since(start)
         said = without_hidden(completion.text) if _hides(assembled) else completion.text
         is_cut = completion.finish_reason == "length"
@@ -278,8 +302,19 @@ class ContextPipeline:
             said, is_cut = style.shown(said, is_cut=is_cut)
         if listener:
             listener.close(said)
-        text, processors = await self.post_process(request, said)
-        return Replied(assembled, sent, completion, text, processors, elapsed_ms, is_cut)
+        text, processors = await self.post_process(assembled.request, said)
+        return Replied(assembled, prompt.sent, completion, text, processors, elapsed_ms, is_cut)
+
+    async def run(
+        self,
+        request: ContextRequest,
+        model: ChatModel,
+        on_text: Callable[[str], None] | None = None,
+        *,
+        stream: bool = True,
+    ) -> Replied:
+        """Prepare the prompt and ask the model; see `prepare` and `ask`."""
+        return await self.ask(await self.prepare(request, model, stream=stream), model, on_text)
 
     async def post_process(
         self, request: ContextRequest, reply: str
@@ -296,15 +331,14 @@ class ContextPipeline:
 
     async def _complete(
         self,
-        assembled: Assembled,
+        prompt: OutgoingPrompt,
         model: ChatModel,
-        sent: PreparedRequest,
         on_text: Callable[[str], None] | None,
     ) -> Completion:
-        if on_text is None or not _hides(assembled):
-            return await model.complete(sent, on_text)
+        if on_text is None or not _hides(prompt.assembled):
+            return await model.complete(prompt.sent, on_text)
         reply_filter = ReplyFilter(on_text)
-        completion = await model.complete(sent, reply_filter)
+        completion = await model.complete(prompt.sent, reply_filter)
         reply_filter.close()
         return completion
 

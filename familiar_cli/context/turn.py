@@ -1,13 +1,12 @@
 """One turn: the request that is made of what was said, the reply, and the account of both.
 
-What of a turn is kept, and where, is for the subclasses of `TurnRunner` to say.
+What of a turn is kept, and where, is for `OnRecord` to say.
 """
 
 from __future__ import annotations
 
 import asyncio
 import re
-from abc import ABC, abstractmethod
 from collections.abc import Callable  # a field's type
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
@@ -28,13 +27,13 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from familiar_cli.context.budget import Allowance
-    from familiar_cli.context.pipeline import ContextPipeline, Replied
+    from familiar_cli.context.pipeline import ContextPipeline, OutgoingPrompt, Replied
     from familiar_cli.context.trace import Trace
-    from familiar_cli.context.types import Assembled, Report, Said, SideCall
+    from familiar_cli.context.types import Assembled, Report, Said
     from familiar_cli.history.rows import Turn
     from familiar_cli.history.store import HistoryStore
     from familiar_cli.languages import Phrases
-    from familiar_cli.llm.types import ChatModel, PreparedRequest
+    from familiar_cli.llm.types import ChatModel
     from familiar_cli.visibility import Viewer
 
 
@@ -44,19 +43,24 @@ class Listener:
     Args:
         on_text: Given each piece; None: nobody listens.
         keep: Given each piece first, whoever listens.
+        waits: Nothing is passed on before the reply is whole.
 
     Attributes:
-        passed_on: Some of it was.
         gone: Why nobody listens any more.
     """
 
     def __init__(
-        self, on_text: Callable[[str], None] | None, keep: Callable[[str], None] = lambda _: None
+        self,
+        on_text: Callable[[str], None] | None,
+        keep: Callable[[str], None],
+        *,
+        waits: bool = False,
     ) -> None:
         self._on_text = on_text
         self._keep = keep
         self._pieces: list[str] = []
-        self.passed_on = False
+        self._waits = waits
+        self._has_passed = False
         self.gone: OSError | None = None
 
     @property
@@ -68,11 +72,20 @@ class Listener:
         """Take one piece."""
         self._pieces.append(piece)
         self._keep(piece)
+        if not self._waits:
+            self._pass_on(piece)
+
+    def close(self, reply: str) -> None:
+        """Pass on the whole reply, where no piece of it was."""
+        if not self._has_passed:
+            self._pass_on(reply)
+
+    def _pass_on(self, text: str) -> None:
         if self._on_text is None or self.gone is not None:
             return
-        self.passed_on = True
+        self._has_passed = True
         try:
-            self._on_text(piece)
+            self._on_text(text)
         except OSError as error:  # the pipe is closed; the reply is kept all the same
             self.gone = error
 
@@ -173,8 +186,8 @@ class Watcher:
 UNWATCHED: Final = Watcher()
 
 
-class TurnRunner(ABC):
-    """Runs one turn.
+class TurnRunner:
+    """Runs one turn, and keeps nothing of it; `OnRecord` keeps it.
 
     Args:
         pipeline: What makes the prompt.
@@ -191,25 +204,8 @@ class TurnRunner(ABC):
     ) -> None:
         self._pipeline = pipeline
         self._watcher = watcher
-        self._side_calls: list[SideCall] = []
-        self._trace: Trace | None = None
         self.notices = [notice] if notice else []
         self.interrupted: TurnResult | None = None
-
-    @abstractmethod
-    def _begin(self, request: ContextRequest, trace: Trace) -> Trace:
-        """Keep what was said; it is about to be sent. Return the record as it is kept."""
-
-    def _came(self, piece: str) -> None:  # noqa: B027  # what is off the record does nothing
-        """Handle a piece of the reply before it is shown."""
-
-    @abstractmethod
-    def _end(self, text: str, trace: Trace, *, partial: bool) -> TurnResult:
-        """Keep what came of the reply."""
-
-    @abstractmethod
-    def _what_is_kept(self, result: TurnResult) -> str:
-        """Return what stays of a turn that failed, in words."""
 
     async def run(
         self,
@@ -234,68 +230,93 @@ class TurnRunner(ABC):
                 came.
             FamiliarError: Something could not be kept; the message says what was.
         """
-        self._side_calls = request.side_calls
         if request.begun and on_text:
             on_text = GoingOn(request.begun, on_text)
-        listener = Listener(None if self._pipeline.post_processors else on_text, self._came)
-        try:
-            replied = await self._pipeline.run(
-                request, model, listener, before_sending=self._sending, stream=stream
-            )
-        except asyncio.CancelledError:
-            if self._trace is not None:
-                result = self._ended(listener.text, error="interrupted", partial=True)
-                self.interrupted = replace(result, interrupted=True)
-            raise
-        except FamiliarError as error:
-            raise self._failed(error, listener.text) from error
-        if not replied.text.strip() and replied.completion.finish_reason not in _CALLS:
-            raise self._failed(no_words(model.name, replied), "")
-        if on_text and not listener.passed_on:
-            on_text(replied.text)
-        result = self._whole(replied, model)
+        waits = bool(self._pipeline.post_processors)
+        listener = Listener(on_text, self._keep_piece, waits=waits)
+        prompt = await self._pipeline.prepare(request, model, stream=stream)
+        trace = self._save_question(prompt)
+        replied = await self._ask(prompt, trace, model, listener)
+        result = self._save_reply(replied, trace, model)
         if listener.gone is not None:
             raise listener.gone
         return result
 
-    def _sending(self, assembled: Assembled, sent: PreparedRequest) -> None:
+    def _save_question(self, prompt: OutgoingPrompt) -> Trace:
+        """Keep what was said, and return the record of it."""
+        assembled, sent = prompt.assembled, prompt.sent
         trace = make_trace(assembled, model=sent.model, counter=self._pipeline.counter.name)
-        trace = replace(trace, request=sent)
         self.notices += notices(assembled)
-        trace = self._watcher.amend(trace)
-        begun = self._begin(assembled.request, trace)
-        self._trace = trace
-        self._watcher.begun(begun)
+        trace = self._watcher.amend(replace(trace, request=sent))
+        trace = self._keep_question(assembled.request, trace)
+        self._watcher.begun(trace)
+        return trace
 
-    def _whole(self, replied: Replied, model: ChatModel) -> TurnResult:
-        assert self._trace is not None
+    async def _ask(
+        self, prompt: OutgoingPrompt, trace: Trace, model: ChatModel, listener: Listener
+    ) -> Replied:
+        """Return the reply; what came of one that breaks off is kept."""
+        try:
+            replied = await self._pipeline.ask(prompt, model, listener)
+        except asyncio.CancelledError:
+            trace = replace(trace, error="interrupted")
+            result = self._keep_reply(listener.text, _with_calls(trace, prompt), partial=True)
+            self.interrupted = replace(result, interrupted=True)
+            raise
+        except FamiliarError as error:
+            raise self._failed(error, listener.text, _with_calls(trace, prompt)) from error
+        if not replied.text.strip() and replied.completion.finish_reason not in _CALLS:
+            raise self._failed(no_words(model.name, replied), "", _with_calls(trace, prompt))
+        listener.close(replied.text)
+        return replied
+
+    def _failed(self, error: FamiliarError, came: str, trace: Trace) -> FamiliarError:
+        """Return `error` with what is kept all the same; keep what came of the reply."""
+        why = str(error)
+        result = self._keep_reply(came, replace(trace, error=why), partial=True)
+        error.args = (f"{why}; {self._what_is_kept(result)}",)
+        error.data = result.to_json()
+        return error
+
+    def _save_reply(self, replied: Replied, trace: Trace, model: ChatModel) -> TurnResult:
+        """Keep the reply, and return what came of the turn."""
         completion = replied.completion
         self.notices += [*reported(replied.processors), *why_stopped(replied, model)]
-        self._trace = replace(
-            self._trace,
-            processors=(*self._trace.processors, *replied.processors),
+        trace = replace(
+            trace,
+            processors=(*trace.processors, *replied.processors),
             model=completion.model,
             reply_ms=replied.elapsed_ms,
             finish_reason=completion.finish_reason,
             usage=completion.usage,
             raw_reply="" if completion.text == replied.text else completion.text,
         )
-        return self._ended(replied.text, partial=replied.is_cut)
+        trace = _with_calls(trace, replied)
+        return self._keep_reply(replied.text, trace, partial=replied.is_cut)
 
-    def _failed(self, error: FamiliarError, came: str) -> FamiliarError:
-        """Return `error` with what is kept all the same; keep what came of the reply."""
-        if self._trace is None:
-            return error
-        why = str(error)
-        result = self._ended(came, error=why, partial=True)
-        error.args = (f"{why}; {self._what_is_kept(result)}",)
-        error.data = result.to_json()
-        return error
+    def _keep_question(self, request: ContextRequest, trace: Trace) -> Trace:
+        """Keep what was said, which is about to be sent; return the record as it is kept."""
+        del request
+        return trace
 
-    def _ended(self, text: str, *, error: str = "", partial: bool) -> TurnResult:
-        assert self._trace is not None
-        trace = replace(self._trace, error=error, side_calls=tuple(self._side_calls))
-        return self._end(text, trace, partial=partial)
+    def _keep_piece(self, piece: str) -> None:
+        """Keep a piece of the reply before it is shown."""
+
+    def _keep_reply(self, text: str, trace: Trace, *, partial: bool) -> TurnResult:
+        """Keep what came of the reply, and the record."""
+        del partial
+        told = tuple(self.notices)
+        return TurnResult(None, None, text, replace(trace, notices=told), told)
+
+    def _what_is_kept(self, result: TurnResult) -> str:
+        """Return what stays of a turn that failed, in words."""
+        del result
+        return "nothing was kept"
+
+
+def _with_calls(trace: Trace, turn: OutgoingPrompt | Replied) -> Trace:
+    """Return the record with the other models that were asked on the way."""
+    return replace(trace, side_calls=tuple(turn.assembled.request.side_calls))
 
 
 _HALF_CHARACTER: Final = re.compile("[\ud800-\udfff]")

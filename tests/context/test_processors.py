@@ -10,13 +10,14 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from familiar_cli import tokens
-from familiar_cli.context.on_record import OffRecord, OnRecord
+from familiar_cli.context.on_record import OnRecord
 from familiar_cli.context.pipeline import ContextPipeline
 from familiar_cli.context.processors import RecastPostProcessor, SteppedThinkingPreProcessor
 from familiar_cli.context.providers.history import HistoryProvider
 from familiar_cli.context.replies import CLOSE, OPEN
 from familiar_cli.context.trace import read_trace
-from familiar_cli.context.types import Layer, Modality
+from familiar_cli.context.turn import TurnRunner
+from familiar_cli.context.types import Layer, Modality, Said
 from familiar_cli.errors import BadReplyError, ConfigError, ModelUnreachableError
 from familiar_cli.history import HistoryStore
 from familiar_cli.llm.types import Completion, ScriptedModel, Usage
@@ -50,7 +51,9 @@ class World:
             if recast
             else (),
         )
-        runner = OnRecord(self.history, pipeline, self.traces) if keep else OffRecord(pipeline)
+        runner = TurnRunner(pipeline)
+        if keep:
+            runner = OnRecord(self.history, pipeline, self.traces, Said("hi", None))
         asked = asked or request("hi", budget_tokens=6000, layer_tokens=ROOMY)
         return asyncio.run(runner.run(asked, model, self.shown.append))
 

@@ -37,7 +37,7 @@ class World:
         pipeline = ContextPipeline(
             [HistoryProvider(self.history, recent_turns=40)], tokens.heuristic(), **self.more
         )
-        return OnRecord(self.history, pipeline, self.traces, **more)
+        return OnRecord(self.history, pipeline, self.traces, Said("hi", None), **more)
 
     def take(self, *replies, asked=None, on_text=None, **more):
         model = ScriptedModel(replies)
