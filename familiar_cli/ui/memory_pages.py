@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final
 from rich.console import Group
 from rich.text import Text
 
-from familiar_cli.housekeeping.run import TITLES
 from familiar_cli.memory.journal.history import SHORT
 from familiar_cli.text import counted, harmless, one_line
 from familiar_cli.ui.emit import exact
@@ -329,6 +328,8 @@ def summary_line(done: Tidied) -> str:
 
 
 def _parts(done: Tidied) -> Iterator[RenderableType]:
+    from familiar_cli.housekeeping.run import TITLES
+
     first = True
     for check, group in groupby(done.found, key=lambda one: one.finding.check):
         found = list(group)
