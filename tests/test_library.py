@@ -32,7 +32,7 @@ from familiar_cli import (
 )
 from familiar_cli.actions.daemon import Daemon
 from familiar_cli.actions.housekeep import tidy_up
-from familiar_cli.actions.replay import replay
+from familiar_cli.actions.sent import replay
 from familiar_cli.index.build import count_waiting
 from familiar_cli.index.embedder import EmbedderChoice
 from familiar_cli.visibility import OWNER

@@ -144,7 +144,7 @@ def memory(patient: Patient) -> Iterator[Result]:
 
 def pins(patient: Patient) -> Iterator[Result]:
     """Look whether prompts have room for all that is pinned, and may show it."""
-    from familiar_cli.actions.prompt_settings import list_pins
+    from familiar_cli.actions.prompt import list_pins
     from familiar_cli.familiar import Familiar
     from familiar_cli.memory.store.store import MemoryStore
 

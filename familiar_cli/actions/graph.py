@@ -12,7 +12,7 @@ from familiar_cli.markdown import as_paragraph
 from familiar_cli.memory.layout import PEOPLE_DIR, PLACES_DIR, TOPICS_DIR, people_path
 from familiar_cli.memory.pages.links import way_to
 from familiar_cli.memory.pages.relations import Relation, line_of, relations_in
-from familiar_cli.review.draft import Draft
+from familiar_cli.review.pending import Draft
 from familiar_cli.text import fold, slugify
 from familiar_cli.visibility import NOBODY
 from familiar_cli.writer import applying

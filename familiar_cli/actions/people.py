@@ -34,7 +34,7 @@ from familiar_cli.memory.people.alias_section import (
     without_alias,
 )
 from familiar_cli.memory.people.mentions import key_of, without_honorific
-from familiar_cli.review.draft import Draft
+from familiar_cli.review.pending import Draft
 from familiar_cli.text import nearest, one_line, typed
 from familiar_cli.visibility import channel_scope, split_scope
 from familiar_cli.writer import applying

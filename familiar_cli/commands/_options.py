@@ -157,7 +157,7 @@ def warn_of_pins(out: Output, familiar: Familiar) -> None:
     """Warn if prompts have too little room for all that is pinned."""
     from contextlib import suppress
 
-    from familiar_cli.actions.prompt_settings import list_pins
+    from familiar_cli.actions.prompt import list_pins
 
     with suppress(FamiliarError), familiar:  # where settings are wrong, other commands say so
         if shortage := list_pins(familiar).shortage:

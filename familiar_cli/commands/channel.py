@@ -29,7 +29,7 @@ def ls(ctx: typer.Context) -> None:
     familiar channel ls --json
     """
     from familiar_cli.actions.channels import channels_of
-    from familiar_cli.ui.settings_page import channels_page
+    from familiar_cli.ui.status_pages import channels_page
     from familiar_cli.ui.terminal import print_page
 
     out = output(ctx)
@@ -59,7 +59,7 @@ def show(
     familiar channel show harbour --modality voice
     """
     from familiar_cli.actions.channels import shown_channel
-    from familiar_cli.ui.settings_page import channel_page
+    from familiar_cli.ui.status_pages import channel_page
     from familiar_cli.ui.terminal import print_page
 
     with familiar_of(ctx) as familiar:
@@ -155,7 +155,7 @@ def branch(
     familiar channel branch what-if --from 1204
     familiar chat --channel what-if
     """
-    from familiar_cli.actions.chat_extras import branch_channel
+    from familiar_cli.actions.change_turns import branch_channel
 
     with familiar_of(ctx) as familiar:
         made = branch_channel(familiar, new, familiar.turn_number(turn), channel)

@@ -33,9 +33,9 @@ def show(
     familiar config show
     familiar config show llm.preset
     """
-    from familiar_cli.actions.prompt_settings import with_effective
+    from familiar_cli.actions.prompt import with_effective
     from familiar_cli.config.origin import effective, effective_value
-    from familiar_cli.ui import settings_page as page
+    from familiar_cli.ui import status_pages as page
     from familiar_cli.ui.terminal import print_page
 
     path, familiar = _path(ctx), familiar_of(ctx)
@@ -59,7 +59,7 @@ def get(ctx: typer.Context, key: Key) -> None:
     familiar config get llm.preset
     """
     from familiar_cli.config.origin import effective_value
-    from familiar_cli.ui.settings_page import written
+    from familiar_cli.ui.status_pages import written
 
     row = _effective(familiar_of(ctx), effective_value(_path(ctx), key))
     output(ctx).answer(row.to_json(), written(row.value) if row.value != "" else "")
@@ -110,7 +110,7 @@ def path(ctx: typer.Context) -> None:
 
 
 def _effective(familiar: Familiar, row: Effective) -> Effective:
-    from familiar_cli.actions.prompt_settings import with_effective
+    from familiar_cli.actions.prompt import with_effective
 
     return with_effective(familiar, [row])[0]
 

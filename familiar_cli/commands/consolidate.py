@@ -62,7 +62,7 @@ def consolidate(
     from familiar_cli.actions.consolidate import Consolidating, ConsolidationOptions
     from familiar_cli.consolidation.periods import TIERS, parse_period, parse_tier
     from familiar_cli.errors import UsageError
-    from familiar_cli.ui.consolidation_page import narrator, yours_told
+    from familiar_cli.ui.writing_pages import narrator, yours_told
 
     out = output(ctx)
     if dry_run and review:
@@ -93,15 +93,15 @@ def _answer(
     from dataclasses import asdict
 
     from familiar_cli.errors import RefusedError
-    from familiar_cli.ui.consolidation_page import report_text, told_after
     from familiar_cli.ui.emit import exact
+    from familiar_cli.ui.writing_pages import consolidation_notices, consolidation_text
 
     def render() -> None:
-        exact(report_text(report, dry_run=dry_run))
+        exact(consolidation_text(report, dry_run=dry_run))
 
     yours_data = [asdict(one) for one in yours]
     data = {**report.to_json(), "rewritten": yours_data, "dry_run": dry_run}
-    for line in told_after(report, dry_run=dry_run):
+    for line in consolidation_notices(report, dry_run=dry_run):
         out.note(line)
     if report.failed and not report.done:
         report.failed[0].data = data
@@ -170,21 +170,21 @@ def status(ctx: typer.Context) -> None:
     familiar distill status --json
     """
     from familiar_cli.actions.consolidate import Consolidating
-    from familiar_cli.ui.consolidation_page import status_page
     from familiar_cli.ui.terminal import print_page
+    from familiar_cli.ui.writing_pages import digests_page
 
     out = output(ctx)
     with familiar_of(ctx) as familiar:
         tiers, zone = Consolidating(familiar).distiller().status(), familiar.zone
     data = {"tiers": [tier.to_json() for tier in tiers]}
-    out.answer(data, lambda: print_page(status_page(tiers, zone)))
+    out.answer(data, lambda: print_page(digests_page(tiers, zone)))
 
 
 def _make(ctx: typer.Context, name: Name, *, redo: bool, dry_run: bool, review: bool) -> None:
     from familiar_cli.actions.consolidate import Consolidating, ConsolidationOptions
     from familiar_cli.errors import UsageError
-    from familiar_cli.ui.consolidation_page import digest_notes, digest_text
     from familiar_cli.ui.emit import exact
+    from familiar_cli.ui.writing_pages import digest_notes, digest_text
 
     out = output(ctx)
     if dry_run and review:

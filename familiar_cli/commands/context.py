@@ -155,7 +155,7 @@ def _why(out: Output, familiar: Familiar, trace: Trace, asked: str) -> None:
 def _replay(
     out: Output, familiar: Familiar, trace: Trace, slot: str | None, model: str | None
 ) -> None:
-    from familiar_cli.actions.replay import replay
+    from familiar_cli.actions.sent import replay
     from familiar_cli.ui.replay_page import replay_page
     from familiar_cli.ui.terminal import print_page
 

@@ -9,7 +9,7 @@ import typer
 
 from familiar_cli.commands._base import App, output, run_async, with_models
 from familiar_cli.commands._options import DryRunUnasked
-from familiar_cli.commands._saying import reply_to
+from familiar_cli.commands.talk import reply_to
 from familiar_cli.memory.layout import TOPICS_DIR
 from familiar_cli.text import typed
 

@@ -217,8 +217,8 @@ def edit_scratchpad(ctx: typer.Context, *, dry_run: DryRun = False) -> None:
     """
     from familiar_cli.memory.desk import put_scratch, read_scratch
     from familiar_cli.memory.layout import SCRATCH
-    from familiar_cli.ui.editor import edited
     from familiar_cli.ui.memory_pages import show_scratch_change
+    from familiar_cli.ui.prompts import edited
 
     with familiar_of(ctx) as familiar:
         before = read_scratch(familiar.memory)

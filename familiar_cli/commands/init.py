@@ -118,7 +118,7 @@ def _begin(
     from familiar_cli.errors import UsageError
     from familiar_cli.familiar import Familiar
     from familiar_cli.text import counted
-    from familiar_cli.ui.lines import is_terminal
+    from familiar_cli.ui.emit import is_terminal
     from familiar_cli.ui.progress import telling
 
     if dry_run:

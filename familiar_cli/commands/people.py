@@ -1,17 +1,59 @@
-"""`familiar people`: parse, call, render."""
+"""`familiar people`, `me` and `graph`: who is known, and how they are related."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from familiar_cli.commands._base import familiar_of, group, output
-from familiar_cli.commands._options import DryRun
+from familiar_cli.commands._base import (
+    App,
+    familiar_of,
+    file_or_stdin,
+    globals_of,
+    group,
+    home_of,
+    output,
+)
+from familiar_cli.commands._options import DryRun, OnlyChannel
+from familiar_cli.commands._options import name as name_option
+from familiar_cli.ui.page import Columns, plain
 
 if TYPE_CHECKING:
+    from familiar_cli.actions.graph import Around
+    from familiar_cli.actions.me import ShownMe
     from familiar_cli.actions.people import PeopleChange
+    from familiar_cli.config.edit import Edit
+    from familiar_cli.familiar import Familiar
     from familiar_cli.ui.emit import Output
+    from familiar_cli.ui.page import PagePart
+
+
+def me_page(shown: ShownMe) -> PagePart:
+    """Return who somebody is, and where each part of it is said."""
+    values = {
+        "name": shown.name or f"none; {shown.label} in prompts",
+        "pronouns": shown.pronouns,
+        "description": shown.description.rstrip("\n"),
+    }
+    rows = [
+        [plain(name, "dim"), plain(value), plain(shown.sources[name], "dim")]
+        for name, value in values.items()
+    ]
+    accounts = ", ".join((shown.account, *shown.also))
+    rows.append([plain("account", "dim"), plain(accounts), plain("")])
+    return Columns(rows)
+
+
+def me_data(shown: ShownMe, edit: Edit | None = None, *, dry_run: bool = False) -> dict[str, Any]:
+    """Return the same as `--json` shows it, and what was changed."""
+    return asdict(shown) | {
+        "changed": bool(edit and edit.changes and not dry_run),
+        "path": str(edit.path) if edit else None,
+        "diff": edit.diff if edit else "",
+    }
+
 
 app = group("Show the people the familiar knows, and their names.")
 
@@ -186,3 +228,302 @@ def _tell(out: Output, done: PeopleChange) -> None:
         )
     for notice in done.notices:
         out.warn(notice)
+
+
+me_app = App()
+_MOST_CHARS = 20_000  # of a description; a prompt has no room for more
+
+
+@me_app.command()
+def me(
+    ctx: typer.Context,
+    *,
+    name: Annotated[str | None, name_option("What you are called.")] = None,
+    description: Annotated[
+        str | None,
+        typer.Option(metavar="FILE|-", help="File that says who you are; its text is copied."),
+    ] = None,
+    pronouns: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="Your pronouns, e.g. they/them.")
+    ] = None,
+    from_sillytavern: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Take a persona from SillyTavern's settings.json or a backup of its personas.",
+        ),
+    ] = None,
+    also: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PLATFORM:ID", help="Another account of yours; repeatable."),
+    ] = None,
+    channel: OnlyChannel = None,
+    clear: Annotated[bool, typer.Option("--clear", help="Remove what was set about you.")] = False,
+    dry_run: DryRun = False,
+) -> None:
+    """Say who you are, or show it: your name, a description and pronouns.
+
+    They hold for all familiars of the home, in messages that name no other speaker. With
+    --familiar they hold for that familiar only, with --channel in that channel only. An empty
+    value means none. {{user}} is your name, {{persona}} your description; where the character has
+    no {{persona}}, every prompt includes the description.
+
+    \b
+    familiar me --name Anna --pronouns she/her
+    familiar me --description anna.md
+    familiar me --name "Sir Galahad" --channel castle
+    familiar me --from-sillytavern settings.json --name Anna
+    familiar me --also discord:1234 --also openwebui:8f2c
+    familiar me --clear
+    """
+    from familiar_cli.actions.me import change_me, forget_me, place_of_me, show_me, with_accounts
+    from familiar_cli.errors import UsageError
+    from familiar_cli.ui.page import print_page
+
+    out, home = output(ctx), home_of(ctx)
+    given = {"name": name, "pronouns": pronouns, "description": _text(description)}
+    if from_sillytavern:
+        given |= _persona(from_sillytavern, name)
+    values = {key: value.strip() for key, value in given.items() if value is not None}
+    if also and channel:
+        raise UsageError("--also holds in every channel; nothing was changed")
+    if clear and (values or also):
+        raise UsageError("--clear cannot be combined with new values; nothing was changed")
+    if not clear and not values and not also:
+        where = _familiar(ctx, channel)
+        shown = show_me(home, where, channel or "")
+        out.answer(me_data(shown), lambda: print_page(me_page(shown)))
+        if not shown.name:
+            out.note("Say who you are: `familiar me --name NAME`.")
+        return
+    familiar = familiar_of(ctx) if channel or globals_of(ctx).familiar else None
+    place = place_of_me(home, familiar, channel or "")
+    if clear:
+        edit = forget_me(place, dry_run=dry_run)
+    else:
+        values |= {"also": with_accounts(place, also)} if also else {}
+        edit = change_me(familiar, place, values, channel_id=channel or "", dry_run=dry_run)
+    shown = show_me(home, _again(ctx, familiar), channel or "")
+    data = me_data(shown, edit, dry_run=dry_run)
+    if dry_run:
+        out.answer(data, edit.diff)
+        out.note("Nothing was changed (--dry-run).")
+        return
+    out.answer(data, lambda: print_page(me_page(shown)))
+    out.note(f"This holds {place.title}." if edit.changes else "Nothing was changed.")
+
+
+def _familiar(ctx: typer.Context, channel: str | None) -> Familiar | None:
+    """Return the familiar that is meant; None where none is, and none needs to be."""
+    from familiar_cli.errors import NotFoundError, UsageError
+
+    try:
+        return familiar_of(ctx)
+    except (NotFoundError, UsageError):
+        if channel or globals_of(ctx).familiar:
+            raise
+        return None
+
+
+def _again(ctx: typer.Context, familiar: Familiar | None) -> Familiar | None:
+    """Return the familiar as its files are now."""
+    return None if familiar is None else familiar_of(ctx)
+
+
+def _text(file: str | None) -> str | None:
+    from familiar_cli.errors import BadInputError
+
+    if not file:
+        return file
+    raw, origin = file_or_stdin(file)
+    try:
+        text = raw.decode("utf-8-sig").replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        raise BadInputError(f"{origin!r} is not UTF-8 text; nothing was changed") from error
+    return _short(text, origin)
+
+
+def _short(text: str, origin: str) -> str:
+    from familiar_cli.errors import LimitError
+
+    if len(text) > _MOST_CHARS:
+        raise LimitError(
+            f"The description in {origin!r} has {len(text):,} characters, more than "
+            f"{_MOST_CHARS:,}; nothing was changed",
+            hint="Keep what every prompt needs, and leave the rest to memory.",
+        )
+    return text
+
+
+def _persona(file: str, name: str | None) -> dict[str, str | None]:
+    """Return what SillyTavern says of a persona; options that are given hold all the same."""
+    from familiar_cli.imports.sillytavern import choose, read_personas
+
+    raw, origin = file_or_stdin(file)
+    found = choose(read_personas(raw, origin=origin), name or "", origin=origin)
+    return {"name": found.name, "description": _short(found.description, origin)}
+
+
+graph_app = App()
+
+
+@graph_app.command()
+def graph(
+    ctx: typer.Context,
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="[NAME]", help="Person, place or topic: a name, or its file."),
+    ] = None,
+    *,
+    depth: Annotated[
+        int, typer.Option(min=1, max=4, metavar="N", help="Maximum number of steps away.")
+    ] = 1,
+    html: Annotated[
+        str | None, typer.Option("--html", metavar="FILE|-", help="Write a picture to FILE.")
+    ] = None,
+    dot: Annotated[bool, typer.Option("--dot", help="Print the graph as Graphviz DOT.")] = False,
+    export: Annotated[
+        str | None,
+        typer.Option(
+            "--export", metavar="FILE|-", help="Write all relations as entity-core's JSON."
+        ),
+    ] = None,
+    import_: Annotated[
+        str | None,
+        typer.Option(
+            "--import", metavar="FILE", help="Add the relations of entity-core's graph.db or JSON."
+        ),
+    ] = None,
+    force: Annotated[
+        bool,
+        typer.Option("--force", help="With --html or --export: overwrite FILE if it exists."),
+    ] = False,
+    dry_run: DryRun = False,
+) -> None:
+    """Show who and what somebody is related to; without NAME, list all relations.
+
+    Relations stand below `## Relations` in a file of `people/`, `topics/` or `places/`, one per
+    line: `- sister of [Robin](discord-42.md) (since 2024-03)`.
+
+    \b
+    familiar graph Mika
+    familiar graph topics/choir.md --depth 2
+    familiar graph Mika --html mika.html
+    familiar graph Mika --dot
+    familiar graph --import graph.db --dry-run
+    """
+    from familiar_cli.actions.graph import around, overview
+    from familiar_cli.ui import graph_page as page
+    from familiar_cli.ui.emit import exact
+    from familiar_cli.ui.terminal import print_page
+
+    out = output(ctx)
+    _check(name, html=html, dot=dot, force=force and export is None)
+    if import_ is not None or export is not None:
+        _check_alone(name, html, dot, import_, export)
+        with familiar_of(ctx) as familiar:
+            if import_ is not None:
+                _import(out, familiar, import_, dry_run=dry_run)
+            else:
+                _export(out, familiar, str(export), force=force)
+        return
+    if dry_run:
+        _check_dry_run()
+    with familiar_of(ctx) as familiar:
+        found = (
+            overview(familiar, viewer=familiar.privacy.program())
+            if name is None
+            else around(familiar, name, depth, viewer=familiar.privacy.program())
+        )
+    if html is not None:
+        _html(out, found, html, force=force)
+    elif dot:
+        out.answer(found.to_json(), page.dot_text(found))
+    elif name is None:
+        out.answer(found.to_json(), lambda: exact(page.overview_text(found)))
+    else:
+        out.answer(found.to_json(), lambda: print_page(page.graph_tree(found)))
+    if not any(not edge.is_link for edge in found.edges):
+        out.note(
+            "No relations yet. Add one below `## Relations` in a person's file: "
+            "`- sister of [Robin](discord-42.md)`."
+        )
+    if found.is_cut:
+        out.note(f"Only {len(found.nodes)} pages are shown.")
+
+
+def _check(name: str | None, *, html: str | None, dot: bool, force: bool) -> None:
+    from familiar_cli.errors import UsageError
+
+    if (html is not None or dot) and name is None:
+        raise UsageError("--html and --dot need a NAME to start from", hint="Add one.")
+    if html is not None and dot:
+        raise UsageError("--html and --dot cannot be combined", hint="Choose one.")
+    if force and html is None:
+        raise UsageError("This option requires --html or --export", hint="Add one.")
+
+
+def _check_alone(
+    name: str | None, html: str | None, dot: bool, import_: str | None, export: str | None
+) -> None:
+    from familiar_cli.errors import UsageError
+
+    if name is not None or html is not None or dot or (import_ is not None and export is not None):
+        raise UsageError("--import and --export exclude other options", hint="Leave those out.")
+
+
+def _check_dry_run() -> None:
+    from familiar_cli.errors import UsageError
+
+    raise UsageError("This option requires --import", hint="Add --import FILE.")
+
+
+def _import(out: Output, familiar: Familiar, file: str, *, dry_run: bool) -> None:
+    from pathlib import Path
+
+    from familiar_cli.actions.graph import as_json, import_graph
+    from familiar_cli.text import counted
+
+    done = import_graph(familiar, Path(file).expanduser(), dry_run=dry_run)
+    would = "would add" if dry_run else "added"
+    told = f"{would} {counted(done.relations, 'relation')} and {counted(len(done.pages), 'page')}"
+    out.answer(as_json(done), done.diff if dry_run and done.diff else told)
+    if done.known:
+        out.note(f"{counted(done.known, 'relation')} already known.")
+    if done.left_out:
+        out.note(f"{done.left_out} nodes or edges were left out.")
+
+
+def _export(out: Output, familiar: Familiar, file: str, *, force: bool) -> None:
+    import json
+    from pathlib import Path
+
+    from familiar_cli.actions.graph import export_graph
+    from familiar_cli.imports.entity_graph import graph_json
+    from familiar_cli.imports.foreign_files import write_result
+    from familiar_cli.ui.emit import exact_bytes
+
+    found = graph_json(export_graph(familiar))
+    content = (json.dumps(found, ensure_ascii=False, indent=1) + "\n").encode("utf-8")
+    if file == "-":
+        out.answer(found, lambda: exact_bytes(content))
+        return
+    write_result(Path(file).expanduser(), content, force=force)
+    counts = {"nodes": len(found["nodes"]), "edges": len(found["edges"])}
+    out.answer({"written": file, **counts}, f"Wrote {file} ({len(content):,} bytes)")
+
+
+def _html(out: Output, found: Around, file: str, *, force: bool) -> None:
+    from pathlib import Path
+
+    from familiar_cli.imports.foreign_files import write_result
+    from familiar_cli.ui.emit import exact_bytes
+    from familiar_cli.ui.html.ego import ego_page
+
+    content = ego_page(found).encode("utf-8")
+    data = {**found.to_json(), "written": None if file == "-" else file, "bytes": len(content)}
+    if file == "-":
+        out.answer({**data, "html": content.decode("utf-8")}, lambda: exact_bytes(content))
+        return
+    write_result(Path(file).expanduser(), content, force=force)
+    out.answer(data, f"Wrote {file} ({len(content):,} bytes)")

@@ -42,7 +42,7 @@ def list_(ctx: typer.Context) -> None:
     from familiar_cli.errors import BadInputError
     from familiar_cli.review.pending import pending_ids, read_pending
     from familiar_cli.ui.emit import exact
-    from familiar_cli.ui.writer_page import plan_line
+    from familiar_cli.ui.writing_pages import plan_line
 
     out = output(ctx)
     familiar = familiar_of(ctx)
@@ -68,7 +68,7 @@ def show(ctx: typer.Context, plan: PlanId = None) -> None:
     familiar review show 20260407T180000-a1b2c3
     """
     from familiar_cli.ui.emit import exact
-    from familiar_cli.ui.writer_page import plan_text, rests_on, why
+    from familiar_cli.ui.writing_pages import plan_text, rests_on, why
 
     out = output(ctx)
     found = _plan(familiar_of(ctx).memory, plan)
@@ -99,7 +99,8 @@ def apply(
     familiar review apply 20260407T180000-a1b2c3 --hunk 1
     """
     from familiar_cli.errors import UsageError
-    from familiar_cli.ui.review_prompt import ask_pieces, can_ask
+    from familiar_cli.ui.emit import is_terminal
+    from familiar_cli.ui.prompts import ask_pieces
 
     out = output(ctx)
     if hunk and everything:
@@ -108,7 +109,7 @@ def apply(
     found = _plan(familiar.memory, plan)
     take = _refs(hunk, found)
     drop: set[PieceRef] = set()
-    if not hunk and not everything and not out.as_json and can_ask():
+    if not hunk and not everything and not out.as_json and is_terminal():
         try:
             take, drop = ask_pieces(found)
         except KeyboardInterrupt:

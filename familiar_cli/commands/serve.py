@@ -104,7 +104,7 @@ def log(
     familiar serve log
     familiar serve log --lines 50 --no-follow
     """
-    from familiar_cli.actions.served_turns import follow, newest
+    from familiar_cli.actions.client_chat import follow, newest
     from familiar_cli.ui.emit import say, write_json
     from familiar_cli.ui.status_pages import line_of
 

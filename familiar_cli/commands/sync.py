@@ -189,7 +189,7 @@ def resolve(
 
 def _by_hand(familiar: Familiar, path: str | None, *, dry_run: bool) -> SettledConflicts:
     from familiar_cli.actions import sync_conflicts as action
-    from familiar_cli.ui.editor import edited
+    from familiar_cli.ui.prompts import edited
 
     rel_path, begin = action.to_edit(familiar, path)
     with edited(begin, rel_path.rpartition("/")[2]) as text:
@@ -332,7 +332,7 @@ def rekey(
     familiar sync rekey --new-signing-key
     """
     from familiar_cli.actions import sync as action
-    from familiar_cli.ui.lines import is_terminal
+    from familiar_cli.ui.emit import is_terminal
 
     out = output(ctx)
     with familiar_of(ctx) as familiar:
@@ -423,7 +423,7 @@ def _sync(
     from dataclasses import replace
 
     from familiar_cli.actions import sync as action
-    from familiar_cli.ui.lines import is_terminal
+    from familiar_cli.ui.emit import is_terminal
     from familiar_cli.ui.progress import telling
     from familiar_cli.ui.sync_page import report_text
 

@@ -68,7 +68,7 @@ def write_memory(
         write_memory,
     )
     from familiar_cli.errors import UsageError
-    from familiar_cli.ui import writer_page as page
+    from familiar_cli.ui import writing_pages as page
 
     out = output(ctx)
     if dry_run + estimate + review > 1:
@@ -91,7 +91,7 @@ def write_memory(
             out.note(f"Estimate: {page.estimate_text(told).strip()}.")
         mode: Mode = "dry_run" if dry_run else "review" if review else "apply"
         interrupted: list[WriterReport] = []
-        with page.progress(out) as on_step:
+        with page.pass_progress(out) as on_step:
             writing = write_memory(
                 familiar,
                 mode,
@@ -116,13 +116,13 @@ def write_memory(
 def _answer(out: Output, report: WriterReport, *, dry_run: bool) -> None:
     from familiar_cli.errors import PartialError
     from familiar_cli.ui.emit import exact
-    from familiar_cli.ui.writer_page import report_text, told_after
+    from familiar_cli.ui.writing_pages import pass_notices, pass_text
 
     def render() -> None:
-        exact(report.diff if dry_run else report_text(report))
+        exact(report.diff if dry_run else pass_text(report))
 
     data = report.to_json()
-    for note in told_after(report, dry_run=dry_run):
+    for note in pass_notices(report, dry_run=dry_run):
         out.note(note)
     error = report.error
     if report.interrupted:

@@ -12,7 +12,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.actions.change_turns import EDIT, edit_turn
-from familiar_cli.actions.served_turns import SOURCE
+from familiar_cli.actions.client_chat import SOURCE
 from familiar_cli.clock import now, to_ms
 from familiar_cli.context.types import Spoken
 from familiar_cli.files import remove

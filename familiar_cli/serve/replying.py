@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.actions.served_turns import SOURCE
+from familiar_cli.actions.client_chat import SOURCE
 from familiar_cli.actions.talk import Asking, take_turn
 from familiar_cli.context.turn import TurnResult, Watcher
 from familiar_cli.context.types import Said

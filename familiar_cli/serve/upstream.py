@@ -7,7 +7,7 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.actions.served_turns import SOURCE
+from familiar_cli.actions.client_chat import SOURCE
 from familiar_cli.actions.talk import find_memory
 from familiar_cli.context.trace import TracedMessage
 from familiar_cli.context.types import Fragment, Said

@@ -19,7 +19,7 @@ from prompt_toolkit.shortcuts import CompleteStyle
 from prompt_toolkit.styles import Style
 from rich.cells import cell_len, set_cell_size
 
-from familiar_cli.ui.lines import PROMPT
+from familiar_cli.ui.reply import PROMPT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

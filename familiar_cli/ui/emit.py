@@ -80,6 +80,11 @@ class Output:
         self.note(f"warning: {text}")
 
 
+def is_terminal() -> bool:
+    """Return whether a person can type here, and see what they type."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
 def say(text: str) -> None:
     """Print a line or a page on stdout, ending in a newline; harmless on a terminal."""
     exact(text if text.endswith("\n") else text + "\n")

@@ -17,7 +17,7 @@ from familiar_cli.ui.terminal import columns, plain
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 
-    from familiar_cli.actions.replay import Replayed, ReplayedReply
+    from familiar_cli.actions.sent import Replayed, ReplayedReply
 
 _WORDS = re.compile(r"\s+|\S+")
 _BESIDE_CHARS = range(100, 1000)  # a pipe is wider: there the replies stand one below the other

@@ -14,8 +14,8 @@ from familiar_cli.when import MONTHS, day_words
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from familiar_cli.actions.past import DatedFile, DayCount, Lane, Timeline
     from familiar_cli.actions.sent import PromptLayers
-    from familiar_cli.actions.timeline import DatedFile, DayCount, Lane, Timeline
 
 
 _WIDTH: Final = 1000.0

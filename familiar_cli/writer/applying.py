@@ -36,7 +36,7 @@ from familiar_cli.memory.pages.privacy import private_scope
 from familiar_cli.memory.pages.similarity import normal, normal_lines
 from familiar_cli.memory.people.alias_section import with_alias
 from familiar_cli.memory.store.transactions import retry_on_conflict
-from familiar_cli.review.draft import Draft
+from familiar_cli.review.pending import Draft
 from familiar_cli.text import one_line, sha256_of
 from familiar_cli.writer.contract import REWRITES, Operation, Refusal
 from familiar_cli.writer.grounds import session_title

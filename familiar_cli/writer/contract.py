@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from familiar_cli.errors import FamiliarError
     from familiar_cli.history.rows import Turn
     from familiar_cli.llm.types import Completion
-    from familiar_cli.review.draft import FileChange
+    from familiar_cli.review.pending import FileChange
     from familiar_cli.visibility import Viewer
 
 Op = Literal["set_summary", "add_bullets", "replace_section", "add_aliases", "create"]

@@ -18,8 +18,7 @@ from familiar_cli.llm.asking import Asker
 from familiar_cli.memory.layout import MEMORY_WRITER, WRITER_JSON, new_run_id, noting
 from familiar_cli.memory.people.aliases import Aliases
 from familiar_cli.passes.failures import RETRY_AFTER, as_failure
-from familiar_cli.review.draft import Draft
-from familiar_cli.review.pending import PlannedFile, ReviewPlan, stage
+from familiar_cli.review.pending import Draft, PlannedFile, ReviewPlan, stage
 from familiar_cli.visibility import PrivacyRules, Viewer
 from familiar_cli.writer.applying import (
     JudgedBatch,
@@ -47,8 +46,7 @@ if TYPE_CHECKING:
     from familiar_cli.llm.types import ChatModel
     from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.memory.store.transactions import Transaction
-    from familiar_cli.review.draft import FileChange
-    from familiar_cli.review.pending import Why
+    from familiar_cli.review.pending import FileChange, Why
     from familiar_cli.tokens import TokenCounter
     from familiar_cli.writer.applying import Runs
     from familiar_cli.writer.contract import Batch

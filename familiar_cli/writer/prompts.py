@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from familiar_cli.languages import Phrases
     from familiar_cli.llm.types import ChatModel
     from familiar_cli.memory.store.store import MemoryStore
-    from familiar_cli.review.draft import Draft
+    from familiar_cli.review.pending import Draft
     from familiar_cli.visibility import Viewer
     from familiar_cli.writer.applying import WriterSettings
     from familiar_cli.writer.contract import Batch, Bounds

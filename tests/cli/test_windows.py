@@ -18,14 +18,14 @@ from familiar_cli.errors import FamiliarError
 from familiar_cli.files import Disk
 from familiar_cli.memory.store.store import MemoryStore
 from familiar_cli.passes import background
-from familiar_cli.ui.lines import asked_lines
+from familiar_cli.ui.reply import asked_lines
 from tests.support.terminals import call
 from tests.support.world import live, run
 
 ON_WINDOWS = (
     "familiar_cli.files.ON_WINDOWS",
     "familiar_cli.ui.emit.ON_WINDOWS",
-    "familiar_cli.ui.lines.ON_WINDOWS",
+    "familiar_cli.ui.reply.ON_WINDOWS",
     "familiar_cli.config.environment.ON_WINDOWS",
 )
 PROGRAM = stat.S_IRUSR | stat.S_IWUSR | stat.S_IXUSR

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from familiar_cli.actions.timeline import timeline
+from familiar_cli.actions.past import timeline
 from familiar_cli.familiar import Familiar
 from familiar_cli.history.store import HistoryStore, withdraw
 from familiar_cli.identity import Author

@@ -11,7 +11,7 @@ from familiar_cli.web.asking import Redirect, Shown, WebPage, to_number
 from familiar_cli.web.pages.memory import crumbs
 
 if TYPE_CHECKING:
-    from familiar_cli.actions.as_of import AsOf
+    from familiar_cli.actions.past import AsOf
     from familiar_cli.context.trace import Trace
     from familiar_cli.memory.journal.days import JournalDays
     from familiar_cli.web.asking import PageRequest
@@ -25,7 +25,7 @@ _LAST: Final = date(9998, 12, 31)  # the day after has to be one, too, in every 
 
 def show(asked: PageRequest) -> Shown | Redirect:
     """Return memory as it was on a day."""
-    from familiar_cli.actions.as_of import as_of
+    from familiar_cli.actions.past import as_of
 
     if "n" in asked.query:  # from the slider
         days = asked.familiar.journal_days.all()
@@ -64,7 +64,7 @@ def file(asked: PageRequest) -> Shown:
 
 def prompt(asked: PageRequest) -> Shown:
     """Return the prompt that something would have led to at the end of a day."""
-    from familiar_cli.actions.as_of import as_of, prompt_then
+    from familiar_cli.actions.past import as_of, prompt_then
 
     day, text = _day(asked), asked.sent("text")
     trace = asyncio.run(prompt_then(asked.familiar, day, text, asked.sent("channel") or "cli"))
@@ -103,7 +103,7 @@ def _values(asked: PageRequest, found: AsOf) -> dict[str, Any]:
 
 
 def _listed(days: JournalDays, commit: str, directory: str = "") -> list[tuple[str, bool]]:
-    from familiar_cli.actions.as_of import is_hidden
+    from familiar_cli.actions.past import is_hidden
 
     return [entry for entry in days.files(commit, directory) if not is_hidden(entry[0])]
 
@@ -115,7 +115,7 @@ def _pictures(trace: Trace) -> dict[str, Any]:
 
 
 def _day(asked: PageRequest) -> date:
-    from familiar_cli.actions.as_of import today
+    from familiar_cli.actions.past import today
 
     return _named(asked, "at") or today(asked.familiar)
 

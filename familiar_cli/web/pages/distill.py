@@ -29,7 +29,7 @@ def show(asked: PageRequest) -> Shown:
     from familiar_cli.actions.consolidate import Consolidating
     from familiar_cli.consolidation.periods import TIERS
     from familiar_cli.memory.layout import digest_path
-    from familiar_cli.ui.consolidation_page import digest_state
+    from familiar_cli.ui.writing_pages import digest_state
 
     familiar = asked.familiar
     work, settings = Consolidating(familiar), familiar.config
@@ -69,7 +69,7 @@ def status(asked: PageRequest) -> Data:
 def make(name: Name, asked: PageRequest) -> Redirect | Data:
     """Make one digest."""
     from familiar_cli.actions.consolidate import Consolidating, ConsolidationOptions
-    from familiar_cli.ui.consolidation_page import digest_notes, digest_text
+    from familiar_cli.ui.writing_pages import digest_notes, digest_text
 
     made, problem = _run(asked, Consolidating(asked.familiar).distill(name, ConsolidationOptions()))
     if _FORM not in asked.form:
@@ -81,10 +81,14 @@ def make(name: Name, asked: PageRequest) -> Redirect | Data:
 def consolidate(asked: PageRequest) -> Redirect:
     """Make the days, weeks, months and years that are due."""
     from familiar_cli.actions.consolidate import Consolidating, ConsolidationOptions
-    from familiar_cli.ui.consolidation_page import report_text, told_after
+    from familiar_cli.ui.writing_pages import consolidation_notices, consolidation_text
 
     report = _run(asked, Consolidating(asked.familiar).consolidate(ConsolidationOptions()))
-    told = (*report_text(report).splitlines(), *told_after(report), *map(str, report.failed))
+    told = (
+        *consolidation_text(report).splitlines(),
+        *consolidation_notices(report),
+        *map(str, report.failed),
+    )
     return Redirect(asked.to("distill"), told)
 
 

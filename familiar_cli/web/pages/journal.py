@@ -32,7 +32,7 @@ def one(asked: PageRequest) -> Shown:
 
 def undo(asked: PageRequest) -> Redirect:
     """Take a change back by a new one."""
-    from familiar_cli.actions.undo import undo as take_back
+    from familiar_cli.actions.past import undo as take_back
 
     done = take_back(asked.familiar, asked.path["commit"], merges=bool(asked.sent("yes")))
     what = done.undone.commit.message

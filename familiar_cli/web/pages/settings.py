@@ -16,7 +16,7 @@ _GENERAL: Final = "general"
 
 def show(asked: PageRequest) -> Shown:
     """Return all settings, by section."""
-    from familiar_cli.actions.prompt_settings import with_effective
+    from familiar_cli.actions.prompt import with_effective
     from familiar_cli.config.origin import effective
 
     path = asked.familiar.paths.config

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 def show(asked: PageRequest) -> Shown:
     """Return a year, a quarter or a month."""
-    from familiar_cli.actions.timeline import SPANS, timeline
+    from familiar_cli.actions.past import SPANS, timeline
     from familiar_cli.web.charts import svg
 
     line = timeline(asked.familiar, asked.query.get("at", ""), asked.query.get("span", ""))

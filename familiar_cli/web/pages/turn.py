@@ -32,8 +32,8 @@ def raw(asked: PageRequest) -> Data:
 
 def replay(asked: PageRequest) -> Shown | Redirect:
     """Send it again, and show both replies; nothing is kept."""
-    from familiar_cli.actions.replay import replay as send_again
     from familiar_cli.actions.sent import find_trace
+    from familiar_cli.actions.sent import replay as send_again
 
     trace = find_trace(asked.familiar, asked.path["turn"])
 
@@ -47,7 +47,7 @@ def replay(asked: PageRequest) -> Shown | Redirect:
 
 
 def _values(asked: PageRequest) -> dict[str, Any]:
-    from familiar_cli.actions.served_turns import SOURCE, match_of
+    from familiar_cli.actions.client_chat import SOURCE, match_of
     from familiar_cli.history.selection import around
     from familiar_cli.history.store import standings
 

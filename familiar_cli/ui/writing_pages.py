@@ -1,12 +1,14 @@
-"""The pages of `familiar consolidate` and `familiar distill`."""
+"""The pages of `familiar write-memory`, `review`, `daemon`, `consolidate` and `distill`."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 from familiar_cli.consolidation.pages import read_page
 from familiar_cli.memory.layout import digest_path
-from familiar_cli.text import harmless, one_line
+from familiar_cli.text import counted, harmless, one_line
 from familiar_cli.ui.terminal import columns, local, plain
 
 if TYPE_CHECKING:
@@ -18,7 +20,126 @@ if TYPE_CHECKING:
     from familiar_cli.consolidation.calendar import ConsolidationReport, MadeFile, Rewritten
     from familiar_cli.consolidation.digests import DigestStatus, Distilled
     from familiar_cli.consolidation.periods import Refused
+    from familiar_cli.llm.asking import Spent
+    from familiar_cli.review.pending import ReviewPlan
     from familiar_cli.ui.emit import Output
+    from familiar_cli.writer.contract import Refusal, WriterReport
+
+_MOST_REFUSALS = 10
+
+
+@contextmanager
+def pass_progress(out: Output) -> Iterator[Callable[[WriterReport], None]]:
+    """Show how many turns are done while a pass goes on."""
+    if out.quiet or not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from familiar_cli.ui.terminal import console, plain
+
+    with console(sys.stderr).status(plain("writing memory …")) as status:
+        yield lambda report: status.update(
+            plain(f"writing memory: {report.turns_covered:,} turns done …")
+        )
+
+
+def pass_text(report: WriterReport) -> str:
+    """Return the files that changed, one a line: `update people/discord-42.md +3 -1`."""
+    return "".join(
+        f"{f.operation} {f.rel_path} +{f.added} -{f.removed}\n" for f in report.files.values()
+    )
+
+
+def pass_notices(report: WriterReport, *, dry_run: bool = False) -> list[str]:
+    """Return what a person should know of a pass beside the files."""
+    told = [*report.notices, *map(_refusal, report.refused[:_MOST_REFUSALS])]
+    more = len(report.refused) - _MOST_REFUSALS
+    if more > 0:
+        told.append(f"{more} more refusals are in the record of run {report.run}.")
+    told.append(_covered(report, dry_run=dry_run))
+    if report.newest_left:
+        told.append(
+            "The newest exchange was skipped, since its reply may still change; "
+            "`familiar write-memory --newest` reads it now."
+        )
+    if report.spent.calls:
+        told.append(_cost(report.spent, report.turns_covered))
+    if report.held:
+        told.append(f"Held for review: {', '.join(report.held)}.")
+    if report.pending:
+        told.append(f"A plan awaits review: `familiar review show {report.pending}`.")
+    if dry_run:
+        told.append("Nothing was changed (--dry-run).")
+    return told
+
+
+def estimate_text(told: dict[str, Any]) -> str:
+    """Return what a pass would ask."""
+    if not told["turns"]:
+        return "No turns are waiting.\n"
+    return (
+        f"{counted(told['turns'], 'turn')} in {counted(told['batches'], 'question')}: about "
+        f"{told['estimated_tokens']:,} tokens to read ({told['estimated_tokens_per_turn']} a turn) "
+        f"and at most {told['most_reply_tokens']:,} to write\n"
+    )
+
+
+def plan_line(plan: ReviewPlan, zone: tzinfo | None) -> str:
+    """Return a plan in one line."""
+    files = ", ".join(file.rel_path for file in plan.files)
+    return (
+        f"{plan.id}  {one_line(local(plan.created, zone))}  {rests_on(plan)}  "
+        f"{counted(len(plan.hunks), 'piece')}  {one_line(files)}  ({why(plan)})\n"
+    )
+
+
+def rests_on(plan: ReviewPlan) -> str:
+    """Return what a plan rests on: `turns 1-9`, or `2026-W15 from 7 files`."""
+    turns = f"turns {plan.turns[0]}-{plan.turns[1]}" if any(plan.turns) else "no turns"
+    return one_line(plan.rests_on) or turns
+
+
+def why(plan: ReviewPlan) -> str:
+    """Return why a plan waits."""
+    if plan.why == "held":
+        return "a rule requires your review"
+    asked = (any(plan.turns) or plan.rests_on) and not plan.source.startswith("mcp:")
+    return "made with --review" if asked else f"proposed by {plan.source}"
+
+
+def plan_text(plan: ReviewPlan) -> str:
+    """Return a plan piece by piece, numbered as `--hunk` takes them."""
+    parts = []
+    for number, (file, hunk) in enumerate(plan.hunks, 1):
+        new = " (new file)" if file.before is None else " (deleted)" if file.deletes else ""
+        parts.append(f"[{number}] {file.rel_path}{new}\n{hunk.text}")
+    return "\n".join(parts)
+
+
+def _covered(report: WriterReport, *, dry_run: bool) -> str:
+    if not report.turns_covered:
+        waiting = counted(report.remaining, "turn") if report.remaining else "No turn"
+        return f"{waiting} {'waits' if report.remaining <= 1 else 'wait'} to be processed."
+    verb = "would be done" if dry_run else "done"
+    nothing = "; nothing in them worth remembering" if not report.files else ""
+    left = f"; {counted(report.remaining, 'turn')} left" if report.remaining and not dry_run else ""
+    return f"{counted(report.turns_covered, 'turn')} {verb}{nothing}{left}."
+
+
+def _cost(spent: Spent, turns: int) -> str:
+    each = f" ({spent.estimated_tokens / turns:.0f} a turn)" if turns else ""
+    repairs = f", {counted(spent.repairs, 'repair')} among them" if spent.repairs else ""
+    cost = f", cost {spent.cost:.4f}" if spent.cost is not None else ""
+    return (
+        f"{counted(spent.calls, 'question')}{repairs}; about {spent.estimated_tokens:,} tokens "
+        f"read{each}{cost}; the model took {spent.model_s:.1f} s."
+    )
+
+
+def _refusal(refusal: Refusal) -> str:
+    what = f" {refusal.text!r:.80}" if refusal.text else ""
+    where = refusal.rel_path or "a nameless file"
+    return f"refused ({refusal.rail}) for {where}: {one_line(refusal.reason, 160)};{what}"
+
 
 _MOST_LINES = 10
 _NO_SESSIONS = "there are no sessions yet; `familiar write-memory` makes them"
@@ -39,12 +160,12 @@ def narrator(out: Output) -> Callable[[ConsolidationReport], None]:
     return tell
 
 
-def report_text(report: ConsolidationReport, *, dry_run: bool = False) -> str:
+def consolidation_text(report: ConsolidationReport, *, dry_run: bool = False) -> str:
     """Return what was made, one a line: `made weekly/2026-W15.md from 7 files`."""
     return harmless("".join(f"{_verb(d, dry_run=dry_run)} {_made(d)}\n" for d in report.done))
 
 
-def told_after(report: ConsolidationReport, *, dry_run: bool = False) -> Iterator[str]:
+def consolidation_notices(report: ConsolidationReport, *, dry_run: bool = False) -> Iterator[str]:
     """Yield what a person should know of a run beside the files."""
     waiting = list(report.waiting.items())
     for name, reason in waiting[:_MOST_LINES]:
@@ -71,7 +192,7 @@ def yours_told(yours: Sequence[Rewritten], zone: tzinfo | None) -> Iterator[str]
         yield f"{len(yours) - _MOST_LINES} more are yours; see --json."
 
 
-def status_page(tiers: Sequence[DigestStatus], zone: tzinfo | None) -> RenderableType:
+def digests_page(tiers: Sequence[DigestStatus], zone: tzinfo | None) -> RenderableType:
     """Return how the digests stand; times are told in `zone`."""
     rows = [
         [

@@ -1,0 +1,461 @@
+"""Memory as it was: on a day, along a line of time, and with changes taken back."""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter, defaultdict
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from familiar_cli.actions.people import published
+from familiar_cli.clock import now, to_utc, to_zone
+from familiar_cli.consolidation.periods import TIERS, day_of, period_in, session_day
+from familiar_cli.errors import FamiliarError, NotFoundError, UsageError
+from familiar_cli.history.statistics import count_up_to, first_and_last, said_between
+from familiar_cli.identity import Author
+from familiar_cli.memory.layout import (
+    MEMORY_WRITER,
+    PEOPLE_DIR,
+    SESSIONS_DIR,
+    SIGNIFICANT_DIR,
+    people_path,
+)
+from familiar_cli.visibility import OWNER
+from familiar_cli.when import read_day
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import tzinfo
+
+    from familiar_cli.context.trace import Trace
+    from familiar_cli.familiar import Familiar
+    from familiar_cli.history.rows import Turn
+    from familiar_cli.memory.journal.days import JournalDay, JournalDays
+    from familiar_cli.memory.journal.undo import Undone
+
+_MOST_FILES: Final = 5_000  # a memory is written anew for the prompt of a day
+
+
+@dataclass(frozen=True, slots=True)
+class AsOf:
+    """A day.
+
+    Args:
+        day: Which.
+        state: The last day up to it on which memory changed; None: there was none yet.
+        days: All days on which memory changed, the oldest first.
+        files: How many files there were.
+        since: The state that it is compared with; None: the empty memory.
+        changed: The files that differ from that.
+        last_turn: The last turn that was said up to the end of the day.
+        trace: What was sent for the last prompt up to then; None: none is kept.
+    """
+
+    day: date
+    state: JournalDay | None
+    days: tuple[JournalDay, ...]
+    files: int
+    since: JournalDay | None
+    changed: tuple[str, ...]
+    last_turn: Turn | None
+    trace: Trace | None
+
+
+def as_of(familiar: Familiar, day: date, since: date | None = None) -> AsOf:
+    """Return the memory of a day, beside that of an earlier one.
+
+    Args:
+        familiar: Whose.
+        day: Which day; its end counts.
+        since: The day to compare with; None: the one before.
+    """
+    days = familiar.journal_days
+    known, state = tuple(days.all()), days.at(day)
+    old = days.at(since if since is not None else day - timedelta(days=1))
+    changed: tuple[str, ...] = ()
+    if state:
+        differ = days.changed(old.commit if old else None, state.commit)
+        changed = tuple(path for path in differ if not is_hidden(path))
+    files = days.every_file(state.commit) if state else []
+    trace = _last_trace(familiar, end_of(familiar, day))
+    turn = familiar.history.turn(trace.turn) if trace and trace.turn else None
+    count = sum(not is_hidden(path) for path, _ in files)
+    return AsOf(day, state, known, count, old, changed, turn, trace)
+
+
+def is_hidden(rel_path: str) -> bool:
+    """Tell whether a file is the program's own, and no memory."""
+    return rel_path.startswith(".") or "/." in rel_path
+
+
+def end_of(familiar: Familiar, day: date) -> datetime:
+    """Return when a day ended where the familiar lives."""
+    return to_utc(datetime.combine(day + timedelta(days=1), time()), familiar.zone)
+
+
+def today(familiar: Familiar) -> date:
+    """Return which day it is where the familiar lives."""
+    from familiar_cli.clock import now
+
+    return to_zone(now(), familiar.zone).date()
+
+
+def _last_trace(familiar: Familiar, end: datetime) -> Trace | None:
+    """Return the last prompt before a moment; prompts are numbered in the order of their making."""
+    from familiar_cli.context.trace import read_trace, trace_ids
+
+    ids = sorted(trace_ids(familiar.paths.traces))
+    low, high, found = 0, len(ids), None
+    while low < high:
+        middle = (low + high) // 2
+        try:
+            trace = read_trace(familiar.paths.traces, ids[middle])
+        except FamiliarError:
+            del ids[middle]
+            high -= 1
+            continue
+        if trace.at < end:
+            low, found = middle + 1, trace
+        else:
+            high = middle
+    return found
+
+
+async def prompt_then(familiar: Familiar, day: date, text: str, channel_id: str = "cli") -> Trace:
+    """Return the prompt that `text` would have led to at the end of a day.
+
+    Memory is that of the day, and only turns up to it are history; settings are those of now.
+    Nothing is asked and nothing is kept.
+
+    Raises:
+        NotFoundError: There was no memory yet.
+        UsageError: Nothing is said, or the memory was too large to write it anew.
+    """
+    from familiar_cli.config.home import FamiliarPaths
+    from familiar_cli.familiar import Familiar as Anew
+
+    if not text.strip():
+        raise UsageError("The message is empty, so there is no prompt to build")
+    days = familiar.journal_days
+    state = days.at(day)
+    if state is None:
+        raise NotFoundError(f"There was no memory yet on {day}")
+    there = days.every_file(state.commit)
+    if len(there) > _MOST_FILES:
+        raise UsageError(
+            f"The memory of {day} has {len(there):,} files; a past prompt can be built from at "
+            f"most {_MOST_FILES:,}"
+        )
+    with tempfile.TemporaryDirectory(prefix="familiar-as-of-") as directory:
+        root = Path(directory) / familiar.paths.id
+        _lay_out(familiar, days, there, root)
+        then = Anew(FamiliarPaths(root))
+        then.__dict__["history"] = familiar.history
+        then.__dict__["embedder"] = familiar.embedder
+        then.index.refresh()
+        return await _assemble(then, end_of(familiar, day), text, channel_id)
+
+
+def _lay_out(
+    familiar: Familiar, days: JournalDays, there: list[tuple[str, str]], root: Path
+) -> None:
+    """Write the memory of a day, and the settings of now, into a directory that goes again."""
+    import shutil
+
+    for rel_path, object_id in there:
+        path = root / "memory" / rel_path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(days.blob(object_id))
+    (root / "memory").mkdir(parents=True, exist_ok=True)
+    for source, target in (
+        (familiar.paths.config, root / "character.toml"),
+        (familiar.paths.me, root.parent / "me.toml"),
+    ):
+        if source.is_file():
+            shutil.copyfile(source, target)
+    if familiar.paths.channels.is_dir():
+        shutil.copytree(familiar.paths.channels, root / "channels")
+
+
+async def _assemble(then: Familiar, end: datetime, text: str, channel_id: str) -> Trace:
+    from familiar_cli.actions.prompt import pipeline, turn_setup
+    from familiar_cli.context.turn import dry_run, request_for
+    from familiar_cli.context.types import Said
+    from familiar_cli.history.rows import Turn
+
+    before = then.history.first_since(end)
+    after = (
+        Turn(before, channel_id, None, "assistant", "", end, "text", "cli", partial=False)
+        if before
+        else None
+    )
+    said = Said(text, then.me(channel_id).author, channel_id, instead_of=after)
+    setup = turn_setup(then, channel_id)
+    request = request_for(
+        said,
+        familiar_id=then.paths.id,
+        allowance=setup.allowance,
+        history=then.history,
+        viewer=then.privacy.viewer_in(channel_id, said.author),
+        opening=lambda *_: "",
+        at=end - timedelta(seconds=1),
+        name=setup.char,
+        tier=setup.channel.tier,
+        me=then.me_in(setup.channel),
+        phrases=then.phrases,
+    )
+    assembled = await pipeline(then, setup, dry=True).assemble(request)
+    return dry_run(assembled, model=then.slot().model, counter=then.counter.name)
+
+
+SPANS: Final = ("year", "quarter", "month")
+_MONTHS: Final = {"year": 12, "quarter": 3, "month": 1}
+_MOST_TURNS: Final = 50_000  # that a span may hold which nobody asked for
+_MOST_LANES: Final = 12
+_LAST_YEAR: Final = 9998
+_DAY: Final = timedelta(days=1)
+_HOUR: Final = timedelta(hours=1)
+
+
+@dataclass(frozen=True, slots=True)
+class DayCount:
+    """What was said on a day: how many turns, and the number of one of the first."""
+
+    day: date
+    turns: int
+    first: int
+
+
+@dataclass(frozen=True, slots=True)
+class DatedFile:
+    """A file that is about a span of days; both ends belong to it."""
+
+    rel_path: str
+    first: date
+    last: date
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """A person, and the days on which they spoke.
+
+    Args:
+        name: What they are called.
+        rel_path: Their file; empty: there is none.
+        days: The days.
+        turns: How many turns they said.
+    """
+
+    name: str
+    rel_path: str
+    days: tuple[DayCount, ...]
+    turns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """A span of the past.
+
+    Args:
+        span: `year`, `quarter` or `month`.
+        first: Its first day.
+        last: Its last day.
+        days: The days on which something was said.
+        rows: By directory (`sessions`, `daily` … `significant`), the files about days in it.
+        lanes: Those who spoke most, the familiar left out.
+        others: How many more spoke.
+        begins: The day of the first turn of all; None: there is none.
+        ends: The day of the last.
+    """
+
+    span: str
+    first: date
+    last: date
+    days: tuple[DayCount, ...]
+    rows: dict[str, tuple[DatedFile, ...]]
+    lanes: tuple[Lane, ...]
+    others: int
+    begins: date | None
+    ends: date | None
+
+    @property
+    def before(self) -> date:
+        """A day of the span before."""
+        return self.first - _DAY
+
+    @property
+    def after(self) -> date:
+        """A day of the span behind it."""
+        return self.last + _DAY
+
+
+def timeline(familiar: Familiar, at: str = "", span: str = "") -> Timeline:
+    """Return the span of time in which a day lies.
+
+    Args:
+        familiar: Whose past.
+        at: The day, or the month or year, as a person writes it; empty: the last day on which
+            something was said.
+        span: One of `SPANS`; empty: the longest that can be drawn at once.
+
+    Raises:
+        UsageError: `at` is not a day.
+    """
+    zone = familiar.zone
+    ends = first_and_last(familiar.history)
+    begun, ended = (to_zone(moment, zone).date() for moment in ends) if ends else (None, None)
+    today = to_zone(now(), zone).date()
+    day = _within(read_day(at, now(), zone)) if at else _within(ended or today)
+    if span not in SPANS:
+        span = next((s for s in SPANS if _is_light(familiar, *_ends(day, s))), SPANS[-1])
+    first, last = _ends(day, span)
+    whole_hours = _whole_hours(first, zone) and _whole_hours(last, zone)
+    said = said_between(familiar.history, *_moments(first, last, zone), whole_hours=whole_hours)
+    per_day: Counter[date] = Counter()
+    first_of: dict[date, int] = {}
+    spoken: dict[tuple[str, str], list[tuple[date, int, int]]] = defaultdict(list)
+    for one in said:
+        on = to_zone(one.at, zone).date()
+        per_day[on] += one.turns
+        first_of[on] = min(one.first, first_of.get(on, one.first))
+        if one.account:
+            spoken[one.account].append((on, one.turns, one.first))
+    lanes = _lanes(familiar, spoken)
+    return Timeline(
+        span,
+        first,
+        last,
+        tuple(DayCount(on, per_day[on], first_of[on]) for on in sorted(per_day)),
+        _rows(familiar, first, last),
+        lanes,
+        max(len(spoken) - len(lanes), 0),
+        begun,
+        ended,
+    )
+
+
+def _lanes(
+    familiar: Familiar, spoken: dict[tuple[str, str], list[tuple[date, int, int]]]
+) -> tuple[Lane, ...]:
+    most = sorted(spoken, key=lambda account: (-sum(s[1] for s in spoken[account]), account))
+    authors = [Author(*account) for account in most[:_MOST_LANES]]
+    known = {speaker.author.slug: speaker.author for speaker in familiar.history.speakers(OWNER)}
+    authors = [known.get(author.slug, author) for author in authors]
+    labels = familiar.labels(authors)
+    found = []
+    for author, account in zip(authors, most, strict=False):
+        days: dict[date, DayCount] = {}
+        for on, turns, first in spoken[account]:
+            old = days.get(on, DayCount(on, 0, first))
+            days[on] = DayCount(on, old.turns + turns, min(old.first, first))
+        path = people_path(author.slug)
+        has_file = familiar.memory.exists(path)
+        turns = sum(day.turns for day in days.values())
+        listed = tuple(days[on] for on in sorted(days))
+        found.append(Lane(labels.of(author), path if has_file else "", listed, turns))
+    return tuple(found)
+
+
+def _rows(familiar: Familiar, first: date, last: date) -> dict[str, tuple[DatedFile, ...]]:
+    found: dict[str, tuple[DatedFile, ...]] = {}
+    for directory in (SESSIONS_DIR, *TIERS, SIGNIFICANT_DIR):
+        marks = (_mark(path) for path in _files(familiar, directory))
+        inside = [m for m in marks if m and m.first <= last and m.last >= first]
+        found[directory] = tuple(sorted(inside, key=lambda m: (m.first, m.rel_path)))
+    return found
+
+
+def _files(familiar: Familiar, directory: str) -> Iterator[str]:
+    try:
+        yield from (entry.rel_path for entry in familiar.memory.walk(directory).files)
+    except NotFoundError:
+        return
+
+
+def _mark(rel_path: str) -> DatedFile | None:
+    named = period_in(rel_path)
+    if named:
+        return DatedFile(rel_path, named[0].first, named[0].last)
+    placed = session_day(rel_path)
+    if placed:
+        return DatedFile(rel_path, placed[0], placed[0])
+    if rel_path.startswith(f"{SIGNIFICANT_DIR}/"):
+        try:
+            on = day_of(date.fromisoformat(rel_path.removeprefix(f"{SIGNIFICANT_DIR}/")[:10]))
+        except ValueError:
+            return None
+        return DatedFile(rel_path, on.first, on.last)
+    return None
+
+
+def _within(day: date) -> date:
+    """Return a day that has a year on both sides of it."""
+    return day.replace(year=min(max(day.year, 2), _LAST_YEAR), day=min(day.day, 28))
+
+
+def _ends(day: date, span: str) -> tuple[date, date]:
+    months = _MONTHS[span]
+    begins = (day.month - 1) // months * months + 1
+    first = date(day.year, begins, 1)
+    year, month = divmod(day.year * 12 + begins - 1 + months, 12)
+    return first, date(year, month + 1, 1) - _DAY
+
+
+def _moments(first: date, last: date, zone: tzinfo | None) -> tuple[datetime, datetime]:
+    return _midnight(first, zone), _midnight(last + _DAY, zone)
+
+
+def _midnight(day: date, zone: tzinfo | None) -> datetime:
+    return datetime(day.year, day.month, day.day, tzinfo=zone).astimezone(zone)
+
+
+def _whole_hours(day: date, zone: tzinfo | None) -> bool:
+    offset = _midnight(day, zone).utcoffset()
+    return offset is not None and not offset % _HOUR
+
+
+def _is_light(familiar: Familiar, first: date, last: date) -> bool:
+    since, until = _moments(first, last, familiar.zone)
+    return count_up_to(familiar.history, since, until, _MOST_TURNS + 1) <= _MOST_TURNS
+
+
+_NOT_READ_AGAIN: Final = (
+    "The turns behind what was undone count as read. To have them read again:"
+    " `familiar write-memory --since WHEN` or `familiar write-memory --all`."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class UndoResult:
+    """What was undone, or would be, and what the user should know."""
+
+    undone: Undone
+    notices: tuple[str, ...]
+
+
+def undo(
+    familiar: Familiar,
+    word: str | None = None,
+    *,
+    run: str | None = None,
+    dry_run: bool = False,
+    merges: bool = False,
+) -> UndoResult:
+    """Take back one change, or all changes of a run; see `journal.undo.undo`.
+
+    Raises:
+        ConflictError: Later changes touch the same lines; nothing was changed.
+        NotFoundError: There is no such commit or run, or nothing to take back.
+        RefusedError: It merges what other machines wrote, and `merges` is not set.
+    """
+    done = familiar.past.undo(word, run=run, dry_run=dry_run, merges=merges)
+    notices: tuple[str, ...] = ()
+    if done.changes and any(commit.source == MEMORY_WRITER for commit in done.commits):
+        notices = (_NOT_READ_AGAIN,)
+    if not dry_run and any(c.rel_path.startswith(f"{PEOPLE_DIR}/") for c in done.changes):
+        with closing(familiar.names()) as names:
+            notices += published(names)
+    return UndoResult(done, notices)
