@@ -147,7 +147,7 @@ def sqlite(patient: Patient) -> Iterator[Result]:
 
 def home(patient: Patient) -> Iterator[Result]:
     """Look at the directory where familiars live."""
-    from familiar_cli.imports.staging import remove_abandoned
+    from familiar_cli.imports.import_plan import remove_abandoned
 
     where = f"{patient.home} ({patient.home_reason})"
     problem = _unwritable(patient.home)

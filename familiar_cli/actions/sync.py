@@ -559,7 +559,7 @@ def begin(
     from familiar_cli.config.edit import write_new
     from familiar_cli.familiar import Familiar
     from familiar_cli.identity import check_familiar_id
-    from familiar_cli.imports.staging import new_familiar
+    from familiar_cli.imports.import_plan import new_familiar
     from familiar_cli.sync.begin import begin_from
     from familiar_cli.sync.journal_past import read_abouts
     from familiar_cli.sync.remotes import SeenRefs, read_address

@@ -207,7 +207,7 @@ def import_memories(
     from dataclasses import asdict
     from pathlib import Path
 
-    from familiar_cli.imports import import_memories as importing
+    from familiar_cli.imports import folders as importing
     from familiar_cli.imports.folders import FolderImportOptions
     from familiar_cli.ui.import_pages import memories_page
     from familiar_cli.ui.terminal import print_page

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict
 from familiar_cli.errors import BadInputError
 from familiar_cli.imports.containers import V1_FIELDS, CardFile, open_container
 from familiar_cli.imports.foreign_files import dump_json
-from familiar_cli.imports.staging import Effects
+from familiar_cli.imports.import_plan import Effects
 from familiar_cli.memory.pages.self_files import SELF_FILES
 from familiar_cli.text import str_or_empty
 
@@ -437,7 +437,7 @@ def effects_of_card(card: Card, *, book_dir: str | None) -> Effects:
     rest = [name for name in names if name not in _USED]
     rest += [f"top_level.{key}" for key in kept.get("top_level", {})]
     rest += [f"file {path}" for path, _ in card.members]
-    return Effects(in_every_prompt=tuple(used), kept=tuple(rest))
+    return Effects(in_every_prompt=tuple(used), kept_unmapped=tuple(rest))
 
 
 def _stays(field: str, value: object, book_dir: str | None) -> bool:

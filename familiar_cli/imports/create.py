@@ -23,6 +23,7 @@ from familiar_cli.imports.containers import SUFFIXES
 from familiar_cli.imports.folders import FolderImportOptions, plan_folder, read_folder
 from familiar_cli.imports.foreign_files import OWN_DEPTH, read_json
 from familiar_cli.imports.import_lorebook import plan_import
+from familiar_cli.imports.import_plan import FileChange, ImportPlan, ImportReport, build_familiar
 from familiar_cli.imports.lorebook_reading import read_book
 from familiar_cli.imports.lorebook_shelf import book_directories, place_for
 from familiar_cli.imports.personas import (
@@ -32,7 +33,6 @@ from familiar_cli.imports.personas import (
     map_persona,
     template_folder,
 )
-from familiar_cli.imports.staging import Effects, ImportReport, build
 from familiar_cli.memory.layout import CARD_JSON, SELF_DIR
 from familiar_cli.memory.pages.self_files import ORIGINAL_STEM, field_markdown, self_file
 from familiar_cli.memory.store.store import MISSING
@@ -43,11 +43,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from familiar_cli.identity import Author
-    from familiar_cli.imports.folders import FolderContents, FolderPlan
-    from familiar_cli.imports.import_lorebook import ImportPlan
-    from familiar_cli.imports.staging import FamiliarReport
+    from familiar_cli.imports.folders import FolderContents
+    from familiar_cli.imports.import_plan import FamiliarReport
     from familiar_cli.memory.store.store import MemoryStore
-    from familiar_cli.memory.store.transactions import Transaction
 
 _VERSION: Final = "1"
 # Template -> the name it has when the user gives none, and its fields. Texts say {{char}}, never
@@ -167,63 +165,9 @@ def template_card(template: str, *, name: str = "", also: tuple[str, ...] = ()) 
     return Card("v3", "template", data, raw, origin=f"template {template}")
 
 
-@dataclass(frozen=True, slots=True)
-class UnpackPlan:
-    """What unpacking a card would change.
-
-    Args:
-        files: New content of each file that would be written.
-        seen: SHA-256 of each file there is in their place, or `MISSING`.
-        unchanged: Files that hold already what they should.
-        overwritten: Files that hold something else.
-        removed: Files of another card that this one does not have.
-        effects: What becomes of each field, and of each setting of the book.
-        warnings: What was odd about the card.
-        book: The plan for its book, if it has one.
-    """
-
-    files: Mapping[str, bytes]
-    seen: Mapping[str, str]
-    unchanged: tuple[str, ...]
-    overwritten: tuple[str, ...]
-    removed: tuple[str, ...]
-    effects: Effects
-    warnings: tuple[str, ...]
-    book: ImportPlan | None
-
-    @property
-    def report(self) -> ImportReport:
-        """What it does, for a person to read."""
-        written, same = (self.book.written, self.book.unchanged) if self.book else ((), ())
-        return ImportReport(
-            written=tuple(sorted((*self.files, *written))),
-            unchanged=tuple(sorted((*self.unchanged, *same))),
-            overwritten=self.overwritten,
-            removed=self.removed,
-            in_every_prompt=self.effects.in_every_prompt,
-            found_when_it_fits=self.effects.found_when_it_fits,
-            kept_unmapped=self.effects.kept,
-            warnings=self.warnings,
-        )
-
-    @property
-    def is_noop(self) -> bool:
-        """Whether everything is already as the card has it."""
-        return not (self.files or self.removed or (self.book and self.book.written))
-
-    def stage(self, tx: Transaction) -> None:
-        """Put all changes into a transaction."""
-        for rel_path, content in self.files.items():
-            tx.write(rel_path, content, expect=self.seen[rel_path], any_size=True)
-        for rel_path in self.removed:
-            tx.delete(rel_path, expect=self.seen[rel_path])
-        if self.book:
-            self.book.stage(tx)
-
-
 def plan_unpack(
     card: Card, store: MemoryStore, *, overwrite: bool = False, keep_edits: bool = False
-) -> UnpackPlan:
+) -> ImportPlan:
     """Return what unpacking `card` into `store` would change. Nothing is written.
 
     Args:
@@ -245,16 +189,29 @@ def plan_unpack(
     is_refused = (overwritten or removed or book.refusal) and not overwrite
     if is_refused or (book.refusal and keep_edits):
         raise _refused(card, (*overwritten, *removed), book.refusal)
-    return UnpackPlan(
-        files={path: content for path, content in files.items() if path not in same},
-        seen={path: store.sha256(path) or MISSING for path in (*files, *removed)},
-        unchanged=tuple(sorted(same)),
+    written = [
+        FileChange(path, content, store.sha256(path) or MISSING)
+        for path, content in files.items()
+        if path not in same
+    ]
+    deleted = [FileChange(path, None, store.sha256(path) or MISSING) for path in removed]
+    lore = book.plan or ImportPlan(ImportReport())
+    of_card = effects_of_card(card, book_dir=book.directory)
+    report = ImportReport(
+        written=tuple(sorted((*(change.path for change in written), *lore.report.written))),
+        unchanged=tuple(sorted((*same, *lore.report.unchanged))),
         overwritten=overwritten,
         removed=removed,
-        effects=_effects(card, book),
+        in_every_prompt=of_card.in_every_prompt + _of_book(lore.report.in_every_prompt),
+        found_when_it_fits=of_card.found_when_it_fits + _of_book(lore.report.found_when_it_fits),
+        kept_unmapped=of_card.kept_unmapped + _of_book(lore.report.kept_unmapped),
         warnings=(*card.warnings, *book.warnings, *_former_lore(store, book, same_card=same_card)),
-        book=book.plan,
     )
+    return ImportPlan(report, (*written, *deleted, *lore.changes))
+
+
+def _of_book(settings: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(f"character_book: {name}" for name in settings)
 
 
 def _files(card: Card, *, book_dir: str | None) -> dict[str, bytes]:
@@ -309,22 +266,6 @@ def _former_lore(store: MemoryStore, book: _BookPlan, *, same_card: bool) -> tup
     return tuple(f"the lore already in {place} is kept" for place in others)
 
 
-def _effects(card: Card, book: _BookPlan) -> Effects:
-    """Return what becomes of the card's fields and of the settings of its book."""
-    of_card = effects_of_card(card, book_dir=book.directory)
-    of_book = book.plan.effects if book.plan else Effects()
-    return Effects(
-        *(
-            (*names, *(f"character_book: {name}" for name in settings))
-            for names, settings in (
-                (of_card.in_every_prompt, of_book.in_every_prompt),
-                (of_card.found_when_it_fits, of_book.found_when_it_fits),
-                (of_card.kept, of_book.kept),
-            )
-        )
-    )
-
-
 def _plan_book(card: Card, store: MemoryStore, *, overwrite: bool, force: bool) -> _BookPlan:
     given = card.data.get("character_book")
     if given is None:
@@ -342,7 +283,7 @@ def _plan_book(card: Card, store: MemoryStore, *, overwrite: bool, force: bool) 
         plan = plan_import(book, store, into=directory, update=overwrite, force=force)
     except RefusedError as error:
         return _BookPlan(directory=directory, refusal=str(error))
-    warnings = tuple(f"character_book: {note}" for note in (*place.notes, *plan.warnings))
+    warnings = tuple(f"character_book: {note}" for note in (*place.notes, *plan.report.warnings))
     return _BookPlan(plan, place.directory, warnings=warnings)
 
 
@@ -388,7 +329,7 @@ def create_familiar(
         FamiliarError: The disk refused; what was there before is as it was.
     """
     paths = FamiliarPaths(home / (check_familiar_id(familiar_id) if familiar_id else id_for(card)))
-    return build(
+    return build_familiar(
         paths,
         open_store,
         lambda store: plan_unpack(card, store, overwrite=overwrite, keep_edits=keep_edits),
@@ -508,7 +449,7 @@ def create_from_persona(
         FamiliarError: The disk refused; what was there before is as it was.
     """
     wish = FolderImportOptions(update, overwrite, force_hint=_OVERWRITE_PERSONA)
-    return build(
+    return build_familiar(
         FamiliarPaths(home / persona.id),
         open_store,
         lambda store: _plan(store, persona, wish),
@@ -518,17 +459,15 @@ def create_from_persona(
     )
 
 
-def _plan(store: MemoryStore, persona: PersonaCard, wish: FolderImportOptions) -> FolderPlan:
-    files = persona.folder.files
-    mapped = map_persona(files, persona.user, persona.user_name)
+def _plan(store: MemoryStore, persona: PersonaCard, wish: FolderImportOptions) -> ImportPlan:
+    mapped = map_persona(persona.folder.files, persona.user, persona.user_name)
     return plan_folder(
         store,
         mapped.pieces,
         LEDGER,
         wish,
-        sources=files,
-        left_out=persona.folder.left_out,
-        warnings=(*persona.folder.notes, *mapped.warnings),
+        folder=persona.folder,
+        warnings=mapped.warnings,
     )
 
 

@@ -1,4 +1,4 @@
-"""Import folders: read them without trust, plan what is written, and keep a ledger of it."""
+"""Folders from elsewhere: read without trust, planned with a ledger; and trees of memories."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import re
 import stat
 from dataclasses import dataclass, field
+from datetime import date
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.errors import (
@@ -18,20 +19,38 @@ from familiar_cli.errors import (
     UnsafePathError,
 )
 from familiar_cli.files import is_directory, patiently
-from familiar_cli.imports import staging
 from familiar_cli.imports.foreign_files import MAX_TOTAL_BYTES, MIB, dump_json
-from familiar_cli.imports.staging import ImportReport
+from familiar_cli.imports.import_plan import (
+    FileChange,
+    ImportPlan,
+    ImportReport,
+    UnreadFile,
+    change_ledger,
+    list_paths,
+    load_ledger,
+)
+from familiar_cli.memory.layout import (
+    DAILY_DIR,
+    MONTHLY_DIR,
+    SIGNIFICANT_DIR,
+    WEEKLY_DIR,
+    YEARLY_DIR,
+    new_run_id,
+    noting,
+)
+from familiar_cli.memory.pages import bullets
 from familiar_cli.memory.store import paths
 from familiar_cli.memory.store.types import MISSING
 from familiar_cli.text import fold, one_line, sha256_of, typed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from familiar_cli.memory.store.store import MemoryStore
 
-from familiar_cli.imports.staging import UnreadFile
+    Merge = Callable[[bytes, bytes], bytes | None]
+    from familiar_cli.memory.store.types import MemoryEntry
 
 # What some system cannot hold in a name, or what would hide or disguise it.
 _ODD: Final = re.compile(
@@ -70,7 +89,7 @@ def _portable_path(source: str) -> str:
 
 
 def _portable(name: str) -> str:
-    shown = _ODD.sub(_encoded, name)
+    shown = _ODD.sub(lambda found: _percent(found[0]), name)
     if shown[-1] in ". ":
         shown = shown[:-1] + _percent(shown[-1])
     if shown[0] in " ~" or _refused(shown):
@@ -86,10 +105,6 @@ def _refused(name: str) -> bool:
     except UnsafePathError:
         return True
     return False
-
-
-def _encoded(found: re.Match[str]) -> str:
-    return _percent(found[0])
 
 
 def _percent(char: str) -> str:
@@ -122,33 +137,13 @@ class ImportedFile:
     original: str
 
 
-@dataclass(slots=True)
-class Ledger:
-    """All files of one or more folders, by their path there."""
-
-    rel_path: str
-    entries: dict[str, ImportedFile] = field(default_factory=dict)
-
-    def dump(self) -> str:
-        """Return the ledger as it is stored."""
-        files = {
-            _as_text(source): {
-                "sha256": entry.sha256,
-                "wrote": dict(sorted(entry.wrote.items())),
-                "original": entry.original,
-            }
-            for source, entry in sorted(self.entries.items())
-        }
-        return dump_json({"version": _VERSION, "files": files}, indent=1) + "\n"
-
-
-def load(store: MemoryStore, rel_path: str) -> Ledger:
-    """Return the ledger at `rel_path`; an empty one when there is none.
+def load_folder_ledger(store: MemoryStore, rel_path: str) -> dict[str, ImportedFile]:
+    """Load all files of one or more folders, by their path there, from the ledger at `rel_path`.
 
     Raises:
         BadInputError: It is damaged, so nobody can tell what a person has edited since.
     """
-    entries = staging.load(
+    entries = load_ledger(
         store,
         rel_path,
         _entries,
@@ -156,47 +151,30 @@ def load(store: MemoryStore, rel_path: str) -> Ledger:
         hint=f"`familiar memory log {typed(rel_path)}` shows its past; or move it away, and "
         "existing files count as yours.",
     )
-    return Ledger(rel_path, entries or {})
+    return entries or {}
 
 
-def originals(store: MemoryStore, rel_path: str) -> dict[str, bytes]:
-    """Return every imported file with the bytes that are kept of it, by its path in the folder.
-
-    A file that went into memory as it was, and was edited there since, comes back edited.
-    """
-    found = load(store, rel_path).entries
-    return {
-        source: store.read_bytes(entry.original)
-        for source, entry in found.items()
-        if store.exists(entry.original)
+def dump_folder_ledger(entries: Mapping[str, ImportedFile]) -> str:
+    """Return the ledger as it is stored."""
+    files = {
+        # A name may hold bytes that are no text: so JSON and UTF-8 can hold it.
+        json.dumps(source)[1:-1]: {
+            "sha256": entry.sha256,
+            "wrote": dict(sorted(entry.wrote.items())),
+            "original": entry.original,
+        }
+        for source, entry in sorted(entries.items())
     }
+    return dump_json({"version": _VERSION, "files": files}, indent=1) + "\n"
 
 
 def _entries(value: dict[str, Any]) -> dict[str, ImportedFile]:
-    return {_from_text(name): _entry(given) for name, given in value["files"].items()}
+    return {str(json.loads(f'"{name}"')): _entry(given) for name, given in value["files"].items()}
 
 
 def _entry(given: dict[str, Any]) -> ImportedFile:
     wrote = {str(path): str(digest) for path, digest in given["wrote"].items()}
     return ImportedFile(str(given["sha256"]), wrote, str(given["original"]))
-
-
-def _as_text(name: str) -> str:
-    """Return a name, which may hold bytes that are no text, as JSON and UTF-8 can hold it."""
-    return json.dumps(name)[1:-1]
-
-
-def _from_text(text: str) -> str:
-    return str(json.loads(f'"{text}"'))
-
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
-    from familiar_cli.memory.store.store import MemoryStore
-    from familiar_cli.memory.store.transactions import Transaction
-
-    Merge = Callable[[bytes, bytes], bytes | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,67 +199,39 @@ class FolderPage:
 
 
 @dataclass(frozen=True, slots=True)
-class FolderPlan:
-    """What an import will do; nothing is done before `stage`.
-
-    Args:
-        report: What it does, for a person to read.
-        changes: Every file to write: path, bytes, and the SHA-256 it has now or `MISSING`.
-    """
-
-    report: ImportReport
-    changes: tuple[tuple[str, bytes, str], ...] = ()
-
-    @property
-    def is_noop(self) -> bool:
-        """Whether everything is already as it should be."""
-        return not self.changes
-
-    def stage(self, tx: Transaction) -> None:
-        """Put all changes into a transaction, which makes them together or not at all."""
-        for rel_path, content, expect in self.changes:
-            # What was larger elsewhere comes as it is; it can be read, and shortened later.
-            tx.write(rel_path, content, expect=expect, any_size=True)
-
-
-@dataclass(frozen=True, slots=True)
 class FolderImportOptions:
     """How far an import may go.
 
     Args:
         update: Files whose source has changed may be written anew.
         force: So may files that a person edited or deleted, or that were there before.
-        update_hint: What to type for `update`.
         force_hint: What to type for `force`.
     """
 
     update: bool = False
     force: bool = False
-    update_hint: str = "Add `--update` to use the source's text; add `--dry-run` to preview."
     force_hint: str = "Add `--force` to use the source's text; add `--dry-run` to preview."
 
 
 def plan_folder(
     store: MemoryStore,
-    pieces: Iterable[FolderPage],
+    pages: Sequence[FolderPage],
     ledger_path: str,
     wish: FolderImportOptions,
     *,
-    sources: Mapping[str, bytes],
-    left_out: Iterable[UnreadFile] = (),
+    folder: FolderContents,
     warnings: Iterable[str] = (),
     merge: Merge = lambda _there, _new: None,
-) -> FolderPlan:
-    """Return what importing `pieces` will do.
+) -> ImportPlan:
+    """Plan what importing `pages` will do.
 
     Args:
         store: The memory.
-        pieces: What the files become.
+        pages: What the files become.
         ledger_path: Where it is noted what came from where.
         wish: How far to go.
-        sources: The files.
-        left_out: What could not be read of the folder.
-        warnings: What was odd about it.
+        folder: The files.
+        warnings: What was odd about them.
         merge: Returns what is there with all of the new in it, or None where that makes no sense.
 
     Raises:
@@ -289,166 +239,140 @@ def plan_folder(
         RefusedError: The source has changed, without `wish.update`.
         BadInputError: The ledger is damaged.
     """
-    draft = _Draft(store, load(store, ledger_path), wish, merge)
-    listed = list(pieces)
-    for piece in listed:
-        draft.take(piece, sha256_of(sources[piece.source]))
-    draft.check()
-    hidden = {piece.source for piece in listed if piece.is_hidden}
-    shown = {piece.source for piece in listed if not piece.is_hidden}
+    draft = _FolderDraft(store, load_folder_ledger(store, ledger_path), wish, merge)
+    for page in pages:
+        draft.take(page, sha256_of(folder.files[page.source]))
+    draft.check_allowed()
+    changes = [FileChange(path, *change) for path, change in draft.changes.items()]
+    if draft.new and draft.new != draft.old:
+        changes.append(change_ledger(store, ledger_path, dump_folder_ledger(draft.new)))
+    hidden = {page.source for page in pages if page.is_hidden}
+    shown = {page.source for page in pages if not page.is_hidden}
     gone = [
         f"{source!r} is no longer in the folder; its file in memory is kept"
-        for source in draft.old.entries.keys() - sources.keys()
+        for source in draft.old.keys() - folder.files.keys()
     ]
-    return draft.plan(
-        kept=tuple(sorted(hidden - shown)),
-        left_out=tuple(left_out),
-        warnings=(*warnings, *draft.warnings, *sorted(gone)),
+    report = ImportReport(
+        written=tuple(sorted(draft.shown["written"])),
+        unchanged=tuple(sorted(draft.shown["unchanged"])),
+        overwritten=tuple(sorted(draft.overwritten)),
+        edited=tuple(sorted(draft.shown["edited"])),
+        kept_unmapped=tuple(sorted(hidden - shown)),
+        left_out=tuple(folder.left_out),
+        warnings=(*folder.notes, *warnings, *draft.warnings, *sorted(gone)),
     )
+    return ImportPlan(report, tuple(changes))
 
 
-class _Draft:
+class _FolderDraft:
     """A plan while it is being made."""
 
     def __init__(
-        self, store: MemoryStore, old: Ledger, wish: FolderImportOptions, merge: Merge
+        self,
+        store: MemoryStore,
+        old: Mapping[str, ImportedFile],
+        wish: FolderImportOptions,
+        merge: Merge,
     ) -> None:
         self.old = old
+        self.new = dict(old)
+        self.changes: dict[str, tuple[bytes, str]] = {}
+        self.shown: dict[str, list[str]] = {"written": [], "unchanged": [], "edited": []}
+        self.overwritten: list[str] = []
+        self.warnings: list[str] = []
         self._store = store
         self._wish = wish
         self._merge = merge
-        self._new = dict(old.entries)
         self._wrote: dict[str, dict[str, str]] = {}
-        self._changes: dict[str, tuple[bytes, str]] = {}
-        self._shown: dict[str, list[str]] = {"written": [], "unchanged": [], "edited": []}
-        self._overwritten: list[str] = []
-        self._in_the_way: list[str] = []
         self._outdated: list[str] = []
-        self.warnings: list[str] = []
 
-    def take(self, piece: FolderPage, source_sha256: str) -> None:
-        """Note what one piece means for the memory."""
-        made = sha256_of(piece.content)
-        wrote = self._wrote.setdefault(piece.source, {})
-        wrote[piece.rel_path] = made
-        known = self._new.get(piece.source)
-        original = piece.rel_path if piece.is_original else (known.original if known else "")
-        before = self.old.entries.get(piece.source)
-        if before and piece.aside in before.wrote:
-            original = piece.aside
-            wrote[piece.aside] = before.wrote[piece.aside]
-        self._new[piece.source] = ImportedFile(source_sha256, wrote, original)
-        there = self._store.sha256(piece.rel_path)
+    def take(self, page: FolderPage, source_sha256: str) -> None:
+        """Note what one page means for the memory."""
+        made = sha256_of(page.content)
+        was = self._note_source(page, source_sha256, made)
+        there = self._store.sha256(page.rel_path)
         if there == made:
-            self._note("unchanged", piece)
-        elif before is None or piece.rel_path not in before.wrote:
-            self._first_time(piece, there)
-        else:
-            self._again(piece, there, before.wrote[piece.rel_path], made)
-
-    def _first_time(self, piece: FolderPage, there: str | None) -> None:
-        if there is None:
-            self._write(piece, piece.content, MISSING)
-        elif not self._merged(piece, there):
-            self._overwrite(piece, there)
-
-    def _again(self, piece: FolderPage, there: str | None, was: str, made: str) -> None:
-        if there == was:
-            self._outdated.append(piece.rel_path)
-            self._write(piece, piece.content, was)
+            self._note("unchanged", page)
+        elif there is not None and there == was:
+            self._outdated.append(page.rel_path)
+            self._write(page, page.content, was)
         elif made == was and not self._wish.force:
-            self._note("unchanged" if self._is_in(piece, there) else "edited", piece)
+            self._note("unchanged" if self._is_in(page, there) else "edited", page)
+        elif there is None and (was is None or self._wish.force):
+            self._write(page, page.content, MISSING)
         elif there is None:
-            self._deleted(piece)
-        elif not self._merged(piece, there):
-            self._overwrite(piece, there)
+            self._note("edited", page)
+            self.warnings.append(f"{page.rel_path}: you deleted it; it was not restored")
+        elif not self._merged(page, there):
+            self.overwritten.append(page.rel_path)
+            self._write(page, page.content, there)
 
-    def _deleted(self, piece: FolderPage) -> None:
-        if self._wish.force:
-            self._write(piece, piece.content, MISSING)
-        else:
-            self._note("edited", piece)
-            self.warnings.append(f"{piece.rel_path}: you deleted it; it was not restored")
+    def _note_source(self, page: FolderPage, source_sha256: str, made: str) -> str | None:
+        """Note in the ledger what a file becomes; return the SHA-256 of what it became before."""
+        wrote = self._wrote.setdefault(page.source, {})
+        wrote[page.rel_path] = made
+        known, before = self.new.get(page.source), self.old.get(page.source)
+        original = page.rel_path if page.is_original else (known.original if known else "")
+        if before and page.aside in before.wrote:
+            original = page.aside
+            wrote[page.aside] = before.wrote[page.aside]
+        self.new[page.source] = ImportedFile(source_sha256, wrote, original)
+        return before.wrote.get(page.rel_path) if before else None
 
-    def _is_in(self, piece: FolderPage, there: str | None) -> bool:
-        """Tell whether what is there says all that the piece says."""
-        if there is None or not piece.aside:
+    def _is_in(self, page: FolderPage, there: str | None) -> bool:
+        """Tell whether what is there says all that the page says."""
+        if there is None or not page.aside:
             return False
-        now = self._store.read_bytes(piece.rel_path)
-        return self._merge(now, piece.content) == now
+        now = self._store.read_bytes(page.rel_path)
+        return self._merge(now, page.content) == now
 
-    def _merged(self, piece: FolderPage, there: str) -> bool:
+    def _merged(self, page: FolderPage, there: str) -> bool:
         """Put what is new into what is there, where that is possible."""
-        if self._wish.force or not piece.aside:
+        if self._wish.force or not page.aside:
             return False
-        now = self._store.read_bytes(piece.rel_path)
-        merged = self._merge(now, piece.content)
+        now = self._store.read_bytes(page.rel_path)
+        merged = self._merge(now, page.content)
         if merged is None:
             return False
-        self._keep_aside(piece)
+        self._keep_aside(page)
         if merged == now:
-            self._note("unchanged", piece)
+            self._note("unchanged", page)
         else:
-            self.warnings.append(f"{piece.rel_path}: already exists; what was missing was added")
-            self._write(piece, merged, there)
+            self.warnings.append(f"{page.rel_path}: already exists; what was missing was added")
+            self._write(page, merged, there)
         return True
 
-    def _keep_aside(self, piece: FolderPage) -> None:
+    def _keep_aside(self, page: FolderPage) -> None:
         """Keep the original, since memory now holds it among other text."""
-        entry = self._new[piece.source]
-        wrote = self._wrote[piece.source]
-        wrote[piece.aside] = entry.sha256
-        self._new[piece.source] = ImportedFile(entry.sha256, wrote, piece.aside)
-        there = self._store.sha256(piece.aside)
-        if there != entry.sha256:
-            self._changes[piece.aside] = (piece.content, there or MISSING)
+        sha256, wrote = self.new[page.source].sha256, self._wrote[page.source]
+        wrote[page.aside] = sha256
+        self.new[page.source] = ImportedFile(sha256, wrote, page.aside)
+        there = self._store.sha256(page.aside)
+        if there != sha256:
+            self.changes[page.aside] = (page.content, there or MISSING)
 
-    def _overwrite(self, piece: FolderPage, there: str) -> None:
-        self._in_the_way.append(piece.rel_path)
-        self._overwritten.append(piece.rel_path)
-        self._write(piece, piece.content, there)
+    def _write(self, page: FolderPage, content: bytes, expect: str) -> None:
+        self.changes[page.rel_path] = (content, expect)
+        self._note("written", page)
 
-    def _write(self, piece: FolderPage, content: bytes, expect: str) -> None:
-        self._changes[piece.rel_path] = (content, expect)
-        self._note("written", piece)
+    def _note(self, what: str, page: FolderPage) -> None:
+        if not page.is_hidden:
+            self.shown[what].append(page.rel_path)
 
-    def _note(self, what: str, piece: FolderPage) -> None:
-        if not piece.is_hidden:
-            self._shown[what].append(piece.rel_path)
-
-    def check(self) -> None:
+    def check_allowed(self) -> None:
         """Refuse what is not allowed. Nothing has been written yet."""
-        if self._in_the_way and not self._wish.force:
+        if self.overwritten and not self._wish.force:
             raise ConflictError(
-                f"These files differ from the folder: {staging.listed(self._in_the_way)};"
+                f"These files differ from the folder: {list_paths(self.overwritten)};"
                 " nothing was changed",
                 hint=self._wish.force_hint,
             )
         if self._outdated and not (self._wish.update or self._wish.force):
             raise RefusedError(
                 f"The folder has changed since the import; {len(self._outdated)} would change: "
-                f"{staging.listed(self._outdated)}; nothing was changed",
-                hint=self._wish.update_hint,
+                f"{list_paths(self._outdated)}; nothing was changed",
+                hint="Add `--update` to use the source's text; add `--dry-run` to preview.",
             )
-
-    def plan(
-        self, *, kept: tuple[str, ...], left_out: tuple[UnreadFile, ...], warnings: tuple[str, ...]
-    ) -> FolderPlan:
-        """Return the finished plan."""
-        after = Ledger(self.old.rel_path, self._new)
-        changes = [(path, content, expect) for path, (content, expect) in self._changes.items()]
-        if self._new and after.entries != self.old.entries:
-            changes.append(staging.change(self._store, after.rel_path, after.dump()))
-        report = ImportReport(
-            written=tuple(sorted(self._shown["written"])),
-            unchanged=tuple(sorted(self._shown["unchanged"])),
-            overwritten=tuple(sorted(self._overwritten)),
-            edited=tuple(sorted(self._shown["edited"])),
-            kept_unmapped=kept,
-            left_out=left_out,
-            warnings=warnings,
-        )
-        return FolderPlan(report, tuple(changes))
 
 
 MAX_FILES: Final = 100_000  # a file a day for two hundred and fifty years
@@ -555,3 +479,170 @@ def _read_file(folder: FolderContents, path: str, rel_path: str) -> None:
 
 def _leave_out(folder: FolderContents, rel_path: str, reason: str) -> None:
     folder.left_out.append(UnreadFile(one_line(rel_path, _SHOWN_CHARS), reason))
+
+
+SOURCE: Final = "import-memories"
+KEPT_DIR: Final = ".imported/memories"
+LEDGER: Final = f"{KEPT_DIR}/.ledger.json"
+_DAY: Final = r"(\d{4}-\d{2}-\d{2})"
+_FORMS: Final = {
+    DAILY_DIR: re.compile(rf"{DAILY_DIR}/{_DAY}(?:_[^/]+)?\.md"),
+    WEEKLY_DIR: re.compile(rf"{WEEKLY_DIR}/(\d{{4}}-W\d{{2}})\.md"),
+    MONTHLY_DIR: re.compile(rf"{MONTHLY_DIR}/(\d{{4}}-\d{{2}})\.md"),
+    YEARLY_DIR: re.compile(rf"{YEARLY_DIR}/(\d{{4}})\.md"),
+    SIGNIFICANT_DIR: re.compile(rf"{SIGNIFICANT_DIR}/{_DAY}_[^/]+\.md"),
+}
+TIERS: Final = tuple(_FORMS)
+_COMPLETE: Final = {
+    DAILY_DIR: "",
+    SIGNIFICANT_DIR: "",
+    WEEKLY_DIR: "-1",
+    MONTHLY_DIR: "-01",
+    YEARLY_DIR: "-01-01",
+}
+_MERGED: Final = (DAILY_DIR, SIGNIFICANT_DIR)
+# Where the tree stands, seen from a folder above it.
+_BELOW: Final = ("", "memories", "data/memories")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportedMemories(ImportReport):
+    """What an import did, or would do.
+
+    Args:
+        tiers: How many files of each kind the tree holds.
+    """
+
+    tiers: dict[str, int]
+
+
+def import_memories(
+    store: MemoryStore, folder: FolderContents, wish: FolderImportOptions, *, dry_run: bool = False
+) -> ImportedMemories:
+    """Take a tree of memories into `store`, in one transaction.
+
+    A day that is there already is added to, bullet by bullet; anything else that is there with
+    other text is a conflict.
+
+    Args:
+        store: The memory.
+        folder: The tree's files; see `read_tree`.
+        wish: How far to go.
+        dry_run: Check everything, and change nothing.
+
+    Raises:
+        ConflictError: Files that are not the import's own would change.
+        RefusedError: The tree has changed.
+        FamiliarError: The disk refused; everything is as it was.
+    """
+    warnings: list[str] = []
+    there = [file.rel_path for tier in TIERS for file in _files_in(store, tier)]
+    pieces = map_tree(folder.files, there, warnings)
+    plan = plan_folder(
+        store,
+        pieces,
+        LEDGER,
+        wish,
+        folder=folder,
+        warnings=warnings,
+        merge=_merge,
+    )
+    with store.transaction(
+        SOURCE, f"import {len(folder.files)} files", dry_run=dry_run, trailers=noting(new_run_id())
+    ) as tx:
+        plan.stage(tx)
+    tiers = [tier_of(source) for source in folder.files]
+    counts = {tier: tiers.count(tier) for tier in TIERS}
+    return ImportedMemories(tiers=counts, **plan.report.values())
+
+
+def read_tree(directory: Path) -> FolderContents:
+    """Return the files of a tree of memories at `directory`, or just below it.
+
+    Raises:
+        NotFoundError: There is no such directory.
+        BadInputError: It is a file, or no such tree is there.
+    """
+    require_there(directory)
+    for below in _BELOW:
+        root = directory / below
+        if any(is_directory(root / tier) for tier in TIERS):
+            return read_folder(root)
+    raise BadInputError(
+        f"{str(directory)!r} contains no memories: none of {', '.join(TIERS)} exists; "
+        "nothing was imported",
+        hint="Give the directory that contains them.",
+    )
+
+
+def map_tree(
+    files: Mapping[str, bytes], there: Iterable[str], warnings: list[str]
+) -> list[FolderPage]:
+    """Return what the files become: those of a tier stand where they stood, the rest is kept.
+
+    Args:
+        files: The bytes of each, by its path in the tree.
+        there: The files of the tiers that memory has already.
+        warnings: Gets what is odd.
+    """
+    kept = kept_paths(files, KEPT_DIR)
+    pieces: list[FolderPage] = []
+    taken = {fold(path): path for path in there}
+    for source, content in sorted(files.items()):
+        tier = tier_of(source)
+        problem = _problem(source, content) if tier else ""
+        if tier and not problem and taken.setdefault(fold(source), source) != source:
+            problem = f"and {one_line(taken[fold(source)])} are the same file on some systems"
+        if problem:
+            warnings.append(f"{one_line(source)} {problem}; it is kept unchanged")
+        if tier and not problem:
+            aside = kept[source] if tier in _MERGED else ""
+            pieces.append(FolderPage(source, source, content, is_original=True, aside=aside))
+        else:
+            pieces.append(
+                FolderPage(source, kept[source], content, is_original=True, is_hidden=True)
+            )
+    return pieces
+
+
+def _files_in(store: MemoryStore, directory: str) -> Sequence[MemoryEntry]:
+    try:
+        return store.walk(directory).files
+    except NotFoundError:
+        return ()
+
+
+def tier_of(source: str) -> str:
+    """Return which tier a file of the tree belongs to, or an empty string."""
+    for tier, form in _FORMS.items():
+        found = form.fullmatch(source)
+        if found and _is_period(found[1] + _COMPLETE[tier]):
+            return tier
+    return ""
+
+
+def _is_period(text: str) -> bool:
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _problem(source: str, content: bytes) -> str:
+    """Return why a file cannot stand in memory as it is, or an empty string."""
+    if not is_plain(source):
+        return "has a name that is not valid on every system"
+    try:
+        content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return f"is not UTF-8 ({error.reason})"
+    return ""
+
+
+def _merge(there: bytes, new: bytes) -> bytes | None:
+    """Return what is there with the bullets it lacks, or None when it is no text."""
+    try:
+        return bullets.merged(there.decode("utf-8"), new.decode("utf-8")).encode()
+    except UnicodeDecodeError:
+        return None

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from familiar_cli.diffs import unified
 from familiar_cli.errors import BadInputError, ConflictError, RefusedError, UnsafePathError
-from familiar_cli.imports import lorebook, lorebook_shelf, staging
+from familiar_cli.imports import import_plan, lorebook, lorebook_shelf
 from familiar_cli.imports.containers import open_container
 from familiar_cli.imports.export_lorebook import EntryFiles, LoreFile, find
 from familiar_cli.imports.foreign_files import decoded
+from familiar_cli.imports.import_plan import Effects, FileChange, ImportPlan, ImportReport
 from familiar_cli.imports.lorebook import DEFAULTS, Lorebook, LoreEntry, settled
 from familiar_cli.imports.lorebook_reading import read_book
 from familiar_cli.imports.lorebook_shelf import (
@@ -29,7 +30,6 @@ from familiar_cli.imports.lorebook_shelf import (
     place_for,
     same_book,
 )
-from familiar_cli.imports.staging import Effects
 from familiar_cli.memory.layout import IMPORTED_LORE_DIR, new_run_id, noting
 from familiar_cli.memory.pages.lore_page import is_expression, render
 from familiar_cli.memory.pages.pins import PIN, is_pinned, without_pin
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from familiar_cli.memory.store.store import MemoryStore
-    from familiar_cli.memory.store.transactions import Transaction
 
 State = Literal["pinned", "found", "gone"]
 """What an entry's file is: pinned, or not, or deleted by hand."""
@@ -119,30 +118,14 @@ _SHOWN_DIFF_LINES: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
-class ImportPlan:
-    """What an import will do; nothing is done before `stage`.
+class LorebookPlan(ImportPlan):
+    """What an import of a lorebook will do.
 
     Args:
         directory: Where the book is, or will be.
-        written: Entry files that are new or get new text; the settings' file when only they change.
-        unchanged: Entry files that stay as they are.
-        effects: What becomes of each setting of the book.
-        warnings: What was odd, and what stays although it could be expected to change.
-        changes: Every file to write: path, bytes, and the SHA-256 it has now or `MISSING`.
     """
 
-    directory: str
-    written: tuple[str, ...]
-    unchanged: tuple[str, ...]
-    effects: Effects
-    warnings: tuple[str, ...]
-    changes: tuple[tuple[str, bytes, str], ...] = ()
-
-    def stage(self, tx: Transaction) -> None:
-        """Put all changes into a transaction, which makes them together or not at all."""
-        for path, content, expect in self.changes:
-            # The settings of a large book are larger than a file for people may be.
-            tx.write(path, content, expect=expect, any_size=path.endswith(lorebook_shelf.FILE_NAME))
+    directory: str = ""
 
 
 def plan_import(
@@ -152,7 +135,7 @@ def plan_import(
     into: str | None = None,
     update: bool = False,
     force: bool = False,
-) -> ImportPlan:
+) -> LorebookPlan:
     """Return what importing `book` will do.
 
     A book that was imported before is recognised by its name or its content, its entries by their
@@ -217,7 +200,7 @@ class _Draft:
         self.force = force
         self.books = dict(settings.books)
         self.records = dict(settings.entries)
-        self.changes: list[tuple[str, bytes, str]] = []
+        self.changes: list[FileChange] = []
         self.unchanged: list[str] = []
         self.states: dict[int, State] = {}
         self.changed: list[str] = []  # what is not written without `update`
@@ -246,27 +229,27 @@ class _Draft:
         if self.changed and not self.update:
             raise RefusedError(
                 f"The source has changed since it was imported; {len(self.changed)} "
-                f"would change: {staging.listed(self.changed)}; nothing was changed",
+                f"would change: {import_plan.list_paths(self.changed)}; nothing was changed",
                 hint="Add `--update` to use the source's text; add `--dry-run` to preview. "
                 "If this is another book, give it a directory with `--into DIR`.",
             )
 
-    def plan(self, store: MemoryStore, book: Lorebook) -> ImportPlan:
+    def plan(self, store: MemoryStore, book: Lorebook) -> LorebookPlan:
         """Return the finished plan."""
-        written = sorted(path for path, _, _ in self.changes)
+        written = sorted(change.path for change in self.changes)
         after = BookSettings(self.books, self.records)
         if after != self.settings:
             path = lorebook_shelf.path_in(self.directory)
-            self.changes.append(staging.change(store, path, lorebook_shelf.dump_settings(after)))
+            text = lorebook_shelf.dump_settings(after)
+            self.changes.append(import_plan.change_ledger(store, path, text))
             written = written or [path]
-        return ImportPlan(
-            self.directory,
-            tuple(written),
-            tuple(sorted(self.unchanged)),
-            effects_of(book, self.states),
-            (*book.warnings, *sorted(self.warnings)),
-            tuple(self.changes),
+        report = ImportReport(
+            written=tuple(written),
+            unchanged=tuple(sorted(self.unchanged)),
+            warnings=(*book.warnings, *sorted(self.warnings)),
+            **effects_of(book, self.states)._asdict(),
         )
+        return LorebookPlan(report, tuple(self.changes), self.directory)
 
     def _book(self, book: Lorebook) -> str:
         """Note the book's own settings, and return the book's id."""
@@ -355,7 +338,8 @@ class _Draft:
 
     def _write(self, record: EntryRecord, key: str, text: str, expect: str) -> None:
         self.records[key] = record
-        self.changes.append((record.path, text.encode(), expect))
+        change = FileChange(record.path, text.encode(), expect, any_size=False)
+        self.changes.append(change)
         self.states[record.place] = "pinned" if is_pinned(text) else "found"
 
 
@@ -394,7 +378,7 @@ def _edits_message(edited: list[tuple[LoreFile, str]]) -> str:
     shown = lines[:_SHOWN_DIFF_LINES]
     if len(lines) > len(shown):
         shown.append(f"… {len(lines) - len(shown)} more lines")
-    listed = staging.listed(file.path for file, _ in edited)
+    listed = import_plan.list_paths(file.path for file, _ in edited)
     return f"Edited by hand since the import: {listed}; nothing was changed\n" + "\n".join(shown)
 
 
@@ -446,17 +430,18 @@ def import_lorebook(
         SOURCE, f"import {book.name!r}", dry_run=dry_run, trailers=noting(new_run_id())
     ) as tx:
         plan.stage(tx)
+    report = plan.report
     return ImportedLorebook(
         book.name,
         plan.directory,
         book.source,
         len(book.entries),
-        plan.written,
-        plan.unchanged,
-        plan.effects.in_every_prompt,
-        plan.effects.found_when_it_fits,
-        plan.effects.kept,
-        plan.warnings,
+        report.written,
+        report.unchanged,
+        report.in_every_prompt,
+        report.found_when_it_fits,
+        report.kept_unmapped,
+        report.warnings,
     )
 
 

@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from familiar_cli.errors import BadInputError, NotFoundError
-from familiar_cli.imports import staging
+from familiar_cli.imports import import_plan
 from familiar_cli.imports.lorebook import KEYS, LoreEntry, Shape, digest
 from familiar_cli.memory.layout import IMPORTED_LORE_DIR, LORE_DIR
 from familiar_cli.memory.pages.lore_page import LorePage, is_expression, parse
@@ -238,7 +238,7 @@ def load_settings(store: MemoryStore, directory: str) -> BookSettings:
     Raises:
         BadInputError: The file is damaged; nothing is changed.
     """
-    found = staging.load(
+    found = import_plan.load_ledger(
         store,
         path_in(directory),
         _parse,

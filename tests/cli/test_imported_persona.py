@@ -7,9 +7,10 @@ import re
 
 import pytest
 
-from familiar_cli.imports.folders import originals, read_folder
+from familiar_cli.imports.folders import read_folder
 from familiar_cli.imports.personas import LEDGER
 from familiar_cli.memory.store.store import MemoryStore
+from tests.support.imported import originals
 from tests.support.server import ChatServer
 from tests.support.world import data, home, run
 

@@ -150,8 +150,8 @@ def test_what_a_killed_init_left_is_deleted_by_the_next_command_that_looks(comma
 def test_what_an_init_that_is_killed_left_is_gone_after_the_next() -> None:
     code = """
 import os, sys
-from familiar_cli.imports import staging
-staging._move = lambda *_: os._exit(9)
+from familiar_cli.imports import import_plan
+import_plan._move = lambda *_: os._exit(9)
 from familiar_cli.cli import main
 main()
 """

@@ -8,10 +8,10 @@ import json
 import pytest
 
 from familiar_cli.errors import BadInputError
-from familiar_cli.imports import lorebook_shelf, staging
-from familiar_cli.imports.folders import load as load_folder
-from familiar_cli.imports.folders import originals
+from familiar_cli.imports import import_plan, lorebook_shelf
+from familiar_cli.imports.folders import dump_folder_ledger, load_folder_ledger
 from familiar_cli.memory.store.store import MemoryStore
+from tests.support.imported import originals
 
 SHA256 = hashlib.sha256(b"# Ember\n").hexdigest()
 FOLDER = f"""{{
@@ -46,9 +46,9 @@ def test_a_folders_ledger_reads_and_writes_as_before(store) -> None:
     store.write_file(".imported/.ledger.json", FOLDER)
     store.write_file("self/description.md", "# Ember\n")
 
-    found = load_folder(store, ".imported/.ledger.json")
+    found = load_folder_ledger(store, ".imported/.ledger.json")
 
-    assert found.dump() == FOLDER
+    assert dump_folder_ledger(found) == FOLDER
     assert originals(store, ".imported/.ledger.json") == {"caf\udce9.md": b"# Ember\n"}
 
 
@@ -68,15 +68,17 @@ def test_a_damaged_ledger_is_one_clear_error(store, damage) -> None:
     store.write_file("x.json", damage)
 
     with pytest.raises(BadInputError, match=r"^'x.json', which keeps it, is damaged: .+; nothing"):
-        staging.load(store, "x.json", lambda value: value["files"]["x"], keeps="it", hint="")
+        import_plan.load_ledger(
+            store, "x.json", lambda value: value["files"]["x"], keeps="it", hint=""
+        )
 
 
 def test_there_may_be_none(store) -> None:
-    assert staging.load(store, "x.json", json.dumps, keeps="it", hint="") is None
+    assert import_plan.load_ledger(store, "x.json", json.dumps, keeps="it", hint="") is None
 
 
 def test_a_long_list_of_paths_is_cut_short() -> None:
     paths = [f"{n:02}.md" for n in range(15)]
 
-    assert staging.listed(reversed(paths[:12])) == ", ".join(paths[:12])
-    assert staging.listed(paths) == ", ".join(paths[:12]) + " and 3 more"
+    assert import_plan.list_paths(reversed(paths[:12])) == ", ".join(paths[:12])
+    assert import_plan.list_paths(paths) == ", ".join(paths[:12]) + " and 3 more"

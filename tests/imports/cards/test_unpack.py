@@ -233,7 +233,7 @@ def test_a_failure_halfway_leaves_nothing_behind(home, monkeypatch) -> None:
     def fail(self, tx):
         raise RuntimeError
 
-    monkeypatch.setattr("familiar_cli.imports.create.UnpackPlan.stage", fail)
+    monkeypatch.setattr("familiar_cli.imports.import_plan.ImportPlan.stage", fail)
     with pytest.raises(RuntimeError):
         make(home, v2())
     assert not home.parent.exists()

@@ -7,9 +7,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from familiar_cli.errors import BadInputError, ConflictError, NotFoundError, RefusedError
-from familiar_cli.imports.folders import FolderContents, FolderImportOptions, originals
-from familiar_cli.imports.import_memories import (
+from familiar_cli.imports.folders import (
     LEDGER,
+    FolderContents,
+    FolderImportOptions,
     import_memories,
     read_tree,
     tier_of,
@@ -18,6 +19,7 @@ from familiar_cli.memory.pages import bullets
 from familiar_cli.memory.store.store import MemoryStore
 from tests.imports.folders.conftest import EXAMPLES
 from tests.support.cases import each
+from tests.support.imported import originals
 
 DAY = "daily/2026-03-09_harbour.md"
 

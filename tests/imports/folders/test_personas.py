@@ -13,7 +13,12 @@ from familiar_cli.errors import BadInputError, ConflictError, RefusedError, Usag
 from familiar_cli.familiar import Familiar
 from familiar_cli.identity import Author
 from familiar_cli.imports.create import create_from_persona, read_personas, template_persona
-from familiar_cli.imports.folders import FolderImportOptions, originals, plan_folder, read_folder
+from familiar_cli.imports.folders import (
+    FolderContents,
+    FolderImportOptions,
+    plan_folder,
+    read_folder,
+)
 from familiar_cli.imports.personas import (
     LEDGER,
     PERSONA_TEMPLATES,
@@ -26,6 +31,7 @@ from familiar_cli.memory.pages.self_files import TIERS_NOTE
 from familiar_cli.memory.people.alias_section import names_of
 from familiar_cli.memory.store.store import MemoryStore
 from tests.support.cases import each
+from tests.support.imported import originals
 
 NOOR = Author("discord", "4711")
 
@@ -37,7 +43,7 @@ def take(store, files, **wish):
         mapped.pieces,
         LEDGER,
         FolderImportOptions(**wish),
-        sources=files,
+        folder=FolderContents(dict(files)),
         warnings=mapped.warnings,
     )
     with store.transaction("init", "persona") as tx:

@@ -1,4 +1,4 @@
-"""Report what an import does, keep its ledger, and build a familiar aside until all went well."""
+"""What an import changes: its plan, report and ledger; and building a familiar aside."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import tempfile
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from familiar_cli.config.edit import write_new
 from familiar_cli.config.home import FamiliarPaths, is_alive
@@ -30,19 +30,18 @@ if TYPE_CHECKING:
 _SHOWN: Final = 12
 
 
-@dataclass(frozen=True, slots=True)
-class Effects:
+class Effects(NamedTuple):
     """What became of each field and setting of a card or a book, in words.
 
     Args:
         in_every_prompt: What prompts always include.
         found_when_it_fits: What prompts include when it fits what is said.
-        kept: What is kept for an export and has no effect here.
+        kept_unmapped: What is kept for an export and has no effect here.
     """
 
     in_every_prompt: tuple[str, ...] = ()
     found_when_it_fits: tuple[str, ...] = ()
-    kept: tuple[str, ...] = ()
+    kept_unmapped: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,12 +118,54 @@ class UnreadFile:
     reason: str
 
 
+class FileChange(NamedTuple):
+    """One file to write, or to delete.
+
+    Args:
+        path: The file, below the memory root.
+        content: Its new bytes; None: it is deleted.
+        expect: The SHA-256 it has now, or `MISSING`.
+        any_size: It may be larger than a file for people: it can be read, and shortened later.
+    """
+
+    path: str
+    content: bytes | None
+    expect: str
+    any_size: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ImportPlan:
+    """What an import will do; nothing is done before `stage`.
+
+    Args:
+        report: What it does, for a person to read.
+        changes: Every file to write or delete.
+    """
+
+    report: ImportReport
+    changes: tuple[FileChange, ...] = ()
+
+    @property
+    def is_noop(self) -> bool:
+        """Whether everything is already as it should be."""
+        return not self.changes
+
+    def stage(self, tx: Transaction) -> None:
+        """Put all changes into a transaction, which makes them together or not at all."""
+        for path, content, expect, any_size in self.changes:
+            if content is None:
+                tx.delete(path, expect=expect)
+            else:
+                tx.write(path, content, expect=expect, any_size=any_size)
+
+
 T = TypeVar("T")
 
 _SHOWN_PATHS: Final = 12
 
 
-def load(
+def load_ledger(
     store: MemoryStore, rel_path: str, parse: Callable[[Any], T], *, keeps: str, hint: str
 ) -> T | None:
     """Return what `parse` makes of the ledger at `rel_path`; None when there is none.
@@ -152,12 +193,12 @@ def load(
         ) from error
 
 
-def change(store: MemoryStore, rel_path: str, text: str) -> tuple[str, bytes, str]:
-    """Return the change that writes a ledger: its path, its bytes, and what must be there now."""
-    return rel_path, text.encode(), store.sha256(rel_path) or MISSING
+def change_ledger(store: MemoryStore, rel_path: str, text: str) -> FileChange:
+    """Return the change that writes a ledger."""
+    return FileChange(rel_path, text.encode(), store.sha256(rel_path) or MISSING)
 
 
-def listed(paths: Iterable[str]) -> str:
+def list_paths(paths: Iterable[str]) -> str:
     """Return the first few of `paths`, sorted, and how many more there are."""
     found = sorted(set(paths))
     more = len(found) - _SHOWN_PATHS
@@ -167,25 +208,10 @@ def listed(paths: Iterable[str]) -> str:
 _STAGING: Final = re.compile(r"\.new-.+-([0-9]{1,10})")
 
 
-class MemoryPlan(Protocol):
-    """What goes into a memory."""
-
-    @property
-    def report(self) -> ImportReport:
-        """What it does, for a person to read."""
-
-    @property
-    def is_noop(self) -> bool:
-        """Whether everything is already as it should be."""
-
-    def stage(self, tx: Transaction) -> None:
-        """Put all changes into a transaction."""
-
-
-def build(
+def build_familiar(
     paths: FamiliarPaths,
     open_store: Callable[[FamiliarPaths], MemoryStore],
-    plan: Callable[[MemoryStore], MemoryPlan],
+    plan: Callable[[MemoryStore], ImportPlan],
     *,
     name: str,
     message: str,
@@ -224,14 +250,14 @@ def build(
     return _report(paths, name, planned, is_new=True)
 
 
-def _report(paths: FamiliarPaths, name: str, plan: MemoryPlan, *, is_new: bool) -> FamiliarReport:
+def _report(paths: FamiliarPaths, name: str, plan: ImportPlan, *, is_new: bool) -> FamiliarReport:
     return FamiliarReport(
         id=paths.id, name=name or paths.id, path=paths.root, is_new=is_new, **plan.report.values()
     )
 
 
 def _fill(
-    paths: FamiliarPaths, store: MemoryStore, plan: MemoryPlan, name: str, message: str
+    paths: FamiliarPaths, store: MemoryStore, plan: ImportPlan, name: str, message: str
 ) -> None:
     """Write the settings of a familiar if it has none, and what is planned into its memory."""
     has_settings = paths.config.exists()
