@@ -33,7 +33,7 @@ from familiar_cli.files import SETTLED_NS
 from familiar_cli.history.rows import COLUMNS, to_row
 from familiar_cli.history.store import HistoryStore
 from familiar_cli.identity import Author
-from familiar_cli.memory.pages.self_files import field_markdown
+from familiar_cli.memory.pages.front_matter import field_markdown
 
 if TYPE_CHECKING:
     from collections.abc import Callable

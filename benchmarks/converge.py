@@ -29,7 +29,7 @@ from unittest import mock
 from benchmarks.kills import DIED, MOST_STEPS, NAMES, OVER, Machine, make_hub, sshd_running
 from familiar_cli import clock
 from familiar_cli.errors import FamiliarError
-from familiar_cli.memory.journal import absent
+from familiar_cli.memory.journal.edits import refused_files
 from familiar_cli.sync.journal_past import JournalPast
 
 if TYPE_CHECKING:
@@ -218,7 +218,7 @@ class World:
     def _listed(self, machine: Machine) -> set[str]:
         repository = machine.open()[1].repository
         try:
-            return set(absent.refused(repository))
+            return set(refused_files(repository))
         finally:
             repository.close()
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from familiar_cli import fts
 from familiar_cli.memory.layout import people_path
-from familiar_cli.memory.pages.evidence import reference
+from familiar_cli.memory.pages.lines import reference
 from familiar_cli.text import slugify
 from familiar_cli.writer.grounds import session_path, session_title, slot_of
 

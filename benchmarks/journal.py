@@ -79,7 +79,7 @@ def cost_of_commits(where: Path, commits: int) -> dict[int, list[float]]:
 
 def past(where: Path, commits: int) -> dict[str, float]:
     """Build up a history and return the time to read it and its disk space."""
-    from familiar_cli.memory.journal.compact import disk_bytes
+    from familiar_cli.memory.journal.exchange import disk_bytes
 
     store, journal = open_store(where, Hasty())
     for n in range(commits):

@@ -31,8 +31,9 @@ from dulwich.repo import Repo
 from familiar_cli.config.instance import ensure_instance, read_instance
 from familiar_cli.errors import FamiliarError
 from familiar_cli.files import Disk
-from familiar_cli.memory.journal import pending, trees
+from familiar_cli.memory.journal.finish import read_mark
 from familiar_cli.memory.journal.git import GitJournal
+from familiar_cli.memory.journal.repository import changed_files
 from familiar_cli.memory.store.store import MemoryStore
 from familiar_cli.sync.begin import Sender, begin_from
 from familiar_cli.sync.engine import SyncEngine, SyncOptions
@@ -229,12 +230,12 @@ class Machine:
     def interrupted(self) -> list[str]:
         """Return the files of a change that was decided and not finished."""
         journal = self.open()[1]
-        mark = pending.read(journal.path)
+        mark = read_mark(journal.path)
         if mark is None:
             return []
         repository = journal.repository
         old, new = (repository.tree_of(commit) for commit in (mark.base, mark.commit))
-        paths = [path for path, _, _ in trees.changed(repository.tree, old, new)]
+        paths = [path for path, _, _ in changed_files(repository.tree, old, new)]
         repository.close()
         return [path for path in paths if path in FILES]
 

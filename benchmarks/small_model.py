@@ -22,7 +22,7 @@ from familiar_cli.context.types import Said
 from familiar_cli.familiar import Familiar
 from familiar_cli.history import HistoryStore
 from familiar_cli.identity import Author
-from familiar_cli.memory.pages.self_files import field_markdown
+from familiar_cli.memory.pages.front_matter import field_markdown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -39,7 +39,7 @@ from familiar_cli.familiar import Familiar
 from familiar_cli.identity import Author
 from familiar_cli.index.who_when import day_in
 from familiar_cli.markdown import title_of
-from familiar_cli.memory.pages.evidence import turn_ids, without_references
+from familiar_cli.memory.pages.lines import turn_ids, without_references
 from familiar_cli.text import slugify
 from familiar_cli.when import day_words, with_dates
 

@@ -24,10 +24,13 @@ from familiar_cli.imports.lorebook_reading import MAX_ENTRIES
 from familiar_cli.languages import tables
 from familiar_cli.llm import wire
 from familiar_cli.llm.client import MAX_REPLY_CHARS
-from familiar_cli.memory.store import paths
-from familiar_cli.memory.store.files import MAX_READ_BYTES
-from familiar_cli.memory.store.grep import MAX_PATTERN_CHARS
-from familiar_cli.memory.store.types import Limits
+from familiar_cli.memory.store.files import (
+    MAX_NAME_BYTES,
+    MAX_PATH_BYTES,
+    MAX_READ_BYTES,
+    Limits,
+)
+from familiar_cli.memory.store.walk import MAX_PATTERN_CHARS
 from familiar_cli.writer.contract import bounds_for
 
 if TYPE_CHECKING:
@@ -253,8 +256,8 @@ def limits() -> str:
         ("results of one search", f"{kept.max_results:,}", "`memory.max_results`"),
         ("time of one search", f"{kept.grep_timeout_s:g} s", "stopped with an error"),
         ("length of a search pattern", f"{MAX_PATTERN_CHARS:,} characters", "refused"),
-        ("a name in a path", f"{paths.MAX_NAME_BYTES} bytes", "refused"),
-        ("a path", f"{paths.MAX_PATH_BYTES:,} bytes", "refused"),
+        ("a name in a path", f"{MAX_NAME_BYTES} bytes", "refused"),
+        ("a path", f"{MAX_PATH_BYTES:,} bytes", "refused"),
         ("a reply of a model", f"{MAX_REPLY_CHARS:,} characters", "the rest is not read"),
         ("an event of a reply, or a reply that is no stream", _size(wire.MAX_OBJECT_BYTES), ""),
         ("all that a model server sends for one reply", _size(wire.MAX_STREAM_BYTES), ""),

@@ -40,12 +40,12 @@ if TYPE_CHECKING:
     from familiar_cli.languages import Phrases
     from familiar_cli.llm.slots import ResolvedSlot
     from familiar_cli.llm.types import ChatModel
-    from familiar_cli.memory.journal.days import JournalDays
+    from familiar_cli.memory.aliases import Aliases
     from familiar_cli.memory.journal.git import GitJournal
+    from familiar_cli.memory.journal.history import JournalDays
     from familiar_cli.memory.journal.past import MemoryPast
-    from familiar_cli.memory.pages.evidence import Numbering
-    from familiar_cli.memory.people.aliases import Aliases
-    from familiar_cli.memory.relations.index import RelationIndex
+    from familiar_cli.memory.pages.lines import Numbering
+    from familiar_cli.memory.relation_index import RelationIndex
     from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.passes.background import Passes
     from familiar_cli.passes.failures import Failures
@@ -155,7 +155,7 @@ class Familiar:
         """
         from familiar_cli.config.instance import read_instance
         from familiar_cli.history.lines import TurnName, ids_of, names_of
-        from familiar_cli.memory.pages.evidence import PLAIN, Numbering
+        from familiar_cli.memory.pages.lines import PLAIN, Numbering
 
         here = read_instance(self.paths.instance)
         if here is None:
@@ -181,7 +181,7 @@ class Familiar:
             ConfigError: As `numbering`.
         """
         from familiar_cli.errors import NotFoundError, UsageError
-        from familiar_cli.memory.pages.evidence import parse_turn_name
+        from familiar_cli.memory.pages.lines import parse_turn_name
 
         cited = parse_turn_name(str(name))
         if cited is None:
@@ -341,9 +341,8 @@ class Familiar:
     def memory(self) -> MemoryStore:
         """The memory directory; what is written there can be searched at once."""
         from familiar_cli.index.store import index_changes
-        from familiar_cli.memory.late_journal import LateJournal
         from familiar_cli.memory.layout import INDEX_DIR
-        from familiar_cli.memory.store.store import Limits, MemoryStore
+        from familiar_cli.memory.store.store import LazyJournal, Limits, MemoryStore
 
         set_to = self.config.memory
         limits = Limits(set_to.max_file_bytes, set_to.max_results, set_to.max_dir_files)
@@ -353,7 +352,7 @@ class Familiar:
             limits=limits,
             lock_path=self.paths.lock,
             lock_timeout_s=set_to.lock_timeout_s,
-            journal=LateJournal(self.paths.journal, lambda: self.journal),
+            journal=LazyJournal(self.paths.journal, lambda: self.journal),
             on_change=index_changes(
                 lambda: self.index if there.is_dir() else None, self._note_changes
             ),
@@ -529,7 +528,7 @@ class Familiar:
     @cached_property
     def journal_days(self) -> JournalDays:
         """The days on which memory changed, and the memory as it stood then."""
-        from familiar_cli.memory.journal.days import JournalDays
+        from familiar_cli.memory.journal.history import JournalDays
 
         return JournalDays(self.journal.repository, self.zone)
 
@@ -763,13 +762,13 @@ class Familiar:
 
     def names(self) -> Aliases:
         """Return who is called what. The caller closes it."""
-        from familiar_cli.memory.people.aliases import Aliases
+        from familiar_cli.memory.aliases import Aliases
 
         return Aliases(self.memory)
 
     def relations(self) -> RelationIndex:
         """Return the graph of people, places and topics. The caller closes it."""
-        from familiar_cli.memory.relations.index import RelationIndex
+        from familiar_cli.memory.relation_index import RelationIndex
 
         return RelationIndex(self.memory)
 

@@ -356,12 +356,12 @@ IMPATIENT = {
     "context/trace.py",
     "files.py",
     "index/vectors.py",
-    "memory/journal/compact.py",
+    "memory/journal/exchange.py",
     "memory/journal/finish.py",
     "memory/journal/git.py",
     "memory/journal/objects.py",
-    "memory/store/apply.py",
-    "memory/store/lock.py",
+    "memory/store/transactions.py",
+    "memory/store/store.py",
 }
 
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from familiar_cli.consolidation.period_states import PeriodStates
     from familiar_cli.consolidation.periods import Period, Tier
     from familiar_cli.llm.slots import ResolvedSlot
-    from familiar_cli.memory.pages.evidence import Cited
+    from familiar_cli.memory.pages.lines import Cited
 
 
 SLOT: Final = "consolidation"

@@ -17,7 +17,7 @@ from familiar_cli.errors import (
     NotFoundError,
     UnsafePathError,
 )
-from familiar_cli.memory.pages.evidence import BODY
+from familiar_cli.memory.pages.lines import BODY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from familiar_cli.config.home import FamiliarPaths
     from familiar_cli.config.schema import CharacterConfig
     from familiar_cli.memory.journal.repository import Repository
-    from familiar_cli.memory.store.types import MemoryEntry
+    from familiar_cli.memory.store.files import MemoryEntry
 
 
 Verdict = Literal["ok", "warn", "fail"]
@@ -186,7 +186,7 @@ def people(patient: Patient) -> Iterator[Result]:
     """Look whether every person can be told from the others, and every file be read."""
     from contextlib import closing
 
-    from familiar_cli.memory.people.aliases import Aliases
+    from familiar_cli.memory.aliases import Aliases
     from familiar_cli.memory.store.store import MemoryStore
 
     if patient.paths is None:
@@ -241,13 +241,13 @@ def privacy(patient: Patient) -> Iterator[Result]:
 
 def lock(patient: Patient) -> Iterator[Result]:
     """Look whether somebody holds the familiar, or held it and died."""
-    from familiar_cli.memory.store.lock import held, holder
+    from familiar_cli.memory.store.store import hold_lock, lock_holder
 
     if patient.paths is None or not patient.paths.lock.exists():
         return
-    left_by = holder(patient.paths.lock)
+    left_by = lock_holder(patient.paths.lock)
     try:
-        with held(patient.paths.lock, 0):
+        with hold_lock(patient.paths.lock, 0):
             pass
     except LockedError:
         detail = f"held by {left_by or 'another process'}"
@@ -405,9 +405,8 @@ def _some(names: list[str]) -> str:
 
 def journal(patient: Patient) -> Iterator[Result]:
     """Look at the journal without changing it."""
-    from familiar_cli.memory.journal import pending
-    from familiar_cli.memory.journal.absent import refused
-    from familiar_cli.memory.journal.finish import check
+    from familiar_cli.memory.journal.edits import refused_files
+    from familiar_cli.memory.journal.finish import check_mark, read_mark
     from familiar_cli.memory.journal.history import History
     from familiar_cli.memory.journal.repository import Repository
 
@@ -420,15 +419,15 @@ def journal(patient: Patient) -> Iterator[Result]:
     with closing(repository):
         count = sum(1 for _ in History(repository).commits())
         yield ok(f"{count:,} commit{'s' * (count != 1)} in {repository.path}")
-        mark = pending.read(repository.path)
+        mark = read_mark(repository.path)
         if mark:
-            check(repository, mark)
+            check_mark(repository, mark)
             mend = "The next command that uses memory completes it: `familiar memory ls`."
             yield warn("a change was interrupted before it was on disk", mend)
         else:
             yield from _agrees(patient, repository)
         yield from _size(repository)
-        for path, reason in refused(repository).items():
+        for path, reason in refused_files(repository).items():
             yield fail(
                 f"{path!r} of another machine is not here: {reason}",
                 "Rename or shorten it on the machine that has it.",
@@ -472,7 +471,7 @@ def _agrees(patient: Patient, repository: Repository) -> Iterator[Result]:
 
 
 def _size(repository: Repository) -> Iterator[Result]:
-    from familiar_cli.memory.journal.compact import WORTH_IT
+    from familiar_cli.memory.journal.exchange import WORTH_IT
 
     loose = len(repository.objects.loose())
     if loose >= WORTH_IT:
@@ -558,7 +557,7 @@ def _bad_yaml(head: str) -> int | None:
 
 def _comments(text: str) -> Iterator[tuple[int, str]]:
     from familiar_cli.markdown import scan
-    from familiar_cli.memory.pages.privacy import is_damaged
+    from familiar_cli.memory.pages.lines import is_damaged
 
     for line in scan(text):
         if is_damaged(line.text):

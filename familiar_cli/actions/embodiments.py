@@ -22,11 +22,16 @@ from familiar_cli.errors import (
     RefusedError,
 )
 from familiar_cli.memory.layout import CONFLICTS_DIR, RUN_ID
-from familiar_cli.memory.pages import bullets
-from familiar_cli.memory.pages.privacy import holds_back, outward, put_back
-from familiar_cli.memory.store.lock import held
+from familiar_cli.memory.pages.lines import (
+    bare_items,
+    holds_back,
+    outward_text,
+    put_back,
+    tag_bullets,
+)
+from familiar_cli.memory.store.files import MISSING
+from familiar_cli.memory.store.store import hold_lock
 from familiar_cli.memory.store.transactions import retry_on_conflict
-from familiar_cli.memory.store.types import MISSING
 from familiar_cli.review.pending import PlannedFile
 from familiar_cli.sync.embodiments import EmbodimentChange, FileHere, Judged, judge, merge
 from familiar_cli.sync.journal_past import EMBODIMENT, Version, clock_of
@@ -354,8 +359,8 @@ class _Push:
         if not (file := shared_file(rel_path)) or file.category:
             return text
         base = judge(change, here).base
-        known = bullets.bare_items(here.now or "") | bullets.bare_items(base or "")
-        return bullets.tagged(text, via=sent.source or self.device, chats=sent.chats, known=known)
+        known = bare_items(here.now or "") | bare_items(base or "")
+        return tag_bullets(text, via=sent.source or self.device, chats=sent.chats, known=known)
 
     def _text(self, rel_path: str, version: Version) -> str | None:
         text = self.familiar.file_pasts.text(rel_path, version)
@@ -465,7 +470,7 @@ class _Push:
 
 def _shown(text: str) -> str:
     """Return what an embodiment is given of a file, as `checked` would leave it."""
-    return harmless(outward(text, NOBODY)).replace("\r", "\n")
+    return harmless(outward_text(text, NOBODY)).replace("\r", "\n")
 
 
 def _copies(store: MemoryStore) -> dict[str, str]:
@@ -482,7 +487,7 @@ def _look(familiar: Familiar) -> FilePasts:
     """Return the past of all files, with what people changed by hand up to now."""
     store, repository = familiar.memory, familiar.journal.repository
     if not repository.exists and store.root.is_dir():
-        with held(store.lock_path, store.lock_timeout_s):
+        with hold_lock(store.lock_path, store.lock_timeout_s):
             if not repository.exists:
                 repository.create()
     store.catch_up()

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from familiar_cli.familiar import Familiar
-    from familiar_cli.memory.relations.index import Edge, GraphPage, RelationIndex
+    from familiar_cli.memory.relation_index import Edge, GraphPage, RelationIndex
     from familiar_cli.visibility import Viewer
 
 

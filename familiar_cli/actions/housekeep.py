@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from familiar_cli.familiar import Familiar
     from familiar_cli.history.imports import DoubledChannel
     from familiar_cli.housekeeping.lines import Finding
-    from familiar_cli.memory.pages.evidence import Numbering
+    from familiar_cli.memory.pages.lines import Numbering
+    from familiar_cli.memory.store.files import Skipped
     from familiar_cli.memory.store.store import MemoryStore
-    from familiar_cli.memory.store.types import Skipped
     from familiar_cli.review.pending import Plans
 
 T = TypeVar("T")
@@ -193,7 +193,7 @@ class _Past:
         return replace(numbering, find=find)
 
     def _read(self, read: Callable[[], T], otherwise: T) -> T:
-        from familiar_cli.memory.store.types import Skipped
+        from familiar_cli.memory.store.files import Skipped
 
         if self.skipped:
             return otherwise

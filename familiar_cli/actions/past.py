@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from familiar_cli.context.trace import Trace
     from familiar_cli.familiar import Familiar
     from familiar_cli.history.rows import Turn
-    from familiar_cli.memory.journal.days import JournalDay, JournalDays
-    from familiar_cli.memory.journal.undo import Undone
+    from familiar_cli.memory.journal.history import JournalDay, JournalDays
+    from familiar_cli.memory.journal.past import Undone
 
 _MOST_FILES: Final = 5_000  # a memory is written anew for the prompt of a day
 
@@ -444,7 +444,7 @@ def undo(
     dry_run: bool = False,
     merges: bool = False,
 ) -> UndoResult:
-    """Take back one change, or all changes of a run; see `journal.undo.undo`.
+    """Take back one change, or all changes of a run; see `journal.past.undo_changes`.
 
     Raises:
         ConflictError: Later changes touch the same lines; nothing was changed.

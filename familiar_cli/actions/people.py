@@ -15,25 +15,30 @@ from familiar_cli.folding import fold_word
 from familiar_cli.identity import handle_of, parse_author
 from familiar_cli.languages import ENGLISH, heading_in
 from familiar_cli.markdown import body_start, split_lines, title_of
-from familiar_cli.memory.layout import PEOPLE_DIR, people_path
-from familiar_cli.memory.merge.blocks import take_apart
-from familiar_cli.memory.merge.content import merge_front
-from familiar_cli.memory.merge.sections import MergeFindings
-from familiar_cli.memory.pages.evidence import PLAIN, turn_ids
-from familiar_cli.memory.pages.privacy import owned, private_heading, private_scope
-from familiar_cli.memory.pages.relations import tidied
-from familiar_cli.memory.pages.relink import LinkedPages, Relabel, Relinking
-from familiar_cli.memory.pages.similarity import normal, normal_lines
-from familiar_cli.memory.people.alias_section import (
+from familiar_cli.memory.aliases import (
     aliases_of,
+    main_account,
     main_slug,
     names_of,
-    same_as,
-    stub,
+    stub_page,
     with_alias,
     without_alias,
 )
-from familiar_cli.memory.people.mentions import key_of, without_honorific
+from familiar_cli.memory.layout import PEOPLE_DIR, people_path
+from familiar_cli.memory.mentions import key_of, without_honorific
+from familiar_cli.memory.merge.blocks import parse_blocks
+from familiar_cli.memory.merge.content import MergeFindings, merge_front
+from familiar_cli.memory.pages.lines import (
+    PLAIN,
+    normal_line,
+    normal_lines,
+    owned_lines,
+    private_heading,
+    private_scope,
+    turn_ids,
+)
+from familiar_cli.memory.pages.links import LinkedPages, Relabel, Relinking
+from familiar_cli.memory.pages.relations import tidy_relations
 from familiar_cli.review.pending import Draft
 from familiar_cli.text import nearest, one_line, typed
 from familiar_cli.visibility import channel_scope, split_scope
@@ -46,8 +51,8 @@ if TYPE_CHECKING:
     from familiar_cli.history.rows import Speaker
     from familiar_cli.identity import Author
     from familiar_cli.languages import Phrases
-    from familiar_cli.memory.pages.evidence import Numbering
-    from familiar_cli.memory.people.aliases import Aliases, Named
+    from familiar_cli.memory.aliases import Aliases, Named
+    from familiar_cli.memory.pages.lines import Numbering
     from familiar_cli.memory.store.store import MemoryStore
 
 
@@ -126,19 +131,19 @@ def merged(
     theirs = _text(draft, other, titles.get(other, ""))
     ours = _text(draft, kept, titles.get(kept, ""))
     for slug, text in ((kept, ours), (other, theirs)):
-        if same_as(text):
+        if main_account(text):
             raise UsageError(
-                f"{slug!r} was merged into {same_as(text)!r} already; nothing was changed",
+                f"{slug!r} was merged into {main_account(text)!r} already; nothing was changed",
                 hint=f"Undo that first: `familiar people split {slug}`.",
             )
     after, moved = _joined(ours, theirs, phrases)
     names = aliases_of(theirs)
     name = title_of(after) or kept
     draft.put(people_path(kept), after)
-    draft.put(people_path(other), stub(title_of(theirs) or other, kept, name, names, phrases))
+    draft.put(people_path(other), stub_page(title_of(theirs) or other, kept, name, names, phrases))
     _relink(draft, store, pages, {people_path(other): people_path(kept)}, skip=people_path(other))
     for file in list(draft):
-        draft.put(file.rel_path, tidied(file.after, file.rel_path))
+        draft.put(file.rel_path, tidy_relations(file.after, file.rel_path))
     return PeopleDraft(draft, moved)
 
 
@@ -169,7 +174,7 @@ def split_draft(
     """
     draft = Draft(store)
     theirs = _text(draft, other, titles.get(other, ""))
-    kept = same_as(theirs)
+    kept = main_account(theirs)
     if kept is None:
         raise UsageError(
             f"{other!r} was not merged into anybody; nothing was changed",
@@ -238,7 +243,7 @@ def _joined(ours: str, theirs: str, phrases: Phrases) -> tuple[str, int]:
     known = normal_lines(ours) - {""}
     rest: list[str] = []
     summary = applying.summary_of(theirs)
-    if summary and normal(summary) not in normal(applying.summary_of(ours)):
+    if summary and normal_line(summary) not in normal_line(applying.summary_of(ours)):
         both = [part for part in (applying.summary_of(ours), summary) if part]
         after = applying.with_summary(after, both)
         moved += len(split_lines(summary))
@@ -250,7 +255,7 @@ def _joined(ours: str, theirs: str, phrases: Phrases) -> tuple[str, int]:
         fresh = [
             line.text.rstrip()
             for line in markdown.scan("".join(said))
-            if line.in_code or line.is_fence or normal(line.text) not in known
+            if line.in_code or line.is_fence or normal_line(line.text) not in known
         ]
         if heading and fresh:
             after = applying.with_bullets(after, heading, fresh)
@@ -265,14 +270,14 @@ def _with_head(ours: str, theirs: str) -> str:
 
     Of a key that both have in two ways, theirs stands in a comment.
     """
-    pages = take_apart(ours), take_apart(theirs)
+    pages = parse_blocks(ours), parse_blocks(theirs)
     findings = MergeFindings()
     front = merge_front("", pages[0].front, pages[1].front, "ours", findings)
     above = ""
     lead, *titled = markdown.sections(theirs, applying.DEEPEST)
     if any(section.level == 1 for section in titled):
         start = body_start(theirs)
-        private = {line.start for line, owners in owned(theirs) if owners}
+        private = {line.start for line, owners in owned_lines(theirs) if owners}
         lines = [one.text for one in lead.lines if one.start >= start and one.start not in private]
         above = "".join(lines).strip("\ufeff \t\r\n")
     if findings.clashes:
@@ -291,7 +296,7 @@ def _parts(text: str, phrases: Phrases) -> Iterator[tuple[str, list[str]]]:
     What is private for another reason than that heading comes below one that says so. Whatever
     begins with a second H1 comes whole, below no heading.
     """
-    channels = {line.start: owners for line, owners in owned(text)}
+    channels = {line.start: owners for line, owners in owned_lines(text)}
     every = list(markdown.sections(text, applying.DEEPEST))
     title = next((section for section in every if section.level == 1), every[0])
     for section in every:

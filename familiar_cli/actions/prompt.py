@@ -23,10 +23,9 @@ from familiar_cli.context.providers.pins import NotesProvider, PinnedMemory, Pin
 from familiar_cli.context.tiers import STANDARD
 from familiar_cli.context.types import Layer
 from familiar_cli.errors import FamiliarError, RefusedError
+from familiar_cli.memory.pages.front_matter import SELF_FILES, with_pin, without_pin
 from familiar_cli.memory.pages.links import SUFFIXES
-from familiar_cli.memory.pages.pins import with_pin, without_pin
-from familiar_cli.memory.pages.self_files import SELF_FILES
-from familiar_cli.memory.store import paths
+from familiar_cli.memory.store.files import parse_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -48,7 +47,7 @@ if TYPE_CHECKING:
     from familiar_cli.context.types import ContextProvider, ContextRequest, Contribution, Spoken
     from familiar_cli.familiar import Familiar
     from familiar_cli.index.build import Pins
-    from familiar_cli.memory.store.types import Applied
+    from familiar_cli.memory.store.files import Applied
     from familiar_cli.tokens import TokenCounter
 
     Resolved = Iterator[tuple[str, Value, str]]
@@ -549,7 +548,7 @@ def set_pins(
         BadInputError: It is not text, or its front matter cannot take the key.
     """
     memory = familiar.memory
-    clean = list(dict.fromkeys(map(paths.parse, rel_paths)))
+    clean = list(dict.fromkeys(map(parse_path, rel_paths)))
     message = f"{'pin' if pinned else 'unpin'} {' '.join(clean)}"
     with memory.transaction("human", message, dry_run=dry_run) as tx:
         for rel_path in clean:

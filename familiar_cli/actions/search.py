@@ -16,9 +16,7 @@ from familiar_cli.history.selection import TurnFilter
 from familiar_cli.index.embedder import EmbedderError
 from familiar_cli.index.rank import scores_of_turns
 from familiar_cli.index.types import SearchOptions
-from familiar_cli.memory.pages.evidence import turn_ids
-from familiar_cli.memory.pages.machine_text import shown_between
-from familiar_cli.memory.pages.privacy import private_spans
+from familiar_cli.memory.pages.lines import private_spans, shown_between, turn_ids
 from familiar_cli.text import fold, framed
 
 if TYPE_CHECKING:

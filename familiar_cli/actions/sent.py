@@ -243,12 +243,12 @@ def why(familiar: Familiar, trace: Trace, asked: str) -> Why:
 
 
 def _subject(familiar: Familiar, asked: str) -> Subject:
-    from familiar_cli.memory.store.paths import parse
+    from familiar_cli.memory.store.files import parse_path
 
     found = _TURN.fullmatch(asked.strip())
     if found:
         return Subject(turn_id=familiar.turn_number(found[1]))
-    rel_path = parse(asked)
+    rel_path = parse_path(asked)
     if not rel_path:
         raise UsageError(
             "--why requires a memory file or a turn",

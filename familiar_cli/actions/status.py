@@ -9,7 +9,7 @@ from familiar_cli.config.home import FamiliarPaths, chosen_familiar, list_famili
 from familiar_cli.errors import FamiliarError, NotFoundError
 from familiar_cli.familiar import Familiar
 from familiar_cli.files import is_plain
-from familiar_cli.memory.store.types import FileListing
+from familiar_cli.memory.store.files import FileListing
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -213,7 +213,7 @@ def _desk_of(familiar: Familiar) -> DeskStatus:
 
 
 def _conflicts_of(store: MemoryStore) -> tuple[str, ...]:
-    from familiar_cli.memory.merge.conflicts import conflicts_in
+    from familiar_cli.memory.merge.files import conflicts_in
 
     try:
         return tuple(dict.fromkeys(one.path for one in conflicts_in(store)))

@@ -11,7 +11,7 @@ from familiar_cli import clock
 from familiar_cli.actions.sync_trust import PendingDecisions, participants_of, pending_decisions
 from familiar_cli.errors import FamiliarError, NotFoundError, PartialError, RefusedError, UsageError
 from familiar_cli.files import read_plain, remove, write_own
-from familiar_cli.memory.merge.conflicts import conflicts_in
+from familiar_cli.memory.merge.files import conflicts_in
 from familiar_cli.passes.failures import SYNCING
 from familiar_cli.sync.participants import Devices
 from familiar_cli.sync.remotes import FILE, Remotes
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from familiar_cli.config.home import FamiliarPaths
     from familiar_cli.config.instance import Instance
     from familiar_cli.familiar import Familiar
-    from familiar_cli.memory.merge.conflicts import Conflict
+    from familiar_cli.memory.merge.files import Conflict
     from familiar_cli.sync.begin import Sender
     from familiar_cli.sync.engine import Synced, SyncEngine, SyncOptions
     from familiar_cli.sync.participants import Device
@@ -300,7 +300,7 @@ def _sync_all(
     how: SyncOptions,
     engine: SyncEngine,
 ) -> SyncReport:
-    from familiar_cli.memory.journal import absent
+    from familiar_cli.memory.journal.edits import refused_files
     from familiar_cli.passes.failures import as_failure
 
     done: list[Synced] = []
@@ -321,7 +321,7 @@ def _sync_all(
     finally:
         familiar.journal.repository.close()
     conflicts = tuple(conflicts_in(familiar.memory))
-    missing = absent.refused(familiar.journal.repository)
+    missing = refused_files(familiar.journal.repository)
     pending = pending_decisions(familiar, remotes_of(familiar))
     return SyncReport(
         familiar.instance.id, tuple(done), failed, conflicts, missing, how.dry_run, pending
@@ -458,7 +458,7 @@ def status(familiar: Familiar) -> SyncStatus:
     Raises:
         ConfigError: A file of it cannot be read.
     """
-    from familiar_cli.memory.journal import absent
+    from familiar_cli.memory.journal.edits import refused_files
     from familiar_cli.sync.journal_past import JournalPast
     from familiar_cli.sync.remotes import SeenRefs
 
@@ -483,7 +483,7 @@ def status(familiar: Familiar) -> SyncStatus:
             ),
             _instances(past, head, instance, seen, remotes.forgotten()),
             tuple(conflicts_in(familiar.memory)),
-            absent.refused(repository),
+            refused_files(repository),
             failure.message if failure else "",
             failure.at if failure else None,
             tuple(Devices(familiar.paths.embodiments).all().values()),

@@ -14,16 +14,16 @@ from familiar_cli.errors import (
     UsageError,
 )
 from familiar_cli.memory.layout import CONFLICTS_LIST
-from familiar_cli.memory.merge.conflicts import conflicts_in, list_text
 from familiar_cli.memory.merge.content import WHOLE, merge_content
-from familiar_cli.memory.store.types import MISSING
+from familiar_cli.memory.merge.files import conflicts_in, list_text
+from familiar_cli.memory.store.files import MISSING
 from familiar_cli.text import counted, sha256_of, typed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from familiar_cli.familiar import Familiar
-    from familiar_cli.memory.merge.conflicts import Conflict
+    from familiar_cli.memory.merge.files import Conflict
     from familiar_cli.memory.store.store import MemoryStore
 
 Choice = Literal["ours", "theirs", "merged"]

@@ -25,11 +25,15 @@ from familiar_cli.housekeeping.hazards import masked
 from familiar_cli.markdown import body_start
 from familiar_cli.memory.layout import DAILY_DIR, PENDING_DIR, PERIOD_DIRS, RUN_ID, SIGNIFICANT_DIR
 from familiar_cli.memory.merge.content import merge_content
-from familiar_cli.memory.pages import bullets
-from familiar_cli.memory.pages.privacy import holds_back, outward, put_back
-from familiar_cli.memory.store import paths
+from familiar_cli.memory.pages.lines import (
+    holds_back,
+    merge_bullets,
+    outward_text,
+    put_back,
+    tag_bullets,
+)
+from familiar_cli.memory.store.files import MISSING, parse_new_path
 from familiar_cli.memory.store.transactions import retry_on_conflict
-from familiar_cli.memory.store.types import MISSING
 from familiar_cli.review.pending import (
     PlannedFile,
     ReviewPlan,
@@ -47,7 +51,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from familiar_cli.familiar import Familiar
-    from familiar_cli.memory.journal.commits import Commit
+    from familiar_cli.memory.journal.repository import Commit
     from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.memory.store.transactions import Transaction
     from familiar_cli.visibility import Viewer
@@ -183,20 +187,20 @@ def create_memory(
 
     def made(before: str | None) -> str:
         if is_memory and writer.instance:
-            new = bullets.tagged(words, via=writer.instance, chats=chats)
+            new = tag_bullets(words, via=writer.instance, chats=chats)
         else:
             new = words
         if before is None:
             return _front(rel_path, writer.instance, participating) + new
         if not rel_path.startswith(f"{DAILY_DIR}/"):
-            if outward(before, writer.viewer).strip() == new.strip():
+            if outward_text(before, writer.viewer).strip() == new.strip():
                 return before
             raise RefusedError(
                 f"{rel_path!r} already exists; nothing was changed",
                 hint="Change it with memory_update.",
             )
-        there = outward(before, NOBODY)
-        return put_back(before, bullets.merged(there, new), NOBODY)
+        there = outward_text(before, NOBODY)
+        return put_back(before, merge_bullets(there, new), NOBODY)
 
     return _write(familiar, writer, rel_path, "create", made)
 
@@ -492,11 +496,13 @@ def _base_and_now(familiar: Familiar, writer: Writer, rel_path: str) -> tuple[st
 
     What a session never read it may know from before: all but the newest edits of people.
     """
-    now = outward(familiar.memory.read_file(rel_path), writer.viewer)
+    now = outward_text(familiar.memory.read_file(rel_path), writer.viewer)
     base = writer.reads.text(writer.session, rel_path)
     if base is None:
         before = familiar.past.before_edits(rel_path, since=clock.now() - _RECENT)
-        base = now if before is None else outward(before.decode(errors="replace"), writer.viewer)
+        base = (
+            now if before is None else outward_text(before.decode(errors="replace"), writer.viewer)
+        )
     return base, now
 
 
@@ -532,7 +538,7 @@ def _front(rel_path: str, instance: str, participating: Sequence[str]) -> str:
 
 def _page_path(rel_path: str) -> str:
     """Return a path in its one spelling, if it is that of a page that people read."""
-    clean = paths.parse_new(rel_path)
+    clean = parse_new_path(rel_path)
     parts = clean.split("/")
     if not clean.endswith(".md") or any(part.startswith((".", "_")) for part in parts):
         raise RefusedError(

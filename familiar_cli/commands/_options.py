@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def turn_name(text: str) -> str:
     """Check the name of a turn, `NUMBER` or `INSTANCE:NUMBER`."""
-    from familiar_cli.memory.pages.evidence import parse_turn_name
+    from familiar_cli.memory.pages.lines import parse_turn_name
 
     if parse_turn_name(text) is None:
         raise typer.BadParameter(f"{text!r} is not a turn")

@@ -13,8 +13,8 @@ from familiar_cli.commands._options import since as since_option
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from familiar_cli.memory.store.files import Applied, FileListing, Skipped
     from familiar_cli.memory.store.transactions import Transaction
-    from familiar_cli.memory.store.types import Applied, FileListing, Skipped
     from familiar_cli.ui.emit import Output
 
 
@@ -249,7 +249,7 @@ def mv(
     familiar memory mv notes.md topics/concert.md
     familiar memory mv topics/tea.md topics/chai.md --dry-run
     """
-    from familiar_cli.memory.pages.relink import move_with_links
+    from familiar_cli.memory.pages.links import move_with_links
     from familiar_cli.text import counted
 
     moved = move_with_links(familiar_of(ctx).memory, old, new, dry_run=dry_run)
@@ -276,13 +276,13 @@ def links(
     familiar memory links people/alice.md
     familiar memory links notes.md --depth 2
     """
-    from familiar_cli.memory.pages.graph import graph
-    from familiar_cli.memory.store import paths
+    from familiar_cli.memory.pages.relations import build_graph
+    from familiar_cli.memory.store.files import parse_path
     from familiar_cli.ui import memory_pages
     from familiar_cli.ui.terminal import print_page
 
-    out, path = output(ctx), paths.parse(path)
-    found = graph(familiar_of(ctx).memory)
+    out, path = output(ctx), parse_path(path)
+    found = build_graph(familiar_of(ctx).memory)
     steps = found.around(path, depth)
     _tell_skipped(out, found.skipped)
     if not steps:
@@ -463,7 +463,7 @@ def blame(
     familiar memory blame people/alice.md
     familiar memory blame people/alice.md --words
     """
-    from familiar_cli.memory.pages.evidence import turn_ids
+    from familiar_cli.memory.pages.lines import turn_ids
     from familiar_cli.ui import memory_pages
     from familiar_cli.ui.emit import exact
 

@@ -59,8 +59,8 @@ if TYPE_CHECKING:
     from familiar_cli.consolidation.period_states import PeriodState, Today
     from familiar_cli.consolidation.periods import Made, Period, Refused, Tier
     from familiar_cli.languages import Phrases
-    from familiar_cli.memory.journal.commits import Commit
-    from familiar_cli.memory.pages.evidence import Cited
+    from familiar_cli.memory.journal.repository import Commit
+    from familiar_cli.memory.pages.lines import Cited
     from familiar_cli.memory.store.store import MemoryStore
 
 

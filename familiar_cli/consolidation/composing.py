@@ -16,11 +16,11 @@ from familiar_cli.errors import ConfigError, UnusableReplyError
 from familiar_cli.files import read_plain, write_whole
 from familiar_cli.llm.asking import values_in, voice_excerpt
 from familiar_cli.markdown import split_lines
-from familiar_cli.memory.pages.evidence import as_line
-from familiar_cli.memory.pages.similarity import (
+from familiar_cli.memory.pages.lines import (
     SAID_SHARE,
     EvidenceText,
     KnownTexts,
+    as_line,
     main_script,
     scripts_in,
 )

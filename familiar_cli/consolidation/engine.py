@@ -19,9 +19,9 @@ from familiar_cli.consolidation.pages import (
 )
 from familiar_cli.consolidation.periods import Made
 from familiar_cli.memory.layout import CONSOLIDATION, noting
-from familiar_cli.memory.pages.privacy import visible_in
+from familiar_cli.memory.pages.lines import visible_in
+from familiar_cli.memory.store.files import MISSING
 from familiar_cli.memory.store.transactions import retry_on_conflict
-from familiar_cli.memory.store.types import MISSING
 from familiar_cli.review.pending import PlannedFile, ReviewPlan, forget, stage
 from familiar_cli.visibility import NOBODY
 

@@ -27,7 +27,7 @@ from familiar_cli.consolidation.periods import (
 from familiar_cli.errors import FamiliarError, NotFoundError
 from familiar_cli.files import read_plain, write_whole
 from familiar_cli.memory.layout import SESSIONS_DIR
-from familiar_cli.memory.pages.privacy import visible_in
+from familiar_cli.memory.pages.lines import visible_in
 from familiar_cli.visibility import NOBODY
 
 if TYPE_CHECKING:
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from familiar_cli.consolidation.periods import Period, Tier
+    from familiar_cli.memory.store.files import MemoryEntry
     from familiar_cli.memory.store.store import MemoryStore
-    from familiar_cli.memory.store.types import MemoryEntry
 
 
 def run_names(runs: Iterable[tuple[date, date]]) -> tuple[str, ...]:

@@ -20,12 +20,17 @@ from familiar_cli.markdown import (
     without_marker,
 )
 from familiar_cli.memory.layout import SIGNIFICANT_DIR
-from familiar_cli.memory.pages.bullets import tag_value
-from familiar_cli.memory.pages.evidence import cited, reference, without_references
 from familiar_cli.memory.pages.front_matter import read_front_matter
-from familiar_cli.memory.pages.machine_text import TAG, shown_between
-from familiar_cli.memory.pages.privacy import visible_in
-from familiar_cli.memory.store.types import MISSING
+from familiar_cli.memory.pages.lines import (
+    TAG,
+    citations_in,
+    reference,
+    shown_between,
+    tag_value,
+    visible_in,
+    without_references,
+)
+from familiar_cli.memory.store.files import MISSING
 from familiar_cli.text import fold, one_line, sha256_of, slugify
 from familiar_cli.visibility import NOBODY
 
@@ -34,7 +39,7 @@ if TYPE_CHECKING:
     from datetime import date
 
     from familiar_cli.markdown import TextLine
-    from familiar_cli.memory.pages.evidence import Cited
+    from familiar_cli.memory.pages.lines import Cited
     from familiar_cli.memory.store.store import MemoryStore
 
 
@@ -333,7 +338,7 @@ def bullets_from_session(
         text = _words(block.text)
         if block.kind == "heading" or not text.strip():
             continue
-        turns = tuple(cited(block.text))
+        turns = tuple(citations_in(block.text))
         chats = chats_of(turns) or (session,)
         if block.kind == "code":
             text = f"{code_label}\n{text}"
@@ -359,7 +364,7 @@ def merged(days: Iterable[Iterable[EventBullet]]) -> tuple[EventBullet, ...]:
 
 
 def _tagged(text: str) -> EventBullet:
-    turns = tuple(cited(text))
+    turns = tuple(citations_in(text))
     tags = TAG.findall(text)
     chats = tuple(dict.fromkeys(value for name, value in tags if name == "chat"))
     via = next((value for name, value in tags if name == "via"), "")

@@ -13,7 +13,7 @@ from familiar_cli.context.tiers import is_loaded
 from familiar_cli.context.types import ExampleLine, Role
 from familiar_cli.errors import CharacterUnreadableError, FamiliarError, NotFoundError
 from familiar_cli.memory.layout import CARD_JSON
-from familiar_cli.memory.pages.self_files import SELF_FILES, TIERS_NOTE, field_text, self_file
+from familiar_cli.memory.pages.front_matter import SELF_FILES, TIERS_NOTE, field_text, self_file
 from familiar_cli.text import framed, one_line, str_or_empty
 
 if TYPE_CHECKING:
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from familiar_cli.context.types import Role
+    from familiar_cli.memory.store.files import MemoryFile
     from familiar_cli.memory.store.store import MemoryStore
-    from familiar_cli.memory.store.types import MemoryFile
 
 MAX_NESTING: Final = 32
 MAX_DICE: Final = 1000

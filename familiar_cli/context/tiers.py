@@ -20,7 +20,7 @@ from familiar_cli.memory.layout import (
     SELF_DIR,
     TASKS,
 )
-from familiar_cli.memory.pages.self_files import TIERS_NOTE
+from familiar_cli.memory.pages.front_matter import TIERS_NOTE
 
 IDENTITY: Final = 1
 STANDARD: Final = 2

@@ -20,7 +20,7 @@ from familiar_cli.errors import BadReplyError, FamiliarError, UsageError
 from familiar_cli.history.rows import in_pairs, place_of
 from familiar_cli.identity import Labels, Me
 from familiar_cli.languages import ENGLISH
-from familiar_cli.memory.pages.similarity import KnownTexts
+from familiar_cli.memory.pages.lines import KnownTexts
 
 if TYPE_CHECKING:
     from collections.abc import Callable

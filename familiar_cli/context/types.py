@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from familiar_cli.history.rows import Turn
     from familiar_cli.languages import Phrases
     from familiar_cli.llm.types import Message
-    from familiar_cli.memory.pages.similarity import KnownTexts
+    from familiar_cli.memory.pages.lines import KnownTexts
     from familiar_cli.visibility import Viewer
 
 Role = Literal["system", "user", "assistant"]

@@ -19,7 +19,7 @@ from familiar_cli.housekeeping.lines import (
     words_in,
 )
 from familiar_cli.languages import beliefs
-from familiar_cli.memory.people.mentions import without_honorific
+from familiar_cli.memory.mentions import without_honorific
 from familiar_cli.text import fold
 
 if TYPE_CHECKING:

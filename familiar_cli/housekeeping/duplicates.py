@@ -20,11 +20,10 @@ from familiar_cli.housekeeping.lines import (
     words_in,
 )
 from familiar_cli.markdown import scan, without_marker
+from familiar_cli.memory.aliases import names_of, slug_in
 from familiar_cli.memory.layout import SELF_DIR
-from familiar_cli.memory.pages.evidence import cited, reference, without_references
-from familiar_cli.memory.people.alias_section import names_of
-from familiar_cli.memory.people.aliases import slug_in
-from familiar_cli.memory.people.mentions import key_of
+from familiar_cli.memory.mentions import key_of
+from familiar_cli.memory.pages.lines import citations_in, reference, without_references
 from familiar_cli.review.pending import HISTORY, PlannedFile, marks_text
 from familiar_cli.text import counted, sha256_of
 
@@ -251,8 +250,8 @@ def _once(lines: list[str], again: dict[int, int]) -> str:
     for at, first in again.items():
         alike[first].add(lines[at])
     for first, others in alike.items():
-        known = cited(lines[first])
-        both = reference([*known, *(turns for line in others for turns in cited(line))])
+        known = citations_in(lines[first])
+        both = reference([*known, *(turns for line in others for turns in citations_in(line))])
         if both != reference(known):
             end = "\r" if lines[first].endswith("\r") else ""
             bare = without_references(lines[first]).rstrip()

@@ -24,11 +24,21 @@ from familiar_cli.memory.layout import (
     TASKS,
     is_in_conflicts,
 )
-from familiar_cli.memory.pages.evidence import PLAIN, Numbering, last_turn, without_references
-from familiar_cli.memory.pages.links import SUFFIXES, places, unhidden
-from familiar_cli.memory.pages.privacy import private_spans
-from familiar_cli.memory.pages.wiki import PageNames, wiki_links
-from familiar_cli.memory.store.types import Skipped
+from familiar_cli.memory.pages.lines import (
+    PLAIN,
+    Numbering,
+    last_turn,
+    private_spans,
+    without_references,
+)
+from familiar_cli.memory.pages.links import (
+    SUFFIXES,
+    PageNames,
+    link_places,
+    unhidden_text,
+    wiki_links,
+)
+from familiar_cli.memory.store.files import Skipped
 from familiar_cli.visibility import NOBODY
 
 if TYPE_CHECKING:
@@ -37,10 +47,9 @@ if TYPE_CHECKING:
 
     from familiar_cli.history.imports import DoubledChannel
     from familiar_cli.markdown import TextLine
-    from familiar_cli.memory.pages.links import LinkPlace
-    from familiar_cli.memory.pages.wiki import WikiLink
+    from familiar_cli.memory.pages.links import LinkPlace, WikiLink
+    from familiar_cli.memory.store.files import MemoryEntry
     from familiar_cli.memory.store.store import MemoryStore
-    from familiar_cli.memory.store.types import MemoryEntry
     from familiar_cli.review.pending import PlannedFile
 
 
@@ -162,14 +171,14 @@ class MemoryText:
         """Its Markdown links to other files of the memory, in order."""
         if "]" not in self.text or not self.rel_path.lower().endswith(SUFFIXES):
             return ()
-        return tuple(places(self.text, self.rel_path))
+        return tuple(link_places(self.text, self.rel_path))
 
     @cached_property
     def wiki_links(self) -> tuple[WikiLink, ...]:
         """Its wiki links, in order."""
         if "[[" not in self.text or not self.rel_path.lower().endswith(SUFFIXES):
             return ()
-        return tuple(wiki_links(unhidden(self.text)))
+        return tuple(wiki_links(unhidden_text(self.text)))
 
     @property
     def holds_beliefs(self) -> bool:

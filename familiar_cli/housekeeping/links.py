@@ -13,8 +13,8 @@ from familiar_cli.fts import content_words, is_unspaced
 from familiar_cli.housekeeping.lines import DAY, Check, Finding, Quote, quotes, words_in
 from familiar_cli.markdown import bullet, newline_of, sections
 from familiar_cli.memory.layout import NOTES, TOPICS_DIR
-from familiar_cli.memory.pages.links import SUFFIXES, places, title_of, way_to
-from familiar_cli.memory.pages.privacy import private_spans
+from familiar_cli.memory.pages.lines import private_spans
+from familiar_cli.memory.pages.links import SUFFIXES, link_places, title_of, way_to
 from familiar_cli.review.pending import PlannedFile
 from familiar_cli.text import fold, slugify
 from familiar_cli.visibility import NOBODY
@@ -323,7 +323,7 @@ def _first_of(section: Section) -> tuple[Quote, ...]:
 def _moved(body: str, path: str) -> str:
     """Return text of the notes as it stands in another directory: its links lead where they led."""
     parts, at = [], 0
-    for place in places(body, NOTES):
+    for place in link_places(body, NOTES):
         written = body[place.start : place.end]
         if not written.startswith("/"):
             way = "../" * path.count("/")

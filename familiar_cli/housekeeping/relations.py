@@ -8,17 +8,15 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli.housekeeping.lines import Check, Finding, quotes
 from familiar_cli.memory.layout import RELATION_KINDS
-from familiar_cli.memory.pages.relations import relations_in
-from familiar_cli.memory.relations.index import DIRS
-from familiar_cli.memory.relations.kinds import kinds_of
+from familiar_cli.memory.pages.relations import kinds_of, relations_in
+from familiar_cli.memory.relation_index import DIRS
 from familiar_cli.text import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from familiar_cli.housekeeping.lines import Corpus, MemoryText, Options
-    from familiar_cli.memory.pages.relations import Relation
-    from familiar_cli.memory.relations.kinds import Kinds
+    from familiar_cli.memory.pages.relations import Kinds, Relation
 
 _MOST_STEPS: Final = 50
 

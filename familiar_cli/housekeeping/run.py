@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from familiar_cli.housekeeping.lines import Check, Finding, Options
+    from familiar_cli.memory.store.files import Skipped
     from familiar_cli.memory.store.store import MemoryStore
-    from familiar_cli.memory.store.types import Skipped
 
 CHECKS: Final = (
     SECRETS,

@@ -7,15 +7,17 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli.housekeeping.lines import DERIVED, MOST_CHARS, Check, Finding, goes_on, quotes
 from familiar_cli.markdown import body_start, bullet, comments, scan
-from familiar_cli.memory.pages.evidence import (
-    cited,
+from familiar_cli.memory.pages.lines import (
+    SAID_SHARE,
+    TAG,
+    EvidenceText,
+    citations_in,
     reference,
+    shown_between,
     turn_count,
     turn_ids,
     without_references,
 )
-from familiar_cli.memory.pages.machine_text import TAG, shown_between
-from familiar_cli.memory.pages.similarity import SAID_SHARE, EvidenceText
 from familiar_cli.review.pending import PlannedFile
 from familiar_cli.text import counted
 from familiar_cli.truncate import sentence_ends
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
 
     from familiar_cli.housekeeping.lines import Corpus, MemoryText, Options
     from familiar_cli.markdown import TextLine
-    from familiar_cli.memory.pages.evidence import Cited, Numbering
+    from familiar_cli.memory.pages.lines import Cited, Numbering
 
 _LEAST_SHARE: Final = 0.5  # of a withdrawn line, in a sentence that repeats it
 _MOST_REASONS: Final = 3
@@ -42,7 +44,7 @@ def check_withdrawn(corpus: Corpus, options: Options) -> Iterator[Finding]:
         lines = [(line, turn_ids(line.text, numbering)) for line in _lines(note)]
         fallen = options.fallen({turn for _, turns in lines for turn in turns})
         for line, _ in lines:
-            is_gone = fallen and not numbering.without(cited(line.text), fallen)
+            is_gone = fallen and not numbering.without(citations_in(line.text), fallen)
             (gone if is_gone else standing).append(line.text)
         if fallen:
             yield _finding(note, lines, fallen, numbering)
@@ -133,7 +135,7 @@ def _finding(
     for line, turns in resting:
         if not any(turn in fallen for turn in turns):
             continue
-        left = numbering.without(cited(line.text), fallen)
+        left = numbering.without(citations_in(line.text), fallen)
         at = line.number - 1
         if left:
             parts.append(line.number)

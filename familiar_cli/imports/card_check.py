@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from familiar_cli.imports import containers
 from familiar_cli.imports.cards import FILE_FIELDS, KNOWN_FIELDS
 from familiar_cli.imports.containers import ASSET_SCHEME
-from familiar_cli.memory.pages.self_files import SELF_FILES
+from familiar_cli.memory.pages.front_matter import SELF_FILES
 from familiar_cli.text import harmless, str_or_empty
 
 if TYPE_CHECKING:

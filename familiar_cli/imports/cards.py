@@ -12,7 +12,7 @@ from familiar_cli.errors import BadInputError
 from familiar_cli.imports.containers import V1_FIELDS, CardFile, open_container
 from familiar_cli.imports.foreign_files import dump_json
 from familiar_cli.imports.import_plan import Effects
-from familiar_cli.memory.pages.self_files import SELF_FILES
+from familiar_cli.memory.pages.front_matter import SELF_FILES
 from familiar_cli.text import str_or_empty
 
 if TYPE_CHECKING:

@@ -34,7 +34,7 @@ from familiar_cli.imports.personas import (
     template_folder,
 )
 from familiar_cli.memory.layout import CARD_JSON, SELF_DIR
-from familiar_cli.memory.pages.self_files import ORIGINAL_STEM, field_markdown, self_file
+from familiar_cli.memory.pages.front_matter import ORIGINAL_STEM, field_markdown, self_file
 from familiar_cli.memory.store.store import MISSING
 from familiar_cli.text import nearest, one_line, slugify, typed
 

@@ -41,7 +41,7 @@ from familiar_cli.imports.foreign_files import OWN_DEPTH, dump_json, read_json
 from familiar_cli.imports.import_lorebook import load_book
 from familiar_cli.imports.lorebook_shelf import same_book
 from familiar_cli.memory.layout import CARD_JSON, SELF_DIR
-from familiar_cli.memory.pages.self_files import ORIGINAL_STEM, field_text, self_file
+from familiar_cli.memory.pages.front_matter import ORIGINAL_STEM, field_text, self_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,8 +14,8 @@ from familiar_cli.imports import lorebook, lorebook_shelf
 from familiar_cli.imports.lorebook import DEFAULTS, Lorebook, LoreEntry, Shape
 from familiar_cli.imports.lorebook_shelf import edits_of
 from familiar_cli.memory.layout import IMPORTED_LORE_DIR
-from familiar_cli.memory.pages.lore_page import parse
-from familiar_cli.memory.store import paths
+from familiar_cli.memory.pages.front_matter import parse_lore
+from familiar_cli.memory.store.files import parse_path
 from familiar_cli.text import sha256_of
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def _claim(
     seen: dict[str, LoreFile], settings: BookSettings, wanted: dict[str, str]
 ) -> dict[str, LoreFile]:
     """Return which file is which entry's: at its old path, then by its id, then by its old path."""
-    marks = {path: parse(file.text).entry_id for path, file in seen.items()}
+    marks = {path: parse_lore(file.text).entry_id for path, file in seen.items()}
     found = {key: seen[path] for path, key in wanted.items() if marks.get(path, "") == key}
     for path in sorted(seen):
         key = marks[path]
@@ -157,7 +157,7 @@ def collect(
         NotFoundError: Nothing there is lore.
         BadInputError: The settings kept there are damaged.
     """
-    directory = paths.parse(directory)
+    directory = parse_path(directory)
     settings = lorebook_shelf.load_settings(store, directory)
     found = find(store, directory, settings)
     if not settings.entries and not settings.books and not found.strays:
@@ -223,7 +223,7 @@ def _begun_by_hand(
     file: LoreFile, shape: Shape, settings: BookSettings, notes: list[str]
 ) -> LoreEntry:
     """Return the entry that a file without settings of its own is."""
-    page = parse(file.text)
+    page = parse_lore(file.text)
     says = {
         "title": page.title or PurePosixPath(file.path).stem,
         "keys": page.keys,
@@ -324,7 +324,7 @@ def choose_book(store: MemoryStore, *, name: str = "", directory: str | None = N
         return collect(store, directory)
     found = lorebook_shelf.find_book(store, name) if name else lorebook_shelf.shelved_books(store)
     if directory is not None:
-        found = [book for book in found if book.directory == paths.parse(directory)]
+        found = [book for book in found if book.directory == parse_path(directory)]
         if not found:
             raise NotFoundError(f"No lorebook in {directory!r} is called {name!r}")
     if len(found) > 1:

@@ -38,9 +38,8 @@ from familiar_cli.memory.layout import (
     new_run_id,
     noting,
 )
-from familiar_cli.memory.pages import bullets
-from familiar_cli.memory.store import paths
-from familiar_cli.memory.store.types import MISSING
+from familiar_cli.memory.pages.lines import merge_bullets
+from familiar_cli.memory.store.files import MISSING, parse_new_path
 from familiar_cli.text import fold, one_line, sha256_of, typed
 
 if TYPE_CHECKING:
@@ -50,7 +49,7 @@ if TYPE_CHECKING:
     from familiar_cli.memory.store.store import MemoryStore
 
     Merge = Callable[[bytes, bytes], bytes | None]
-    from familiar_cli.memory.store.types import MemoryEntry
+    from familiar_cli.memory.store.files import MemoryEntry
 
 # What some system cannot hold in a name, or what would hide or disguise it.
 _ODD: Final = re.compile(
@@ -77,7 +76,7 @@ def is_plain(rel_path: str) -> bool:
     """Tell whether a file may stand in memory under the very path it has elsewhere."""
     parts = rel_path.split("/")
     try:
-        same = paths.parse_new(rel_path) == rel_path
+        same = parse_new_path(rel_path) == rel_path
     except UnsafePathError:
         return False
     return same and not any(part.startswith((".", "_")) or _ODD.search(part) for part in parts)
@@ -101,7 +100,7 @@ def _portable(name: str) -> str:
 
 def _refused(name: str) -> bool:
     try:
-        paths.parse_new(f"x/{name}")
+        parse_new_path(f"x/{name}")
     except UnsafePathError:
         return True
     return False
@@ -643,6 +642,6 @@ def _problem(source: str, content: bytes) -> str:
 def _merge(there: bytes, new: bytes) -> bytes | None:
     """Return what is there with the bullets it lacks, or None when it is no text."""
     try:
-        return bullets.merged(there.decode("utf-8"), new.decode("utf-8")).encode()
+        return merge_bullets(there.decode("utf-8"), new.decode("utf-8")).encode()
     except UnicodeDecodeError:
         return None

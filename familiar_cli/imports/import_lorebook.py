@@ -31,10 +31,14 @@ from familiar_cli.imports.lorebook_shelf import (
     same_book,
 )
 from familiar_cli.memory.layout import IMPORTED_LORE_DIR, new_run_id, noting
-from familiar_cli.memory.pages.lore_page import is_expression, render
-from familiar_cli.memory.pages.pins import PIN, is_pinned, without_pin
-from familiar_cli.memory.store import paths
-from familiar_cli.memory.store.types import MISSING
+from familiar_cli.memory.pages.front_matter import (
+    PIN,
+    is_expression,
+    is_pinned,
+    render_lore,
+    without_pin,
+)
+from familiar_cli.memory.store.files import MISSING, parse_path
 from familiar_cli.text import counted, fold, sha256_of
 
 if TYPE_CHECKING:
@@ -172,7 +176,7 @@ def check_directory(into: str) -> str:
     Raises:
         UnsafePathError: It leads outside the memory, is all of it, or is hidden.
     """
-    directory = paths.parse(into)
+    directory = parse_path(into)
     if not directory or any(part.startswith(".") for part in directory.split("/")):
         raise UnsafePathError(
             f"{into!r} cannot be used as a lore directory; nothing was changed",
@@ -282,7 +286,7 @@ class _Draft:
         if file is None and not self.force:
             self.warnings.append(f"{record.path}: deleted by hand; `--force` restores it")
             return
-        text = render(page_of(entry, key))
+        text = render_lore(page_of(entry, key))
         after = EntryRecord(
             record.book, entry.shape, place, entry.slot, record.path, sha256_of(text), entry.raw
         )
@@ -297,7 +301,7 @@ class _Draft:
             self._rewrite(after, key, text, file)
         elif same:
             self._stays(place, file)
-        elif own == file.text or render(page_of(was, key)) == text:
+        elif own == file.text or render_lore(page_of(was, key)) == text:
             self._stays(place, file)
             self.changed.append(f"the settings of {file.path}")
             self.records[key] = after
@@ -322,7 +326,7 @@ class _Draft:
         chosen = file_names(entries, ids, taken)
         for key, entry, place, name in zip(ids, entries, places, chosen, strict=True):
             path = f"{self.directory}/{name}"
-            text = render(page_of(entry, key))
+            text = render_lore(page_of(entry, key))
             record = EntryRecord(
                 book_id, entry.shape, place, entry.slot, path, sha256_of(text), entry.raw
             )

@@ -19,7 +19,7 @@ from familiar_cli.errors import BadInputError, ConflictError, FamiliarError, Par
 from familiar_cli.files import is_directory, patiently, remove
 from familiar_cli.imports.foreign_files import finite, no_constant
 from familiar_cli.memory.layout import new_run_id, noting
-from familiar_cli.memory.store.types import MISSING
+from familiar_cli.memory.store.files import MISSING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -14,7 +14,7 @@ from familiar_cli.errors import BadInputError, NotFoundError
 from familiar_cli.imports import import_plan
 from familiar_cli.imports.lorebook import KEYS, LoreEntry, Shape, digest
 from familiar_cli.memory.layout import IMPORTED_LORE_DIR, LORE_DIR
-from familiar_cli.memory.pages.lore_page import LorePage, is_expression, parse
+from familiar_cli.memory.pages.front_matter import LorePage, is_expression, parse_lore
 from familiar_cli.text import fold, one_line, slugify
 
 if TYPE_CHECKING:
@@ -509,7 +509,7 @@ def edits_of(text: str, entry: LoreEntry, entry_id: str) -> dict[str, Any]:
 
     Line ends alone, which an editor may change, are no edit.
     """
-    now, then = parse(text), page_of(entry, entry_id)
+    now, then = parse_lore(text), page_of(entry, entry_id)
     edits: dict[str, Any] = {}
     if now.title not in (None, then.title, _former_heading(entry)):
         edits["title"] = now.title

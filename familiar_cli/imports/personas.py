@@ -22,7 +22,12 @@ from familiar_cli.markdown import title_of
 from familiar_cli.memory import layout
 from familiar_cli.memory.desk import MAX_CHARS, ItemStatus, items_in
 from familiar_cli.memory.layout import SESSIONS_DIR, digest_path, people_path
-from familiar_cli.memory.pages.self_files import PERSONA_DIR, TIERS_NOTE, field_markdown, self_file
+from familiar_cli.memory.pages.front_matter import (
+    PERSONA_DIR,
+    TIERS_NOTE,
+    field_markdown,
+    self_file,
+)
 from familiar_cli.text import fold, one_line
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from familiar_cli.imports.containers import SUFFIXES
 from familiar_cli.imports.foreign_files import read_foreign, read_json
 from familiar_cli.imports.what_is_it import INSIDE, instead
 from familiar_cli.memory.layout import SELF_DIR
-from familiar_cli.memory.pages.self_files import ORIGINAL_STEM
+from familiar_cli.memory.pages.front_matter import ORIGINAL_STEM
 from familiar_cli.text import fold, sha256_of, str_or_empty, typed
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from familiar_cli.index.schema import IndexUnusableError
 from familiar_cli.index.who_when import day_in
 from familiar_cli.markdown import body_start
 from familiar_cli.memory.layout import INDEX_DIR
+from familiar_cli.memory.pages.front_matter import is_pinned
 from familiar_cli.memory.pages.links import is_page
-from familiar_cli.memory.pages.pins import is_pinned
 from familiar_cli.sqlite import transaction
 from familiar_cli.text import sha256_of
 
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from familiar_cli.index.embedder import Embedder
     from familiar_cli.index.token_vectors import CountedTokens, Rows
     from familiar_cli.index.vectors import Vectors
+    from familiar_cli.memory.store.files import Skipped
     from familiar_cli.memory.store.store import MemoryStore
-    from familiar_cli.memory.store.types import Skipped
 
     # Called with what is done, how many of it are, and how many there will be.
     Progress = Callable[[str, int, int], None]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli.index.who_when import day_in, instance_in
 from familiar_cli.markdown import split_front_matter
-from familiar_cli.memory.pages.machine_text import readable
+from familiar_cli.memory.pages.lines import readable_text
 from familiar_cli.tokens import heuristic, reach
 from familiar_cli.when import day_words
 
@@ -228,7 +228,7 @@ def label(title: str, heading: str, day: date | None) -> str:
 
 def embedding_text(above: str, text: str) -> str:
     """Return what the encoder reads for a piece: its label, then what a reader sees of it."""
-    return f"{above}\n{without_marks(readable(text)).strip()}"
+    return f"{above}\n{without_marks(readable_text(text)).strip()}"
 
 
 def _name(rel_path: str) -> str:

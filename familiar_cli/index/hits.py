@@ -15,9 +15,8 @@ from familiar_cli.folding import fold_word
 from familiar_cli.index import rank
 from familiar_cli.index.types import Hit, Signals
 from familiar_cli.index.who_when import last_day, named_in
+from familiar_cli.memory.pages.lines import blank_spans, machine_spans, private_spans, shown_between
 from familiar_cli.memory.pages.links import is_page
-from familiar_cli.memory.pages.machine_text import blanked, machine_spans, shown_between
-from familiar_cli.memory.pages.privacy import private_spans
 from familiar_cli.sqlite import rows_among
 from familiar_cli.tokens import heuristic
 
@@ -538,7 +537,7 @@ def _files_holding(store: MemoryStore, words: list[str]) -> Iterator[_FoundFile]
             text = store.read_file(entry.rel_path)
         except FamiliarError:
             continue
-        folded = _folded(blanked(text))
+        folded = _folded(blank_spans(text))
         share = share_of(folded, words)
         if share:
             count = sum(folded.count(word) for word in words)
@@ -558,7 +557,7 @@ class _Cutter:
 
     def hits(self, words: list[str]) -> Iterator[Hit]:
         """Yield the hits, best first, each made when it is asked for."""
-        text = blanked(self.file.text)
+        text = blank_spans(self.file.text)
         scored = [(share_of(_folded(text[s.start : s.end]), words), s) for s in self.made.lines]
         scored = sorted((pair for pair in scored if pair[0]), key=lambda pair: -pair[0])
         if self.options.lines:

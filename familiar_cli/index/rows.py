@@ -10,9 +10,9 @@ from familiar_cli import fts
 from familiar_cli.index import chunking
 from familiar_cli.index.schema import LINE, PASSAGE, changes_of, meta, set_meta
 from familiar_cli.index.who_when import day_in, names_of, put_people, times_of
-from familiar_cli.memory.pages.links import targets
-from familiar_cli.memory.pages.machine_text import blanked
-from familiar_cli.memory.pages.pins import is_pinned
+from familiar_cli.memory.pages.front_matter import is_pinned
+from familiar_cli.memory.pages.lines import blank_spans
+from familiar_cli.memory.pages.links import link_targets
 from familiar_cli.sqlite import transaction
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def put(
 ) -> None:
     """Make the index hold the file at `rel_path` as `text`; vectors of unchanged pieces stay."""
     made = chunking.cut(text, rel_path)
-    links = targets(text, rel_path)
+    links = link_targets(text, rel_path)
     with transaction(connection):
         if held_sha256(connection, rel_path) == sha256:
             return  # another process was quicker
@@ -188,7 +188,10 @@ class _Chunks:
         ]
         connection.executemany(_INSERT, self._with_vectors(rows))
         connection.executemany("INSERT OR IGNORE INTO times VALUES (?, ?, ?)", self._times(rows))
-        title, read = fts.indexable(chunking.label(made.title, "", made.day)), blanked(self.text)
+        title, read = (
+            fts.indexable(chunking.label(made.title, "", made.day)),
+            blank_spans(self.text),
+        )
         connection.execute(
             "INSERT INTO documents_fts (rowid, title, body) VALUES (?, ?, ?)",
             (self.document, title, fts.indexable(read)),

@@ -30,7 +30,7 @@ from familiar_cli.memory.pages.links import is_page
 from familiar_cli.memory.store.walk import list_all
 
 if TYPE_CHECKING:
-    from familiar_cli.memory.store.types import Skipped
+    from familiar_cli.memory.store.files import Skipped
     from familiar_cli.memory.store.walk import Listing
 
 WORTH_FILES: Final = 1_000

@@ -369,8 +369,8 @@ def asked_apart(query: str) -> list[str]:
 def _check_within(index: EmbeddingIndex, within: str) -> None:
     if not within:
         return
-    from familiar_cli.memory.store import paths  # noqa: PLC0415
+    from familiar_cli.memory.store.files import parse_path  # noqa: PLC0415
 
-    place = index.store.root / paths.parse(within)
+    place = index.store.root / parse_path(within)
     if not place.exists():
         raise NotFoundError(f"No such path in memory: {within!r}", hint="Run `familiar memory ls`.")

@@ -129,7 +129,7 @@ class Signals:
 class Hit:
     """One thing found. `text` is what a reader sees of the file's `[char_start:char_end]`.
 
-    Where nothing in there is only for the program (`memory.pages.machine_text`), it is that to the
+    Where nothing in there is only for the program (`memory.pages.lines`), it is that to the
     character.
 
     Args:

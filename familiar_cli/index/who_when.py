@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli import fts
 from familiar_cli.memory.layout import LORE_DIR, PEOPLE_DIR
-from familiar_cli.memory.people.mentions import NamePrefix, find_mentions, head_of, key_of
+from familiar_cli.memory.mentions import NamePrefix, find_mentions, head_of, key_of
 from familiar_cli.spans import Span, Yearly, days_between, spans_in
 from familiar_cli.sqlite import rows_among
 
@@ -185,7 +185,7 @@ def put_people(
     """Note who speaks in a file, or whose file it is."""
     named = list(dict.fromkeys(speakers))
     if rel_path.startswith(f"{PEOPLE_DIR}/"):
-        from familiar_cli.memory.people.alias_section import names_of  # noqa: PLC0415
+        from familiar_cli.memory.aliases import names_of  # noqa: PLC0415
 
         named += names_of(text)
     keys: dict[str, bool] = {}
@@ -303,8 +303,11 @@ _MOST_TITLES: Final = 100  # of one file
 
 def names_of(rel_path: str, title: str, text: str) -> set[str]:
     """Return by which names a text may mean a file: words in lower case, with spaces between."""
-    from familiar_cli.memory.pages import lore_page  # noqa: PLC0415  # asking needs none of these
-    from familiar_cli.memory.pages.front_matter import listed_aliases  # noqa: PLC0415
+    from familiar_cli.memory.pages.front_matter import (  # noqa: PLC0415  # asking needs none of these
+        is_expression,
+        listed_aliases,
+        parse_lore,
+    )
     from familiar_cli.memory.pages.links import NAMED_DIRS  # noqa: PLC0415
 
     top, _, below = rel_path.partition("/")
@@ -312,7 +315,7 @@ def names_of(rel_path: str, title: str, text: str) -> set[str]:
         return set()
     told = [title, re.sub(r"\([^)]*\)", "", title), *listed_aliases(text)]
     if top == LORE_DIR:
-        told += (key for key in lore_page.parse(text).keys if not lore_page.is_expression(key))
+        told += (key for key in parse_lore(text).keys if not is_expression(key))
     return {name for one in told[:_MOST_TITLES] if (name := " ".join(fts.words(one)))}
 
 

@@ -13,10 +13,9 @@ from familiar_cli.clock import in_zone
 from familiar_cli.errors import NotFoundError, UsageError
 from familiar_cli.index.who_when import day_in, last_day
 from familiar_cli.mcp_server.tool import ToolItem
-from familiar_cli.memory.pages.evidence import spans, turn_ids
+from familiar_cli.memory.pages.lines import outward_text, owned_lines, spans, turn_ids
 from familiar_cli.memory.pages.links import is_page
-from familiar_cli.memory.pages.privacy import outward, owned
-from familiar_cli.memory.store.paths import parse
+from familiar_cli.memory.store.files import parse_path
 from familiar_cli.text import framed, harmless, unfenced
 
 if TYPE_CHECKING:
@@ -24,8 +23,8 @@ if TYPE_CHECKING:
 
     from familiar_cli.history.rows import Turn
     from familiar_cli.mcp_server.tool import Answer, Arguments, Caller
-    from familiar_cli.memory.pages.evidence import Numbering
-    from familiar_cli.memory.store.types import MemoryFile
+    from familiar_cli.memory.pages.lines import Numbering
+    from familiar_cli.memory.store.files import MemoryFile
     from familiar_cli.tokens import TokenCounter
 
 
@@ -249,7 +248,7 @@ def see(caller: Caller, path: str) -> SeenFile:
         NotFoundError: There is no such file, or it is the program's own.
         UnsafePathError: The path leads outside the memory.
     """
-    rel_path = parse(path)
+    rel_path = parse_path(path)
     if not is_readable(rel_path):
         raise NotFoundError(
             f"There is no memory file {framed(path)!r}",
@@ -257,10 +256,10 @@ def see(caller: Caller, path: str) -> SeenFile:
         )
     file = caller.familiar.memory.read(rel_path)
     viewer = caller.viewer
-    caller.reads.note(caller.session, rel_path, outward(file.text, viewer))
+    caller.reads.note(caller.session, rel_path, outward_text(file.text, viewer))
     lines = tuple(
         (number, line.text.rstrip("\r\n"))
-        for number, (line, scopes) in enumerate(owned(file.text), 1)
+        for number, (line, scopes) in enumerate(owned_lines(file.text), 1)
         if viewer.sees(scopes)
     )
     return SeenFile(file, lines, caller.familiar.numbering)

@@ -14,7 +14,7 @@ from familiar_cli.errors import BadInputError, ConflictError, NotFoundError, Usa
 from familiar_cli.languages import ENGLISH
 from familiar_cli.markdown import bullet, newline_of, scan, split_lines
 from familiar_cli.memory.layout import SCRATCH, TASKS
-from familiar_cli.memory.store.types import MISSING
+from familiar_cli.memory.store.files import MISSING
 from familiar_cli.text import harmless, one_line, typed
 from familiar_cli.when import read_when
 
@@ -198,7 +198,7 @@ def find_item(items: tuple[DeskItem, ...], number: int, rel_path: str) -> DeskIt
     )
 
 
-def marked(markdown: str, item: DeskItem, mark: ItemStatus) -> str:
+def mark_line(markdown: str, item: DeskItem, mark: ItemStatus) -> str:
     """Return the list with another mark on one item; nothing else changes."""
     lines = split_lines(markdown)
     lines[item.line - 1] = _with_mark(lines[item.line - 1], mark)
@@ -380,7 +380,7 @@ def mark_item(
     """
     before, sha256 = _read(store, rel_path)
     item = find_item(items_in(before), number, rel_path)
-    after = before if item.mark is mark else marked(before, item, mark)
+    after = before if item.mark is mark else mark_line(before, item, mark)
     if before != after:
         _write(store, rel_path, after, sha256, f"{mark.name} {item.text}", dry_run=dry_run)
     now = find_item(items_in(after), number, rel_path)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli.clock import stopwatch_s
 from familiar_cli.errors import FamiliarError, LockedError
-from familiar_cli.memory.store.lock import held, holder
+from familiar_cli.memory.store.store import hold_lock, lock_holder
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -68,11 +68,11 @@ async def _acquired(
     until = stopwatch_s() + wait_s
     notified = False
     while True:
-        lock = held(lock_path, 0)
+        lock = hold_lock(lock_path, 0)
         try:
             lock.__enter__()
         except LockedError as error:
-            who = holder(lock_path) or "another process"
+            who = lock_holder(lock_path) or "another process"
             if stopwatch_s() >= until:
                 told = waiting.refused.format(who=who)
                 raise waiting.error(told, hint=waiting.hint) from error

@@ -28,16 +28,16 @@ from familiar_cli.memory.layout import (
     noting,
 )
 from familiar_cli.memory.merge.content import merge_onto
-from familiar_cli.memory.pages.evidence import PLAIN
+from familiar_cli.memory.pages.lines import PLAIN
 from familiar_cli.memory.pages.links import is_page
-from familiar_cli.memory.store.types import MISSING
+from familiar_cli.memory.store.files import MISSING
 from familiar_cli.text import nearest, sha256_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from familiar_cli.history.store import HistoryStore
-    from familiar_cli.memory.pages.evidence import Numbering
+    from familiar_cli.memory.pages.lines import Numbering
     from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.memory.store.transactions import Transaction
 

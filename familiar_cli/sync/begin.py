@@ -20,13 +20,12 @@ from familiar_cli.errors import (
     UnsafePathError,
 )
 from familiar_cli.files import Disk, remove
-from familiar_cli.memory.journal.absent import CANNOT_BE_HERE, note
+from familiar_cli.memory.journal.edits import CANNOT_BE_HERE, note_absent
 from familiar_cli.memory.journal.exchange import INCOMING, JournalExchange
 from familiar_cli.memory.journal.repository import translated
 from familiar_cli.memory.layout import ALIASES_JSON, SYNC, is_synced
-from familiar_cli.memory.store import paths
-from familiar_cli.memory.store.lock import held
-from familiar_cli.memory.store.types import AbsentVersion, Joined
+from familiar_cli.memory.store.files import AbsentVersion, Joined, parse_new_path
+from familiar_cli.memory.store.store import hold_lock
 from familiar_cli.sync.joining import MOST_BYTES, all_before, newest
 from familiar_cli.sync.journal_past import JournalPast
 from familiar_cli.sync.remotes import MEMORY_REFS, TURNS_REFS, SeenRefs
@@ -199,7 +198,7 @@ def begin_from(
         if not repository.exists:
             store.lock_path.parent.mkdir(parents=True, exist_ok=True)
             repository.create()
-    exchange = JournalExchange(repository, lambda: held(store.lock_path, store.lock_timeout_s))
+    exchange = JournalExchange(repository, lambda: hold_lock(store.lock_path, store.lock_timeout_s))
     with closing(open_transport(address, exchange, sender, name=name, ask=ask)) as transport:
         refs = transport.refs()
         heads = {
@@ -303,7 +302,7 @@ def _put(store: MemoryStore, repository: Repository, past: JournalPast, head: st
             for path, id_ in whole.items()
             if path not in written and is_synced(path)
         }
-        note(repository, absent)
+        note_absent(repository, absent)
         repository.set_head(head)
 
 
@@ -317,7 +316,7 @@ class _Names:
     def take(self, rel_path: str) -> bool:
         """Tell whether a file may be written, and keep its name and those of its directories."""
         try:
-            if paths.parse_new(rel_path) != rel_path:
+            if parse_new_path(rel_path) != rel_path:
                 return False
         except UnsafePathError:
             return False

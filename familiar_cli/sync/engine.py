@@ -22,7 +22,7 @@ from familiar_cli.errors import (
 )
 from familiar_cli.memory.journal.exchange import JournalExchange
 from familiar_cli.memory.journal.repository import translated
-from familiar_cli.memory.store.lock import held
+from familiar_cli.memory.store.store import hold_lock
 from familiar_cli.sync.begin import Sender, open_transport
 from familiar_cli.sync.git_remotes import PathRemote
 from familiar_cli.sync.joining import AncestryWalk, Outcome, all_before, join
@@ -134,7 +134,7 @@ class SyncEngine:
         self._sender = sender
         self._progress = progress
         self.exchange = JournalExchange(
-            repository, lambda: held(store.lock_path, store.lock_timeout_s)
+            repository, lambda: hold_lock(store.lock_path, store.lock_timeout_s)
         )
 
     def sync(self, name: str, address: Address, how: SyncOptions = SyncOptions()) -> Synced:
@@ -163,7 +163,7 @@ class SyncEngine:
         """Give a memory that was only ever changed by hand a journal."""
         store, repository = self._store, self._repository
         if not repository.exists and store.root.is_dir():
-            with held(store.lock_path, store.lock_timeout_s), translated(repository.path):
+            with hold_lock(store.lock_path, store.lock_timeout_s), translated(repository.path):
                 if not repository.exists:
                     repository.create()
 
@@ -558,7 +558,7 @@ class _Run:
                 self._repository,
                 self._turns,
                 own,
-                lock=lambda: held(self._store.lock_path, self._store.lock_timeout_s),
+                lock=lambda: hold_lock(self._store.lock_path, self._store.lock_timeout_s),
                 dry_run=self._how.dry_run,
             )
             if turns:

@@ -17,8 +17,8 @@ from familiar_cli.errors import (
     RemoteUnreachableError,
 )
 from familiar_cli.files import Disk, SharedDisk, open_patiently, why
+from familiar_cli.memory.journal.exchange import new_objects
 from familiar_cli.memory.journal.objects import PACK_FROM, Objects, is_id
-from familiar_cli.memory.journal.reachable import new_objects
 from familiar_cli.memory.journal.repository import packed_refs, read_text, translated
 from familiar_cli.sync.remotes import (
     MAIN_REF,

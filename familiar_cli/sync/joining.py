@@ -8,12 +8,11 @@ from functools import cache
 from typing import TYPE_CHECKING, Final, Protocol
 
 from familiar_cli.errors import ConflictError, FamiliarError, RefusedError
-from familiar_cli.memory.journal.absent import listed
+from familiar_cli.memory.journal.edits import list_absent
 from familiar_cli.memory.layout import SYNC
-from familiar_cli.memory.merge.files import Editor, MergedTree, Side, Tree, merge_trees
-from familiar_cli.memory.store.files import MAX_READ_BYTES
+from familiar_cli.memory.merge.files import Editor, Files, MergedTree, Side, merge_trees
+from familiar_cli.memory.store.files import MAX_READ_BYTES, MISSING, AbsentVersion, Joined
 from familiar_cli.memory.store.transactions import Transaction
-from familiar_cli.memory.store.types import MISSING, AbsentVersion, Joined
 from familiar_cli.sync.journal_past import JournalPast
 from familiar_cli.sync.participants import LargeDeletion, count_deleted, is_large
 from familiar_cli.text import sha256_of
@@ -25,8 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from familiar_cli.memory.journal.repository import Repository
-    from familiar_cli.memory.merge.conflicts import Conflict
-    from familiar_cli.memory.merge.files import MergeNote
+    from familiar_cli.memory.merge.files import Conflict, MergeNote
     from familiar_cli.memory.store.store import MemoryStore
 
 
@@ -141,7 +139,7 @@ class VersionGraph(Protocol):
     def parents(self, commit: str) -> Sequence[str]:
         """Return the versions that this one came from; several where it merges them."""
 
-    def tree(self, commit: str) -> Tree:
+    def tree(self, commit: str) -> Files:
         """Return its files as far as they are synced; see `layout.is_synced`."""
 
     def tree_id(self, commit: str) -> str:
@@ -398,7 +396,7 @@ def _join_once(
         if not new:
             return Outcome(waiting=waiting)
         merged = merge_heads([own, *new], past)
-    taking = _Taking(store, past, merged.blobs, here, listed(repository))
+    taking = _Taking(store, past, merged.blobs, here, list_absent(repository))
     taking.sort_out(merged.changes_from(here), is_settled=how.is_last)
     commits = tuple(newest(past.parents, new))
     is_forward = taking.can_forward and _continues(past, own, commits, merged)
@@ -467,7 +465,7 @@ def _put_late(
     store: MemoryStore, repository: Repository, past: JournalPast, own: str, *, dry_run: bool
 ) -> Outcome:
     """Write those files that could not be here before, and can now."""
-    known = listed(repository)
+    known = list_absent(repository)
     if not known:
         return Outcome()
     taking = _Taking(store, past, {}, past.tree(own), known)

@@ -28,15 +28,19 @@ from familiar_cli.history.incoming import (
 )
 from familiar_cli.history.lines import BadLineError, ThroughLine, dumped, parsed
 from familiar_cli.history.outgoing import outgoing
-from familiar_cli.memory.journal import commits, trees
-from familiar_cli.memory.journal.bounds import DIR_MODE, raw_entries
-from familiar_cli.memory.journal.commits import HUMAN
-from familiar_cli.memory.journal.edits import recordable
+from familiar_cli.memory.journal.edits import is_recordable
 from familiar_cli.memory.journal.history import History
 from familiar_cli.memory.journal.objects import git_object, object_id
-from familiar_cli.memory.journal.repository import translated
+from familiar_cli.memory.journal.packs import DIR_MODE, raw_entries
+from familiar_cli.memory.journal.repository import (
+    HUMAN,
+    INSTANCE,
+    encode_commit,
+    rewrite_tree,
+    translated,
+)
 from familiar_cli.memory.layout import SYNC, is_synced
-from familiar_cli.memory.store.paths import MAX_LEVELS
+from familiar_cli.memory.store.files import MAX_LEVELS
 from familiar_cli.sync.remotes import TURNS_REFS, local_ref, set_local_ref
 
 if TYPE_CHECKING:
@@ -46,9 +50,8 @@ if TYPE_CHECKING:
 
     from familiar_cli.config.channel import ChannelConfigs
     from familiar_cli.history.store import HistoryStore
-    from familiar_cli.memory.journal.bounds import RawEntry
-    from familiar_cli.memory.journal.commits import Commit
-    from familiar_cli.memory.journal.repository import Repository
+    from familiar_cli.memory.journal.packs import RawEntry
+    from familiar_cli.memory.journal.repository import Commit, Repository
 
 __all__ = [
     "BadLineError",
@@ -187,7 +190,7 @@ def _problem(entry: RawEntry, name: str) -> str:
         return "it is neither a file nor a directory"
     if "\ufffd" in name or "/" in name or name in _NO_NAMES:
         return "its name is not valid"
-    return "" if recordable(name) else "its name is reserved by git"
+    return "" if is_recordable(name) else "its name is reserved by git"
 
 
 def _decode(name: bytes) -> str:
@@ -397,14 +400,14 @@ def turns_commit(
     if dry_run or not blobs:
         return head, turn_count(lines)
     ids = {path: blob.id for path, blob in blobs.items()}
-    tree, made = trees.rewrite(repository.tree, repository.tree_of(head), ids)
-    commit = commits.encode(
+    tree, made = rewrite_tree(repository.tree, repository.tree_of(head), ids)
+    commit = encode_commit(
         tree,
         head,
         SYNC,
         f"turns of {own}",
         at=clock.now().astimezone(),
-        trailers=[(commits.INSTANCE, own)],
+        trailers=[(INSTANCE, own)],
     )
     with lock(), translated(repository.path):
         repository.objects.write([*blobs.values(), *made, commit])

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from rich.tree import Tree
 
-from familiar_cli.memory.relations.index import LINKS
+from familiar_cli.memory.relation_index import LINKS
 from familiar_cli.ui.terminal import plain
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from familiar_cli.actions.graph import Around
-    from familiar_cli.memory.relations.index import Edge, GraphPage
+    from familiar_cli.memory.relation_index import Edge, GraphPage
 
 
 def graph_tree(found: Around) -> RenderableType:

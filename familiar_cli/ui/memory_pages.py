@@ -28,16 +28,14 @@ if TYPE_CHECKING:
     from familiar_cli.history.rows import Turn
     from familiar_cli.index.build import IndexStatus
     from familiar_cli.index.embedder import EmbedderChoice
+    from familiar_cli.memory.aliases import Named
     from familiar_cli.memory.desk import ListChange
-    from familiar_cli.memory.journal.commits import Commit
-    from familiar_cli.memory.journal.compact import Compacted
-    from familiar_cli.memory.journal.diff import FileDiff
-    from familiar_cli.memory.journal.history import LoggedChange
-    from familiar_cli.memory.journal.past import BlamedLine, Difference
-    from familiar_cli.memory.journal.undo import Undone
-    from familiar_cli.memory.pages.graph import Link, LinkStep
-    from familiar_cli.memory.people.aliases import Named
-    from familiar_cli.memory.store.types import Applied, GrepHit, MemoryEntry, Skipped
+    from familiar_cli.memory.journal.exchange import Compacted
+    from familiar_cli.memory.journal.history import FileDiff, LoggedChange
+    from familiar_cli.memory.journal.past import BlamedLine, Difference, Undone
+    from familiar_cli.memory.journal.repository import Commit
+    from familiar_cli.memory.pages.relations import Link, LinkStep
+    from familiar_cli.memory.store.files import Applied, GrepHit, MemoryEntry, Skipped
     from familiar_cli.ui.emit import Output
 
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.errors import FamiliarError
-from familiar_cli.memory.late_journal import state_of
+from familiar_cli.memory.store.store import state_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

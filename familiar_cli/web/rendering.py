@@ -7,8 +7,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
-from familiar_cli.memory.pages import evidence
-from familiar_cli.memory.pages.links import resolved
+from familiar_cli.memory.pages.lines import spans, turn_ids
+from familiar_cli.memory.pages.links import resolve_target
 from familiar_cli.ui.html.elements import Html, el, plain, text
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.token import Token
 
-    from familiar_cli.memory.pages.evidence import Numbering
+    from familiar_cli.memory.pages.lines import Numbering
 
 _WIKI: Final = re.compile(r"\[\[([^\[\]\n|#]{1,200})(#[^\[\]\n|]*)?(?:\|([^\[\]\n]{1,200}))?\]\]")
 _WEB: Final = re.compile(r"https?://", re.IGNORECASE)
@@ -82,10 +82,10 @@ def _html(_: Any, tokens: Sequence[Token], at: int, __: Any, env: Any) -> str:  
 
 def turns_named(comment: str, env: dict[str, Any]) -> Html:
     """Return a link to the turns that a comment names; nothing for any other comment."""
-    turns = evidence.turn_ids(comment, env["numbering"])
+    turns = turn_ids(comment, env["numbering"])
     if not turns:
         return Html("")
-    said = f"turn {evidence.spans(turns)}"
+    said = f"turn {spans(turns)}"
     return el("a", said, href=f"{env['base']}/turns/{turns[0]}", class_="evidence")
 
 
@@ -99,7 +99,7 @@ def _link(_: Any, tokens: Sequence[Token], at: int, __: Any, env: Any) -> str:  
     if _WEB.match(href):
         away = plain(quote(href, safe=":/?#[]@!$&'()*+,;=%~-._"))
         return Html(el("a", href=away, rel="noreferrer noopener", class_="away")[: -len("</a>")])
-    there = resolved(href, env["rel_path"])
+    there = resolve_target(href, env["rel_path"])
     if there is None:
         return Html(el("a", title=f"leads nowhere: {href}", class_="dead")[: -len("</a>")])
     return Html(el("a", href=f"{env['base']}/memory/{quote(there)}")[: -len("</a>")])

@@ -21,20 +21,21 @@ from familiar_cli.markdown import (
     split_lines,
     title_of,
 )
+from familiar_cli.memory.aliases import with_alias
 from familiar_cli.memory.layout import MEMORY_WRITER, SESSIONS_DIR, TOPICS_DIR, WRITER_JSON, noting
-from familiar_cli.memory.pages import links
-from familiar_cli.memory.pages.evidence import (
+from familiar_cli.memory.pages.lines import (
     PLAIN,
     Numbering,
-    cited,
+    citations_in,
+    normal_line,
+    normal_lines,
+    private_scope,
     reference,
     spans,
     turn_ids,
     without_references,
 )
-from familiar_cli.memory.pages.privacy import private_scope
-from familiar_cli.memory.pages.similarity import normal, normal_lines
-from familiar_cli.memory.people.alias_section import with_alias
+from familiar_cli.memory.pages.links import link_targets, way_to
 from familiar_cli.memory.store.transactions import retry_on_conflict
 from familiar_cli.review.pending import Draft
 from familiar_cli.text import one_line, sha256_of
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
     from familiar_cli.history.store import HistoryStore
     from familiar_cli.languages import Phrases
     from familiar_cli.markdown import Section
-    from familiar_cli.memory.pages.evidence import Cited, Numbering
+    from familiar_cli.memory.pages.lines import Cited, Numbering
     from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.memory.store.transactions import Transaction
     from familiar_cli.writer.contract import Operation, ProposedLine
@@ -193,7 +194,7 @@ def edited(
         case _:
             section = section_of(text, heading) or ""
             there = normal_lines(section) | normal_lines(summary_of(text))
-            fresh = [line for line in operation.lines if normal(line.text) not in there]
+            fresh = [line for line in operation.lines if normal_line(line.text) not in there]
             bullets = [_bullet(line.text, numbering.cite(line.turns)) for line in fresh]
             return with_bullets(text, heading, bullets) if bullets else text
 
@@ -224,7 +225,7 @@ def _bullet(text: str, turns: Sequence[Cited]) -> str:
 
 def _paragraphs(text: str, lines: Sequence[ProposedLine], numbering: Numbering) -> list[str]:
     """Return a summary; it rests on its turns, and on those of the summary that it takes in."""
-    old = cited(summary_of(text))
+    old = citations_in(summary_of(text))
     turns = [*old, *numbering.cite(n for line in lines for n in line.turns)]
     texts = [line.text for line in lines]
     return [*texts[:-1], f"{texts[-1]} {reference(turns)}"]
@@ -235,10 +236,10 @@ def _rewritten(
 ) -> list[str]:
     """Return the bullets of a section; one that was there keeps the turns that it rests on."""
     body = section_of(text, heading) or ""
-    old = {normal(line): line for line in split_lines(body) if normal(line)}
+    old = {normal_line(line): line for line in split_lines(body) if normal_line(line)}
     return [
-        _bullet(line.text, cited(old[normal(line.text)]))
-        if normal(line.text) in old
+        _bullet(line.text, citations_in(old[normal_line(line.text)]))
+        if normal_line(line.text) in old
         else _bullet(line.text, numbering.cite(line.turns))
         for line in lines
     ]
@@ -382,9 +383,9 @@ class Applying:
             fresh = {t: self.draft.text(t) for t in targets}
         except FamiliarError:
             return  # it was refused by name already, or nothing depends on it
-        linked = set(links.targets(text or "", rel_path))
+        linked = set(link_targets(text or "", rel_path))
         items = [
-            f"- [{_link_text(said, target)}]({links.way_to(target, rel_path)})"
+            f"- [{_link_text(said, target)}]({way_to(target, rel_path)})"
             for target, said in fresh.items()
             if said and target not in linked
         ]

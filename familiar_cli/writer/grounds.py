@@ -12,12 +12,19 @@ from familiar_cli.clock import to_zone
 from familiar_cli.errors import UsageError
 from familiar_cli.identity import NO_LABELS, Labels
 from familiar_cli.languages import ENGLISH, SLOTS
+from familiar_cli.memory.aliases import check_alias
 from familiar_cli.memory.layout import SESSIONS_DIR, TOPICS_DIR, people_path
-from familiar_cli.memory.pages.evidence import PLAIN, Numbering, without_references
-from familiar_cli.memory.pages.privacy import private_heading, visible_in
-from familiar_cli.memory.pages.similarity import KnownTexts, normal_lines, scripts_in
-from familiar_cli.memory.people.alias_section import checked
-from familiar_cli.memory.people.mentions import key_of
+from familiar_cli.memory.mentions import key_of
+from familiar_cli.memory.pages.lines import (
+    PLAIN,
+    KnownTexts,
+    Numbering,
+    normal_lines,
+    private_heading,
+    scripts_in,
+    visible_in,
+    without_references,
+)
 from familiar_cli.text import fold, slugify
 from familiar_cli.visibility import PUBLIC, Viewer, split_scope
 from familiar_cli.writer.contract import Batch
@@ -212,7 +219,7 @@ def _distinct(names: Iterable[str]) -> tuple[str, ...]:
     by_key: dict[str, str] = {}
     for name in names:
         try:
-            shown = checked(name)
+            shown = check_alias(name)
         except UsageError:  # a name of emoji only, or of a hundred words
             continue
         by_key.setdefault(key_of(shown), shown)

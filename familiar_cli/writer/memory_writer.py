@@ -15,8 +15,8 @@ from familiar_cli.history.outgoing import ALL, settled
 from familiar_cli.history.rows import place_of
 from familiar_cli.identity import Author, Labels, Me
 from familiar_cli.llm.asking import Asker
+from familiar_cli.memory.aliases import Aliases
 from familiar_cli.memory.layout import MEMORY_WRITER, WRITER_JSON, new_run_id, noting
-from familiar_cli.memory.people.aliases import Aliases
 from familiar_cli.passes.failures import RETRY_AFTER, as_failure
 from familiar_cli.review.pending import Draft, PlannedFile, ReviewPlan, stage
 from familiar_cli.visibility import PrivacyRules, Viewer

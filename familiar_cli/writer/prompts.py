@@ -12,9 +12,9 @@ from familiar_cli.identity import NO_LABELS, Labels
 from familiar_cli.languages import ENGLISH
 from familiar_cli.llm.asking import voice_excerpt
 from familiar_cli.markdown import split_lines
+from familiar_cli.memory.aliases import main_slug, names_of
 from familiar_cli.memory.layout import TOPICS_DIR
-from familiar_cli.memory.pages.evidence import spans
-from familiar_cli.memory.people.alias_section import main_slug, names_of
+from familiar_cli.memory.pages.lines import spans
 from familiar_cli.text import counted, fold, framed, sha256_of, unfenced
 from familiar_cli.when import weekday_name
 from familiar_cli.writer.contract import bounds_for, schema

@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli.errors import UsageError
 from familiar_cli.languages import begins_with, heading_in
+from familiar_cli.memory.aliases import check_alias
 from familiar_cli.memory.layout import PEOPLE_DIR, SESSIONS_DIR, TOPICS_DIR, people_path
-from familiar_cli.memory.pages.evidence import as_line
+from familiar_cli.memory.mentions import find_mentions, head_of, key_of, without_honorific
+from familiar_cli.memory.pages.lines import as_line, main_script, normal_line
 from familiar_cli.memory.pages.links import way_to
 from familiar_cli.memory.pages.relations import SECTION as RELATIONS
-from familiar_cli.memory.pages.relations import line_of, relations_in
-from familiar_cli.memory.pages.similarity import main_script, normal
-from familiar_cli.memory.people.alias_section import checked
-from familiar_cli.memory.people.mentions import find_mentions, head_of, key_of, without_honorific
-from familiar_cli.memory.relations.kinds import kinds_of
+from familiar_cli.memory.pages.relations import kinds_of, line_of, relations_in
 from familiar_cli.text import fold, is_of_names, one_line, slugify
 from familiar_cli.when import with_dates
 from familiar_cli.writer.contract import REWRITES, Operation, ProposedLine, Refusal
@@ -288,7 +286,7 @@ def _with_evidence(line: ProposedLine, grounds: Grounds) -> ProposedLine:
 
 def _dated(line: ProposedLine, operation: Operation, grounds: Grounds) -> ProposedLine:
     """Return a line in which "yesterday" is a date; one that the file has already stays."""
-    if normal(line.text) in grounds.lines_of(operation.rel_path):
+    if normal_line(line.text) in grounds.lines_of(operation.rel_path):
         return line
     return replace(
         line, text=with_dates(line.text, lambda words: grounds.day_of(words, line.turns))
@@ -307,7 +305,7 @@ def _related(line: ProposedLine, operation: Operation, grounds: Grounds) -> Prop
 
 def _not_blank(line: ProposedLine, operation: Operation, grounds: Grounds) -> None:
     del operation, grounds
-    if not normal(line.text):
+    if not normal_line(line.text):
         raise _RefusedError("blank", "it is empty")
 
 
@@ -371,8 +369,10 @@ _RULES: Final[tuple[Callable[[ProposedLine, Operation, Grounds], None], ...]] = 
 def _not_there_already(
     line: ProposedLine, operation: Operation, grounds: Grounds, before: Sequence[ProposedLine]
 ) -> None:
-    said = normal(line.text)
-    if said in grounds.lines_of(operation.rel_path) or said in {normal(k.text) for k in before}:
+    said = normal_line(line.text)
+    if said in grounds.lines_of(operation.rel_path) or said in {
+        normal_line(k.text) for k in before
+    }:
         raise _RefusedError("duplicate", "the file already says so")
 
 
@@ -384,7 +384,7 @@ def _attributed(line: ProposedLine, operation: Operation, grounds: Grounds) -> P
     """
     subject = grounds.roster.at(operation.rel_path)
     speakers = grounds.roster.who_said(line.turns)
-    if operation.kind == "felt" or normal(line.text) in grounds.lines_of(operation.rel_path):
+    if operation.kind == "felt" or normal_line(line.text) in grounds.lines_of(operation.rel_path):
         return line
     if subject and not speakers:
         raise _RefusedError("claim", "no person said so in these turns, only the familiar")
@@ -432,7 +432,7 @@ def _is_supported(line: ProposedLine, operation: Operation, grounds: Grounds) ->
     """Tell whether a line shares words with the turns it cites, or already exists."""
     if operation.kind == "felt" or operation.op in {"add_aliases", *REWRITES}:
         return True
-    if normal(line.text) in grounds.lines_of(operation.rel_path):
+    if normal_line(line.text) in grounds.lines_of(operation.rel_path):
         return True
     return bool(grounds.support(_shown(line.text), line.turns))
 
@@ -450,9 +450,9 @@ def _as_play(text: str, phrases: Phrases) -> str:
 def _names(text: str, names: Sequence[str]) -> bool:
     words = f" {' '.join(_WORD.findall(fold(text)))} "
     return _mentions(text, names) or any(
-        f" {normal(name)} " in words or (not name.isascii() and normal(name) in words)
+        f" {normal_line(name)} " in words or (not name.isascii() and normal_line(name) in words)
         for name in names
-        if normal(name)
+        if normal_line(name)
     )
 
 
@@ -473,7 +473,7 @@ def _alias(line: ProposedLine, operation: Operation, grounds: Grounds) -> Propos
     person = grounds.roster.at(operation.rel_path)
     assert person is not None
     try:
-        name = checked(line.text)
+        name = check_alias(line.text)
     except UsageError as error:
         raise _RefusedError("form", "it cannot be a name") from error
     key = key_of(name)

@@ -6,8 +6,8 @@ import pytest
 
 from familiar_cli.actions import people
 from familiar_cli.errors import NotFoundError, UsageError
-from familiar_cli.memory.pages.privacy import visible_in
-from familiar_cli.memory.people.alias_section import main_slug
+from familiar_cli.memory.aliases import main_slug
+from familiar_cli.memory.pages.lines import visible_in
 from familiar_cli.visibility import NOBODY
 from tests.support.viewers import viewer_in
 from tests.writer.support import ANNAS, BOB, BOBS, World, op, reply

@@ -15,8 +15,7 @@ from familiar_cli.actions.sync_conflicts import (
 from familiar_cli.errors import NotFoundError, RefusedError, UsageError
 from familiar_cli.familiar import Familiar
 from familiar_cli.memory.layout import CONFLICTS_LIST
-from familiar_cli.memory.merge.conflicts import Conflict, list_text
-from familiar_cli.memory.merge.files import blob_id
+from familiar_cli.memory.merge.files import Conflict, blob_id, list_text
 from tests.support.world import home, live
 
 if TYPE_CHECKING:

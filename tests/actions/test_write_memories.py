@@ -16,7 +16,7 @@ from familiar_cli.actions.write_memories import (
 )
 from familiar_cli.errors import NotFoundError, RefusedError, UsageError
 from familiar_cli.familiar import Familiar
-from familiar_cli.memory.pages import bullets
+from familiar_cli.memory.pages.lines import tag_bullets
 from familiar_cli.visibility import NOBODY
 from tests.support.world import data, home, live, run
 
@@ -209,6 +209,6 @@ def test_the_journal_names_the_client_and_the_embodiment(ada) -> None:
 
 def test_tags_stand_before_the_turns_that_a_bullet_rests_on() -> None:
     text = "# Day\n\n- Bees. <!-- turns 3 -->\n  And wasps.\n\nNo bullet.\n"
-    assert bullets.tagged(text, via="my phone", chats=["a"]) == text.replace(
+    assert tag_bullets(text, via="my phone", chats=["a"]) == text.replace(
         "- Bees.", "- Bees. [chat:a] [via:my%20phone]"
     )

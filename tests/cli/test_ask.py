@@ -18,7 +18,7 @@ from familiar_cli.cli import app
 from familiar_cli.config.home import FamiliarPaths, find_home
 from familiar_cli.context.trace import latest
 from familiar_cli.history import HistoryStore
-from familiar_cli.memory.pages.self_files import field_markdown
+from familiar_cli.memory.pages.front_matter import field_markdown
 from familiar_cli.memory.store.store import MemoryStore
 from familiar_cli.visibility import OWNER
 from tests.support.server import CutOff, Fail, Raw, Say, Stall, bad_key, closed_port

@@ -10,7 +10,7 @@ import pytest
 from familiar_cli.actions.doctor_checks import damage_in
 from familiar_cli.history import HistoryStore
 from familiar_cli.identity import Author
-from familiar_cli.memory.pages.privacy import visible_in
+from familiar_cli.memory.pages.lines import visible_in
 from tests.support.cases import each
 from tests.support.viewers import viewer_in
 from tests.support.world import data, live, run

@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 import pytest
 
 from familiar_cli.history.store import HistoryStore
-from familiar_cli.memory.store.lock import held
+from familiar_cli.memory.store.store import hold_lock
 from tests.support.world import data, home, live, run
 
 
@@ -169,7 +169,7 @@ def test_a_file_over_the_limit_is_named() -> None:
 
 def test_a_held_lock_names_its_holder() -> None:
     root = live("ada")
-    with held(root / ".lock", 1):
+    with hold_lock(root / ".lock", 1):
         verdict, detail, _ = found()["lock"]
     assert (verdict, str(os.getpid()) in detail) == ("warn", True)
 
@@ -256,7 +256,7 @@ class TestJournal:
     def test_many_small_files_are_pointed_out(self, monkeypatch) -> None:
         live("ada", notes="x")
         run("memory", "append", "notes.md", "y")
-        monkeypatch.setattr("familiar_cli.memory.journal.compact.WORTH_IT", 3)
+        monkeypatch.setattr("familiar_cli.memory.journal.exchange.WORTH_IT", 3)
         assert self.checks()[-1][0] == "warn"
         run("memory", "compact")
         assert len(self.checks()) == 1

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from familiar_cli.memory.store.lock import held
+from familiar_cli.memory.store.store import hold_lock
 from tests.support.cases import each
 from tests.support.world import data, home, live, run, spawn
 
@@ -232,7 +232,7 @@ class TestWrite:
 
     def test_another_writer_is_named(self, memory) -> None:
         (memory.parent / "character.toml").write_text("[memory]\nlock_timeout_s = 0.1\n")
-        with held(memory.parent / ".lock", 1):
+        with hold_lock(memory.parent / ".lock", 1):
             result = run("memory", "write", "a.md", "x", "--json")
         (error,) = json.loads(result.stdout)["errors"]
         assert (result.exit_code, error["code"]) == (5, "locked")

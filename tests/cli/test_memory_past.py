@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from familiar_cli.memory.store.lock import held
+from familiar_cli.memory.store.store import hold_lock
 from tests.support.world import data, home, live, run, spawn
 
 
@@ -68,7 +68,7 @@ class TestLog:
 
     def test_while_someone_writes_it_says_how_far_it_goes(self, memory) -> None:
         run("config", "set", "memory.lock_timeout_s", "0.1")
-        with held(home() / "ada" / ".lock", 1):
+        with hold_lock(home() / "ada" / ".lock", 1):
             result = run("memory", "log")
         assert result.exit_code == 0
         assert len(result.stdout.splitlines()) == 3

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from familiar_cli.history import HistoryStore
 from familiar_cli.identity import Author
 from familiar_cli.llm.types import Completion, ScriptedModel
-from familiar_cli.memory.pages.privacy import visible_in
+from familiar_cli.memory.pages.lines import visible_in
 from familiar_cli.visibility import NOBODY
 from familiar_cli.writer.prompts import PRIVATE
 from tests.consolidation.support import rule_reply

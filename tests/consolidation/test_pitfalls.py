@@ -12,7 +12,7 @@ from familiar_cli.consolidation.period_states import PeriodStates
 from familiar_cli.consolidation.periods import TIERS, month_of, parse_period, period_of
 from familiar_cli.errors import BadReplyError, ModelUnreachableError
 from familiar_cli.llm.types import Completion, ScriptedModel
-from familiar_cli.memory.pages.privacy import visible_in
+from familiar_cli.memory.pages.lines import visible_in
 from familiar_cli.visibility import NOBODY
 from tests.consolidation.support import (
     DAY,

@@ -13,7 +13,7 @@ from familiar_cli.consolidation.composing import sentences
 from familiar_cli.consolidation.pages import read_page
 from familiar_cli.llm.open import open_model
 from familiar_cli.llm.slots import resolve
-from familiar_cli.memory.pages.similarity import EvidenceText
+from familiar_cli.memory.pages.lines import EvidenceText
 from tests.consolidation.support import MONDAY, Life, RuleModel, names, reply, week_of_sessions
 from tests.support.cases import each
 

@@ -14,7 +14,7 @@ from familiar_cli.consolidation.calendar import survey
 from familiar_cli.consolidation.library import _runs
 from familiar_cli.consolidation.period_states import Today, coverage
 from familiar_cli.consolidation.periods import TIERS, period_in, session_day, year_in, year_of
-from familiar_cli.memory.store.types import MemoryEntry
+from familiar_cli.memory.store.files import MemoryEntry
 from tests.consolidation.support import Life
 from tests.support.cases import each
 

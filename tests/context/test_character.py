@@ -13,7 +13,7 @@ from familiar_cli.context.providers.character import CharacterProvider
 from familiar_cli.context.types import ContextRequest, Layer, Modality, PromptSpan, Subject
 from familiar_cli.errors import UsageError
 from familiar_cli.identity import Author
-from familiar_cli.memory.pages.self_files import field_markdown
+from familiar_cli.memory.pages.front_matter import field_markdown
 from familiar_cli.memory.store.store import MemoryStore
 from familiar_cli.visibility import NOBODY
 

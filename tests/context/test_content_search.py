@@ -23,9 +23,9 @@ from familiar_cli.index.build import EmbeddingIndex
 from familiar_cli.index.embedder import EmbedderChoice
 from familiar_cli.index.search import search
 from familiar_cli.llm.types import ScriptedModel
-from familiar_cli.memory.pages.lore_page import LorePage, render
-from familiar_cli.memory.pages.privacy import private_heading
-from familiar_cli.memory.people.aliases import Aliases
+from familiar_cli.memory.aliases import Aliases
+from familiar_cli.memory.pages.front_matter import LorePage, render_lore
+from familiar_cli.memory.pages.lines import private_heading
 from familiar_cli.memory.store.store import MemoryStore
 from familiar_cli.visibility import channel_scope
 from tests.context.support import ANNA, request
@@ -359,7 +359,7 @@ class TestMachineText:
 class TestLore:
     def page(self, world, body, *, keys=("zither",), enabled=True) -> None:
         page = LorePage("The zither", keys, enabled, "0123456789abcdef", body)
-        world.put("lore/imported/z.md", render(page))
+        world.put("lore/imported/z.md", render_lore(page))
 
     def test_only_the_words_of_an_entry_are_shown(self, world) -> None:
         self.page(world, "{{char}} plays it for {{user}}.{{// not yet }}")
@@ -574,7 +574,7 @@ class TestFilter:
 class TestNames:
     def lore(self, world, name, *keys, text="A beast of shadow.") -> None:
         page = LorePage(name, keys, body=f"{text}\n", entry_id="abcdef12")
-        world.put(f"lore/imported/{name.lower()}.md", render(page))
+        world.put(f"lore/imported/{name.lower()}.md", render_lore(page))
 
     def named(self, world, utterance, **more) -> list[str]:
         return [p for p in world.found(utterance, **more) if p.startswith("lore/")]

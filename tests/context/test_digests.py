@@ -11,7 +11,7 @@ from familiar_cli import tokens
 from familiar_cli.context.budget import PROMPT_TOKENS, Budgeter
 from familiar_cli.context.providers.memory_files import DeskProvider, DigestsProvider
 from familiar_cli.context.types import Contribution, Fit, Layer, PromptSpan, Subject
-from familiar_cli.memory.pages.privacy import private_heading
+from familiar_cli.memory.pages.lines import private_heading
 from familiar_cli.memory.store.store import MemoryStore
 from familiar_cli.visibility import channel_scope
 from tests.context.support import request

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from familiar_cli import tokens
 from familiar_cli.context.providers.packing import Excerpt, Fact, PieceSource, fill
-from familiar_cli.memory.pages.similarity import normal
+from familiar_cli.memory.pages.lines import normal_line
 
 COUNTER = tokens.heuristic()
 
@@ -59,7 +59,7 @@ def test_no_passage_is_without_a_letter(pieces, room) -> None:
 
 @given(pieces_of_any_kind, st.integers(20, 300))
 def test_nothing_is_said_twice(pieces, room) -> None:
-    lines = [normal(p.text) for packed in filled(pieces, room).passages for p in packed.pieces]
+    lines = [normal_line(p.text) for packed in filled(pieces, room).passages for p in packed.pieces]
     assert len(lines) == len(set(lines))
 
 
@@ -184,4 +184,4 @@ def test_what_does_not_fit_is_listed() -> None:
 
 def test_what_the_prompt_says_already_is_not_said_again() -> None:
     line = "Robin keeps bees in Bergen."
-    assert texts(filled([piece("a", 0, line)], known=[normal(line)])) == []
+    assert texts(filled([piece("a", 0, line)], known=[normal_line(line)])) == []

@@ -18,8 +18,8 @@ from familiar_cli.context.providers.people import MOST_NAMED
 from familiar_cli.context.types import Contribution, Fit, Layer, PromptSpan, Subject
 from familiar_cli.history import HistoryStore
 from familiar_cli.identity import Author
-from familiar_cli.memory.pages.privacy import private_heading
-from familiar_cli.memory.people.aliases import Aliases
+from familiar_cli.memory.aliases import Aliases
+from familiar_cli.memory.pages.lines import private_heading
 from familiar_cli.memory.store.store import MemoryStore
 from familiar_cli.visibility import channel_scope
 from tests.context.support import ANNA, request

@@ -24,8 +24,8 @@ from familiar_cli.index.build import EmbeddingIndex
 from familiar_cli.index.embedder import EmbedderChoice
 from familiar_cli.index.search import search
 from familiar_cli.llm.types import ScriptedModel
-from familiar_cli.memory.pages.self_files import field_markdown
-from familiar_cli.memory.people.aliases import Aliases
+from familiar_cli.memory.aliases import Aliases
+from familiar_cli.memory.pages.front_matter import field_markdown
 from familiar_cli.memory.store.store import MemoryStore
 from tests.context.support import ANNA, request
 from tests.context.test_elsewhere import NOW

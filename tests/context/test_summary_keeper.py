@@ -18,7 +18,7 @@ from familiar_cli.history import HistoryStore
 from familiar_cli.history.summaries import PUBLIC, Summaries
 from familiar_cli.jobs import Jobs
 from familiar_cli.llm.types import ScriptedModel
-from familiar_cli.memory.store.lock import held
+from familiar_cli.memory.store.store import hold_lock
 from familiar_cli.passes.background import Passes
 from familiar_cli.passes.failures import Failures
 from tests.context.support import ANNA, request
@@ -154,7 +154,7 @@ def test_two_processes_do_not_make_the_same_summary(store) -> None:
     due = look.look_back(trace(store))
     summaries = Summaries(store)
 
-    with held(background(store).summary(PUBLIC).lock_path, 0):
+    with hold_lock(background(store).summary(PUBLIC).lock_path, 0):
         assert jobs.drain().done == (due.name,)
     assert summaries.latest(PUBLIC, rules_of()) is None
 
@@ -206,6 +206,6 @@ def test_work_that_is_broken_off_lets_go_of_its_lock(store) -> None:
         Summaries(store), Slow([]), tokens.heuristic(), SummaryLimits(9, 900), name="A", label=str
     )
     assert jobs.drain(0.3).cancelled == (due.name,)
-    with held(background(store).summary(PUBLIC).lock_path, 0):
+    with hold_lock(background(store).summary(PUBLIC).lock_path, 0):
         pass
     assert background(store).summary(PUBLIC).retry_in_s == 0

@@ -25,7 +25,7 @@ from familiar_cli.index.embedder import EmbedderChoice
 from familiar_cli.mcp_server import resources
 from familiar_cli.mcp_server.tool import Caller
 from familiar_cli.mcp_server.tools import TOOLS
-from familiar_cli.memory.pages.privacy import private_heading
+from familiar_cli.memory.pages.lines import private_heading
 from familiar_cli.visibility import OWNER, person_scope
 from tests.support.embedders import WordEmbedder
 from tests.support.server import Say

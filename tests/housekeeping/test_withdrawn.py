@@ -7,7 +7,7 @@ from contextlib import closing
 from familiar_cli.history import HistoryStore
 from familiar_cli.history import store as standing
 from familiar_cli.identity import Author
-from familiar_cli.memory.pages.evidence import Numbering
+from familiar_cli.memory.pages.lines import Numbering
 from tests.support.world import data, live, run
 
 BEES = "- Anna keeps bees. <!-- turns 1-2 -->\n"

@@ -19,8 +19,8 @@ from familiar_cli.languages import (
     section_key,
     tables,
 )
-from familiar_cli.memory.pages.privacy import is_damaged, private_heading, private_scope
-from familiar_cli.memory.people.alias_section import aliases_of, with_alias
+from familiar_cli.memory.aliases import aliases_of, with_alias
+from familiar_cli.memory.pages.lines import is_damaged, private_heading, private_scope
 from familiar_cli.text import framed
 from familiar_cli.visibility import channel_scope
 from tests.support.cases import each

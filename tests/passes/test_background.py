@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from familiar_cli.errors import FamiliarError, LockedError, ModelError
-from familiar_cli.memory.store.lock import held
+from familiar_cli.memory.store.store import hold_lock
 from familiar_cli.passes.background import Passes, until_stopped
 from familiar_cli.passes.failures import CONSOLIDATING, WRITING, Failures
 
@@ -72,7 +72,7 @@ async def test_any_exception_is_remembered_and_told_in_one_line(writing) -> None
 
 
 async def test_whoever_will_not_wait_is_told_and_that_is_no_failure(writing) -> None:
-    with held(writing.lock_path, 0), pytest.raises(LockedError, match="did not start"):
+    with hold_lock(writing.lock_path, 0), pytest.raises(LockedError, match="did not start"):
         await writing.run(done, wait_s=0)
 
     assert writing.failures.all() == ()
@@ -80,7 +80,7 @@ async def test_whoever_will_not_wait_is_told_and_that_is_no_failure(writing) -> 
 
 async def test_whoever_waits_is_told_once_for_whom(writing) -> None:
     notes = []
-    lock = held(writing.lock_path, 0)
+    lock = hold_lock(writing.lock_path, 0)
     lock.__enter__()
     asyncio.get_running_loop().call_later(0.5, lock.__exit__, None, None, None)
 
@@ -96,7 +96,7 @@ async def test_cancelling_frees_the_lock_and_is_no_failure(writing) -> None:
     with pytest.raises(asyncio.CancelledError):
         await running
 
-    with held(writing.lock_path, 0):
+    with hold_lock(writing.lock_path, 0):
         pass
     assert writing.failures.all() == ()
 
@@ -105,7 +105,7 @@ def test_a_crash_of_the_holder_frees_it(writing) -> None:
     code = f"""
 import sys, time
 from pathlib import Path
-from familiar_cli.memory.store.lock import held
+from familiar_cli.memory.store.store import held
 with held(Path({str(writing.lock_path)!r}), 0):
     print("held", flush=True)
     time.sleep(60)

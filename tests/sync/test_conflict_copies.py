@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from familiar_cli.housekeeping.lines import read_corpus
-from familiar_cli.memory.merge.conflicts import Conflict, list_text
-from familiar_cli.memory.pages.graph import graph
+from familiar_cli.memory.merge.files import Conflict, list_text
+from familiar_cli.memory.pages.relations import build_graph
 from familiar_cli.memory.store.store import MemoryStore
 from tests.support.world import data, live, run
 
@@ -22,7 +22,7 @@ def test_neither_links_nor_housekeeping_see_a_copy() -> None:
     root = live(**{"people/anna": "# Anna\n", COPY: "# Anna\n\n[x](../gone.md)\n"})
     store = MemoryStore(root / "memory")
 
-    assert not graph(store).broken
+    assert not build_graph(store).broken
     assert [note.rel_path for note in read_corpus(store).notes] == ["people/anna.md"]
 
 

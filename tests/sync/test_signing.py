@@ -12,7 +12,7 @@ import pytest
 
 from familiar_cli.errors import RemoteDamagedError, RemoteKeyError
 from familiar_cli.familiar import Familiar
-from familiar_cli.memory.journal.commits import parents
+from familiar_cli.memory.journal.repository import parents_of
 from familiar_cli.sync import sealing
 from familiar_cli.sync.sealing import (
     UNSIGNED_HEAD,
@@ -88,7 +88,7 @@ def root_of(home: Home) -> str:
     with Familiar.load_from_disk(home.path, "ada") as familiar:
         repository = familiar.journal.repository
         head = repository.head()
-        while before := parents(repository.objects.read(head)):
+        while before := parents_of(repository.objects.read(head)):
             head = before[0]
         repository.close()
     return head

@@ -13,7 +13,7 @@ from familiar_cli.errors import (
     UsageError,
 )
 from familiar_cli.memory.journal.exchange import JournalExchange
-from familiar_cli.memory.store.lock import held
+from familiar_cli.memory.store.store import hold_lock
 from familiar_cli.sync.begin import open_transport
 from familiar_cli.sync.remotes import read_address
 from tests.support.cases import each
@@ -33,7 +33,7 @@ OURS = "refs/heads/memory/one-1111"
 
 def exchange_of(world: World) -> JournalExchange:
     lock_path = world.store.lock_path
-    return JournalExchange(world.journal.repository, lambda: held(lock_path, 10))
+    return JournalExchange(world.journal.repository, lambda: hold_lock(lock_path, 10))
 
 
 @pytest.fixture(params=["path", "file", "ssh", "scp", "http"])

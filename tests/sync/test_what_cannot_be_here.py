@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from familiar_cli.memory.journal import absent
+from familiar_cli.memory.journal.edits import refused_files
 from tests.support.instances import Machine, adopt
 from tests.support.remotes import HAS_GIT, bare, bare_by_hand
 
@@ -50,7 +50,7 @@ def settle(hub, *machines) -> None:
 
 def refused(machine) -> dict[str, str]:
     try:
-        return absent.refused(machine.journal.repository)
+        return refused_files(machine.journal.repository)
     finally:
         machine.journal.repository.close()
 

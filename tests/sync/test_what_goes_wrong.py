@@ -13,8 +13,8 @@ import pytest
 
 from familiar_cli import clock
 from familiar_cli.errors import FamiliarError, RemoteDamagedError, RemoteUnreachableError
-from familiar_cli.memory.journal.bounds import MOST_OBJECT_BYTES
 from familiar_cli.memory.journal.objects import Objects, git_object
+from familiar_cli.memory.journal.packs import MOST_OBJECT_BYTES
 from familiar_cli.sync.remotes import SeenRefs
 from tests.support.dying import DIED, Dying
 from tests.support.instances import Machine, adopt

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from familiar_cli.memory.store.types import GrepHit, MemoryEntry, Skipped
+from familiar_cli.memory.store.files import GrepHit, MemoryEntry, Skipped
 from familiar_cli.ui.memory_pages import hits_page, size_text, skipped_text, tree_page
 from familiar_cli.ui.terminal import as_plain
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from familiar_cli.memory.pages.evidence import PLAIN, Numbering
+from familiar_cli.memory.pages.lines import PLAIN, Numbering
 from familiar_cli.web.rendering import rendered
 from tests.support.browsing import looking
 from tests.support.cases import each

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from familiar_cli.memory.journal.draft import UnseenCommits
+from familiar_cli.memory.journal.edits import UnseenCommits
 from familiar_cli.memory.journal.git import GitJournal
 from familiar_cli.memory.store.store import MemoryStore
 from familiar_cli.review.pending import PlannedFile, ReviewPlan, stage

@@ -8,8 +8,7 @@ import pytest
 
 from familiar_cli.errors import ModelTimeoutError, UnusableReplyError
 from familiar_cli.identity import Author
-from familiar_cli.memory.pages.relations import relations_in
-from familiar_cli.memory.relations.kinds import kinds_of
+from familiar_cli.memory.pages.relations import kinds_of, relations_in
 from familiar_cli.text import slugify
 from tests.support.cases import each
 from tests.writer.support import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from familiar_cli.identity import Author
-from familiar_cli.memory.pages.privacy import visible_in
+from familiar_cli.memory.pages.lines import visible_in
 from familiar_cli.visibility import NOBODY, OWNER
 from tests.support.viewers import viewer_in
 from tests.writer.support import World, op, reply
@@ -72,6 +72,6 @@ def test_speakers_are_called_as_they_are_in_public(private) -> None:
 
 
 def test_a_title_that_is_private_names_nobody(private) -> None:
-    from familiar_cli.memory.people.alias_section import names_of
+    from familiar_cli.memory.aliases import names_of
 
     assert names_of("# Robert <!-- private dm -->\n\n- hi\n") == ()

@@ -11,7 +11,7 @@ from markdown_it import MarkdownIt
 from familiar_cli.config.schema import LLMSettings
 from familiar_cli.llm.open import open_model
 from familiar_cli.llm.slots import resolve
-from familiar_cli.memory.pages.evidence import PLAIN, turn_ids
+from familiar_cli.memory.pages.lines import PLAIN, turn_ids
 from tests.writer.support import World
 
 pytest.importorskip("xllamacpp")

@@ -13,7 +13,7 @@ from familiar_cli.context.types import Contribution, Fit, Layer, PromptSpan
 from familiar_cli.errors import UsageError
 from familiar_cli.jobs import in_thread
 from familiar_cli.memory.layout import CARD_JSON, SELF_DIR
-from familiar_cli.memory.pages.self_files import SELF_FILES, TIERS_NOTE, self_file
+from familiar_cli.memory.pages.front_matter import SELF_FILES, TIERS_NOTE, self_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

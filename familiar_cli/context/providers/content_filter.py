@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from familiar_cli.context.side_model import OpenModel
     from familiar_cli.context.types import ContextRequest
     from familiar_cli.llm.types import Message
+    from familiar_cli.memory.store.files import GrepHit
     from familiar_cli.memory.store.store import MemoryStore
-    from familiar_cli.memory.store.types import GrepHit
     from familiar_cli.tokens import TokenCounter
 
 _INSTRUCTION: Final = """\

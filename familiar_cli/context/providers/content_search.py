@@ -17,7 +17,7 @@ from familiar_cli.context.types import Contribution, Fit, Layer, PromptSpan
 from familiar_cli.errors import FamiliarError
 from familiar_cli.jobs import in_thread
 from familiar_cli.memory.layout import PEOPLE_DIR
-from familiar_cli.memory.pages.evidence import PLAIN, Numbering
+from familiar_cli.memory.pages.lines import PLAIN, Numbering
 from familiar_cli.text import one_line
 from familiar_cli.truncate import USEFUL_TOKENS
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from familiar_cli.context.types import ContextRequest, Subject
     from familiar_cli.history.store import HistoryStore
     from familiar_cli.languages import Phrases
-    from familiar_cli.memory.people.aliases import Aliases
+    from familiar_cli.memory.aliases import Aliases
     from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.tokens import TokenCounter
 

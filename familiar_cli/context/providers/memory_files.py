@@ -20,9 +20,8 @@ from familiar_cli.jobs import in_thread
 from familiar_cli.markdown import body_start, sections
 from familiar_cli.memory.desk import due_items, items_in, with_details
 from familiar_cli.memory.layout import CONFLICTS_LIST, DIGEST_DIR, REMINDERS, SCRATCH, TASKS
-from familiar_cli.memory.merge.conflicts import listed
-from familiar_cli.memory.pages.machine_text import machine_spans, shown_between
-from familiar_cli.memory.pages.privacy import private_spans
+from familiar_cli.memory.merge.files import listed_conflicts
+from familiar_cli.memory.pages.lines import machine_spans, private_spans, shown_between
 from familiar_cli.truncate import cut_to
 
 if TYPE_CHECKING:
@@ -32,8 +31,8 @@ if TYPE_CHECKING:
     from familiar_cli.context.types import ContextRequest, Subject
     from familiar_cli.languages import Phrases
     from familiar_cli.memory.desk import DeskItem
+    from familiar_cli.memory.store.files import MemoryHead
     from familiar_cli.memory.store.store import MemoryStore
-    from familiar_cli.memory.store.types import MemoryHead
 
 DUE: Final = 92
 TASKS_PRIORITY: Final = 54
@@ -159,7 +158,7 @@ class DeskProvider:
     def _conflicts(self, seen: _Seen, request: ContextRequest) -> Contribution | None:
         listed_ = [
             _conflict(one.path, [name for name in (one.ours, one.theirs) if name])
-            for one in listed(seen.head.text)
+            for one in listed_conflicts(seen.head.text)
         ]
         text = "\n".join([request.phrases.open_conflicts, *listed_])
         return _desk_piece(seen, listed_, [], text, CONFLICTS_PRIORITY)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.languages import ENGLISH
-from familiar_cli.memory.pages.similarity import normal
+from familiar_cli.memory.pages.lines import normal_line
 from familiar_cli.text import framed
 from familiar_cli.truncate import USEFUL_TOKENS, whole_sentences
 
@@ -122,7 +122,7 @@ class Excerpt:
     @property
     def fact(self) -> Fact:
         """What it says."""
-        return Fact(normal(self.text), self.turns)
+        return Fact(normal_line(self.text), self.turns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -367,7 +367,7 @@ class _Filler:
 
 def _needed(piece: Excerpt) -> Excerpt | None:
     """Return the piece before one that says little alone, such as an answer."""
-    return piece.before if len(normal(piece.text).split()) < _FEW_WORDS else None
+    return piece.before if len(normal_line(piece.text).split()) < _FEW_WORDS else None
 
 
 def _from_best(whole: str, best: str) -> str:

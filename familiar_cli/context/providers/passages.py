@@ -19,11 +19,17 @@ from familiar_cli.index.search import DENSE_FLOOR as NEAR
 from familiar_cli.languages import ENGLISH
 from familiar_cli.markdown import body_start, bullet, scan, title_of
 from familiar_cli.memory.layout import LORE_DIR, PEOPLE_DIR
-from familiar_cli.memory.pages import lore_page
-from familiar_cli.memory.pages.evidence import PLAIN, Numbering, cited, turn_ids
-from familiar_cli.memory.pages.machine_text import machine_spans, shown_between
-from familiar_cli.memory.pages.privacy import private_spans
-from familiar_cli.memory.pages.similarity import normal
+from familiar_cli.memory.pages.front_matter import aside_spans, parse_lore
+from familiar_cli.memory.pages.lines import (
+    PLAIN,
+    Numbering,
+    citations_in,
+    machine_spans,
+    normal_line,
+    private_spans,
+    shown_between,
+    turn_ids,
+)
 from familiar_cli.text import one_line, sha256_of
 
 if TYPE_CHECKING:
@@ -161,12 +167,12 @@ class Sight:
     def of(self, rel_path: str, text: str) -> Seen:
         """Return what of a file may be shown."""
         is_lore = rel_path.startswith(f"{LORE_DIR}/")
-        if is_lore and not lore_page.parse(text).enabled:
+        if is_lore and not parse_lore(text).enabled:
             return Seen(text, why_not=DISABLED)
         hidden = [(*span, SHOWN) for span in self._of_window(text)]
         hidden += [(*span, PRIVATE) for span in private_spans(text, self.viewer)]
         if is_lore:
-            hidden += [(*span, _NOT_ITS_WORDS) for span in lore_page.aside_spans(text)]
+            hidden += [(*span, _NOT_ITS_WORDS) for span in aside_spans(text)]
         return Seen(text, tuple(sorted(hidden)), tuple(machine_spans(text)))
 
     def whole(self, rel_path: str, text: str) -> Whole:
@@ -198,7 +204,7 @@ class Sight:
                 start = line.end
             elif bullet(line.text):
                 start = line.start
-            if cited(line.text):
+            if citations_in(line.text):
                 if self._are_shown(line.text):
                     spans.append((start, line.end))
                 start = line.end
@@ -405,7 +411,7 @@ def _below_heading(text: str, heading: str) -> str:
 def _facts(seen: Seen, sight: Sight) -> Iterator[Fact]:
     """Yield what the lines of a file say."""
     for line in scan(seen.text):
-        said = normal(seen.between(line.start, line.end))
+        said = normal_line(seen.between(line.start, line.end))
         if said and not line.level:
             yield Fact(said, sight.turns_of(line.text))
 

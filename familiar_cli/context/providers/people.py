@@ -15,12 +15,17 @@ from familiar_cli.errors import FamiliarError, NotFoundError
 from familiar_cli.jobs import in_thread
 from familiar_cli.languages import heading_in
 from familiar_cli.markdown import sections, title_of
+from familiar_cli.memory.aliases import main_account, slug_in
 from familiar_cli.memory.layout import ALIASES_JSON, people_path
-from familiar_cli.memory.pages.evidence import PLAIN, Numbering, last_turn, without_references
-from familiar_cli.memory.pages.machine_text import readable, with_references
-from familiar_cli.memory.pages.privacy import visible_in
-from familiar_cli.memory.people.alias_section import same_as
-from familiar_cli.memory.people.aliases import slug_in
+from familiar_cli.memory.pages.lines import (
+    PLAIN,
+    Numbering,
+    last_turn,
+    readable_text,
+    visible_in,
+    with_references,
+    without_references,
+)
 from familiar_cli.text import fold, framed, one_line
 from familiar_cli.truncate import cut_to
 
@@ -33,11 +38,11 @@ if TYPE_CHECKING:
     from familiar_cli.identity import Labels
     from familiar_cli.languages import Phrases
     from familiar_cli.markdown import Section, TextLine
-    from familiar_cli.memory.pages.evidence import Numbering
-    from familiar_cli.memory.people.aliases import Aliases, Named
-    from familiar_cli.memory.relations.index import Edge, RelationIndex
+    from familiar_cli.memory.aliases import Aliases, Named
+    from familiar_cli.memory.pages.lines import Numbering
+    from familiar_cli.memory.relation_index import Edge, RelationIndex
+    from familiar_cli.memory.store.files import MemoryHead
     from familiar_cli.memory.store.store import MemoryStore
-    from familiar_cli.memory.store.types import MemoryHead
     from familiar_cli.tokens import TokenCounter
 
 GAP: Final = "…"
@@ -74,8 +79,11 @@ def parts(
         count: Counts tokens.
         numbering: Which turns lines name.
     """
-    if len(text) <= _MOST_CHARS_A_TOKEN * first_tokens and count(readable(text)) <= first_tokens:
-        return PersonParts(readable(text))
+    if (
+        len(text) <= _MOST_CHARS_A_TOKEN * first_tokens
+        and count(readable_text(text)) <= first_tokens
+    ):
+        return PersonParts(readable_text(text))
     text = with_references(text)
     divided = list(sections(text, 2))
     head = [line for section in divided if _is_head(section) for line in section.lines]
@@ -290,7 +298,7 @@ class PeopleSource:
         rel_path = people_path(slug)
         try:
             head = self._store.read_head(rel_path, self._store.limits.max_file_bytes)
-            other = same_as(head.text)
+            other = main_account(head.text)
             if other and other != slug:  # another account of somebody
                 if all(piece.rel_path != people_path(other) for piece in gathered.pieces):
                     head = self._store.read_head(
@@ -317,7 +325,7 @@ class PeopleSource:
         people = min(max(sharers, 1), _SHARERS)
         share = min(max(int(_SHARE * room) // people, _LEAST_TOKENS), FILE_TOKENS)
         made = parts(seen, share, FILE_TOKENS, self._counter.count, self._numbering)
-        is_all = head.is_whole and not made.rest and made.first == readable(seen)
+        is_all = head.is_whole and not made.rest and made.first == readable_text(seen)
         kept_back = "" if seen == head.text else "without what was said in private elsewhere"
         first = Contribution(
             layer=Layer.content,

@@ -13,7 +13,7 @@ from familiar_cli.context.types import Contribution, Fit, Layer, PromptSpan
 from familiar_cli.errors import FamiliarError
 from familiar_cli.index.build import Pins
 from familiar_cli.jobs import in_thread
-from familiar_cli.memory.pages.self_files import SELF_FILES
+from familiar_cli.memory.pages.front_matter import SELF_FILES
 from familiar_cli.text import framed
 
 if TYPE_CHECKING:

@@ -22,10 +22,9 @@ from familiar_cli.index.embedder import EmbedderError
 from familiar_cli.index.search import notes_on
 from familiar_cli.index.types import SearchOptions
 from familiar_cli.memory.layout import LORE_DIR
-from familiar_cli.memory.pages.evidence import PLAIN, Numbering
+from familiar_cli.memory.pages.front_matter import SELF_FILES
+from familiar_cli.memory.pages.lines import PLAIN, Numbering, normal_line
 from familiar_cli.memory.pages.links import is_page
-from familiar_cli.memory.pages.self_files import SELF_FILES
-from familiar_cli.memory.pages.similarity import normal
 from familiar_cli.truncate import USEFUL_TOKENS
 
 if TYPE_CHECKING:
@@ -330,7 +329,9 @@ class Retrieval:
         self, gatherer: Gatherer, past: Recall, room: int, request: ContextRequest
     ) -> Filling:
         said = {
-            normal(line) for piece in gatherer.loaded.values() for line in piece.text.split("\n")
+            normal_line(line)
+            for piece in gatherer.loaded.values()
+            for line in piece.text.split("\n")
         }
         room = min(room, self._most_tokens or room)
         pieces, sources = _not_beside(gatherer, request)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from familiar_cli.errors import FamiliarError, NotFoundError
 from familiar_cli.mcp_server.tool import COUNT, TEXT, WHOLE, Answer, Tool, ToolItem
 from familiar_cli.mcp_server.tools.reading import open_channel
-from familiar_cli.memory.pages.privacy import private_spans
+from familiar_cli.memory.pages.lines import private_spans
 
 if TYPE_CHECKING:
     from familiar_cli.context.trace import Trace

@@ -26,8 +26,7 @@ from familiar_cli.mcp_server.tool import (
     one_of,
 )
 from familiar_cli.memory.layout import PERIOD_DIRS, SIGNIFICANT_DIR
-from familiar_cli.memory.pages.evidence import spans
-from familiar_cli.memory.pages.privacy import visible_in
+from familiar_cli.memory.pages.lines import spans, visible_in
 from familiar_cli.text import framed
 
 if TYPE_CHECKING:
@@ -36,8 +35,8 @@ if TYPE_CHECKING:
     from familiar_cli.actions.search import FoundMemory
     from familiar_cli.history.rows import Turn
     from familiar_cli.mcp_server.tool import Arguments, Caller
-    from familiar_cli.memory.relations.index import Edge
-    from familiar_cli.memory.store.types import MemoryEntry
+    from familiar_cli.memory.relation_index import Edge
+    from familiar_cli.memory.store.files import MemoryEntry
 
 
 GRANULARITIES: Final = (*PERIOD_DIRS, SIGNIFICANT_DIR)
@@ -233,7 +232,7 @@ def person(caller: Caller, arguments: Arguments) -> Answer:
         UsageError: Several people are.
     """
     from familiar_cli.actions.people import show_person
-    from familiar_cli.memory.people.alias_section import names_of
+    from familiar_cli.memory.aliases import names_of
 
     found = show_person(caller.familiar, arguments["name"])
     if not found.sha256:

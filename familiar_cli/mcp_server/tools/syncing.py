@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from familiar_cli.errors import UsageError
 from familiar_cli.mcp_server.tool import TEXT, Answer, Tool, ToolItem
 from familiar_cli.mcp_server.tools.writing import writer_of
-from familiar_cli.memory.pages.bullets import chats_in
+from familiar_cli.memory.pages.lines import chats_in
 from familiar_cli.text import counted
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from familiar_cli.errors import FamiliarError
-    from familiar_cli.memory.store.types import Joined, StoredChange
+    from familiar_cli.memory.store.files import Joined, StoredChange
 
 
 class Journal(Protocol):

@@ -10,25 +10,93 @@ from __future__ import annotations
 import json
 import os
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from familiar_cli import clock
 from familiar_cli.files import close_one, read_plain, stamp_of, write_whole
-from familiar_cli.memory.journal import absent, trees
-from familiar_cli.memory.journal.objects import object_id
+from familiar_cli.memory.journal.objects import git_object, object_id
+from familiar_cli.memory.journal.repository import (
+    LENGTHS,
+    changed_files,
+    encode_commit,
+    file_id,
+    rewrite_tree,
+    tree_files,
+)
 from familiar_cli.memory.layout import is_synced
-from familiar_cli.memory.store import paths
-from familiar_cli.memory.store.files import MAX_READ_BYTES
+from familiar_cli.memory.store.files import (
+    MAX_LEVELS,
+    MAX_READ_BYTES,
+    NAMES_ARE_UTF8,
+    AbsentVersion,
+    is_gits_own,
+    is_private,
+)
 from familiar_cli.memory.store.walk import scan
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from datetime import datetime
 
+    from familiar_cli.memory.journal.objects import GitObject
     from familiar_cli.memory.journal.repository import Repository
-    from familiar_cli.memory.store.files import Tree
+    from familiar_cli.memory.store.files import Joined, Tree
 
-TABLE = "familiar-seen.json"
-LOOKED = "familiar-looked"
+ABSENT_FILE: Final = "familiar-absent"
+
+CANNOT_BE_HERE: Final = "its name or size is not possible on this machine"
+"""Reason for entries without one."""
+
+
+def list_absent(repository: Repository) -> dict[str, AbsentVersion]:
+    """Return the entries by path; empty when unknown.
+
+    An entry whose content is not what the journal has now stands for nothing.
+    """
+    try:
+        found = json.loads(read_plain(os.path.join(repository.path, ABSENT_FILE)))
+        return {str(path): _entry(row) for path, row in found.items()}
+    except (OSError, ValueError, AttributeError, KeyError, RecursionError):
+        return {}
+
+
+def refused_files(repository: Repository) -> dict[str, str]:
+    """Return why files of other machines are missing or outdated here, by path."""
+    known = list_absent(repository)
+    tree = repository.tree_of(repository.head()) if known and repository.exists else None
+    return {
+        path: one.reason
+        for path, one in sorted(known.items())
+        if is_synced(path) and file_id(repository.tree, tree, path) == one.id
+    }
+
+
+def note_absent(
+    repository: Repository, new: Mapping[str, AbsentVersion], gone: Collection[str] = ()
+) -> None:
+    """Add files durably, before their commit, and drop others. May raise OSError."""
+    before = list_absent(repository)
+    after = {path: one for path, one in {**before, **new}.items() if path not in gone}
+    if after != before:
+        rows = {path: {"id": o.id, "here": o.here, "why": o.reason} for path, o in after.items()}
+        text = json.dumps(rows, indent=1, sort_keys=True)
+        repository.disk.put(os.path.join(repository.path, ABSENT_FILE), f"{text}\n".encode())
+
+
+def forget_absent(repository: Repository, paths: Collection[str]) -> None:
+    """Drop files that are here now. May raise OSError."""
+    if not list_absent(repository).keys().isdisjoint(paths):
+        note_absent(repository, {}, paths)
+
+
+def _entry(row: object) -> AbsentVersion:
+    if isinstance(row, dict):
+        return AbsentVersion(str(row["id"]), str(row["here"]), str(row["why"]))
+    return AbsentVersion(str(row), "", CANNOT_BE_HERE)
+
+
+SEEN_FILE = "familiar-seen.json"
+LOOKED_FILE = "familiar-looked"
 PAUSE = 20  # at most a twentieth of the time goes into looking at all files
 _CLOCK_STEP_S = 2.0  # how far a file system's time may be ahead of the machine's
 
@@ -52,11 +120,11 @@ class Edits:
         self._root = tree.real
         self._is_inside = not tree.root.is_symlink()  # else it is a vault, with rules of its own
         self._scan = scan(tree, "", hidden=True) if tree.root.is_dir() else ([], [])
-        self._table = os.path.join(repository.path, TABLE)
+        self._table = os.path.join(repository.path, SEEN_FILE)
         state = repository.tree_of(head)
         self._known, self._same_table = self._load(state)
         self._now_ns = clock.wall_ns()
-        self._absent = absent.listed(repository)
+        self._absent = list_absent(repository)
         self.unreadable: list[str] = []
         self.arrived: list[str] = []
 
@@ -64,9 +132,9 @@ class Edits:
         """Compare. What comes out is taken as committed when `keep` is called afterwards."""
         there = set()
         for rel_path, path in self._scan[0]:
-            if not all(map(recordable, rel_path.split("/"))):
+            if not all(map(is_recordable, rel_path.split("/"))):
                 continue
-            if rel_path.count("/") > paths.MAX_LEVELS:
+            if rel_path.count("/") > MAX_LEVELS:
                 self.unreadable.append(rel_path)
                 continue
             there.add(rel_path)
@@ -76,7 +144,7 @@ class Edits:
         self.arrived = [p for p, one in self._absent.items() if p in there and not one.here]
         hidden = self._out_of_sight()
         for rel_path in sorted(self._known.keys() - there):
-            is_there = any(map(paths.is_private, rel_path.split("/")))  # kept by an older version
+            is_there = any(map(is_private, rel_path.split("/")))  # kept by an older version
             if self._stands_for(rel_path, self._known[rel_path][0], None):
                 continue
             if not is_there and not rel_path.startswith(hidden) and _can_be_seen(rel_path):
@@ -149,9 +217,9 @@ class Edits:
         try:
             found = json.loads(read_plain(self._table))
             known = {path: (id_, seen) for path, (id_, seen) in found["files"].items()}
-            changes = list(trees.changed(read, found["tree"], state))
+            changes = list(changed_files(read, found["tree"], state))
         except Exception:  # noqa: BLE001  # a table that is damaged in any way is made anew
-            return {path: (id_, None) for path, id_ in trees.files(read, state)}, False
+            return {path: (id_, None) for path, id_ in tree_files(read, state)}, False
         for path, _, new in changes:
             known.pop(path, None)
             if new:
@@ -159,19 +227,19 @@ class Edits:
         return known, not changes
 
 
-def recordable(name: str) -> bool:
+def is_recordable(name: str) -> bool:
     """Tell whether git takes `name` as part of a path, and not as something of its own."""
-    return (name.isascii() and name[0] not in ".gG") or not paths.is_gits_own(name)
+    return (name.isascii() and name[0] not in ".gG") or not is_gits_own(name)
 
 
 def _can_be_seen(rel_path: str) -> bool:
     """Tell whether the file would have been found if it were there."""
-    return rel_path.isascii() or paths.NAMES_ARE_UTF8
+    return rel_path.isascii() or NAMES_ARE_UTF8
 
 
-def due(repository: Repository) -> bool:
+def is_scan_due(repository: Repository) -> bool:
     """Tell whether it is time for a look at all files."""
-    path = os.path.join(repository.path, LOOKED)
+    path = os.path.join(repository.path, LOOKED_FILE)
     try:
         took_s = float(read_plain(path))
         last_s = os.stat(path).st_mtime
@@ -181,8 +249,138 @@ def due(repository: Repository) -> bool:
     return past_s < -_CLOCK_STEP_S or past_s >= PAUSE * took_s
 
 
-def note_time(repository: Repository, took_s: float) -> None:
+def note_scan_time(repository: Repository, took_s: float) -> None:
     """Remember that all files were looked at just now, and how long it took."""
-    path = os.path.join(repository.path, LOOKED)
+    path = os.path.join(repository.path, LOOKED_FILE)
     with suppress(OSError):
         write_whole(path, f"{took_s:.6f}\n", durable=False)
+
+
+MOST_NAMED: Final = 50  # files a commit names itself; beyond that, its trees are compared
+_MOST_HELD_BYTES = 32 * 1024 * 1024
+
+
+class UnseenCommits:
+    """Commits on top of `head` that nobody sees before `save` and `Repository.set_head`."""
+
+    def __init__(self, repository: Repository, head: str | None) -> None:
+        self._repository = repository
+        self.head = head
+        self.tree = repository.tree_of(head)
+        self._objects: dict[str, GitObject] = {}
+        self._new_trees: dict[str, bytes] = {}
+        self._held_bytes = 0
+
+    def commit(
+        self,
+        source: str,
+        message: str,
+        contents: Iterable[tuple[str, bytes | None]],
+        at: datetime,
+        *,
+        trailers: Mapping[str, str] | None = None,
+        old_bytes: Mapping[str, int] | None = None,
+        joined: Joined | None = None,
+    ) -> bool:
+        """Add a commit that makes each file hold its content (None: be gone).
+
+        Args:
+            source: Who.
+            message: What for, in one line; empty when a person changed the files by hand.
+            contents: Path and content of each file.
+            at: When, in the timezone that git is to show.
+            trailers: What else to note.
+            old_bytes: The sizes of files before, where known; others are looked up.
+            joined: What came from other instances; there is a commit even when nothing differs.
+
+        Returns:
+            Whether anything differs; else there is no commit.
+        """
+        ids: dict[str, str | None] = {}
+        new_bytes: dict[str, int] = {}
+        for rel_path, content in contents:
+            ids[rel_path] = None if content is None else self._add(git_object("blob", content)).id
+            new_bytes[rel_path] = len(content or b"")
+        elsewhere: dict[str, str | None] = {}
+        if joined:
+            elsewhere = {path: one.id for path, one in joined.absent.items()}
+            elsewhere |= dict.fromkeys(joined.gone)
+            for content in joined.blobs.values():
+                self._add(git_object("blob", content))
+        tree, new = rewrite_tree(self._read, self.tree, {**ids, **elsewhere})
+        if joined is None and (not ids or tree == self.tree):
+            return False
+        for made in new:
+            self._new_trees[self._add(made).id] = made.content
+        rows = [
+            *((trailers or {}).items()),
+            *(self._of_files(ids, old_bytes or {}, new_bytes) if not elsewhere else ()),
+            ("Bytes-After", str(sum(new_bytes.values()))),
+        ]
+        self.head = self._add(
+            encode_commit(
+                tree,
+                self.head,
+                source,
+                message or edit_message(ids),
+                at=at,
+                trailers=rows,
+                merged=joined.commits if joined else (),
+            )
+        ).id
+        self.tree = tree
+        return True
+
+    def save(self) -> None:
+        """Make all objects durable. May raise OSError."""
+        self._repository.objects.write(self._objects.values())
+        for id_, content in self._new_trees.items():
+            self._repository.remember(id_, content)
+        self._objects.clear()
+        self._new_trees.clear()
+        self._held_bytes = 0
+
+    def _of_files(
+        self,
+        ids: Mapping[str, str | None],
+        old_bytes: Mapping[str, int],
+        new_bytes: Mapping[str, int],
+    ) -> list[tuple[str, str]]:
+        old = {path: file_id(self._read, self.tree, path) for path in ids}
+        real = sorted(path for path, id_ in ids.items() if id_ != old[path])
+        rows = [("Files", str(len(real)))]
+        if len(real) > MOST_NAMED:
+            return rows
+        read = self._repository.objects.read
+        was = {
+            path: old_bytes[path] if path in old_bytes else len(read(id_))
+            for path in real
+            if (id_ := old[path])
+        }
+        for path in real:
+            kind = "Deleted" if ids[path] is None else "Changed" if old[path] else "Added"
+            rows.append((kind, path))
+        pairs = (f"{was.get(p, '-')}>{'-' if ids[p] is None else new_bytes[p]}" for p in real)
+        return [
+            *rows,
+            (LENGTHS, " ".join(pairs)),
+            ("Bytes-Before", str(sum(was.values()))),
+        ]
+
+    def _read(self, tree: str) -> bytes:
+        return self._new_trees[tree] if tree in self._new_trees else self._repository.tree(tree)
+
+    def _add(self, one: GitObject) -> GitObject:
+        if one.id not in self._objects:
+            self._objects[one.id] = one
+            self._held_bytes += len(one.content)
+            if self._held_bytes > _MOST_HELD_BYTES:
+                self.save()
+        return one
+
+
+def edit_message(paths: Collection[str]) -> str:
+    """Return the message for what people changed."""
+    if len(paths) == 1:
+        return f"edited by hand: {next(iter(paths))}"
+    return f"edited by hand: {len(paths):,} files"

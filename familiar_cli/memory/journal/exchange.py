@@ -5,16 +5,39 @@ from __future__ import annotations
 import os
 import shutil
 from contextlib import contextmanager, suppress
-from typing import IO, TYPE_CHECKING, Any, Final
+from dataclasses import dataclass
+from typing import IO, TYPE_CHECKING, Any, Final, Protocol
 
-from familiar_cli.errors import RefLimitError, RemoteDamagedError
+from familiar_cli.errors import FamiliarError, RefLimitError, RemoteDamagedError
 from familiar_cli.files import read_plain
-from familiar_cli.memory.journal import packs
-from familiar_cli.memory.journal.bounds import TreeShape, check_trees, shape_of
-from familiar_cli.memory.journal.commits import decode, parents, tree_and_parent
-from familiar_cli.memory.journal.objects import TYPE_NUMBERS, Objects, batches, differences
-from familiar_cli.memory.journal.reachable import new_objects
-from familiar_cli.memory.journal.repository import translated
+from familiar_cli.memory.journal.history import History
+from familiar_cli.memory.journal.objects import (
+    BATCH_BYTES,
+    TYPE_NUMBERS,
+    Objects,
+    batches,
+    damaged,
+    differences,
+)
+from familiar_cli.memory.journal.packs import (
+    DIR_MODE,
+    SUBMODULE_MODE,
+    TreeShape,
+    UnknownIndexError,
+    check_pack,
+    check_trees,
+    finish_pack,
+    pack_ids,
+    shape_of,
+    tree_rows,
+)
+from familiar_cli.memory.journal.repository import (
+    decode_commit,
+    decode_tree,
+    parents_of,
+    translated,
+    tree_and_parent,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
@@ -23,7 +46,102 @@ if TYPE_CHECKING:
     from dulwich.pack import UnpackedObject
 
     from familiar_cli.memory.journal.objects import GitObject
-    from familiar_cli.memory.journal.repository import Repository
+    from familiar_cli.memory.journal.repository import Reader, Repository
+
+
+class Source(Protocol):
+    """Where objects are read from."""
+
+    def get(self, id_: str) -> GitObject:
+        """Return an object. Raises `FamiliarError` when it is missing or damaged."""
+
+
+def new_objects(
+    source: Source, wants: Iterable[str], is_known: Callable[[str], bool]
+) -> Iterator[str]:
+    """Yield the ids of all objects that commits lead to, parents before children.
+
+    Args:
+        source: Where commits and directories are read; the known ones, too, where it has them.
+        wants: The commits.
+        is_known: Tells of a commit that it, and all it leads to, is not of interest.
+
+    Raises:
+        FamiliarError: A commit or a directory is missing or damaged. Of files only the ids are
+            told.
+    """
+    seen: set[str] = set()
+    roots: dict[str, str] = {}
+    for id_, content in _new_commits(source, wants, is_known):
+        yield id_
+        tree, _ = tree_and_parent(content)
+        roots[id_] = tree
+        old = [_tree_of(source, parent, roots) for parent in parents_of(content)]
+        yield from _new_in(source, [t for t in old if t], tree, seen)
+
+
+def _new_commits(
+    source: Source, wants: Iterable[str], is_known: Callable[[str], bool]
+) -> list[tuple[str, bytes]]:
+    """Return the commits that are not known, and their contents, parents before children."""
+    contents: dict[str, bytes] = {}
+    done: dict[str, bytes] = {}
+    waiting = list(wants)
+    while waiting:
+        id_ = waiting[-1]
+        if id_ in contents:  # all its parents are done
+            done[id_] = contents.pop(id_)
+        elif id_ not in done and not is_known(id_):
+            contents[id_] = _of_kind(source, id_, "commit")
+            waiting += [p for p in parents_of(contents[id_]) if p not in done]
+            continue
+        waiting.pop()
+    return list(done.items())
+
+
+def _tree_of(source: Source, commit: str, known: dict[str, str]) -> str | None:
+    """Return the tree of a commit; None when the source does not have it."""
+    if commit not in known:
+        try:
+            known[commit], _ = tree_and_parent(source.get(commit).content)
+        except FamiliarError:
+            return None
+    return known[commit]
+
+
+def _new_in(source: Source, old: list[str], tree: str, seen: set[str]) -> Iterator[str]:
+    """Yield a tree and what is in it, but not what the trees `old` have at the same place."""
+    waiting = [(old, tree)]
+    while waiting:
+        old, tree = waiting.pop()
+        if tree in old or tree in seen:
+            continue
+        seen.add(tree)
+        yield tree
+        before = [tree_rows(_of_kind(source, t, "tree")) for t in old]
+        for mode, name, raw in new_rows(_of_kind(source, tree, "tree"), before):
+            id_ = raw.hex()
+            if mode == DIR_MODE:
+                was = [i.hex() for rows in before for m, n, i in rows if n == name and m == mode]
+                waiting.append((was, id_))
+            elif mode != SUBMODULE_MODE and id_ not in seen:
+                seen.add(id_)
+                yield id_
+
+
+def new_rows(
+    tree: bytes, before: Iterable[list[tuple[bytes, bytes, bytes]]]
+) -> list[tuple[bytes, bytes, bytes]]:
+    """Return the entries of a directory that none of its former states has."""
+    return sorted(set(tree_rows(tree)).difference(*before))
+
+
+def _of_kind(source: Source, id_: str, kind: str) -> bytes:
+    found = source.get(id_)
+    if found.kind != kind:
+        raise RemoteDamagedError(f"Object {id_} is no {kind}")
+    return found.content
+
 
 INCOMING: Final = "incoming-"
 """How the directories begin, in the journal, that hold what is not yet believed."""
@@ -57,7 +175,7 @@ class JournalExchange:
 
     def parents(self, id_: str) -> tuple[str, ...]:
         """Return the commits that one follows."""
-        return parents(self.repository.objects.read(id_))
+        return parents_of(self.repository.objects.read(id_))
 
     def leads_to(self, old: str, new: str) -> bool:
         """Tell whether the commit `new` holds `old` in its past, or is it."""
@@ -153,7 +271,7 @@ class IncomingObjects:
         """
         with translated(self._journal.path):
             begin = file.tell()
-            packs.check(file)
+            check_pack(file)
             file.seek(begin)
             try:
                 self._index_pack(file)
@@ -195,7 +313,7 @@ class IncomingObjects:
             os.fsync(pack.fileno())
         self._ids.update(bases)
         self._journal.disk.adopt(path)
-        packs.finish_pack(self._journal.disk, path, [*entries, *more], digest)
+        finish_pack(self._journal.disk, path, [*entries, *more], digest)
 
     def add_objects(self, objects: Iterable[GitObject]) -> None:
         """Take in objects.
@@ -218,7 +336,7 @@ class IncomingObjects:
         elif kind == TYPE_NUMBERS["commit"]:
             tree = bytes.fromhex(tree_and_parent(content)[0])
             self._roots.add(tree)
-            self._needs.update((tree, *map(bytes.fromhex, parents(content))))
+            self._needs.update((tree, *map(bytes.fromhex, parents_of(content))))
 
     def accept(self, wants: Collection[str]) -> None:
         """Check that commits came with all they lead to; make what came a part of the journal.
@@ -277,8 +395,8 @@ class IncomingObjects:
             at = waiting.pop()
             if not self._journal.objects.has(at):
                 content = self._objects.read(at)
-                found.add(decode(at, content).instance)
-                waiting += [parent for parent in parents(content) if parent not in seen]
+                found.add(decode_commit(at, content).instance)
+                waiting += [parent for parent in parents_of(content) if parent not in seen]
                 seen.update(waiting)
         return found
 
@@ -338,3 +456,126 @@ def damaged_pack(why: object) -> RemoteDamagedError:
         f"The data from the remote is damaged: {why}; none of it was used",
         hint="Try again; if it keeps failing, check the remote with `git fsck`.",
     )
+
+
+WORTH_IT: Final = 2000  # loose objects; from here on `doctor` advises to compact
+_MOST_PACKS = 8  # with more of them, they too become one
+
+
+@dataclass(frozen=True, slots=True)
+class Compacted:
+    """What packing did, or would do.
+
+    Args:
+        objects: How many objects were (or would be) packed.
+        bytes_before: What they took on disk.
+        bytes_after: What they take now; None for a dry run.
+    """
+
+    objects: int
+    bytes_before: int
+    bytes_after: int | None
+
+
+def compact_journal(repository: Repository, *, dry_run: bool = False) -> Compacted:
+    """Pack all loose objects, and all packs once there are many. The caller holds the lock.
+
+    Nothing is removed before all it held is durable in a pack, so a crash leaves at most copies.
+    May raise OSError.
+    """
+    objects = repository.objects
+    loose, old = objects.loose(), _old_packs(objects)
+    before = disk_bytes(repository)
+    ids = [*loose, *(id_ for pack in old for id_ in _ids_in(pack))]
+    ids = list(dict.fromkeys(ids))
+    if dry_run or not ids:
+        objects.close()
+        return Compacted(len(ids), before, None if dry_run else before)
+    written: set[str] = set()
+    for batch in batches(map(objects.get, _in_order(repository, ids))):
+        written.add(_write(objects, batch))
+    objects.close()
+    for id_ in loose:
+        objects.forget_loose(id_)
+    for pack in old:
+        if pack not in written:
+            for suffix in (".idx", ".pack"):
+                repository.disk.unlink(pack + suffix)
+    _drop_empty(objects.directory)
+    return Compacted(len(ids), before, disk_bytes(repository))
+
+
+def disk_bytes(repository: Repository) -> int:
+    """Return how much room the objects take, each file counted in whole blocks of 4 KB."""
+    total = 0
+    for directory, _, names in os.walk(repository.objects.directory):
+        for name in names:
+            with suppress(OSError):
+                total += -(-os.stat(os.path.join(directory, name)).st_size // 4096) * 4096
+    return total
+
+
+def _old_packs(objects: Objects) -> list[str]:
+    """Return the packs to be taken together (paths without suffix); none while there are few."""
+    directory = os.path.join(objects.directory, "pack")
+    names = sorted(n[:-5] for n in os.listdir(directory) if n.endswith(".pack"))
+    paths = [os.path.join(directory, name) for name in names]
+    paths = [path for path in paths if os.path.exists(path + ".idx")]
+    small = [path for path in paths if os.stat(path + ".pack").st_size < BATCH_BYTES]
+    return small if len(small) > _MOST_PACKS else []
+
+
+def _ids_in(path: str) -> list[str]:
+    try:
+        return pack_ids(path)
+    except UnknownIndexError as error:
+        raise damaged(f"pack {os.path.basename(path)} cannot be read") from error
+
+
+def _in_order(repository: Repository, ids: Iterable[str]) -> list[str]:
+    """Return `ids` so that versions of one file or directory follow each other, newest first."""
+    places: dict[str, tuple[str, int]] = {}
+    for n, commit in enumerate(History(repository).commits()):
+        places[commit.id] = ("", n)
+        old = repository.tree_of(commit.parent)
+        for path, id_ in _new_entries(repository.tree, old, commit.tree, "/"):
+            places.setdefault(id_, (path, n))
+    return sorted(ids, key=lambda id_: places.get(id_, ("~", 0)))
+
+
+def _new_entries(
+    read: Reader, old: str | None, new: str | None, path: str
+) -> Iterator[tuple[str, str]]:
+    """Yield path and id of each file and directory that the tree `new` has and `old` has not."""
+    if new is None or old == new:
+        return
+    yield path, new
+    before = decode_tree(read(old)) if old else {}
+    for name, entry in decode_tree(read(new)).items():
+        was = before.get(name)
+        if was != entry and entry.is_dir:
+            below = was.id if was and was.is_dir else None
+            yield from _new_entries(read, below, entry.id, f"{path}{name}/")
+        elif was != entry:
+            yield path + name, entry.id
+
+
+def _write(objects: Objects, batch: list[GitObject]) -> str:
+    """Write a pack, make sure that it holds the whole batch, and return its path without suffix."""
+    path = objects.add_pack(len(batch), differences(batch))
+    if not {one.id for one in batch} <= set(_ids_in(path)):
+        raise damaged("a new pack does not contain what was written to it")
+    objects.keep()  # what it holds is in effect already
+    return path
+
+
+def _drop_empty(directory: str) -> None:
+    for name in os.listdir(directory):
+        if len(name) == 2:  # noqa: PLR2004  # git splits ids after two digits
+            path = os.path.join(directory, name)
+            for leftover in os.listdir(path):
+                if leftover.startswith("tmp_obj_"):
+                    with suppress(OSError):
+                        os.unlink(os.path.join(path, leftover))
+            with suppress(OSError):
+                os.rmdir(path)

@@ -9,25 +9,103 @@ from __future__ import annotations
 import os
 import stat
 from contextlib import suppress
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.errors import FamiliarError, NotFoundError, UnsafePathError
 from familiar_cli.files import TEMP_PREFIX, is_misspelled, read_plain
-from familiar_cli.memory.journal import pending, trees
-from familiar_cli.memory.journal.absent import listed
+from familiar_cli.memory.journal.edits import list_absent
 from familiar_cli.memory.journal.objects import object_id
+from familiar_cli.memory.journal.repository import changed_files, file_id, find_entry, tree_files
 from familiar_cli.memory.layout import CONFLICTS_DIR, is_in_conflicts, is_synced
-from familiar_cli.memory.store import paths
-from familiar_cli.memory.store.files import signature
-from familiar_cli.memory.store.types import Applied, StoredChange
+from familiar_cli.memory.store.files import (
+    Applied,
+    StoredChange,
+    parse_new_path,
+    parse_old_path,
+    signature,
+)
+from familiar_cli.memory.store.store import PENDING_MARK
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from familiar_cli.memory.journal.pending import Pending
+    from familiar_cli.files import Disk
     from familiar_cli.memory.journal.repository import Repository
     from familiar_cli.memory.merge.files import MergedTree
     from familiar_cli.memory.store.files import Signature, Tree
+
+MARK_FILE = PENDING_MARK
+FORMER_BRANCH = "familiar-former"
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """A decided change.
+
+    Args:
+        base: The commit before it; None when it is the first.
+        commit: The commit to be carried out.
+        is_forward: The commit came from elsewhere, perhaps with others between it and `base`.
+    """
+
+    base: str | None
+    commit: str
+    is_forward: bool = False
+
+
+def read_mark(directory: str) -> Pending | None:
+    """Return the mark, or None when every commit is on disk."""
+    import json
+
+    from familiar_cli.memory.journal.objects import is_id, unreadable
+
+    try:
+        found = json.loads(read_plain(os.path.join(directory, MARK_FILE)))
+        mark = Pending(found["base"], found["commit"], bool(found.get("is_forward")))
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise unreadable(repr(MARK_FILE), error) from error
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise invalid_mark("makes no sense") from error
+    if not is_id(mark.commit) or not (mark.base is None or is_id(mark.base)):
+        raise invalid_mark("names no commits")
+    return mark
+
+
+def invalid_mark(why: str) -> FamiliarError:
+    """Return the error for a mark that no change of ours has left."""
+    from familiar_cli.memory.journal.objects import damaged
+
+    error = damaged(f"{MARK_FILE!r} {why}")
+    error.hint = (
+        f"Delete {MARK_FILE!r} in journal.git: the memory stays as it is, and what differs from the"
+        " journal is then committed as edited by hand."
+    )
+    return error
+
+
+def write_mark(directory: str, mark: Pending, disk: Disk) -> None:
+    """Decide a change, durably. May raise OSError."""
+    import json
+
+    disk.put(os.path.join(directory, MARK_FILE), (json.dumps(asdict(mark)) + "\n").encode())
+
+
+def clear_mark(directory: str, disk: Disk) -> None:
+    """Take the mark away. Should a power failure bring it back, finishing again changes nothing."""
+    with suppress(FileNotFoundError):
+        disk.unlink(os.path.join(directory, MARK_FILE))
+
+
+def mark_signature(directory: str) -> object:
+    """Return a value that differs for every mark, None when there is none; costs one look."""
+    try:
+        status = os.lstat(os.path.join(directory, MARK_FILE))
+    except OSError:
+        return None
+    return status.st_ino, status.st_mtime_ns, status.st_size
 
 
 class _Other:
@@ -37,7 +115,7 @@ class _Other:
 OTHER: Final = _Other()
 
 
-def finish(
+def finish_change(
     repository: Repository, memory: Tree, mark: Pending, tell: Callable[[str], None]
 ) -> bool:
     """Carry out what `mark` names, and take it away.
@@ -49,13 +127,12 @@ def finish(
         ConflictError: A file was changed at this very moment; the mark stays.
         FamiliarError: The journal is damaged, or the disk refused.
     """
-    check(repository, mark)
+    check_mark(repository, mark)
     head = repository.head()
     if head not in {mark.base, mark.commit}:
         _set_aside(repository, mark, tell)
         return True
-    from familiar_cli.memory.store.apply import apply
-    from familiar_cli.memory.store.staged_tree import WritePlan
+    from familiar_cli.memory.store.transactions import WritePlan, apply_plan
 
     recovery = _Recovery(repository, memory, mark)
     recovery.run()
@@ -68,12 +145,12 @@ def finish(
         seen=recovery.seen,
         leftovers=tuple(_leftovers(memory.real, [*recovery.rel_paths, *changed])),
     )
-    apply(memory.real, plan, repository.disk)
+    apply_plan(memory.real, plan, repository.disk)
     for path in plan.leftovers:
         with suppress(OSError):
             os.unlink(path)
     with suppress(OSError):  # a mark that stays does no harm
-        pending.clear(repository.path, repository.disk)
+        clear_mark(repository.path, repository.disk)
     repository.disk.sync_dir(repository.path)
     for notice in recovery.notices:
         tell(notice)
@@ -97,7 +174,7 @@ class _Recovery:
         self._root = memory.real
         self._mark = mark
         self._old, self._new = (repository.tree_of(c) for c in (mark.base, mark.commit))
-        self._absent = listed(repository)
+        self._absent = list_absent(repository)
         self._contents: dict[str, bytes] = {}
         self.rel_paths: list[str] = []
         self.changes: list[StoredChange] = []
@@ -108,7 +185,7 @@ class _Recovery:
     def run(self) -> None:
         """Plan the remaining steps, merging a person's edits."""
         edited: dict[str, bytes | None] = {}
-        for rel_path, was, becomes in trees.changed(self._repository.tree, self._old, self._new):
+        for rel_path, was, becomes in changed_files(self._repository.tree, self._old, self._new):
             self.rel_paths.append(rel_path)
             now = self._on_disk(rel_path)
             before, after = (self._read(id_) if id_ else None for id_ in (was, becomes))
@@ -140,7 +217,7 @@ class _Recovery:
         asides = self._asides() - edited.keys()
         find = self._repository.tree
         base, theirs = (
-            {p: i for p in asides | edited.keys() if (i := trees.file_id(find, tree, p))}
+            {p: i for p in asides | edited.keys() if (i := file_id(find, tree, p))}
             for tree in (self._old, self._new)
         )
         ours = {p: i for p in asides if (i := self._id_after(p, theirs))}
@@ -171,8 +248,8 @@ class _Recovery:
         found = {
             f"{CONFLICTS_DIR}/{path}"
             for tree in (self._old, self._new)
-            if (entry := trees.find(self._repository.tree, tree, CONFLICTS_DIR)) and entry.is_dir
-            for path, _ in trees.files(self._repository.tree, entry.id)
+            if (entry := find_entry(self._repository.tree, tree, CONFLICTS_DIR)) and entry.is_dir
+            for path, _ in tree_files(self._repository.tree, entry.id)
         }
         with suppress(NotFoundError):
             found.update(path for path, _ in scan(self._memory, CONFLICTS_DIR, hidden=True)[0])
@@ -196,7 +273,7 @@ class _Recovery:
 
     def _on_disk(self, rel_path: str) -> bytes | _Other | None:
         self.seen[rel_path] = signature(os.path.join(self._root, *rel_path.split("/")))
-        return on_disk(self._root, rel_path)
+        return content_on_disk(self._root, rel_path)
 
     def _leave(self, rel_path: str) -> None:
         self.is_edited = True
@@ -219,14 +296,14 @@ def _notice(rel_path: str, now: bytes | None, merged: MergedTree) -> str:
     return f"{what} was interrupted; both are in it"
 
 
-def check(repository: Repository, mark: Pending) -> None:
+def check_mark(repository: Repository, mark: Pending) -> None:
     """Raise `FamiliarError` when no change of ours can have left `mark`."""
     if mark.is_forward:
         is_change = any(id_ == mark.base for id_ in _all_before(repository, mark.commit))
     else:
         is_change = repository.commit(mark.commit).parent == mark.base
     if not is_change:
-        raise pending.senseless(f"names no change of commit {mark.base}")
+        raise invalid_mark(f"names no change of commit {mark.base}")
 
 
 def _all_before(repository: Repository, commit: str) -> Iterator[str]:
@@ -239,7 +316,7 @@ def _all_before(repository: Repository, commit: str) -> Iterator[str]:
         yield id_
 
 
-def on_disk(root: str, rel_path: str) -> bytes | _Other | None:
+def content_on_disk(root: str, rel_path: str) -> bytes | _Other | None:
     """Return a plain file's content, None when nothing is there, `OTHER` for anything else.
 
     Raises:
@@ -269,11 +346,11 @@ def on_disk(root: str, rel_path: str) -> bytes | _Other | None:
 def _check_name(rel_path: str, *, is_new: bool) -> None:
     """Refuse a name that no change of the memory could have had: the mark is forged."""
     try:
-        allowed = paths.parse_new(rel_path) if is_new else paths.parse_old(rel_path)
+        allowed = parse_new_path(rel_path) if is_new else parse_old_path(rel_path)
     except UnsafePathError as error:
-        raise pending.senseless(f"names a change of {rel_path!r}: {error}") from error
+        raise invalid_mark(f"names a change of {rel_path!r}: {error}") from error
     if allowed != rel_path:
-        raise pending.senseless(f"names a change of {rel_path!r}, which is not a valid file path")
+        raise invalid_mark(f"names a change of {rel_path!r}, which is not a valid file path")
 
 
 def _leftovers(root: str, rel_paths: Iterable[str]) -> list[str]:
@@ -295,12 +372,12 @@ def _set_aside(repository: Repository, mark: Pending, tell: Callable[[str], None
         at, seen = repository.commit(at).parent, seen + 1
     if at is None:
         aside = os.path.join(repository.path, f"familiar-unfinished-{mark.commit[:10]}")
-        repository.disk.replace(os.path.join(repository.path, pending.NAME), aside)
+        repository.disk.replace(os.path.join(repository.path, MARK_FILE), aside)
         tell(
             f"The journal's branch was moved by hand while commit {mark.commit[:10]} was being"
             f" carried out; {aside!r} names it. Compare: `familiar memory show {mark.commit[:10]}`"
         )
-    pending.clear(repository.path, repository.disk)
+    clear_mark(repository.path, repository.disk)
 
 
 def _real(root: str, rel_path: str) -> str:

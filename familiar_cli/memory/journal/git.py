@@ -15,23 +15,43 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager, suppress
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from familiar_cli import clock
 from familiar_cli.errors import ConflictError, FamiliarError
 from familiar_cli.files import Disk
-from familiar_cli.memory.journal import pending as marks
-from familiar_cli.memory.late_journal import state_of
-from familiar_cli.memory.store.files import Tree
+from familiar_cli.memory.journal.edits import (
+    Edits,
+    UnseenCommits,
+    forget_absent,
+    is_recordable,
+    is_scan_due,
+    list_absent,
+    note_absent,
+    note_scan_time,
+)
+from familiar_cli.memory.journal.finish import (
+    FORMER_BRANCH,
+    Pending,
+    clear_mark,
+    content_on_disk,
+    finish_change,
+    mark_signature,
+    read_mark,
+    write_mark,
+)
+from familiar_cli.memory.journal.objects import object_id
+from familiar_cli.memory.journal.repository import HUMAN, INSTANCE, Repository, file_id, translated
+from familiar_cli.memory.layout import is_synced
+from familiar_cli.memory.store.files import Tree, shorten_path
+from familiar_cli.memory.store.store import state_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
     from pathlib import Path
 
-    from familiar_cli.memory.journal.repository import Repository
-    from familiar_cli.memory.store.types import Joined, StoredChange
+    from familiar_cli.memory.store.files import Joined, StoredChange
 
 FOUND = "the memory as it was found"
 
@@ -59,32 +79,24 @@ class GitJournal:
         self.instance = instance
         self.path = str(path)
         self._disk = disk or Disk()
+        self.repository = Repository(self.path, self._disk)
         self._memory = Tree(root)
         self._tell = tell
         self._given_up: object = None  # the mark of a change that cannot be finished
 
-    @cached_property
-    def repository(self) -> Repository:
-        """The repository, to read from. Loaded late: who only reads memory never needs it."""
-        from familiar_cli.memory.journal.repository import Repository
-
-        return Repository(self.path, self._disk)
-
     def _signed(self) -> dict[str, str]:
         """Return what a commit notes of who makes it, where that is not who began the familiar."""
-        from familiar_cli.memory.journal.commits import INSTANCE
-
         instance = self.instance()
         return {INSTANCE: instance} if instance else {}
 
     def pending(self) -> bool:
         """Tell whether a change is decided but not all of it is on disk; costs one look."""
-        mark = marks.seen(self.path)
+        mark = mark_signature(self.path)
         return mark is not None and mark != self._given_up
 
     def give_up(self, error: FamiliarError) -> None:
         """Let files be read although a change cannot be finished, and tell so once."""
-        self._given_up = marks.seen(self.path)
+        self._given_up = mark_signature(self.path)
         self._tell(f"Files are read as they are, perhaps in the middle of a change. {error}")
 
     def state(self) -> object:
@@ -102,11 +114,9 @@ class GitJournal:
         """
         if not self.repository.exists:
             return
-        from familiar_cli.memory.journal.edits import due
-
         with self._open():
             edited = self._finish()
-            if look or edited or due(self.repository):
+            if look or edited or is_scan_due(self.repository):
                 self._note_edits(loud=look)
 
     def prepare(
@@ -123,17 +133,13 @@ class GitJournal:
             ConflictError: The newest commit is not the one that `joined` was worked out for.
             FamiliarError: It could not be written; nothing is decided.
         """
-        from familiar_cli.memory.journal import absent
-        from familiar_cli.memory.journal.draft import UnseenCommits
-        from familiar_cli.memory.journal.edits import recordable
-
         repository = self.repository
         with self._open():
             if not repository.exists:
                 repository.create()
             if repository.head() is None:
                 self._note_edits()
-            changes = [c for c in changes if all(map(recordable, c.rel_path.split("/")))]
+            changes = [c for c in changes if all(map(is_recordable, c.rel_path.split("/")))]
             self._note_touched(changes)
             base = repository.head()
             if joined and joined.base != base:
@@ -142,9 +148,9 @@ class GitJournal:
                     hint="Try again.",
                 )
             if joined:
-                absent.note(repository, joined.absent, joined.gone)
+                note_absent(repository, joined.absent, joined.gone)
             if joined and joined.is_forward:
-                self._decide(marks.Pending(base, joined.commits[0], is_forward=True))
+                self._decide(Pending(base, joined.commits[0], is_forward=True))
                 return
             draft = UnseenCommits(repository, base)
             try:
@@ -162,17 +168,15 @@ class GitJournal:
             except BaseException:
                 repository.objects.discard()
                 raise
-            self._decide(marks.Pending(base, str(draft.head)))
+            self._decide(Pending(base, str(draft.head)))
 
     def applied(self, changes: Sequence[StoredChange]) -> None:
         """Every change is on disk. A mark that cannot be taken away does no harm."""
-        from familiar_cli.memory.journal import absent
-
         self.repository.objects.keep()
         written = [c.rel_path for c in changes if c.after is not None]
         with suppress(OSError):
-            marks.clear(self.path, self._disk)
-            absent.forget(self.repository, written)
+            clear_mark(self.path, self._disk)
+            forget_absent(self.repository, written)
 
     def abandoned(self, changes: Sequence[StoredChange]) -> None:
         """Take the commit back, unless a file could not be put back: then it is still decided.
@@ -180,15 +184,13 @@ class GitJournal:
         Raises:
             FamiliarError: The journal could not be changed either; the next writer will finish.
         """
-        from familiar_cli.memory.journal.finish import on_disk
-
-        mark = marks.read(self.path)
+        mark = read_mark(self.path)
         if mark is None:
             return
         stuck = [
             change.rel_path
             for change in changes
-            if on_disk(self._memory.real, change.rel_path) == change.after
+            if content_on_disk(self._memory.real, change.rel_path) == change.after
         ]
         if stuck:
             raise FamiliarError(
@@ -198,10 +200,10 @@ class GitJournal:
             )
         self._take_back(mark)
 
-    def _decide(self, mark: marks.Pending) -> None:
+    def _decide(self, mark: Pending) -> None:
         try:
             self._keep_former()
-            marks.write(self.path, mark, self._disk)
+            write_mark(self.path, mark, self._disk)
             self.repository.set_head(mark.commit)
         except BaseException:
             self._take_back(mark)
@@ -209,14 +211,14 @@ class GitJournal:
 
     def _keep_former(self) -> None:
         """Keep the branch as it is under a second name: going back must not need room."""
-        former = os.path.join(self.path, marks.FORMER)
+        former = os.path.join(self.path, FORMER_BRANCH)
         with suppress(OSError):
             os.unlink(former)
         with suppress(OSError):
             os.link(self.repository.branch_path, former)
 
-    def _take_back(self, mark: marks.Pending) -> None:
-        former = os.path.join(self.path, marks.FORMER)
+    def _take_back(self, mark: Pending) -> None:
+        former = os.path.join(self.path, FORMER_BRANCH)
         with self._open():
             if self.repository.head() == mark.commit:
                 if mark.base is not None and os.path.exists(former):
@@ -224,31 +226,23 @@ class GitJournal:
                     self._disk.sync_dir(os.path.dirname(self.repository.branch_path))
                 else:
                     self.repository.set_head(mark.base)
-            marks.clear(self.path, self._disk)
+            clear_mark(self.path, self._disk)
             self._disk.sync_dir(self.path)
             self.repository.objects.discard()
 
     def _finish(self) -> bool:
         """Carry out what is decided, and tell whether a person had changed something of it."""
-        mark = marks.read(self.path)
-        if mark is None:
-            return False
-        from familiar_cli.memory.journal.finish import finish
-
-        return finish(self.repository, self._memory, mark, self._tell)
+        mark = read_mark(self.path)
+        return mark is not None and finish_change(self.repository, self._memory, mark, self._tell)
 
     def _note_touched(self, changes: Sequence[StoredChange]) -> None:
         """Commit what people changed in the files that a transaction is about to change."""
-        from familiar_cli.memory.journal import absent, trees
-        from familiar_cli.memory.journal.objects import object_id
-        from familiar_cli.memory.layout import is_synced
-
         repository = self.repository
-        state, known = repository.tree_of(repository.head()), absent.listed(repository)
+        state, known = repository.tree_of(repository.head()), list_absent(repository)
 
         def is_edited(change: StoredChange) -> bool:
             now = None if change.before is None else object_id("blob", change.before)
-            was = trees.file_id(repository.tree, state, change.rel_path)
+            was = file_id(repository.tree, state, change.rel_path)
             if was == now or not is_synced(change.rel_path):
                 return False
             return not (one := known.get(change.rel_path)) or not one.stands_for(was, now)
@@ -257,30 +251,23 @@ class GitJournal:
 
     def _note_edits(self, *, loud: bool = False) -> None:
         """Look at all files, and commit what people changed."""
-        from familiar_cli.memory.journal import absent
-        from familiar_cli.memory.journal.edits import Edits, note_time
-        from familiar_cli.memory.store.paths import shorten
-
         begun_s = clock.stopwatch_s()
         repository = self.repository
         head = repository.head()
         edits = Edits(self._memory, repository, head)
         self._commit_edits(edits, "" if head else FOUND)
         edits.keep(repository.tree_of(repository.head()))
-        absent.forget(repository, edits.arrived)
-        note_time(repository, clock.stopwatch_s() - begun_s)
+        forget_absent(repository, edits.arrived)
+        note_scan_time(repository, clock.stopwatch_s() - begun_s)
         for path in edits.unreadable if loud else ():
             self._tell(
-                f"{shorten(path)!r} cannot be read, or lies too deep; the journal keeps its last"
-                " known state"
+                f"{shorten_path(path)!r} cannot be read, or lies too deep; the journal keeps its"
+                " last known state"
             )
 
     def _commit_edits(
         self, contents: Iterable[tuple[str, bytes | None]], message: str = ""
     ) -> None:
-        from familiar_cli.memory.journal.commits import HUMAN
-        from familiar_cli.memory.journal.draft import UnseenCommits
-
         draft = UnseenCommits(self.repository, self.repository.head())
         if draft.commit(HUMAN, message, contents, _now(), trailers=self._signed()):
             draft.save()
@@ -289,8 +276,6 @@ class GitJournal:
 
     @contextmanager
     def _open(self) -> Iterator[None]:
-        from familiar_cli.memory.journal.repository import translated
-
         try:
             with translated(self.path):
                 yield

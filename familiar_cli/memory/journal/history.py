@@ -4,19 +4,124 @@ from __future__ import annotations
 
 import heapq
 import re
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
+from familiar_cli.clock import to_zone
+from familiar_cli.diffs import unified
 from familiar_cli.errors import NotFoundError, UsageError
-from familiar_cli.memory.journal import commits, trees
-from familiar_cli.memory.journal.commits import Touched
+from familiar_cli.memory.journal.repository import (
+    Touched,
+    changed_files,
+    decode_tree,
+    find_entry,
+    parents_of,
+    tree_files,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from datetime import datetime
+    from datetime import date, datetime, tzinfo
 
-    from familiar_cli.memory.journal.commits import Commit
-    from familiar_cli.memory.journal.repository import Repository
+    from dulwich.objects import TreeEntry
+
+    from familiar_cli.memory.journal.repository import Commit, Repository
+
+
+@dataclass(frozen=True, slots=True)
+class FileDiff:
+    """How one file differs. `diff` is a unified diff, or one line for a file that is no text."""
+
+    rel_path: str
+    kind: Literal["added", "changed", "deleted"]
+    diff: str
+
+
+def diff_trees(
+    repository: Repository, old: str | None, new: str | None, rel_path: str = ""
+) -> Iterator[FileDiff]:
+    """Yield how each file at or below `rel_path` differs between two trees, sorted by path."""
+    for path, was, now in sorted(changed_files(repository.tree, old, new)):
+        if not rel_path or path == rel_path or path.startswith(rel_path + "/"):
+            before, after = (repository.objects.read(i) if i else None for i in (was, now))
+            yield file_diff(path, before, after)
+
+
+def file_diff(rel_path: str, before: bytes | None, after: bytes | None) -> FileDiff:
+    """Return how a file differs; None stands for no file."""
+    kind: Literal["added", "changed", "deleted"] = "changed"
+    if before is None or after is None:
+        kind = "deleted" if after is None else "added"
+    old, new = before or b"", after or b""
+    names = [
+        f"{side}/{rel_path}" if content is not None else "/dev/null"
+        for side, content in (("a", before), ("b", after))
+    ]
+    if is_binary(old) or is_binary(new):
+        text = (
+            f"Binary files {names[0]} and {names[1]} differ: {len(old):,} -> {len(new):,} bytes\n"
+        )
+        return FileDiff(rel_path, kind, text)
+    texts = (content.decode("utf-8", errors="replace") for content in (old, new))
+    return FileDiff(rel_path, kind, unified(*texts, *names))
+
+
+def is_binary(content: bytes) -> bool:
+    """Tell whether `content` is no text, as git decides it."""
+    return b"\0" in content[:8000]
+
+
+def former_path(
+    repository: Repository, commit: Commit, parent: str | None, rel_path: str
+) -> str | None:
+    """Return the path from which `commit` moved a file to `rel_path`, or None if it is new.
+
+    Args:
+        repository: The journal.
+        commit: The commit.
+        parent: The one of those before it that counts.
+        rel_path: Where the file is now.
+
+    The content tells: a file that went away in the same commit and was the same, or else at least
+    60 % alike by git's measure.
+    """
+    old = repository.tree_of(parent)
+    gone: dict[str, list[str]] = {}
+    id_ = None
+    for path, was, now in changed_files(repository.tree, old, commit.tree, skip_bad=True):
+        if path == rel_path:
+            id_ = now
+        elif was and not now:
+            gone.setdefault(was, []).append(path)
+    if id_ in gone:
+        same_name = [p for p in gone[id_] if p.rpartition("/")[2] == rel_path.rpartition("/")[2]]
+        return (same_name or gone[id_])[0]
+    return _alike(repository, old, commit.tree, rel_path) if gone else None
+
+
+def _alike(repository: Repository, old: str | None, new: str, rel_path: str) -> str | None:
+    from dulwich.diff_tree import RenameDetector
+    from dulwich.objects import ObjectID
+
+    assert old is not None
+    store = repository.objects.dulwich_store()
+    try:
+        changes = RenameDetector(store).changes_with_renames(
+            ObjectID(old.encode()), ObjectID(new.encode())
+        )
+        found = [one for one in changes if one.type == "rename" and _text(one.new) == rel_path]
+        return _text(found[0].old) if found else None
+    finally:
+        with suppress(BufferError):  # a pack that broke while it was read stays mapped
+            store.close()
+
+
+def _text(entry: TreeEntry | None) -> str | None:
+    if entry is None or entry.path is None:
+        return None
+    return entry.path.decode("utf-8", errors="surrogateescape")
+
 
 SHORT = 10  # digits of an id that are shown
 _HEX = re.compile(r"[0-9a-f]{4,40}", re.IGNORECASE)
@@ -90,7 +195,7 @@ class History:
         if commit.touched is not None:
             return commit.touched
         old = self._repository.tree_of(commit.parent)
-        changes = trees.changed(self._repository.tree, old, commit.tree, skip_bad=True)
+        changes = changed_files(self._repository.tree, old, commit.tree, skip_bad=True)
         return tuple(Touched(_kind(was, now), path) for path, was, now in sorted(changes))
 
     def find(self, word: str) -> Commit:
@@ -103,7 +208,7 @@ class History:
         back = _BACK.fullmatch(word)
         if back:
             return self._back(word, int(back[1] or 1) if "~" in word else 0)
-        if not is_id(word):
+        if not is_id_prefix(word):
             raise UsageError(
                 f"{word!r} is not a commit id",
                 hint="Give the start of an id from `familiar memory log`.",
@@ -131,7 +236,7 @@ class History:
         seen = set(waiting)
         for id_ in waiting:
             yield id_
-            for parent in commits.parents(self._repository.objects.read(id_)):
+            for parent in parents_of(self._repository.objects.read(id_)):
                 if parent not in seen:
                     seen.add(parent)
                     waiting.append(parent)
@@ -181,12 +286,11 @@ class History:
         return True, places
 
     def _former(self, commit: Commit, parent: str | None, rel_path: str) -> str:
-        from familiar_cli.memory.journal.diff import former_path
 
         return former_path(self._repository, commit, parent, rel_path) or rel_path
 
     def _entry(self, tree: str | None, rel_path: str) -> str | None:
-        found = trees.find(self._repository.tree, tree, rel_path)
+        found = find_entry(self._repository.tree, tree, rel_path)
         return found.id if found else None
 
     def _newest_first(
@@ -226,7 +330,7 @@ def _parents(commit: Commit, rel_path: str) -> list[tuple[str, str]]:
     return [(id_, rel_path) for id_ in (commit.parent, *commit.merged) if id_]
 
 
-def is_id(word: str) -> bool:
+def is_id_prefix(word: str) -> bool:
     """Tell whether `word` could be the beginning of an id."""
     return bool(_HEX.fullmatch(word))
 
@@ -235,3 +339,108 @@ def _kind(was: str | None, now: str | None) -> Literal["added", "changed", "dele
     if was is None:
         return "added"
     return "deleted" if now is None else "changed"
+
+
+_KEPT: Final = 16  # comparisons
+
+
+@dataclass(frozen=True, slots=True)
+class JournalDay:
+    """A day on which memory changed.
+
+    Args:
+        day: Which.
+        commit: The last change of it.
+        changes: How many there were.
+    """
+
+    day: date
+    commit: str
+    changes: int
+
+
+class JournalDays:
+    """The days of one journal, in order. Asked again, it reads only what is new.
+
+    Args:
+        repository: The journal.
+        zone: Where days begin; None: in the system's timezone.
+    """
+
+    def __init__(self, repository: Repository, zone: tzinfo | None) -> None:
+        self._repository = repository
+        self._zone = zone
+        self._head: str | None = None
+        self._days: list[JournalDay] = []
+        self._changed: dict[tuple[str | None, str | None], list[str]] = {}
+        self._files: dict[str, list[tuple[str, str]]] = {}
+
+    def all(self) -> list[JournalDay]:
+        """Return every day on which something changed, the oldest first."""
+        head = self._repository.head() if self._repository.exists else None
+        if head == self._head:
+            return self._days
+        newer: list[tuple[date, str]] = []
+        at = head
+        while at and at != self._head:
+            commit = self._repository.commit(at)
+            newer.append((to_zone(commit.time, self._zone).date(), at))
+            at = commit.parent
+        if at is None:  # the journal was begun again, or never read
+            self._days = []
+        for day, commit_id in reversed(newer):
+            self._add(day, commit_id)
+        self._head = head
+        return self._days
+
+    def at(self, day: date) -> JournalDay | None:
+        """Return the last day up to `day` on which something changed; None: it was before all."""
+        return next((known for known in reversed(self.all()) if known.day <= day), None)
+
+    def files(self, commit: str, directory: str = "") -> list[tuple[str, bool]]:
+        """Return what was directly in a directory then: path, and whether it is a directory."""
+        read, tree = self._repository.tree, self._repository.tree_of(commit)
+        found = find_entry(read, tree, directory)
+        if found is None or not found.is_dir:
+            return []
+        above = f"{directory}/" if directory else ""
+        entries = decode_tree(read(found.id)).items()
+        return sorted((above + name, entry.is_dir) for name, entry in entries)
+
+    def every_file(self, commit: str) -> list[tuple[str, str]]:
+        """Return path and id of each file that there was."""
+        if commit not in self._files:
+            tree = self._repository.tree_of(commit)
+            self._files = {commit: list(tree_files(self._repository.tree, tree))}
+        return self._files[commit]
+
+    def content(self, commit: str, rel_path: str) -> bytes | None:
+        """Return what a file held then; None: it was not there."""
+        return self._repository.file_at(commit, rel_path)
+
+    def blob(self, object_id: str) -> bytes:
+        """Return the content of a file by its id."""
+        return self._repository.objects.read(object_id)
+
+    def changed(self, old: str | None, new: str | None) -> list[str]:
+        """Return the paths of the files that differ between two commits, sorted."""
+        if (old, new) not in self._changed:
+            before, after = (self._repository.tree_of(commit) for commit in (old, new))
+            changes = changed_files(self._repository.tree, before, after)
+            while len(self._changed) >= _KEPT:
+                del self._changed[next(iter(self._changed))]
+            self._changed[old, new] = sorted(path for path, *_ in changes)
+        return self._changed[old, new]
+
+    def difference(self, old: str | None, new: str | None, rel_path: str) -> FileDiff | None:
+        """Return how a file differs between two commits; None: it does not."""
+        before, after = (self._repository.file_at(commit, rel_path) for commit in (old, new))
+        return None if before == after else file_diff(rel_path, before, after)
+
+    def _add(self, day: date, commit: str) -> None:
+        """Take in the next commit; a clock that was set back makes no day twice."""
+        last = self._days[-1] if self._days else None
+        if last and last.day >= day:
+            self._days[-1] = JournalDay(last.day, commit, last.changes + 1)
+        else:
+            self._days.append(JournalDay(day, commit, 1))

@@ -12,8 +12,13 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from familiar_cli.errors import FamiliarError, RemoteDamagedError
 from familiar_cli.files import Disk, read_plain
-from familiar_cli.memory.journal.bounds import MOST_OBJECT_BYTES, too_large
-from familiar_cli.memory.journal.packs import PackReader, UnknownIndexError, finish_pack
+from familiar_cli.memory.journal.packs import (
+    MOST_OBJECT_BYTES,
+    PackReader,
+    UnknownIndexError,
+    finish_pack,
+    too_large,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -28,10 +33,10 @@ _MOST_INSERTED = 0x7F
 _STEP = 4096
 
 
-def delta(base: bytes, target: bytes) -> bytes:
+def make_delta(base: bytes, target: bytes) -> bytes:
     """Return instructions that make `target` out of `base`."""
-    head = shared(base, target)
-    tail = shared_end(base, target, min(len(base), len(target)) - head)
+    head = shared_prefix_bytes(base, target)
+    tail = shared_suffix_bytes(base, target, min(len(base), len(target)) - head)
     middle = target[head : len(target) - tail]
     return b"".join(
         (
@@ -44,7 +49,7 @@ def delta(base: bytes, target: bytes) -> bytes:
     )
 
 
-def shared(one: bytes, other: bytes) -> int:
+def shared_prefix_bytes(one: bytes, other: bytes) -> int:
     """Return how many bytes are the same at the beginning of both."""
     most = min(len(one), len(other))
     at = 0
@@ -56,7 +61,7 @@ def shared(one: bytes, other: bytes) -> int:
     return min(at, most)
 
 
-def shared_end(one: bytes, other: bytes, most: int) -> int:
+def shared_suffix_bytes(one: bytes, other: bytes, most: int) -> int:
     """Return how many bytes are the same at the end of both, `most` at most."""
     at = 0
     step = _STEP
@@ -375,7 +380,7 @@ def differences(objects: Iterable[GitObject]) -> Iterator[UnpackedObject]:
     for one in objects:
         short = b""
         if base and base.kind == one.kind and chain < _CHAIN:
-            short = delta(base.content, one.content)
+            short = make_delta(base.content, one.content)
         is_short = 0 < len(short) < len(one.content) // 2
         chain = chain + 1 if is_short else 0
         yield _unpacked(one, short, base.id) if base and is_short else _unpacked(one)

@@ -7,27 +7,34 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from familiar_cli.diffs import matching_blocks
-from familiar_cli.errors import BadInputError, FamiliarError, LockedError, NotFoundError, UsageError
-from familiar_cli.memory.journal.commits import HUMAN
-from familiar_cli.memory.journal.diff import is_binary
-from familiar_cli.memory.journal.history import History, is_id
-from familiar_cli.memory.journal.repository import translated
-from familiar_cli.memory.store import paths
+from familiar_cli.errors import (
+    BadInputError,
+    ConflictError,
+    FamiliarError,
+    LockedError,
+    NotFoundError,
+    RefusedError,
+    UsageError,
+)
+from familiar_cli.memory.journal.edits import list_absent
+from familiar_cli.memory.journal.history import SHORT, History, file_diff, is_binary, is_id_prefix
+from familiar_cli.memory.journal.repository import HUMAN, UNDOES, changed_files, translated
+from familiar_cli.memory.layout import DERIVED, SYNC
+from familiar_cli.memory.merge.blocks import Clash, merge_lines
+from familiar_cli.memory.merge.content import merge_onto
+from familiar_cli.memory.store.files import MISSING, StoredChange, is_private, parse_path
 from familiar_cli.text import sha256_of, typed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from datetime import datetime
 
-    from familiar_cli.memory.journal.commits import Commit
-    from familiar_cli.memory.journal.compact import Compacted
-    from familiar_cli.memory.journal.diff import FileDiff
+    from familiar_cli.memory.journal.exchange import Compacted
     from familiar_cli.memory.journal.git import GitJournal
-    from familiar_cli.memory.journal.history import LoggedChange
-    from familiar_cli.memory.journal.repository import Repository
-    from familiar_cli.memory.journal.undo import Undone
+    from familiar_cli.memory.journal.history import FileDiff, LoggedChange
+    from familiar_cli.memory.journal.repository import Commit, Repository
+    from familiar_cli.memory.store.files import Applied
     from familiar_cli.memory.store.store import MemoryStore
-
 
 _MOST_COMMITS = 2
 _MOST_VERSIONS = 100
@@ -89,7 +96,7 @@ class MemoryPast:
         Raises:
             NotFoundError: The journal knows nothing at `rel_path`.
         """
-        clean = paths.parse(rel_path)
+        clean = parse_path(rel_path)
         with self._history(rel_path=clean) as history:
             found = list(history.log(clean, source=source, since=since, limit=limit))
             if not found and clean and not any(history.log(clean, limit=1)):
@@ -102,19 +109,16 @@ class MemoryPast:
         Raises:
             NotFoundError: There is no such commit.
         """
-        from familiar_cli.memory.journal.diff import between
-        from familiar_cli.memory.journal.history import LoggedChange
+        from familiar_cli.memory.journal.history import LoggedChange, diff_trees
 
         with self._history() as history:
             commit = history.find(word)
             old = self._repository.tree_of(commit.parent)
-            files = tuple(between(self._repository, old, commit.tree))
+            files = tuple(diff_trees(self._repository, old, commit.tree))
             return LoggedChange(commit, history.touched(commit)), files
 
     def came_from_elsewhere(self, commit: Commit) -> bool:
         """Tell whether a commit holds what other machines wrote."""
-        from familiar_cli.memory.journal.undo import came_from_elsewhere
-
         return came_from_elsewhere(commit, self._instance())
 
     def diff(self, words: Sequence[str]) -> Difference:
@@ -128,7 +132,7 @@ class MemoryPast:
             NotFoundError: There is no such commit or path.
             UsageError: The words make no sense.
         """
-        from familiar_cli.memory.journal.diff import between
+        from familiar_cli.memory.journal.history import diff_trees
 
         with self._history() as history:
             named, rel_path = _split(history, words)
@@ -141,7 +145,7 @@ class MemoryPast:
                     raise self._unknown(rel_path)
                 new = newest.commit
                 old = self._repository.commit(new.parent) if new.parent else None
-            files = between(self._repository, old.tree if old else None, new.tree, rel_path)
+            files = diff_trees(self._repository, old.tree if old else None, new.tree, rel_path)
             return Difference(old, new, tuple(files))
 
     def blame(self, rel_path: str) -> list[BlamedLine]:
@@ -151,9 +155,9 @@ class MemoryPast:
             NotFoundError: There is no such file now.
             BadInputError: It is no text.
         """
-        clean = paths.parse(rel_path)
+        clean = parse_path(rel_path)
         with self._history(rel_path=clean) as history:
-            return blame(self._repository, history, clean)
+            return blame_lines(self._repository, history, clean)
 
     def version(self, rel_path: str, sha256: str) -> bytes | None:
         """Return the version of a file with a given hash, or None.
@@ -196,11 +200,9 @@ class MemoryPast:
         dry_run: bool = False,
         merges: bool = False,
     ) -> Undone:
-        """Take a change, or all changes of a run, back by a new one; see `undo.undo`."""
-        from familiar_cli.memory.journal.undo import undo
-
+        """Take a change, or all changes of a run, back by a new one; see `undo_changes`."""
         with self._history() as history:
-            return undo(
+            return undo_changes(
                 self._store,
                 self._repository,
                 history,
@@ -212,13 +214,11 @@ class MemoryPast:
             )
 
     def restore(self, rel_path: str, at: str, *, dry_run: bool = False) -> Undone:
-        """Make a file hold what it held at a commit; see `undo.restore`."""
-        from familiar_cli.memory.journal.undo import restore
-
-        clean = paths.parse(rel_path)
+        """Make a file hold what it held at a commit; see `restore_file`."""
+        clean = parse_path(rel_path)
         with self._history() as history:
             commit = history.find(at)
-            return restore(self._store, self._repository, commit, clean, dry_run=dry_run)
+            return restore_file(self._store, self._repository, commit, clean, dry_run=dry_run)
 
     def compact(self, *, dry_run: bool = False) -> Compacted:
         """Pack the journal.
@@ -227,17 +227,17 @@ class MemoryPast:
             LockedError: A writer held the lock for too long.
             FamiliarError: The disk refused; nothing is lost.
         """
-        from familiar_cli.memory.journal.compact import Compacted, compact
-        from familiar_cli.memory.store.lock import held
+        from familiar_cli.memory.journal.exchange import Compacted, compact_journal
+        from familiar_cli.memory.store.store import hold_lock
 
         if not self._repository.exists:
             return Compacted(0, 0, 0)
         with (
-            held(self._store.lock_path, self._store.lock_timeout_s),
+            hold_lock(self._store.lock_path, self._store.lock_timeout_s),
             self._history(look=False),
             translated(self._repository.path),
         ):
-            return compact(self._repository, dry_run=dry_run)
+            return compact_journal(self._repository, dry_run=dry_run)
 
     @contextmanager
     def _history(self, *, look: bool = True, rel_path: str = "") -> Iterator[History]:
@@ -285,11 +285,11 @@ def _split(history: History, words: Sequence[str]) -> tuple[list[Commit], str]:
         except NotFoundError:  # a file may be called `cafe`
             pass
         except UsageError:
-            if is_id(last):
+            if is_id_prefix(last):
                 raise
     if len(named) > _MOST_COMMITS:
         raise UsageError("Too many arguments: expected at most two commits and a path")
-    return named, paths.parse(last)
+    return named, parse_path(last)
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,7 +301,7 @@ class BlamedLine:
     text: str
 
 
-def blame(repository: Repository, history: History, rel_path: str) -> list[BlamedLine]:
+def blame_lines(repository: Repository, history: History, rel_path: str) -> list[BlamedLine]:
     """Return every line of the newest state of a file. Renames are followed.
 
     Raises:
@@ -363,3 +363,292 @@ def _same(lines: list[bytes], older: list[bytes]) -> dict[int, int]:
 def _lines(content: bytes) -> list[bytes]:
     lines = content.split(b"\n")
     return lines if lines[-1] else lines[:-1]
+
+
+_MOST_CLASHES = 5
+_MOST_LINES = 20
+_MOST_FILES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Undone:
+    """What taking changes back did, or would do.
+
+    Args:
+        commits: The changes, newest first.
+        changes: What each file held before, and after.
+        result: What the store did.
+        is_from_elsewhere: Some of it came from other machines.
+    """
+
+    commits: tuple[Commit, ...]
+    changes: tuple[StoredChange, ...]
+    result: Applied
+    is_from_elsewhere: bool = False
+
+    @property
+    def commit(self) -> Commit:
+        """The newest of the changes."""
+        return self.commits[0]
+
+    @property
+    def files(self) -> tuple[FileDiff, ...]:
+        """How each file differs by it."""
+        return tuple(file_diff(c.rel_path, c.before, c.after) for c in self.changes)
+
+
+def undo_changes(
+    store: MemoryStore,
+    repository: Repository,
+    history: History,
+    word: str | None = None,
+    *,
+    run: str | None = None,
+    dry_run: bool = False,
+    instance: str = "",
+    merges: bool = False,
+) -> Undone:
+    """Take changes back by a new one; what was changed later elsewhere stays.
+
+    What the program makes again by itself (`layout.DERIVED`), and what an editor keeps for itself,
+    is left as it is.
+
+    Args:
+        store: The memory.
+        repository: Its journal.
+        history: Its commits.
+        word: Which commit; else the newest in effect that the program made here.
+        run: All commits of that run instead.
+        dry_run: Check everything, change nothing.
+        instance: The instance here, as commits name it.
+        merges: Take back what came from other machines, too, where `word` or `run` names it.
+
+    Raises:
+        ConflictError: Later changes touch the same lines; nothing was changed.
+        NotFoundError: There is no such commit or run, or nothing to take back.
+        RefusedError: It merges what other machines wrote, and `merges` is not set.
+    """
+    if word or run:
+        commits = _of_run(history, run) if run else (history.find(word or ""),)
+        undone = _undone(history.all_commits())
+        changes = reverse_commits(store, repository, [c for c in commits if c.id not in undone])
+        if changes and not (merges or dry_run):
+            _check_made_here(commits, changes, instance)
+    else:
+        commits, changes = _newest(store, repository, history, instance)
+    what = f"run {run}" if run else f"{commits[0].id[:SHORT]}: {commits[0].message}"
+    trailers = {UNDOES: " ".join(commit.id for commit in commits)}
+    result = _carry_out(store, changes, f"undo {what}", trailers, dry_run=dry_run)
+    is_from_elsewhere = any(came_from_elsewhere(commit, instance) for commit in commits)
+    return Undone(commits, tuple(changes), result, is_from_elsewhere)
+
+
+def came_from_elsewhere(commit: Commit, instance: str) -> bool:
+    """Tell whether a commit holds what other machines wrote; `instance` is the one here."""
+    return bool(commit.merged) or commit.source == SYNC or commit.instance != instance
+
+
+def restore_file(
+    store: MemoryStore, repository: Repository, commit: Commit, rel_path: str, *, dry_run: bool
+) -> Undone:
+    """Make a file hold again what it held at `commit`.
+
+    Raises:
+        NotFoundError: It was not there.
+    """
+    then = repository.file_at(commit.id, rel_path)
+    if then is None:
+        raise NotFoundError(
+            f"There was no file {rel_path!r} at {commit.id[:SHORT]}; nothing was changed",
+            hint=f"Check its past: `familiar memory log {typed(rel_path)}`.",
+        )
+    change = StoredChange(rel_path, _now(store, rel_path), then)
+    message = f"restore {rel_path} as of {commit.id[:SHORT]}"
+    result = _carry_out(store, [change], message, {}, dry_run=dry_run)
+    return Undone((commit,), (change,), result)
+
+
+def _check_made_here(
+    commits: Iterable[Commit], changes: Sequence[StoredChange], instance: str
+) -> None:
+    """Refuse to undo other machines' changes without confirmation."""
+    for commit in commits:
+        if came_from_elsewhere(commit, instance):
+            id_ = commit.id[:SHORT]
+            files = [change.rel_path for change in changes]
+            more = f" and {len(files) - _MOST_FILES} more" if len(files) > _MOST_FILES else ""
+            raise RefusedError(
+                f"{id_} holds what other machines wrote; undoing it would remove that from"
+                f" {', '.join(files[:_MOST_FILES])}{more}, and with the next sync from the other"
+                " machines; nothing was changed",
+                hint=f"See it: `familiar memory undo {id_} --dry-run`. Do it: add --yes.",
+            )
+
+
+def _newest(
+    store: MemoryStore, repository: Repository, history: History, instance: str
+) -> tuple[tuple[Commit, ...], list[StoredChange]]:
+    """Return the newest change in effect that the program made here, and its reversal.
+
+    What people changed by hand, what came from other machines, and the first commit, with which
+    everything began, are taken back only when they are named.
+    """
+    undone = _undone(history.all_commits())
+    for commit in history.all_commits():
+        is_ours = not (commit.by_hand or commit.undoes or came_from_elsewhere(commit, instance))
+        if commit.parent is None or not is_ours or commit.id in undone:
+            continue
+        if changes := reverse_commits(store, repository, [commit]):
+            return (commit,), changes
+    raise NotFoundError(
+        "There is nothing left to undo that the program changed",
+        hint="Take an edit by hand back by its id: `familiar memory log`.",
+    )
+
+
+def _of_run(history: History, run: str) -> tuple[Commit, ...]:
+    """Return the commits of a run, newest first."""
+    found = tuple(c for c in history.all_commits() if c.run_id == run and not c.undoes)
+    if not found:
+        raise NotFoundError(
+            f"No change belongs to the run {run!r}",
+            hint="Look its id up: `familiar memory log --json` gives it as `run_id`.",
+        )
+    return found
+
+
+def _undone(commits: Iterable[Commit]) -> set[str]:
+    """Return the ids of those commits, given newest first, that an undo in effect takes back."""
+    undone: set[str] = set()
+    for commit in commits:
+        if commit.id not in undone:
+            undone.update(commit.undoes)
+    return undone
+
+
+def reverse_commits(
+    store: MemoryStore, repository: Repository, commits: Sequence[Commit]
+) -> list[StoredChange]:
+    """Return the changes that take `commits`, given newest first, back.
+
+    Raises:
+        ConflictError: Later changes touch the same lines.
+    """
+    found: dict[str, bytes | None] = {}
+    left: dict[str, bytes | None] = {}
+    clashes: list[tuple[str, Clash, Commit]] = []
+    absent = list_absent(repository)
+    for commit in commits:
+        old = repository.tree_of(commit.parent)
+        for rel_path, was, became in sorted(changed_files(repository.tree, old, commit.tree)):
+            if rel_path in DERIVED or any(map(is_private, rel_path.split("/"))):
+                continue
+            if rel_path in absent and absent[rel_path].id in {was, became}:
+                continue
+            if rel_path not in found:
+                found[rel_path] = left[rel_path] = _now(store, rel_path)
+            before, after = (repository.objects.read(i) if i else None for i in (was, became))
+            left[rel_path], clash = _reversed(rel_path, before, after, left[rel_path])
+            clashes += [(rel_path, one, commit) for one in clash]
+    if clashes:
+        raise _conflict(clashes, commits)
+    return [
+        StoredChange(rel_path, now, left[rel_path])
+        for rel_path, now in sorted(found.items())
+        if left[rel_path] != now
+    ]
+
+
+def _conflict(
+    clashes: Sequence[tuple[str, Clash, Commit]], commits: Sequence[Commit]
+) -> ConflictError:
+    """Return the error that names every file in which later changes are in the way."""
+    newest, oldest = commits[0], commits[-1]
+    what = f"the run {newest.run_id}" if len(commits) > 1 else newest.id[:SHORT]
+    files = list(dict.fromkeys(rel_path for rel_path, _, _ in clashes))
+    excerpts = [_excerpt(*clash) for clash in clashes[:_MOST_CLASHES]]
+    more = len(clashes) - len(excerpts)
+    error = ConflictError(
+        f"Later changes of {', '.join(files)} touch what {what} changed; nothing was undone\n"
+        + "\n".join([*excerpts, *([f"and {more} more"] if more > 0 else [])]),
+        hint="Edit the lines by hand, or restore a whole file: "
+        f"`familiar memory restore PATH --at {(oldest.parent or oldest.id)[:SHORT]}`.",
+    )
+    error.data = {
+        "commits": [commit.id for commit in commits],
+        "clashes": [{"rel_path": rel_path, "line": one.line} for rel_path, one, _ in clashes],
+    }
+    return error
+
+
+def _reversed(
+    rel_path: str, before: bytes | None, after: bytes | None, now: bytes | None
+) -> tuple[bytes | None, tuple[Clash, ...]]:
+    """Return a file's content without the step from `before` to `after`, and what is in the way."""
+    if now == after:
+        return before, ()
+    if now == before:
+        return now, ()
+    if now is None or any(is_binary(side or b"") for side in (before, after, now)):
+        return now, (_whole(now, after, before),)
+    sides = after or b"", now, before or b""
+    content = None if after is None else merge_onto(rel_path, *sides)
+    clashes: tuple[Clash, ...] = ()
+    if content is None:  # lines say where, or can be told apart
+        content, clashes = merge_lines(*sides)
+    return (None if before is None and not content else content), clashes
+
+
+def _whole(now: bytes | None, after: bytes | None, before: bytes | None) -> Clash:
+    def lines(content: bytes | None) -> tuple[bytes, ...]:
+        if content is None:
+            return (b"(no file)",)
+        if is_binary(content):
+            return (f"(no text, {len(content):,} bytes)".encode(),)
+        return tuple(content.splitlines())
+
+    return Clash(1, lines(now), lines(after), lines(before))
+
+
+def _excerpt(rel_path: str, clash: Clash, commit: Commit) -> str:
+    id_ = commit.id[:SHORT]
+    return "\n".join(
+        (
+            f"{rel_path}:{clash.line}",
+            "<<<<<<< now",
+            *_shown(clash.ours),
+            f"||||||| after {id_}",
+            *_shown(clash.base),
+            f"======= before {id_}",
+            *_shown(clash.theirs),
+            ">>>>>>>",
+        )
+    )
+
+
+def _shown(lines: tuple[bytes, ...]) -> list[str]:
+    more = len(lines) - _MOST_LINES
+    shown = [line.decode("utf-8", errors="replace") for line in lines[:_MOST_LINES]]
+    return [*shown, f"({more:,} more lines)"] if more > 0 else shown
+
+
+def _now(store: MemoryStore, rel_path: str) -> bytes | None:
+    return store.read_bytes(rel_path) if store.exists(rel_path) else None
+
+
+def _carry_out(
+    store: MemoryStore,
+    changes: Iterable[StoredChange],
+    message: str,
+    trailers: dict[str, str],
+    *,
+    dry_run: bool,
+) -> Applied:
+    with store.transaction(HUMAN, message, dry_run=dry_run, trailers=trailers) as tx:
+        for change in sorted(changes, key=lambda c: c.after is not None):  # make room first
+            expect = MISSING if change.before is None else sha256_of(change.before)
+            if change.after is None:
+                tx.delete(change.rel_path, expect=expect)
+            else:
+                tx.write(change.rel_path, change.after, expect=expect, any_size=True)
+    return tx.result

@@ -3,22 +3,474 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
+from collections.abc import Callable
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
+from familiar_cli.clock import since_1970
 from familiar_cli.errors import FamiliarError
 from familiar_cli.files import TEMP_PREFIX, Disk, read_plain
-from familiar_cli.memory.journal import commits, trees
-from familiar_cli.memory.journal.objects import Objects, damaged, is_id, unreadable
-from familiar_cli.memory.late_journal import BRANCH, branch_path
-from familiar_cli.memory.layout import INDEX_DIR
+from familiar_cli.memory.journal.objects import Objects, damaged, git_object, is_id, unreadable
+from familiar_cli.memory.layout import INDEX_DIR, RUN_ID, is_run_id
+from familiar_cli.memory.store.store import BRANCH, branch_path
+from familiar_cli.text import one_line, slugify
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Mapping
+    from datetime import datetime
     from pathlib import Path
 
-    from familiar_cli.memory.journal.commits import Commit
+    from familiar_cli.memory.journal.objects import GitObject
+
+HUMAN: Final = "human"
+UNDOES: Final = "Undoes"
+INSTANCE: Final = "Instance"
+"""Which instance made a commit; left out where the familiar began."""
+
+LENGTHS: Final = "Bytes"
+"""`5>7 ->12`: how long each file was before and after, in the order in which they are named."""
+
+_MAX_SUBJECT_CHARS = 200
+_MAX_SOURCE_CHARS = 80
+_NOT_IN_MAIL = re.compile(r"[^A-Za-z0-9._-]+")
+_AUTHOR = re.compile(rb"author (.*?) ?<[^>]*> (-?\d+) ([+-]\d{4})")
+_OURS = re.compile(rb"author ([^\n]*<[^>\n]*@familiar>[^\n]*)\ncommitter \1(?:\n|$)")
+_TRAILER = re.compile(r"([A-Za-z][A-Za-z-]*): (.*)")
+_PAIR: Final = re.compile(r"(\d{1,18}|-)>(\d{1,18}|-)", re.ASCII)
+_KINDS: Final = {"Added": "added", "Changed": "changed", "Deleted": "deleted"}
+
+
+@dataclass(frozen=True, slots=True)
+class Touched:
+    """One file that a commit changed."""
+
+    kind: Literal["added", "changed", "deleted"]
+    rel_path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Length:
+    """How many bytes a file had before and after a commit; None where it was not there."""
+
+    rel_path: str
+    bytes_before: int | None
+    bytes_after: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """One change of the memory.
+
+    Args:
+        id: 40 hexadecimal digits.
+        tree: The id of the memory's state after it.
+        parent: The commit before it; None for the first.
+        merged: Further parents: what came from other instances.
+        is_ours: Whether this program made it, on any machine, rather than another git.
+        source: Who changed it.
+        time: When, in UTC.
+        message: What for, in one line.
+        trailers: What else is noted of it.
+        touched: The files it names itself; None when there are too many, or git made it.
+    """
+
+    id: str
+    tree: str
+    parent: str | None
+    source: str
+    time: datetime
+    message: str
+    trailers: Mapping[str, str]
+    touched: tuple[Touched, ...] | None
+    merged: tuple[str, ...] = ()
+    is_ours: bool = True
+
+    @property
+    def run_id(self) -> str | None:
+        """What belongs together with it, e.g. all that one run of the memory writer did."""
+        return self.trailers.get(RUN_ID)
+
+    @property
+    def run(self) -> str | None:
+        """The id of the pass that made it; None when no pass did."""
+        return self.run_id if self.run_id and is_run_id(self.run_id) else None
+
+    @property
+    def lengths(self) -> tuple[Length, ...]:
+        """How long each file was before and after; empty when the commit does not say."""
+        pairs = [_PAIR.fullmatch(pair) for pair in self.trailers.get(LENGTHS, "").split()]
+        if self.touched is None or len(pairs) != len(self.touched):
+            return ()
+        return tuple(
+            Length(touched.rel_path, *(int(n) if n.isdigit() else None for n in pair.groups()))
+            for touched, pair in zip(self.touched, pairs, strict=True)
+            if pair
+        )
+
+    @property
+    def instance(self) -> str:
+        """The instance that made it; empty: the one on which the familiar was created.
+
+        A commit of another git has no instance; its author takes the place of one.
+        """
+        told = self.trailers.get(INSTANCE, "")
+        return told if told or self.is_ours else slugify(self.source) or "git"
+
+    @property
+    def undoes(self) -> tuple[str, ...]:
+        """The ids of the commits that it takes back."""
+        return tuple(self.trailers.get(UNDOES, "").split())
+
+    @property
+    def by_hand(self) -> bool:
+        """Whether a person made it with an editor, or with git; the program names a run."""
+        return self.run_id is None or not self.is_ours
+
+
+def encode_commit(
+    tree: str,
+    parent: str | None,
+    source: str,
+    message: str,
+    *,
+    at: datetime,
+    trailers: Iterable[tuple[str, str]],
+    merged: Iterable[str] = (),
+) -> GitObject:
+    """Return the commit object. `at` carries the timezone that git is to show."""
+    who = author_line(source)
+    when = f"{int(at.timestamp())} {at.strftime('%z')[:5]}"
+    lines = [
+        f"tree {tree}",
+        *([f"parent {parent}"] if parent else []),
+        *(f"parent {other}" for other in merged),
+        f"author {who} {when}",
+        f"committer {who} {when}",
+        "",
+        one_line(message, _MAX_SUBJECT_CHARS) or "change the memory",
+        "",
+        *(f"{key}: {_flat(value)}" for key, value in trailers),
+    ]
+    text = "\n".join(lines) + "\n"
+    return git_object("commit", text.encode("utf-8", errors="surrogateescape"))
+
+
+def author_line(source: str) -> str:
+    """Return `source` as git names an author."""
+    name = one_line(source.replace("<", " ").replace(">", " "), _MAX_SOURCE_CHARS).strip(" .,;'\"")
+    name = name or "unknown"
+    return f"{name} <{_NOT_IN_MAIL.sub('-', name).strip('-.') or 'unknown'}@familiar>"
+
+
+def decode_commit(id_: str, content: bytes) -> Commit:
+    """Return the commit with that content; also one that git itself made.
+
+    Raises:
+        FamiliarError: It is no commit.
+    """
+    head, _, body = content.partition(b"\n\n")
+    written_by = _AUTHOR.search(head)
+    if not content.startswith(b"tree ") or written_by is None:
+        raise damaged(f"object {id_} is not a commit")
+    tree, parent = tree_and_parent(content)
+    try:
+        time = since_1970(int(written_by[2]))
+    except (ValueError, OverflowError, OSError) as error:
+        raise damaged(f"commit {id_} has an invalid time") from error
+    subject, _, rest = body.decode("utf-8", errors="surrogateescape").partition("\n")
+    pairs = [(m[1], m[2]) for line in rest.split("\n") if (m := _TRAILER.fullmatch(line))]
+    is_ours = _OURS.search(head) is not None
+    return Commit(
+        id=id_,
+        tree=tree,
+        parent=parent,
+        source=written_by[1].decode("utf-8", errors="replace"),
+        time=time,
+        message=subject,
+        trailers=dict(pairs),
+        touched=_touched(pairs) if is_ours else None,  # an amended commit keeps the old names
+        merged=parents_of(content)[1:],
+        is_ours=is_ours,
+    )
+
+
+def tree_and_parent(content: bytes) -> tuple[str, str | None]:
+    """Return the ids that a commit begins with."""
+    parent = content[53:93].decode() if content[46:53] == b"parent " else None
+    return content[5:45].decode(), parent
+
+
+def parents_of(content: bytes) -> tuple[str, ...]:
+    """Return the ids of all commits that one follows, the one before it first."""
+    found = []
+    at = 46  # after `tree <40 digits>`
+    while content[at : at + 7] == b"parent ":
+        found.append(content[at + 7 : at + 47].decode("ascii", errors="replace"))
+        at += 48
+    return tuple(found)
+
+
+def _touched(pairs: list[tuple[str, str]]) -> tuple[Touched, ...] | None:
+    found = tuple(Touched(_KINDS[k], value) for k, value in pairs if k in _KINDS)  # type: ignore[arg-type]
+    promised = dict(pairs).get("Files")
+    return found if promised is not None and promised == str(len(found)) else None
+
+
+def _flat(value: str) -> str:
+    return value.replace("\n", " ").replace("\0", "")
+
+
+_DIR = b"40000"
+_FILE = b"100644"
+_MODES = (_DIR, _FILE, b"100755", b"120000", b"160000")  # only git itself writes the last three
+_MODE_INSIDE = re.compile(b"|".join(mode + b" " for mode in _MODES))
+_ID_BYTES = 20
+_NO_NAMES = {"", ".", ".."}
+_MANY = 16  # from here on, taking a tree apart once is cheaper than many cuts
+
+Reader = Callable[[str], bytes]
+"""Returns the content of the tree object with that id."""
+
+
+class Entry(NamedTuple):
+    """What stands behind one name in a directory."""
+
+    is_dir: bool
+    id: str
+
+
+def decode_tree(content: bytes) -> Mapping[str, Entry]:
+    """Return the entries of a tree object; names that are not UTF-8 keep their bytes.
+
+    Raises:
+        FamiliarError: A name is one that git never writes, since it would lead out.
+    """
+    entries = _entries_of(content)
+    for name in filter(_leads_out, entries):
+        raise damaged(f"a tree holds the name {name!r}")
+    return entries
+
+
+def _decode_safe_names(content: bytes) -> Mapping[str, Entry]:
+    entries = _entries_of(content)
+    return {name: entry for name, entry in entries.items() if not _leads_out(name)}
+
+
+def _leads_out(name: str) -> bool:
+    return "/" in name or name in _NO_NAMES
+
+
+@lru_cache(maxsize=64)
+def _entries_of(content: bytes) -> Mapping[str, Entry]:
+    entries = {}
+    at = 0
+    try:
+        while at < len(content):
+            space = content.index(b" ", at)
+            end = content.index(b"\0", space) + 1 + _ID_BYTES
+            name = content[space + 1 : end - _ID_BYTES - 1]
+            id_ = content[end - _ID_BYTES : end].hex()
+            entries[_text(name)] = Entry(content[at:space] == _DIR, id_)
+            at = end
+    except ValueError as error:
+        raise damaged(f"a tree cannot be read: {error}") from error
+    return entries
+
+
+def find_entry(read: Reader, tree: str | None, rel_path: str) -> Entry | None:
+    """Return what is at `rel_path` in the tree with that id, or None."""
+    entry = Entry(is_dir=True, id=tree) if tree else None
+    for part in rel_path.split("/") if rel_path else ():
+        if entry is None or not entry.is_dir:
+            return None
+        entry = entry_of(read(entry.id), part)
+    return entry
+
+
+def file_id(read: Reader, tree: str | None, rel_path: str) -> str | None:
+    """Return the id of the file at `rel_path`, or None when no file is there."""
+    entry = find_entry(read, tree, rel_path)
+    return entry.id if entry and not entry.is_dir else None
+
+
+def tree_files(read: Reader, tree: str | None, prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Yield path and id of every file in a tree."""
+    for name, entry in decode_tree(read(tree)).items() if tree else ():
+        if entry.is_dir:
+            yield from tree_files(read, entry.id, f"{prefix}{name}/")
+        else:
+            yield prefix + name, entry.id
+
+
+def changed_files(
+    read: Reader, old: str | None, new: str | None, prefix: str = "", *, skip_bad: bool = False
+) -> Iterator[tuple[str, str | None, str | None]]:
+    """Yield path, old id and new id of every file that differs; None where there is no file.
+
+    Args:
+        read: Reads a tree object.
+        old: Id of a tree; None: an empty one.
+        new: Id of another one.
+        prefix: The path of both, with a slash at its end.
+        skip_bad: Skip names that lead out, as another machine's commit may hold.
+    """
+    if old == new:
+        return
+    entries_of = _decode_safe_names if skip_bad else decode_tree
+    before, after = (entries_of(read(tree)) if tree else {} for tree in (old, new))
+    for name in sorted(before.keys() | after.keys()):
+        was, now = before.get(name), after.get(name)
+        if was == now:
+            continue
+        path = prefix + name
+        was_file, now_file = (e.id if e and not e.is_dir else None for e in (was, now))
+        if was_file or now_file:
+            yield path, was_file, now_file
+        was_dir, now_dir = (e.id if e and e.is_dir else None for e in (was, now))
+        yield from changed_files(read, was_dir, now_dir, path + "/", skip_bad=skip_bad)
+
+
+def rewrite_tree(
+    read: Reader, tree: str | None, changes: Mapping[str, str | None]
+) -> tuple[str, list[GitObject]]:
+    """Return the id of a tree with `changes` (path -> id of the file, None to drop it).
+
+    Only the directories on the way to a change are read, and written anew; those that become empty
+    are left out. Also returned: the new tree objects, the tree itself last.
+    """
+    content = read(tree) if tree else b""
+    new: list[GitObject] = []
+    edits: dict[str, Entry | None] = {}
+    here = {path: id_ for path, id_ in changes.items() if "/" not in path}
+    for name, id_ in here.items():  # first what goes, since a directory may take its name
+        was = entry_of(content, name)
+        if id_ is None and was and not was.is_dir:
+            edits[name] = None
+    for name, inside in _below(changes).items():
+        was = entry_of(content, name)
+        subtree, made = rewrite_tree(read, was.id if was and was.is_dir else None, inside)
+        if made[-1].content:
+            edits[name] = Entry(is_dir=True, id=subtree)
+            new += made
+        elif was and was.is_dir:
+            edits[name] = None
+    edits |= {name: Entry(is_dir=False, id=id_) for name, id_ in here.items() if id_ is not None}
+    root = git_object("tree", _edited(content, edits))
+    return root.id, [*new, root]
+
+
+def _below(changes: Mapping[str, str | None]) -> dict[str, dict[str, str | None]]:
+    below: dict[str, dict[str, str | None]] = {}
+    for path, id_ in changes.items():
+        first, slash, rest = path.partition("/")
+        if slash:
+            below.setdefault(first, {})[rest] = id_
+    return below
+
+
+def _edited(content: bytes, edits: Mapping[str, Entry | None]) -> bytes:
+    if len(edits) > _MANY:
+        merged = {**decode_tree(content), **edits}
+        return encode_tree({name: entry for name, entry in merged.items() if entry})
+    for name, entry in edits.items():
+        content = with_entry(content, name, entry)
+    return content
+
+
+def encode_tree(entries: Mapping[str, Entry]) -> bytes:
+    """Return a tree object's content, in the order git wants."""
+    rows = sorted((_key(name, entry), name, entry) for name, entry in entries.items())
+    return b"".join(_row(name, entry) for _, name, entry in rows)
+
+
+def entry_of(content: bytes, name: str) -> Entry | None:
+    """Return one entry of a tree object, or None."""
+    found = _span(content, _bytes(name))
+    if found is None:
+        return None
+    begin, end = found
+    is_dir = content.startswith(_DIR + b" ", begin)
+    return Entry(is_dir, content[end - _ID_BYTES : end].hex())
+
+
+def with_entry(content: bytes, name: str, entry: Entry | None) -> bytes:
+    """Return a tree object's content in which `name` stands for `entry`; None takes it out."""
+    found = _span(content, _bytes(name))
+    if found:
+        begin, end = found
+        if entry and entry.is_dir == content.startswith(_DIR + b" ", begin):
+            return content[: end - _ID_BYTES] + bytes.fromhex(entry.id) + content[end:]
+        content = content[:begin] + content[end:]
+    if entry is None:
+        return content
+    place = _place(content, _key(name, entry))
+    return content[:place] + _row(name, entry) + content[place:]
+
+
+def _key(name: str, entry: Entry) -> bytes:
+    """Return what git sorts by: a directory's name ends in `/`."""
+    return _bytes(name) + b"/" * entry.is_dir
+
+
+def _row(name: str, entry: Entry) -> bytes:
+    mode = _DIR if entry.is_dir else _FILE
+    return mode + b" " + _bytes(name) + b"\0" + bytes.fromhex(entry.id)
+
+
+def _span(content: bytes, name: bytes) -> tuple[int, int] | None:
+    """Return where the entry of `name` begins and ends."""
+    middle = b" " + name + b"\0"
+    space = content.find(middle)
+    while space >= 0:
+        for mode in _MODES:
+            begin = space - len(mode)
+            if content.endswith(mode, 0, space) and _is_begin(content, begin):
+                return begin, space + len(middle) + _ID_BYTES
+        space = content.find(middle, space + 1)
+    return None
+
+
+def _is_begin(content: bytes, at: int) -> bool:
+    """Tell whether an entry begins at `at`, and not a part of a name such as `40000 x.md`.
+
+    The entry before ends in a zero byte and its id. If that seems so, and there is no mode among
+    the bytes of the id, it is so; else all entries are counted off from the first.
+    """
+    if at == 0:
+        return True
+    if at <= _ID_BYTES or content[at - _ID_BYTES - 1]:
+        return False
+    if not _MODE_INSIDE.search(content, at - _ID_BYTES, at):
+        return True
+    begin = 0
+    while begin < at:
+        begin = content.index(b"\0", begin) + 1 + _ID_BYTES
+    return begin == at
+
+
+def _place(content: bytes, key: bytes) -> int:
+    """Return where an entry with that sort key belongs."""
+    at = 0
+    while at < len(content):
+        space = content.index(b" ", at)
+        end = content.index(b"\0", space)
+        if content[space + 1 : end] + b"/" * (content[at:space] == _DIR) > key:
+            break
+        at = end + 1 + _ID_BYTES
+    return at
+
+
+def _bytes(name: str) -> bytes:
+    return name.encode("utf-8", errors="surrogateescape")
+
+
+def _text(name: bytes) -> str:
+    return name.decode("utf-8", errors="surrogateescape")
+
 
 _KEPT_TREES = 64  # that stay in memory
 _CONFIG = """\
@@ -102,7 +554,7 @@ class Repository:
 
     def commit(self, id_: str) -> Commit:
         """Return a commit. Raises `FamiliarError` when it is missing or damaged."""
-        return commits.decode(id_, self.objects.read(id_))
+        return decode_commit(id_, self.objects.read(id_))
 
     def tree(self, id_: str) -> bytes:
         """Return a tree's content. Raises `FamiliarError` when it is missing or damaged."""
@@ -122,7 +574,7 @@ class Repository:
 
     def file_at(self, commit: str | None, rel_path: str) -> bytes | None:
         """Return a file's bytes as they were at a commit, or None when it was not there."""
-        id_ = trees.file_id(self.tree, self.tree_of(commit), rel_path)
+        id_ = file_id(self.tree, self.tree_of(commit), rel_path)
         return self.objects.read(id_) if id_ else None
 
     def close(self) -> None:

@@ -11,17 +11,131 @@ import re
 from bisect import bisect_right
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import islice
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
+from familiar_cli.diffs import changed_blocks, matching_blocks
 from familiar_cli.markdown import body_start, bullet, comments, scan
-from familiar_cli.memory.pages.evidence import without_references
-from familiar_cli.memory.pages.privacy import is_damaged, private_scope
-from familiar_cli.text import fold
+from familiar_cli.memory.pages.lines import is_damaged, private_scope, without_references
+from familiar_cli.text import fold, sha256_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from familiar_cli.markdown import TextLine
+
+
+@dataclass(frozen=True, slots=True)
+class Clash:
+    """A place that both sides changed, each in its own way.
+
+    Args:
+        line: Where it begins in our text, counted from 1.
+        ours: The lines on our side.
+        base: The lines that both began with.
+        theirs: The lines on their side.
+    """
+
+    line: int
+    ours: tuple[bytes, ...]
+    base: tuple[bytes, ...]
+    theirs: tuple[bytes, ...]
+
+
+class MergedLines(NamedTuple):
+    """The merged text, which holds our side where there are clashes."""
+
+    content: bytes
+    clashes: tuple[Clash, ...]
+
+
+class _Hunk(NamedTuple):
+    """Lines `begin` to `end` of the base become `lines`, which begin at `at` on their side."""
+
+    begin: int
+    end: int
+    at: int
+    lines: tuple[bytes, ...]
+
+
+def merge_lines(base: bytes, ours: bytes, theirs: bytes) -> MergedLines:
+    """Return `ours` with what changed from `base` to `theirs`.
+
+    Edits clash when they change the same line, or put different lines at the same place. Neighbours
+    do not clash: a list that grew at its end can still lose the line before. Whether the last line
+    ends in a newline is merged as a thing of its own.
+    """
+    (base_lines, base_ends), (our_lines, our_ends), (their_lines, their_ends) = map(
+        _lines, (base, ours, theirs)
+    )
+    out: list[bytes] = []
+    clashes: list[Clash] = []
+    at = 0
+    for left, right in _groups(_hunks(base_lines, our_lines), _hunks(base_lines, their_lines)):
+        begin, end = _span([*left, *right])
+        out += base_lines[at:begin]
+        mine, other = (_side(base_lines, begin, end, hunks) for hunks in (left, right))
+        if left and right and mine != other:
+            line = left[0].at - (left[0].begin - begin) + 1
+            clashes.append(Clash(line, mine, tuple(base_lines[begin:end]), other))
+        out += mine if left else other
+        at = end
+    out += base_lines[at:]
+    ends = their_ends if our_ends == base_ends else our_ends
+    return MergedLines(b"\n".join(out) + (b"\n" if ends and out else b""), tuple(clashes))
+
+
+def _lines(content: bytes) -> tuple[list[bytes], bool]:
+    """Return the lines, and whether the last one ends in a newline."""
+    if not content:
+        return [], True
+    lines = content.split(b"\n")
+    return (lines, False) if lines[-1] else (lines[:-1], True)
+
+
+def _hunks(base: list[bytes], side: list[bytes]) -> list[_Hunk]:
+    return [
+        _Hunk(i, i_end, j, tuple(side[j:j_end]))
+        for i, i_end, j, j_end in changed_blocks(base, side)
+    ]
+
+
+def _groups(left: list[_Hunk], right: list[_Hunk]) -> list[tuple[list[_Hunk], list[_Hunk]]]:
+    """Put together the hunks that touch the same lines, in the order of the base."""
+    groups: list[tuple[list[_Hunk], list[_Hunk]]] = []
+    rows = sorted([(h, 0) for h in left] + [(h, 1) for h in right], key=lambda r: (r[0][:2], r[1]))
+    for hunk, side in rows:
+        if not groups or not any(
+            _overlap(hunk, other) for other in (*groups[-1][0], *groups[-1][1])
+        ):
+            groups.append(([], []))
+        groups[-1][side].append(hunk)
+    return groups
+
+
+def _overlap(one: _Hunk, other: _Hunk) -> bool:
+    if one.begin == one.end or other.begin == other.end:  # lines put between two others
+        return one[:2] == other[:2] or _inside(one, other) or _inside(other, one)
+    return max(one.begin, other.begin) < min(one.end, other.end)
+
+
+def _inside(one: _Hunk, other: _Hunk) -> bool:
+    return other.begin < one.begin == one.end < other.end
+
+
+def _span(hunks: list[_Hunk]) -> tuple[int, int]:
+    return min(h.begin for h in hunks), max(h.end for h in hunks)
+
+
+def _side(base: list[bytes], begin: int, end: int, hunks: list[_Hunk]) -> tuple[bytes, ...]:
+    """Return lines `begin` to `end` of the base as one side has them."""
+    lines: list[bytes] = []
+    at = begin
+    for hunk in hunks:
+        lines += [*base[at : hunk.begin], *hunk.lines]
+        at = hunk.end
+    return (*lines, *base[at:end])
+
 
 Kind = Literal["section", "item", "text", "whole"]
 
@@ -137,9 +251,9 @@ class MergeBlock:
 
     def _made_key(self) -> tuple[str, ...]:
         if self.kind == "section":
-            title = self.channel or normal(self.lines[0].lstrip("#").rstrip(" \t\r#"))
+            title = self.channel or normal_text(self.lines[0].lstrip("#").rstrip(" \t\r#"))
             return "section", str(self.level), "private" if self.channel else "", title
-        return "item" if self.kind == "item" else "text", normal(self.words)
+        return "item" if self.kind == "item" else "text", normal_text(self.words)
 
     @property
     def words(self) -> str:
@@ -174,13 +288,13 @@ class MergePage:
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def normal(text: str) -> str:
+def normal_text(text: str) -> str:
     """Return `text` so that what a reader takes for the same compares equal."""
     bare = without_references(text) if _COMMENT in text else text
     return " ".join(fold(bare).split())
 
 
-def take_apart(text: str) -> MergePage:
+def parse_blocks(text: str) -> MergePage:
     """Return a page whose lines end in a newline, taken apart."""
     bom = "\ufeff" if text.startswith("\ufeff") else ""
     at = body_start(text)
@@ -191,17 +305,17 @@ def take_apart(text: str) -> MergePage:
     return MergePage(_sections(body[:end] if end >= 0 else body), front, bom, tail)
 
 
-def put_together(page: MergePage) -> str:
+def render_blocks(page: MergePage) -> str:
     """Return the page as text."""
     lines = "\n".join(page.root.all_lines())
     return f"{page.bom}{page.front}{lines}{page.tail}"
 
 
-def walk(block: MergeBlock, depth: int = 0) -> Iterator[tuple[int, MergeBlock]]:
+def walk_sections(block: MergeBlock, depth: int = 0) -> Iterator[tuple[int, MergeBlock]]:
     """Yield a block and all in it, each with how deep it stands."""
     yield depth, block
     for below in (*block.inside, *block.sections):
-        yield from walk(below, depth + 1)
+        yield from walk_sections(below, depth + 1)
 
 
 def reads_back(block: MergeBlock, again: MergeBlock) -> bool:
@@ -210,7 +324,11 @@ def reads_back(block: MergeBlock, again: MergeBlock) -> bool:
         return False
     if block.rows is None:
         one, other = (
-            [(depth, each.kind, each.lines) for below in side.inside for depth, each in walk(below)]
+            [
+                (depth, each.kind, each.lines)
+                for below in side.inside
+                for depth, each in walk_sections(below)
+            ]
             for side in (block, again)
         )
         if one != other:
@@ -331,3 +449,161 @@ def _item(text: str) -> tuple[int, int] | None:
 def _indent(text: str) -> int:
     bare = text.lstrip(" \t")
     return len(text[: len(text) - len(bare)].expandtabs(_TAB_CHARS))
+
+
+_FROM_LINES: Final = 500
+_SHORTEST: Final = 8  # lines that one item is worth standing for
+_WINDOW: Final = 200  # lines in which the next common one is looked for
+_STRIDE: Final = 1024
+_ITEM: Final = re.compile(r" *[-*+] [^\s<*+-][^<\n]*(?:<!-- turns [^<>\n]*-->)?|[-*+] \*\*[^<\n]*")
+_TOP: Final = ("- ", "* ", "+ ")
+_FENCES: Final = ("```", "~~~")
+
+
+class LongLists:
+    """Three versions of a page, and what was put out of their way.
+
+    Args:
+        texts: The base, ours and theirs, with newlines between lines.
+
+    Attributes:
+        texts: The same, shortened.
+    """
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self.texts = list(texts)
+        self._runs: dict[str, list[str]] = {}
+        if min(text.count("\n") for text in texts) >= _FROM_LINES and _is_plain(texts[0]):
+            self._shorten()
+
+    @property
+    def is_short(self) -> bool:
+        """Whether anything was put out of the way."""
+        return bool(self._runs)
+
+    def restored(self, text: str) -> str | None:
+        """Return a merged text with all of it; None: something is not there once."""
+        if not self._runs:
+            return text
+        out: list[str] = []
+        left = dict(self._runs)
+        for line in text.split("\n"):
+            if line in self._runs:
+                if line not in left:
+                    return None
+                out += left.pop(line)
+            else:
+                out.append(line)
+        return None if left else "\n".join(out)
+
+    def _shorten(self) -> None:
+        heads = [text[: body_start(text)] for text in self.texts]
+        sides = [
+            text[len(head) :].split("\n") for text, head in zip(self.texts, heads, strict=True)
+        ]
+        common = list(_common(*sides))
+        gaps = list(_gaps(sides, common))
+        changed = {line for gap in gaps for line in gap if line}  # they may have moved
+        if not _is_plain("\n".join(changed)):
+            return
+        name = sha256_of("".join(self.texts).encode())[:16]  # which none of them can hold
+        out: list[list[str]] = [[], [], []]
+        at = [0, 0, 0]
+        for gap, (begins, size) in zip(gaps, common, strict=False):
+            if any(line.startswith("#") for line in gap):  # what follows may be in another section
+                break
+            for first, last in _runs_of(sides[0][begins[0] : begins[0] + size], changed):
+                item = f"- {name} {len(self._runs)}"
+                self._runs[item] = sides[0][begins[0] + first : begins[0] + last]
+                for side, begin in enumerate(begins):
+                    out[side] += [*sides[side][at[side] : begin + first], item]
+                    at[side] = begin + last
+        self.texts = [
+            head + "\n".join([*short, *lines[end:]])
+            for head, short, lines, end in zip(heads, out, sides, at, strict=True)
+        ]
+
+
+def _is_plain(text: str) -> bool:
+    """Tell whether each line can be read without the lines above it."""
+    comments = text.split("<!--")[1:]
+    ends = [comment.find("-->") for comment in comments]
+    return not any(fence in text for fence in _FENCES) and all(
+        end >= 0 and "\n" not in comment[:end] for comment, end in zip(comments, ends, strict=True)
+    )
+
+
+def _common(
+    base: list[str], ours: list[str], theirs: list[str]
+) -> Iterator[tuple[tuple[int, int, int], int]]:
+    """Yield what all three have at matching places: where it begins in each, and its length."""
+    left, right = list(_matches(base, ours)), list(_matches(base, theirs))
+    while left and right:
+        (i, j, n), (k, m, size) = left[0], right[0]
+        begin, end = max(i, k), min(i + n, k + size)
+        if begin < end:
+            yield (begin, j + begin - i, m + begin - k), end - begin
+        done = left if i + n <= k + size else right
+        done.pop(0)
+
+
+def _gaps(
+    sides: Sequence[list[str]], common: Sequence[tuple[tuple[int, int, int], int]]
+) -> Iterator[list[str]]:
+    """Yield the lines of all sides that stand before each common part, and after the last."""
+    at = [0, 0, 0]
+    for begins, size in [*common, (tuple(map(len, sides)), 0)]:
+        yield [line for lines, a, b in zip(sides, at, begins, strict=True) for line in lines[a:b]]
+        at = [begin + size for begin in begins]
+
+
+def _matches(base: list[str], side: list[str]) -> Iterator[tuple[int, int, int]]:
+    """Yield matching runs in order, nearly as `matching_blocks` finds them, but sooner."""
+    i = j = 0
+    while i < len(base) and j < len(side):
+        size = _equal_lines(base, side, i, j)
+        if size:
+            yield i, j, size
+            i, j = i + size, j + size
+            continue
+        there = {line: at for at, line in reversed([*enumerate(side[j : j + _WINDOW])]) if line}
+        near = [
+            (at + there[line], at, there[line])
+            for at, line in enumerate(base[i : i + _WINDOW])
+            if line in there
+        ]
+        if not near:
+            yield from ((i + a, j + b, n) for a, b, n in matching_blocks(base[i:], side[j:]))
+            return
+        _, skipped, more = min(near)
+        i, j = i + skipped, j + more
+
+
+def _equal_lines(base: list[str], side: list[str], i: int, j: int) -> int:
+    """Return how many lines are the same from two places on."""
+    size, stride = 0, _STRIDE
+    while stride:
+        one = base[i + size : i + size + stride]
+        if one and one == side[j + size : j + size + stride]:
+            size += len(one)
+        else:
+            stride //= 2
+    return size
+
+
+def _runs_of(lines: list[str], changed: set[str]) -> Iterator[tuple[int, int]]:
+    """Yield where long runs of list items begin and end, without the first and last of each."""
+    begin = 0
+    for end in range(len(lines) + 1):
+        line = lines[end] if end < len(lines) else None
+        if line is None or line in changed or (line and not _ITEM.fullmatch(line)):
+            tops = (at for at in range(begin, end) if lines[at].startswith(_TOP))
+            first = next(islice(tops, 1, None), end)
+            last = next(
+                (at for at in range(end - 1, first, -1) if lines[at].startswith(_TOP)), first
+            )
+            while last > first and not lines[last - 1]:
+                last -= 1
+            if last - first >= _SHORTEST:
+                yield first, last
+            begin = end + 1

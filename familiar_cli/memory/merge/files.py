@@ -8,27 +8,335 @@ both cannot be had is told by `POLICIES`; the other one is kept whole below `con
 from __future__ import annotations
 
 import hashlib
+import json
+import re
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final
+from itertools import chain, count
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote
 
-from familiar_cli.memory.layout import CONFLICTS_LIST, DAILY_DIR, DIGEST_DIR, PERIOD_DIRS, SELF_DIR
-from familiar_cli.memory.merge.conflicts import Conflict, copy_path, is_copy, list_text, standing
+from familiar_cli.errors import NotFoundError
+from familiar_cli.memory.layout import (
+    CONFLICTS_DIR,
+    CONFLICTS_LIST,
+    DAILY_DIR,
+    DIGEST_DIR,
+    PERIOD_DIRS,
+    SELF_DIR,
+    is_in_conflicts,
+)
 from familiar_cli.memory.merge.content import merge_content
-from familiar_cli.memory.merge.names import name_alike
 from familiar_cli.text import counted, fold
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Iterator
 
-HUMAN: Final = "human"
+    from familiar_cli.memory.store.store import MemoryStore
 
-Tree = Mapping[str, str]
+Files = Mapping[str, str]
 """Files of a version: `rel_path` -> git blob id."""
 
 Read = Callable[[str], bytes]
 """Loads the content of a blob id."""
+
+_ALIKE: Final = 0.6  # of the larger content, as for `memory log`
+_MOST_PAIRS: Final = 2_000  # that are compared; git, too, gives up on more
+_MOST_BYTES: Final = 1024 * 1024
+
+
+def name_alike(
+    trees: tuple[Files, Files, Files], read: Read
+) -> tuple[tuple[Files, Files, Files], Mapping[str, Collection[str]], dict[str, str]]:
+    """Give each file the same name on both sides and in their base.
+
+    Args:
+        trees: What both began with; one side, whose names count where nothing else tells; and the
+            other one.
+        read: Gives the content of any of their files.
+
+    Returns:
+        The three under the same names; every other name of a file, by its name now; and each new
+        name of a file that one side renamed and the other one changed, with its old one.
+    """
+    base, ours, theirs = map(dict, trees)
+    former: dict[str, set[str]] = {}
+    if ours.keys() == theirs.keys():
+        return trees, former, {}
+    spellings = _spellings(base, ours, theirs)
+    for tree in (base, ours, theirs) if spellings else ():
+        _respell(tree, spellings, former)
+    renamed = _follow_renames(base, ours, theirs, read, former)
+    return (base, ours, theirs), former, renamed
+
+
+def _spellings(base: Files, ours: Files, theirs: Files) -> dict[str, str]:
+    """Return the spelling of the last part of a folded path, where the sides differ.
+
+    Whoever changed it is followed. Twins on one side are left to whoever made them.
+    """
+    first = _spelled(ours.keys() - theirs.keys())
+    second = _spelled(theirs.keys() - ours.keys())
+    both = {f for f in first.keys() & second.keys() if first[f] != second[f]}
+    if not both:
+        return {}
+    before = _spelled(base)
+    found = {}
+    for folded in both:
+        if len(first[folded]) == len(second[folded]) == 1:
+            (one,), (other,) = first[folded], second[folded]
+            found[folded] = other if one in before.get(folded, ()) else one
+    return found
+
+
+def _spelled(paths: Iterable[str]) -> dict[str, set[str]]:
+    """Return the last parts of all paths and their parents, by folded path."""
+    found: dict[str, set[str]] = {}
+    for path in paths:
+        for folded, part in _parts(path):
+            found.setdefault(folded, set()).add(part)
+    return found
+
+
+def _parts(path: str) -> Iterator[tuple[str, str]]:
+    at = ""
+    for part in path.split("/"):
+        at = f"{at}/{fold(part)}" if at else fold(part)
+        yield at, part
+
+
+def _respell(
+    tree: dict[str, str], spellings: Mapping[str, str], former: dict[str, set[str]]
+) -> None:
+    for path in list(tree):
+        new = "/".join(spellings.get(folded, part) for folded, part in _parts(path))
+        if new != path and new not in tree:
+            tree[new] = tree.pop(path)
+            former.setdefault(new, set()).add(path)
+
+
+def _follow_renames(
+    base: dict[str, str],
+    ours: dict[str, str],
+    theirs: dict[str, str],
+    read: Read,
+    former: dict[str, set[str]],
+) -> dict[str, str]:
+    """Rename files on the side that changed but did not rename them; return new and old names."""
+    found: dict[str, str] = {}
+    gone = {path for path in base if not is_in_conflicts(path)}
+    gone_here, gone_there = gone - ours.keys(), gone - theirs.keys()
+    changed_there = {p for p in gone_here if p in theirs and theirs[p] != base[p]}
+    changed_here = {p for p in gone_there if p in ours and ours[p] != base[p]}
+    in_both = gone_here & gone_there
+    new_here, new_there = ours.keys() - base.keys(), theirs.keys() - base.keys()
+    to = _matches(base, changed_there | in_both, ours, new_here - theirs.keys(), read)
+    too = _matches(base, changed_here | in_both, theirs, new_there - ours.keys(), read)
+    for tree, other, renames in ((ours, theirs, to), (theirs, ours, too)):
+        for old, new in renames.items():
+            if old not in base or new in other or new not in tree:
+                continue  # its name was settled with the other side's
+            source = old if old in other else too.get(old) if tree is ours else None
+            if source is None or source not in other:
+                continue
+            other[new] = other.pop(source)
+            base[new] = base.pop(old)
+            former.setdefault(new, set()).update({old, source})
+            found[new] = old
+    return found
+
+
+def _matches(
+    base: Files, gone: Collection[str], tree: Files, new: Collection[str], read: Read
+) -> dict[str, str]:
+    """Detect renames: the identical new file, or else the most similar one."""
+    if not gone or not new:
+        return {}
+    free = {path for path in new if not is_in_conflicts(path)}
+    found: dict[str, str] = {}
+    for old in sorted(gone):
+        same = [path for path in free if tree[path] == base[old]]
+        if same:
+            found[old] = min(same, key=lambda path: (_name(path) != _name(old), path))
+            free.discard(found[old])
+    rest = [old for old in sorted(gone) if old not in found]
+    if not rest or not free or len(rest) * len(free) > _MOST_PAIRS:
+        return found
+    sums = _Contents(read)
+    pairs = ((sums.likeness(base[old], tree[path]), old, path) for old in rest for path in free)
+    for likeness, old, path in sorted(pairs, key=lambda pair: (-pair[0], *pair[1:])):
+        if likeness >= _ALIKE and old not in found and path in free:
+            found[old] = path
+            free.discard(path)
+    return found
+
+
+class _Contents:
+    """Cache of contents as line counts."""
+
+    def __init__(self, read: Read) -> None:
+        self._read = read
+        self._lines: dict[str, Counter[bytes]] = {}
+
+    def likeness(self, one: str, other: str) -> float:
+        """Return the share of the larger content that both have, by bytes: 0 to 1."""
+        first, second = self._of(one), self._of(other)
+        most = max(_size(first), _size(second))
+        return _size(first & second) / most if most else 0.0
+
+    def _of(self, blob: str) -> Counter[bytes]:
+        if blob not in self._lines:
+            content = self._read(blob)
+            is_small = len(content) <= _MOST_BYTES
+            self._lines[blob] = Counter(content.splitlines(keepends=True) if is_small else ())
+        return self._lines[blob]
+
+
+def _size(lines: Mapping[bytes, int]) -> int:
+    return sum(len(line) * count for line, count in lines.items())
+
+
+def _name(path: str) -> str:
+    return path.rpartition("/")[2]
+
+
+_BELOW: Final = f"{CONFLICTS_DIR}/"
+_ENTRY: Final = re.compile(r"^- .*<!-- conflict (\{.*\}) -->[ \t\r]*$", re.MULTILINE)
+_HEAD: Final = """\
+# Conflicts
+
+Two machines changed these files, each in its own way. What both changed was put together; where
+they differ the file holds one version, and the copy that is listed here is the whole of the other.
+No copy is searched or shown to a model. `familiar sync resolve` shows the differences and settles
+them.
+
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """A file of which there are two versions that cannot be had both.
+
+    Args:
+        path: The file. It holds what both changed, and one side's where they differ.
+        copy: The file that holds the other version, whole.
+        ours: The machine whose version stands in the file.
+        theirs: The machine whose version is in the copy.
+        base: The id of what both began with; empty: there was no such file.
+        what: The places, e.g. `list item`, `key 'aliases'`; each kind once.
+    """
+
+    path: str
+    copy: str
+    ours: str
+    theirs: str
+    base: str
+    what: tuple[str, ...]
+
+
+def is_copy(rel_path: str) -> bool:
+    """Return whether a file is the other version of one in conflict."""
+    return is_in_conflicts(rel_path) and rel_path != CONFLICTS_LIST
+
+
+def copy_path(rel_path: str, instance: str, is_taken: Callable[[str], bool]) -> str:
+    """Return where the other version of a file goes: `conflicts/people/anna.md`.
+
+    Args:
+        rel_path: The file; what is in conflict itself gets no second `conflicts/`.
+        instance: The machine of that version; where the plain name is taken, it is part of it.
+        is_taken: Returns whether something else has a path.
+    """
+    plain = f"{_BELOW}{rel_path.removeprefix(_BELOW)}"
+    if plain != CONFLICTS_LIST and not is_taken(plain):
+        return plain
+    path = PurePosixPath(plain)
+    names = (f"{path.stem}.{instance}{more}{path.suffix}" for more in chain([""], count(-2, -1)))
+    return next(one for name in names if not is_taken(one := str(path.with_name(name))))
+
+
+def listed_conflicts(text: str) -> list[Conflict]:
+    """Return the conflicts that the list names; a line that is damaged names none."""
+    found = (_read(entry[1]) for entry in _ENTRY.finditer(text))
+    return [one for one in found if one is not None]
+
+
+def conflicts_in(store: MemoryStore) -> list[Conflict]:
+    """Return the conflicts of a memory, sorted by path; quick where there are none."""
+    try:
+        copies = [entry.rel_path for entry in store.walk(CONFLICTS_DIR, hidden=True).files]
+    except NotFoundError:
+        return []
+    text = (
+        store.read_bytes(CONFLICTS_LIST).decode("utf-8", "replace")
+        if CONFLICTS_LIST in copies
+        else ""
+    )
+    return open_conflicts([text], copies)
+
+
+def list_text(conflicts: Iterable[Conflict]) -> str:
+    """Return the list as a file; empty when there is nothing to list."""
+    lines = [_line(one) for one in conflicts]
+    return _HEAD + "".join(lines) if lines else ""
+
+
+def open_conflicts(
+    lists: Iterable[str], paths: Iterable[str], new: Iterable[Conflict] = ()
+) -> list[Conflict]:
+    """Return the conflicts that there are, sorted by path.
+
+    Args:
+        lists: The lists that there were before; what a later one says counts.
+        paths: Files; each of them that is a copy is a conflict, and nothing else.
+        new: What was found since.
+    """
+    before = (one for text in lists for one in listed_conflicts(text))
+    known = {one.copy: one for one in (*before, *new)}
+    found = (
+        known.get(copy) or Conflict(copy.removeprefix(_BELOW), copy, "", "", "", ())
+        for copy in paths
+        if is_copy(copy)
+    )
+    return sorted(found, key=lambda one: (one.path, one.copy))
+
+
+def _line(one: Conflict) -> str:
+    told: dict[str, Any] = {
+        "path": one.path,
+        "copy": one.copy,
+        "ours": one.ours,
+        "theirs": one.theirs,
+        "base": one.base,
+        "what": list(one.what),
+    }
+    data = json.dumps(told, ensure_ascii=False).replace("<", "\\u003c").replace(">", "\\u003e")
+    link = f"[{_shown(one.path)}]({quote(one.copy.removeprefix(_BELOW))})"
+    which = f": the version of {_shown(one.theirs)}" if one.theirs else ""
+    return f"- {link}{which} <!-- conflict {data} -->\n"
+
+
+def _shown(name: str) -> str:
+    return re.sub(r"([\[\]<>`*_\\])", r"\\\1", name)
+
+
+def _read(data: str) -> Conflict | None:
+    try:
+        told: Mapping[str, Any] = json.loads(data)
+        what = tuple(map(str, told["what"]))
+        names = [told[key] for key in ("path", "copy", "ours", "theirs", "base")]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
+    if not all(isinstance(name, str) for name in names) or not is_copy(names[1]):
+        return None
+    path, copy, ours, theirs, base = names
+    return Conflict(path, copy, ours, theirs, base, what)
+
+
+HUMAN: Final = "human"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +363,12 @@ class MergedTree:
         notes: What else it did that shows, sorted by path.
     """
 
-    files: Tree
+    files: Files
     blobs: Mapping[str, bytes] = field(default_factory=dict)
     conflicts: tuple[Conflict, ...] = ()
     notes: tuple[MergeNote, ...] = ()
 
-    def changes_from(self, tree: Tree) -> dict[str, str | None]:
+    def changes_from(self, tree: Files) -> dict[str, str | None]:
         """Return the changes that turn a tree into this one: path -> id, None to delete."""
         gone = dict.fromkeys(sorted(tree.keys() - self.files.keys()))
         return gone | dict(sorted(self.files.items() - tree.items()))
@@ -84,11 +392,11 @@ class Side:
         hands: Returns who changed a file since the version that both began with.
     """
 
-    files: Tree
+    files: Files
     instance: str
     hands: Callable[[str], tuple[Editor, ...]] = lambda _: ()
 
-    def under(self, files: Tree, former: Mapping[str, Collection[str]]) -> Side:
+    def under(self, files: Files, former: Mapping[str, Collection[str]]) -> Side:
         """Return the side with its files renamed.
 
         Args:
@@ -166,7 +474,7 @@ POLICIES: Final[Mapping[Kind, Policy]] = {
 """One row for each class of files; the page on merging shows it."""
 
 
-def merge_trees(base: Tree, ours: Side, theirs: Side, read: Read) -> MergedTree:
+def merge_trees(base: Files, ours: Side, theirs: Side, read: Read) -> MergedTree:
     """Return both sides as one. `ours` is the one that is shown first, whoever asks.
 
     Args:
@@ -207,7 +515,7 @@ class _Trees:
     """One merge of two sides, under way."""
 
     def __init__(
-        self, base: Tree, ours: Side, theirs: Side, read: Read, renamed: Mapping[str, str]
+        self, base: Files, ours: Side, theirs: Side, read: Read, renamed: Mapping[str, str]
     ) -> None:
         self._base = base
         self._ours = ours
@@ -329,7 +637,7 @@ class _Trees:
             else ""
             for tree in (self._base, self._theirs.files, self._ours.files)
         ]
-        text = list_text(standing(lists, self._files, self._conflicts))
+        text = list_text(open_conflicts(lists, self._files, self._conflicts))
         self._files.pop(CONFLICTS_LIST, None)
         if text:
             self._put_content(CONFLICTS_LIST, text.encode())

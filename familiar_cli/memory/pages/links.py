@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import posixpath
 import re
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, unquote
 
 from familiar_cli import markdown
+from familiar_cli.errors import FamiliarError
+from familiar_cli.markdown import body_start
 from familiar_cli.memory.layout import PEOPLE_DIR, TOPICS_DIR, is_in_conflicts
+from familiar_cli.memory.pages.front_matter import listed_aliases
+from familiar_cli.memory.store.files import Skipped, parse_new_path, parse_old_path
+from familiar_cli.text import fold, sha256_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from re import Match
+
+    from familiar_cli.memory.store.files import Applied
+    from familiar_cli.memory.store.store import MemoryStore
 
 SUFFIXES: Final = (".md", ".markdown", ".txt")
 NAMED_DIRS: Final = (PEOPLE_DIR, TOPICS_DIR)
@@ -63,19 +74,23 @@ class LinkPlace:
     label: tuple[int, int] | None = None
 
 
-def targets(text: str, rel_path: str) -> list[str]:
+def link_targets(text: str, rel_path: str) -> list[str]:
     """Return the memory paths that the Markdown links of the file at `rel_path` lead to, in order.
 
     A link is taken relative to its file; one that begins with `/`, from the memory's root. Links
     that leave the memory or name another scheme are left out. What is code holds no links.
     """
-    found = (place for place in places_in(unhidden(text), rel_path) if place.target != rel_path)
+    found = (
+        place for place in places_in(unhidden_text(text), rel_path) if place.target != rel_path
+    )
     return list(dict.fromkeys(place.target for place in found))
 
 
-def places(text: str, rel_path: str) -> list[LinkPlace]:
+def link_places(text: str, rel_path: str) -> list[LinkPlace]:
     """Return where the links of the file at `rel_path` stand, in order; see `targets`."""
-    found = (place for place in places_in(unhidden(text), rel_path) if place.target != rel_path)
+    found = (
+        place for place in places_in(unhidden_text(text), rel_path) if place.target != rel_path
+    )
     return sorted(found, key=lambda place: place.start)
 
 
@@ -83,11 +98,11 @@ def places_in(bare: str, rel_path: str) -> Iterator[LinkPlace]:
     """Yield the links of a text in which code and comments are blank, also those to itself."""
     for match in _INLINE.finditer(bare):
         group = 2 if match[2] else 3
-        if target := resolved(match[group], rel_path):
+        if target := resolve_target(match[group], rel_path):
             yield LinkPlace(target, *match.span(group), match.span(1))
     for match in _REFERENCE.finditer(bare):
         group = 1 if match[1] else 2
-        if target := resolved(match[group], rel_path):
+        if target := resolve_target(match[group], rel_path):
             yield LinkPlace(target, *match.span(group))
 
 
@@ -97,7 +112,7 @@ def way_to(target: str, source: str) -> str:
     return _UNSAFE.sub(lambda found: quote(found[0], safe=""), way)
 
 
-def unhidden(text: str) -> str:
+def unhidden_text(text: str) -> str:
     """Return `text` with spaces where code and comments are; all else keeps its place."""
     bare = without_code(text)
     if "<!--" in bare:
@@ -126,7 +141,7 @@ def title_of(text: str, rel_path: str) -> str:
     return markdown.title_of(text) or posixpath.splitext(posixpath.basename(rel_path))[0]
 
 
-def resolved(link: str, rel_path: str) -> str | None:
+def resolve_target(link: str, rel_path: str) -> str | None:
     """Return the path that a link means in the file at `rel_path`; None: none of the memory."""
     if _SCHEME.match(link):
         return None
@@ -136,3 +151,400 @@ def resolved(link: str, rel_path: str) -> str | None:
     base = "" if path.startswith("/") else posixpath.dirname(rel_path)
     joined = posixpath.normpath(posixpath.join(base, path.lstrip("/")))
     return None if joined in {".", ".."} or joined.startswith("../") else joined
+
+
+_WIKI: Final = re.compile(
+    r"\[\[([^\[\]|#\n]{1,300})(#[^\[\]|\n]{0,300})?(?:\|([^\[\]\n]{0,300}))?\]\]"
+)
+_RELATIVE: Final = ("./", "../")
+UNNAMEABLE: Final = re.compile(r"[\[\]#|^\n]")
+"""What no wiki link can say."""
+
+
+@dataclass(frozen=True, slots=True)
+class WikiLink:
+    """One wiki link of a text.
+
+    Args:
+        name: What it names.
+        start: Where the name begins.
+        end: Where it ends.
+        whole: From where to where the link goes, brackets included.
+        place: The heading or block in the page, with its `#`; empty: the page.
+        label: What it shows in the place of the name; None: the name.
+    """
+
+    name: str
+    start: int
+    end: int
+    whole: tuple[int, int]
+    place: str
+    label: str | None
+
+
+def wiki_links(bare: str) -> Iterator[WikiLink]:
+    """Yield the wiki links of a text in which code and comments are blank."""
+    if "[[" not in bare:
+        return
+    for found in _WIKI.finditer(bare):
+        said = found[1].rstrip("\\") if found[3] is not None else found[1]  # `\|` in a table
+        name = said.strip()
+        if name:
+            start = found.start(1) + len(said) - len(said.lstrip())
+            place = (found[2] or "").rstrip("\\")
+            yield WikiLink(name, start, start + len(name), found.span(), place, found[3])
+
+
+def bare_of(rel_path: str) -> str:
+    """Return a path without the ending of a text file."""
+    return posixpath.splitext(rel_path)[0] if rel_path.lower().endswith(SUFFIXES) else rel_path
+
+
+class PageNames:
+    """What wiki links may name.
+
+    A name is the end of a path, with or without the ending of a text file: `tea`, `food/tea`. Of
+    several files it means the one with just this path, else one below the directory of the link,
+    else the one with the shortest path. A name that no path ends with is an alias that a page
+    lists, or its title. Capitals do not matter.
+
+    Args:
+        paths: Every file that may be named.
+        texts: What the pages say.
+    """
+
+    def __init__(self, paths: Collection[str], texts: Mapping[str, str]) -> None:
+        self._paths = paths
+        self._texts = texts
+
+    def has(self, rel_path: str) -> bool:
+        """Return whether there is such a file or directory."""
+        return rel_path in self._paths or rel_path in self._directories
+
+    def find(self, name: str, source: str) -> str | None:
+        """Return the file that `name` means in the file `source`; None: there is none."""
+        return self.find_path(name, source) or self._said.get(fold(name.strip("/")))
+
+    def find_path(self, name: str, source: str) -> str | None:
+        """Return the file whose path ends with `name`; see `find`."""
+        here = posixpath.dirname(source)
+        if name.startswith(_RELATIVE):
+            name = "/" + posixpath.normpath(posixpath.join(here, name))
+        wanted = fold(name)
+        fits = [
+            (path, how)
+            for path in self._by_name.get(posixpath.basename(wanted), ())
+            for how in [_fit(wanted, path)]
+            if how
+        ]
+        below = f"{here}/" if here else ""
+        best = min(
+            fits,
+            key=lambda fit: (
+                fit[1] != "whole",
+                not fit[0].startswith(below),
+                len(fit[0]),
+                not fit[0].endswith(".md"),
+                fit[0],
+            ),
+            default=None,
+        )
+        return best[0] if best else None
+
+    def named(self, name: str) -> Sequence[str]:
+        """Return the files that are called `name`, wherever they are."""
+        return self._by_name.get(fold(name), ())
+
+    def name_of(self, target: str, source: str, like: str) -> str:
+        """Return what to call `target` in the file `source`, in the manner of the name `like`."""
+        keeps = like.lower().endswith(SUFFIXES)
+        full = target if keeps else bare_of(target)
+        if like.startswith(_RELATIVE):
+            way = posixpath.relpath(full, posixpath.dirname(source) or ".")
+            return way if way.startswith("../") else f"./{way}"
+        if like.startswith("/"):
+            return f"/{full}"
+        short = posixpath.basename(full)
+        alone = len(self.named(short)) == 1
+        if "/" not in like and alone and self.find_path(short, source) == target:
+            return short
+        return full if self.find_path(full, source) == target else f"/{target}"
+
+    @cached_property
+    def _directories(self) -> frozenset[str]:
+        found: set[str] = set()
+        for path in self._paths:
+            above = posixpath.dirname(path)
+            while above and above not in found:
+                found.add(above)
+                above = posixpath.dirname(above)
+        return frozenset(found)
+
+    @cached_property
+    def _by_name(self) -> dict[str, list[str]]:
+        names: dict[str, list[str]] = {}
+        for path in self._paths:
+            last = posixpath.basename(path)
+            for said in dict.fromkeys((last, bare_of(last))):
+                names.setdefault(fold(said), []).append(path)
+        return names
+
+    @cached_property
+    def _said(self) -> dict[str, str]:
+        """What pages call themselves; aliases that are listed come before titles."""
+        names: dict[str, str] = {}
+        for names_of in (_aliases, _title):
+            for path in sorted(self._texts):
+                for name in names_of(self._texts[path], path):
+                    names.setdefault(fold(name), path)
+        return names
+
+
+def _fit(wanted: str, path: str) -> str:
+    """Return how a folded name fits a path: `whole`, `end`, or not at all."""
+    for said in (fold(path), fold(bare_of(path))):
+        if said == wanted.removeprefix("/"):
+            return "whole"
+        if not wanted.startswith("/") and said.endswith(f"/{wanted}"):
+            return "end"
+    return ""
+
+
+def _aliases(text: str, rel_path: str) -> Iterable[str]:
+    del rel_path
+    return listed_aliases(text)
+
+
+def _title(text: str, rel_path: str) -> Iterable[str]:
+    return (title_of(text, rel_path),)
+
+
+CANVAS: Final = ".canvas"
+"""How the name of a canvas ends: JSON, whose nodes name files or hold Markdown."""
+
+_CANVAS_TEXT: Final = re.compile(r'("(file|text)"\s{0,9}:\s{0,9})("(?:[^"\\]|\\.)*+")')
+_ANCHOR: Final = re.compile(r"[#?].*", re.DOTALL)
+Edit = tuple[int, int, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Relabel:
+    """Links to a file that show its old title are to show its new one."""
+
+    rel_path: str
+    old: str
+    new: str
+
+
+@dataclass(frozen=True)
+class Relinking:
+    """What becomes of links.
+
+    Args:
+        before: The files as they were, with their names.
+        after: The files as they will be.
+        to: Where links to some of the files lead from now on, by the path that they had.
+        relabel: What links to one of them are to show.
+    """
+
+    before: PageNames
+    after: PageNames
+    to: Mapping[str, str]
+    relabel: Relabel | None = None
+
+    def text(self, text: str, was_at: str, is_at: str | None = None) -> str:
+        """Return the text of a file with links that lead where they should.
+
+        Args:
+            text: Markdown, or a canvas.
+            was_at: Where the file was.
+            is_at: Where it will be; None: there, too.
+        """
+        is_at = was_at if is_at is None else is_at
+        if was_at.lower().endswith(CANVAS):
+            return self._canvas(text, was_at, is_at)
+        if "]" not in text:
+            return text
+        parts, at = [], 0
+        for start, end, new in sorted(self._edits(text, was_at, is_at)):
+            if start >= at:
+                parts += [text[at:start], new]
+                at = end
+        return "".join((*parts, text[at:]))
+
+    def _edits(self, text: str, was_at: str, is_at: str) -> Iterator[Edit]:
+        bare = unhidden_text(text)
+        for place in places_in(bare, was_at):
+            yield from self._markdown(text, place, is_at)
+        front = body_start(text)
+        for link in wiki_links(bare):
+            yield from self._wiki(text, link, was_at, is_at, is_yaml=link.end < front)
+
+    def _markdown(self, text: str, place: LinkPlace, is_at: str) -> Iterator[Edit]:
+        wanted = self.to.get(place.target, place.target)
+        written = text[place.start : place.end]
+        is_known = place.target in self.to or self.before.has(place.target)
+        if is_known and resolve_target(written, is_at) != wanted:
+            yield place.start, place.end, way_to(wanted, is_at) + _anchor(written)
+        if self._shows_old(wanted, place.label and text[slice(*place.label)]) and place.label:
+            assert self.relabel
+            yield *place.label, self.relabel.new
+
+    def _wiki(
+        self, text: str, link: WikiLink, was_at: str, is_at: str, *, is_yaml: bool
+    ) -> Iterator[Edit]:
+        target = self.before.find(link.name, was_at)
+        if target is None:
+            return
+        wanted = self.to.get(target, target)
+        by_path = self.before.find_path(link.name, was_at) is not None
+        find = self.after.find_path if by_path else self.after.find
+        is_old = self._shows_old(wanted, link.label if link.label is not None else link.name)
+        if find(link.name, is_at) == wanted and not is_old:
+            return
+        name, label = link.name, link.label
+        if is_old and self.relabel:
+            label = None if label is None else self.relabel.new
+            name = name if by_path else self.relabel.new
+        if find(name, is_at) != wanted:
+            label = name if label is None and not by_path else label
+            name = self.after.name_of(wanted, is_at, link.name if by_path else "")
+        way = way_to(wanted, is_at)
+        yield *link.whole, _written(text, link, name, label, way, is_yaml=is_yaml)
+
+    def _shows_old(self, target: str, shown: str | None) -> bool:
+        change = self.relabel
+        return change is not None and (target, shown) == (change.rel_path, change.old)
+
+    def _canvas(self, text: str, was_at: str, is_at: str) -> str:
+        def changed(found: Match[str]) -> str:
+            try:
+                said = json.loads(found[3])
+            except ValueError:
+                return found[0]
+            now = self.to.get(said, said)
+            if found[2] == "text":
+                now = self.text(said, was_at + ".md", is_at + ".md")
+            return found[0] if now == said else found[1] + json.dumps(now, ensure_ascii=False)
+
+        return _CANVAS_TEXT.sub(changed, text)
+
+
+@dataclass(frozen=True, slots=True)
+class Relinked:
+    """A file whose links change.
+
+    Args:
+        rel_path: Where it is now.
+        before: What it says now.
+        after: What it is to say.
+    """
+
+    rel_path: str
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
+class MoveResult:
+    """What a move did, or would do.
+
+    Args:
+        applied: To the files.
+        relinked: The files whose links were changed with it, as they are called now.
+        skipped: What could not be read, so that its links are as they were.
+    """
+
+    applied: Applied
+    relinked: tuple[str, ...]
+    skipped: tuple[Skipped, ...]
+
+
+class LinkedPages:
+    """Every page of a memory that may hold links, read once.
+
+    Args:
+        store: The memory.
+        read: Gives the text of a file; None: as it is on disk.
+        more: Files that are not on disk yet.
+    """
+
+    def __init__(
+        self,
+        store: MemoryStore,
+        read: Callable[[str], str | None] | None = None,
+        *,
+        more: Iterable[str] = (),
+    ) -> None:
+        walk = store.walk()
+        self.paths: Final = frozenset((*more, *(entry.rel_path for entry in walk.files)))
+        self.texts: Final[dict[str, str]] = {}
+        skipped = list(walk.skipped)
+        for rel_path in sorted(self.paths):
+            if is_page(rel_path) or rel_path.lower().endswith(CANVAS):
+                try:
+                    text = (read or store.read_file)(rel_path)
+                except FamiliarError as error:
+                    skipped.append(Skipped(rel_path, str(error)))
+                    continue
+                self.texts[rel_path] = text or ""
+        self.skipped: Final = tuple(skipped)
+
+    @cached_property
+    def names(self) -> PageNames:
+        """What wiki links may name."""
+        pages = {path: text for path, text in self.texts.items() if not path.endswith(CANVAS)}
+        return PageNames(self.paths, pages)
+
+    def relinked(self, change: Relinking, *, moved: bool = True) -> Iterator[Relinked]:
+        """Yield each file of which a link changes.
+
+        Args:
+            change: What becomes of links.
+            moved: Files that links lead away from are elsewhere now; else they stay.
+        """
+        for rel_path, text in self.texts.items():
+            after = change.text(text, rel_path, change.to.get(rel_path) if moved else None)
+            if after != text:
+                yield Relinked(rel_path, text, after)
+
+
+def move_with_links(store: MemoryStore, old: str, new: str, *, dry_run: bool) -> MoveResult:
+    """Move a file, and let every link lead where it led, all in one transaction."""
+    old, new = parse_old_path(old), parse_new_path(new)
+    pages = LinkedPages(store)
+    changed: list[Relinked] = []
+    if old in pages.paths and new not in pages.paths:
+        texts = {new if path == old else path: text for path, text in pages.texts.items()}
+        after = PageNames((pages.paths - {old}) | {new}, texts)
+        changed += pages.relinked(Relinking(pages.names, after, {old: new}))
+    with store.transaction("human", f"mv {old} {new}", dry_run=dry_run) as tx:
+        tx.move(old, new)
+        for file in changed:
+            there = new if file.rel_path == old else file.rel_path
+            tx.write(there, file.after, expect=sha256_of(file.before), any_size=True)
+    return MoveResult(tx.result, tuple(file.rel_path for file in changed), pages.skipped)
+
+
+def _anchor(written: str) -> str:
+    found = _ANCHOR.search(written)
+    return found[0] if found else ""
+
+
+def _written(
+    text: str, link: WikiLink, name: str, label: str | None, way: str, *, is_yaml: bool
+) -> str:
+    """Return a wiki link with another name and label."""
+    start, end = link.whole
+    if UNNAMEABLE.search(name):  # only a Markdown link can say it
+        return f"[{link.name if label is None else label}]({way}{quote(link.place, safe='#')})"
+    rest = text[link.end : end]
+    if label != link.label:
+        bar = "\\|" if "\\|" in rest else "|"
+        rest = f"{link.place}{bar}{label}]]"
+    mark = text[start - 1 : start] if is_yaml else ""
+    if mark == "'":
+        name = name.replace("'", "''")
+    elif mark == '"':
+        name = json.dumps(name, ensure_ascii=False)[1:-1]
+    return f"{text[start : link.start]}{name}{rest}"

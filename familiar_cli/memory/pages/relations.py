@@ -10,23 +10,43 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
+from familiar_cli.errors import FamiliarError, NotFoundError
+from familiar_cli.fts import is_unspaced
 from familiar_cli.languages import heading_in, tables
 from familiar_cli.markdown import bullet, scan
-from familiar_cli.memory.pages.evidence import BODY, Cited, cited, reference, without_references
-from familiar_cli.memory.pages.links import places_in, unhidden
-from familiar_cli.memory.pages.privacy import owned
-from familiar_cli.memory.pages.wiki import wiki_links
+from familiar_cli.memory.pages.front_matter import listed_aliases
+from familiar_cli.memory.pages.lines import (
+    BODY,
+    Cited,
+    citations_in,
+    owned_lines,
+    reference,
+    without_references,
+)
+from familiar_cli.memory.pages.links import (
+    NAMED_DIRS,
+    PageNames,
+    is_page,
+    link_targets,
+    places_in,
+    title_of,
+    unhidden_text,
+    wiki_links,
+)
 from familiar_cli.spans import folded, with_iso_dates
 from familiar_cli.text import fold, one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from familiar_cli.markdown import TextLine
+    from familiar_cli.memory.store.files import Skipped
+    from familiar_cli.memory.store.store import MemoryStore
 
 SECTION: Final = "relations"
 """What the heading is called in the tables of the languages."""
@@ -93,14 +113,14 @@ def relations_in(text: str, rel_path: str, known: Collection[str] = ()) -> Relat
     lines = list(_lines(text))
     if not lines:
         return RelationLines()
-    bare = unhidden(text)
+    bare = unhidden_text(text)
     for line, private in lines:
         said = bare[line.start : line.end].rstrip("\r\n")
         item = bullet(said)
         if item is None or len(said) > _MOST_LINE_CHARS:
             continue
         read = list(_relations(said[item.words_at :], rel_path, known))
-        turns = tuple(cited(line.text))
+        turns = tuple(citations_in(line.text))
         if not read and not item.indent:
             unread.append(line.number)
         found += (
@@ -124,7 +144,7 @@ def _lines(text: str) -> Iterator[tuple[TextLine, frozenset[str]]]:
     if not any(title in fold(text) for title in _titles()):
         return
     inside = 0
-    for line, private in owned(text):
+    for line, private in owned_lines(text):
         if level := line.level:
             if not inside or level <= inside:
                 is_it = level > 1 and heading_in(line.title) == SECTION
@@ -194,7 +214,7 @@ def _relation(words: str) -> str:
 def _when(rest: str) -> tuple[str, str, tuple[Cited, ...]]:
     """Return since and until when, and the turns, as the notes behind a link say."""
     turns = _TURNS.search(rest)
-    evidence = tuple(cited(f"<!-- turns {turns[1]} -->")) if turns else ()
+    evidence = tuple(citations_in(f"<!-- turns {turns[1]} -->")) if turns else ()
     rest = with_iso_dates(rest.replace(turns[0], " ") if turns else rest)
     span = _SPAN.search(rest)
     if span:
@@ -223,7 +243,7 @@ def _dates(field: str) -> re.Pattern[str]:
     return re.compile("|".join(forms))
 
 
-def tidied(text: str, rel_path: str) -> str:
+def tidy_relations(text: str, rel_path: str) -> str:
     """Return a page without relations to itself, and with each other one once.
 
     Two lines that say the same become the one that also says since when; it rests on the turns of
@@ -259,3 +279,277 @@ def _with_evidence(line: str, evidence: tuple[Cited, ...]) -> str:
     bare = line.rstrip("\r\n")
     end = line[len(bare) :]
     return f"{without_references(bare).rstrip()} {reference(evidence)}".rstrip() + end
+
+
+_WORD: Final = re.compile(r"\w+")
+_MIN_NAME_CHARS: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """One file leads to another.
+
+    Args:
+        source: The file that holds it.
+        target: The file it leads to.
+        kind: `link` for a Markdown or a wiki link, `mention` for a name in the text.
+        relation: What the source is to the target, where a link says so; what is private is not
+            told.
+    """
+
+    source: str
+    target: str
+    kind: str
+    relation: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LinkStep:
+    """A file that was reached, over how many links, and by which one."""
+
+    rel_path: str
+    distance: int
+    link: Link
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """All files, the links between them, links that lead nowhere, and files that cannot be read."""
+
+    files: tuple[str, ...]
+    links: tuple[Link, ...]
+    broken: tuple[Link, ...]
+    skipped: tuple[Skipped, ...]
+
+    def around(self, rel_path: str, depth: int = 1) -> list[LinkStep]:
+        """Return the files within `depth` links of `rel_path`, in either direction, nearest first.
+
+        Raises:
+            NotFoundError: No such file is in the graph.
+        """
+        if rel_path not in self.files:
+            raise NotFoundError(f"No memory file at {rel_path!r}", hint="Run `familiar memory ls`.")
+        nearby: dict[str, list[tuple[str, Link]]] = {}
+        for link in self.links:
+            nearby.setdefault(link.source, []).append((link.target, link))
+            nearby.setdefault(link.target, []).append((link.source, link))
+        seen, edge, steps = {rel_path}, [rel_path], []
+        for distance in range(1, depth + 1):
+            reached: list[str] = []
+            for here in edge:
+                for there, link in nearby.get(here, ()):
+                    if there not in seen:
+                        seen.add(there)
+                        reached.append(there)
+                        steps.append(LinkStep(there, distance, link))
+            edge = reached
+        return steps
+
+
+def build_graph(store: MemoryStore) -> Graph:
+    """Return the graph of all text files of the memory."""
+    walk = store.walk()
+    texts: dict[str, str] = {}
+    skipped = list(walk.skipped)
+    for entry in walk.files:
+        if is_page(entry.rel_path):
+            try:
+                texts[entry.rel_path] = store.read_file(entry.rel_path)
+            except FamiliarError as error:
+                skipped.append(_skipped(entry.rel_path, error))
+    there = {entry.rel_path for entry in walk.files}
+    links: list[Link] = []
+    broken: list[Link] = []
+    for rel_path, text in texts.items():
+        related = relations_in(text, rel_path).relations
+        said = {one.target: one.relation for one in reversed(related) if not one.private}
+        for target in link_targets(text, rel_path):
+            link = Link(rel_path, target, "link", said.get(target, ""))
+            (links if target in there else broken).append(link)
+    names = PageNames(there, texts)
+    for source, text in texts.items():
+        for named in wiki_links(unhidden_text(text)) if "[[" in text else ():
+            found = names.find(named.name, source)
+            if found != source:
+                (links if found else broken).append(Link(source, found or named.name, "link"))
+    links, broken = list(dict.fromkeys(links)), list(dict.fromkeys(broken))
+    pairs = {(link.source, link.target) for link in links}
+    links += [m for m in _mentions(texts) if (m.source, m.target) not in pairs]
+    return Graph(tuple(sorted(there)), tuple(links), tuple(broken), tuple(skipped))
+
+
+def _skipped(rel_path: str, error: FamiliarError) -> Skipped:
+    from familiar_cli.memory.store.files import Skipped
+
+    return Skipped(rel_path, str(error))
+
+
+def _mentions(texts: Mapping[str, str]) -> Iterable[Link]:
+    """Yield where the text of one file names the person or topic that another is about.
+
+    A name counts as written, capitals included, so that "May" is no month in "it may rain".
+    """
+    names: dict[str, str] = {}
+    for rel_path, text in texts.items():
+        if rel_path.partition("/")[0] in NAMED_DIRS:
+            for name in (title_of(text, rel_path), *listed_aliases(text)):
+                if len(name) >= _MIN_NAME_CHARS:
+                    names.setdefault(name, rel_path)
+    find = _Names(names)
+    for rel_path, text in texts.items():
+        for target in find.all_in(text):
+            if target != rel_path:
+                yield Link(rel_path, target, "mention")
+
+
+class _Names:
+    """Finds many names in a text at once, in a time that does not grow with how many there are."""
+
+    def __init__(self, names: Mapping[str, str]) -> None:
+        self._paths: dict[tuple[str, ...] | str, list[str]] = {}  # by words, or as it is
+        self._lengths: dict[str, set[int]] = {}  # of names, by their first word or character
+        for name, path in names.items():
+            key = name if is_unspaced(name) else tuple(_WORD.findall(name))
+            if key:
+                self._paths.setdefault(key, []).append(path)
+                self._lengths.setdefault(key[0], set()).add(len(key))
+
+    def all_in(self, text: str) -> list[str]:
+        """Return the paths of those that `text` names, each once."""
+        words = tuple(_WORD.findall(text))
+        return list(dict.fromkeys(chain(self._found(words), self._found(text))))
+
+    def _found(self, whole: tuple[str, ...] | str) -> Iterator[str]:
+        for place, first in enumerate(whole):
+            for length in self._lengths.get(first, ()):
+                yield from self._paths.get(whole[place : place + length], ())
+
+
+_ALIKE: Final = (
+    "sibling of",
+    "twin of",
+    "cousin of",
+    "spouse of",
+    "married to",
+    "engaged to",
+    "partner of",
+    "ex-partner of",
+    "divorced from",
+    "friend of",
+    "best friend of",
+    "knows",
+    "neighbour of",
+    "neighbor of",
+    "roommate of",
+    "lives with",
+    "works with",
+    "colleague of",
+    "classmate of",
+    "bandmate of",
+    "rival of",
+    "enemy of",
+    "related to",
+)
+_PAIRS: Final = (
+    ("parent of", "child of"),
+    ("mother of", "child of"),
+    ("father of", "child of"),
+    ("son of", "parent of"),
+    ("daughter of", "parent of"),
+    ("grandparent of", "grandchild of"),
+    ("grandmother of", "grandchild of"),
+    ("grandfather of", "grandchild of"),
+    ("sister of", "sibling of"),
+    ("brother of", "sibling of"),
+    ("wife of", "spouse of"),
+    ("husband of", "spouse of"),
+    ("aunt of", "niece or nephew of"),
+    ("uncle of", "niece or nephew of"),
+    ("niece of", "aunt or uncle of"),
+    ("nephew of", "aunt or uncle of"),
+    ("boss of", "reports to"),
+    ("employs", "works for"),
+    ("teacher of", "student of"),
+    ("mentor of", "mentored by"),
+    ("owner of", "belongs to"),
+    ("owns", "owned by"),
+    ("pet of", "owner of"),
+    ("member of", "has as a member"),
+    ("part of", "has as a part"),
+    ("lives in", "home of"),
+    ("born in", "birthplace of"),
+    ("works at", "workplace of"),
+    ("located in", "location of"),
+)
+_ORDERS: Final = {
+    "family": (
+        (
+            *("parent of", "mother of", "father of"),
+            *("grandparent of", "grandmother of", "grandfather of"),
+        ),
+        ("child of", "son of", "daughter of", "grandchild of"),
+    ),
+    "work": (("boss of",), ("reports to",)),
+    "part": (("has as a part",), ("part of",)),
+    "place": (("location of",), ("located in",)),
+}
+_STEPS: Final = {
+    relation: (order, down)
+    for order, ways in _ORDERS.items()
+    for relations, down in zip(ways, (True, False), strict=True)
+    for relation in relations
+}
+_ROW: Final = re.compile(r"^\s{0,3}\|([^|\n]{1,200})\|([^|\n]{1,200})\|\s*$", re.MULTILINE)
+_MOST_CHARS: Final = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Kinds:
+    """What is known of relations.
+
+    Args:
+        inverses: What each, folded, is the other way round.
+    """
+
+    inverses: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def known(self) -> frozenset[str]:
+        """The relations of the table, folded."""
+        return frozenset(self.inverses)
+
+    def inverse(self, relation: str) -> str:
+        """Return what the other is to the one; empty: the table does not say."""
+        return self.inverses.get(fold(relation), "")
+
+    def are_alike(self, relation: str, other: str) -> bool:
+        """Tell whether two relations, of one to the other and back, say the same."""
+        return fold(self.inverse(relation)) == fold(other) or fold(self.inverse(other)) == fold(
+            relation
+        )
+
+    def is_symmetric(self, relation: str) -> bool:
+        """Tell whether it is the same both ways."""
+        return fold(self.inverse(relation)) == fold(relation)
+
+    def step(self, relation: str) -> tuple[str, bool] | None:
+        """Return in which order the one stands above (True) or below the other; None: in none.
+
+        No order can go round in a circle: nobody is an ancestor of their own parents.
+        """
+        return _STEPS.get(fold(relation))
+
+
+def kinds_of(text: str = "") -> Kinds:
+    """Return the table, with what a page adds to it; a line of the page wins."""
+    inverses = {one: one for one in _ALIKE}
+    for one, other in _PAIRS:
+        inverses[one] = other
+        inverses.setdefault(other, one)
+    for row in _ROW.finditer(text):
+        one, other = (one_line(cell, _MOST_CHARS).strip(" `*_") for cell in row.groups())
+        is_rule = not any(map(str.isalpha, one + other))
+        if one and other and not is_rule:
+            inverses[fold(one)] = other
+            inverses.setdefault(fold(other), one)
+    return Kinds(inverses)

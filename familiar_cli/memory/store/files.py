@@ -4,17 +4,380 @@ from __future__ import annotations
 
 import codecs
 import os
+import re
 import stat
-from typing import TYPE_CHECKING
+import sys
+import unicodedata
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
 
-from familiar_cli.errors import BadInputError, FamiliarError, FileTooLargeError, NotFoundError
-from familiar_cli.files import is_misspelled, read_plain
-from familiar_cli.memory.store import paths
-from familiar_cli.memory.store.types import MemoryFile, MemoryHead
+from familiar_cli import files
+from familiar_cli.errors import (
+    BadInputError,
+    FamiliarError,
+    FileTooLargeError,
+    NotFoundError,
+    UnsafePathError,
+)
+from familiar_cli.files import TEMP_PREFIX, is_misspelled, read_plain
+from familiar_cli.memory.layout import PRIVATE_DIRS
 from familiar_cli.text import fold, sha256_of, typed
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
     from pathlib import Path
+
+    from familiar_cli.files import FileStamp
+
+MISSING: Final = "missing"
+"""As `expect`: the file must not exist yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one memory may hold and one operation may give.
+
+    Args:
+        max_file_bytes: Largest file that may be written; a larger one stays readable.
+        max_results: Most results of one `grep`, `glob` or `list_dir`.
+        max_dir_files: Most entries of one directory; a fuller one takes no new files.
+        grep_timeout_s: Longest time one search may take.
+    """
+
+    max_file_bytes: int = 256 * 1024
+    max_results: int = 1000
+    max_dir_files: int = 20_000
+    grep_timeout_s: float = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryEntry:
+    """One file or directory.
+
+    Args:
+        rel_path: POSIX, below the memory root.
+        is_dir: It is a directory.
+        size_bytes: Its size; 0 of a directory.
+        modified: When it was changed, in UTC, cut to milliseconds.
+        stamp: What shows whether it is changed again; None: nobody looked.
+    """
+
+    rel_path: str
+    is_dir: bool
+    size_bytes: int
+    modified: datetime
+    stamp: FileStamp | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryFile:
+    """One text file, as read. `sha256` is what a writer passes as `expect`."""
+
+    rel_path: str
+    text: str
+    sha256: str
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryHead:
+    """The beginning of a text file. `sha256` is of the whole, and empty when that was not read."""
+
+    rel_path: str
+    text: str
+    is_whole: bool
+    size_bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class GrepHit:
+    """One line that matches, counted from 1; `text[start:end]` is its first match."""
+
+    rel_path: str
+    line: int
+    text: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """Something a walk or a search could not use, and why."""
+
+    rel_path: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class FileListing:
+    """All files below a directory, sorted by path, and what had to be left out."""
+
+    files: tuple[MemoryEntry, ...]
+    skipped: tuple[Skipped, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GrepResult:
+    """What a search gave, sorted by path and line; `truncated` when there was more to find."""
+
+    hits: tuple[GrepHit, ...]
+    skipped: tuple[Skipped, ...]
+    truncated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What a transaction did (or would do), each sorted by path.
+
+    Args:
+        written: Files that are new or have new content.
+        unchanged: Files that were written with the content they had.
+        deleted: Files that are gone.
+    """
+
+    written: tuple[str, ...] = ()
+    unchanged: tuple[str, ...] = ()
+    deleted: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AbsentVersion:
+    """Version of a file in the journal that this machine cannot hold.
+
+    Args:
+        id: The id of its content.
+        here: The id of the content that the file has here instead; empty: there is no file.
+        reason: Why.
+    """
+
+    id: str
+    here: str
+    reason: str
+
+    def stands_for(self, journal_id: str | None, id_here: str | None) -> bool:
+        """Tell whether content `id_here` on disk is not an edit of the journal's version."""
+        return self.id == journal_id and self.here == (id_here or "")
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """What came from other instances, and a transaction makes a part of this one.
+
+    Args:
+        base: The journal's newest commit for which the changes were worked out.
+        commits: The commits that are merged with it.
+        absent: Versions of files that cannot be here: the journal has them all the same.
+        gone: Files that were not here, and that the journal has no longer either.
+        blobs: The contents in `absent` that the journal lacks, by id.
+        is_forward: The one commit follows `base` and takes its place, without a merge.
+    """
+
+    base: str
+    commits: tuple[str, ...]
+    absent: Mapping[str, AbsentVersion] = field(default_factory=dict)
+    gone: tuple[str, ...] = ()
+    blobs: Mapping[str, bytes] = field(default_factory=dict)
+    is_forward: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class StoredChange:
+    """One file's state before and after a transaction; None where it does not exist."""
+
+    rel_path: str
+    before: bytes | None
+    after: bytes | None
+
+
+MAX_NAME_BYTES = 255  # of one name, on ext4, APFS and NTFS
+MAX_PATH_BYTES = 1024
+MAX_LEVELS = 200  # of directories within each other; less than Python and git can walk
+_SHOWN_CHARS = 80
+NAMES_ARE_UTF8 = sys.getfilesystemencoding() == "utf-8"
+"""Whether Python names files as they are. With an old locale it decodes other names wrongly."""
+
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+_UNREADABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\\\ud800-\udfff]")
+_DRIVE = re.compile(r"[A-Za-z]:")
+# What Windows forbids, and what would make a path look like another one on a terminal.
+_NOT_PORTABLE = re.compile(r'[<>:"|?*\u2028\u2029\u202a-\u202e\u2066-\u2069]')
+_DEVICE = re.compile(
+    r"(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9¹²³]) *(?:\..*)?", re.IGNORECASE
+)
+# The second spelling is the short name that Windows gives the first.
+_GITS_OWN = re.compile(r"\.git|git~[0-9]+|\.gitmodules|gitmod~[0-9]+|gi7eba~[0-9]+")
+_INVISIBLE = "Cf"  # some file systems leave such characters out when they compare names
+
+
+def parse_path(rel_path: str, *, wildcards: bool = False) -> str:
+    """Return `rel_path` in its one spelling; `""` is the memory itself.
+
+    `.` and empty parts are dropped, so `./people//a.md` is `people/a.md`. With `wildcards` it may
+    be a pattern, which has characters that no name has on Windows.
+
+    Raises:
+        UnsafePathError: It is absolute, climbs up, or holds what no path may hold.
+    """
+    if rel_path.startswith("/") or _DRIVE.match(rel_path):
+        raise _refused(rel_path, "is not a path below the memory directory")
+    parts = [part for part in rel_path.split("/") if part not in {"", "."}]
+    for part in parts:
+        problem = unreadable_name(part, wildcards=wildcards)
+        if problem:
+            raise _refused(rel_path, problem)
+    clean = "/".join(parts)
+    if len(clean.encode()) > MAX_PATH_BYTES:
+        raise _refused(rel_path, f"is longer than {MAX_PATH_BYTES} bytes")
+    if len(parts) > MAX_LEVELS:
+        raise _refused(rel_path, f"lies in more than {MAX_LEVELS} directories within each other")
+    return clean
+
+
+def unreadable_name(name: str, *, wildcards: bool = False) -> str | None:
+    """Return why `name` cannot be one part of a path here, or None when it can."""
+    if name == "..":
+        return "leads outside the memory directory"
+    if not (name.isascii() or NAMES_ARE_UTF8):
+        return "has a name that this locale cannot show; set one with UTF-8, or PYTHONUTF8=1"
+    is_plain = name.isascii() and name.isprintable() and "\\" not in name  # as almost all are
+    if not is_plain and _UNREADABLE.search(name):
+        if _LONE_SURROGATE.search(name):
+            return "has a name that is not UTF-8"
+        return "contains a backslash or a control character"
+    if len(name if name.isascii() else name.encode()) > MAX_NAME_BYTES:
+        return f"has a name longer than {MAX_NAME_BYTES} bytes"
+    return _not_portable(name) if os.name == "nt" and not wildcards else None
+
+
+def parse_old_path(rel_path: str) -> str:
+    """Return `rel_path` in its one spelling, when a file there may be changed or taken away.
+
+    Raises:
+        UnsafePathError: It is no path of a file, or one of the program's own.
+    """
+    clean = parse_path(rel_path)
+    if not clean or rel_path.endswith("/"):
+        raise _refused(rel_path, "does not name a file")
+    if any(_is_private_twin(part) for part in clean.split("/")):
+        raise _refused(rel_path, "is reserved for this program, git or Obsidian")
+    return clean
+
+
+def parse_new_path(rel_path: str) -> str:
+    """Return `rel_path` in its one spelling, when a file may be written there on every system.
+
+    Raises:
+        UnsafePathError: It may not.
+    """
+    clean = parse_old_path(rel_path)
+    for part in clean.split("/"):
+        problem = _not_portable(part)
+        if problem or is_gits_own(part):
+            raise _refused(rel_path, problem or "has a name reserved by git")
+    return clean
+
+
+def is_private(name: str) -> bool:
+    """Tell whether `name` belongs to the program, to git or to an editor, not to the memory.
+
+    Obsidian runs the plugins in its directory, so nothing here may write there.
+    """
+    return name.startswith(TEMP_PREFIX) or name in PRIVATE_DIRS
+
+
+def is_gits_own(name: str) -> bool:
+    """Tell whether git, on some system, takes `name` for its own directory or settings."""
+    shown = "".join(c for c in name if unicodedata.category(c) != _INVISIBLE)
+    return bool(_GITS_OWN.fullmatch(fold(shown).partition(":")[0].rstrip(". ")))
+
+
+def is_leftover(name: str) -> bool:
+    """Tell whether `name` is a half-written file, which only a crash leaves behind."""
+    return name.startswith(TEMP_PREFIX) and name.endswith(".new")
+
+
+def locate_path(root: str, rel_path: str) -> str:
+    """Return the real path of `rel_path` below `root`, wherever links lead.
+
+    Args:
+        root: The memory directory's own real path.
+        rel_path: As `parse` returned it.
+
+    Raises:
+        UnsafePathError: A link on the way leads out of `root`, or in a circle.
+    """
+    if not rel_path:
+        return root
+    direct = _without_links(root, rel_path)
+    if direct:
+        return direct
+    try:
+        real = os.path.realpath(os.path.join(root, *rel_path.split("/")))
+    except OSError as error:
+        raise _refused(rel_path, f"cannot be followed ({error.strerror})") from error
+    if not path_inside(root, real):
+        raise _refused(rel_path, "leads outside the memory directory through a link")
+    return real
+
+
+def _without_links(root: str, rel_path: str) -> str:
+    """Return the path of `rel_path` where no link is on the way, which takes few looks; else none.
+
+    On Windows there are more ways than links in which a path is not the real one.
+    """
+    if os.name == "nt":
+        return ""
+    path = root.rstrip(os.sep)
+    for part in rel_path.split("/"):
+        path = f"{path}/{part}"
+        if os.path.islink(path):
+            return ""
+    return path
+
+
+def is_path_misspelled(root: str, rel_path: str) -> bool:
+    """Tell whether what is seen at `rel_path` below `root`, as `parse` returned it, is a twin's."""
+    path = root
+    for part in rel_path.split("/") if rel_path else ():
+        path = os.path.join(path, part)
+        if files.is_misspelled(path):
+            return True
+    return False
+
+
+def path_inside(root: str, real: str) -> bool:
+    """Tell whether the real path `real` is `root` or below it."""
+    return real == root or real.startswith(root.rstrip(os.sep) + os.sep)
+
+
+def _is_private_twin(name: str) -> bool:
+    """Tell whether some file system takes `name` for one of the program's own."""
+    shown = "".join(c for c in name if unicodedata.category(c) != _INVISIBLE)
+    return is_private(fold(shown))
+
+
+def _not_portable(name: str) -> str | None:
+    if _NOT_PORTABLE.search(name):
+        return "has a character in its name that is not valid on Windows or in a terminal"
+    if name[-1] in ". " or name[0] == " ":
+        return "has a name that begins or ends with a space, or ends with a dot"
+    if _DEVICE.fullmatch(name):
+        return "has a name reserved for a device on Windows"
+    return None
+
+
+def _refused(rel_path: str, problem: str) -> UnsafePathError:
+    return UnsafePathError(
+        f"{shorten_path(rel_path)!r} {problem}; nothing was changed",
+        hint="Use a path below the memory directory, e.g. `people/alice.md`.",
+    )
+
+
+def shorten_path(rel_path: str) -> str:
+    """Return a path for use in a message, shortened if very long."""
+    return rel_path if len(rel_path) <= _SHOWN_CHARS else rel_path[:_SHOWN_CHARS] + "…"
 
 
 MAX_READ_BYTES = 256 * 1024 * 1024
@@ -37,15 +400,15 @@ class Tree:
 
     def is_file(self, rel_path: str) -> bool:
         """Tell whether a regular file is at `rel_path`."""
-        clean, real = paths.parse(rel_path), self.real
-        path = paths.locate(real, clean)
-        return os.path.isfile(path) and not paths.is_misspelled(real, clean)
+        clean, real = parse_path(rel_path), self.real
+        path = locate_path(real, clean)
+        return os.path.isfile(path) and not is_path_misspelled(real, clean)
 
     def is_dir(self, rel_path: str) -> bool:
         """Tell whether a directory is at `rel_path`."""
-        clean, real = paths.parse(rel_path), self.real
-        path = paths.locate(real, clean)
-        return os.path.isdir(path) and not paths.is_misspelled(real, clean)
+        clean, real = parse_path(rel_path), self.real
+        path = locate_path(real, clean)
+        return os.path.isdir(path) and not is_path_misspelled(real, clean)
 
     def read_bytes(self, rel_path: str, most_bytes: int = -1) -> bytes:
         """Return the bytes of the file at `rel_path`, or its first `most_bytes`.
@@ -55,11 +418,11 @@ class Tree:
             FileTooLargeError: It is larger than `MAX_READ_BYTES`.
             FamiliarError: The system cannot read it.
         """
-        clean, real = paths.parse(rel_path), self.real
-        path = paths.locate(real, clean)
+        clean, real = parse_path(rel_path), self.real
+        path = locate_path(real, clean)
         try:
             status = os.stat(path)
-            if not stat.S_ISREG(status.st_mode) or paths.is_misspelled(real, clean):
+            if not stat.S_ISREG(status.st_mode) or is_path_misspelled(real, clean):
                 raise self._no_file(clean)
             if most_bytes < 0:
                 check_readable(clean, status)
@@ -74,18 +437,18 @@ class Tree:
     def read(self, rel_path: str) -> MemoryFile:
         """Return the text file at `rel_path`. Raises `BadInputError` when it is not UTF-8."""
         content = self.read_bytes(rel_path)
-        clean = paths.parse(rel_path)
+        clean = parse_path(rel_path)
         return MemoryFile(clean, _decoded(clean, content), sha256_of(content), len(content))
 
     def read_head(self, rel_path: str, most_bytes: int) -> MemoryHead:
         """Return the first `most_bytes` of the text file at `rel_path`. Raises as `read` does."""
         content = self.read_bytes(rel_path, most_bytes + 1)
-        clean = paths.parse(rel_path)
+        clean = parse_path(rel_path)
         is_whole = len(content) <= most_bytes
         text = _decoded(clean, content[:most_bytes], is_whole=is_whole)
         if is_whole:
             return MemoryHead(clean, text, True, len(content), sha256_of(content))  # noqa: FBT003
-        size_bytes = os.path.getsize(paths.locate(self.real, clean))
+        size_bytes = os.path.getsize(locate_path(self.real, clean))
         return MemoryHead(clean, text, False, size_bytes, "")  # noqa: FBT003
 
     def not_found(self, rel_path: str, what: str = "file") -> NotFoundError:
@@ -119,7 +482,7 @@ class Tree:
 
     def _names_in(self, directory: str) -> list[str]:
         try:
-            names = os.listdir(paths.locate(self.real, directory.rstrip("/")))
+            names = os.listdir(locate_path(self.real, directory.rstrip("/")))
         except OSError:
             return []
         return [name for name in names if not name.startswith(".")]

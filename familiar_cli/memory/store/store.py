@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
-from contextlib import contextmanager
+import platform
+import sys
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
-from familiar_cli.memory.store import files
-from familiar_cli.memory.store.types import MISSING, Limits
-from familiar_cli.text import sha256_of
+from familiar_cli import clock
+from familiar_cli.errors import FamiliarError, LockedError
+from familiar_cli.files import locked, read_plain, write_own
+from familiar_cli.memory.store.files import MISSING, Limits, Tree
+from familiar_cli.text import one_line, sha256_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -17,9 +22,7 @@ if TYPE_CHECKING:
     from familiar_cli.errors import RefusedError
     from familiar_cli.files import Disk
     from familiar_cli.memory.journal import Journal
-    from familiar_cli.memory.store.staged_tree import WritePlan
-    from familiar_cli.memory.store.transactions import Transaction
-    from familiar_cli.memory.store.types import (
+    from familiar_cli.memory.store.files import (
         FileListing,
         GrepHit,
         GrepResult,
@@ -28,11 +31,14 @@ if TYPE_CHECKING:
         MemoryFile,
         MemoryHead,
     )
+    from familiar_cli.memory.store.transactions import Transaction, WritePlan
 
     OnChange = Callable[[tuple[str, ...]], None]
+    from collections.abc import Callable, Sequence
+
+    from familiar_cli.memory.store.files import StoredChange
 
 __all__ = ["MISSING", "Limits", "MemoryStore"]
-
 
 _T = TypeVar("_T")
 _TRIES = 3  # to read between two changes, before writers are made to wait
@@ -73,7 +79,7 @@ class MemoryStore:
         self._journal = journal
         self._disk = disk
         self.on_change = on_change
-        self._tree = files.Tree(root)
+        self._tree = Tree(root)
         self.run_id = os.urandom(6).hex()
 
     def list_dir(self, rel_path: str = "", *, hidden: bool = False) -> list[MemoryEntry]:
@@ -179,9 +185,9 @@ class MemoryStore:
         Names that begin with a dot are left out unless `hidden`. Links, and what cannot be read or
         named, come back in `skipped`. Raises `NotFoundError` when nothing is at `rel_path`.
         """
-        from familiar_cli.memory.store.walk import walk
+        from familiar_cli.memory.store.walk import list_files
 
-        return self._steady(lambda: walk(self._tree, rel_path, hidden=hidden))
+        return self._steady(lambda: list_files(self._tree, rel_path, hidden=hidden))
 
     def grep(
         self,
@@ -194,9 +200,9 @@ class MemoryStore:
         Raises:
             TooManyResultsError: There are more than `limits.max_results`.
         """
-        from familiar_cli.memory.store.grep import all_of
+        from familiar_cli.memory.store.walk import all_hits
 
-        return all_of(self.search(pattern, rel_path, case_insensitive=case_insensitive), pattern)
+        return all_hits(self.search(pattern, rel_path, case_insensitive=case_insensitive), pattern)
 
     def search(
         self,
@@ -213,10 +219,10 @@ class MemoryStore:
             LimitError: The search took longer than `limits.grep_timeout_s`.
             NotFoundError: Nothing is at `rel_path`.
         """
-        from familiar_cli.memory.store.grep import grep
+        from familiar_cli.memory.store.walk import grep_files
 
         return self._steady(
-            lambda: grep(
+            lambda: grep_files(
                 self._tree,
                 pattern,
                 rel_path,
@@ -232,9 +238,9 @@ class MemoryStore:
         Raises:
             TooManyResultsError: There are more than `limits.max_results`.
         """
-        from familiar_cli.memory.store.grep import glob
+        from familiar_cli.memory.store.walk import glob_files
 
-        return self._steady(lambda: glob(self._tree, pattern, limit=self.limits.max_results))
+        return self._steady(lambda: glob_files(self._tree, pattern, limit=self.limits.max_results))
 
     @contextmanager
     def transaction(
@@ -285,9 +291,9 @@ class MemoryStore:
         Raises:
             ConflictError: A file is not what `expect` says, yet.
         """
-        from familiar_cli.memory.store.staged_tree import refused
+        from familiar_cli.memory.store.transactions import refused_steps
 
-        return refused(self._tree, self.limits, tx.steps, is_settled=is_settled)
+        return refused_steps(self._tree, self.limits, tx.steps, is_settled=is_settled)
 
     def catch_up(self, *, look: bool = True) -> None:
         """Commit what people changed by hand to the journal, as `human`.
@@ -299,17 +305,13 @@ class MemoryStore:
             LockedError: Another writer held the lock for too long.
             FamiliarError: The journal is damaged, or the disk refused.
         """
-        from familiar_cli.memory.store.lock import held
-
         if self._journal:
-            with held(self.lock_path, self.lock_timeout_s):
+            with hold_lock(self.lock_path, self.lock_timeout_s):
                 self._journal.begin(look=look)
 
     def _wait_for_pending(self) -> None:
         """Wait until no change is half on disk; finish one that a crash cut short."""
         if self._journal and self._journal.pending():
-            from familiar_cli.memory.store.lock import wait_for_pending
-
             wait_for_pending(self._journal, self.lock_path, self.lock_timeout_s)
 
     def _steady(self, read: Callable[[], _T]) -> _T:
@@ -322,22 +324,21 @@ class MemoryStore:
             found = read()
             if self._journal.state() == before and not self._journal.pending():
                 return found
-        from familiar_cli.memory.store.lock import held
 
-        with held(self.lock_path, self.lock_timeout_s):
+        with hold_lock(self.lock_path, self.lock_timeout_s):
             self._journal.begin()
             return read()
 
     def _plan(self, tx: Transaction) -> WritePlan:
-        from familiar_cli.memory.store.staged_tree import make_plan
+        from familiar_cli.memory.store.transactions import make_plan
 
         return make_plan(self._tree, self.limits, tx.steps)
 
     def _commit(self, tx: Transaction) -> None:
-        from familiar_cli.memory.store.apply import apply
-        from familiar_cli.memory.store.lock import held
 
-        with held(self.lock_path, self.lock_timeout_s):
+        from familiar_cli.memory.store.transactions import apply_plan
+
+        with hold_lock(self.lock_path, self.lock_timeout_s):
             journal = self._journal
             if journal:
                 journal.begin()
@@ -346,7 +347,7 @@ class MemoryStore:
             if journal and recorded:
                 journal.prepare(tx.source, tx.message, plan.changes, tx.trailers, tx.joined)
             try:
-                apply(self._tree.real, plan, self._disk)
+                apply_plan(self._tree.real, plan, self._disk)
             except BaseException:
                 if journal and recorded:
                     journal.abandoned(plan.changes)
@@ -354,3 +355,170 @@ class MemoryStore:
             if journal and recorded:
                 journal.applied(plan.changes)
             tx.finish(plan.result)
+
+
+@contextmanager
+def hold_lock(lock_path: Path, timeout_s: float) -> Iterator[None]:
+    """Hold the lock at `lock_path`. A crash of the holder sets it free.
+
+    Waiting is done in front of a second lock, and only who has that waits for the first. So a
+    holder that wants to go on at once must queue up, too, and nobody is passed over for long.
+
+    Raises:
+        LockedError: Another thread or process held it for `timeout_s`.
+        FamiliarError: The lock file cannot be made.
+    """
+    begun_s = clock.stopwatch_s()
+    with ExitStack() as stack:
+        try:
+            lock_path.parent.mkdir(parents=True, exist_ok=True)
+            with locked(lock_path.with_name(f"{lock_path.name}.next"), timeout_s):
+                left_s = max(timeout_s - (clock.stopwatch_s() - begun_s), 0)
+                stack.enter_context(locked(lock_path, left_s))
+        except LockedError as error:
+            raise _locked(lock_path) from error
+        except OSError as error:
+            raise FamiliarError(
+                f"{str(lock_path.parent)!r} cannot be written to: {error.strerror or error};"
+                " nothing was changed",
+                hint="Check its permissions, and whether the disk is full or read-only.",
+            ) from error
+        _sign(lock_path)
+        stack.callback(_unsign, lock_path)
+        yield
+
+
+def holder_path(lock_path: Path) -> Path:
+    """Return the file that says who holds the lock."""
+    return lock_path.with_name(f"{lock_path.name}.holder")
+
+
+def lock_holder(lock_path: Path) -> str | None:
+    """Return who signed the lock last and has not given it back, in words."""
+    try:
+        who = json.loads(read_plain(holder_path(lock_path)))
+        return one_line(
+            f"process {who['pid']} on {who['host']} (`{who['command']}`), since {who['since']}", 200
+        )
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return None
+
+
+def _sign(lock_path: Path) -> None:
+    # A command's arguments may be private, so only the first word after it is told.
+    command = [os.path.basename(sys.argv[0]) or "python", *sys.argv[1:2]]
+    who = {
+        "pid": os.getpid(),
+        "host": platform.node(),
+        "command": " ".join(command),
+        "since": clock.iso(clock.now()),
+    }
+    with suppress(OSError):  # a courtesy: the lock holds without it
+        write_own(holder_path(lock_path), json.dumps(who).encode(), durable=False)
+
+
+def _unsign(lock_path: Path) -> None:
+    with suppress(OSError):
+        holder_path(lock_path).unlink()
+
+
+def _locked(lock_path: Path) -> LockedError:
+    who = lock_holder(lock_path) or "another process"
+    return LockedError(
+        f"The memory is being changed by {who}; nothing was changed",
+        hint="Try again when it has finished.",
+    )
+
+
+_PATIENCE_S = 0.05  # for the lock, before looking again whether the writer is done
+
+
+def wait_for_pending(journal: Journal, lock_path: Path, timeout_s: float) -> None:
+    """Return when every decided change is on disk; finish one whose writer is gone.
+
+    One that cannot be finished stops no reader: the journal tells of it once.
+
+    Raises:
+        LockedError: A writer has been in the middle of a change for `timeout_s`.
+    """
+    begun_s = clock.stopwatch_s()
+    while journal.pending():
+        try:
+            with hold_lock(lock_path, min(_PATIENCE_S, timeout_s)):
+                return journal.begin()
+        except LockedError:
+            if clock.stopwatch_s() - begun_s > timeout_s:
+                raise
+        except FamiliarError as error:
+            return journal.give_up(error)
+    return None
+
+
+PENDING_MARK: Final = "familiar-pending"
+"""The file in the journal that says: a commit is decided, and may not be wholly on disk yet."""
+
+BRANCH: Final = "refs/heads/main"
+"""The branch whose tip is the newest commit."""
+
+
+def branch_path(directory: str) -> str:
+    """Return the file that holds the tip of the branch, in a journal's directory."""
+    return os.path.join(directory, *BRANCH.split("/"))
+
+
+def state_of(directory: str) -> object:
+    """Return a value that differs after every transaction of a journal; costs one look."""
+    try:
+        status = os.stat(branch_path(directory))
+    except OSError:
+        return None
+    return status.st_ino, status.st_mtime_ns
+
+
+class LazyJournal:
+    """A `Journal` that is made when it is first needed.
+
+    Args:
+        path: Its directory.
+        make: Returns the journal itself; the same one each time.
+    """
+
+    def __init__(self, path: Path, make: Callable[[], Journal]) -> None:
+        self._path = str(path)
+        self._mark = os.path.join(self._path, PENDING_MARK)
+        self._make = make
+
+    def pending(self) -> bool:
+        """See `Journal`."""
+        return os.path.lexists(self._mark) and self._make().pending()
+
+    def give_up(self, error: FamiliarError) -> None:
+        """See `Journal`."""
+        self._make().give_up(error)
+
+    def state(self) -> object:
+        """See `Journal`."""
+        return state_of(self._path)
+
+    def begin(self, *, look: bool = False) -> None:
+        """See `Journal`."""
+        self._make().begin(look=look)
+
+    def prepare(
+        self,
+        source: str,
+        message: str,
+        changes: Sequence[StoredChange],
+        trailers: Mapping[str, str],
+        joined: Joined | None = None,
+    ) -> None:
+        """See `Journal`."""
+        self._make().prepare(source, message, changes, trailers, joined)
+
+    def applied(self, changes: Sequence[StoredChange]) -> None:
+        """See `Journal`."""
+        self._make().applied(changes)
+
+    def abandoned(self, changes: Sequence[StoredChange]) -> None:
+        """See `Journal`."""
+        self._make().abandoned(changes)

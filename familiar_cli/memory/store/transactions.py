@@ -2,18 +2,53 @@
 
 from __future__ import annotations
 
+import os
+import stat
+from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
-from familiar_cli.errors import BadInputError, ConflictError, FamiliarError
-from familiar_cli.memory.store import paths
+from familiar_cli.errors import (
+    BadInputError,
+    ConflictError,
+    DirectoryFullError,
+    FamiliarError,
+    FileTooLargeError,
+    RefusedError,
+    UnsafePathError,
+)
+from familiar_cli.files import (
+    TOO_LONG,
+    Disk,
+    is_disk_full,
+    is_misspelled,
+    mode_of,
+    read_plain,
+    temp_in,
+    why,
+)
+from familiar_cli.memory.layout import INDEX_DIR
+from familiar_cli.memory.store.files import (
+    MISSING,
+    Applied,
+    Signature,
+    StoredChange,
+    check_readable,
+    is_leftover,
+    is_path_misspelled,
+    is_private,
+    locate_path,
+    parse_new_path,
+    parse_old_path,
+    signature,
+)
+from familiar_cli.text import fold, fold_all, sha256_of, typed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
-    from familiar_cli.memory.store.types import Applied, Joined
-
+    from familiar_cli.memory.store.files import Joined, Limits, Signature, Tree
 
 _T = TypeVar("_T")
 
@@ -87,7 +122,7 @@ class Transaction:
             any_size: Set for originals kept for a program (`self/.original.png`), which may be
                 larger than `limits.max_file_bytes`.
         """
-        clean = paths.parse_new(rel_path)
+        clean = parse_new_path(rel_path)
         self.steps.append(
             StagedStep("write", clean, _bytes_of(clean, content), expect=expect, any_size=any_size)
         )
@@ -100,18 +135,18 @@ class Transaction:
             content: As for `write`.
             on_new_line: Put a newline between when the old text does not end in one.
         """
-        clean = paths.parse_new(rel_path)
+        clean = parse_new_path(rel_path)
         self.steps.append(
             StagedStep("append", clean, _bytes_of(clean, content), on_new_line=on_new_line)
         )
 
     def delete(self, rel_path: str, *, expect: str | None = None) -> None:
         """Delete a file; directories that this leaves empty go too."""
-        self.steps.append(StagedStep("delete", paths.parse_old(rel_path), expect=expect))
+        self.steps.append(StagedStep("delete", parse_old_path(rel_path), expect=expect))
 
     def move(self, old: str, new: str, *, expect: str | None = None) -> None:
         """Give a file another path, where nothing is yet."""
-        old, new = paths.parse_old(old), paths.parse_new(new)
+        old, new = parse_old_path(old), parse_new_path(new)
         self.steps.append(StagedStep("move", old, to=new, expect=expect))
 
     @property
@@ -141,3 +176,494 @@ def _bytes_of(rel_path: str, content: str | bytes) -> bytes:
             " nothing was changed",
             hint="The text was cut or decoded wrongly; a lone surrogate cannot be stored.",
         ) from error
+
+
+GITIGNORE = ".gitignore"
+_IGNORES_INDEX = {f"{a}{INDEX_DIR}{b}".encode() for a in ("", "/") for b in ("", "/")}
+
+
+class _Names:
+    """The names in one directory, on disk and staged."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self.all = set(names)
+        self._folded: Counter[str] | None = None
+
+    def twin(self, name: str) -> str | None:
+        """Return another name that some file system takes for `name`."""
+        if name in self.all:
+            return None
+        if self._folded is None:
+            self._folded = Counter(fold_all(self.all))
+        folded = fold(name)
+        if not self._folded[folded]:
+            return None
+        return min(known for known in self.all if fold(known) == folded)
+
+    def add(self, name: str) -> None:
+        """Put `name` there."""
+        if name not in self.all and self._folded is not None:
+            self._folded[fold(name)] += 1
+        self.all.add(name)
+
+    def remove(self, name: str) -> None:
+        """Take `name` away."""
+        if name in self.all and self._folded is not None:
+            self._folded[fold(name)] -= 1
+        self.all.discard(name)
+
+
+class StagedTree:
+    """The memory as it would be after the steps applied so far."""
+
+    def __init__(self, tree: Tree, limits: Limits) -> None:
+        self._tree = tree
+        self._root = tree.real
+        self._limits = limits
+        self._before: dict[str, bytes | None] = {}
+        self._now: dict[str, bytes | None] = {}
+        self._names: dict[str, _Names] = {}
+        self._new_dirs: set[str] = set()
+        self.leftovers: list[str] = []
+        self.seen: dict[str, Signature | None] = {}
+
+    def apply_step(self, step: StagedStep) -> None:
+        """Apply one step, or refuse it."""
+        old = self._load(step.rel_path)
+        _check_expected(step, old)
+        match step.kind:
+            case "write":
+                self._put(step.rel_path, step.content, any_size=step.any_size)
+            case "append":
+                self._put(step.rel_path, _joined(old or b"", step), any_size=step.any_size)
+            case "delete":
+                self._take(step.rel_path)
+            case "move":
+                self._move(step)
+
+    def changes(self) -> list[StoredChange]:
+        """Return every file that was touched, sorted by path, also where nothing changed."""
+        return [StoredChange(p, self._before[p], self._now[p]) for p in sorted(self._now)]
+
+    def ignore_index(self) -> None:
+        """Have `.gitignore` name the index directory; whatever else a person put there stays."""
+        with suppress(FamiliarError):  # a link, a directory, a full root: a person's own affair
+            old = self._load(GITIGNORE) or b""
+            if not any(line.strip() in _IGNORES_INDEX for line in old.splitlines()):
+                gap = b"" if not old or old.endswith(b"\n") else b"\n"
+                self._put(GITIGNORE, old + gap + INDEX_DIR.encode() + b"/\n", any_size=True)
+
+    def _move(self, step: StagedStep) -> None:
+        content = self._take(step.rel_path)
+        if self._load(step.to) is not None:
+            raise RefusedError(
+                f"{step.to!r} already exists; nothing was changed",
+                hint=f"Remove it first: `familiar memory rm {typed(step.to)}`,"
+                " or choose another path.",
+            )
+        self._put(step.to, content, any_size=True)
+
+    def _take(self, rel_path: str) -> bytes:
+        content = self._load(rel_path)
+        if content is None:
+            raise self._tree.not_found(rel_path)
+        directory, _, name = rel_path.rpartition("/")
+        self._names_in(directory).remove(name)
+        self._now[rel_path] = None
+        return content
+
+    def _put(self, rel_path: str, content: bytes, *, any_size: bool) -> None:
+        most = self._limits.max_file_bytes
+        if len(content) > most and not any_size:
+            raise FileTooLargeError(
+                f"{rel_path!r} would be {len(content):,} bytes, over the limit of {most:,};"
+                " it was not changed",
+                hint="Shorten or split it, or raise `max_file_bytes` in [memory].",
+            )
+        if self._load(rel_path) is None:
+            self._make_room(rel_path)
+        self._now[rel_path] = content
+
+    def _make_room(self, rel_path: str) -> None:
+        """Put the names of a new file, and of its directories."""
+        at = ""
+        parts = rel_path.split("/")
+        for depth, part in enumerate(parts, 1):
+            names = self._names_in(at)
+            path = "/".join(parts[:depth])
+            if part not in names.all:
+                names.add(part)
+                self._check_count(at, names)
+                if depth < len(parts):
+                    self._check_was_no_file(path)
+                    self._new_dirs.add(path)
+            at = path
+
+    def _check_was_no_file(self, rel_path: str) -> None:
+        if self._before.get(rel_path) is not None:
+            raise RefusedError(
+                f"{rel_path!r} cannot change from a file to a directory in one step; nothing was "
+                "changed",
+                hint="Delete the file first, then write below that path.",
+            )
+
+    def _check_count(self, directory: str, names: _Names) -> None:
+        most = self._limits.max_dir_files
+        if len(names.all) > most:
+            raise DirectoryFullError(
+                f"{directory or '.'!r} holds {most:,} files, the maximum allowed; nothing was "
+                "changed",
+                hint="Write into another directory, or raise `max_dir_files` in [memory].",
+            )
+
+    def _load(self, rel_path: str) -> bytes | None:
+        """Return the present content of a file, or None; refuse what is no plain file."""
+        if rel_path not in self._now:
+            self._check_spelling(rel_path)
+            self._before[rel_path] = self._now[rel_path] = self._on_disk(rel_path)
+        elif self._now[rel_path] is None:
+            self._check_spelling(rel_path)
+        return self._now[rel_path]
+
+    def _check_spelling(self, rel_path: str) -> None:
+        """Refuse a path that some file system takes for another, or that runs through a file."""
+        at = ""
+        parts = rel_path.split("/")
+        for depth, part in enumerate(parts, 1):
+            names = self._names_in(at)
+            path = "/".join(parts[:depth])
+            other = names.twin(part)
+            if other is not None:
+                raise UnsafePathError(
+                    f"{path!r} and the existing {other!r} are the same file on some systems; "
+                    "nothing was changed",
+                    hint=f"Use {other!r}, or another name.",
+                )
+            if part in names.all and self._is_dir(path) != (depth < len(parts)):
+                what = "a directory" if depth == len(parts) else "a file"
+                raise RefusedError(
+                    f"{path!r} is {what}; nothing was changed", hint="Choose another path."
+                )
+            at = path
+
+    def _is_dir(self, rel_path: str) -> bool:
+        if self._now.get(rel_path) is not None:
+            return False
+        return rel_path in self._new_dirs or os.path.isdir(self._real(rel_path))
+
+    def _names_in(self, directory: str) -> _Names:
+        if directory not in self._names:
+            real = self._real(directory)
+            found = _listdir(real, directory)
+            dotted = [name for name in found if name.startswith(".")]
+            self.leftovers += [os.path.join(real, n) for n in dotted if is_leftover(n)]
+            private = {name for name in dotted if is_private(name)}
+            self._names[directory] = _Names(set(found) - private)
+        return self._names[directory]
+
+    def _on_disk(self, rel_path: str) -> bytes | None:
+        real = self._real(rel_path)
+        self.seen[rel_path] = signature(real)
+        try:
+            status = os.lstat(real)
+            if is_misspelled(real):
+                return None
+            if stat.S_ISREG(status.st_mode):
+                check_readable(rel_path, status)
+                return read_plain(real)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            raise FamiliarError(
+                f"{rel_path!r} cannot be read: {error.strerror}; nothing was changed",
+                hint="Check its permissions.",
+            ) from error
+        raise RefusedError(
+            f"{rel_path!r} is not a regular file; nothing was changed", hint="Choose another path."
+        )
+
+    def _real(self, rel_path: str) -> str:
+        """Return where `rel_path` is; links are for reading only, so that none is ever replaced."""
+        real = locate_path(self._root, rel_path)
+        plain = os.path.join(self._root, *rel_path.split("/")).rstrip(os.sep)
+        if real != plain:
+            if is_path_misspelled(self._root, rel_path):  # Windows names the twin that is there
+                return plain
+            target = os.path.relpath(real, self._root).replace(os.sep, "/")
+            raise RefusedError(
+                f"{rel_path!r} is a link to {target!r}; nothing was changed",
+                hint=f"Change {target!r} instead.",
+            )
+        return real
+
+
+def _listdir(real: str, directory: str) -> list[str]:
+    try:
+        return os.listdir(real)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        raise FamiliarError(
+            f"The directory {directory or '.'!r} cannot be read: {error.strerror};"
+            " nothing was changed",
+            hint="Check its permissions.",
+        ) from error
+
+
+def _joined(old: bytes, step: StagedStep) -> bytes:
+    apart = step.on_new_line and old and not old.endswith(b"\n")
+    return old + (b"\n" if apart else b"") + step.content
+
+
+def _check_expected(step: StagedStep, content: bytes | None) -> None:
+    if step.expect is None:
+        return
+    if step.expect == MISSING:
+        if content is not None:
+            raise ConflictError(
+                f"{step.rel_path!r} already exists; it was not changed",
+                hint=f"Show it: `familiar memory cat {typed(step.rel_path)}`.",
+            )
+    elif content is None:
+        raise ConflictError(
+            f"{step.rel_path!r} was deleted after it was read; nothing was changed",
+            hint="Run `familiar memory ls`.",
+        )
+    elif sha256_of(content) != step.expect.lower():
+        raise ConflictError(
+            f"{step.rel_path!r} has changed since it was read; it was not overwritten",
+            hint=f"Read it again: `familiar memory cat {typed(step.rel_path)}`.",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class WritePlan:
+    """What a transaction comes to: the changes of files, sorted by path, and their summary.
+
+    Args:
+        changes: Only files whose content really changes.
+        result: The summary handed to the caller.
+        seen: The signature of each file when it was read; None where there was none.
+        leftovers: Temporary files (real paths) that a crash left where this transaction writes.
+    """
+
+    changes: tuple[StoredChange, ...]
+    result: Applied
+    seen: Mapping[str, Signature | None]
+    leftovers: tuple[str, ...]
+
+
+def refused_steps(
+    tree: Tree, limits: Limits, steps: Iterable[StagedStep], *, is_settled: bool = False
+) -> dict[str, RefusedError]:
+    """Return why a rule forbids steps, by path; what it forbids is left out, the rest followed.
+
+    Args:
+        tree: The memory.
+        limits: Its limits.
+        steps: What is to be done.
+        is_settled: A file that is not what a step expects stays so; it is refused, too.
+
+    Raises:
+        ConflictError: A file is not what a step expects, yet.
+    """
+    staged = StagedTree(tree, limits)
+    found: dict[str, RefusedError] = {}
+    for step in steps:
+        try:
+            staged.apply_step(step)
+        except RefusedError as error:
+            if isinstance(error, ConflictError) and not is_settled:
+                raise
+            found[step.rel_path] = error
+    return found
+
+
+def make_plan(tree: Tree, limits: Limits, steps: Iterable[StagedStep]) -> WritePlan:
+    """Follow `steps` on staged.
+
+    Raises:
+        RefusedError: A path, a limit, an expectation or a rule forbids one of them.
+        NotFoundError: A file to delete or move is not there.
+        FamiliarError: A file that is to change cannot be read.
+    """
+    staged = StagedTree(tree, limits)
+    for step in steps:
+        staged.apply_step(step)
+    touched = staged.changes()
+    result = Applied(
+        tuple(c.rel_path for c in touched if c.after is not None and c.after != c.before),
+        tuple(c.rel_path for c in touched if c.after is not None and c.after == c.before),
+        tuple(c.rel_path for c in touched if c.before is not None and c.after is None),
+    )
+    if result.written or result.deleted:
+        staged.ignore_index()
+    changes = tuple(change for change in staged.changes() if change.before != change.after)
+    return WritePlan(changes, result, staged.seen, tuple(staged.leftovers))
+
+
+_MANY: Final = 16  # files that are better made durable together
+_OWN: Final = 0o600  # permissions that this takes
+
+
+@dataclass(slots=True)
+class _Move:
+    """One change on its way.
+
+    Args:
+        rel_path: Of which file.
+        path: Its real path.
+        seen: Its signature when the plan was made; None where no file was.
+        new: A temporary file with the new content; None for a deletion.
+        old: A second name of the old content, if it may have to come back.
+        begun: Whether this program may have changed it already.
+    """
+
+    rel_path: str
+    path: str
+    seen: Signature | None
+    new: str | None = None
+    old: str | None = None
+    begun: bool = False
+
+
+def apply_plan(root: str, plan: WritePlan, disk: Disk | None = None) -> None:
+    """Make the changes of `plan` below the real path `root`. The caller holds the lock.
+
+    What may fail for want of room happens first, beside the files; after that there are only
+    renames and deletions, which are taken back when one of them fails.
+
+    Raises:
+        ConflictError: A file is not what the plan was made for; no file was changed.
+        FamiliarError: The system refused; no file was changed.
+    """
+    if not plan.changes:
+        return
+    work = _Work(root, disk or Disk())
+    try:
+        _clear(plan.leftovers)
+        work.lay_out(plan)
+        work.carry_out()
+    except OSError as error:
+        kept = work.take_back()
+        raise _failed(error, work.at, kept) from error
+    except BaseException:
+        work.take_back()
+        raise
+    work.tidy()
+
+
+class _Work:
+    def __init__(self, root: str, disk: Disk) -> None:
+        self._root = root
+        self._disk = disk
+        self._moves: list[_Move] = []
+        self._made_dirs: list[str] = []
+        self.at = ""
+
+    def lay_out(self, plan: WritePlan) -> None:
+        """Write all that is new to temporary files, and keep a second name for all that is old."""
+        unsettled = []
+        for change in plan.changes:
+            self.at = change.rel_path
+            path = os.path.join(self._root, *change.rel_path.split("/"))
+            move = _Move(change.rel_path, path, plan.seen[change.rel_path])
+            self._moves.append(move)
+            if change.after is not None:
+                self._make_dirs(os.path.dirname(move.path))
+                move.new = temp_in(os.path.dirname(move.path), ".new")
+                mode = mode_of(move.path)
+                later = len(plan.changes) >= _MANY and (mode is None or mode & _OWN == _OWN)
+                self._disk.create(move.new, change.after, mode=mode, durable=not later)
+                unsettled += [move.new] if later else []
+            if change.before is not None and len(plan.changes) > 1:
+                move.old = temp_in(os.path.dirname(move.path), ".old")
+                self._keep(move.path, move.old, change.before)
+        self._disk.settle(unsettled)
+
+    def carry_out(self) -> None:
+        """Delete, then rename; in this order a name may change only in case."""
+        self._moves.sort(key=lambda move: move.new is not None)
+        for move in self._moves:
+            self.at = move.rel_path
+            if signature(move.path) != move.seen:
+                raise ConflictError(
+                    f"{move.rel_path!r} was just changed by another program; nothing was changed",
+                    hint="Try again.",
+                )
+            move.begun = True
+            if move.new is None:
+                self._disk.unlink(move.path)
+            else:
+                self._disk.replace(move.new, move.path)
+
+    def take_back(self) -> list[str]:
+        """Undo what was done; return the real paths of old contents that could not be put back."""
+        kept = []
+        for move in reversed(self._moves):
+            if not move.begun or signature(move.path) == move.seen:
+                continue
+            try:
+                if move.old:
+                    self._disk.replace(move.old, move.path)
+                elif move.seen is None and move.new and not os.path.lexists(move.new):
+                    self._disk.unlink(move.path)
+            except OSError:
+                kept.append(move.old or move.path)
+        _clear(p for m in self._moves for p in (m.new, m.old) if p and p not in kept)
+        for directory in reversed(self._made_dirs):
+            with suppress(OSError):
+                os.rmdir(directory)
+        return kept
+
+    def tidy(self) -> None:
+        """Make the names durable; drop the kept old files and directories that became empty."""
+        for directory in {os.path.dirname(move.path) for move in self._moves}:
+            self._disk.sync_dir(directory)
+        _clear(move.old for move in self._moves if move.old)
+        for move in self._moves:
+            directory = os.path.dirname(move.path)
+            while move.new is None and directory != self._root:
+                try:
+                    os.rmdir(directory)
+                except OSError:
+                    break
+                directory = os.path.dirname(directory)
+
+    def _keep(self, path: str, second: str, content: bytes) -> None:
+        try:
+            self._disk.link(path, second)
+        except OSError:  # a file system without hard links
+            self._disk.create(second, content, mode=mode_of(path))
+
+    def _make_dirs(self, directory: str) -> None:
+        missing = []
+        while not os.path.isdir(directory):
+            missing.append(directory)
+            directory = os.path.dirname(directory)
+        for path in reversed(missing):
+            self._disk.mkdir(path)
+            self._made_dirs.append(path)
+            self._disk.sync_dir(os.path.dirname(path))
+
+
+def _clear(temporary: Iterable[str]) -> None:
+    for path in temporary:
+        with suppress(OSError):
+            os.unlink(path)
+
+
+def _failed(error: OSError, rel_path: str, kept: list[str]) -> FamiliarError:
+    reason = why(error)
+    what = f"{rel_path!r} could not be changed: {reason}"
+    if kept:
+        return FamiliarError(
+            f"{what}; and some earlier changes could not be rolled back",
+            hint=f"The old contents are in: {', '.join(kept)}",
+        )
+    hint = "Run `familiar doctor`."
+    if is_disk_full(error):
+        hint = "Free some space and try again."
+    elif reason.endswith(TOO_LONG):
+        hint = "Enable long paths in Windows, use a shorter name, or a home nearer the root."
+    return FamiliarError(f"{what}; no file was changed", hint=hint)

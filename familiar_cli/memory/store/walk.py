@@ -2,26 +2,43 @@
 
 from __future__ import annotations
 
+import fnmatch
 import marshal
+import math
 import os
+import re
 import stat
 from bisect import bisect_right
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
+from itertools import takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
-from familiar_cli.clock import wall_ns
-from familiar_cli.errors import FamiliarError, TooManyResultsError
-from familiar_cli.files import stamp_of
-from familiar_cli.memory.store import paths
-from familiar_cli.memory.store.types import FileListing, MemoryEntry, Skipped
+from familiar_cli.clock import stopwatch_s, wall_ns
+from familiar_cli.errors import FamiliarError, LimitError, TooManyResultsError, UsageError
+from familiar_cli.files import patiently, stamp_of
+from familiar_cli.memory.store.files import (
+    MAX_READ_BYTES,
+    FileListing,
+    GrepHit,
+    GrepResult,
+    MemoryEntry,
+    Skipped,
+    is_private,
+    locate_path,
+    parse_path,
+    path_inside,
+    too_large_to_read,
+    unreadable_name,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
-    from familiar_cli.memory.store.files import Tree
+    import regex
 
+    from familiar_cli.memory.store.files import Limits, Tree
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # The years 1 and 9999, in milliseconds; file systems can say more, `datetime` cannot.
@@ -42,8 +59,8 @@ def scan(tree: Tree, rel_path: str, *, hidden: bool) -> tuple[list[tuple[str, st
         NotFoundError: Nothing is there.
         FamiliarError: It is a directory that cannot be read.
     """
-    clean = paths.parse(rel_path)
-    start = paths.locate(tree.real, clean)
+    clean = parse_path(rel_path)
+    start = locate_path(tree.real, clean)
     if tree.is_file(clean):
         return [(clean, start)], []
     if not tree.is_dir(clean):
@@ -55,7 +72,7 @@ def scan(tree: Tree, rel_path: str, *, hidden: bool) -> tuple[list[tuple[str, st
     return sorted(finder.files), sorted(finder.skipped, key=lambda s: s.rel_path)
 
 
-def walk(tree: Tree, rel_path: str, *, hidden: bool) -> FileListing:
+def list_files(tree: Tree, rel_path: str, *, hidden: bool) -> FileListing:
     """Return what `MemoryStore.walk` promises."""
     found, skipped = scan(tree, rel_path, hidden=hidden)
     files, looked_ns = [], wall_ns()
@@ -69,18 +86,18 @@ def walk(tree: Tree, rel_path: str, *, hidden: bool) -> FileListing:
 
 def list_dir(tree: Tree, rel_path: str, *, hidden: bool, limit: int) -> list[MemoryEntry]:
     """Return what `MemoryStore.list_dir` promises."""
-    clean = paths.parse(rel_path)
-    start = paths.locate(tree.real, clean)
+    clean = parse_path(rel_path)
+    start = locate_path(tree.real, clean)
     if not tree.is_dir(clean):
         if clean:
             raise tree.not_found(clean, "directory")
         return []
     entries, looked_ns = [], wall_ns()
     for name in _listdir(start, clean):
-        if not _is_shown(name, hidden=hidden) or paths.unreadable(name):
+        if not _is_shown(name, hidden=hidden) or unreadable_name(name):
             continue
         real = os.path.realpath(os.path.join(start, name))
-        if paths.inside(tree.real, real) and os.path.exists(real):
+        if path_inside(tree.real, real) and os.path.exists(real):
             path = f"{clean}/{name}" if clean else name
             is_dir = os.path.isdir(real)
             entries.append(_entry(path, os.stat(real), looked_ns, is_dir=is_dir))
@@ -94,8 +111,8 @@ def list_dir(tree: Tree, rel_path: str, *, hidden: bool, limit: int) -> list[Mem
 
 def list_page(tree: Tree, rel_path: str, *, after: str, most: int) -> tuple[list[MemoryEntry], int]:
     """Return what `MemoryStore.list_page` promises."""
-    clean = paths.parse(rel_path)
-    start = paths.locate(tree.real, clean)
+    clean = parse_path(rel_path)
+    start = locate_path(tree.real, clean)
     if not tree.is_dir(clean):
         if clean:
             raise tree.not_found(clean, "directory")
@@ -107,7 +124,7 @@ def list_page(tree: Tree, rel_path: str, *, after: str, most: int) -> tuple[list
         if len(entries) == most:
             break
         real = os.path.realpath(os.path.join(start, name))
-        if paths.unreadable(name) or not paths.inside(tree.real, real) or not os.path.exists(real):
+        if unreadable_name(name) or not path_inside(tree.real, real) or not os.path.exists(real):
             continue
         path = f"{clean}/{name}" if clean else name
         is_dir = os.path.isdir(real)
@@ -156,7 +173,7 @@ class _Finder:
     def _visit(self, entry: os.DirEntry[str], prefix: str) -> bool:
         """Note one entry, and tell whether it is a directory to go into."""
         rel_path = prefix + entry.name
-        problem = paths.unreadable(entry.name)
+        problem = unreadable_name(entry.name)
         if problem:
             self._skip(rel_path, problem)
         elif is_link(entry):
@@ -175,7 +192,7 @@ class _Finder:
 
     def _where_to(self, path: str) -> str:
         real = os.path.realpath(path)
-        if not paths.inside(self._root, real):
+        if not path_inside(self._root, real):
             return "is a link that leads outside the memory directory"
         if not os.path.exists(real):
             return "is a broken link"
@@ -184,7 +201,7 @@ class _Finder:
 
 
 def _is_shown(name: str, *, hidden: bool) -> bool:
-    return not paths.is_private(name) if hidden else not name.startswith(".")
+    return not is_private(name) if hidden else not name.startswith(".")
 
 
 def is_link(entry: os.DirEntry[str]) -> bool:
@@ -248,7 +265,7 @@ class Listing:
         """Yield path and look of each plain file that can be part of a memory."""
         for prefix, names, seen in self.folders:
             for name, status in zip(names, seen, strict=True):
-                if stat.S_ISREG(status.st_mode) and not paths.unreadable(name):
+                if stat.S_ISREG(status.st_mode) and not unreadable_name(name):
                     yield prefix + name, status
 
 
@@ -275,7 +292,7 @@ def list_all(root: str) -> Listing:
             (entry.path, f"{prefix}{entry.name}/")
             for entry in entries
             if entry.is_dir(follow_symlinks=False)
-            and not (is_link(entry) or paths.unreadable(entry.name))
+            and not (is_link(entry) or unreadable_name(entry.name))
         ]
     return Listing(tuple(folders), tuple(closed), looked_ns)
 
@@ -298,3 +315,247 @@ def _look(path: str) -> os.stat_result | None:
         return os.lstat(path)
     except OSError:
         return None
+
+
+MAX_PATTERN_CHARS = 1000
+MAX_REPEATS = 100_000  # of all counted repeats together: they are written out when compiled
+
+# With any of these, a line may match although the text it stands in does not: lookaround, atomic
+# groups and possessive repeats see or eat what follows the line; anchors mean the text's own ends.
+# Being taken for one of these costs only time.
+_NEEDS_LINES = re.compile(
+    r"""\(\?(?!:|i\)|i:|P<)   # groups but plain, named and case-insensitive ones
+      | \(\*                  # verbs
+      | [*+?}]\+              # possessive repeats
+      | \\[AZzGKRXL]          # anchors of the text, line ends, graphemes, lists
+      | \{(?!\d*,?\d*\})      # fuzzy matching
+    """,
+    re.VERBOSE,
+)
+_RECURSIVE = re.compile(r"\(\?(?:R|[+-]?\d|&|P>)")  # takes memory faster than time
+_COUNTED = re.compile(r"\{(\d+)")
+_READ_BYTES = 64 * 1024
+_FLAGS = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)
+
+
+def grep_files(
+    tree: Tree,
+    pattern: str,
+    rel_path: str,
+    *,
+    case_insensitive: bool,
+    hidden: bool,
+    limits: Limits,
+) -> GrepResult:
+    """Return what `MemoryStore.search` promises."""
+    matcher = _Matcher(pattern, case_insensitive=case_insensitive, limits=limits)
+    files, skipped = scan(tree, rel_path, hidden=hidden)
+    hits: list[GrepHit] = []
+    for name, path in files:
+        text = _text_of(path)
+        if isinstance(text, str):
+            hits += matcher.hits(name, text, limits.max_results + 1 - len(hits))
+            if len(hits) > limits.max_results:
+                break
+        else:
+            skipped.append(Skipped(name, text.reason))
+    truncated = len(hits) > limits.max_results
+    skipped.sort(key=lambda s: s.rel_path)
+    return GrepResult(tuple(hits[: limits.max_results]), tuple(skipped), truncated)
+
+
+def all_hits(found: GrepResult, pattern: str) -> list[GrepHit]:
+    """Return the hits of `found`. Raises `TooManyResultsError` when it was cut."""
+    if found.truncated:
+        raise TooManyResultsError(
+            f"{pattern!r} matches more than {len(found.hits):,} lines",
+            hint="Narrow the pattern, search one directory, or raise `max_results`.",
+        )
+    return list(found.hits)
+
+
+class _Matcher:
+    """A compiled pattern, with the time it has left."""
+
+    def __init__(self, pattern: str, *, case_insensitive: bool, limits: Limits) -> None:
+        self._pattern = pattern
+        self._compiled = _compile(pattern, case_insensitive=case_insensitive)
+        self._by_line = bool(_NEEDS_LINES.search(pattern))
+        self._timeout_s = limits.grep_timeout_s
+        self._deadline_s = stopwatch_s() + limits.grep_timeout_s
+
+    def hits(self, rel_path: str, text: str, most: int) -> list[GrepHit]:
+        """Return the first `most` lines of `text` that match."""
+        found = []
+        for number, line in self._candidates(text):
+            match = self._search(line)
+            if match:
+                found.append(GrepHit(rel_path, number, line, match.start(), match.end()))
+                if len(found) == most:
+                    break
+        return found
+
+    def _candidates(self, text: str) -> Iterator[tuple[int, str]]:
+        """Give the number and text of each line that may match.
+
+        A match in the whole text never begins after the first line that matches by itself.
+        """
+        if self._by_line:
+            yield from enumerate(_lines(text), 1)
+            return
+        number, at = 1, 0
+        while at < len(text) and (match := self._search(text, at)):
+            start = text.rfind("\n", 0, match.start()) + 1
+            if start == len(text):
+                return
+            end = text.find("\n", match.start())
+            end = len(text) if end < 0 else end
+            number += text.count("\n", at, start)
+            yield number, text[start:end]
+            number, at = number + 1, end + 1
+
+    def _search(self, text: str, at: int = 0) -> regex.Match[str] | None:
+        try:
+            return self._compiled.search(text, at, timeout=self._deadline_s - stopwatch_s())
+        except (TimeoutError, ValueError, MemoryError) as error:  # ValueError: no time was left
+            out_of = "memory" if isinstance(error, MemoryError) else f"time ({self._timeout_s:g} s)"
+            raise LimitError(
+                f"Searching for {self._pattern!r} ran out of {out_of} and was stopped",
+                hint="Simplify the pattern, or search one directory.",
+            ) from error
+
+
+def _compile(pattern: str, *, case_insensitive: bool) -> regex.Pattern[str]:
+    import regex
+
+    if len(pattern) > MAX_PATTERN_CHARS:
+        raise LimitError(
+            f"The pattern is {len(pattern):,} characters long; {MAX_PATTERN_CHARS:,} are allowed",
+            hint="Search for a shorter part of it.",
+        )
+    if _RECURSIVE.search(pattern):
+        raise UsageError(
+            f"{pattern!r} is recursive; recursive patterns are not supported",
+            hint="Write the pattern without `(?R)`, `(?1)` and the like.",
+        )
+    if math.prod(int(count) or 1 for count in _COUNTED.findall(pattern)) > MAX_REPEATS:
+        raise _too_large(pattern)
+    flags = regex.MULTILINE | (regex.IGNORECASE if case_insensitive else 0)
+    try:
+        return regex.compile(pattern, flags)
+    except regex.error as error:
+        raise UsageError(
+            f"{pattern!r} is not a regular expression: {error}",
+            hint=f"To search for this exact text, write {re.escape(pattern)!r}.",
+        ) from error
+    except ValueError as error:  # flags that exclude each other
+        raise UsageError(
+            f"{pattern!r} is not a regular expression: {error}", hint="Remove its flags."
+        ) from error
+    except (RecursionError, OverflowError, MemoryError) as error:
+        raise _too_large(pattern) from error
+
+
+def _too_large(pattern: str) -> LimitError:
+    return LimitError(f"{pattern!r} is too large for a regular expression", hint="Simplify it.")
+
+
+def _lines(text: str) -> list[str]:
+    lines = text.split("\n")
+    return lines if lines[-1] else lines[:-1]
+
+
+def _text_of(path: str) -> str | Skipped:
+    """Return a file's text with plain newlines at line ends, or why it has none."""
+    try:
+        content = _read(path)
+    except OSError as error:
+        return Skipped(path, f"cannot be read: {error.strerror or error}")
+    if content is None:
+        return Skipped(path, too_large_to_read(os.stat(path)))
+    if b"\0" in content:
+        return Skipped(path, "is binary")
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return Skipped(path, f"is not UTF-8 text (byte {error.start})")
+    if "\r" in text:
+        text = text.replace("\r\n", "\n")
+    return text.removeprefix("\ufeff")
+
+
+def _read(path: str) -> bytes | None:
+    """Return a file's bytes, or None when they are too many to read.
+
+    Opening it as Python files do would take twice as long.
+    """
+    descriptor = patiently(os.open, path, _FLAGS)
+    try:
+        content = os.read(descriptor, _READ_BYTES)
+        if len(content) < _READ_BYTES:
+            return content
+        if os.fstat(descriptor).st_size > MAX_READ_BYTES:
+            return None
+        parts = [content]
+        while content := os.read(descriptor, _READ_BYTES):
+            parts.append(content)
+        return b"".join(parts)
+    finally:
+        os.close(descriptor)
+
+
+ANY_DIRS = "**"
+_WILD = re.compile(r"[*?\[]")
+
+
+def glob_files(tree: Tree, pattern: str, *, limit: int) -> list[str]:
+    """Return what `MemoryStore.glob` promises."""
+    parts = parse_path(pattern, wildcards=True).split("/")
+    fixed = list(takewhile(lambda part: not _WILD.search(part), parts[:-1]))
+    start = "/".join(fixed)
+    if start and not tree.is_dir(start):
+        return []
+    hidden = any(part.startswith(".") for part in parts)
+    files, _ = scan(tree, start, hidden=hidden)
+    shape = [_Part(part) for part in parts]
+    found = [rel_path for rel_path, _ in files if fits_shape(rel_path.split("/"), shape)]
+    if len(found) > limit:
+        raise TooManyResultsError(
+            f"{pattern!r} matches {len(found):,} files, more than the limit of {limit:,}",
+            hint="Narrow the pattern, or raise `max_results` in [memory].",
+        )
+    return found
+
+
+class _Part:
+    """One part of a pattern, between two slashes."""
+
+    def __init__(self, text: str) -> None:
+        self.any_dirs = text == ANY_DIRS
+        self._dotted = text.startswith(".")
+        self._matches = re.compile(fnmatch.translate(text)).match
+
+    def fits(self, name: str) -> bool:
+        """Tell whether `name` fits; only a pattern with a leading dot fits a dotted name."""
+        return name.startswith(".") == self._dotted and bool(self._matches(name))
+
+
+def fits_shape(names: Sequence[str], shape: Sequence[_Part]) -> bool:
+    """Tell whether a path, as its names, has the `shape`, in time linear in both."""
+    here = _entered({0}, shape)
+    for name in names:
+        stay = {i for i in here if i < len(shape) and shape[i].any_dirs and name[0] != "."}
+        step = {
+            i + 1 for i in here if i < len(shape) and not shape[i].any_dirs and shape[i].fits(name)
+        }
+        here = _entered(stay | step, shape)
+    return len(shape) in here
+
+
+def _entered(here: set[int], shape: Sequence[_Part]) -> set[int]:
+    """Add the places that `**` reaches by standing for nothing."""
+    reached = set(here)
+    for i, part in enumerate(shape):
+        if i in reached and part.any_dirs:
+            reached.add(i + 1)
+    return reached

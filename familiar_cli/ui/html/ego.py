@@ -6,7 +6,7 @@ from html import escape
 from math import atan2, cos, pi, sin
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.memory.relations.index import LINKS
+from familiar_cli.memory.relation_index import LINKS
 from familiar_cli.text import one_line
 from familiar_cli.ui.html.elements import Html, plain
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from familiar_cli.actions.graph import Around
-    from familiar_cli.memory.relations.index import Edge, GraphPage
+    from familiar_cli.memory.relation_index import Edge, GraphPage
 
 MOST_NODES: Final = 40
 """A picture of more shows nothing."""

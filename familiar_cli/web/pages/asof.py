@@ -13,7 +13,7 @@ from familiar_cli.web.pages.memory import crumbs
 if TYPE_CHECKING:
     from familiar_cli.actions.past import AsOf
     from familiar_cli.context.trace import Trace
-    from familiar_cli.memory.journal.days import JournalDays
+    from familiar_cli.memory.journal.history import JournalDays
     from familiar_cli.web.asking import PageRequest
 
 _MOST_CHANGED: Final = 200

@@ -9,7 +9,7 @@ from familiar_cli.web.asking import Shown, WebPage
 
 if TYPE_CHECKING:
     from familiar_cli.actions.graph import Around
-    from familiar_cli.memory.relations.index import GraphPage
+    from familiar_cli.memory.relation_index import GraphPage
     from familiar_cli.web.asking import PageRequest
 
 _MOST_STEPS: Final = 4

@@ -35,9 +35,9 @@ _NOT_IN_FORMS: Final = re.compile(r"\x00|\r(?!\n)|[\ud800-\udfff]")
 
 def show(asked: PageRequest) -> Shown | Data:
     """Return a directory or a file."""
-    from familiar_cli.memory.store.paths import parse
+    from familiar_cli.memory.store.files import parse_path
 
-    rel_path = parse(asked.path.get("path", ""))
+    rel_path = parse_path(asked.path.get("path", ""))
     memory = asked.familiar.memory
     if not rel_path or (memory.root / rel_path).is_dir():
         return _directory(asked, rel_path)
@@ -101,7 +101,7 @@ def _source(asked: PageRequest, rel_path: str, text: str) -> dict[str, Any]:
 
 
 def _blame(asked: PageRequest, rel_path: str, _: str) -> dict[str, Any]:
-    from familiar_cli.memory.pages.evidence import turn_ids, without_references
+    from familiar_cli.memory.pages.lines import turn_ids, without_references
 
     try:
         lines = asked.familiar.past.blame(rel_path)
@@ -163,9 +163,9 @@ _SHOW: Final[dict[str, Callable[[PageRequest, str, str], dict[str, Any]]]] = {
 def save(asked: PageRequest) -> Shown | Redirect:
     """Write a file, merged with changes since the person read it."""
     from familiar_cli.memory.merge.content import stage_merged
-    from familiar_cli.memory.store.paths import parse
+    from familiar_cli.memory.store.files import parse_path
 
-    rel_path = parse(asked.path["path"])
+    rel_path = parse_path(asked.path["path"])
     known = asked.sent("sha256")
     content = _as_in_file(asked, rel_path, asked.sent("text"))
     base = asked.familiar.past.version(rel_path, known) if known else None
@@ -204,9 +204,9 @@ def _conflict(asked: PageRequest, rel_path: str, content: str, error: ConflictEr
 
 def delete(asked: PageRequest) -> Redirect:
     """Delete a file, if it is still what the person had read."""
-    from familiar_cli.memory.store.paths import parse
+    from familiar_cli.memory.store.files import parse_path
 
-    rel_path = parse(asked.path["path"])
+    rel_path = parse_path(asked.path["path"])
     expect = asked.sent("sha256") or None
     _change(asked, f"rm {rel_path}", lambda tx: tx.delete(rel_path, expect=expect))
     return Redirect(asked.to("journal"), (f"Deleted {rel_path}. The newest change can be undone.",))
@@ -214,7 +214,7 @@ def delete(asked: PageRequest) -> Redirect:
 
 def move(asked: PageRequest) -> Redirect:
     """Move a file, and mend the links to it and in it."""
-    from familiar_cli.memory.pages.relink import move_with_links
+    from familiar_cli.memory.pages.links import move_with_links
     from familiar_cli.text import counted
 
     old, new = asked.path["path"], asked.sent("to").strip()
@@ -239,9 +239,9 @@ def restore(asked: PageRequest) -> Redirect:
 
 def make(asked: PageRequest) -> Redirect:
     """Lead to the form for a file that is not there yet."""
-    from familiar_cli.memory.store.paths import parse
+    from familiar_cli.memory.store.files import parse_path
 
-    rel_path = parse(asked.sent("path").strip())
+    rel_path = parse_path(asked.sent("path").strip())
     if not rel_path:
         raise UsageError("A file needs a name, e.g. topics/tea.md")
     name = rel_path if "." in rel_path.split("/")[-1] else f"{rel_path}.md"
@@ -254,7 +254,7 @@ def make(asked: PageRequest) -> Redirect:
 
 def find(asked: PageRequest) -> Redirect:
     """Lead to the file that a wiki link names."""
-    from familiar_cli.memory.pages.wiki import PageNames
+    from familiar_cli.memory.pages.links import PageNames
 
     name, source = asked.query.get("name", ""), asked.query.get("from", "")
     walk = asked.familiar.memory.walk()

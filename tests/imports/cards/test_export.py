@@ -23,7 +23,7 @@ from familiar_cli.imports.containers import (
 )
 from familiar_cli.imports.create import plan_unpack
 from familiar_cli.imports.export_card import FORMATS, current_value, export_card
-from familiar_cli.memory.pages.self_files import field_markdown
+from familiar_cli.memory.pages.front_matter import field_markdown
 from familiar_cli.memory.store.store import MemoryStore
 from tests.support.cards import TINY, as_json, charx_card, encoded, png_card, png_with, v2, v3
 from tests.support.cases import each

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli.imports.folders import is_plain, kept_paths
-from familiar_cli.memory.store import paths
+from familiar_cli.memory.store.files import parse_new_path
 from familiar_cli.text import fold
 
 _NAMES = st.text(st.characters(exclude_characters="/\0"), min_size=1, max_size=300).filter(
@@ -21,7 +21,7 @@ def test_any_name_has_a_place_of_its_own_on_every_system(sources) -> None:
     assert set(made) == sources
     assert len({fold(path) for path in made.values()}) == len(sources)
     for path in made.values():
-        assert paths.parse_new(path) == path
+        assert parse_new_path(path) == path
 
 
 def test_a_usual_name_stays_as_it_is() -> None:

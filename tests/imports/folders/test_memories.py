@@ -15,7 +15,7 @@ from familiar_cli.imports.folders import (
     read_tree,
     tier_of,
 )
-from familiar_cli.memory.pages import bullets
+from familiar_cli.memory.pages.lines import bullet_items, key_of, merge_bullets
 from familiar_cli.memory.store.store import MemoryStore
 from tests.imports.folders.conftest import EXAMPLES
 from tests.support.cases import each
@@ -147,11 +147,11 @@ _BULLETS = st.lists(
 @example("- 0 [chat:1]\n", "- \xa01 [chat:1]\n")
 @given(_BULLETS, _BULLETS)
 def test_law_merging_loses_nothing_and_twice_is_once(there, new) -> None:
-    once = bullets.merged(there, new)
+    once = merge_bullets(there, new)
     assert once.startswith(there)
-    assert bullets.merged(once, new) == once
-    keys = {bullets.key_of(item) for item in bullets.items(once)}
-    assert {bullets.key_of(i) for i in bullets.items(new) if bullets.key_of(i)[1]} <= keys
+    assert merge_bullets(once, new) == once
+    keys = {key_of(item) for item in bullet_items(once)}
+    assert {key_of(i) for i in bullet_items(new) if key_of(i)[1]} <= keys
 
 
 _NAMES = ("daily/2026-01-01_a.md", "daily/2026-01-01_b.md", "daily/2026-01-02.md", "daily/x.md")

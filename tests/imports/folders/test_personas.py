@@ -26,9 +26,9 @@ from familiar_cli.imports.personas import (
     map_persona,
     tasks_markdown,
 )
+from familiar_cli.memory.aliases import names_of
 from familiar_cli.memory.desk import items_in
-from familiar_cli.memory.pages.self_files import TIERS_NOTE
-from familiar_cli.memory.people.alias_section import names_of
+from familiar_cli.memory.pages.front_matter import TIERS_NOTE
 from familiar_cli.memory.store.store import MemoryStore
 from tests.support.cases import each
 from tests.support.imported import originals

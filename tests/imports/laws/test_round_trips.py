@@ -19,7 +19,7 @@ from familiar_cli.imports.export_card import FORMATS, current_value, export_card
 from familiar_cli.imports.export_lorebook import export_book
 from familiar_cli.imports.import_lorebook import import_lorebook
 from familiar_cli.imports.lorebook_reading import read_book
-from familiar_cli.memory.pages.self_files import SELF_FILES, field_markdown
+from familiar_cli.memory.pages.front_matter import SELF_FILES, field_markdown
 from familiar_cli.memory.store.store import MemoryStore
 from tests.support.cards import as_json, charx_card, png_card
 from tests.support.lorebooks import books, full, texts, through_json, values, worlds

@@ -8,8 +8,13 @@ import pytest
 from hypothesis import given
 
 from familiar_cli.errors import ConflictError, RefusedError
-from familiar_cli.memory.pages.lore_page import parse, render
-from familiar_cli.memory.pages.pins import is_pinned, with_pin, without_pin
+from familiar_cli.memory.pages.front_matter import (
+    is_pinned,
+    parse_lore,
+    render_lore,
+    with_pin,
+    without_pin,
+)
 from tests.imports.lorebooks.test_round_trip import through_memory
 from tests.support.lorebooks import (
     INTO,
@@ -176,10 +181,10 @@ class TestExport:
 
 class TestPage:
     def test_front_matter_is_no_part_of_the_entry(self) -> None:
-        page = parse("---\ntags: [x]\npinned: true\n---\n# Law\n\n- law\n\nNo war.\n")
+        page = parse_lore("---\ntags: [x]\npinned: true\n---\n# Law\n\n- law\n\nNo war.\n")
         assert (page.title, page.keys, page.body) == ("Law", ("law",), "No war.\n")
         assert page.pinned
-        assert parse(render(page)) == page
+        assert parse_lore(render_lore(page)) == page
 
 
 class TestExpressions:
@@ -198,7 +203,7 @@ class TestExpressions:
     def test_an_expression_is_no_title(self, store, entry, title) -> None:
         bring(store, {"entries": [entry]})
         (path,) = [f.rel_path for f in store.walk("lore").files if f.rel_path.endswith(".md")]
-        assert parse(store.read_file(path)).title == title
+        assert parse_lore(store.read_file(path)).title == title
 
     def test_it_is_kept_for_export_and_named_as_without_effect(self, store) -> None:
         entry = lore("/fangs?/i", keys=["/fangs?/i", "Shadowfang"])

@@ -19,7 +19,7 @@ from familiar_cli.memory.desk import (
     due_items,
     items_in,
     mark_item,
-    marked,
+    mark_line,
     read_items,
     read_scratch,
     with_item,
@@ -118,7 +118,7 @@ def test_due_is_what_has_come_or_has_no_time_that_can_be_read() -> None:
 def test_a_mark_changes_one_line_and_no_number(page, mark) -> None:
     items = items_in(page)
     for item in items:
-        after = marked(page, item, mark)
+        after = mark_line(page, item, mark)
         changed = [
             n
             for n, (a, b) in enumerate(zip(page.split("\n"), after.split("\n"), strict=True), 1)

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from familiar_cli.errors import ConflictError, UnsafePathError
-from familiar_cli.memory.journal import commits
-from familiar_cli.memory.journal.commits import Length
+from familiar_cli.memory.journal.repository import Length, decode_commit
 from familiar_cli.memory.layout import new_run_id, noting
 from tests.support.journals import HAS_GIT
 
@@ -266,7 +265,7 @@ def test_a_commit_that_git_made_is_read_too(world) -> None:
         "committer X <x@y> 1700000001 +0000\ngpgsig -----BEGIN\n x\n -----END\n\n"
         "A subject\n\nWith a body: of words\n"
     )
-    commit = commits.decode("d" * 40, raw.encode())
+    commit = decode_commit("d" * 40, raw.encode())
     assert (commit.source, commit.message, commit.parent) == ("Ann Other", "A subject", "b" * 40)
     assert (commit.touched, commit.run_id) == (None, None)
     assert commit.time.isoformat() == "2023-11-14T22:13:20+00:00"

@@ -7,8 +7,8 @@ import threading
 import pytest
 
 from familiar_cli.errors import FamiliarError, LockedError
-from familiar_cli.memory.journal import compact as packing
-from familiar_cli.memory.store.lock import held
+from familiar_cli.memory.journal.exchange import _MOST_PACKS
+from familiar_cli.memory.store.store import hold_lock
 from tests.support.journals import Hasty, World
 
 
@@ -65,18 +65,18 @@ def test_writing_and_undoing_go_on(grown) -> None:
 
 
 def test_many_packs_become_one(grown) -> None:
-    for n in range(packing._MOST_PACKS + 2):
+    for n in range(_MOST_PACKS + 2):
         grown.store.append_file("people/1.md", f"{n}\n")
         grown.past.compact()
     packs = list((grown.root / "journal.git" / "objects" / "pack").glob("*.pack"))
-    assert 1 <= len(packs) <= packing._MOST_PACKS
-    assert len(grown.messages()) == 30 + 1 + packing._MOST_PACKS + 2
+    assert 1 <= len(packs) <= _MOST_PACKS
+    assert len(grown.messages()) == 30 + 1 + _MOST_PACKS + 2
     grown.check()
 
 
 def test_it_waits_for_its_turn(grown) -> None:
     grown.store.lock_timeout_s = 0.1
-    with held(grown.store.lock_path, 1), pytest.raises(LockedError):
+    with hold_lock(grown.store.lock_path, 1), pytest.raises(LockedError):
         grown.past.compact()
 
 

@@ -14,10 +14,11 @@ import pytest
 
 from familiar_cli import clock
 from familiar_cli.errors import FamiliarError, LockedError
-from familiar_cli.memory.journal import commits, pending, trees
+from familiar_cli.memory.journal.finish import MARK_FILE, Pending, write_mark
 from familiar_cli.memory.journal.objects import git_object
-from familiar_cli.memory.merge.conflicts import conflicts_in
-from familiar_cli.memory.store.lock import held
+from familiar_cli.memory.journal.repository import encode_commit, rewrite_tree
+from familiar_cli.memory.merge.files import conflicts_in
+from familiar_cli.memory.store.store import hold_lock
 from tests.support import dying
 from tests.support.journals import World
 
@@ -81,7 +82,7 @@ def break_off(world: World, *, done: int = 1) -> str:
     commit = world.commit("second", "memory_writer", a="a 2\n", b="b 2\n")
     for path in list(files)[done:]:
         world.by_hand(path, files[path].replace(b"2", b"1"))
-    pending.write(world.journal.path, pending.Pending(base, commit), dying.Disk())
+    write_mark(world.journal.path, Pending(base, commit), dying.Disk())
     return commit
 
 
@@ -134,8 +135,8 @@ class TestWhoeverComesNextFinishes:
     def test_a_mark_that_a_power_failure_brought_back_changes_nothing(self, world) -> None:
         commit = break_off(world, done=2)
         world.again().store.append_file("c.md", "more\n")
-        mark = pending.Pending(world.journal.repository.commit(commit).parent, commit)
-        pending.write(world.journal.path, mark, dying.Disk())
+        mark = Pending(world.journal.repository.commit(commit).parent, commit)
+        write_mark(world.journal.path, mark, dying.Disk())
         assert world.again().store.read_file("c.md") == "c\nmore\n"
         assert world.again().messages() == ["append c.md", "second", "first"]
 
@@ -145,7 +146,7 @@ class TestAPersonsEditWins:
         base = world.commit("first", a="# A\n\n- old\n")
         commit = world.commit("merge desk", "sync", a="# A\n\n- old\n- from the desk\n")
         world.by_hand("a.md", "# A\n\n- old\n- typed\n")
-        pending.write(world.journal.path, pending.Pending(base, commit), dying.Disk())
+        write_mark(world.journal.path, Pending(base, commit), dying.Disk())
         other = world.again()
         other.store.catch_up()
         assert other.store.read_file("a.md") == "# A\n\n- old\n- typed\n- from the desk\n"
@@ -170,9 +171,9 @@ class TestAPersonsEditWins:
     def test_dying_while_finishing_asks_no_second_time(self, world) -> None:
         commit = break_off(world)
         world.by_hand("b.md", "by hand\n")
-        mark = pending.Pending(world.journal.repository.commit(commit).parent, commit)
+        mark = Pending(world.journal.repository.commit(commit).parent, commit)
         for _ in range(3):
-            pending.write(world.journal.path, mark, dying.Disk())
+            write_mark(world.journal.path, mark, dying.Disk())
             assert world.again().store.read_file("conflicts/b.md") == "b 2\n"
         assert [one.copy for one in conflicts_in(world.store)] == ["conflicts/b.md"]
 
@@ -188,7 +189,7 @@ class TestAPersonsEditWins:
         commit = world.commit("second", "sync", a=None, b=None)
         world.by_hand("a.md", "- a\n- typed\n")
         world.by_hand("b.md", "- b\n")
-        pending.write(world.journal.path, pending.Pending(base, commit), dying.Disk())
+        write_mark(world.journal.path, Pending(base, commit), dying.Disk())
         other = world.again()
         assert other.store.read_file("a.md") == "- a\n- typed\n"
         assert not other.store.exists("b.md")
@@ -219,7 +220,7 @@ class TestReadingWhileSomeoneWrites:
     def test_a_reader_waits_until_the_change_is_whole(self, world) -> None:
         break_off(world)
         seen = []
-        with held(world.store.lock_path, 1):
+        with hold_lock(world.store.lock_path, 1):
             reader = threading.Thread(
                 target=lambda: seen.append(world.again().store.read_file("b.md"))
             )
@@ -227,7 +228,7 @@ class TestReadingWhileSomeoneWrites:
             time.sleep(0.2)
             assert seen == []
             world.by_hand("b.md", "b 2\n")
-            (world.root / "journal.git" / pending.NAME).unlink()
+            (world.root / "journal.git" / MARK_FILE).unlink()
             reader.join(5)
         assert seen == ["b 2\n"]
 
@@ -235,7 +236,10 @@ class TestReadingWhileSomeoneWrites:
         break_off(world)
         other = world.again()
         other.store.lock_timeout_s = 0.2
-        with held(world.store.lock_path, 1), pytest.raises(LockedError, match="being changed by"):
+        with (
+            hold_lock(world.store.lock_path, 1),
+            pytest.raises(LockedError, match="being changed by"),
+        ):
             other.store.read_file("b.md")
 
     def test_a_search_over_several_files_sees_one_state(self, world) -> None:
@@ -264,8 +268,8 @@ def forged(world: World, base: str, name: str) -> str:
     """Put a commit that makes the file `name` into the journal, as the memory never would."""
     repository = world.journal.repository
     blob = git_object("blob", b"forged\n")
-    tree, made = trees.rewrite(repository.tree, repository.tree_of(base), {name: blob.id})
-    commit = commits.encode(tree, base, "tool", "forged", at=clock.now(), trailers=())
+    tree, made = rewrite_tree(repository.tree, repository.tree_of(base), {name: blob.id})
+    commit = encode_commit(tree, base, "tool", "forged", at=clock.now(), trailers=())
     repository.objects.write([blob, *made, commit])
     return commit.id
 
@@ -274,7 +278,7 @@ class TestAMarkThatCannotBeUsed:
     @pytest.mark.parametrize("text", ["", "{", "[]", '{"base": null}'])
     def test_is_one_clear_error_for_writers_and_one_warning_for_readers(self, world, text) -> None:
         world.commit("first", a="1")
-        (world.root / "journal.git" / pending.NAME).write_text(text, encoding="utf-8")
+        (world.root / "journal.git" / MARK_FILE).write_text(text, encoding="utf-8")
         world = world.again()
         for _ in range(2):
             assert world.store.read_file("a.md") == "1"
@@ -289,16 +293,16 @@ class TestAMarkThatCannotBeUsed:
         base = world.commit("first", a="1")
         commit = world.commit("second", a="2")
         again = world.again()
-        (world.root / "journal.git" / pending.NAME).write_text("{", encoding="utf-8")
+        (world.root / "journal.git" / MARK_FILE).write_text("{", encoding="utf-8")
         assert again.store.read_file("a.md") == "2"
         world.by_hand("a.md", "1")
-        pending.write(world.journal.path, pending.Pending(base, commit), dying.Disk())
+        write_mark(world.journal.path, Pending(base, commit), dying.Disk())
         assert again.store.read_file("a.md") == "2"
 
     def test_also_when_its_commit_is_missing(self, world) -> None:
         base = world.commit("first", a="1")
-        mark = pending.Pending(base, "f" * 40)
-        pending.write(world.journal.path, mark, dying.Disk())
+        mark = Pending(base, "f" * 40)
+        write_mark(world.journal.path, mark, dying.Disk())
         with pytest.raises(FamiliarError, match="damaged"):
             world.again().store.append_file("a.md", "2")
 
@@ -308,8 +312,8 @@ class TestAMarkThatCannotBeUsed:
     )
     def test_makes_no_name_that_the_memory_refuses(self, world, name) -> None:
         base = world.commit("first", a="1\n")
-        mark = pending.Pending(base, forged(world, base, name))
-        pending.write(world.journal.path, mark, dying.Disk())
+        mark = Pending(base, forged(world, base, name))
+        write_mark(world.journal.path, mark, dying.Disk())
         with pytest.raises(FamiliarError, match="damaged"):
             world.again().store.append_file("a.md", "2")
         assert {p.name for p in (world.root / "memory").iterdir()} == {".gitignore", "a.md"}

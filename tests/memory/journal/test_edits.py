@@ -13,7 +13,7 @@ from familiar_cli import files
 from familiar_cli.clock import now
 from familiar_cli.files import read_plain
 from familiar_cli.memory.journal import edits
-from familiar_cli.memory.journal.draft import UnseenCommits
+from familiar_cli.memory.journal.edits import UnseenCommits
 from familiar_cli.memory.journal.repository import Repository
 
 as_root = hasattr(os, "geteuid") and os.geteuid() == 0
@@ -21,12 +21,12 @@ as_root = hasattr(os, "geteuid") and os.geteuid() == 0
 
 def looked_long_ago(world) -> None:
     """Make the last look at all files lie in the past."""
-    os.utime(world.root / "journal.git" / edits.LOOKED, (1, 1))
+    os.utime(world.root / "journal.git" / edits.LOOKED_FILE, (1, 1))
 
 
 def looked_just_now(world) -> None:
     """Make the next look at all files not due yet."""
-    (world.root / "journal.git" / edits.LOOKED).write_text("1000000", encoding="utf-8")
+    (world.root / "journal.git" / edits.LOOKED_FILE).write_text("1000000", encoding="utf-8")
 
 
 def test_an_edit_comes_before_the_transaction_that_meets_it(world) -> None:
@@ -88,7 +88,7 @@ def test_a_touched_file_is_no_edit(world) -> None:
 def test_the_table_of_what_was_seen_can_be_lost(world, damage) -> None:
     world.commit("first", a="1", b="2")
     world.store.catch_up()
-    table = world.root / "journal.git" / edits.TABLE
+    table = world.root / "journal.git" / edits.SEEN_FILE
     assert table.exists()
     table.write_bytes(damage)
     world.by_hand("b.md", "3")
@@ -137,16 +137,16 @@ def test_an_unreadable_file_is_not_a_deleted_one(world, monkeypatch) -> None:
 def test_looking_takes_at_most_a_twentieth_of_the_time(world) -> None:
     world.commit("first", a="1")
     repository = world.journal.repository
-    edits.note_time(repository, 0.001)
+    edits.note_scan_time(repository, 0.001)
     begun = time.time()
-    os.utime(world.root / "journal.git" / edits.LOOKED, (begun - 0.5, begun - 0.5))
-    assert edits.due(repository)
-    edits.note_time(repository, 1000.0)
-    assert not edits.due(repository)
+    os.utime(world.root / "journal.git" / edits.LOOKED_FILE, (begun - 0.5, begun - 0.5))
+    assert edits.is_scan_due(repository)
+    edits.note_scan_time(repository, 1000.0)
+    assert not edits.is_scan_due(repository)
     looked_long_ago(world)
-    assert edits.due(repository)
-    (world.root / "journal.git" / edits.LOOKED).write_text("no number", encoding="utf-8")
-    assert edits.due(repository)
+    assert edits.is_scan_due(repository)
+    (world.root / "journal.git" / edits.LOOKED_FILE).write_text("no number", encoding="utf-8")
+    assert edits.is_scan_due(repository)
 
 
 def test_a_memory_that_was_deleted_by_hand_comes_back(world) -> None:

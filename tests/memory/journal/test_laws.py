@@ -8,9 +8,19 @@ from dulwich.pack import apply_delta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from familiar_cli.memory.journal import trees
-from familiar_cli.memory.journal.objects import delta, git_object, object_id
-from familiar_cli.memory.merge.lines import merge_lines
+from familiar_cli.memory.journal.objects import git_object, make_delta, object_id
+from familiar_cli.memory.journal.repository import (
+    Entry,
+    changed_files,
+    decode_tree,
+    encode_tree,
+    entry_of,
+    file_id,
+    rewrite_tree,
+    tree_files,
+    with_entry,
+)
+from familiar_cli.memory.merge.blocks import merge_lines
 from tests.support.cases import each
 
 NAMES = st.sampled_from(["a", "a-", "a.md", "a0", "b", "é", "40000 b", "b 100644 a", "0", "z" * 30])
@@ -28,12 +38,12 @@ class Store:
         self.trees = {}
 
     def rewrite(self, tree, changes):
-        root, new = trees.rewrite(self.trees.__getitem__, tree, changes)
+        root, new = rewrite_tree(self.trees.__getitem__, tree, changes)
         self.trees |= {o.id: o.content for o in new}
         return root
 
     def files(self, tree):
-        return dict(trees.files(self.trees.__getitem__, tree))
+        return dict(tree_files(self.trees.__getitem__, tree))
 
 
 def without_clashes(files, changes):
@@ -53,7 +63,7 @@ def test_a_rewritten_tree_holds_what_was_written(steps) -> None:
         before, tree = tree, store.rewrite(tree, changes)
         expected = {p: i for p, i in {**files, **changes}.items() if i}
         assert store.files(tree) == expected
-        found = list(trees.changed(store.trees.__getitem__, before, tree))
+        found = list(changed_files(store.trees.__getitem__, before, tree))
         assert {p: (was, now) for p, was, now in found} == {
             p: (files.get(p), expected.get(p))
             for p in files | expected
@@ -61,7 +71,7 @@ def test_a_rewritten_tree_holds_what_was_written(steps) -> None:
         }
         files = expected
         for path in [*files, "nothing", "a/nothing"]:
-            assert trees.file_id(store.trees.__getitem__, tree, path) == files.get(path)
+            assert file_id(store.trees.__getitem__, tree, path) == files.get(path)
 
 
 @given(st.dictionaries(NAMES, st.tuples(st.booleans(), IDS), max_size=9))
@@ -69,13 +79,13 @@ def test_a_tree_is_the_one_that_dulwich_makes(names) -> None:
     theirs, ours = DulwichTree(), b""
     for name, (is_dir, id_) in names.items():
         theirs.add(name.encode(), 0o40000 if is_dir else 0o100644, ObjectID(id_.encode()))
-        ours = trees.with_entry(ours, name, trees.Entry(is_dir, id_))
+        ours = with_entry(ours, name, Entry(is_dir, id_))
     assert ours == theirs.as_raw_string()
     assert git_object("tree", ours).id == theirs.id.decode()
-    assert trees.encode(trees.decode(ours)) == ours
+    assert encode_tree(decode_tree(ours)) == ours
     for name, (is_dir, id_) in names.items():
-        assert trees.entry_of(ours, name) == trees.Entry(is_dir, id_)
-        ours = trees.with_entry(ours, name, None)
+        assert entry_of(ours, name) == Entry(is_dir, id_)
+        ours = with_entry(ours, name, None)
     assert ours == b""
 
 
@@ -89,13 +99,13 @@ def test_a_difference_makes_the_text_again(base, middle, times, cut) -> None:
     base = base * times
     cut = min(cut, len(base))
     for target in (middle, base[:cut] + middle + base[cut:], base[cut:], base, b""):
-        assert b"".join(apply_delta(base, delta(base, target))) == target
+        assert b"".join(apply_delta(base, make_delta(base, target))) == target
 
 
 def test_what_was_added_to_a_large_text_is_a_short_difference() -> None:
     base = b"line\n" * 50_000
-    assert len(delta(base, base + b"one more\n")) < 100
-    assert len(delta(base, b"x" + base)) < 100
+    assert len(make_delta(base, base + b"one more\n")) < 100
+    assert len(make_delta(base, b"x" + base)) < 100
 
 
 @given(TEXTS, TEXTS, TEXTS)

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli.errors import RemoteDamagedError
-from familiar_cli.memory.journal.objects import delta
-from familiar_cli.memory.journal.packs import PackReader, UnknownIndexError, patched
+from familiar_cli.memory.journal.objects import make_delta
+from familiar_cli.memory.journal.packs import PackReader, UnknownIndexError, apply_delta
 from tests.support.cases import each
 
 BODY = "".join(f"- line {n} of a page that grows\n" for n in range(400))
@@ -108,17 +108,17 @@ def test_a_damaged_pack_gives_what_was_there_or_an_error(
 @given(st.binary(max_size=300), st.binary(max_size=300), st.binary(max_size=300))
 def test_a_difference_makes_what_it_was_made_of(one, middle, other) -> None:
     base, target = one + other, one + middle + other
-    assert patched(base, delta(base, target)) == target
+    assert apply_delta(base, make_delta(base, target)) == target
 
 
 @given(st.binary(max_size=50), st.binary(max_size=100))
 def test_any_bytes_are_a_difference_or_are_refused(base, difference) -> None:
     try:
-        patched(base, difference)
+        apply_delta(base, difference)
     except ValueError:
         return
 
 
 def test_a_number_without_end_is_refused_at_once() -> None:
     with pytest.raises(ValueError, match="no end"):
-        patched(b"", b"\x80" * 50_000_000)
+        apply_delta(b"", b"\x80" * 50_000_000)

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli.errors import FamiliarError, RemoteDamagedError
-from familiar_cli.memory.journal import packs
 from familiar_cli.memory.journal.objects import Objects, git_object
+from familiar_cli.memory.journal.packs import check_pack
 
 BLOB = 3
 REF_DELTA = 7
@@ -45,14 +45,14 @@ def blob(content: bytes) -> bytes:
 
 @given(st.lists(st.binary(max_size=40_000), max_size=8))
 def test_a_pack_of_ordinary_objects_is_read_to_its_checksum(contents) -> None:
-    packs.check(pack(*map(blob, contents)))
+    check_pack(pack(*map(blob, contents)))
 
 
 @given(st.binary(max_size=200))
 def test_any_bytes_are_a_pack_or_are_refused(content) -> None:
     for start in (b"", b"PACK\0\0\0\2\0\0\0\3"):
         with pytest.raises(RemoteDamagedError):
-            packs.check(io.BytesIO(start + content + b"."))
+            check_pack(io.BytesIO(start + content + b"."))
 
 
 def deflated_zeros(count: int) -> bytes:
@@ -67,7 +67,7 @@ def test_two_gigabytes_of_zeros_are_refused_without_being_held(claimed) -> None:
     bomb = pack(entry(BLOB, claimed, deflated_zeros(1 << 30)))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with pytest.raises(RemoteDamagedError):
-        packs.check(bomb)
+        check_pack(bomb)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 64 * 1024  # in KB
 
 
@@ -75,18 +75,18 @@ def test_a_small_difference_that_becomes_a_large_object_is_refused() -> None:
     delta = varint(10) + varint(2 << 30) + b"\x90\x0a"
     bomb = pack(entry(REF_DELTA, len(delta), zlib.compress(delta), bytes(20)))
     with pytest.raises(RemoteDamagedError, match="2,147,483,648"):
-        packs.check(bomb)
+        check_pack(bomb)
 
 
 def test_a_number_without_end_is_no_size() -> None:
     with pytest.raises(RemoteDamagedError):
-        packs.check(io.BytesIO(b"PACK\0\0\0\2\0\0\0\1" + b"\xff" * 100_000))
+        check_pack(io.BytesIO(b"PACK\0\0\0\2\0\0\0\1" + b"\xff" * 100_000))
 
 
 def test_a_pack_that_ends_early_is_refused() -> None:
     whole = pack(blob(b"one"), blob(b"two")).getvalue()
     with pytest.raises(RemoteDamagedError, match="truncated"):
-        packs.check(io.BytesIO(whole[:30]))
+        check_pack(io.BytesIO(whole[:30]))
 
 
 def test_a_loose_object_of_others_is_not_unpacked_when_it_is_too_large(tmp_path) -> None:

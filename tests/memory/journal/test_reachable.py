@@ -3,8 +3,8 @@ from __future__ import annotations
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from familiar_cli.memory.journal.bounds import tree_rows
-from familiar_cli.memory.journal.reachable import new_rows
+from familiar_cli.memory.journal.exchange import new_rows
+from familiar_cli.memory.journal.packs import tree_rows
 
 _names = st.one_of(
     st.text("ab.", min_size=1, max_size=4),

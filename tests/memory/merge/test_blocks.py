@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from familiar_cli.memory.merge.blocks import put_together, take_apart
+from familiar_cli.memory.merge.blocks import parse_blocks, render_blocks
 
 LINES = st.sampled_from(
     [
@@ -21,11 +21,11 @@ LINES = st.sampled_from(
 def test_a_page_put_together_is_the_same(lines: list[str], end: str, has_front: bool) -> None:
     text = ("---\na: b\n---\n" if has_front else "") + "\n".join(lines) + end
 
-    assert put_together(take_apart(text)) == text
+    assert render_blocks(parse_blocks(text)) == text
 
 
 def test_sub_items_and_paragraphs_belong_to_their_item() -> None:
-    root = take_apart("- a\n  more\n\n  text\n  - b\n- c\n").root
+    root = parse_blocks("- a\n  more\n\n  text\n  - b\n- c\n").root
 
     first, second = root.inside
     assert first.lines == ["- a", "  more"]

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from familiar_cli.memory.merge import long_lists
+from familiar_cli.memory.merge import blocks
+from familiar_cli.memory.merge.blocks import LongLists
 from familiar_cli.memory.merge.content import MergedContent, merge_content
-from familiar_cli.memory.merge.long_lists import LongLists
 from tests.support.cases import each
 
 
@@ -336,7 +336,7 @@ def versions(draw) -> list[str]:
 def test_a_long_list_is_merged_as_a_short_one(texts) -> None:
     short = both(*texts)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(long_lists, "_FROM_LINES", 1)
-        patch.setattr(long_lists, "_SHORTEST", 1)
-        patch.setattr(long_lists, "_WINDOW", 4)
+        patch.setattr(blocks, "_FROM_LINES", 1)
+        patch.setattr(blocks, "_SHORTEST", 1)
+        patch.setattr(blocks, "_WINDOW", 4)
         assert both(*texts) == short

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from familiar_cli.memory.layout import CONFLICTS_LIST
-from familiar_cli.memory.merge.conflicts import listed
+from familiar_cli.memory.merge.files import listed_conflicts
 from familiar_cli.sync.joining import merge_heads
 from tests.support.cases import each
 from tests.support.versions import Versions
@@ -67,7 +67,7 @@ def test_the_other_version_of_a_file_in_conflict_is_kept_byte_for_byte() -> None
 
     assert files["x.json"] == b"2"
     assert files["conflicts/x.json"] == b"\xff3"
-    (listed_one,) = listed(files[CONFLICTS_LIST].decode())
+    (listed_one,) = listed_conflicts(files[CONFLICTS_LIST].decode())
     assert listed_one == two.merged().conflicts[0]
     assert (listed_one.path, listed_one.ours, listed_one.theirs) == ("x.json", LAPTOP, DESK)
 

@@ -5,11 +5,11 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from familiar_cli.memory.pages.evidence import (
+from familiar_cli.memory.pages.lines import (
     PLAIN,
     Cited,
     Numbering,
-    cited,
+    citations_in,
     last_turn,
     reference,
     turn_ids,
@@ -49,8 +49,8 @@ def test_what_is_written_is_read_again(ids) -> None:
 @given(turns=TURNS)
 def test_turns_of_several_instances_are_read_as_they_were_written(turns) -> None:
     line = f"- a line {reference(as_cited(turns))}"
-    assert as_turns(cited(line)) == turns
-    assert reference(cited(line)) == reference(as_cited(turns))
+    assert as_turns(citations_in(line)) == turns
+    assert reference(citations_in(line)) == reference(as_cited(turns))
     assert without_references(line).rstrip() == "- a line"
 
 
@@ -78,7 +78,7 @@ def test_an_instance_stands_once_for_all_its_turns() -> None:
 
 def test_a_person_may_write_commas_alone() -> None:
     line = "<!-- turn laptop-7f3a:12, 20, desk-9c2d:3-4 -->"
-    assert as_turns(cited(line)) == {
+    assert as_turns(citations_in(line)) == {
         ("laptop-7f3a", 12),
         ("laptop-7f3a", 20),
         ("desk-9c2d", 3),
@@ -105,7 +105,7 @@ def test_a_familiar_without_an_id_takes_no_qualified_turn_for_its_own() -> None:
 
 def test_what_is_not_held_here_stays_when_other_turns_go() -> None:
     line = "<!-- turns 2; desk-9c2d:1-4; server-1:2-99999999 -->"
-    left = reference(BOTH.without(cited(line), {2, 41}))
+    left = reference(BOTH.without(citations_in(line), {2, 41}))
     assert left == "<!-- turns desk-9c2d:1-2, 4; server-1:2-99999999 -->"
 
 
@@ -117,7 +117,7 @@ def test_a_line_cites_the_turns_that_stay_in_place_of_their_doubles(ids, origina
     line = f"- a line {reference([*BOTH.cite(ids), Cited('server-1', 5, 6)])}\n"
     left = BOTH.cite_originals(line, originals)
     assert turn_ids(left, BOTH) == tuple(sorted({originals.get(n, n) for n in ids}))
-    assert Cited("server-1", 5, 6) in cited(left)
+    assert Cited("server-1", 5, 6) in citations_in(left)
     assert (left == line) == originals.keys().isdisjoint(ids)
 
 
@@ -132,7 +132,7 @@ def test_a_slip_of_the_pen_does_not_fill_the_machine() -> None:
 
 def test_a_comment_that_ends_badly_is_read_in_no_time() -> None:
     hostile = "<!-- turns " + "1-2-3:4-" * 5_000 + "x -->"
-    assert cited(hostile) == []
+    assert citations_in(hostile) == []
     assert without_references(hostile) == hostile
 
 

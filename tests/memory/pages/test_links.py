@@ -6,9 +6,8 @@ import pytest
 
 from familiar_cli.clock import stopwatch_s
 from familiar_cli.errors import NotFoundError
-from familiar_cli.memory.pages.graph import graph
-from familiar_cli.memory.pages.links import targets, title_of, unhidden
-from familiar_cli.memory.pages.wiki import wiki_links
+from familiar_cli.memory.pages.links import link_targets, title_of, unhidden_text, wiki_links
+from familiar_cli.memory.pages.relations import build_graph
 from familiar_cli.memory.store.store import MemoryStore
 from tests.support.cases import each
 
@@ -33,7 +32,7 @@ def store(tmp_path) -> MemoryStore:
     ],
 )
 def test_a_link_is_taken_from_where_its_file_is(link, target) -> None:
-    assert targets(link, "people/x.md") == [target]
+    assert link_targets(link, "people/x.md") == [target]
 
 
 @each(
@@ -51,7 +50,7 @@ def test_a_link_is_taken_from_where_its_file_is(link, target) -> None:
     ],
 )
 def test_what_leaves_the_memory_is_no_link(link) -> None:
-    assert targets(link, "people/x.md") == []
+    assert link_targets(link, "people/x.md") == []
 
 
 @each(
@@ -65,14 +64,14 @@ def test_what_leaves_the_memory_is_no_link(link) -> None:
     ],
 )
 def test_talk_footnotes_and_code_hold_no_links(text) -> None:
-    assert targets(text, "people/a.md") == []
+    assert link_targets(text, "people/a.md") == []
 
 
 @each("text", ["[a](", "[a](<b ", "`", "```\n", "# #", "# a" + " " * 9, "["])
 def test_no_text_takes_long(text) -> None:
     long = text * (200_000 // len(text)) + "x"
     started = stopwatch_s()
-    targets(long, "a.md")
+    link_targets(long, "a.md")
     title_of(long, "a.md")
     assert stopwatch_s() - started < 20  # what took a square of its length took minutes
 
@@ -83,14 +82,14 @@ def test_a_title_is_the_first_heading_else_the_name(text, title) -> None:
 
 
 def test_each_target_comes_once_in_order() -> None:
-    assert targets("[a](b.md) [c](d.md) [e](b.md)", "x.md") == ["b.md", "d.md"]
+    assert link_targets("[a](b.md) [c](d.md) [e](b.md)", "x.md") == ["b.md", "d.md"]
 
 
 def test_links_are_followed_in_both_directions_as_far_as_wanted(store) -> None:
     store.write_file("people/alice.md", "# Alice\n\n[trip](../sessions/one.md)\n")
     store.write_file("sessions/one.md", "# One\n\nsee [two](two.md)\n")
     store.write_file("sessions/two.md", "# Two\n")
-    found = graph(store)
+    found = build_graph(store)
     assert [(s.rel_path, s.distance) for s in found.around("sessions/one.md")] == [
         ("people/alice.md", 1),
         ("sessions/two.md", 1),
@@ -106,7 +105,7 @@ def test_people_and_topics_that_are_named_are_linked(store) -> None:
     store.write_file("topics/jp.md", "# 日本語\n")
     store.write_file("sessions/one.md", "I met Alice Liddell. 彼女は日本語を話す。\n")
     store.write_file("sessions/two.md", "Alice and Liddell; alice liddell\n")
-    found = graph(store)
+    found = build_graph(store)
     assert [(k.source, k.target, k.kind) for k in found.links] == [
         ("sessions/one.md", "people/discord-1.md", "mention"),
         ("sessions/one.md", "topics/jp.md", "mention"),
@@ -117,12 +116,12 @@ def test_a_name_that_is_a_common_word_counts_only_as_written(store) -> None:
     store.write_file("people/may.md", "# May\n")
     store.write_file("a.md", "it may rain\n")
     store.write_file("b.md", "then May came\n")
-    assert [k.source for k in graph(store).links] == ["b.md"]
+    assert [k.source for k in build_graph(store).links] == ["b.md"]
 
 
 def test_links_that_lead_nowhere_are_told_apart(store) -> None:
     store.write_file("a.md", "[gone](gone.md)\n")
-    found = graph(store)
+    found = build_graph(store)
     assert found.links == ()
     assert [k.target for k in found.broken] == ["gone.md"]
 
@@ -130,12 +129,12 @@ def test_links_that_lead_nowhere_are_told_apart(store) -> None:
 def test_a_file_that_is_not_there_has_no_surroundings(store) -> None:
     store.write_file("a.md", "x")
     with pytest.raises(NotFoundError):
-        graph(store).around("b.md")
+        build_graph(store).around("b.md")
 
 
 def test_a_file_that_cannot_be_read_is_named(store) -> None:
     store.write_file("a.md", b"\xff\xfe")
-    assert [s.rel_path for s in graph(store).skipped] == ["a.md"]
+    assert [s.rel_path for s in build_graph(store).skipped] == ["a.md"]
 
 
 @pytest.mark.parametrize("name", ["Note {}", "港の覚え書き{}番"])
@@ -146,7 +145,7 @@ def test_many_names_that_begin_alike_are_found_in_good_time(store, name) -> None
         (store.root / "topics" / f"t{number}.md").write_text(page, encoding="utf-8")
     store.write_file("notes.md", f"See {name.format(7)}, and no other.")
     begun = stopwatch_s()
-    (step,) = graph(store).around("notes.md", 1)
+    (step,) = build_graph(store).around("notes.md", 1)
     assert (step.rel_path, step.link.kind) == ("topics/t7.md", "mention")
     assert stopwatch_s() - begun < 20  # some 1 s; a comparison with every name took minutes
 
@@ -161,7 +160,7 @@ def test_many_names_that_begin_alike_are_found_in_good_time(store, name) -> None
     ],
 )
 def test_wiki_links_name_a_page(text, names) -> None:
-    assert [link.name for link in wiki_links(unhidden(text))] == names
+    assert [link.name for link in wiki_links(unhidden_text(text))] == names
 
 
 @pytest.mark.parametrize(
@@ -172,14 +171,16 @@ def test_a_wiki_link_leads_to_a_path_a_file_name_an_alias_or_a_title(store, link
         "topics/garden/bees.md", "---\naliases:\n  - The swarm\n---\n# Beehives\n\nThey hum.\n"
     )
     store.write_file("notes.md", f"See {link}.\n")
-    found = [(one.source, one.target) for one in graph(store).links if one.kind == "link"]
+    found = [(one.source, one.target) for one in build_graph(store).links if one.kind == "link"]
     assert found == [("notes.md", "topics/garden/bees.md")]
-    assert graph(store).broken == ()
+    assert build_graph(store).broken == ()
 
 
 def test_a_wiki_link_that_leads_nowhere_is_broken(store) -> None:
     store.write_file("notes.md", "See [[Nobody]] and [[Nobody|him]].\n")
-    assert [(one.source, one.target) for one in graph(store).broken] == [("notes.md", "Nobody")]
+    assert [(one.source, one.target) for one in build_graph(store).broken] == [
+        ("notes.md", "Nobody")
+    ]
 
 
 def test_the_path_comes_before_a_file_name_and_that_before_an_alias(store) -> None:
@@ -187,15 +188,15 @@ def test_the_path_comes_before_a_file_name_and_that_before_an_alias(store) -> No
     store.write_file("topics/bees.md", "Topic.\n")
     store.write_file("topics/ants.md", "---\naliases: [bees]\n---\n")
     store.write_file("notes.md", "[[bees]] [[topics/bees]]\n")
-    found = {one.target for one in graph(store).links if one.source == "notes.md"}
+    found = {one.target for one in build_graph(store).links if one.source == "notes.md"}
     assert found >= {"bees.md", "topics/bees.md"}
     assert not any(
-        one.kind == "link" and one.target == "topics/ants.md" for one in graph(store).links
+        one.kind == "link" and one.target == "topics/ants.md" for one in build_graph(store).links
     )
 
 
 def test_an_alias_in_front_matter_is_a_name_that_text_mentions(store) -> None:
     store.write_file("people/discord-42.md", "---\naliases: [Annie]\n---\n# Anna\n")
     store.write_file("notes.md", "Annie called.\n")
-    found = [(one.target, one.kind) for one in graph(store).links if one.source == "notes.md"]
+    found = [(one.target, one.kind) for one in build_graph(store).links if one.source == "notes.md"]
     assert found == [("people/discord-42.md", "mention")]

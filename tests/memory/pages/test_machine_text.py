@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from familiar_cli.memory.pages.machine_text import machine_spans, readable, with_references
+from familiar_cli.memory.pages.lines import machine_spans, readable_text, with_references
 from tests.support.cases import each
 
 RECORD = """---
@@ -36,7 +36,7 @@ blocks: 1a2b3c4d 5e6f7a8b
     ],
 )
 def test_what_is_there_for_the_program_is_not_shown(page, shown) -> None:
-    assert readable(page) == shown
+    assert readable_text(page) == shown
 
 
 LINKS = "- [Night](../sessions/2026-01-02-night.md)\n- [Anna](../people/cli-anna.md)\n"
@@ -53,7 +53,7 @@ LINKS = "- [Night](../sessions/2026-01-02-night.md)\n- [Anna](../people/cli-anna
     ],
 )
 def test_lists_that_only_link_to_pages_are_not_shown(page, shown) -> None:
-    assert readable(page) == shown
+    assert readable_text(page) == shown
 
 
 @each(
@@ -69,7 +69,7 @@ def test_lists_that_only_link_to_pages_are_not_shown(page, shown) -> None:
     ],
 )
 def test_what_says_more_than_a_link_stays(page) -> None:
-    assert readable(page) == page.strip()
+    assert readable_text(page) == page.strip()
 
 
 def test_the_turns_can_be_kept() -> None:
@@ -100,11 +100,11 @@ def test_spans_stand_in_order_and_no_comment_is_left(text) -> None:
     spans = machine_spans(text)
     assert all(0 <= start <= end <= len(text) for start, end in spans)
     assert spans == sorted(spans)
-    assert "<!--" not in readable(text)
+    assert "<!--" not in readable_text(text)
 
 
 @each(
     "text", ["<!--" * 20_000, "a <!-- b --> " * 8000, "```\n<!--\n" * 10_000, "a <!-- b\n" * 10_000]
 )
 def test_no_text_takes_long(text) -> None:
-    assert "<!--" not in readable(text)
+    assert "<!--" not in readable_text(text)

@@ -6,7 +6,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from familiar_cli.errors import RefusedError
-from familiar_cli.memory.pages.privacy import holds_back, outward, put_back, visible_in
+from familiar_cli.memory.pages.lines import holds_back, outward_text, put_back, visible_in
 from familiar_cli.visibility import NOBODY
 
 LINES = st.sampled_from(
@@ -22,7 +22,7 @@ WORDS = st.lists(st.sampled_from(["# A\n", "- y\n", "\n", "new\n"]), max_size=6)
 
 @given(PAGES)
 def test_what_was_given_out_and_comes_back_changes_nothing(page) -> None:
-    assert put_back(page, outward(page, NOBODY), NOBODY) == page
+    assert put_back(page, outward_text(page, NOBODY), NOBODY) == page
 
 
 @given(PAGES, WORDS)
@@ -32,13 +32,13 @@ def test_other_words_replace_what_was_given_out_and_nothing_else(page, words) ->
         made = put_back(page, new, NOBODY)
     except RefusedError:  # what is private begins inside a code block
         assume(False)
-    assert outward(made, NOBODY).split() == new.split()
+    assert outward_text(made, NOBODY).split() == new.split()
     assert sorted(_private(made).split()) == sorted(_private(page).split())
 
 
 @given(PAGES)
 def test_nothing_private_is_given_out(page) -> None:
-    assert "private" not in outward(page, NOBODY)
+    assert "private" not in outward_text(page, NOBODY)
     assert holds_back(page, NOBODY) == (visible_in(page, NOBODY) != page)
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from familiar_cli.errors import BadInputError
 from familiar_cli.markdown import split_front_matter
-from familiar_cli.memory.pages.pins import is_pinned, with_pin, without_pin
+from familiar_cli.memory.pages.front_matter import is_pinned, with_pin, without_pin
 from tests.support.cases import each
 
 NEWLINES = st.sampled_from(["\n", "\r\n"])

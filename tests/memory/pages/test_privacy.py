@@ -7,14 +7,14 @@ from familiar_cli.consolidation.library import facts_of
 from familiar_cli.consolidation.pages import bullets_from_session, bullets_of, readable
 from familiar_cli.context.character import Macros
 from familiar_cli.context.providers.passages import Sight
-from familiar_cli.memory.pages.evidence import Numbering
-from familiar_cli.memory.pages.privacy import (
+from familiar_cli.memory.aliases import names_of
+from familiar_cli.memory.pages.lines import (
+    Numbering,
     private_heading,
     private_scope,
     private_spans,
     visible_in,
 )
-from familiar_cli.memory.people.alias_section import names_of
 from familiar_cli.visibility import NOBODY, channel_scope
 from tests.support.cases import each
 from tests.support.viewers import viewer_in

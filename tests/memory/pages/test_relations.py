@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli.languages import tables
-from familiar_cli.memory.pages.evidence import Cited
-from familiar_cli.memory.pages.relations import Relation, line_of, relations_in, tidied
+from familiar_cli.memory.pages.lines import Cited
+from familiar_cli.memory.pages.relations import Relation, line_of, relations_in, tidy_relations
 from familiar_cli.visibility import channel_scope
 from tests.support.cases import each
 
@@ -157,17 +157,17 @@ def test_what_is_said_twice_becomes_one_line_with_the_evidence_of_both() -> None
         "- Sister of [R.](robin.md) (since 2024-01) <!-- turns laptop-7f3a:2 -->\n- a note\n"
         "- knows [herself](mika.md)\n- knows [Bo](bo.md)\n\n## Facts\n\n- knows [Bo](bo.md)\n"
     )
-    assert tidied(text, PATH) == (
+    assert tidy_relations(text, PATH) == (
         "# Mika\n\n## Relations\n\n"
         "- Sister of [R.](robin.md) (since 2024-01) <!-- turns 1; laptop-7f3a:2 -->\n- a note\n"
         "- knows [Bo](bo.md)\n\n## Facts\n\n- knows [Bo](bo.md)\n"
     )
-    assert tidied(tidied(text, PATH), PATH) == tidied(text, PATH)
+    assert tidy_relations(tidy_relations(text, PATH), PATH) == tidy_relations(text, PATH)
 
 
 def test_the_same_relation_at_two_times_stays_two() -> None:
     text = "## Relations\n- wife of [A](a.md) (until 2001)\n- wife of [A](a.md) (since 2009)\n"
-    assert tidied(text, PATH) == text
+    assert tidy_relations(text, PATH) == text
 
 
 def test_a_hostile_line_is_read_in_no_time() -> None:

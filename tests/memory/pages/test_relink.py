@@ -10,10 +10,16 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from familiar_cli.memory.pages.graph import graph
-from familiar_cli.memory.pages.links import places_in, unhidden
-from familiar_cli.memory.pages.relink import Relabel, Relinking, move_with_links
-from familiar_cli.memory.pages.wiki import PageNames, wiki_links
+from familiar_cli.memory.pages.links import (
+    PageNames,
+    Relabel,
+    Relinking,
+    move_with_links,
+    places_in,
+    unhidden_text,
+    wiki_links,
+)
+from familiar_cli.memory.pages.relations import build_graph
 from familiar_cli.memory.store.store import MemoryStore
 from tests.support.cases import each
 
@@ -165,7 +171,7 @@ WAYS = (
 
 
 def led_to(text: str, rel_path: str, names: PageNames) -> list[str | None]:
-    bare = unhidden(text)
+    bare = unhidden_text(text)
     places = [(place.start, place.target) for place in places_in(bare, rel_path)]
     wiki = [(link.start, names.find(link.name, rel_path)) for link in wiki_links(bare)]
     return [target for _, target in sorted(places + wiki)]
@@ -202,6 +208,6 @@ def test_links_and_moves_agree_on_what_is_broken(store) -> None:
     store.write_file(OLD, "# Tea\n")
     store.write_file("notes.md", "[[tea]] [[Nobody]] [x](topics/tea.md)\n")
     move_with_links(store, OLD, NEW, dry_run=False)
-    found = graph(store)
+    found = build_graph(store)
     assert [link.target for link in found.broken] == ["Nobody"]
     assert [link.target for link in found.links] == [NEW]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from familiar_cli.memory.pages.self_files import SELF_FILES, field_markdown, field_text, self_file
+from familiar_cli.memory.pages.front_matter import SELF_FILES, field_markdown, field_text, self_file
 from tests.support.cases import each
 
 FIELDS = [entry.field for entry in SELF_FILES]

@@ -8,14 +8,8 @@ from hypothesis import strategies as st
 
 from familiar_cli.clock import stopwatch_s
 from familiar_cli.errors import UsageError
-from familiar_cli.memory.people.alias_section import (
-    aliases_of,
-    checked,
-    names_of,
-    with_alias,
-    without_alias,
-)
-from familiar_cli.memory.people.mentions import key_of
+from familiar_cli.memory.aliases import aliases_of, check_alias, names_of, with_alias, without_alias
+from familiar_cli.memory.mentions import key_of
 from familiar_cli.text import harmless
 from tests.support.cases import each
 
@@ -155,7 +149,7 @@ def test_a_name_that_was_added_is_read_and_can_go_again(page, name) -> None:
     page = "" if "```" in page else page
     with_it = with_alias(page, name)
     known = {key_of(alias) for alias in aliases_of(with_it)}
-    assert key_of(checked(name)) in known
+    assert key_of(check_alias(name)) in known
     if with_it != page:
         assert [line for line in page.split("\n") if line] == [
             line

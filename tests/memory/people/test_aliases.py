@@ -10,9 +10,9 @@ import sqlite3
 import pytest
 
 from familiar_cli import files
+from familiar_cli.memory import aliases as module
+from familiar_cli.memory.aliases import Aliases, Named
 from familiar_cli.memory.layout import ALIASES_JSON
-from familiar_cli.memory.people import aliases as module
-from familiar_cli.memory.people.aliases import Aliases, Named
 from familiar_cli.memory.store.store import MemoryStore
 
 LONG_AGO = (1e9, 1e9)

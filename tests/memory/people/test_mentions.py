@@ -7,13 +7,7 @@ import unicodedata
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from familiar_cli.memory.people.mentions import (
-    NamePrefix,
-    common_words,
-    find_mentions,
-    head_of,
-    key_of,
-)
+from familiar_cli.memory.mentions import NamePrefix, common_words, find_mentions, head_of, key_of
 from tests.support.cases import each
 
 

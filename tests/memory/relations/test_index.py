@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from familiar_cli.memory.relations.index import RelationIndex
-from familiar_cli.memory.relations.kinds import kinds_of
+from familiar_cli.memory.pages.relations import kinds_of
+from familiar_cli.memory.relation_index import RelationIndex
 from familiar_cli.memory.store.store import MemoryStore
 from familiar_cli.visibility import NOBODY
 

@@ -11,8 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from familiar_cli.errors import ConflictError, LockedError
-from familiar_cli.memory.store.lock import held, holder, holder_path
-from familiar_cli.memory.store.store import MemoryStore
+from familiar_cli.memory.store.store import MemoryStore, hold_lock, holder_path, lock_holder
 
 APPEND = """
 import sys
@@ -26,8 +25,8 @@ for n in range(int(count)):
 HOLD = """
 import sys
 from pathlib import Path
-from familiar_cli.memory.store.lock import held
-with held(Path(sys.argv[1]), 5):
+from familiar_cli.memory.store.store import hold_lock
+with hold_lock(Path(sys.argv[1]), 5):
     print("held", flush=True)
     sys.stdin.read()
 """
@@ -111,17 +110,17 @@ class TestLocked:
         other.kill()
         other.wait()
         MemoryStore(tmp_path / "memory", lock_path=lock_path).write_file("a.md", "x")
-        assert holder(lock_path) is None
+        assert lock_holder(lock_path) is None
 
     def test_a_lock_given_back_leaves_no_name(self, lock_path) -> None:
-        with held(lock_path, 1):
-            assert str(os.getpid()) in str(holder(lock_path))
-        assert holder(lock_path) is None
+        with hold_lock(lock_path, 1):
+            assert str(os.getpid()) in str(lock_holder(lock_path))
+        assert lock_holder(lock_path) is None
 
     @pytest.mark.parametrize("content", ["", "[]", "{}", json.dumps({"pid": 1}), "\x1b[31m"])
     def test_a_broken_name_is_no_name(self, lock_path, content) -> None:
         holder_path(lock_path).write_text(content, encoding="utf-8")
-        assert holder(lock_path) is None
+        assert lock_holder(lock_path) is None
 
     def test_staging_holds_no_lock(self, store) -> None:
         with store.transaction("test", "outer") as tx:

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli.errors import LimitError, NotFoundError, TooManyResultsError, UsageError
+from familiar_cli.memory.store.files import GrepHit
 from familiar_cli.memory.store.store import Limits, MemoryStore
-from familiar_cli.memory.store.types import GrepHit
 from tests.support.cases import each
 
 

@@ -16,8 +16,8 @@ from familiar_cli.errors import (
     RefusedError,
     TooManyResultsError,
 )
+from familiar_cli.memory.store.files import MISSING
 from familiar_cli.memory.store.store import Limits, MemoryStore
-from familiar_cli.memory.store.types import MISSING
 
 
 def small(tmp_path) -> MemoryStore:

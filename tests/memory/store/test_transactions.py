@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli.errors import ConflictError, FamiliarError, NotFoundError, RefusedError
+from familiar_cli.memory.store.files import MISSING, Applied, StoredChange
 from familiar_cli.memory.store.store import MemoryStore
-from familiar_cli.memory.store.types import MISSING, Applied, StoredChange
 from familiar_cli.text import sha256_of
 
 

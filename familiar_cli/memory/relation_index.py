@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from familiar_cli.clock import wall_ns
 from familiar_cli.errors import FamiliarError, NotFoundError
 from familiar_cli.files import remove, stamp_of
+from familiar_cli.memory.aliases import main_account, names_of
 from familiar_cli.memory.layout import (
     INDEX_DIR,
     PEOPLE_DIR,
@@ -24,13 +25,10 @@ from familiar_cli.memory.layout import (
     TOPICS_DIR,
     people_path,
 )
-from familiar_cli.memory.pages.evidence import reference
 from familiar_cli.memory.pages.front_matter import listed_aliases
-from familiar_cli.memory.pages.links import targets, title_of
-from familiar_cli.memory.pages.privacy import visible_in
-from familiar_cli.memory.pages.relations import relations_in
-from familiar_cli.memory.people.alias_section import names_of, same_as
-from familiar_cli.memory.relations.kinds import kinds_of
+from familiar_cli.memory.pages.lines import reference, visible_in
+from familiar_cli.memory.pages.links import link_targets, title_of
+from familiar_cli.memory.pages.relations import kinds_of, relations_in
 from familiar_cli.sqlite import connect, connect_derived, renew, rows_among, transaction
 from familiar_cli.text import fold, sha256_of
 from familiar_cli.visibility import NOBODY
@@ -38,7 +36,7 @@ from familiar_cli.visibility import NOBODY
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
-    from familiar_cli.memory.relations.kinds import Kinds
+    from familiar_cli.memory.pages.relations import Kinds
     from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.visibility import Viewer
 
@@ -399,7 +397,7 @@ class RelationIndex:
             return None  # the memory's own checks tell of it
 
     def _insert(self, database: sqlite3.Connection, path: str, signature: str, text: str) -> None:
-        other = same_as(text)
+        other = main_account(text)
         same = people_path(other) if other else ""
         public = visible_in(text, NOBODY)
         row = (path, signature, title_of(public, path), same)
@@ -422,7 +420,7 @@ class RelationIndex:
                 *(json.dumps(evidence), json.dumps(sorted(one.private))),
             )
             database.execute("INSERT INTO edges VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
-        for target in targets(public, path):
+        for target in link_targets(public, path):
             if target.partition("/")[0] in DIRS:
                 values = (path, 0, LINKS, target, "", "", "", "", "[]", "[]")
                 database.execute("INSERT INTO edges VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", values)

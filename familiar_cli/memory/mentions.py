@@ -15,7 +15,6 @@ from familiar_cli.text import one_line
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
-
 _AFTER: Final = (
     *("さん", "ちゃん", "くん", "君", "さま", "様", "たん", "先生", "先輩", "殿", "氏"),
     *("-san", "-chan", "-kun", "-sama", "小姐", "女士", "同学"),

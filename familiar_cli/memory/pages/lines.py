@@ -1,0 +1,760 @@
+"""Citations: the turns that a line of memory rests on, in a quiet HTML comment at its end."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from dataclasses import dataclass
+from functools import cache
+from itertools import groupby
+from typing import TYPE_CHECKING, Final, NamedTuple
+from urllib.parse import quote, unquote
+
+from familiar_cli.errors import RefusedError
+from familiar_cli.languages import ENGLISH, tables
+from familiar_cli.markdown import (
+    as_paragraph,
+    body_start,
+    bullet,
+    comments,
+    scan,
+    sections,
+    split_lines,
+    without_marker,
+)
+from familiar_cli.text import fold, harmless, one_line
+from familiar_cli.visibility import channel_scope, person_scope, split_scope
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+
+    from familiar_cli.languages import Phrases
+    from familiar_cli.markdown import TextLine
+    from familiar_cli.visibility import Viewer
+
+_INSTANCE: Final = r"[a-z0-9]++(?:-[a-z0-9]++)*+"
+_ONE: Final = rf"(?:{_INSTANCE}:)?+[0-9]{{1,19}}+"
+BODY: Final = rf"{_ONE}(?:[-,; ]++{_ONE})*+"
+"""What stands after the word `turns` in the comment. Nothing in it can be read in two ways."""
+
+_TURN_NAME: Final = re.compile(_ONE)
+_REFERENCE: Final = re.compile(rf"[ \t]{{0,9}}<!-- turns? ({BODY}) -->")
+_RANGE: Final = re.compile(rf"(?:({_INSTANCE}):)?+([0-9]+)(?:-([0-9]+))?|;")
+_MOST_IN_RANGE: Final = 10_000  # a person's slip of the pen is not to fill the machine
+
+
+class Cited(NamedTuple):
+    """Turns that follow each other.
+
+    Args:
+        instance: By whose numbers; empty: those of the instance that the familiar began on.
+        first: The first.
+        last: The last.
+    """
+
+    instance: str
+    first: int
+    last: int
+
+    @property
+    def ids(self) -> range:
+        """The numbers, or the first of them where there are far too many."""
+        return range(self.first, min(self.last, self.first + _MOST_IN_RANGE) + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Numbering:
+    """Which local turn a citation means, and how a local turn is cited.
+
+    Args:
+        own: This instance; empty: it has no id yet, and all its turns are its own.
+        began: The instance that the familiar began on.
+        find: Gives the local ids of turns of another instance that are held here, by their numbers
+            there.
+        origins: Gives, of local turns, those that came from another instance: it, and their number
+            there.
+    """
+
+    own: str = ""
+    began: str = ""
+    find: Callable[[str, Collection[int]], Mapping[int, int]] = lambda _, __: {}
+    origins: Callable[[Collection[int]], Mapping[int, tuple[str, int]]] = lambda _: {}
+
+    def cite(self, turn_ids: Iterable[int]) -> list[Cited]:
+        """Return how local turns are cited."""
+        wanted = set(turn_ids)
+        elsewhere = self.origins(wanted) if wanted else {}
+        found = (elsewhere.get(turn_id, (self.own, turn_id)) for turn_id in wanted)
+        return _joined(Cited(instance, number, number) for instance, number in found)
+
+    def local(self, cited: Cited) -> Mapping[int, int]:
+        """Return the turns of a citation that are held here: the local id of each number."""
+        instance = cited.instance or self.began
+        if instance == self.own:
+            return {number: number for number in cited.ids}
+        return self.find(instance, cited.ids)
+
+    def holds(self, text: str) -> bool:
+        """Tell whether every turn that a line names is held here."""
+        return all(len(self.local(one)) == len(one.ids) for one in citations_in(text))
+
+    def without(self, citations: Iterable[Cited], gone: Collection[int]) -> list[Cited]:
+        """Return citations without those of some local turns; what is not held here stays."""
+        left: list[Cited] = []
+        for one in citations:
+            fallen = {number for number, local in self.local(one).items() if local in gone}
+            if fallen:
+                left += (Cited(one.instance, n, n) for n in one.ids if n not in fallen)
+            else:
+                left.append(one)
+        return _joined(left)
+
+    def cite_originals(self, text: str, originals: Mapping[int, int]) -> str:
+        """Return a text that cites local turns in place of their doubles.
+
+        Comments in code, and those that name more turns than anything rests on, stay as they are.
+
+        Args:
+            text: Markdown.
+            originals: The turn that is cited from now on, for each double.
+        """
+
+        def replaced(comment: re.Match[str]) -> str:
+            if turn_count(comment[0]) > _MOST_IN_RANGE:
+                return comment[0]
+            named = set(turn_ids(comment[0], self))
+            doubles = named & originals.keys()
+            if not doubles:
+                return comment[0]
+            added = {originals[double] for double in doubles} - named
+            turns = [*self.without(citations_in(comment[0]), doubles), *self.cite(added)]
+            return comment[0][: comment[0].index("<")] + reference(turns)
+
+        lines = scan(text) if "<!-- turn" in text else ()
+        return (
+            "".join(
+                line.text if line.in_code else _REFERENCE.sub(replaced, line.text) for line in lines
+            )
+            or text
+        )
+
+
+PLAIN: Final = Numbering()
+"""Of a familiar that lives on one machine and whose citations name no instance."""
+
+
+def citations_in(text: str) -> list[Cited]:
+    """Return what a line, or a longer text, names, in the order in which it does."""
+    return [one for comment in _REFERENCE.finditer(text) for one in _read(comment[1])]
+
+
+def parse_turn_name(text: str) -> Cited | None:
+    """Resolve `12` or `laptop-7f3a:12` to a turn, or None."""
+    if not _TURN_NAME.fullmatch(text):
+        return None
+    instance, _, number = text.rpartition(":")
+    return Cited(instance, int(number), int(number))
+
+
+def _read(body: str) -> Iterator[Cited]:
+    instance = ""
+    for match in _RANGE.finditer(body):
+        if not match[2]:
+            instance = ""
+            continue
+        instance = match[1] or instance
+        first, last = int(match[2]), int(match[3] or match[2])
+        if last >= first:
+            yield Cited(instance, first, last)
+
+
+def reference(turns: Iterable[Cited | int]) -> str:
+    """Return the comment that names `turns`; an empty string for none.
+
+    Args:
+        turns: A number alone is that of the instance that the familiar began on.
+    """
+    named = _joined(one if isinstance(one, Cited) else Cited("", one, one) for one in turns)
+    groups = (
+        (f"{instance}:" if instance else "") + ", ".join(map(_numbers, group))
+        for instance, group in groupby(named, key=lambda one: one.instance)
+    )
+    body = "; ".join(groups)
+    return f"<!-- turns {body} -->" if body else ""
+
+
+def _joined(cited: Iterable[Cited]) -> list[Cited]:
+    """Return citations as few as say the same, sorted by instance and number."""
+    found: list[Cited] = []
+    for one in sorted(cited):
+        last = found[-1] if found else None
+        if last and last.instance == one.instance and one.first <= last.last + 1:
+            found[-1] = last._replace(last=max(last.last, one.last))
+        else:
+            found.append(one)
+    return found
+
+
+def _numbers(one: Cited) -> str:
+    return f"{one.first}-{one.last}" if one.last > one.first else f"{one.first}"
+
+
+def spans(turn_ids: Iterable[int]) -> str:
+    """Return `turn_ids` as few numbers: `12-14, 20`."""
+    return ", ".join(map(_numbers, _joined(Cited("", n, n) for n in turn_ids)))
+
+
+def turn_ids(line: str, numbering: Numbering) -> tuple[int, ...]:
+    """Return the local turns that a line, or a longer text, names; sorted, each once."""
+    found = (numbering.local(one).values() for one in citations_in(line))
+    return tuple(sorted(set().union(*found)))
+
+
+def turn_count(line: str) -> int:
+    """Return how many turns a line names, without counting them one by one; some count twice."""
+    return sum(len(one.ids) for one in citations_in(line))
+
+
+def last_turn(line: str, numbering: Numbering = PLAIN) -> int | None:
+    """Return the newest local turn that a line names; None when it names none that is held here."""
+    return max((n for one in citations_in(line) for n in _last(one, numbering)), default=None)
+
+
+def _last(one: Cited, numbering: Numbering) -> Iterable[int]:
+    instance = one.instance or numbering.began
+    return (one.last,) if instance == numbering.own else numbering.local(one).values()
+
+
+def is_reference(comment: str) -> bool:
+    """Return whether a comment names turns."""
+    return _REFERENCE.fullmatch(comment) is not None
+
+
+def without_references(text: str) -> str:
+    """Return `text` as a reader sees it: without the comments that name turns."""
+    return _REFERENCE.sub("", text)
+
+
+_MOST_MARKER_CHARS: Final = 4  # "1999. That year" is no item of a list
+
+
+def as_line(text: str) -> str:
+    """Return `text` as one line that cannot change the structure of a Markdown file."""
+    line = " ".join(harmless(text).replace("<!--", "‹!--").replace("-->", "--›").split())
+    line = line.removeprefix("• ")
+    while (item := bullet(line)) and len(item.marker) <= _MOST_MARKER_CHARS:
+        line = line[item.text_at :].removeprefix("• ")
+    return as_paragraph(line)
+
+
+Span = tuple[int, int]
+
+TAG: Final = re.compile(r"[ \t]{0,9}(?<!\\)\[(chat|via):([^\[\]\s]+)\]")
+"""Where something was said, or which instance wrote it down, at the end of a line."""
+
+_RECORD: Final = re.compile(
+    r"^(?:made_by: familiar|made_at: [0-9T:.+Z-]+|sources: \{.*\}|blocks:(?: [0-9a-f]{8})*)"
+    r"[ \t\r]*$",
+    re.MULTILINE,
+)
+_LINK_TEXT: Final = re.compile(
+    r"\[(?:[^\]\\\n]|\\.){0,300}\]\((?![A-Za-z][A-Za-z0-9+.\-]*:|//)"
+    r"[^)\s]{1,1000}\.(?:md|markdown|txt)(?:#[^)\s]{0,300})?\)"
+)
+_NO_BREAK: Final = re.compile(r"[^\r\n]")
+_GAP: Final = re.compile(r"(?:\r?\n){3,}")
+
+
+def machine_spans(text: str) -> list[Span]:
+    """Return where such text stands in a page, in order, as characters from … to."""
+    spans = [(0, start)] if (start := body_start(text)) else []
+    spans += comments(text)
+    if "blocks:" in text or "made_" in text or "sources:" in text:
+        spans += (found.span() for found in _RECORD.finditer(text))
+    if "[chat:" in text or "[via:" in text:
+        spans += (found.span() for found in TAG.finditer(text))
+    if "](" in text:
+        spans += _link_lists(text)
+    return sorted(spans)
+
+
+def shown_between(text: str, start: int, end: int, hidden: Iterable[Span]) -> str:
+    """Return what a reader sees of a part of a page.
+
+    Args:
+        text: The page.
+        start: Where the part begins.
+        end: Where it ends.
+        hidden: What is not shown, sorted.
+    """
+    shown, at = [], start
+    for begin, stop in hidden:
+        if begin < end and stop > at:
+            before = text[at : max(begin, at)]
+            # What stood before a comment at the end of a line was there to set it apart.
+            shown.append(before.rstrip(" \t") if text[stop : stop + 1] in "\r\n" else before)
+            at = stop
+    shown.append(text[at:end] if at < end else "")
+    bare = "".join(shown).replace("\r\n", "\n")
+    return _GAP.sub("\n\n", bare).strip().removeprefix("\ufeff").lstrip()
+
+
+def blank_spans(text: str) -> str:
+    """Return a page with spaces where such text stands, so that all else keeps its place."""
+    parts, at = [], 0
+    for start, end in machine_spans(text):
+        if end > at:
+            parts += [text[at:start], _NO_BREAK.sub(" ", text[max(start, at) : end])]
+            at = end
+    return "".join((*parts, text[at:])) if parts else text
+
+
+def readable_text(text: str) -> str:
+    """Return what a reader sees of a page."""
+    return shown_between(text, 0, len(text), machine_spans(text))
+
+
+def with_references(text: str) -> str:
+    """Return a page as `readable` does, but with the comments that name turns."""
+    spans = [span for span in machine_spans(text) if not is_reference(text[slice(*span)])]
+    return shown_between(text, 0, len(text), spans)
+
+
+def _link_lists(text: str) -> Iterator[Span]:
+    """Yield where lists stand that only link to other pages, with a heading that has no more."""
+    every = list(sections(text))
+    for section, after in zip(every, [*every[1:], None], strict=True):
+        spans = list(_lists_in(section.below))
+        if not spans:
+            continue
+        left = (line for line in section.below if not _is_within(line, spans))
+        is_last = after is None or after.level <= section.level
+        if section.level > 1 and is_last and not any(line.text.strip() for line in left):
+            yield section.start, section.end
+        else:
+            yield from spans
+
+
+def _lists_in(lines: Sequence[TextLine]) -> Iterator[Span]:
+    held: list[TextLine] = []
+    for line in (*lines, None):
+        if line is not None and (_is_item(line) or _goes_on(held, line)):
+            held.append(line)
+            continue
+        items = [one for one in held if one.text.strip()]
+        if items and all(_only_links(one.text) for one in items):
+            yield held[0].start, items[-1].end
+        held = []
+
+
+def _is_item(line: TextLine) -> bool:
+    return not line.in_code and bullet(line.text) is not None
+
+
+def _goes_on(held: Sequence[TextLine], line: TextLine) -> bool:
+    """Return whether a line belongs to the list above it though it begins no item."""
+    if not held or line.in_code:
+        return False
+    return line.text[0] in " \t\r\n" or bool(held[-1].text.strip())
+
+
+def _only_links(line: str) -> bool:
+    item = bullet(line)
+    left, count = _LINK_TEXT.subn("", line[item.text_at :] if item else line)
+    for start, end in reversed(list(comments(left))):
+        left = left[:start] + left[end:]
+    return bool(count) and not any(char.isalnum() for char in left)
+
+
+def _is_within(line: TextLine, spans: Sequence[Span]) -> bool:
+    return any(start <= line.start < end for start, end in spans)
+
+
+_WORD: Final = re.compile(r"\w+")
+_SOURCE: Final = re.compile(r"\s*\([^()]{1,80}\)\s*$")
+_LINK: Final = re.compile(r"\[([^\]]*)\]\([^)]*\)")
+# Shorter texts are said again without being copied: "likes tea".
+_LEAST_CHARS: Final = 20
+SAID_SHARE: Final = 0.7
+"""So much of a sentence's words stand in a text that says it."""
+
+_GRAM: Final = 4
+_STEM_CHARS: Final = 4  # so much of a word stays when its ending changes
+_DEBRIS: Final = frozenset("{}[]<>`")
+_UNSPACED: Final = re.compile(r"[\u0e00-\u0eff\u1780-\u17ff\u2e80-\U0003ffff]+")
+_SHARE: Final = 0.8
+_LEAST_LETTERS: Final = 4
+_WIDE: Final = 3  # a sign of a script without spaces says as much as some letters do
+_ONE_SCRIPT: Final = {"HIRAGANA": "CJK", "KATAKANA": "CJK", "HALFWIDTH": "CJK", "BOPOMOFO": "CJK"}
+
+
+def normal_line(text: str) -> str:
+    """Return the words of a line or a text, so that small differences do not count."""
+    shown = _LINK.sub(r"\1", without_marker(without_references(text)))
+    return " ".join(_WORD.findall(fold(_SOURCE.sub("", shown))))
+
+
+def normal_lines(text: str) -> frozenset[str]:
+    """Return each line of `text` that has words, as `normal` returns it."""
+    return frozenset(line for line in map(normal_line, split_lines(text)) if line)
+
+
+class KnownTexts:
+    """Texts that are known, and whether a line only repeats them."""
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        # One after another, with something between that is in no line.
+        texts = tuple(texts)
+        self._whole = frozenset(filter(None, map(normal_line, texts)))
+        self._all = " | ".join(
+            " ".join(normal_line(line) for line in split_lines(t)) for t in texts
+        )
+        words = self._all.split()
+        self._grams = {tuple(words[n : n + _GRAM]) for n in range(len(words) - _GRAM + 1)}
+
+    def is_one(self, text: str) -> bool:
+        """Tell whether a text, however short, is one of the known ones."""
+        return normal_line(text) in self._whole
+
+    def cover(self, text: str) -> bool:
+        """Tell whether at least half of a multi-line text is in the known texts."""
+        lines = [line for line in split_lines(text) if normal_line(line)]
+        known = sum(len(line) for line in lines if self.has(line))
+        return 2 * known >= sum(map(len, lines)) > 0
+
+    def has(self, text: str) -> bool:
+        """Return whether most of a line, if it is not a short one, stands in the known texts."""
+        line = normal_line(text)
+        if sum(_WIDE if ord(c) > 0x2E7F else 1 for c in line) < _LEAST_CHARS:  # noqa: PLR2004
+            return False
+        if line in self._all:
+            return True
+        words = line.split()
+        grams = [tuple(words[n : n + _GRAM]) for n in range(len(words) - _GRAM + 1)]
+        return bool(grams) and sum(g in self._grams for g in grams) >= _SHARE * len(grams)
+
+
+class EvidenceText:
+    """A text that others are held against."""
+
+    def __init__(self, text: str) -> None:
+        self._text = fold(text)
+
+    def share(self, text: str) -> float:
+        """Return which share of the words of `text` stand here, whatever their endings and order.
+
+        It is 0 for what is no sentence: what has no words, or has the signs of a program's data.
+        """
+        pieces = set(_pieces(text))
+        if not pieces or _DEBRIS.intersection(text):
+            return 0.0
+        return sum(piece in self._text for piece in pieces) / len(pieces)
+
+    def says(self, text: str) -> bool:
+        """Return whether most words of `text` stand here."""
+        return self.share(text) >= SAID_SHARE
+
+
+def main_script(text: str) -> str | None:
+    """Return the script most letters of `text` are of, e.g. `LATIN`; None: too few letters."""
+    scripts = _scripts(text)
+    if scripts.total() < _LEAST_LETTERS:
+        return None
+    return scripts.most_common(1)[0][0]
+
+
+def scripts_in(texts: Iterable[str]) -> frozenset[str]:
+    """Return every script that a letter of `texts` is of."""
+    found: Counter[str] = Counter()
+    for text in texts:
+        found.update(_scripts(text))
+    return frozenset(found)
+
+
+def _scripts(text: str) -> Counter[str]:
+    found: Counter[str] = Counter()
+    for char, times in Counter(text).items():
+        if char.isalpha():
+            script = unicodedata.name(char, "?").split()[0]
+            found[_ONE_SCRIPT.get(script, script)] += times
+    return found
+
+
+def _pieces(text: str) -> Iterable[str]:
+    """Yield the beginnings of longer words, and the pairs of signs where no spaces are written."""
+    for word in normal_line(text).split():
+        if _UNSPACED.match(word):
+            yield from (word[n : n + 2] for n in range(max(1, len(word) - 1)))
+        elif len(word) >= _STEM_CHARS:
+            yield word[:_STEM_CHARS]
+
+
+_PLAIN: Final = ":/@.,+-_#!~"
+_TAG: Final = re.compile(r"\[(chat|via):([^\]\n]*)\]")
+_VIA: Final = re.compile(r"[ \t]{0,9}\[via:[^\]\n]*\]")
+
+Key = tuple[tuple[str, ...], str]
+
+
+def bullet_items(text: str) -> list[str]:
+    """Return the bullets, paragraphs and headings of a text, each whole: later lines included."""
+    return ["".join(line.text for line in lines) for lines in _items(text)]
+
+
+def key_of(item: str) -> Key:
+    """Return what makes two items one: the chats they are from, and their words.
+
+    Which instance heard it does not matter; that two chats said it does.
+    """
+    chats = tuple(sorted({value.strip() for kind, value in _TAG.findall(item) if kind == "chat"}))
+    return chats, normal_line(_TAG.sub(" ", item))
+
+
+def merge_bullets(there: str, new: str) -> str:
+    """Return `there`, unchanged, and below it the items of `new` that it lacks."""
+    known = {key_of(item) for item in bullet_items(there)}
+    lacking: list[str] = []
+    for item in bullet_items(new):
+        key = key_of(item)
+        if key[1] and key not in known and not _is_title(item):
+            known.add(key)
+            lacking.append(item if item.endswith("\n") else f"{item}\n")
+    if not lacking:
+        return there
+    gap = "" if not there or there.endswith("\n") else "\n"
+    return there + gap + "".join(lacking)
+
+
+def tag_bullets(
+    text: str, *, via: str, chats: Sequence[str] = (), known: Mapping[str, str] | None = None
+) -> str:
+    """Return `text` with tags at each bullet that does not say which instance wrote it down.
+
+    Args:
+        text: Markdown.
+        via: The instance that wrote it.
+        chats: Where it was said, for bullets that do not say that either.
+        known: Bullets that are there already, by what is left of them without tags (`bare_items`):
+            such a one stays as it is.
+    """
+    parts, at = [], 0
+    for lines in _items(text):
+        item = "".join(line.text for line in lines)
+        kinds = {kind for kind, _ in _TAG.findall(item)}
+        if "via" in kinds or not _is_fact_item(lines[0].text):
+            continue
+        if known and (there := known.get(_bare(item))):
+            parts += [text[at : lines[0].start], there]
+            at = lines[0].start + len(item)
+            continue
+        tags = [] if "chat" in kinds else [f"[chat:{tag_value(chat)}]" for chat in chats]
+        first = lines[0].text.rstrip("\r\n")
+        bare = without_references(first).rstrip()
+        place = lines[0].start + len(bare if first.startswith(bare) else first)
+        parts += [text[at:place], " ", " ".join([*tags, f"[via:{tag_value(via)}]"])]
+        at = place
+    return "".join((*parts, text[at:]))
+
+
+def bare_items(text: str) -> dict[str, str]:
+    """Return the bullets of a text, each with its line end, by what is left without their tags."""
+    found = {}
+    for lines in _items(text):
+        item = "".join(line.text for line in lines)
+        if _is_fact_item(lines[0].text):
+            found[_bare(item)] = item if item.endswith("\n") else f"{item}\n"
+    return found
+
+
+def _bare(item: str) -> str:
+    """Return a bullet without the tag of its instance, and without what it rests on."""
+    told = _VIA.sub("", without_references(item))
+    return "\n".join(line.rstrip() for line in told.rstrip().split("\n"))
+
+
+def chats_in(text: str) -> tuple[str, ...]:
+    """Return the chats that a text names, each once, in their order."""
+    return tuple(dict.fromkeys(v.strip() for kind, v in _TAG.findall(text) if kind == "chat"))
+
+
+def tag_value(name: str) -> str:
+    """Return a channel's or an instance's id as it stands in a tag: nothing in it can end it."""
+    is_plain = name.isprintable() and not re.search(r"[\s\[\]<>%]", name)
+    return name if is_plain else quote(name, safe=_PLAIN, errors="surrogatepass")
+
+
+def _is_title(item: str) -> bool:
+    return item.startswith("# ")
+
+
+def _items(text: str) -> Iterator[list[TextLine]]:
+    current: list[TextLine] = []
+    is_heading = False
+    for line in scan(text):
+        begins = line.level or (not line.in_code and _is_fact_item(line.text))
+        if current and (begins or is_heading or not line.text.strip()):
+            yield current
+            current = []
+        if line.text.strip():
+            is_heading = line.level > 0
+            current.append(line)
+    if current:
+        yield current
+
+
+def _is_fact_item(line: str) -> bool:
+    found = bullet(line)
+    return found is not None and not found.indent and bool(line[found.text_at :].strip())
+
+
+_PRIVATE: Final = re.compile(r"<!-- private ([^\s<>]+) -->")
+_MEANT_MARK: Final = re.compile(r"<!--[ \t]*priv")
+_USUAL_LEVEL: Final = 2
+_HASHES: Final = re.compile(r"(?:^\ufeff?|\r)[ \t>*_+-]*(#{1,6})(?!#)")
+_PERSON: Final = "@"  # before the slug in a mark; a channel id is encoded
+_NOBODY: Final = channel_scope("\0")  # no channel is called so
+_LABEL_CHARS: Final = 80
+
+
+@cache
+def _beginnings() -> tuple[str, ...]:
+    """Return what such a heading begins with, in each language."""
+    return tuple(f"{table.in_private}{table.colon.rstrip()}" for table in tables())
+
+
+@cache
+def _meant() -> re.Pattern[str]:
+    """Return a pattern for lines that resemble the start of a private section.
+
+    It accepts damaged headings and marks, also quoted, indented or in a list.
+    """
+    begin = f"(?:{'|'.join(map(re.escape, _beginnings()))})"
+    # Some programs end lines with a carriage return alone.
+    return re.compile(rf"<!--[ \t]*priv|(?:^\ufeff?|\r)[ \t>#*_]*(?:[-+][ \t>]*#+[ \t]*)?{begin}")
+
+
+def private_heading(label: str, scope: str, phrases: Phrases = ENGLISH) -> str:
+    """Return the H2 of a scope's private section."""
+    shown = one_line(label, _LABEL_CHARS).replace("<", "").replace(">", "")
+    kind, name = split_scope(scope)
+    marked = quote(name, safe="", errors="surrogatepass").replace("-", "%2D")
+    sign = _PERSON if kind == "person" else ""
+    return f"## {phrases.in_private}{phrases.colon}{shown} <!-- private {sign}{marked} -->"
+
+
+def private_scope(heading: str) -> str | None:
+    """Return the private scope of a heading's section, or None."""
+    found = _PRIVATE.search(heading)
+    return _scope(found[1]) if found else None
+
+
+def visible_in(text: str, viewer: Viewer) -> str:
+    """Remove the sections hidden from a viewer from Markdown `text`."""
+    if viewer.sees_everything or not may_hide(text):
+        return text
+    return "".join(line.text for line, scopes in owned_lines(text) if viewer.sees(scopes))
+
+
+def may_hide(text: str) -> bool:
+    """Return whether a text could hold a private section; quick, and in doubt it could."""
+    marked = "<!--" in text and _MEANT_MARK.search(text)
+    return bool(marked) or any(begin in text for begin in _beginnings())
+
+
+def private_spans(text: str, viewer: Viewer) -> list[tuple[int, int]]:
+    """Return where `visible_in` leaves something out, a line at a time, as characters from … to."""
+    if viewer.sees_everything or not may_hide(text):
+        return []
+    return [(line.start, line.end) for line, scopes in owned_lines(text) if not viewer.sees(scopes)]
+
+
+def is_damaged(line: str) -> bool:
+    """Tell whether a line resembles the start of a private section but has no valid mark."""
+    return _meant().search(line) is not None and not _PRIVATE.search(line)
+
+
+def owned_lines(text: str) -> Iterator[tuple[TextLine, frozenset[str]]]:
+    """Yield each line with the private scopes it belongs to; a viewer needs all of them.
+
+    Where the structure is in doubt, a line stays private: a heading whose mark is damaged keeps its
+    section from everybody, only a heading without indent ends a section, and one that is opened
+    inside a code block goes on to the end.
+    """
+    opened: list[tuple[int, frozenset[str]]] = []
+    for line in scan(text):
+        if line.text.startswith("#") and line.level:
+            opened = [
+                (level, scopes)
+                for level, scopes in opened
+                if level < line.level or (line.level == 1 and level > 1)
+            ]
+        if "<!-- private " in line.text and (marks := _PRIVATE.findall(line.text)):
+            opened.append((_level(line), frozenset(map(_scope, marks))))
+        elif is_damaged(line.text):
+            opened.append((_level(line), frozenset({_NOBODY})))
+        yield line, frozenset().union(*(scopes for _, scopes in opened))
+
+
+def _level(line: TextLine) -> int:
+    """Return the intended heading level of a line."""
+    if line.in_code:
+        return 0
+    levels = [len(hashes) for hashes in _HASHES.findall(line.text)]
+    return line.level or min(levels, default=_USUAL_LEVEL)
+
+
+def _scope(mark: str) -> str:
+    if mark.startswith(_PERSON):
+        return person_scope(unquote(mark[1:], errors="surrogatepass"))
+    return channel_scope(unquote(mark, errors="surrogatepass"))
+
+
+def outward_text(text: str, viewer: Viewer) -> str:
+    """Return what of a page another program is given.
+
+    Args:
+        text: The page.
+        viewer: Who will see it.
+    """
+    shown = visible_in(text[_start(text) :], viewer).strip("\n")
+    return f"{shown}\n" if shown else ""
+
+
+def holds_back(text: str, viewer: Viewer) -> bool:
+    """Return whether a page has something private that `outward` leaves out."""
+    return bool(private_spans(text, viewer))
+
+
+def put_back(text: str, new: str, viewer: Viewer) -> str:
+    """Return a page that says `new` to other programs; what was kept from them stays in it.
+
+    What is private then stands at the end, where it cannot swallow what follows.
+
+    Args:
+        text: The page as it is; empty where there is none.
+        new: What `outward` gave, changed.
+        viewer: As it was given to `outward`.
+
+    Raises:
+        RefusedError: What is private could not be kept so.
+    """
+    if outward_text(text, viewer) == new:
+        return text
+    start = _start(text)
+    body = text[start:]
+    kept = "".join(line.text for line, scopes in owned_lines(body) if not viewer.sees(scopes))
+    gap = "" if not kept or new.endswith("\n\n") else "\n" if new.endswith("\n") else "\n\n"
+    made = text[:start] + new + gap + kept
+    if kept and outward_text(made, viewer) != outward_text(new, viewer):
+        raise RefusedError(
+            "What the file holds in private could not be kept apart; nothing was changed",
+            hint="A person can edit the file itself.",
+        )
+    return made
+
+
+def _start(text: str) -> int:
+    """Return where the words of a page begin: below its front matter, and the empty line there."""
+    start = body_start(text)
+    return len(text) - len(text[start:].lstrip("\n"))
