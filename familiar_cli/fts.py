@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.folding import fold_word, without_joiners
+from familiar_cli.text import fold_word, without_joiners
 
 if TYPE_CHECKING:
     import sqlite3

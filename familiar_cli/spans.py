@@ -14,8 +14,8 @@ from datetime import date, time, timedelta
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.folding import fold_letters
 from familiar_cli.languages import CODES, NUMERALS, dates
+from familiar_cli.text import fold_letters
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

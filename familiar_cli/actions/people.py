@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from familiar_cli import markdown
 from familiar_cli.clock import iso
 from familiar_cli.errors import FamiliarError, NotFoundError, RefusedError, UsageError
-from familiar_cli.folding import fold_word
 from familiar_cli.identity import handle_of, parse_author
 from familiar_cli.languages import ENGLISH, heading_in
 from familiar_cli.markdown import body_start, split_lines, title_of
@@ -40,7 +39,7 @@ from familiar_cli.memory.pages.lines import (
 from familiar_cli.memory.pages.links import LinkedPages, Relabel, Relinking
 from familiar_cli.memory.pages.relations import tidy_relations
 from familiar_cli.review.pending import Draft
-from familiar_cli.text import nearest, one_line, typed
+from familiar_cli.text import fold_word, nearest, one_line, typed
 from familiar_cli.visibility import channel_scope, split_scope
 from familiar_cli.writer import applying
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 from familiar_cli import fts
 from familiar_cli.clock import iso, to_zone
 from familiar_cli.errors import FamiliarError, UsageError
-from familiar_cli.folding import fold_word
 from familiar_cli.history import recall as fulltext
 from familiar_cli.history.recall import recall
 from familiar_cli.history.selection import TurnFilter
@@ -17,7 +16,7 @@ from familiar_cli.index.embedder import EmbedderError
 from familiar_cli.index.rank import scores_of_turns
 from familiar_cli.index.types import SearchOptions
 from familiar_cli.memory.pages.lines import private_spans, shown_between, turn_ids
-from familiar_cli.text import fold, framed
+from familiar_cli.text import fold, fold_word, framed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -24,8 +24,7 @@ from familiar_cli.memory.pages.lines import (
     main_script,
     scripts_in,
 )
-from familiar_cli.text import framed, one_line, sha256_of, unfenced
-from familiar_cli.truncate import sentence_ends
+from familiar_cli.text import framed, one_line, sentence_ends, sha256_of, unfenced
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 from familiar_cli.config.channel_kinds import MODES
 from familiar_cli.context.types import Fit, Fragment, Layer, LayerUse, PromptSpan
 from familiar_cli.errors import ConfigError, LimitError
-from familiar_cli.truncate import cut_to
+from familiar_cli.text import cut_to
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence

@@ -17,8 +17,7 @@ from familiar_cli.context.side_model import SideModel, ask_side_model
 from familiar_cli.context.types import Contribution, Fit, Layer, Modality, PromptSpan
 from familiar_cli.errors import BadReplyError, LimitError
 from familiar_cli.markdown import scan, split_front_matter, without_marker
-from familiar_cli.text import framed
-from familiar_cli.truncate import USEFUL_TOKENS, cut_to
+from familiar_cli.text import USEFUL_TOKENS, cut_to, framed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.fts import is_unspaced
-from familiar_cli.truncate import sentence_ends
+from familiar_cli.text import sentence_ends
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

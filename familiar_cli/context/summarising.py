@@ -13,8 +13,7 @@ from familiar_cli.errors import BadReplyError, LockedError
 from familiar_cli.history.rows import place_of
 from familiar_cli.history.summaries import PUBLIC, Summary
 from familiar_cli.identity import Labels
-from familiar_cli.text import framed, sha256_of
-from familiar_cli.truncate import cut_to, sentence_ends
+from familiar_cli.text import cut_to, framed, sentence_ends, sha256_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence

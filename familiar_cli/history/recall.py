@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 
 from familiar_cli import fts
 from familiar_cli.clock import stopwatch_s
-from familiar_cli.folding import fold_word
 from familiar_cli.history.events import PLACED, heard, parts_of
 from familiar_cli.history.events import condition as in_past
 from familiar_cli.history.rows import SELECTED, to_turn, unpack
 from familiar_cli.history.selection import TurnFilter, around, visible
 from familiar_cli.sqlite import connect, rows_among, transaction
+from familiar_cli.text import fold_word
 
 if TYPE_CHECKING:
     import sqlite3

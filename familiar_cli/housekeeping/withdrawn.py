@@ -19,8 +19,7 @@ from familiar_cli.memory.pages.lines import (
     without_references,
 )
 from familiar_cli.review.pending import PlannedFile
-from familiar_cli.text import counted
-from familiar_cli.truncate import sentence_ends
+from familiar_cli.text import counted, sentence_ends
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from familiar_cli import fts
 from familiar_cli.clock import now, since_1970, to_zone
 from familiar_cli.errors import FamiliarError
-from familiar_cli.folding import fold_word
 from familiar_cli.index import rank
 from familiar_cli.index.types import Hit, Signals
 from familiar_cli.index.who_when import last_day, named_in
 from familiar_cli.memory.pages.lines import blank_spans, machine_spans, private_spans, shown_between
 from familiar_cli.memory.pages.links import is_page
 from familiar_cli.sqlite import rows_among
+from familiar_cli.text import fold_word
 from familiar_cli.tokens import heuristic
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from pathlib import Path
 from tomllib import loads
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.folding import fold_letters
+from familiar_cli.text import fold_letters
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -11,8 +11,7 @@ from familiar_cli.clock import stopwatch_s
 from familiar_cli.errors import RequestRefusedError, UnusableReplyError
 from familiar_cli.llm.types import Usage
 from familiar_cli.markdown import code_in
-from familiar_cli.text import one_line
-from familiar_cli.truncate import whole_sentences
+from familiar_cli.text import one_line, whole_sentences
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, unquote, urlsplit
 
 from familiar_cli.errors import NotFoundError, UsageError
-from familiar_cli.folding import fold_word
 from familiar_cli.mcp_server.pages import is_readable, page, see
 from familiar_cli.mcp_server.tools import TOOLS
-from familiar_cli.text import framed, harmless
+from familiar_cli.text import fold_word, framed, harmless
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

@@ -9,8 +9,7 @@ from functools import cache, lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from familiar_cli.folding import fold_kana, fold_letters, fold_word
-from familiar_cli.text import one_line
+from familiar_cli.text import fold_kana, fold_letters, fold_word, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -184,7 +183,7 @@ olarak onu şey şu sen siz ve veya ya yok var biz evet hayır
 @cache
 def common_words() -> frozenset[str]:
     """Return all of them, as `memory.mentions` writes names."""
-    from familiar_cli.folding import fold_letters
+    from familiar_cli.text import fold_letters
 
     return frozenset(fold_letters(f"{_NAMES} {_ENGLISH} {_OTHERS}").split())
 

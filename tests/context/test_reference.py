@@ -20,7 +20,7 @@ from familiar_cli.context.providers import (
 )
 from familiar_cli.context.tiers import LONG, MID, SHORT
 from familiar_cli.context.types import PromptSpan
-from familiar_cli.truncate import USEFUL_TOKENS
+from familiar_cli.text import USEFUL_TOKENS
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT.joinpath("docs/reference/placement-and-budgets.md").read_text("utf-8")

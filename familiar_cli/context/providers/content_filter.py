@@ -15,8 +15,7 @@ from familiar_cli.jobs import in_thread
 from familiar_cli.markdown import scan
 from familiar_cli.memory.layout import SELF_DIR
 from familiar_cli.memory.pages.links import is_page
-from familiar_cli.text import framed, unfenced
-from familiar_cli.truncate import cut_to, sentence_ends
+from familiar_cli.text import cut_to, framed, sentence_ends, unfenced
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence

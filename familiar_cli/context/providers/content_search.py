@@ -18,8 +18,7 @@ from familiar_cli.errors import FamiliarError
 from familiar_cli.jobs import in_thread
 from familiar_cli.memory.layout import PEOPLE_DIR
 from familiar_cli.memory.pages.lines import PLAIN, Numbering
-from familiar_cli.text import one_line
-from familiar_cli.truncate import USEFUL_TOKENS
+from familiar_cli.text import USEFUL_TOKENS, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence

@@ -22,7 +22,7 @@ from familiar_cli.memory.desk import due_items, items_in, with_details
 from familiar_cli.memory.layout import CONFLICTS_LIST, DIGEST_DIR, REMINDERS, SCRATCH, TASKS
 from familiar_cli.memory.merge.files import listed_conflicts
 from familiar_cli.memory.pages.lines import machine_spans, private_spans, shown_between
-from familiar_cli.truncate import cut_to
+from familiar_cli.text import cut_to
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

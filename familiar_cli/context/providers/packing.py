@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli.languages import ENGLISH
 from familiar_cli.memory.pages.lines import normal_line
-from familiar_cli.text import framed
-from familiar_cli.truncate import USEFUL_TOKENS, whole_sentences
+from familiar_cli.text import USEFUL_TOKENS, framed, whole_sentences
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence

@@ -26,8 +26,7 @@ from familiar_cli.memory.pages.lines import (
     with_references,
     without_references,
 )
-from familiar_cli.text import fold, framed, one_line
-from familiar_cli.truncate import cut_to
+from familiar_cli.text import cut_to, fold, framed, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -25,7 +25,7 @@ from familiar_cli.memory.layout import LORE_DIR
 from familiar_cli.memory.pages.front_matter import SELF_FILES
 from familiar_cli.memory.pages.lines import PLAIN, Numbering, normal_line
 from familiar_cli.memory.pages.links import is_page
-from familiar_cli.truncate import USEFUL_TOKENS
+from familiar_cli.text import USEFUL_TOKENS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

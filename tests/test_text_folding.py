@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli import fts
-from familiar_cli.folding import fold_letters, fold_word
 from familiar_cli.memory.mentions import find_mentions, head_of, key_of
+from familiar_cli.text import fold_letters, fold_word
 from tests.support.cases import each
 
 anything = st.text(st.characters(exclude_categories=("Cs",)), max_size=60)

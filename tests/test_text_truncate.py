@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli import tokens
-from familiar_cli.truncate import USEFUL_TOKENS, cut_to, sentence_ends, whole_sentences
+from familiar_cli.text import USEFUL_TOKENS, cut_to, sentence_ends, whole_sentences
 from tests.support.cases import each
 
 
