@@ -35,9 +35,9 @@ from familiar_cli.errors import (
 from familiar_cli.text import counted, one_line, sha256_of
 from familiar_cli.ui.html.elements import Html, plain, text
 from familiar_cli.visibility import OWNER
+from familiar_cli.web import memory_pages, turn_pages, upkeep_pages
 from familiar_cli.web.asking import Data, PageRequest, Redirect, address, read_form
 from familiar_cli.web.live import changes
-from familiar_cli.web.pages import PAGES
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -179,6 +179,9 @@ def _environment() -> jinja2.Environment:
     }
     return made
 
+
+PAGES: Final = (*turn_pages.PAGES, *memory_pages.PAGES, *upkeep_pages.PAGES)
+"""The first that fits an address answers."""
 
 POLICY: Final = (
     "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "

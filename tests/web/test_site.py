@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from familiar_cli import clock
-from familiar_cli.web.pages import PAGES
-from familiar_cli.web.site import Door
+from familiar_cli.web.site import PAGES, Door
 from tests.support.browsing import looking
 from tests.support.serving import serving
 from tests.support.world import live, run

@@ -1,9 +1,11 @@
-"""Memory: directories, a file with who wrote it and when, and changes by hand."""
+"""Pages of the memory: its files, each day of the past, and the journal."""
 
 from __future__ import annotations
 
+import asyncio
 import re
 from contextlib import suppress
+from datetime import date
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,11 +16,14 @@ from familiar_cli.errors import (
     NotFoundError,
     UsageError,
 )
-from familiar_cli.web.asking import Data, Redirect, Shown, WebPage
+from familiar_cli.web.asking import Data, Redirect, Shown, WebPage, to_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from familiar_cli.actions.past import AsOf
+    from familiar_cli.context.trace import Trace
+    from familiar_cli.memory.journal.history import JournalDays
     from familiar_cli.memory.store.transactions import Transaction
     from familiar_cli.web.asking import PageRequest
 
@@ -33,7 +38,7 @@ _REFRESH_S: Final = 2.0  # for the first look at all files
 _NOT_IN_FORMS: Final = re.compile(r"\x00|\r(?!\n)|[\ud800-\udfff]")
 
 
-def show(asked: PageRequest) -> Shown | Data:
+def show_memory(asked: PageRequest) -> Shown | Data:
     """Return a directory or a file."""
     from familiar_cli.memory.store.files import parse_path
 
@@ -288,14 +293,165 @@ def _change(asked: PageRequest, message: str, stage: Callable[[Transaction], Non
         stage(tx)
 
 
+_MOST_CHANGED: Final = 200
+_MOST_DIFFS: Final = 12
+_DAY_CHARS: Final = 24_000
+_FIRST: Final = date(2, 1, 1)
+_LAST: Final = date(9998, 12, 31)  # the day after has to be one, too, in every zone
+
+
+def show_day(asked: PageRequest) -> Shown | Redirect:
+    """Return memory as it was on a day."""
+    from familiar_cli.actions.past import as_of
+
+    if "n" in asked.query:  # from the slider
+        days = asked.familiar.journal_days.all()
+        number = min(to_number(asked.query["n"], "n"), max(len(days) - 1, 0))
+        return Redirect(asked.to("asof", at=days[number].day if days else None))
+    found = as_of(asked.familiar, _day(asked), _named(asked, "since"))
+    return Shown("asof", _day_values(asked, found))
+
+
+def show_file_then(asked: PageRequest) -> Shown:
+    """Return one file as it was on a day, or what was in a directory then."""
+    from familiar_cli.markdown import split_front_matter
+    from familiar_cli.web.rendering import rendered
+
+    day, rel_path = _day(asked), asked.path.get("path", "").strip("/")
+    days = asked.familiar.journal_days
+    state = days.at(day)
+    content = days.content(state.commit, rel_path) if state and rel_path else None
+    listed = _listed(days, state.commit, rel_path) if state and content is None else []
+    if rel_path and content is None and not listed:
+        raise NotFoundError(f"There was no {rel_path!r} in memory on {day}")
+    values = {"day": day, "rel_path": rel_path, "crumbs": crumbs(rel_path), "listed": listed}
+    text = content.decode("utf-8", "replace") if content is not None else ""
+    front, body = split_front_matter(text)
+    html = None
+    if content is not None:
+        html = rendered(body[:_DAY_CHARS], rel_path, asked.base, asked.familiar.numbering)
+    memory = asked.familiar.memory
+    is_now = content is not None and memory.exists(rel_path)
+    same = is_now and memory.read_bytes(rel_path) == content
+    return Shown(
+        "asof_file",
+        {**values, "front": front or "", "html": html, "is_now": is_now, "same": same},
+    )
+
+
+def show_prompt(asked: PageRequest) -> Shown:
+    """Return the prompt that something would have led to at the end of a day."""
+    from familiar_cli.actions.past import as_of, prompt_then
+
+    day, text = _day(asked), asked.sent("text")
+    trace = asyncio.run(prompt_then(asked.familiar, day, text, asked.sent("channel") or "cli"))
+    found = as_of(asked.familiar, day)
+    return Shown("asof", {**_day_values(asked, found), "said": text, **_pictures(trace)})
+
+
+def _day_values(asked: PageRequest, found: AsOf) -> dict[str, Any]:
+    from familiar_cli.ui.html import page
+
+    days = asked.familiar.journal_days
+    known = [state.day for state in found.days]
+    at = max((n for n, day in enumerate(known) if day <= found.day), default=0)
+    diffs = []
+    if found.state:
+        old = found.since.commit if found.since else None
+        for path in found.changed[:_MOST_DIFFS]:
+            diff = days.difference(old, found.state.commit, path)
+            diffs += [diff] if diff else []
+    return {
+        "found": found,
+        "known": known,
+        "at": at,
+        "before": next((day for day in reversed(known) if day < found.day), None),
+        "after": next((day for day in known if day > found.day), None),
+        "listed": _listed(days, found.state.commit) if found.state else [],
+        "changed": found.changed[:_MOST_CHANGED],
+        "more_changed": max(len(found.changed) - _MOST_CHANGED, 0),
+        "diffs": diffs,
+        "since": asked.query.get("since", ""),
+        "budget": page.budget(found.trace) if found.trace else None,
+        "said": "",
+        "picture": None,
+        "messages": None,
+    }
+
+
+def _listed(days: JournalDays, commit: str, directory: str = "") -> list[tuple[str, bool]]:
+    from familiar_cli.actions.past import is_hidden
+
+    return [entry for entry in days.files(commit, directory) if not is_hidden(entry[0])]
+
+
+def _pictures(trace: Trace) -> dict[str, Any]:
+    from familiar_cli.ui.html import page
+
+    return {"picture": page.budget(trace), "messages": page.messages(trace), "budget": None}
+
+
+def _day(asked: PageRequest) -> date:
+    from familiar_cli.actions.past import today
+
+    return _named(asked, "at") or today(asked.familiar)
+
+
+def _named(asked: PageRequest, name: str) -> date | None:
+    text = asked.query.get(name, "") or asked.sent(name)
+    if not text:
+        return None
+    try:
+        return min(max(date.fromisoformat(text), _FIRST), _LAST)
+    except ValueError:
+        raise UsageError(f"{text[:40]!r} is not a date; write it as 2026-01-31") from None
+
+
+_A_PAGE: Final = 50
+
+
+def show_journal(asked: PageRequest) -> Shown:
+    """Return a page of changes."""
+    source, path = asked.query.get("source", ""), asked.query.get("path", "")
+    try:
+        found = asked.familiar.past.log(path, source=source or None, limit=_A_PAGE)
+    except NotFoundError:
+        found = []
+    return Shown("journal", {"changes": found, "source": source, "path": path})
+
+
+def show_change(asked: PageRequest) -> Shown:
+    """Return one change."""
+    change, files = asked.familiar.past.show(asked.path["commit"])
+    elsewhere = asked.familiar.past.came_from_elsewhere(change.commit)
+    return Shown("change", {"change": change, "files": files, "is_from_elsewhere": elsewhere})
+
+
+def undo_change(asked: PageRequest) -> Redirect:
+    """Take a change back by a new one."""
+    from familiar_cli.actions.past import undo as take_back
+
+    done = take_back(asked.familiar, asked.path["commit"], merges=bool(asked.sent("yes")))
+    what = done.undone.commit.message
+    told = f"Undone: {what}" if done.undone.changes else f"No longer in effect: {what}"
+    return Redirect(asked.to("journal"), (told, *done.notices))
+
+
 PAGES: Final = (
-    WebPage("/memory", show),
-    WebPage("/memory/", show),
-    WebPage("/memory/{path:path}", show),
+    WebPage("/memory", show_memory),
+    WebPage("/memory/", show_memory),
+    WebPage("/memory/{path:path}", show_memory),
     WebPage("/find", find),
     WebPage("/new", make, "POST"),
     WebPage("/save/{path:path}", save, "POST"),
     WebPage("/delete/{path:path}", delete, "POST"),
     WebPage("/move/{path:path}", move, "POST"),
     WebPage("/restore/{path:path}", restore, "POST"),
+    WebPage("/asof", show_day),
+    WebPage("/asof/files", show_file_then),
+    WebPage("/asof/files/{path:path}", show_file_then),
+    WebPage("/asof/prompt", show_prompt, "POST", is_long=True),
+    WebPage("/journal", show_journal),
+    WebPage("/journal/{commit}", show_change),
+    WebPage("/journal/{commit}/undo", undo_change, "POST"),
 )

@@ -1,0 +1,315 @@
+"""Pages of what was said: now, turns and what was sent for them, the timeline, and search."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import date
+from typing import TYPE_CHECKING, Any, Final
+
+from familiar_cli.errors import FamiliarError, NotFoundError, UsageError
+from familiar_cli.web.asking import Data, Redirect, Shown, WebPage, with_speakers
+from familiar_cli.web.live import NUMBERS
+
+if TYPE_CHECKING:
+    from familiar_cli.context.trace import Trace
+    from familiar_cli.index.types import Hit
+    from familiar_cli.ui.html.elements import Html
+    from familiar_cli.web.asking import PageRequest
+
+_LAST: Final = 8
+
+
+def show_now(asked: PageRequest) -> Shown:
+    """Return the first page."""
+    from familiar_cli.history.selection import TurnFilter, newest
+    from familiar_cli.review.pending import pending_ids
+
+    familiar = asked.familiar
+    said = [kept.turn for kept in newest(familiar.history, TurnFilter(asked.viewer), _LAST)]
+    status, is_fresh = NUMBERS.of(familiar.paths)
+    slot = familiar.slot()
+    return Shown(
+        "now",
+        {
+            "name": familiar.name,
+            "model": slot.model,
+            "preset": slot.preset,
+            "status": status,
+            "is_fresh": is_fresh,
+            "plans": len(pending_ids(familiar.memory)),
+            "turns": with_speakers(familiar, said[::-1]),
+        },
+    )
+
+
+_A_PAGE: Final = 40
+_CHARTED: Final = 40
+
+
+def show_turns(asked: PageRequest) -> Shown:
+    """Return a page of turns."""
+    from familiar_cli.actions.search import search_sessions
+    from familiar_cli.history.rows import place_of
+    from familiar_cli.history.selection import TurnFilter, newest
+
+    query = asked.query.get("q", "").strip()
+    channel, everything = asked.query.get("channel", ""), "all" in asked.query
+    values = {"q": query, "channel": channel, "everything": everything}
+    span = TurnFilter(asked.viewer, channel or None, everything=everything)
+    if query:
+        days = search_sessions(asked.familiar, query, viewer=asked.viewer, channel=channel or None)
+        return Shown("turns", {**values, "days": days, "turns": []})
+    history, before = asked.familiar.history, asked.number("before")
+    found = [kept.turn for kept in newest(history, span, _A_PAGE + 1, before)]
+    more = place_of(found[1]) if len(found) > _A_PAGE else None
+    said = with_speakers(asked.familiar, found[-_A_PAGE:][::-1])
+    return Shown("turns", {**values, "turns": said, "days": [], "more": more, "before": before})
+
+
+def show_layers(asked: PageRequest) -> Shown:
+    """Return how much of each layer was in the prompts of the last turns, as one chart."""
+    from familiar_cli.actions.sent import layers_over_time
+    from familiar_cli.web.charts import layers_chart
+
+    before = asked.number("before")
+    found = layers_over_time(asked.familiar, before, _CHARTED)
+    older = found[0].turn if len(found) == _CHARTED else None
+    chart = layers_chart(found, lambda turn: asked.to("turns", turn))
+    return Shown("layers", {"prompts": found, "chart": chart, "older": older, "before": before})
+
+
+_AROUND: Final = 3
+
+
+def show_turn(asked: PageRequest) -> Shown:
+    """Return the page of a turn."""
+    return Shown("turn", _turn_values(asked))
+
+
+def send_bytes(asked: PageRequest) -> Data:
+    """Return the exact bytes that went out."""
+    from familiar_cli.actions.sent import find_trace, request_bytes
+
+    turn = asked.familiar.turn_number(asked.path["turn"])
+    body = request_bytes(find_trace(asked.familiar, turn))
+    return Data(body, "application/octet-stream", f"turn-{turn}.json")
+
+
+def show_replay(asked: PageRequest) -> Shown | Redirect:
+    """Send it again, and show both replies; nothing is kept."""
+    from familiar_cli.actions.sent import find_trace
+    from familiar_cli.actions.sent import replay as send_again
+
+    trace = find_trace(asked.familiar, asked.path["turn"])
+
+    async def send() -> Any:  # noqa: ANN401  # the pair of replies
+        try:
+            return await send_again(asked.familiar, trace)
+        finally:
+            await asked.familiar.aclose()
+
+    return Shown("turn", {**_turn_values(asked), "replayed": asyncio.run(send())})
+
+
+def _turn_values(asked: PageRequest) -> dict[str, Any]:
+    from familiar_cli.actions.client_chat import SOURCE, match_of
+    from familiar_cli.history.selection import around
+    from familiar_cli.history.store import standings
+
+    familiar = asked.familiar
+    number = asked.familiar.turn_number(asked.path["turn"])
+    turn = familiar.history.turn(number)
+    if turn is None or not asked.viewer.sees_turn(turn):
+        last = familiar.history.newest_id()
+        hint = f"The newest is turn {last}." if last else "Nothing was said yet."
+        raise NotFoundError(f"There is no turn {number}", hint=hint)
+    near = [
+        kept.turn
+        for kept in around(
+            familiar.history, turn, _AROUND, _AROUND, viewer=asked.viewer, everything=True
+        )
+    ]
+    became = standings(familiar.history, [number]).get(number)
+    trace, why_none = _trace(asked, number)
+    return {
+        "turn": turn,
+        "match": match_of(turn) if turn.source == SOURCE else "",
+        "near": with_speakers(familiar, near),
+        "became": became,
+        "trace": trace,
+        "why_none": why_none,
+        "sections": _sections(trace) if trace else [],
+        "why": _why(asked, trace),
+        "asked_why": asked.query.get("why", ""),
+        "against": _against(asked, trace),
+        "replayed": None,
+    }
+
+
+def _trace(asked: PageRequest, turn: int) -> tuple[Trace | None, str]:
+    from familiar_cli.actions.sent import find_trace
+
+    try:
+        return find_trace(asked.familiar, turn), ""
+    except FamiliarError as error:
+        return None, str(error)
+
+
+def _sections(trace: Trace) -> list[Html]:
+    from familiar_cli.ui.html import page
+
+    return [
+        page.budget(trace),
+        page.contributions(trace),
+        page.providers(trace),
+        page.fragments(trace),
+        page.messages(trace),
+        *([page.side_calls(trace)] if trace.side_calls else []),
+        page.request(trace),
+    ]
+
+
+def _why(asked: PageRequest, trace: Trace | None) -> object:
+    """Return the answer to why a file or a turn was, or was not, in the prompt."""
+    from familiar_cli.actions.sent import why
+
+    wanted = asked.query.get("why", "").strip()
+    if trace is None or not wanted:
+        return None
+    try:
+        return why(asked.familiar, trace, wanted)
+    except FamiliarError as error:
+        return str(error)
+
+
+def _against(asked: PageRequest, trace: Trace | None) -> dict[str, Any] | None:
+    """Return how the messages differ from those of the turn before, if that is asked."""
+    from familiar_cli.actions.sent import find_trace, messages_diff
+    from familiar_cli.context.trace import trace_ids
+
+    if trace is None or trace.turn is None:
+        return None
+    ids = trace_ids(asked.familiar.paths.traces)
+    before = asked.number("diff") or max((n for n in ids if n < (trace.turn or 0)), default=None)
+    if before is None or "diff" not in asked.query:
+        return {"turn": before, "diff": None} if before else None
+    return {"turn": before, "diff": messages_diff(find_trace(asked.familiar, before), trace)}
+
+
+def show_timeline(asked: PageRequest) -> Shown:
+    """Return a year, a quarter or a month."""
+    from familiar_cli.actions.past import SPANS, timeline
+    from familiar_cli.web.charts import svg
+
+    line = timeline(asked.familiar, asked.query.get("at", ""), asked.query.get("span", ""))
+    return Shown("timeline", {"line": line, "picture": svg(line, asked.to), "spans": SPANS})
+
+
+_K: Final = 10
+_METHODS: Final = {
+    "auto": "words and meaning",
+    "lexical": "words",
+    "dense": "meaning",
+    "grep": "a regular expression",
+}
+_REFRESH_S: Final = 0.5  # for files that changed since the last search
+_TEXT_CHARS: Final = 600
+_BARS: Final = (
+    ("relevance", "words and meaning together"),
+    ("lexical", "words"),
+    ("dense", "meaning"),
+    ("coverage", "share of the words"),
+    ("recency", "how new it is"),
+    ("people", "who speaks or is mentioned"),
+    ("time", "near the time asked for"),
+)
+
+
+def show_search(asked: PageRequest) -> Shown:
+    """Return what was found."""
+    query = asked.query.get("q", "").strip()
+    where, method = asked.query.get("in", "memory"), asked.query.get("method", "auto")
+    values: dict[str, Any] = {
+        "q": query,
+        "where": where,
+        "method": method,
+        "methods": _METHODS,
+        "within": asked.query.get("within", ""),
+        "since": asked.query.get("since", ""),
+        "result": None,
+        "past": None,
+        "rows": [],
+        "problem": "",
+        "hint": "",
+    }
+    if not query:
+        return Shown("search", values)
+    try:
+        values |= (
+            _search_turns(asked, query, method)
+            if where == "past"
+            else _search_memory(asked, values)
+        )
+    except FamiliarError as error:
+        values |= {"problem": str(error), "hint": error.hint or ""}
+    return Shown("search", values)
+
+
+def _search_memory(asked: PageRequest, values: dict[str, Any]) -> dict[str, Any]:
+    from dataclasses import replace
+
+    from familiar_cli.index.types import options_from
+
+    since = _since(values["since"])
+    options = options_from(
+        k=_K,
+        method=values["method"],
+        within=values["within"],
+        since=since,
+        lines=False,
+        viewer=asked.viewer,
+    )
+    found = asked.familiar.search(values["q"], replace(options, refresh_s=_REFRESH_S))
+    best = max((hit.score for hit in found.hits), default=1.0) or 1.0
+    rows = [(hit, hit.text[:_TEXT_CHARS], hit.score / best, _bars(hit)) for hit in found.hits]
+    return {"result": found, "rows": rows}
+
+
+def _search_turns(asked: PageRequest, query: str, method: str) -> dict[str, Any]:
+    from familiar_cli.actions.search import search_past
+
+    wanted = method if method in {"auto", "lexical"} else "hybrid"
+    since = _since(asked.query.get("since", ""))
+    return {
+        "past": search_past(
+            asked.familiar, query, k=_K, method=wanted, since=since, viewer=asked.viewer
+        )
+    }
+
+
+def _bars(hit: Hit) -> list[tuple[str, str, float | None]]:
+    """Return each signal: its name, what it says, and how strong it is, from 0 to 1."""
+    return [
+        (name, said, None if value is None else min(max(float(value), 0.0), 1.0))
+        for name, said in _BARS
+        for value in (getattr(hit.signals, name),)
+    ]
+
+
+def _since(text: str) -> date | None:
+    try:
+        return date.fromisoformat(text) if text else None
+    except ValueError:
+        raise UsageError(f"{text[:40]!r} is not a date; write it as 2026-01-31") from None
+
+
+PAGES: Final = (
+    WebPage("/", show_now),
+    WebPage("/turns", show_turns),
+    WebPage("/turns/layers", show_layers),
+    WebPage("/turns/{turn}", show_turn),
+    WebPage("/turns/{turn}/raw", send_bytes),
+    WebPage("/turns/{turn}/replay", show_replay, "POST", is_long=True),
+    WebPage("/timeline", show_timeline),
+    WebPage("/search", show_search),
+)

@@ -1,0 +1,439 @@
+"""Pages of people and of all that is looked after: plans, reminders, digests, sync, settings."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import suppress
+from functools import partial
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+
+from familiar_cli.errors import BadInputError, NotFoundError, UsageError
+from familiar_cli.web.asking import Data, Redirect, Shown, WebPage, to_number, with_speakers
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+    from familiar_cli.actions.graph import Around
+    from familiar_cli.actions.sync_conflicts import Choice
+    from familiar_cli.config.origin import Effective
+    from familiar_cli.consolidation.digests import Name
+    from familiar_cli.memory.relation_index import GraphPage
+    from familiar_cli.review.pending import PieceRef
+    from familiar_cli.web.asking import PageRequest
+
+_PEOPLE_A_PAGE: Final = 200
+
+
+def show_people(asked: PageRequest) -> Shown:
+    """Return everyone who is known."""
+    from familiar_cli.actions.people import people_of
+
+    found = people_of(asked.familiar, thorough=False)
+    start = asked.number("from") or 0
+    shown = found.people[start : start + _PEOPLE_A_PAGE]
+    more = start + _PEOPLE_A_PAGE if len(found.people) > start + _PEOPLE_A_PAGE else None
+    return Shown("people", {"people": shown, "shared": found.collisions, "more": more})
+
+
+def show_one_person(asked: PageRequest) -> Shown:
+    """Return one person, and how they are related."""
+    from familiar_cli.actions.graph import around
+    from familiar_cli.actions.people import show_person
+
+    person = show_person(asked.familiar, asked.path["person"])
+    related = {}
+    if person.text:
+        viewer = asked.familiar.privacy.program()
+        near = around(asked.familiar, person.rel_path, viewer=viewer, links=False, thorough=False)
+        related = drawn(asked, near)
+    return Shown("person", {"person": person, "related": related})
+
+
+def change_person(asked: PageRequest) -> Redirect:
+    """Give a person a name, take one away, or make one person of two, or two of one."""
+    from familiar_cli.actions.people import add_alias, merge, remove_alias, split
+
+    familiar, person, name = asked.familiar, asked.path["person"], asked.sent("name").strip()
+    match asked.sent("do"):
+        case "add":
+            add_alias(familiar, person, name)
+            told = f"{person} is now also called {name!r}."
+        case "remove":
+            remove_alias(familiar, person, name)
+            told = f"{person} is no longer called {name!r}."
+        case "merge":
+            merge(familiar, person, name)
+            told = f"Merged {name} into {person}."
+        case "split":
+            split(familiar, person)
+            told = f"{person} has a file of their own again."
+        case other:
+            raise UsageError(f"Unknown action for a person: {other[:40]!r}")
+    return Redirect(asked.to("people", person), (told, "The journal can undo it."))
+
+
+_MOST_STEPS: Final = 4
+
+
+def show_graph(asked: PageRequest) -> Shown:
+    """Return all relations, or the picture of what is around one page."""
+    from familiar_cli.actions.graph import around, overview
+
+    name = asked.query.get("name", "").strip()
+    depth = asked.number("depth") or 1
+    if depth > _MOST_STEPS:
+        raise UsageError(f"depth must be at most {_MOST_STEPS}, not {depth}")
+    found = (
+        around(asked.familiar, name, depth, viewer=asked.familiar.privacy.program(), thorough=False)
+        if name
+        else overview(asked.familiar, viewer=asked.familiar.privacy.program(), thorough=False)
+    )
+    return Shown("graph", {"name": name, "steps": _MOST_STEPS, **drawn(asked, found)})
+
+
+def drawn(asked: PageRequest, found: Around) -> dict[str, Any]:
+    """Return what a template needs for a picture and the list of what it shows."""
+    from familiar_cli.ui.graph_page import when
+    from familiar_cli.ui.html.ego import MOST_NODES, ego_svg
+
+    nodes = {node.path: node for node in found.nodes}
+
+    def href(node: GraphPage) -> str:
+        return asked.to("graph", name=node.path) if node.exists else ""
+
+    edges = [
+        {
+            "from": nodes[edge.source],
+            "to": nodes[edge.target],
+            "relation": edge.relation,
+            "when": when(edge).strip(" ()"),
+            "turns": edge.evidence,
+            "is_link": edge.is_link,
+        }
+        for edge in found.edges
+    ]
+    return {
+        "found": found,
+        "edges": edges,
+        "picture": ego_svg(found, href) if found.center and edges else "",
+        "left_out": max(len(found.nodes) - MOST_NODES, 0) if found.center else 0,
+    }
+
+
+_MOST_PLANS: Final = 100
+_MOST_TURNS: Final = 30
+
+
+def show_plans(asked: PageRequest) -> Shown:
+    """Return the plans that wait."""
+    from familiar_cli.review.pending import pending_ids, read_pending
+
+    plans, damaged = [], []
+    ids = pending_ids(asked.familiar.memory)
+    for plan_id in ids[:_MOST_PLANS]:
+        try:
+            plans.append(read_pending(asked.familiar.memory, plan_id))
+        except BadInputError as error:
+            damaged.append((plan_id, str(error)))
+    return Shown("review", {"plans": plans, "damaged": damaged, "more": len(ids) - _MOST_PLANS})
+
+
+def show_plan(asked: PageRequest) -> Shown:
+    """Return one plan."""
+    from familiar_cli.history.selection import kept_turns
+    from familiar_cli.review.pending import read_pending
+
+    familiar = asked.familiar
+    plan = read_pending(familiar.memory, asked.path["plan"])
+    first, last = plan.turns
+    wanted = range(first, min(last, first + _MOST_TURNS - 1) + 1) if any(plan.turns) else ()
+    kept = kept_turns(familiar.history, wanted)
+    turns = with_speakers(familiar, (kept[n].turn for n in sorted(kept)))
+    return Shown(
+        "plan", {"plan": plan, "turns": turns, "more": max(last - first + 1 - _MOST_TURNS, 0)}
+    )
+
+
+def decide_plan(asked: PageRequest) -> Redirect:
+    """Make the pieces that are taken, and throw those away that are rejected."""
+    from familiar_cli.review.pending import decide as decide_on
+    from familiar_cli.review.pending import drop_damaged, read_pending
+    from familiar_cli.text import counted
+
+    familiar, plan_id = asked.familiar, asked.path["plan"]
+    memory = familiar.memory
+    try:
+        plan = read_pending(memory, plan_id)
+    except BadInputError:
+        if asked.sent("all") != "reject":
+            raise
+        drop_damaged(memory, plan_id)
+        return Redirect(asked.to("review"), ("The damaged plan was discarded.",))
+    take: set[PieceRef] = set()
+    drop: set[PieceRef] = set()
+    for number in range(1, len(plan.hunks) + 1):
+        said = asked.sent("all") or asked.sent(f"piece-{number}")
+        if said == "take":
+            take.add(number)
+        elif said == "reject":
+            drop.add(number)
+    if not take and not drop:
+        raise UsageError("No piece was taken or rejected; nothing was changed")
+    history, numbering = familiar.history, familiar.numbering
+    done = decide_on(memory, plan, apply=take, reject=drop, history=history, numbering=numbering)
+    told = [f"Wrote {path}." for path in done.changed]
+    told += [f"Withdrew {counted(len(done.withdrawn), 'turn')}."] if done.withdrawn else []
+    told += [f"{counted(len(drop), 'piece')} rejected."] if drop else []
+    if done.rest:
+        told.append(f"{counted(len(done.rest.hunks), 'piece')} of the plan still waits.")
+        return Redirect(asked.to("review", plan_id), tuple(told))
+    return Redirect(asked.to("review"), (*told, "The plan is complete."))
+
+
+def show_desk(asked: PageRequest) -> Shown:
+    """Return both lists."""
+    from familiar_cli.actions.desk import reminders_of, tasks_of
+
+    every = "all" in asked.query
+    lists = [
+        ("reminder", "Reminders", reminders_of(asked.familiar)),
+        ("task", "Tasks", tasks_of(asked.familiar)),
+    ]
+    return Shown("desk", {"lists": lists, "every": every})
+
+
+def add_item(asked: PageRequest) -> Redirect:
+    """Add an item."""
+    from familiar_cli.actions.desk import add_reminder, add_task
+
+    text, at = asked.sent("text"), asked.sent("at").strip()
+    if asked.path["kind"] == "reminder":
+        done = add_reminder(asked.familiar, text, at)
+    else:
+        done = add_task(asked.familiar, text, at or None)
+    return Redirect(asked.to("desk"), (f"Added: {done.item.text}",))
+
+
+def mark_item(asked: PageRequest) -> Redirect:
+    """Tick an item off, drop it, or open it again."""
+    from familiar_cli.actions.desk import tick_off
+    from familiar_cli.errors import UsageError
+    from familiar_cli.memory.desk import ItemStatus
+    from familiar_cli.memory.layout import REMINDERS, TASKS
+
+    if asked.sent("mark") not in ItemStatus.__members__:
+        raise UsageError(f"Unknown mark: {asked.sent('mark')[:40]!r}; nothing was changed")
+    rel_path = REMINDERS if asked.path["kind"] == "reminder" else TASKS
+    number = to_number(asked.path["number"], "The item")
+    done = tick_off(asked.familiar, rel_path, number, ItemStatus[asked.sent("mark")])
+    return Redirect(asked.to("desk"), (f"{done.item.mark.capitalize()}: {done.item.text}",))
+
+
+T = TypeVar("T")
+
+_FORM: Final = "page"
+"""A field that only our own forms have."""
+
+
+def show_digests(asked: PageRequest) -> Shown:
+    """Return how digests and periods stand."""
+    from familiar_cli.actions.consolidate import Consolidating
+    from familiar_cli.consolidation.periods import TIERS
+    from familiar_cli.memory.layout import digest_path
+    from familiar_cli.ui.writing_pages import digest_state
+
+    familiar = asked.familiar
+    work, settings = Consolidating(familiar), familiar.config
+    digests = [
+        {
+            "name": stands.name,
+            "rel_path": digest_path(stands.name),
+            "status": stands,
+            "state": digest_state(stands),
+            "at": getattr(settings.distill, f"{stands.name}_at") if stands.switched_on else "",
+        }
+        for stands in work.distiller().status()
+    ]
+    return Shown(
+        "distill",
+        {
+            "digests": digests,
+            "tiers": TIERS,
+            "yours": work.rewritten(),
+            "auto": {
+                "distill": settings.distill.auto,
+                "consolidate": settings.consolidation.auto,
+                "write-memory": settings.memory_writer.auto,
+            },
+        },
+    )
+
+
+def send_status(asked: PageRequest) -> Data:
+    """Return how the digests stand, for programs."""
+    from familiar_cli.actions.consolidate import Consolidating
+
+    tiers = Consolidating(asked.familiar).distiller().status()
+    return _json({"tiers": [tier.to_json() for tier in tiers]})
+
+
+def make_digest(name: Name, asked: PageRequest) -> Redirect | Data:
+    """Make one digest."""
+    from familiar_cli.actions.consolidate import Consolidating, ConsolidationOptions
+    from familiar_cli.ui.writing_pages import digest_notes, digest_text
+
+    made, problem = _run(asked, Consolidating(asked.familiar).distill(name, ConsolidationOptions()))
+    if _FORM not in asked.form:
+        return _json({**made.to_json(), "notification": problem or None})
+    told = (digest_text(made).strip(), *digest_notes(made), problem)
+    return Redirect(asked.to("distill"), tuple(filter(None, told)))
+
+
+def make_periods(asked: PageRequest) -> Redirect:
+    """Make the days, weeks, months and years that are due."""
+    from familiar_cli.actions.consolidate import Consolidating, ConsolidationOptions
+    from familiar_cli.ui.writing_pages import consolidation_notices, consolidation_text
+
+    report = _run(asked, Consolidating(asked.familiar).consolidate(ConsolidationOptions()))
+    told = (
+        *consolidation_text(report).splitlines(),
+        *consolidation_notices(report),
+        *map(str, report.failed),
+    )
+    return Redirect(asked.to("distill"), told)
+
+
+def search_days(asked: PageRequest) -> Data:
+    """Return what was said, grouped by day, with the words that were looked for."""
+    from familiar_cli.actions.search import search_sessions
+
+    query, user = asked.query.get("q", ""), asked.query.get("user", "")
+    found = search_sessions(asked.familiar, query, user=user, viewer=asked.viewer)
+    days = [{"date": day, "turns": [hit.to_json() for hit in hits]} for day, hits in found.items()]
+    return _json({"query": query, "persona": asked.familiar.paths.id, "days": days})
+
+
+def _run(asked: PageRequest, work: Coroutine[Any, Any, T]) -> T:
+    async def run() -> T:
+        try:
+            return await work
+        finally:
+            await asked.familiar.aclose()
+
+    return asyncio.run(run())
+
+
+def _json(data: dict[str, Any]) -> Data:
+    return Data(json.dumps(data, ensure_ascii=False).encode("utf-8", "replace"), "application/json")
+
+
+_CHOICES: Final = ("ours", "theirs", "merged")
+_MOST_CONFLICTS: Final = 50
+_WAIT_S: Final = 10.0
+"""How long a browser waits for another sync of the same familiar."""
+
+
+def show_sync(asked: PageRequest) -> Shown:
+    """Return how far each machine is, and both versions of what is in dispute; nobody is asked."""
+    from familiar_cli.actions.sync import status
+    from familiar_cli.actions.sync_conflicts import open_conflicts
+
+    merges = []
+    with suppress(NotFoundError):
+        merges = asked.familiar.past.log(source="sync", limit=20)
+    found = open_conflicts(asked.familiar)
+    return Shown(
+        "sync",
+        {
+            "status": status(asked.familiar),
+            "conflicts": found[:_MOST_CONFLICTS],
+            "more": max(len(found) - _MOST_CONFLICTS, 0),
+            "merges": merges,
+        },
+    )
+
+
+def settle_conflict(asked: PageRequest) -> Redirect:
+    """Settle one conflict."""
+    from familiar_cli.actions.sync_conflicts import resolve
+
+    choice, path = asked.sent("choice"), asked.sent("path")
+    if choice not in _CHOICES:
+        raise UsageError(f"Unknown way to resolve a conflict: {choice[:40]!r}")
+    resolve(asked.familiar, path, cast("Choice", choice))
+    return Redirect(asked.to("sync"), (f"Resolved: {path}. The journal can undo it.",))
+
+
+def sync_now(asked: PageRequest) -> Redirect:
+    """Sync with every remote. Nobody is asked for a password; what fails, the page itself says."""
+    from familiar_cli.actions.sync import sync
+    from familiar_cli.sync.engine import SyncOptions
+    from familiar_cli.ui.sync_page import report_text
+
+    report = asyncio.run(sync(asked.familiar, None, SyncOptions(), wait_s=_WAIT_S))
+    failed = [f"{name} was not synced: {error}" for name, (_, error) in report.failed.items()]
+    told = (*report_text(report).splitlines(), *report.notes, *(failed if report.done else ()))
+    return Redirect(asked.to("sync"), told)
+
+
+_GENERAL: Final = "general"
+
+
+def show_settings(asked: PageRequest) -> Shown:
+    """Return all settings, by section."""
+    from familiar_cli.actions.prompt import with_effective
+    from familiar_cli.config.origin import effective
+
+    path = asked.familiar.paths.config
+    rows = sorted(with_effective(asked.familiar, effective(path)), key=_section)
+    sections = [(name, list(found)) for name, found in groupby(rows, key=_section)]
+    return Shown("settings", {"sections": sections, "path": path})
+
+
+def _section(row: Effective) -> str:
+    section, dot, _ = row.setting.key.rpartition(".")
+    return section if dot else _GENERAL
+
+
+def show_doctor(asked: PageRequest) -> Shown:
+    """Return the page that offers to look."""
+    del asked
+    return Shown("doctor", {"found": None})
+
+
+def show_findings(asked: PageRequest) -> Shown:
+    """Return what works, and what needs a look."""
+    from familiar_cli.actions.doctor import examine as examine_all
+
+    paths = asked.familiar.paths
+    return Shown("doctor", {"found": examine_all(str(paths.root.parent), paths.id)})
+
+
+PAGES: Final = (
+    WebPage("/people", show_people),
+    WebPage("/people/{person}", show_one_person),
+    WebPage("/people/{person}", change_person, "POST"),
+    WebPage("/graph", show_graph),
+    WebPage("/review", show_plans),
+    WebPage("/review/{plan}", show_plan),
+    WebPage("/review/{plan}", decide_plan, "POST"),
+    WebPage("/desk", show_desk),
+    WebPage("/desk/{kind}", add_item, "POST"),
+    WebPage("/desk/{kind}/{number}", mark_item, "POST"),
+    WebPage("/distill", show_digests),
+    WebPage("/distill/status", send_status),
+    *(
+        WebPage(f"/distill/{name}", partial(make_digest, name), "POST", is_long=True)
+        for name in ("short", "mid", "long")
+    ),
+    WebPage("/consolidate", make_periods, "POST", is_long=True),
+    WebPage("/sessions/search", search_days),
+    WebPage("/sync", show_sync),
+    WebPage("/sync/settle", settle_conflict, "POST"),
+    WebPage("/sync/now", sync_now, "POST", is_long=True),
+    WebPage("/settings", show_settings),
+    WebPage("/doctor", show_doctor),
+    WebPage("/doctor", show_findings, "POST", is_long=True),
+)
