@@ -23,7 +23,7 @@ from familiar_cli.imports.containers import SUFFIXES
 from familiar_cli.imports.folders import FolderImportOptions, plan_folder, read_folder
 from familiar_cli.imports.foreign_files import OWN_DEPTH, read_json
 from familiar_cli.imports.import_lorebook import plan_import
-from familiar_cli.imports.import_plan import FileChange, ImportPlan, ImportReport, build_familiar
+from familiar_cli.imports.import_plan import FileToWrite, ImportPlan, ImportReport, build_familiar
 from familiar_cli.imports.lorebook_reading import read_book
 from familiar_cli.imports.lorebook_shelf import book_directories, place_for
 from familiar_cli.imports.personas import (
@@ -190,11 +190,11 @@ def plan_unpack(
     if is_refused or (book.refusal and keep_edits):
         raise _refused(card, (*overwritten, *removed), book.refusal)
     written = [
-        FileChange(path, content, store.sha256(path) or MISSING)
+        FileToWrite(path, content, store.sha256(path) or MISSING)
         for path, content in files.items()
         if path not in same
     ]
-    deleted = [FileChange(path, None, store.sha256(path) or MISSING) for path in removed]
+    deleted = [FileToWrite(path, None, store.sha256(path) or MISSING) for path in removed]
     lore = book.plan or ImportPlan(ImportReport())
     of_card = effects_of_card(card, book_dir=book.directory)
     report = ImportReport(

@@ -21,7 +21,7 @@ from familiar_cli.errors import (
 from familiar_cli.files import is_directory, patiently
 from familiar_cli.imports.foreign_files import MAX_TOTAL_BYTES, MIB, dump_json
 from familiar_cli.imports.import_plan import (
-    FileChange,
+    FileToWrite,
     ImportPlan,
     ImportReport,
     UnreadFile,
@@ -242,7 +242,7 @@ def plan_folder(
     for page in pages:
         draft.take(page, sha256_of(folder.files[page.source]))
     draft.check_allowed()
-    changes = [FileChange(path, *change) for path, change in draft.changes.items()]
+    changes = [FileToWrite(path, *change) for path, change in draft.changes.items()]
     if draft.new and draft.new != draft.old:
         changes.append(change_ledger(store, ledger_path, dump_folder_ledger(draft.new)))
     hidden = {page.source for page in pages if page.is_hidden}

@@ -13,7 +13,7 @@ from familiar_cli.imports import import_plan, lorebook, lorebook_shelf
 from familiar_cli.imports.containers import open_container
 from familiar_cli.imports.export_lorebook import EntryFiles, LoreFile, find
 from familiar_cli.imports.foreign_files import decoded
-from familiar_cli.imports.import_plan import Effects, FileChange, ImportPlan, ImportReport
+from familiar_cli.imports.import_plan import Effects, FileToWrite, ImportPlan, ImportReport
 from familiar_cli.imports.lorebook import DEFAULTS, Lorebook, LoreEntry, settled
 from familiar_cli.imports.lorebook_reading import read_book
 from familiar_cli.imports.lorebook_shelf import (
@@ -204,7 +204,7 @@ class _Draft:
         self.force = force
         self.books = dict(settings.books)
         self.records = dict(settings.entries)
-        self.changes: list[FileChange] = []
+        self.changes: list[FileToWrite] = []
         self.unchanged: list[str] = []
         self.states: dict[int, State] = {}
         self.changed: list[str] = []  # what is not written without `update`
@@ -342,7 +342,7 @@ class _Draft:
 
     def _write(self, record: EntryRecord, key: str, text: str, expect: str) -> None:
         self.records[key] = record
-        change = FileChange(record.path, text.encode(), expect, any_size=False)
+        change = FileToWrite(record.path, text.encode(), expect, any_size=False)
         self.changes.append(change)
         self.states[record.place] = "pinned" if is_pinned(text) else "found"
 

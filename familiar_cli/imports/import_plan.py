@@ -118,7 +118,7 @@ class UnreadFile:
     reason: str
 
 
-class FileChange(NamedTuple):
+class FileToWrite(NamedTuple):
     """One file to write, or to delete.
 
     Args:
@@ -144,7 +144,7 @@ class ImportPlan:
     """
 
     report: ImportReport
-    changes: tuple[FileChange, ...] = ()
+    changes: tuple[FileToWrite, ...] = ()
 
     @property
     def is_noop(self) -> bool:
@@ -193,9 +193,9 @@ def load_ledger(
         ) from error
 
 
-def change_ledger(store: MemoryStore, rel_path: str, text: str) -> FileChange:
+def change_ledger(store: MemoryStore, rel_path: str, text: str) -> FileToWrite:
     """Return the change that writes a ledger."""
-    return FileChange(rel_path, text.encode(), store.sha256(rel_path) or MISSING)
+    return FileToWrite(rel_path, text.encode(), store.sha256(rel_path) or MISSING)
 
 
 def list_paths(paths: Iterable[str]) -> str:

@@ -3,6 +3,7 @@
 from pathlib import PurePosixPath
 
 import pytest
+
 from tools import house
 
 ROOT = house.Path(house.__file__).parent.parent
