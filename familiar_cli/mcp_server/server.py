@@ -53,11 +53,9 @@ from familiar_cli.actions.write_memories import ReadVersions
 from familiar_cli.clock import stopwatch_s
 from familiar_cli.errors import FamiliarError, UsageError, bounded
 from familiar_cli.jobs import in_thread
-from familiar_cli.mcp_server import resources
-from familiar_cli.mcp_server.pages import is_readable, page
-from familiar_cli.mcp_server.resources import uri_of
-from familiar_cli.mcp_server.tool import Caller
-from familiar_cli.mcp_server.tools import TOOLS
+from familiar_cli.mcp_server import catalogue
+from familiar_cli.mcp_server.catalogue import TOOLS, uri_of
+from familiar_cli.mcp_server.tool import Caller, is_readable, page
 from familiar_cli.memory.store.walk import list_all
 from familiar_cli.text import framed, harmless
 
@@ -71,8 +69,7 @@ if TYPE_CHECKING:
     from familiar_cli.actions.familiar_pool import FamiliarPool
     from familiar_cli.config.home import FamiliarPaths
     from familiar_cli.familiar import Familiar
-    from familiar_cli.mcp_server.pages import ToolPage
-    from familiar_cli.mcp_server.tool import Arguments, Tool
+    from familiar_cli.mcp_server.tool import Arguments, Tool, ToolPage
 
 
 _MOST_CHARS: Final = 500_000  # of one text; no memory file is longer
@@ -316,10 +313,10 @@ class MemoryServer:
     ) -> ListResourcesResult:
         with _as_errors():
             cursor = params.cursor if params else None
-            paths = await self._ask(ctx, resources.paths)
-            found, following = resources.page_of(paths, cursor)
+            paths = await self._ask(ctx, catalogue.paths)
+            found, following = catalogue.page_of(paths, cursor)
         listed = [
-            Resource(uri=self._uri(path), name=path, mime_type=resources.MIME) for path in found
+            Resource(uri=self._uri(path), name=path, mime_type=catalogue.MIME) for path in found
         ]
         return ListResourcesResult(resources=listed, next_cursor=following)
 
@@ -328,10 +325,10 @@ class MemoryServer:
     ) -> ListResourceTemplatesResult:
         del ctx, params
         made = ResourceTemplate(
-            uri_template=resources.template(self._paths.id),
+            uri_template=catalogue.template(self._paths.id),
             name="memory",
             description="A memory file.",
-            mime_type=resources.MIME,
+            mime_type=catalogue.MIME,
         )
         return ListResourceTemplatesResult(resource_templates=[made])
 
@@ -340,8 +337,8 @@ class MemoryServer:
     ) -> ReadResourceResult:
         uri = str(params.uri)
         with _as_errors(uri=uri):
-            text = await self._ask(ctx, lambda caller: resources.read(caller, uri))
-        content = TextResourceContents(uri=uri, text=text, mime_type=resources.MIME)
+            text = await self._ask(ctx, lambda caller: catalogue.read(caller, uri))
+        content = TextResourceContents(uri=uri, text=text, mime_type=catalogue.MIME)
         return ReadResourceResult(contents=[content])
 
     async def _subscribe(self, ctx: Context, params: SubscribeRequestParams) -> EmptyResult:
@@ -357,12 +354,12 @@ class MemoryServer:
         self, ctx: Context, params: PaginatedRequestParams | None
     ) -> ListPromptsResult:
         del ctx, params
-        return ListPromptsResult(prompts=[_listed_prompt(p) for p in resources.PROMPTS.values()])
+        return ListPromptsResult(prompts=[_listed_prompt(p) for p in catalogue.PROMPTS.values()])
 
     async def _get_prompt(self, ctx: Context, params: GetPromptRequestParams) -> GetPromptResult:
         with _as_errors():
             given = params.arguments or {}
-            words = await self._ask(ctx, lambda caller: resources.made(caller, params.name, given))
+            words = await self._ask(ctx, lambda caller: catalogue.made(caller, params.name, given))
         text = TextContent(type="text", text=harmless(words))
         return GetPromptResult(messages=[PromptMessage(role="user", content=text)])
 
@@ -371,12 +368,12 @@ class MemoryServer:
 
         def values(caller: Caller) -> list[str]:
             if isinstance(params.ref, ResourceTemplateReference):
-                return [path for path in resources.paths(caller) if path.startswith(asked.value)]
-            return resources.completed(caller, asked.name, asked.value)
+                return [path for path in catalogue.paths(caller) if path.startswith(asked.value)]
+            return catalogue.completed(caller, asked.name, asked.value)
 
         with _as_errors():
             found = await self._ask(ctx, values)
-        most = resources.MOST_VALUES
+        most = catalogue.MOST_VALUES
         told = Completion(values=found[:most], total=len(found), has_more=len(found) > most)
         return CompleteResult(completion=told)
 
@@ -421,7 +418,7 @@ class MemoryServer:
                     await in_thread(lambda: familiar.index.embed_waiting(embedder, at_most=SOME))
 
     def _uri(self, rel_path: str) -> str:
-        return resources.uri_of(self._paths.id, rel_path)
+        return catalogue.uri_of(self._paths.id, rel_path)
 
     def _client(self, ctx: Context) -> str:
         """Return what the client calls itself, as it may stand in the journal."""
@@ -448,7 +445,7 @@ def _as_errors(**data: str) -> Iterator[None]:
         raise MCPError(INVALID_PARAMS, _said(str(error), error.hint), data or None) from error
 
 
-def _listed_prompt(prompt: resources.Prompt) -> ListedPrompt:
+def _listed_prompt(prompt: catalogue.Prompt) -> ListedPrompt:
     arguments = [
         PromptArgument(name=name, description=what, required=name in prompt.needs)
         for name, what in prompt.takes.items()

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from familiar_cli.config.home import FamiliarPaths
 from familiar_cli.errors import FamiliarError
 from familiar_cli.familiar import Familiar
+from familiar_cli.mcp_server.catalogue import TOOLS
 from familiar_cli.mcp_server.tool import Caller
-from familiar_cli.mcp_server.tools import TOOLS
 from tests.support.embodiment import Embodiment
 
 NAMES = ("phone", "tablet")

@@ -8,7 +8,7 @@ import jsonschema
 import pytest
 
 from familiar_cli import tokens
-from familiar_cli.mcp_server.tools import TOOLS
+from familiar_cli.mcp_server.catalogue import TOOLS
 from familiar_cli.models.store import encoding_path
 from tests.contracts.test_startup import loaded_by
 from tests.support.clients import asking

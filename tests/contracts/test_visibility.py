@@ -22,9 +22,9 @@ from familiar_cli.errors import FamiliarError
 from familiar_cli.familiar import Familiar
 from familiar_cli.history.summaries import Summary
 from familiar_cli.index.embedder import EmbedderChoice
-from familiar_cli.mcp_server import resources
+from familiar_cli.mcp_server import catalogue
+from familiar_cli.mcp_server.catalogue import TOOLS
 from familiar_cli.mcp_server.tool import Caller
-from familiar_cli.mcp_server.tools import TOOLS
 from familiar_cli.memory.pages.lines import private_heading
 from familiar_cli.visibility import OWNER, person_scope
 from tests.support.embedders import WordEmbedder
@@ -154,21 +154,21 @@ def answers(caller: Caller) -> Iterator[tuple[str, str]]:
                 known.pop("channel", None)
                 known.pop("turn", None)
             yield tool.name, told(lambda tool=tool, known=known: tool.run(caller, known))
-    for name, prompt in resources.PROMPTS.items():
+    for name, prompt in catalogue.PROMPTS.items():
         for given in (set(prompt.takes), set(prompt.needs)):
             arguments = {argument: LEADS[argument] for argument in given}
-            made = lambda name=name, given=arguments: resources.made(caller, name, given)  # noqa: E731
+            made = lambda name=name, given=arguments: catalogue.made(caller, name, given)  # noqa: E731
             yield name, told(made)
-    for path in resources.paths(caller):
-        uri = resources.uri_of("ada", path)
-        yield path, told(lambda uri=uri: resources.read(caller, uri))
+    for path in catalogue.paths(caller):
+        uri = catalogue.uri_of("ada", path)
+        yield path, told(lambda uri=uri: catalogue.read(caller, uri))
 
 
 def test_no_tool_prompt_or_resource_of_mcp_shows_it(planted) -> None:
     for channel in (None, "elsewhere"):
         walked = list(answers(Caller(planted, channel)))
         assert [name for name, text in walked if SECRET in text] == []
-        assert len(walked) >= 3 * len(TOOLS) + 2 * len(resources.PROMPTS) + 5
+        assert len(walked) >= 3 * len(TOOLS) + 2 * len(catalogue.PROMPTS) + 5
         assert "Keeps bees" in dict(walked)["people/discord-anna.md"]
 
 
@@ -199,7 +199,7 @@ def test_no_address_shows_it_without_the_owners_cookie(planted, serve, record_pr
     asked = [{"role": "user", "content": ASKED}]
     walked = 0
     with serving() as server:
-        entered = len(routes()) + len(TOOLS) + len(resources.PROMPTS) + len(speaking())
+        entered = len(routes()) + len(TOOLS) + len(catalogue.PROMPTS) + len(speaking())
         record_property("entry_points", entered)
         for method, path in routes():
             for channel in ("", DM, "met-anna-in-a-new-chat", "elsewhere"):

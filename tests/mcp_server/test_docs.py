@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from familiar_cli.mcp_server.catalogue import TOOLS
 from familiar_cli.mcp_server.clients import CLIENTS
-from familiar_cli.mcp_server.tools import TOOLS
 from tests.support.pages import ROOT
 from tests.support.world import home, live
 

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from familiar_cli.history.store import HistoryStore
-from familiar_cli.mcp_server.tools import TOOLS
+from familiar_cli.mcp_server.catalogue import TOOLS
 from tests.support.clients import asking
 from tests.support.world import live
 

@@ -9,7 +9,7 @@ import pytest
 from mcp import Client, MCPError
 from mcp.types import PromptReference, ResourceTemplateReference
 
-from familiar_cli.mcp_server.resources import path_in, uri_of
+from familiar_cli.mcp_server.catalogue import path_in, uri_of
 from tests.mcp_server.test_reading import BO, with_turns
 from tests.support.cases import each
 from tests.support.clients import asking

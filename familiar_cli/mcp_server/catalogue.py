@@ -1,4 +1,4 @@
-"""Memory files as resources, and prompts that clients offer to a person."""
+"""What the server offers: all tools, memory files as resources, and prompts."""
 
 from __future__ import annotations
 
@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, unquote, urlsplit
 
 from familiar_cli.errors import NotFoundError, UsageError
-from familiar_cli.mcp_server.pages import is_readable, page, see
-from familiar_cli.mcp_server.tools import TOOLS
+from familiar_cli.mcp_server import reading_tools, writing_tools
+from familiar_cli.mcp_server.tool import is_readable, page, see
 from familiar_cli.text import fold_word, framed, harmless
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from familiar_cli.mcp_server.tool import Arguments, Caller
+    from familiar_cli.mcp_server.tool import Arguments, Caller, Tool
 
+TOOLS: Final[tuple[Tool, ...]] = (*reading_tools.TOOLS, *writing_tools.TOOLS)
+"""All tools, in the order in which clients list them."""
 
 SCHEME: Final = "familiar"
 MIME: Final = "text/markdown"
