@@ -15,8 +15,8 @@ from familiar_cli.clock import now
 from familiar_cli.config.home import list_familiars
 from familiar_cli.errors import FamiliarError
 from familiar_cli.imports.foreign_chat import known_names
-from familiar_cli.serve import answering
-from familiar_cli.serve.asking import (
+from familiar_cli.serve import api_format
+from familiar_cli.serve.api_format import (
     ApiError,
     find_model,
     from_error,
@@ -26,7 +26,7 @@ from familiar_cli.serve.asking import (
     unknown_model,
 )
 from familiar_cli.serve.guard import Guard, RequestBudget
-from familiar_cli.serve.replying import Replying, ServedTurn
+from familiar_cli.serve.replying import Replying, ServedTurn, has_exchange, keep, keep_chat, recall
 from familiar_cli.serve.services import Memories
 from familiar_cli.serve.speakers import (
     Alone,
@@ -42,7 +42,6 @@ from familiar_cli.serve.speakers import (
     resolve_speaker,
     wants_keeping,
 )
-from familiar_cli.serve.upstream import has_exchange, keep, keep_chat, recall
 from familiar_cli.text import slugify
 
 if TYPE_CHECKING:
@@ -54,7 +53,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
     from familiar_cli.actions.familiar_pool import FamiliarPool
-    from familiar_cli.serve.asking import ReplyRequest
+    from familiar_cli.serve.api_format import ReplyRequest
     from familiar_cli.serve.conversations import Served
     from familiar_cli.serve.guard import Rules
     from familiar_cli.serve.speakers import ChatParticipants
@@ -80,12 +79,12 @@ class Server:
     async def models(self, request: Request) -> Response:
         """Return the list of models."""
         del request
-        return JSONResponse(answering.models(_made_at(self.pool.home)))
+        return JSONResponse(api_format.models(_made_at(self.pool.home)))
 
     async def model(self, request: Request) -> Response:
         """Return one model."""
         name = request.path_params["model"]
-        found = answering.models(_made_at(self.pool.home))["data"]
+        found = api_format.models(_made_at(self.pool.home))["data"]
         for model in found:
             if model["id"] == name:
                 return JSONResponse(model)
@@ -227,7 +226,7 @@ class Server:
         _check_json(request)
         raw = await request.body()
         return Response(
-            await RequestBudget.of(request.scope).work(lambda: answering.body(embed(raw))),
+            await RequestBudget.of(request.scope).work(lambda: api_format.body(embed(raw))),
             media_type=_JSON,
         )
 

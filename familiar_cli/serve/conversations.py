@@ -23,7 +23,7 @@ from familiar_cli.history.selection import TurnFilter, newest, turns_from
 from familiar_cli.history.store import GREETING, of_id, whole_reply
 from familiar_cli.identity import MAX_ID_CHARS
 from familiar_cli.serve.aligning import KeptLine, Placement, RequestLine, align
-from familiar_cli.serve.asking import ApiError
+from familiar_cli.serve.api_format import ApiError
 from familiar_cli.sqlite import connect_derived, is_useless, transaction
 from familiar_cli.visibility import OWNER
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from urllib.parse import urlsplit
 
 from familiar_cli.jobs import WorkLimit, apart, in_thread, limited
-from familiar_cli.serve import answering
-from familiar_cli.serve.asking import ApiError
+from familiar_cli.serve import api_format
+from familiar_cli.serve.api_format import ApiError
 from familiar_cli.web.site import BY_OWNER
 
 if TYPE_CHECKING:
@@ -334,7 +334,7 @@ class _Gone(Exception):  # noqa: N818  # no error: nobody is there any more
 
 async def respond(send: Send, error: ApiError, extra: Iterable[tuple[bytes, bytes]] = ()) -> None:
     """Answer with an error."""
-    body = answering.body(error.to_json())
+    body = api_format.body(error.to_json())
     headers = [
         (b"content-type", b"application/json"),
         (b"content-length", str(len(body)).encode()),

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 from familiar_cli.config.home import cache_dir, find_familiar, list_familiars
 from familiar_cli.errors import FamiliarError
 from familiar_cli.index.embedder import open_embedder
-from familiar_cli.serve import answering
-from familiar_cli.serve.asking import MOST_CHARS, ApiError, parse_object
+from familiar_cli.serve import api_format
+from familiar_cli.serve.api_format import MOST_CHARS, ApiError, parse_object
 from familiar_cli.sync.remotes import FILE
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ def embed(raw: bytes) -> dict[str, Any]:
     else:
         raise ApiError(400, "'encoding_format' must be float or base64", param="encoding_format")
     words = sum(len(text.split()) for text in texts)
-    return answering.embeddings(opened.embedder.spec.name, made, words)
+    return api_format.embeddings(opened.embedder.spec.name, made, words)
 
 
 def _embedder(name: str) -> EmbedderChoice:

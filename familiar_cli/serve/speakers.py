@@ -15,7 +15,7 @@ from familiar_cli.config.channel_kinds import check_kind
 from familiar_cli.errors import UsageError
 from familiar_cli.identity import Author, check_id, clean_name, is_placeholder, parse_author
 from familiar_cli.imports.chat_lines import CHARACTERS, SILLY_TAVERN_PLATFORM
-from familiar_cli.serve.asking import ApiError, from_error
+from familiar_cli.serve.api_format import ApiError, from_error
 from familiar_cli.text import fold, slugify
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from familiar_cli.familiar import Familiar
     from familiar_cli.serve.aligning import RequestLine
-    from familiar_cli.serve.asking import ReplyRequest
+    from familiar_cli.serve.api_format import ReplyRequest
 
 
 CHANNEL: Final = "X-Familiar-Channel"
