@@ -78,7 +78,7 @@ def make(home: Path, size: tuple[int, int]) -> str:
     time.sleep(SETTLED_NS / 1e9)  # what was written just now is looked at twice
     with Familiar.load_from_disk(home, name) as familiar, closing(familiar.names()) as names:
         names.refresh()  # the first look at all files and turns is no part of a turn
-        familiar.index_words()
+        familiar.finder.index_words()
         familiar.index.refresh()  # the second one finds all in step
     return name
 

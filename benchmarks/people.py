@@ -54,7 +54,7 @@ def make(home: Path, size: int) -> None:
     (home / f"f{size}" / "character.toml").write_text(SETTINGS, "utf-8")
     with Familiar.load_from_disk(home, f"f{size}") as familiar:
         for _ in range(2):  # the second time finds all in step
-            familiar.index_words()
+            familiar.finder.index_words()
 
 
 def look(home: Path, size: int) -> dict[str, float]:

@@ -107,8 +107,8 @@ def settings(made: Conversation, options: argparse.Namespace, tokens: int) -> st
 
 def build(familiar: Familiar) -> None:
     """Index everything, as `familiar index build` does."""
-    familiar.index.build_if_stale(familiar.embedder.embedder)
-    familiar.embed_turns()
+    familiar.index.build_if_stale(familiar.finder.embedder.embedder)
+    familiar.finder.embed_turns()
 
 
 def ask(home: Path, question: str, evidence: set[str]) -> Row:

@@ -61,7 +61,7 @@ def measure(
 def build(home: str) -> bool:
     """Index the memory and keep the trace of a turn; tell whether there is a model of meaning."""
     with Familiar.load_from_disk(home, "ada") as familiar:
-        embedder = familiar.embedder.embedder
+        embedder = familiar.finder.embedder.embedder
         familiar.index.build_if_stale(embedder)
         trace = asyncio.run(assemble(familiar, Said("Is there any tea?", Author("cli", "1"))))
         write_trace(familiar.paths.traces, replace(trace, turn=1))

@@ -89,7 +89,7 @@ def make(home: Path, files: int, turns: int) -> Path:
                 tx.append("people/cli-7.md", f"- fact {number}", on_new_line=True)
         with closing(familiar.names()) as names:
             names.refresh()
-        familiar.index_words()
+        familiar.finder.index_words()
         familiar.index.refresh()
     return root
 

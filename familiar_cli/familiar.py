@@ -28,14 +28,12 @@ if TYPE_CHECKING:
     from familiar_cli.context.budget import Allowance
     from familiar_cli.context.character import Character
     from familiar_cli.context.summarising import Summariser, SummaryKeeper
+    from familiar_cli.finding import Finder
     from familiar_cli.history.store import HistoryStore
     from familiar_cli.history.summaries import Summaries
     from familiar_cli.identity import Author, Labels, Me, Who
     from familiar_cli.imports.foreign_chat import Reading
-    from familiar_cli.index.build import EmbeddingIndex, Refreshed
-    from familiar_cli.index.embedder import EmbedderChoice
-    from familiar_cli.index.turn_vectors import EmbeddedTurns, NearTurns, TurnVectors
-    from familiar_cli.index.types import SearchOptions, SearchResult
+    from familiar_cli.index.build import EmbeddingIndex
     from familiar_cli.jobs import Jobs
     from familiar_cli.languages import Phrases
     from familiar_cli.llm.slots import ResolvedSlot
@@ -56,7 +54,6 @@ if TYPE_CHECKING:
 
     OnText = Callable[[str], None]
 
-INDEX_JOB = "index"
 _ME_SLUG = "cli-me"  # for a model, in place of one that holds a login name
 _TITLE_TOKENS = 30  # at least, of what says that a summary is one
 
@@ -73,10 +70,7 @@ class Familiar:
         self.paths = paths
         self._tell = tell
         self._models: dict[ResolvedSlot, ChatModel] = {}
-        self._index_is_behind = False
-        self._has_unembedded = False
         self._character: Character | None = None
-        self._is_loaded: set[bool] = set()
         self._language: str | None = None
 
     def __enter__(self) -> Self:
@@ -347,6 +341,10 @@ class Familiar:
         set_to = self.config.memory
         limits = Limits(set_to.max_file_bytes, set_to.max_results, set_to.max_dir_files)
         there = self.paths.memory / INDEX_DIR
+
+        def note(rel_paths: tuple[str, ...]) -> None:
+            self.finder.note_changes(rel_paths)
+
         return MemoryStore(
             self.paths.memory,
             limits=limits,
@@ -354,7 +352,8 @@ class Familiar:
             lock_timeout_s=set_to.lock_timeout_s,
             journal=LazyJournal(self.paths.journal, lambda: self.journal),
             on_change=index_changes(
-                lambda: self.index if there.is_dir() else None, self._note_changes
+                lambda: self.index if there.is_dir() else None,
+                note,
             ),
         )
 
@@ -366,133 +365,18 @@ class Familiar:
         return EmbeddingIndex(self.memory)
 
     @cached_property
-    def turn_vectors(self) -> TurnVectors:
-        """What finds turns by meaning. Its files are made by `embed_turns`."""
-        from familiar_cli.index.turn_vectors import TurnVectors
+    def finder(self) -> Finder:
+        """What searches memory and history. Files are made at the first search."""
+        from familiar_cli.finding import Finder
 
-        return TurnVectors(self.paths.turn_vectors)
-
-    def near_turns(self, query: str) -> NearTurns | None:
-        """Return what tells how near turns are to `query` in meaning; None: nothing does.
-
-        Raises:
-            EmbedderError: The model does not work.
-        """
-        from familiar_cli.index.search import asked_apart
-
-        embedder, made = self.embedder.embedder, self.turn_vectors
-        if embedder is None or not made.through_id(embedder, self._turn_texts):
-            return None
-        return made.near(embedder, asked_apart(query))
-
-    def turns_without_vector(self) -> int:
-        """Return how many turns cannot be found by meaning yet; 0 where no model finds so."""
-        embedder = self.embedder.embedder
-        if embedder is None:
-            return 0
-        done = self.turn_vectors.through_id(embedder, self._turn_texts)
-        return self.history.newest_id() - done
-
-    def index_words(self, progress: Callable[[str, int, int], None] | None = None) -> Refreshed:
-        """Make all that was written or said searchable by its words; vectors come later.
-
-        Raises:
-            FamiliarError: An index cannot be written.
-        """
-        from functools import partial
-
-        from familiar_cli.history.recall import index_words
-
-        refreshed = self.index.refresh(progress)
-        if progress:
-            index_words(self.history, partial(progress, "turns read"))
-        else:
-            index_words(self.history)
-        return refreshed
-
-    def embed_turns(
-        self,
-        *,
-        at_most: int | None = None,
-        progress: Callable[[str, int, int], None] | None = None,
-    ) -> EmbeddedTurns:
-        """Give vectors to turns that have none, the oldest first; what is done is kept.
-
-        Args:
-            at_most: How many turns; None: all.
-            progress: Told of what is done, how many of it are, and how many there will be.
-
-        Raises:
-            EmbedderError: The model does not work.
-            IndexUnusableError: The files cannot be written.
-        """
-        from familiar_cli.index.turn_vectors import EmbeddedTurns
-
-        embedder, waiting = self.embedder.embedder, self.turns_without_vector()
-        if embedder is None or not waiting:
-            return EmbeddedTurns()
-        total = waiting if at_most is None else min(waiting, at_most)
-        return self.turn_vectors.embed(
-            embedder, self._turn_texts, at_most=at_most, total=total, progress=progress
+        return Finder(
+            self.index,
+            lambda: self.history,
+            vectors_dir=self.paths.turn_vectors,
+            model=self.config.embedding.model,
+            zone=self.zone,
+            instance=lambda: self.days_name,
         )
-
-    def _turn_texts(self, after_id: int, limit: int) -> list[tuple[int, str]]:
-        return [(turn.id, turn.content) for turn in self.history.after(after_id, limit)]
-
-    @cached_property
-    def embedder(self) -> EmbedderChoice:
-        """The model that finds by meaning, or why there is none."""
-        from familiar_cli.config.home import cache_dir
-        from familiar_cli.index.embedder import open_embedder
-
-        return open_embedder(self.config.embedding.model, cache_dir())
-
-    def load_embedder(self, *, optimised: bool = False) -> None:
-        """Begin to open the model that finds by meaning, beside what is done meanwhile.
-
-        What is wrong with it is told by the first question.
-
-        Args:
-            optimised: For whoever stays; see `OnnxEmbedder.load`.
-        """
-        from contextlib import suppress
-        from threading import Thread
-
-        from familiar_cli.errors import FamiliarError
-        from familiar_cli.index.embedder import OnnxEmbedder
-
-        embedder = self.embedder.embedder
-        if embedder is None or self._is_loaded & {True, optimised}:
-            return
-        self._is_loaded.add(optimised)
-        if not optimised and isinstance(embedder, OnnxEmbedder):
-            # Two threads that import slow each other down. With the libraries there, the model is
-            # opened while this thread goes on.
-            with suppress(FamiliarError):
-                embedder.import_libraries()
-
-        def load() -> None:
-            with suppress(FamiliarError):
-                embedder.load(optimised=optimised)
-
-        Thread(target=load, daemon=True, name="familiar-load").start()
-
-    def search(
-        self,
-        query: str,
-        options: SearchOptions,
-        progress: Callable[[str, int, int], None] | None = None,
-    ) -> SearchResult:
-        """Return what the memory holds about `query`. See `index.search.search`."""
-        instance = options.instance or self.days_name
-        options = replace(options, instance=instance, zone=self.zone)
-        opened = None
-        if options.method not in {"lexical", "grep"}:
-            self.load_embedder()
-            opened = self.embedder
-        from familiar_cli.index.search import search  # while the model is opened
-
-        return search(self.index, query, options, opened, progress)
 
     @cached_property
     def journal(self) -> GitJournal:
@@ -771,55 +655,6 @@ class Familiar:
         from familiar_cli.memory.relation_index import RelationIndex
 
         return RelationIndex(self.memory)
-
-    def note_index_behind(self) -> None:
-        """Remember that a turn found the index behind the memory."""
-        self._index_is_behind = True
-
-    def look_after_index(self) -> bool:
-        """Take on what the index lacks, as found by a turn. Returns whether there is anything."""
-        behind, self._index_is_behind = self._index_is_behind, False
-        return behind and self.jobs.add(INDEX_JOB, self._bring_index_forward)
-
-    async def embed_changes(self) -> None:
-        """Give vectors to what was written since the last time; for whoever stays.
-
-        The words of it can be found at once. Whatever goes wrong, the next search tells of it.
-        """
-        from familiar_cli.errors import FamiliarError
-        from familiar_cli.index.build import SOME
-        from familiar_cli.jobs import in_thread
-
-        embedder = self.embedder.embedder if self._has_unembedded else None
-        if embedder is None:
-            return
-        self._has_unembedded = False
-        try:
-            # One step at a time, so that it can be told to stop; what a step made is kept.
-            while (await in_thread(lambda: self.index.embed_waiting(embedder, at_most=SOME))).done:
-                pass
-        except FamiliarError:
-            return
-
-    def _note_changes(self, rel_paths: tuple[str, ...]) -> None:
-        from familiar_cli.memory.pages.links import is_page
-
-        if any(is_page(path) for path in rel_paths):
-            self._has_unembedded = True
-
-    async def _bring_index_forward(self) -> None:
-        """Read what changed, and make some vectors; what is still left is for the next turn."""
-        from familiar_cli.index.build import SOME
-        from familiar_cli.jobs import in_thread
-
-        def forward() -> None:
-            self.index_words()
-            if self.embedder.embedder:
-                self.index.embed_waiting(self.embedder.embedder, at_most=SOME)
-                self.embed_turns(at_most=SOME)
-
-        # It is left alone when it is told to stop; each of its steps is whole by itself.
-        await in_thread(forward)
 
     def _summariser(self) -> Summariser:
         from familiar_cli.config.home import zone_of

@@ -261,15 +261,15 @@ async def test_what_is_written_gets_its_vectors_from_a_program_that_stays(
     serve("Fair winds.", answer("Anna keeps bees.", file="people/discord-1.md", turns=(1,)))
     write_after(ada, turns=1)
     async with Familiar.load_from_disk(ada, "ada") as familiar:
-        familiar.embedder = EmbedderChoice(WordEmbedder())
+        familiar.finder.embedder = EmbedderChoice(WordEmbedder())
         familiar.index.refresh()
-        familiar.index.embed_waiting(familiar.embedder.embedder)
+        familiar.index.embed_waiting(familiar.finder.embedder.embedder)
         familiar.history.append("harbour", "user", "I keep bees.", author=ANNA)
         result = await take_turn(familiar, Said("Hello", ANNA, "harbour"))
         begin_due_work(familiar, result, stays=stays)
         assert (await familiar.jobs.finish(60)).failed == ()
 
-        found = familiar.search(
+        found = familiar.finder.search(
             "bees", SearchOptions(method="lexical", refresh=False, viewer=OWNER)
         )
         assert "people/discord-1.md" in {hit.rel_path for hit in found.hits}
@@ -279,9 +279,9 @@ async def test_what_is_written_gets_its_vectors_from_a_program_that_stays(
 async def test_the_daemon_gives_vectors_to_what_it_writes(ada, serve) -> None:
     serve(answer("Anna keeps bees.", file="people/discord-1.md", turns=(1,)))
     async with Familiar.load_from_disk(ada, "ada") as familiar:
-        familiar.embedder = EmbedderChoice(WordEmbedder())
+        familiar.finder.embedder = EmbedderChoice(WordEmbedder())
         familiar.index.refresh()
-        familiar.index.embed_waiting(familiar.embedder.embedder)
+        familiar.index.embed_waiting(familiar.finder.embedder.embedder)
         familiar.history.append("harbour", "user", "I keep bees.", author=ANNA)
         await Daemon(familiar, asyncio.Event(), lambda _: None, lambda _: None).catch_up()
 
@@ -292,18 +292,18 @@ async def test_the_daemon_gives_vectors_to_what_it_writes(ada, serve) -> None:
 async def test_a_daemon_gives_vectors_to_all_turns(ada, serve) -> None:
     serve(answer())
     async with Familiar.load_from_disk(ada, "ada") as familiar:
-        familiar.embedder = EmbedderChoice(WordEmbedder())
+        familiar.finder.embedder = EmbedderChoice(WordEmbedder())
         for number in range(100):
             familiar.history.append("harbour", "user", f"Ship {number}.", author=ANNA)
         stop = asyncio.Event()
         daemon = Daemon(familiar, stop, lambda _: None, lambda _: None)
         watching = asyncio.create_task(daemon.watch(0.01))
         async with asyncio.timeout(20):
-            while familiar.turns_without_vector():  # noqa: ASYNC110  # nobody tells of them
+            while familiar.finder.turns_without_vector():  # noqa: ASYNC110  # nobody tells of them
                 await asyncio.sleep(0.01)
         stop.set()
         await watching
-        assert familiar.near_turns("ship 7").nearest(1) == [8]
+        assert familiar.finder.near_turns("ship 7").nearest(1) == [8]
 
 
 async def test_a_turn_opens_the_model_while_other_things_are_read(ada, monkeypatch) -> None:
@@ -319,7 +319,7 @@ async def test_a_turn_opens_the_model_while_other_things_are_read(ada, monkeypat
         return read(self)
 
     with Familiar.load_from_disk(ada, "ada") as familiar:
-        familiar.embedder = EmbedderChoice(Waits())
+        familiar.finder.embedder = EmbedderChoice(Waits())
         monkeypatch.setattr(Familiar, "character", character)
         await assemble(familiar, Said("Hello", ANNA, "harbour"))
 
@@ -328,19 +328,19 @@ def test_the_model_is_opened_once_and_once_more_for_whoever_stays(ada, monkeypat
     with Familiar.load_from_disk(ada, "ada") as familiar:
         embedder, ways = WordEmbedder(), queue.Queue()
         monkeypatch.setattr(embedder, "load", lambda *, optimised=False: ways.put(optimised))
-        familiar.embedder = EmbedderChoice(embedder)
+        familiar.finder.embedder = EmbedderChoice(embedder)
         for optimised in (False, False, True, False, True):
-            familiar.load_embedder(optimised=optimised)
+            familiar.finder.load_embedder(optimised=optimised)
         assert {ways.get(timeout=5), ways.get(timeout=5)} == {False, True}
         assert ways.empty()
 
 
 async def test_a_broken_embedder_never_fails_what_is_written(ada) -> None:
     async with Familiar.load_from_disk(ada, "ada") as familiar:
-        familiar.embedder = EmbedderChoice(BrokenEmbedder())
+        familiar.finder.embedder = EmbedderChoice(BrokenEmbedder())
         familiar.index.refresh()
         familiar.memory.append_file("notes.md", "- Bo keeps goats.\n")
-        await familiar.embed_changes()
+        await familiar.finder.embed_changes()
         assert familiar.index.use(count_waiting) > 0
 
 

@@ -186,7 +186,7 @@ class Daemon:
         while True:
             begun_s, done = stopwatch_s(), 0
             try:
-                step = partial(self._familiar.embed_turns, at_most=SOME)
+                step = partial(self._familiar.finder.embed_turns, at_most=SOME)
                 done = (await in_thread(step)).done
             except Exception as error:  # noqa: BLE001  # turns are found by words; it is tried again
                 if _EMBEDDING not in self.errors:
@@ -195,7 +195,7 @@ class Daemon:
 
     async def _embed(self) -> None:
         try:
-            await self._familiar.embed_changes()
+            await self._familiar.finder.embed_changes()
         except Exception as error:  # noqa: BLE001  # words are found without it; the next one retries
             self._tell(failed(_EMBEDDING, as_failure(error), 0))
         else:

@@ -467,7 +467,7 @@ class _Bringing:
 
     def _index(self, familiar: Familiar) -> None:
         try:
-            familiar.index_words()
+            familiar.finder.index_words()
         except FamiliarError:
             return  # the next search makes up for it, or says what is wrong
 

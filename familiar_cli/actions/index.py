@@ -50,22 +50,22 @@ def build(familiar: Familiar, progress: Progress | None = None) -> IndexBuilt:
     Raises:
         FamiliarError: An index cannot be written, or the model does not work; what was done stays.
     """
-    refreshed = familiar.index_words(progress)
-    embedder = familiar.embedder.embedder
+    refreshed = familiar.finder.index_words(progress)
+    embedder = familiar.finder.embedder.embedder
     if embedder is None:
         embedded = familiar.index.build_if_stale(None).embedded
         return IndexBuilt(refreshed, embedded, EmbeddedTurns(), familiar.history.count())
     embedded = familiar.index.embed_waiting(embedder, progress=progress)
-    turns = familiar.embed_turns(progress=progress)
-    return IndexBuilt(refreshed, embedded, turns, familiar.turns_without_vector())
+    turns = familiar.finder.embed_turns(progress=progress)
+    return IndexBuilt(refreshed, embedded, turns, familiar.finder.turns_without_vector())
 
 
 def status(familiar: Familiar) -> tuple[IndexStatus, TurnsStatus]:
     """Return how memory and turns can be found; nothing is made or changed."""
-    opened = familiar.embedder.embedder
-    made: TurnVectorStatus = familiar.turn_vectors.status(opened)
+    opened = familiar.finder.embedder.embedder
+    made: TurnVectorStatus = familiar.finder.turn_vectors.status(opened)
     turns = familiar.history.count()
-    waiting = familiar.turns_without_vector() if opened else turns
+    waiting = familiar.finder.turns_without_vector() if opened else turns
     found = TurnsStatus(
         turns,
         count_unread(familiar.history),
@@ -79,5 +79,5 @@ def status(familiar: Familiar) -> tuple[IndexStatus, TurnsStatus]:
 
 def clear(familiar: Familiar) -> bool:
     """Delete the index of memory and the vectors of turns; tell whether there was any."""
-    memory, turns = familiar.index.clear(), familiar.turn_vectors.clear()
+    memory, turns = familiar.index.clear(), familiar.finder.turn_vectors.clear()
     return memory or turns

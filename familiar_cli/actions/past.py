@@ -154,7 +154,7 @@ async def prompt_then(familiar: Familiar, day: date, text: str, channel_id: str 
         _lay_out(familiar, days, there, root)
         then = Anew(FamiliarPaths(root))
         then.__dict__["history"] = familiar.history
-        then.__dict__["embedder"] = familiar.embedder
+        then.finder.embedder = familiar.finder.embedder
         then.index.refresh()
         return await _assemble(then, end_of(familiar, day), text, channel_id)
 

@@ -291,9 +291,8 @@ def _content_search(
         familiar.history,
         familiar.names,
         familiar.counter,
-        retrieval=lambda refresh_s: _retrieval(familiar, setup, pinned, refresh_s),
+        retrieval=_retrieval(familiar, setup, pinned),
         content_filter=_filter(familiar, setup.char) if filters(familiar) and not dry else None,
-        on_behind=familiar.note_index_behind,
         deadline_s=set_to.context.provider_deadline_s,
         numbering=familiar.numbering,
     )
@@ -312,16 +311,14 @@ def _relations(familiar: Familiar) -> RelationsProvider:
     )
 
 
-def _retrieval(
-    familiar: Familiar, setup: TurnSetup, pinned: PinnedMemory, refresh_s: float
-) -> Retrieval:
+def _retrieval(familiar: Familiar, setup: TurnSetup, pinned: PinnedMemory) -> Retrieval:
     from familiar_cli.context.providers.retrieval import Memory, Retrieval
 
     set_to = familiar.config
+    refresh_s = _REFRESH_SHARE * set_to.context.provider_deadline_s
     memory = Memory(
         familiar.memory,
-        familiar.search,
-        lambda: familiar.embedder,
+        familiar.finder,
         familiar.history,
         setup.character.macros_of,
         setup.channel.recent_turns,
@@ -348,8 +345,7 @@ def _recaller(familiar: Familiar, char: str, within_s: float) -> Recaller:
         char,
         familiar.zone,
         within_s,
-        familiar.near_turns,
-        familiar.turns_without_vector,
+        familiar.finder,
     )
 
 
@@ -469,7 +465,7 @@ def _of_machine(familiar: Familiar, _: list[Effective]) -> Resolved:
     has_id = read_instance(familiar.paths.instance) is not None
     yield "instance.id", familiar.days_name, "instance.id" if has_id else "the host name"
     yield "name", familiar.name, "the character"
-    embedder = familiar.embedder.embedder
+    embedder = familiar.finder.embedder.embedder
     yield "embedding.model", embedder.model if embedder else "none", "what is on disk"
 
 

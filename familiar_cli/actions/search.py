@@ -107,7 +107,7 @@ def search_memories(
         min_score=min_score,
         viewer=viewer,
     )
-    results = [familiar.search(one, options) for one in queries]
+    results = [familiar.finder.search(one, options) for one in queries]
     best: dict[str, Hit] = {}
     for hit in (hit for result in results for hit in result.hits):
         known = best.get(hit.rel_path)
@@ -222,7 +222,7 @@ def search_past(
         )
     if not fts.words(query):
         raise UsageError(f"There is no word to search for in {query!r}")
-    near = None if method == "lexical" else familiar.near_turns(query)
+    near = None if method == "lexical" else familiar.finder.near_turns(query)
     if near is None and method == "hybrid":
         raise EmbedderError(
             "No turn can be found by meaning yet", hint="Run `familiar index build`."
@@ -251,7 +251,7 @@ def search_past(
         hit for hit in hits if hit.score >= min_score and (since is None or hit.at.date() >= since)
     ]
     wanted.sort(key=lambda hit: (-hit.score, hit.turns))
-    waiting = familiar.turns_without_vector() if method != "lexical" else 0
+    waiting = familiar.finder.turns_without_vector() if method != "lexical" else 0
     return PastFound(tuple(wanted[:k]), "hybrid" if near else "lexical", waiting)
 
 

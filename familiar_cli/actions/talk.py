@@ -178,7 +178,7 @@ async def assemble(familiar: Familiar, said: Said, *, viewer: Viewer | None = No
         LimitError: It is longer than a prompt may be.
         UsageError: The greeting that was asked for cannot open the channel.
     """
-    familiar.load_embedder()
+    familiar.finder.load_embedder()
     said = kept_question(familiar, remade(familiar, said))
     familiar.privacy.check_member(said.channel_id, said.author)
     setup = _setup(familiar, said)
@@ -205,7 +205,7 @@ async def find_memory(familiar: Familiar, said: Said) -> Trace:
     Raises:
         UsageError: Nothing was said.
     """
-    familiar.load_embedder()
+    familiar.finder.load_embedder()
     setup = _setup(familiar, said)
     request = for_memory(_request(familiar, said, setup), setup.allowance, familiar.counter)
     assembled = await memory_pipeline(familiar, setup).assemble(request)
@@ -267,7 +267,7 @@ async def take_turn(
         ModelError: There is no whole reply; what was said is kept.
     """
     check_usable(familiar.slot())
-    familiar.load_embedder()
+    familiar.finder.load_embedder()
     channel_id = kept_question(familiar, said).channel_id
     alone = nullcontext() if said.off_record else _answering(familiar, channel_id, on_wait)
     async with alone:

@@ -164,7 +164,7 @@ def write_later(familiar: Familiar, *, embeds: bool = False) -> int:
     async def write() -> None:
         report = await write_memory(familiar, wait_s=0, which=SAID_HERE)
         if embeds:
-            await familiar.embed_changes()
+            await familiar.finder.embed_changes()
         if report.error:
             raise report.error
 
@@ -200,7 +200,7 @@ def begin_due_work(familiar: Familiar, result: TurnResult, *, stays: bool = True
     """
     if result.interrupted:
         return DueWork()
-    familiar.look_after_index()  # a second's work, which nobody need be told of
+    familiar.finder.catch_up_later(familiar.jobs)  # a second's work, which nobody need be told of
     summarised, problem = _summary(familiar, result.trace)
     written, another = _memory(familiar, stays=stays)
     familiar.jobs.start()

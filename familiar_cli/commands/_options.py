@@ -148,7 +148,7 @@ def index_words(out: Output, familiar: Familiar) -> None:
 
     try:
         with steps(out) as report:
-            familiar.index_words(report)
+            familiar.finder.index_words(report)
     except FamiliarError as error:
         out.warn(f"What came in cannot be searched yet: {error}")
 

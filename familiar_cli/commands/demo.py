@@ -105,7 +105,7 @@ def _familiar(out: Output, home: Path) -> dict[str, Any]:
         lore = import_lorebook(familiar.memory, book)
         with familiar.memory.transaction("demo", "a memory to find") as staged:
             staged.write(NOTE, NOTE_TEXT)
-        familiar.index_words()
+        familiar.finder.index_words()
     _show(out, f"2. So does a lorebook  ({LOREBOOK})", files_page(lore.written))
     _show(out, "3. And so is what was said before  (written here for the demo)", files_page([NOTE]))
     _show(out, NOTE_TEXT, bold=False)

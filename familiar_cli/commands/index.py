@@ -25,10 +25,10 @@ def build(ctx: typer.Context) -> None:
     out, familiar = output(ctx), familiar_of(ctx)
     with familiar, steps(out) as report:
         built = index.build(familiar, report)
-    if familiar.embedder.embedder is None:
-        out.note(f"Words only: {familiar.embedder.reason}.")
-        if familiar.embedder.hint:
-            out.note(f"hint: run `{familiar.embedder.hint}`, then `familiar index build`")
+    if familiar.finder.embedder.embedder is None:
+        out.note(f"Words only: {familiar.finder.embedder.reason}.")
+        if familiar.finder.embedder.hint:
+            out.note(f"hint: run `{familiar.finder.embedder.hint}`, then `familiar index build`")
     out.answer(built, built_text(built))
 
 
@@ -46,7 +46,7 @@ def status(ctx: typer.Context) -> None:
 
     with familiar_of(ctx) as familiar:
         found, turns = index.status(familiar)
-        opened = familiar.embedder
+        opened = familiar.finder.embedder
     data = {"status": found, "turns": turns, "model_on_disk": _model(opened)}
     output(ctx).answer(data, lambda: print_page(status_page(found, turns, opened)))
 

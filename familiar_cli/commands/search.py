@@ -186,7 +186,7 @@ def search(
     found, said = None, None
     with familiar, steps(out) as report:
         if not past:
-            found = familiar.search(asked, options, report)
+            found = familiar.finder.search(asked, options, report)
         if past or all_:
             from familiar_cli.actions.search import search_past
 
@@ -247,12 +247,12 @@ def _tell(out: Output, found: SearchResult, min_score: float) -> None:
 
 def _catch_up(out: Output, familiar: Familiar, found: SearchResult) -> None:
     """Give some waiting pieces their vectors, now that the answer is there."""
-    if not (found.waiting and familiar.embedder.embedder):
+    if not (found.waiting and familiar.finder.embedder.embedder):
         return
     from familiar_cli.errors import FamiliarError
     from familiar_cli.index.build import SOME
 
     try:
-        familiar.index.embed_waiting(familiar.embedder.embedder, at_most=SOME)
+        familiar.index.embed_waiting(familiar.finder.embedder.embedder, at_most=SOME)
     except FamiliarError as error:
         out.warn(str(error))

@@ -414,7 +414,7 @@ class MemoryServer:
 
         with suppress(FamiliarError):
             async with self._pool.lease(self._paths.id) as familiar:
-                if embedder := familiar.embedder.embedder:
+                if embedder := familiar.finder.embedder.embedder:
                     await in_thread(lambda: familiar.index.embed_waiting(embedder, at_most=SOME))
 
     def _uri(self, rel_path: str) -> str:

@@ -520,7 +520,7 @@ class Conversation:
         check_usable(self.familiar.slot())  # better now than after the first line
         self._name = self.familiar.name
         if self.interactive:
-            self.familiar.load_embedder(optimised=True)
+            self.familiar.finder.load_embedder(optimised=True)
             self.out.note("/help lists the commands; Ctrl-D ends the chat.")
         self._begin_in_channel()
         if self.said.off_record:

@@ -276,7 +276,7 @@ def _details(job: str) -> str:
 
 def _kind(job: str) -> str:
     from familiar_cli.actions.write_memory import WRITER_SLOT
-    from familiar_cli.familiar import INDEX_JOB
+    from familiar_cli.finding import INDEX_JOB
 
     return {WRITER_SLOT: "memory", INDEX_JOB: "index"}.get(job, "summary")
 

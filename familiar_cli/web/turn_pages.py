@@ -269,7 +269,7 @@ def _search_memory(asked: PageRequest, values: dict[str, Any]) -> dict[str, Any]
         lines=False,
         viewer=asked.viewer,
     )
-    found = asked.familiar.search(values["q"], replace(options, refresh_s=_REFRESH_S))
+    found = asked.familiar.finder.search(values["q"], replace(options, refresh_s=_REFRESH_S))
     best = max((hit.score for hit in found.hits), default=1.0) or 1.0
     rows = [(hit, hit.text[:_TEXT_CHARS], hit.score / best, _bars(hit)) for hit in found.hits]
     return {"result": found, "rows": rows}

@@ -37,6 +37,19 @@ RAG = "content_search.rag"
 ASKED = "Do you remember the lighthouse keeper?"
 
 
+class FakeFinder:
+    def __init__(self, world, search) -> None:
+        self.world = world
+        self.search = search
+
+    @property
+    def embedder(self) -> EmbedderChoice:
+        return self.world.opened
+
+    def note_behind(self) -> None:
+        self.world.behind += 1
+
+
 class World:
     def __init__(self, root) -> None:
         self.store = MemoryStore(root / "memory")
@@ -56,18 +69,10 @@ class World:
         return search(self.index, query, options, self.opened)
 
     def provider(self, *, k=6, search=None, strong=0.7, answer_tokens=300, **more):
-        def retrieval(refresh_s) -> Retrieval:
-            memory = Memory(
-                self.store,
-                search or self.search,
-                lambda: self.opened,
-                self.history,
-                lambda _: Macros("Yuzu", "Anna"),
-                20,
-            )
-            return Retrieval(memory, COUNTER, k=k, refresh_s=refresh_s)
-
+        finder = FakeFinder(self, search or self.search)
+        memory = Memory(self.store, finder, self.history, lambda _: Macros("Yuzu", "Anna"), 20)
         more.setdefault("deadline_s", 20.0)  # a busy machine is no reason to fail
+        retrieval = Retrieval(memory, COUNTER, k=k, refresh_s=0.25 * more["deadline_s"])
         chooses = self.model and Filter(
             lambda: self.model,
             self.store,
@@ -84,12 +89,8 @@ class World:
             COUNTER,
             retrieval=retrieval,
             content_filter=chooses or None,
-            on_behind=self.note,
             **more,
         )
-
-    def note(self) -> None:
-        self.behind += 1
 
     def offers(self, utterance=ASKED, *, asked=None, **more):
         asked = asked or request(utterance)

@@ -18,11 +18,11 @@ from familiar_cli.context.providers.content_search import ContentSearchProvider
 from familiar_cli.context.providers.history import Beyond, HistoryProvider
 from familiar_cli.context.providers.pins import NotesProvider
 from familiar_cli.context.providers.retrieval import Memory, Retrieval
+from familiar_cli.finding import Finder
 from familiar_cli.history import HistoryStore
 from familiar_cli.history.summaries import PUBLIC, Summaries, Summary
 from familiar_cli.index.build import EmbeddingIndex
 from familiar_cli.index.embedder import EmbedderChoice
-from familiar_cli.index.search import search
 from familiar_cli.llm.types import ScriptedModel
 from familiar_cli.memory.aliases import Aliases
 from familiar_cli.memory.pages.front_matter import field_markdown
@@ -143,19 +143,18 @@ def test_what_memory_adds_leaves_all_that_stands_before_it(store, tmp_path) -> N
     memory = MemoryStore(tmp_path / "memory")
     for word in ("zero", "one", "two"):
         memory.write_file(f"topics/{word}.md", f"# {word}\n\nAll about {word}.")
+    index, vectors = EmbeddingIndex(memory), tmp_path / "vectors"
+    finder = Finder(
+        index, lambda: store, vectors_dir=vectors, model="none", zone=None, instance=lambda: ""
+    )
+    finder.embedder = EmbedderChoice(None)
     provider = ContentSearchProvider(
         memory,
         store,
         lambda: Aliases(memory),
         tokens.heuristic(),
-        retrieval=lambda _: Retrieval(
-            Memory(
-                memory,
-                lambda query, options: search(EmbeddingIndex(memory), query, options),
-                lambda: EmbedderChoice(None),
-                store,
-                lambda _: Macros("A", "B"),
-            ),
+        retrieval=Retrieval(
+            Memory(memory, finder, store, lambda _: Macros("A", "B")),
             tokens.heuristic(),
             k=3,
             refresh_s=20.0,

@@ -45,7 +45,6 @@ _OWN_SHARE: Final = 0.5
 
 LABEL_TOKENS: Final = 20  # about what a passage costs beside its words
 _SHARE: Final = 0.8  # of the deadline; what is found by then is offered, so that some is always
-_REFRESH_SHARE: Final = 0.25
 _FILTER_SHARE: Final = 0.95  # of the filter's own time
 
 
@@ -57,10 +56,8 @@ class ContentSearchProvider:
         history: Who spoke where.
         aliases: Opens who is called what; it is closed after each use.
         counter: What counts tokens.
-        retrieval: Makes what finds passages, given how long it may read changed files; None: nobody
-            looks for any.
+        retrieval: Finds passages; None: nobody looks for any.
         content_filter: What chooses among them; None: all of them are offered.
-        on_behind: Called when the index does not hold everything yet.
         recent_author_limit: How many of those who spoke last in the channel are remembered.
         deadline_s: How long it may take without the filter.
         numbering: Which turns lines of memory name.
@@ -79,9 +76,8 @@ class ContentSearchProvider:
         aliases: Callable[[], Aliases],
         counter: TokenCounter,
         *,
-        retrieval: Callable[[float], Retrieval] | None = None,
+        retrieval: Retrieval | None = None,
         content_filter: Filter | None = None,
-        on_behind: Callable[[], None] | None = None,
         recent_author_limit: int = RECENT_AUTHORS,
         deadline_s: float = 2.0,
         numbering: Numbering = PLAIN,
@@ -89,9 +85,8 @@ class ContentSearchProvider:
         self.deadline_s = deadline_s + (content_filter.deadline_s if content_filter else 0.0)
         self._search_s = deadline_s
         self._counter = counter
-        self._retrieval = retrieval(_REFRESH_SHARE * deadline_s) if retrieval else None
+        self._retrieval = retrieval
         self._filter = content_filter
-        self._on_behind = on_behind
         self._people = PeopleSource(
             store,
             history,
@@ -134,8 +129,8 @@ class ContentSearchProvider:
         until_s: float,
     ) -> list[Contribution]:
         found, late = await self._look(retrieval, request, people, until_s)
-        if self._on_behind and found.behind:
-            self._on_behind()
+        if found.behind:
+            retrieval.memory.finder.note_behind()
         remarks = [_remark(remark) for remark in found.remarks]
         remarks += map(_left, found.left)
         late = [*late, *([_told(found.unread)] if found.unread else [])]

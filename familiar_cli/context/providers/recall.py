@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from familiar_cli.context.providers.packing import Packed
     from familiar_cli.context.types import ContextRequest
+    from familiar_cli.finding import Finder
     from familiar_cli.history.recall import Nearness, Recalled
     from familiar_cli.history.rows import Turn
     from familiar_cli.history.store import HistoryStore
@@ -85,8 +86,7 @@ class Recaller:
         name: The familiar's.
         zone: The familiar's timezone; None: the system's.
         within_s: Most seconds for reading turns that are not searchable yet.
-        near: Gives what finds by meaning, for a question; None: nothing does.
-        waiting: Says how many turns cannot be found by meaning yet.
+        finder: Finds turns by meaning.
     """
 
     history: HistoryStore
@@ -94,8 +94,7 @@ class Recaller:
     name: str
     zone: tzinfo | None
     within_s: float
-    near: Callable[[str], Nearness | None] = lambda _: None
-    waiting: Callable[[], int] = lambda: 0
+    finder: Finder
 
     def __call__(
         self,
@@ -137,7 +136,7 @@ class Recaller:
             tuple(pieces),
             sources,
             max(found.unread - len(shown), 0),  # the newest turns are in the prompt anyway
-            self.waiting() if by_meaning else 0,
+            self.finder.turns_without_vector() if by_meaning else 0,
             near is not None,
             lambda turn: self._why(turn, request),
         )
@@ -164,7 +163,7 @@ class Recaller:
 
     def _near(self, query: str) -> Nearness | None:
         try:
-            return self.near(query)
+            return self.finder.near_turns(query)
         except EmbedderError:  # the search of memory asks the same model, and tells
             return None
 

@@ -33,9 +33,10 @@ if TYPE_CHECKING:
     from familiar_cli.context.character import Macros
     from familiar_cli.context.providers.packing import Excerpt, Filling, PieceSource
     from familiar_cli.context.providers.pins import Pinned
+    from familiar_cli.context.providers.recall import Recaller
     from familiar_cli.context.types import ContextRequest, Contribution, Subject
+    from familiar_cli.finding import Finder
     from familiar_cli.history.store import HistoryStore
-    from familiar_cli.index.embedder import EmbedderChoice
     from familiar_cli.index.types import SearchResult, Wanted
     from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.tokens import TokenCounter
@@ -63,24 +64,21 @@ class Memory:
 
     Args:
         store: The memory.
-        search: Asks the index.
-        opened: The model that finds by meaning, or why there is none.
+        finder: Asks the index; has the model that finds by meaning, or why there is none.
         history: Which turns there are.
         macros: Says what macros become in a turn.
         recent_turns: Most turns that a prompt shows.
-        recall: Searches the past, given what a prompt is wanted for, the question, the turns that
-            the prompt shows, and whether by meaning, too; None: nobody looks there.
+        recall: Searches the past; None: nobody looks there.
         pinned: Gives what pins give to a prompt; None: nothing is pinned.
         numbering: Which turns lines of memory name.
     """
 
     store: MemoryStore
-    search: Callable[[str, SearchOptions], SearchResult]
-    opened: Callable[[], EmbedderChoice]
+    finder: Finder
     history: HistoryStore
     macros: Callable[[ContextRequest], Macros]
     recent_turns: int = 0
-    recall: Callable[[ContextRequest, str, frozenset[int], bool], Recall] | None = None
+    recall: Recaller | None = None
     pinned: Callable[[ContextRequest], Pinned] | None = None
     numbering: Numbering = PLAIN
 
@@ -144,7 +142,7 @@ class Retrieval:
         line_tokens: int = 150,
     ) -> None:
         self.k = k
-        self._memory = memory
+        self.memory = memory
         self._counter = counter
         self._refresh_s = refresh_s
         self._most_tokens = most_tokens
@@ -169,7 +167,7 @@ class Retrieval:
         """
         query = question(request)
         ways = self._ways(query)
-        pinned = self._memory.pinned(request) if self._memory.pinned else None
+        pinned = self.memory.pinned(request) if self.memory.pinned else None
         if pinned:
             loaded = {**loaded, **pinned.shown}
         if not ways:
@@ -180,13 +178,13 @@ class Retrieval:
             refresh = not number and not pinned
             options = self._options(gatherer, method, request, refresh=refresh)
             try:
-                result = self._memory.search(query, options)
+                result = self.memory.finder.search(query, options)
             except EmbedderError as error:
                 if method != "dense":
                     raise
                 tell(Candidates(remarks=(f"there is no word in it to search for, and {error}",)))
                 return
-            gatherer.add_named(result.named, self._memory.store.read_file)
+            gatherer.add_named(result.named, self.memory.store.read_file)
             past = self._past(request, query, method)
             is_last = number + 1 == len(ways)
             fresh = pinned.found.fresh if pinned else Refreshed()
@@ -210,10 +208,10 @@ class Retrieval:
             return None
         if not self.k:
             return "nothing is searched for: search.k is 0"
-        if self._memory.pinned:
-            loaded = {**loaded, **self._memory.pinned(request).shown}
+        if self.memory.pinned:
+            loaded = {**loaded, **self.memory.pinned(request).shown}
         try:
-            self._memory.store.read_file(rel_path)
+            self.memory.store.read_file(rel_path)
             return self._place_of(rel_path, request, loaded, room)
         except FamiliarError as error:
             return f"it cannot be searched: {error}"
@@ -227,8 +225,8 @@ class Retrieval:
                 window.append(self._window(request))
             return window[0]
 
-        macros = self._memory.macros(request)
-        return Sight(request.viewer, shown, macros, request.phrases, self._memory.numbering)
+        macros = self.memory.macros(request)
+        return Sight(request.viewer, shown, macros, request.phrases, self.memory.numbering)
 
     def _gatherer(
         self, request: ContextRequest, loaded: Mapping[str, Contribution], room: int
@@ -242,14 +240,14 @@ class Retrieval:
         )
 
     def _past(self, request: ContextRequest, query: str, method: Wanted) -> Recall:
-        if self._memory.recall is None:
+        if self.memory.recall is None:
             return Recall()
-        return self._memory.recall(request, query, self._window(request), method != "lexical")
+        return self.memory.recall(request, query, self._window(request), method != "lexical")
 
     def _ways(self, query: str) -> tuple[Wanted, ...]:
         """Return how to search, one way after the other; words that say nothing find nothing."""
         words = fts.words(query)
-        embedder = self._memory.opened().embedder
+        embedder = self.memory.finder.embedder.embedder
         if not words or (embedder is None and fts.STOP_WORDS.issuperset(words)):
             return ()
         if fts.STOP_WORDS.issuperset(words):
@@ -284,7 +282,7 @@ class Retrieval:
         *,
         is_last: bool,
     ) -> Candidates:
-        opened = self._memory.opened()
+        opened = self.memory.finder.embedder
         remarks = [_sentence(note) for note in result.notes]
         if past.waiting > FEW_WAITING:
             remarks.append(
@@ -320,7 +318,7 @@ class Retrieval:
 
     def _naming(self, request: ContextRequest) -> tuple[str, ...]:
         """Return what was just said and the last turns before it, in which names are looked for."""
-        before = self._memory.history.recent(
+        before = self.memory.history.recent(
             request.channel_id, LAST_TURNS, request.before_id, viewer=request.viewer
         )
         return (request.query, *(fts.bounded_query(turn.content) for turn in reversed(before)))
@@ -363,8 +361,8 @@ class Retrieval:
             return "it is not searched, because another provider includes it at this tier"
         gatherer.most_chars = _FOR_WHY_CHARS
         options = self._options(gatherer, ways[-1], request, refresh=True)
-        result = self._memory.search(query, options)
-        gatherer.add_named(result.named, self._memory.store.read_file)
+        result = self.memory.finder.search(query, options)
+        gatherer.add_named(result.named, self.memory.store.read_file)
         if rel_path in gatherer.sources:
             past = self._past(request, query, ways[-1])
             filling = self._filling(gatherer, past, room, request)
@@ -383,7 +381,7 @@ class Retrieval:
     ) -> str | None:
         query = question(request)
         ways = self._ways(query)
-        if subject.turn_id is None or self._memory.recall is None or not ways:
+        if subject.turn_id is None or self.memory.recall is None or not ways:
             return None
         past = self._past(request, query, ways[-1])
         holder = past.source_of(subject.turn_id)
@@ -397,8 +395,8 @@ class Retrieval:
 
     def _window(self, request: ContextRequest) -> frozenset[int]:
         """Return the turns that the prompt shows, as far as the budget lets one guess."""
-        most = self._memory.recent_turns
-        turns = self._memory.history.recent(
+        most = self.memory.recent_turns
+        turns = self.memory.history.recent(
             request.channel_id, most, request.before_id, viewer=request.viewer
         )
         room = self._room(request)
