@@ -8,39 +8,36 @@ from __future__ import annotations
 
 import json
 import os
-import sqlite3
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.clock import wall_ns
 from familiar_cli.errors import FamiliarError, NotFoundError
-from familiar_cli.files import remove, stamp_of
 from familiar_cli.memory.aliases import main_account, names_of
 from familiar_cli.memory.layout import (
-    INDEX_DIR,
     PEOPLE_DIR,
     PLACES_DIR,
     RELATION_KINDS,
     TOPICS_DIR,
     people_path,
 )
+from familiar_cli.memory.page_index import PageIndex, page_signature
 from familiar_cli.memory.pages.front_matter import listed_aliases
 from familiar_cli.memory.pages.lines import reference, visible_in
 from familiar_cli.memory.pages.links import link_targets, title_of
 from familiar_cli.memory.pages.relations import kinds_of, relations_in
-from familiar_cli.sqlite import connect, connect_derived, renew, rows_among, transaction
 from familiar_cli.text import fold, sha256_of
 from familiar_cli.visibility import NOBODY
 
 if TYPE_CHECKING:
+    import sqlite3
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from familiar_cli.memory.pages.relations import Kinds
     from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.visibility import Viewer
 
-VERSION: Final = 2
 MOST_STATS: Final = 250
 DIRS: Final = (PEOPLE_DIR, TOPICS_DIR, PLACES_DIR)
 """Whose pages are each about somebody or something that can be related."""
@@ -48,25 +45,8 @@ DIRS: Final = (PEOPLE_DIR, TOPICS_DIR, PLACES_DIR)
 LINKS: Final = "links to"
 """What an edge is called that is a link and no relation."""
 
-_FILE: Final = "relations.sqlite"
-_BUSY_S: Final = 0.5
-_BATCH: Final = 500
 _SUFFIX: Final = ".md"
 _KINDS: Final = {PEOPLE_DIR: "person", PLACES_DIR: "place", TOPICS_DIR: "topic"}
-_TABLES: Final = (
-    "CREATE TABLE pages (path TEXT PRIMARY KEY, signature TEXT, title TEXT, same TEXT)",
-    "CREATE TABLE names (key TEXT, path TEXT, PRIMARY KEY (key, path)) WITHOUT ROWID",
-    "CREATE INDEX names_of_page ON names (path)",
-    """CREATE TABLE edges (
-        source TEXT, line INTEGER, relation TEXT, target TEXT, key TEXT, name TEXT,
-        since TEXT, until TEXT, evidence TEXT, private TEXT
-    )""",
-    "CREATE INDEX edges_from ON edges (source)",
-    "CREATE INDEX edges_to ON edges (target)",
-    "CREATE INDEX edges_to_name ON edges (key)",
-    "CREATE TABLE state (name TEXT PRIMARY KEY, value TEXT)",
-    f"PRAGMA user_version = {VERSION}",
-)
 _EDGES: Final = (
     "SELECT source, line, relation, target, key, name, since, until, evidence, private FROM edges"
 )
@@ -132,25 +112,33 @@ class GraphPage:
         return _KINDS.get(first, "page")
 
 
-class RelationIndex:
+class RelationIndex(PageIndex[tuple[str, str, str | None]]):
     """The graph. One object is for one thread at a time.
 
     Args:
         store: The memory.
     """
 
-    def __init__(self, store: MemoryStore) -> None:
-        self._store = store
-        self._root = os.path.realpath(store.root)
-        self._path = os.path.join(self._root, INDEX_DIR, _FILE)
-        self._database: sqlite3.Connection | None = None
-        self._kinds: tuple[str, Kinds] | None = None
+    WHAT = "The graph of relations"
+    FILE = "relations.sqlite"
+    VERSION = 2
+    TABLES = (
+        "CREATE TABLE pages (path TEXT PRIMARY KEY, signature TEXT, title TEXT, same TEXT)",
+        "CREATE TABLE names (key TEXT, path TEXT, PRIMARY KEY (key, path)) WITHOUT ROWID",
+        "CREATE INDEX names_of_page ON names (path)",
+        """CREATE TABLE edges (
+            source TEXT, line INTEGER, relation TEXT, target TEXT, key TEXT, name TEXT,
+            since TEXT, until TEXT, evidence TEXT, private TEXT
+        )""",
+        "CREATE INDEX edges_from ON edges (source)",
+        "CREATE INDEX edges_to ON edges (target)",
+        "CREATE INDEX edges_to_name ON edges (key)",
+        "CREATE TABLE state (name TEXT PRIMARY KEY, value TEXT)",
+    )
 
-    def close(self) -> None:
-        """Let go of the file."""
-        if self._database is not None:
-            self._database.close()
-            self._database = None
+    def __init__(self, store: MemoryStore) -> None:
+        super().__init__(store)
+        self._kinds: tuple[str, Kinds] | None = None
 
     @property
     def kinds(self) -> Kinds:
@@ -171,10 +159,16 @@ class RelationIndex:
         Raises:
             FamiliarError: The index cannot be used.
         """
-        try:
-            self._refresh(thorough=thorough)
-        except (sqlite3.DatabaseError, OSError) as error:
-            raise self._unusable(error) from error
+        known_kinds = sha256_of(json.dumps(sorted(self.kinds.known)))
+        state = self._state()
+        if not thorough and _is_fresh(self._root, state, known_kinds):
+            return
+        there, directories = self._scan()
+        before = dict(self._rows("SELECT path, signature FROM pages"))
+        if state.get("kinds") != known_kinds:
+            before = dict.fromkeys(before, "")
+        seen = {"kinds": known_kinds, "count": str(len(there)), "dirs": json.dumps(directories)}
+        self._read_changed(there, before, seen)
 
     def around(
         self,
@@ -214,11 +208,8 @@ class RelationIndex:
         Raises:
             FamiliarError: The index cannot be used.
         """
-        try:
-            rows = self._opened().execute("SELECT DISTINCT source FROM edges WHERE line > 0")
-            stating = sorted(path for (path,) in rows)
-        except sqlite3.DatabaseError as error:
-            raise self._unusable(error) from error
+        rows = self._rows("SELECT DISTINCT source FROM edges WHERE line > 0")
+        stating = sorted(path for (path,) in rows)
         edges = self._visible_edges(stating, viewer, links=False)
         seen = sorted({path for one in edges for path in (one.source, one.target)})[:most]
         held = set(seen)
@@ -231,7 +222,7 @@ class RelationIndex:
         return [e for e in edges if viewer.sees(e.private) and (links or not e.is_link)]
 
     def _nodes(self, rel_paths: Collection[str]) -> list[GraphPage]:
-        titles = self._titles(rel_paths)
+        titles = self.titles(rel_paths)
         return [
             GraphPage(path, titles[path])
             if path in titles
@@ -248,10 +239,28 @@ class RelationIndex:
         Raises:
             FamiliarError: The index cannot be used.
         """
-        try:
-            return self._edges(list(rel_paths))
-        except sqlite3.DatabaseError as error:
-            raise self._unusable(error) from error
+        also = self._among("SELECT same, path FROM pages WHERE same IN", rel_paths)
+        asked = list(dict.fromkeys([*rel_paths, *(path for _, path in also)]))
+        keys = {key for key, _ in self._among("SELECT key, path FROM names WHERE path IN", asked)}
+        rows = [
+            *self._among(_EDGES + " WHERE source IN", asked),
+            *self._among(_EDGES + " WHERE target IN", asked),
+            *self._among(_EDGES + " WHERE key != '' AND key IN", list(keys)),
+        ]
+        wanted = set(asked)
+        found = [
+            edge
+            for edge in self._resolved(dict.fromkeys(rows))
+            if wanted & {edge.source, edge.target}
+        ]
+        related = {
+            frozenset((e.source, e.target)) for e in found if not e.is_link and not e.private
+        }
+        return [
+            edge
+            for edge in dict.fromkeys(sorted(found, key=lambda e: (e.is_link, e.source, e.line)))
+            if not edge.is_link or frozenset((edge.source, edge.target)) not in related
+        ]
 
     def once(self, edges: Iterable[Edge]) -> list[Edge]:
         """Return edges, each once: of what both pages state the first, or the one that says more.
@@ -287,30 +296,6 @@ class RelationIndex:
         rows = self._among("SELECT key, path FROM names WHERE key IN", [fold(name)])
         return sorted({self.main(path) for _, path in rows})
 
-    def _edges(self, rel_paths: list[str]) -> list[Edge]:
-        also = self._among("SELECT same, path FROM pages WHERE same IN", rel_paths)
-        asked = list(dict.fromkeys([*rel_paths, *(path for _, path in also)]))
-        keys = {key for key, _ in self._among("SELECT key, path FROM names WHERE path IN", asked)}
-        rows = [
-            *self._among(_EDGES + " WHERE source IN", asked),
-            *self._among(_EDGES + " WHERE target IN", asked),
-            *self._among(_EDGES + " WHERE key != '' AND key IN", list(keys)),
-        ]
-        wanted = set(asked)
-        found = [
-            edge
-            for edge in self._resolved(dict.fromkeys(rows))
-            if wanted & {edge.source, edge.target}
-        ]
-        related = {
-            frozenset((e.source, e.target)) for e in found if not e.is_link and not e.private
-        }
-        return [
-            edge
-            for edge in dict.fromkeys(sorted(found, key=lambda e: (e.is_link, e.source, e.line)))
-            if not edge.is_link or frozenset((edge.source, edge.target)) not in related
-        ]
-
     def _resolved(self, rows: Iterable[tuple[Any, ...]]) -> Iterator[Edge]:
         rows = list(rows)
         keys = {row[4] for row in rows if row[4]}
@@ -339,12 +324,9 @@ class RelationIndex:
                     frozenset(json.loads(private)),
                 )
 
-    def _titles(self, rel_paths: Collection[str]) -> dict[str, str]:
-        return dict(self._among("SELECT path, title FROM pages WHERE path IN", list(rel_paths)))
-
     def titles(self, rel_paths: Collection[str]) -> dict[str, str]:
         """Return what pages are called in public; those of the graph alone."""
-        return self._titles(rel_paths)
+        return dict(self._among("SELECT path, title FROM pages WHERE path IN", rel_paths))
 
     def _is_file(self, rel_path: str) -> bool:
         try:
@@ -352,49 +334,23 @@ class RelationIndex:
         except FamiliarError:
             return False
 
-    def _refresh(self, *, thorough: bool) -> None:
-        known_kinds = sha256_of(json.dumps(sorted(self.kinds.known)))
-        database = self._opened()
-        state = dict(database.execute("SELECT name, value FROM state"))
-        if not thorough and _is_fresh(self._root, state, known_kinds):
-            return
-        there, directories = self._scan()
-        before = dict(database.execute("SELECT path, signature FROM pages"))
-        if state.get("kinds") != known_kinds:
-            before = dict.fromkeys(before, "")
-        changed = [path for path, signature in there.items() if before.get(path) != signature]
-        gone = [path for path in before if path not in there]
-        seen = {"kinds": known_kinds, "count": str(len(there)), "dirs": json.dumps(directories)}
-        if not changed and not gone and all(state.get(k) == v for k, v in seen.items()):
-            return
-        self._replace(gone, ())
-        for at in range(
-            0, len(changed), _BATCH
-        ):  # what is done is kept, also when it is broken off
-            batch = changed[at : at + _BATCH]
-            self._replace(batch, [(path, there[path], self._read(path)) for path in batch])
-        with transaction(database):
-            database.executemany("INSERT OR REPLACE INTO state VALUES (?, ?)", seen.items())
-
     def _replace(
-        self, rel_paths: Collection[str], pages: Iterable[tuple[str, str, str | None]]
+        self, names: Collection[str], pages: Iterable[tuple[str, str, str | None]]
     ) -> None:
-        """Forget what is known of some pages, and take `pages` in: path, signature and text."""
-        if not rel_paths:
-            return
-        with transaction(self._opened()) as database:
-            listed = [(path,) for path in rel_paths]
+        listed = [(path,) for path in names]
+        with self._writing() as database:
             for table, column in (("pages", "path"), ("names", "path"), ("edges", "source")):
                 database.executemany(f"DELETE FROM {table} WHERE {column} = ?", listed)  # noqa: S608
             for path, signature, text in pages:
                 if text is not None:
                     self._insert(database, path, signature, text)
 
-    def _read(self, path: str) -> str | None:
+    def _read_page(self, page: str, signature: str) -> tuple[str, str, str | None]:
         try:
-            return self._store.read_head(path, self._store.limits.max_file_bytes).text
+            head = self._store.read_head(page, self._store.limits.max_file_bytes)
         except FamiliarError:
-            return None  # the memory's own checks tell of it
+            return page, signature, None  # the memory's own checks tell of it
+        return page, signature, head.text
 
     def _insert(self, database: sqlite3.Connection, path: str, signature: str, text: str) -> None:
         other = main_account(text)
@@ -432,7 +388,9 @@ class RelationIndex:
         for name in DIRS:
             looked_ns = wall_ns()
             with suppress(OSError):
-                directories[name] = _signature(os.stat(os.path.join(self._root, name)), looked_ns)
+                directories[name] = page_signature(
+                    os.stat(os.path.join(self._root, name)), looked_ns
+                )
             try:
                 walk = self._store.walk(name)
             except NotFoundError:
@@ -441,54 +399,13 @@ class RelationIndex:
                 if entry.rel_path.endswith(_SUFFIX):
                     full = os.path.join(self._root, *entry.rel_path.split("/"))
                     with suppress(OSError):
-                        found[entry.rel_path] = _signature(os.stat(full), looked_ns)
+                        found[entry.rel_path] = page_signature(os.stat(full), looked_ns)
                     below = entry.rel_path.rpartition("/")[0]
                     if below not in directories:
                         with suppress(OSError):
                             status = os.stat(os.path.dirname(full))
-                            directories[below] = _signature(status, looked_ns)
+                            directories[below] = page_signature(status, looked_ns)
         return found, directories
-
-    def _among(self, select: str, values: Collection[str]) -> list[tuple[Any, ...]]:
-        if not values:
-            return []
-        try:
-            return list(rows_among(self._opened(), select, values))
-        except sqlite3.DatabaseError as error:
-            raise self._unusable(error) from error
-
-    def _opened(self) -> sqlite3.Connection:
-        if self._database is None:
-            try:
-                self._database = self._open(self._path)
-            except sqlite3.DatabaseError:  # damaged, or it cannot be written: made anew
-                with suppress(OSError):
-                    for end in ("", "-wal", "-shm", "-journal"):
-                        remove(self._path + end)
-                with suppress(sqlite3.DatabaseError):
-                    self._database = self._open(self._path)
-                if self._database is None:
-                    self._database = self._open(":memory:")
-        return self._database
-
-    def _open(self, path: str) -> sqlite3.Connection:
-        database = (connect if path == ":memory:" else connect_derived)(path, _BUSY_S)
-        try:
-            renew(database, VERSION, _TABLES)
-        except BaseException:
-            database.close()
-            raise
-        return database
-
-    def _unusable(self, error: Exception) -> FamiliarError:
-        self.close()
-        if isinstance(error, sqlite3.DatabaseError) and "locked" not in str(error):
-            with suppress(OSError):
-                remove(self._path)
-        return FamiliarError(
-            f"The graph of relations {self._path!r} could not be used: {error}",
-            hint="Try again; it is rebuilt. It can be deleted without loss.",
-        )
 
 
 def _is_fresh(root: str, state: Mapping[str, str], kinds: str) -> bool:
@@ -499,18 +416,11 @@ def _is_fresh(root: str, state: Mapping[str, str], kinds: str) -> bool:
     try:
         known = json.loads(state["dirs"])
         return all(
-            _signature(os.stat(os.path.join(root, *name.split("/"))), looked_ns) == was
+            page_signature(os.stat(os.path.join(root, *name.split("/"))), looked_ns) == was
             for name, was in known.items()
         )
     except (OSError, ValueError, KeyError):
         return False
-
-
-def _signature(status: os.stat_result, looked_ns: int) -> str:
-    """Return what is the same at every look until there is a change."""
-    stamp = stamp_of(status, looked_ns)
-    words = f"{stamp.size_bytes} {stamp.mtime_ns} {stamp.ctime_ns} {status.st_ino}"
-    return words if stamp.settled else f"{words} {looked_ns}"
 
 
 def _bare(rel_path: str) -> str:

@@ -1,0 +1,179 @@
+"""Derived databases about pages, in `.index`: opened when needed, and made anew when damaged."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
+
+from familiar_cli.errors import FamiliarError, LockedError
+from familiar_cli.files import remove, stamp_of
+from familiar_cli.memory.layout import INDEX_DIR
+from familiar_cli.sqlite import (
+    Fault,
+    connect,
+    connect_derived,
+    fault_of,
+    is_useless,
+    renew,
+    rows_among,
+    transaction,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping
+
+    from familiar_cli.memory.store.store import MemoryStore
+
+_BUSY_S: Final = 0.5
+_BATCH: Final = 500
+
+PageT = TypeVar("PageT")
+
+
+class PageIndex(Generic[PageT]):
+    """Tables made from pages, which can be deleted at any time. One object is for one thread.
+
+    Args:
+        store: The memory.
+    """
+
+    WHAT: ClassVar[str]
+    """What it is called in errors."""
+
+    FILE: ClassVar[str]
+    VERSION: ClassVar[int]
+    TABLES: ClassVar[tuple[str, ...]]
+    """The statements that make the tables; one of them is called `state`."""
+
+    def __init__(self, store: MemoryStore) -> None:
+        self._store = store
+        self._root = os.path.realpath(store.root)
+        self._path = os.path.join(self._root, INDEX_DIR, self.FILE)
+        self._database: sqlite3.Connection | None = None
+
+    def close(self) -> None:
+        """Close the database."""
+        if self._database is not None:
+            self._database.close()
+            self._database = None
+
+    def _exists(self) -> bool:
+        """Tell whether anything was ever kept."""
+        return self._database is not None or os.path.exists(self._path)
+
+    def _rows(self, sql: str) -> list[tuple[Any, ...]]:
+        if not self._exists():
+            return []
+        with self._translated():
+            return self._opened().execute(sql).fetchall()
+
+    def _among(self, select: str, values: Collection[str]) -> list[tuple[Any, ...]]:
+        """Return the rows of `select`, which ends in `IN`."""
+        if not values or not self._exists():
+            return []
+        with self._translated():
+            return list(rows_among(self._opened(), select, values))
+
+    def _state(self) -> dict[str, str]:
+        return dict(self._rows("SELECT name, value FROM state"))
+
+    def _keep(self, state: Mapping[str, str]) -> None:
+        """Keep values by name."""
+        with self._writing() as database:
+            database.executemany("INSERT OR REPLACE INTO state VALUES (?, ?)", state.items())
+
+    def _read_changed(
+        self, there: Mapping[str, str], known: Mapping[str, str], seen: Mapping[str, str]
+    ) -> None:
+        """Read new and changed pages, and forget those that are gone.
+
+        What is done is kept, also when this is broken off.
+
+        Args:
+            there: The signature of each page.
+            known: The signatures of the pages that were read before.
+            seen: What to keep in the state when all is read.
+        """
+        gone = [page for page in known if page not in there]
+        changed = [page for page, signature in there.items() if known.get(page) != signature]
+        if gone:
+            self._replace(gone, ())
+        for at in range(0, len(changed), _BATCH):
+            batch = changed[at : at + _BATCH]
+            self._replace(batch, [self._read_page(page, there[page]) for page in batch])
+        state = self._state()
+        if any(state.get(name) != value for name, value in seen.items()):
+            self._keep(seen)
+
+    def _read_page(self, page: str, signature: str) -> PageT:
+        raise NotImplementedError
+
+    def _replace(self, names: Collection[str], pages: Iterable[PageT]) -> None:
+        """Forget all that is known of pages by name, and insert `pages`; all or nothing."""
+        raise NotImplementedError
+
+    @contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        with self._translated(), transaction(self._opened()) as database:
+            yield database
+
+    def _opened(self) -> sqlite3.Connection:
+        if self._database is None:
+            try:
+                self._database = self._open(self._path)
+            except sqlite3.DatabaseError as error:
+                if fault_of(error) is Fault.locked:
+                    raise
+                self._database = self._made_anew()
+        return self._database
+
+    def _made_anew(self) -> sqlite3.Connection:
+        """Return a new database: in place of the damaged one, else in this process only."""
+        with suppress(OSError, sqlite3.DatabaseError):
+            self._remove()
+            return self._open(self._path)
+        return self._open(":memory:")
+
+    def _open(self, path: str) -> sqlite3.Connection:
+        database = (connect if path == ":memory:" else connect_derived)(path, _BUSY_S)
+        try:
+            renew(database, self.VERSION, (*self.TABLES, f"PRAGMA user_version = {self.VERSION}"))
+        except BaseException:
+            database.close()
+            raise
+        return database
+
+    def _remove(self) -> None:
+        for end in ("", "-wal", "-shm", "-journal"):
+            remove(self._path + end)
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except (sqlite3.DatabaseError, OSError, TypeError, ValueError) as error:
+            if fault_of(error) is Fault.locked:
+                raise LockedError(
+                    f"{self.WHAT} is locked by another process; nothing was changed",
+                    hint="Wait for that process and try again.",
+                ) from error
+            if is_useless(error) or isinstance(error, TypeError | ValueError):
+                self.close()
+                with suppress(OSError):
+                    self._remove()  # the next use makes it anew
+            raise FamiliarError(
+                f"{self.WHAT} {self._path!r} could not be used: {error}",
+                hint="Try again; it is rebuilt. It can be deleted without loss.",
+            ) from error
+
+
+def page_signature(status: os.stat_result, looked_ns: int) -> str:
+    """Return what is the same at every look until there is a change.
+
+    What is so young that it may change again and look the same is never the same.
+    """
+    stamp = stamp_of(status, looked_ns)
+    words = f"{stamp.size_bytes} {stamp.mtime_ns} {stamp.ctime_ns} {status.st_ino}"
+    return words if stamp.settled else f"{words} {looked_ns}"
