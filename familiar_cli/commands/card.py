@@ -33,11 +33,10 @@ def show(ctx: typer.Context, file: _File) -> None:
 
     from familiar_cli.imports.card_check import summarise
     from familiar_cli.ui.import_pages import card_page
-    from familiar_cli.ui.terminal import print_page
 
     summary, out = summarise(read_card_at(file), _counter()), output(ctx)
     framed = sys.stdout.isatty()
-    out.answer(summary, lambda: print_page(card_page(summary, framed=framed)))
+    out.answer(summary, card_page(summary, framed=framed))
     for warning in summary.warnings:
         out.warn(warning)
 
@@ -52,7 +51,6 @@ def check(ctx: typer.Context, file: _File) -> None:
     from familiar_cli.errors import PartialError
     from familiar_cli.imports.card_check import check_card
     from familiar_cli.ui.import_pages import findings_page
-    from familiar_cli.ui.terminal import print_page
 
     card, out = read_card_at(file), output(ctx)
     findings = check_card(card, _counter())
@@ -64,7 +62,7 @@ def check(ctx: typer.Context, file: _File) -> None:
         f"{card.origin!r} has {len(findings)} finding{'s' if len(findings) > 1 else ''}",
         hint="It can still be imported; `familiar card show` shows all of it.",
     )
-    out.partial(data, [error], lambda: print_page(findings_page(findings)))
+    out.partial(data, [error], findings_page(findings))
 
 
 @app.command()

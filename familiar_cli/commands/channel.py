@@ -30,12 +30,11 @@ def ls(ctx: typer.Context) -> None:
     """
     from familiar_cli.actions.channels import channels_of
     from familiar_cli.ui.status_pages import channels_page
-    from familiar_cli.ui.terminal import print_page
 
     out = output(ctx)
     with familiar_of(ctx) as familiar:
         rows, zone = channels_of(familiar), familiar.zone
-    out.answer({"channels": rows}, lambda: print_page(channels_page(rows, zone)) if rows else None)
+    out.answer({"channels": rows}, channels_page(rows, zone) if rows else None)
     if not rows:
         out.note('No channel yet: `familiar ask "Hello" --channel NAME` starts one.')
     for row in rows:
@@ -60,11 +59,10 @@ def show(
     """
     from familiar_cli.actions.channels import shown_channel
     from familiar_cli.ui.status_pages import channel_page
-    from familiar_cli.ui.terminal import print_page
 
     with familiar_of(ctx) as familiar:
         found, zone = shown_channel(familiar, channel_id, modality), familiar.zone
-    output(ctx).answer(found.to_json(), lambda: print_page(channel_page(found, zone)))
+    output(ctx).answer(found.to_json(), channel_page(found, zone))
 
 
 @app.command("set")

@@ -36,19 +36,18 @@ def show(
     from familiar_cli.actions.prompt import with_effective
     from familiar_cli.config.origin import effective, effective_value
     from familiar_cli.ui import status_pages as page
-    from familiar_cli.ui.terminal import print_page
 
     path, familiar = _path(ctx), familiar_of(ctx)
     if key is not None:
         row = _effective(familiar, effective_value(path, key))
-        output(ctx).answer(row.to_json(), lambda: print_page(page.setting_page(row)))
+        output(ctx).answer(row.to_json(), page.setting_page(row))
         return
     rows, where = with_effective(familiar, effective(path)), _where(ctx)
     data = {
         "where": [{"key": k, "value": v, "source": s} for k, v, s in where],
         "settings": [row.to_json() for row in rows],
     }
-    output(ctx).answer(data, lambda: print_page(page.settings_page(rows, where)))
+    output(ctx).answer(data, page.settings_page(rows, where))
 
 
 @app.command()

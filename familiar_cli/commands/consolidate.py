@@ -170,14 +170,13 @@ def status(ctx: typer.Context) -> None:
     familiar distill status --json
     """
     from familiar_cli.actions.consolidate import Consolidating
-    from familiar_cli.ui.terminal import print_page
     from familiar_cli.ui.writing_pages import digests_page
 
     out = output(ctx)
     with familiar_of(ctx) as familiar:
         tiers, zone = Consolidating(familiar).distiller().status(), familiar.zone
     data = {"tiers": [tier.to_json() for tier in tiers]}
-    out.answer(data, lambda: print_page(digests_page(tiers, zone)))
+    out.answer(data, digests_page(tiers, zone))
 
 
 def _make(ctx: typer.Context, name: Name, *, redo: bool, dry_run: bool, review: bool) -> None:

@@ -117,12 +117,11 @@ def _check_only_with(way: str, given: bool, *needs: object) -> None:
 
 def _page(out: Output, trace: Trace, *, only_messages: bool) -> None:
     from familiar_cli.ui import context_page as page
-    from familiar_cli.ui.page import print_page
 
     if only_messages:
         out.answer(trace.to_json(), page.messages_text(trace.messages))
     else:
-        out.answer(trace.to_json(), lambda: print_page(page.context_page(trace)))
+        out.answer(trace.to_json(), page.context_page(trace))
 
 
 def _raw(trace: Trace) -> None:
@@ -138,30 +137,28 @@ def _diff(out: Output, familiar: Familiar, trace: Trace, against: str) -> None:
     older = find_trace(familiar, against)
     text = messages_diff(older, trace)
     data = {"turn": trace.turn, "against": older.turn, "diff": text}
-    out.answer(data, text or (lambda: None))
+    out.answer(data, text or None)
     if not text:
         out.note(f"Turns {older.turn} and {trace.turn} sent the same messages.")
 
 
 def _why(out: Output, familiar: Familiar, trace: Trace, asked: str) -> None:
     from familiar_cli.actions.sent import why
-    from familiar_cli.ui.terminal import print_page
-    from familiar_cli.ui.why_page import why_page
+    from familiar_cli.ui.context_page import why_page
 
     found = why(familiar, trace, asked)
-    out.answer(found.to_json(), lambda: print_page(why_page(found)))
+    out.answer(found.to_json(), why_page(found))
 
 
 def _replay(
     out: Output, familiar: Familiar, trace: Trace, slot: str | None, model: str | None
 ) -> None:
     from familiar_cli.actions.sent import replay
-    from familiar_cli.ui.replay_page import replay_page
-    from familiar_cli.ui.terminal import print_page
+    from familiar_cli.ui.context_page import replay_page
 
     out.note(f"Sending what turn {trace.turn} sent once more…")
     found = run_async(replay(familiar, trace, slot=slot, model=model, on_wait=out.note))
-    out.answer(found.to_json(), lambda: print_page(replay_page(found)))
+    out.answer(found.to_json(), replay_page(found))
 
 
 def _html(out: Output, trace: Trace, file: str, *, force: bool) -> None:

@@ -63,7 +63,7 @@ def demo(
             why_not = "you asked for a dry run" if dry_run else _get_model(out, familiar)
             data |= _talk(out, familiar) if not why_not else _only_assemble(out, familiar, why_not)
         _farewell(out, home, kept=keep is not None)
-    out.answer(data, lambda: None)
+    out.answer(data, None)
 
 
 @contextmanager
@@ -203,7 +203,7 @@ def _said(question: str) -> Any:  # noqa: ANN401  # named where it is imported
 def _show(out: Output, title: str, *pages: Any, bold: bool = True) -> None:  # noqa: ANN401
     if out.as_json:
         return
-    from familiar_cli.ui.terminal import plain, print_page
+    from familiar_cli.ui.page import plain, print_page
 
     print_page(plain(title, "bold" if bold else ""), *pages)
 

@@ -43,15 +43,12 @@ def ls(ctx: typer.Context) -> None:
     """
     from familiar_cli.history.statistics import channel_counts
     from familiar_cli.ui.history_page import channels_page
-    from familiar_cli.ui.terminal import print_page
 
     with familiar_of(ctx) as familiar:
         found = channel_counts(familiar.history)
         zone = familiar.zone
     out = output(ctx)
-    out.answer(
-        {"channels": found}, lambda: print_page(channels_page(found, zone)) if found else None
-    )
+    out.answer({"channels": found}, channels_page(found, zone) if found else None)
     if not found:
         out.note(_NOTHING)
 
@@ -85,7 +82,6 @@ def show(
     from familiar_cli.history.lines import origins
     from familiar_cli.history.store import standings
     from familiar_cli.ui.history_page import transcript_data, transcript_page
-    from familiar_cli.ui.terminal import print_page
 
     with familiar_of(ctx) as familiar:
         span = replace(_span(familiar, channel, since, until), everything=everything)
@@ -101,10 +97,8 @@ def show(
         labels, zone = familiar.labels(), familiar.zone
     output(ctx).answer(
         {"turns": transcript_data(shown, became, swipes, written, named)},
-        lambda: print_page(
-            transcript_page(
-                shown, became, labels, zone, chosen=chosen, written=written if everything else {}
-            )
+        lambda: transcript_page(
+            shown, became, labels, zone, chosen=chosen, written=written if everything else {}
         ),
     )
 
@@ -284,7 +278,6 @@ def search(
     from familiar_cli.history import recall
     from familiar_cli.ui.history_page import found_data, found_page
     from familiar_cli.ui.progress import counting
-    from familiar_cli.ui.terminal import print_page
 
     out = output(ctx)
     if not fts.words(query):
@@ -302,9 +295,7 @@ def search(
         )
         labels, zone = familiar.labels(), familiar.zone
         named = familiar.turn_ids(kept.turn.id for hit in found for kept in hit.around)
-    out.answer(
-        found_data(query, found, named), lambda: print_page(found_page(query, found, labels, zone))
-    )
+    out.answer(found_data(query, found, named), lambda: found_page(query, found, labels, zone))
     if not found:
         out.note("Nothing was found. `familiar history ls` lists all channels.")
 
@@ -318,7 +309,6 @@ def stats(ctx: typer.Context, *, channel: OnlyChannel = None) -> None:
     """
     from familiar_cli.history.statistics import statistics
     from familiar_cli.ui.history_page import stats_page
-    from familiar_cli.ui.terminal import print_page
 
     with familiar_of(ctx) as familiar:
         found = statistics(
@@ -326,7 +316,7 @@ def stats(ctx: typer.Context, *, channel: OnlyChannel = None) -> None:
         )
         labels, zone = familiar.labels(), familiar.zone
     out = output(ctx)
-    out.answer(found, lambda: print_page(stats_page(found, labels, zone)) if found.turns else None)
+    out.answer(found, stats_page(found, labels, zone) if found.turns else None)
     if not found.turns:
         out.note(_NOTHING)
 

@@ -54,7 +54,6 @@ def housekeep(
     from familiar_cli.errors import UsageError
     from familiar_cli.ui.memory_pages import housekeeping_page, summary_line
     from familiar_cli.ui.progress import checking
-    from familiar_cli.ui.terminal import print_page
 
     out = output(ctx)
     if redo and not propose:
@@ -78,6 +77,6 @@ def housekeep(
         out.warn(f"{skipped.rel_path}: {skipped.reason}; not checked")
     if done.problem:
         out.note(summary_line(done))
-        out.partial(done.to_json(), [done.problem], lambda: print_page(page))
-    out.answer(done.to_json(), lambda: print_page(page) if done.found else None)
+        out.partial(done.to_json(), [done.problem], page)
+    out.answer(done.to_json(), page if done.found else None)
     out.note(summary_line(done))

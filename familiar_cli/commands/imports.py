@@ -78,7 +78,6 @@ def import_chat(
     from familiar_cli.imports.import_chat import import_chats
     from familiar_cli.ui.import_pages import answer_data, imported_chats_page
     from familiar_cli.ui.progress import counting
-    from familiar_cli.ui.terminal import print_page
 
     familiar, out = familiar_of(ctx), output(ctx)
     reading = replace(
@@ -101,7 +100,7 @@ def import_chat(
     data = answer_data(done, dry_run=dry_run)
     problem = done.problem
     if problem is None:
-        out.answer(data, lambda: print_page(imported_chats_page(done, dry_run=dry_run)))
+        out.answer(data, imported_chats_page(done, dry_run=dry_run))
         return
     if not done.chats:
         problem.data = data
@@ -109,7 +108,7 @@ def import_chat(
     out.partial(
         data,
         [problem, *(f.error for f in done.failed)],
-        lambda: print_page(imported_chats_page(done, dry_run=dry_run)),
+        imported_chats_page(done, dry_run=dry_run),
     )
 
 
@@ -148,7 +147,6 @@ def import_sillytavern(
     from familiar_cli.text import typed
     from familiar_cli.ui.import_pages import imported_folder_page
     from familiar_cli.ui.progress import steps
-    from familiar_cli.ui.terminal import print_page
 
     out, home = output(ctx), home_of(ctx)
     folder = find_folder(Path(directory).expanduser())
@@ -169,13 +167,10 @@ def import_sillytavern(
         )
         raise
     data = asdict(done) | {"dry_run": dry_run}
-
-    def show() -> None:
-        print_page(imported_folder_page(done, dry_run=dry_run))
-
+    page = imported_folder_page(done, dry_run=dry_run)
     if done.problem:
-        out.partial(data, [done.problem], show)
-    out.answer(data, show)
+        out.partial(data, [done.problem], page)
+    out.answer(data, page)
     for familiar in done.familiars:
         for warning in familiar.warnings:
             out.warn(f"{familiar.character}: {warning}")
@@ -210,7 +205,6 @@ def import_memories(
     from familiar_cli.imports import folders as importing
     from familiar_cli.imports.folders import FolderImportOptions
     from familiar_cli.ui.import_pages import memories_page
-    from familiar_cli.ui.terminal import print_page
 
     familiar, out = familiar_of(ctx), output(ctx)
     folder = importing.read_tree(Path(directory).expanduser())
@@ -226,5 +220,5 @@ def import_memories(
     data = asdict(done) | {"dry_run": dry_run}
     page = memories_page(done, dry_run=dry_run)
     if problem := done.problem():
-        out.partial(data, [problem], lambda: print_page(page))
-    out.answer(data, lambda: print_page(page))
+        out.partial(data, [problem], page)
+    out.answer(data, page)

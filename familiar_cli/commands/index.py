@@ -42,13 +42,12 @@ def status(ctx: typer.Context) -> None:
     """
     from familiar_cli.actions import index
     from familiar_cli.ui.memory_pages import status_page
-    from familiar_cli.ui.terminal import print_page
 
     with familiar_of(ctx) as familiar:
         found, turns = index.status(familiar)
         opened = familiar.finder.embedder
     data = {"status": found, "turns": turns, "model_on_disk": _model(opened)}
-    output(ctx).answer(data, lambda: print_page(status_page(found, turns, opened)))
+    output(ctx).answer(data, status_page(found, turns, opened))
 
 
 @app.command()

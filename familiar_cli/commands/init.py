@@ -167,7 +167,6 @@ def _make_card(
     from familiar_cli.familiar import Familiar
     from familiar_cli.imports.create import create_familiar
     from familiar_cli.ui.import_pages import new_familiar_page
-    from familiar_cli.ui.terminal import print_page
 
     out, home = output(ctx), home_of(ctx)
     made = create_familiar(
@@ -183,7 +182,7 @@ def _make_card(
         index_words(out, familiar)
         warn_of_pins(out, familiar)
     data = asdict(made) | {"dry_run": dry_run}
-    out.answer(data, lambda: print_page(new_familiar_page(made, dry_run=dry_run)))
+    out.answer(data, new_familiar_page(made, dry_run=dry_run))
     for warning in made.warnings:
         out.warn(warning)
     if not dry_run:
@@ -205,7 +204,6 @@ def _make_personas(
     from familiar_cli.familiar import Familiar
     from familiar_cli.imports.create import create_from_persona
     from familiar_cli.ui.import_pages import persona_page
-    from familiar_cli.ui.terminal import print_page
 
     out, home = output(ctx), home_of(ctx)
     made, failed = [], []
@@ -233,8 +231,8 @@ def _make_personas(
     for warning in (w for one in made for w in one.warnings):
         out.warn(warning)
     if problems:
-        out.partial(data, problems, lambda: print_page(*pages))
-    out.answer(data, lambda: print_page(*pages))
+        out.partial(data, problems, pages)
+    out.answer(data, pages)
     if not dry_run:
         out.note(f'Next: `familiar ask {_chosen(home, made[0].id)}"Hello"`')
 

@@ -63,7 +63,6 @@ def import_lorebook(
     from familiar_cli.imports.import_lorebook import import_lorebook, load_book
     from familiar_cli.imports.what_is_it import taken_for
     from familiar_cli.ui.import_pages import imported_book_page
-    from familiar_cli.ui.terminal import print_page
 
     familiar, out = familiar_of(ctx), output(ctx)
     with taken_for("lorebook", file):
@@ -79,7 +78,7 @@ def import_lorebook(
         warn_of_pins(out, familiar)
     out.answer(
         asdict(done) | {"dry_run": dry_run},
-        lambda: print_page(imported_book_page(done, dry_run=dry_run)),
+        imported_book_page(done, dry_run=dry_run),
     )
     for warning in done.warnings:
         out.warn(warning)

@@ -60,7 +60,7 @@ def ls(ctx: typer.Context, directory: Below = "", *, everything: All = False) ->
         out.note("No files yet. Write one: `familiar memory write notes.md TEXT`.")
     if sys.stdout.isatty() and not out.as_json:
         from familiar_cli.ui.memory_pages import tree_page
-        from familiar_cli.ui.terminal import print_page
+        from familiar_cli.ui.page import print_page
 
         return print_page(tree_page(found.files, familiar.zone)) if found.files else None
     return _lines(out, _data(found), [entry.rel_path for entry in found.files])
@@ -117,7 +117,7 @@ def grep(
     paths = list(dict.fromkeys(hit.rel_path for hit in found.hits))
 
     def render() -> None:
-        from familiar_cli.ui.terminal import print_page
+        from familiar_cli.ui.page import print_page
 
         if sys.stdout.isatty() and not files:
             print_page(memory_pages.hits_page(found.hits))
@@ -279,7 +279,6 @@ def links(
     from familiar_cli.memory.pages.relations import build_graph
     from familiar_cli.memory.store.files import parse_path
     from familiar_cli.ui import memory_pages
-    from familiar_cli.ui.terminal import print_page
 
     out, path = output(ctx), parse_path(path)
     found = build_graph(familiar_of(ctx).memory)
@@ -291,7 +290,7 @@ def links(
     for link in broken:
         out.warn(f"{link.source} links to {link.target}, which does not exist")
     data = {"rel_path": path, "depth": depth, "steps": steps, "broken": broken}
-    out.answer(data, lambda: print_page(memory_pages.links_page(steps)) if steps else None)
+    out.answer(data, memory_pages.links_page(steps) if steps else None)
 
 
 @app.command()
@@ -342,7 +341,6 @@ def pins(ctx: typer.Context) -> None:
     """
     from familiar_cli.actions.prompt import list_pins
     from familiar_cli.ui.memory_pages import pins_page
-    from familiar_cli.ui.terminal import print_page
 
     out = output(ctx)
     with familiar_of(ctx) as familiar:
@@ -351,7 +349,7 @@ def pins(ctx: typer.Context) -> None:
         out.note("Nothing is pinned. Pin a file: `familiar memory pin PATH`.")
     for problem in found.problems:
         out.warn(problem)
-    out.answer(found, lambda: print_page(pins_page(found)) if found.pins else None)
+    out.answer(found, pins_page(found) if found.pins else None)
 
 
 @app.command()
@@ -380,7 +378,6 @@ def log(
     familiar memory log --source memory_writer
     """
     from familiar_cli.ui import memory_pages
-    from familiar_cli.ui.terminal import print_page
 
     out = output(ctx)
     familiar = familiar_of(ctx)
@@ -389,9 +386,7 @@ def log(
     if not found:
         out.note("No change matches. Try without --source or --since.")
     data = {"commits": [memory_pages.change_data(change) for change in found]}
-    out.answer(
-        data, lambda: print_page(memory_pages.log_page(found, familiar.zone)) if found else None
-    )
+    out.answer(data, lambda: memory_pages.log_page(found, familiar.zone) if found else None)
 
 
 @app.command()
@@ -585,7 +580,7 @@ def _print_diff(out: Output, data: object, text: str) -> None:
     def render() -> None:
         if not sys.stdout.isatty():
             return exact(text)
-        from familiar_cli.ui.terminal import print_page
+        from familiar_cli.ui.page import print_page
 
         return print_page(diff_page(text))
 

@@ -36,12 +36,11 @@ def ls(
     from familiar_cli.config.home import cache_dir
     from familiar_cli.models.store import listing
     from familiar_cli.ui.status_pages import models_page
-    from familiar_cli.ui.terminal import print_page
 
     out, cache = output(ctx), cache_dir()
     models = listing(cache, check=check)
     data = {"cache": cache, "models": models}
-    out.answer(data, lambda: print_page(models_page(models)))
+    out.answer(data, models_page(models))
     for model in models:
         if model.broken:
             out.warn(f"{model.name} is damaged; run `familiar model pull {model.name}`")
@@ -113,7 +112,6 @@ def test_(
     from familiar_cli.llm.open import learn_window, open_model, probe
     from familiar_cli.llm.slots import resolve
     from familiar_cli.ui.status_pages import probe_page
-    from familiar_cli.ui.terminal import print_page
 
     out = output(ctx)
     resolved = resolve(_settings(ctx), slot)
@@ -128,7 +126,7 @@ def test_(
         "probe": found,
         "window_tokens": said or None,
     }
-    out.answer(data, lambda: print_page(probe_page(slot, resolved.where, found, said)))
+    out.answer(data, probe_page(slot, resolved.where, found, said))
 
 
 def _settings(ctx: typer.Context) -> LLMSettings:

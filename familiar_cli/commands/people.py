@@ -73,12 +73,11 @@ def ls(ctx: typer.Context) -> None:
     """
     from familiar_cli.actions.people import people_of
     from familiar_cli.ui.memory_pages import people_page, shared_line
-    from familiar_cli.ui.terminal import print_page
 
     out = output(ctx)
     with familiar_of(ctx) as familiar:
         found, zone = people_of(familiar), familiar.zone
-    out.answer(found, lambda: print_page(people_page(found.people, zone)) if found.people else None)
+    out.answer(found, people_page(found.people, zone) if found.people else None)
     if not found.people:
         out.note('Nobody yet: `familiar people alias discord:42 "Anna"` creates a file.')
     for named in found.collisions:
@@ -278,7 +277,6 @@ def me(
     """
     from familiar_cli.actions.me import change_me, forget_me, place_of_me, show_me, with_accounts
     from familiar_cli.errors import UsageError
-    from familiar_cli.ui.page import print_page
 
     out, home = output(ctx), home_of(ctx)
     given = {"name": name, "pronouns": pronouns, "description": _text(description)}
@@ -292,7 +290,7 @@ def me(
     if not clear and not values and not also:
         where = _familiar(ctx, channel)
         shown = show_me(home, where, channel or "")
-        out.answer(me_data(shown), lambda: print_page(me_page(shown)))
+        out.answer(me_data(shown), me_page(shown))
         if not shown.name:
             out.note("Say who you are: `familiar me --name NAME`.")
         return
@@ -309,7 +307,7 @@ def me(
         out.answer(data, edit.diff)
         out.note("Nothing was changed (--dry-run).")
         return
-    out.answer(data, lambda: print_page(me_page(shown)))
+    out.answer(data, me_page(shown))
     out.note(f"This holds {place.title}." if edit.changes else "Nothing was changed.")
 
 
@@ -415,7 +413,6 @@ def graph(
     from familiar_cli.actions.graph import around, overview
     from familiar_cli.ui import graph_page as page
     from familiar_cli.ui.emit import exact
-    from familiar_cli.ui.terminal import print_page
 
     out = output(ctx)
     _check(name, html=html, dot=dot, force=force and export is None)
@@ -442,7 +439,7 @@ def graph(
     elif name is None:
         out.answer(found.to_json(), lambda: exact(page.overview_text(found)))
     else:
-        out.answer(found.to_json(), lambda: print_page(page.graph_tree(found)))
+        out.answer(found.to_json(), page.graph_tree(found))
     if not any(not edge.is_link for edge in found.edges):
         out.note(
             "No relations yet. Add one below `## Relations` in a person's file: "

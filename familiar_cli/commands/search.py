@@ -167,7 +167,6 @@ def search(
     familiar search "who plays chess?" --min-score 0.5
     """
     from familiar_cli.index.types import options_from
-    from familiar_cli.ui.page import print_page
     from familiar_cli.ui.progress import steps
     from familiar_cli.visibility import OWNER
 
@@ -201,7 +200,7 @@ def search(
                 min_score=min_score,
             )
     page = search_page(found, said, k=k, lines=lines, explain=explain)
-    out.answer(search_data(found, said, asked), lambda: print_page(*page))
+    out.answer(search_data(found, said, asked), page)
     if found:
         _tell(out, found, min_score)
         _catch_up(out, familiar, found)

@@ -149,7 +149,7 @@ def _run(out: Output, home: Path, listening: Listening) -> None:
             "familiars": familiars,
             "home": str(home),
         }
-        out.answer(data, lambda: None)
+        out.answer(data, None)
         if listening.owner_tokens:
             out.note(
                 f"{len(listening.owner_tokens)} of {len(listening.tokens)} tokens are the owner's: "

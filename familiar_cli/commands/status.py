@@ -20,12 +20,11 @@ def list_(ctx: typer.Context) -> None:
     """
     from familiar_cli.actions.status import list_of
     from familiar_cli.ui.status_pages import list_page
-    from familiar_cli.ui.terminal import print_page
 
     home, out = home_of(ctx), output(ctx)
     rows = list_of(home)
     data = {"home": str(home), "familiars": rows}
-    out.answer(data, lambda: print_page(list_page(rows)) if rows else None)
+    out.answer(data, list_page(rows) if rows else None)
     if not rows:
         out.note(f"There are no familiars in {str(home)!r}.")
         out.note("Create one: `familiar init --from-card CARD.png`, or try `familiar demo`.")
@@ -71,11 +70,10 @@ def status(ctx: typer.Context) -> None:
     """
     from familiar_cli.actions.status import status_of
     from familiar_cli.ui.status_pages import status_page
-    from familiar_cli.ui.terminal import print_page
 
     with familiar_of(ctx) as familiar:
         found, zone = status_of(familiar), familiar.zone
-    output(ctx).answer(found, lambda: print_page(status_page(found, zone)))
+    output(ctx).answer(found, status_page(found, zone))
 
 
 doctor_app = App()
@@ -92,13 +90,12 @@ def doctor(ctx: typer.Context) -> None:
     from familiar_cli.actions.doctor import examine
     from familiar_cli.errors import PartialError
     from familiar_cli.ui.status_pages import doctor_page
-    from familiar_cli.ui.terminal import print_page
 
     given, out = globals_of(ctx), output(ctx)
     checks = examine(given.home, given.familiar)
     failed = [check.name for check in checks if check.verdict == "fail"]
     if not failed:
-        out.answer({"checks": checks}, lambda: print_page(doctor_page(checks)))
+        out.answer({"checks": checks}, doctor_page(checks))
         return
     error = PartialError(f"Checks failed: {', '.join(failed)}", hint="Fix what is marked `fail`.")
-    out.partial({"checks": checks}, [error], lambda: print_page(doctor_page(checks)))
+    out.partial({"checks": checks}, [error], doctor_page(checks))

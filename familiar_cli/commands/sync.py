@@ -94,24 +94,21 @@ def status(ctx: typer.Context) -> None:
     from familiar_cli.errors import PartialError
     from familiar_cli.text import counted
     from familiar_cli.ui.sync_page import status_page
-    from familiar_cli.ui.terminal import print_page
 
     with familiar_of(ctx) as familiar:
         found = action.status(familiar)
         zone = familiar.zone
     out = output(ctx)
 
-    def show() -> None:
-        print_page(status_page(found, zone))
-
+    page = status_page(found, zone)
     if found.refused:
         error = PartialError(
             f"{counted(len(found.refused), 'file')} of other machines cannot be here",
             hint="Rename or shorten such files on the machine that has them.",
         )
-        out.partial(found.to_json(), [error], show)
+        out.partial(found.to_json(), [error], page)
     else:
-        out.answer(found.to_json(), show)
+        out.answer(found.to_json(), page)
     if not found.remotes:
         out.note("No remote is configured. Add one: `familiar sync remote add hub ADDRESS`")
 

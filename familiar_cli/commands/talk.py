@@ -243,10 +243,9 @@ def show_prompt(out: Output, familiar: Familiar, said: Said) -> None:
     """Print the prompt that would be sent."""
     from familiar_cli.actions.talk import assemble
     from familiar_cli.ui.context_page import context_page
-    from familiar_cli.ui.page import print_page
 
     trace = run_async(assemble(familiar, said))
-    out.answer(trace.to_json(), lambda: print_page(context_page(trace)))
+    out.answer(trace.to_json(), context_page(trace))
     for notice in trace.notices:
         out.warn(notice)
 
@@ -266,8 +265,8 @@ def take_turn(out: Output, familiar: Familiar, said: Said, *, stream: bool) -> T
     data = result.to_json() | {key: turn and names[turn.id] for key, turn in kept.items()}
     if result.interrupted:
         told = PartialError(f"Interrupted. {_what_is_kept(result)}")
-        out.partial(data, [told], lambda: None, exit_code=130)
-    out.answer(data, lambda: None)
+        out.partial(data, [told], None, exit_code=130)
+    out.answer(data, None)
     return result
 
 

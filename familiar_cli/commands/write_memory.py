@@ -69,6 +69,7 @@ def write_memory(
     )
     from familiar_cli.errors import UsageError
     from familiar_cli.ui import writing_pages as page
+    from familiar_cli.ui.progress import spinner
 
     out = output(ctx)
     if dry_run + estimate + review > 1:
@@ -91,7 +92,11 @@ def write_memory(
             out.note(f"Estimate: {page.estimate_text(told).strip()}.")
         mode: Mode = "dry_run" if dry_run else "review" if review else "apply"
         interrupted: list[WriterReport] = []
-        with page.pass_progress(out) as on_step:
+        with spinner(out, "writing memory …") as show:
+
+            def on_step(report: WriterReport) -> None:
+                show(f"writing memory: {report.turns_covered:,} turns done …")
+
             writing = write_memory(
                 familiar,
                 mode,

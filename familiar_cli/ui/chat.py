@@ -206,8 +206,8 @@ def _channel(chat: Conversation, argument: str) -> None:
         chat.go_to(argument)
         return
     from familiar_cli.actions.channels import channels_of
+    from familiar_cli.ui.page import print_page
     from familiar_cli.ui.status_pages import channels_page
-    from familiar_cli.ui.terminal import print_page
 
     print_page(channels_page(channels_of(chat.familiar), chat.familiar.zone))
     chat.out.note(f"You are in {one_line(chat.said.channel_id)}; /channel NAME goes elsewhere.")
@@ -260,8 +260,8 @@ def _recall(chat: Conversation, _: str) -> None:
 
 def _why(chat: Conversation, argument: str) -> None:
     from familiar_cli.actions.sent import why
-    from familiar_cli.ui.terminal import print_page
-    from familiar_cli.ui.why_page import why_page
+    from familiar_cli.ui.context_page import why_page
+    from familiar_cli.ui.page import print_page
 
     if not argument:
         raise UsageError("Missing the path of a memory file", hint="Type /why and press Tab.")

@@ -1,23 +1,26 @@
-"""Pages of `familiar context`, and what memory gave to a reply."""
+"""The pages of `familiar context`: a prompt, why something was in it or not, and another reply."""
 
 from __future__ import annotations
 
+import difflib
+import re
+from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Final, cast
 
 from familiar_cli.clock import iso
 from familiar_cli.text import counted, harmless, one_line
-from familiar_cli.ui.page import Bar, Columns, Indented, Name, PagePart, Stack, plain
+from familiar_cli.ui.page import Bar, Columns, Indented, Name, PagePart, Stack, Words, plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 
+    from familiar_cli.actions.sent import Replayed, ReplayedReply, Why
     from familiar_cli.context.trace import Trace, TracedMessage
     from familiar_cli.context.types import Fragment, LayerUse, Report, SideCall
     from familiar_cli.ui.page import PagePart
-
 
 _HEADING = "bold"
 _WITH_LINES = 100  # columns
@@ -41,7 +44,7 @@ def context_page(trace: Trace) -> PagePart:
         if part is not None:
             parts += [plain(""), plain(title, _HEADING), part]
     parts += [plain(""), plain("Messages", _HEADING), *_messages(trace.messages)]
-    return Stack(parts)
+    return Stack(*parts)
 
 
 def found_page(found: Sequence[Fragment]) -> PagePart:
@@ -264,4 +267,178 @@ def recall_page(found: Sequence[Fragment]) -> PagePart:
         score = "" if piece.score is None else f", score {piece.score:.2f}"
         head.append(f"  {counted(piece.tokens, 'token')}{score}", "dim")
         parts += [head, Indented(plain(one_line(piece.text, _EXCERPT_CHARS), "dim"), 2)]
-    return Stack(parts)
+    return Stack(*parts)
+
+
+_VERDICTS = {
+    "kept": "is in {prompt}.",
+    "cut": "is only partly in {prompt}.",
+    "out": "was offered, but left out of {prompt}.",
+    "absent": "is not in {prompt}; no part of it was offered.",
+}
+_MOST_RIVALS = 12
+
+
+def why_page(found: Why) -> PagePart:
+    """Return the whole page."""
+    prompt = "the prompt" if found.turn is None else f"the prompt of turn {found.turn}"
+    verdict = _VERDICTS[found.verdict].format(prompt=prompt)
+    parts: list[PagePart] = [plain(f"{found.subject} {verdict}", "bold")]
+    parts += [plain(f"  {reason}") for reason in found.reasons]
+    parts += [plain(f"  {found.since}", "yellow")] if found.since else []
+    if found.contributions:
+        parts += [plain(""), plain("Offered pieces", "bold"), _pieces(found.contributions)]
+        parts += [plain(""), plain("Paid from", "bold"), _paid_from(found)]
+    if found.rivals:
+        parts += [plain(""), plain("Served before it", "bold"), _rivals(found.rivals)]
+    return Stack(*parts)
+
+
+def _pieces(pieces: Sequence[Fragment]) -> PagePart:
+    rows: list[list[PagePart]] = [
+        [
+            Name(piece.source),
+            Name(origin_of([piece])),
+            plain(f"priority {piece.priority}", "dim"),
+            plain("" if piece.score is None else f"score {piece.score:.2f}", "dim"),
+            plain(f"{piece.tokens} of {piece.offered_tokens} tokens"),
+            plain(state_of(piece)),
+            plain(piece.cause, "dim"),
+        ]
+        for piece in pieces
+    ]
+    return Indented(Columns(rows), 2)
+
+
+def _paid_from(found: Why) -> PagePart:
+    rows: list[list[PagePart]] = [
+        [
+            plain(layer.name),
+            Bar(layer.used_tokens, layer.budget_tokens),
+            plain(f"{layer.used_tokens} of {layer.budget_tokens} tokens"),
+        ]
+        for layer in found.layers
+    ]
+    return Indented(Columns(rows), 2)
+
+
+def _rivals(pieces: Sequence[Fragment]) -> PagePart:
+    shown = pieces[:_MOST_RIVALS]
+    rows: list[list[PagePart]] = [
+        [
+            Name(piece.source),
+            Name(origin_of([piece])),
+            plain(f"priority {piece.priority}", "dim"),
+            plain(f"{piece.tokens} tokens"),
+        ]
+        for piece in shown
+    ]
+    more = len(pieces) - len(shown)
+    rest = [plain(f"and {more} more", "dim")] if more else []
+    return Indented(Stack(Columns(rows), *rest), 2)
+
+
+_WORDS = re.compile(r"\s+|\S+")
+_BESIDE_CHARS = range(100, 1000)  # a pipe is wider: there the replies stand one below the other
+_MOST_PAIRS = 20_000_000  # beyond that, comparing word by word takes seconds
+_ALIKE = 0.3  # below that, marking what is the same would only speckle the text
+
+
+def replay_page(found: Replayed) -> PagePart:
+    """Return the whole page."""
+    parts: list[PagePart] = [_what_was_sent(found), plain(""), _facts(found), plain("")]
+    if found.then is None:
+        why = found.error_then or "its reply is not in the history"
+        parts += [plain(f"No earlier reply to compare with: {why}", "yellow"), plain("")]
+        parts += [plain("--- now", "cyan"), plain(found.now.text)]
+        return Stack(*parts)
+    old, new, told = _marked(harmless(found.then.text), harmless(found.now.text))
+    return Stack(*parts, SideBySide(old, new), plain(""), plain(told, "dim"))
+
+
+@dataclass(frozen=True, slots=True)
+class SideBySide:
+    """Two texts, beside each other where there is room."""
+
+    then: Words
+    now: Words
+
+    def lines(self, encoding: str) -> list[str]:
+        """See `PagePart`."""
+        return self._stacked().lines(encoding)
+
+    def _stacked(self) -> Stack:
+        heads = (plain("--- then", "cyan"), plain("--- now", "cyan"))
+        return Stack(heads[0], self.then, plain(""), heads[1], self.now)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        from rich.table import Table
+
+        if options.max_width not in _BESIDE_CHARS:
+            yield self._stacked()
+            return
+        table = Table(box=None, expand=True, show_header=False, padding=(0, 2, 0, 0))
+        table.add_column(ratio=1, overflow="fold")
+        table.add_column(ratio=1, overflow="fold")
+        table.add_row(plain("--- then", "cyan"), plain("--- now", "cyan"))
+        table.add_row(self.then, self.now)
+        yield table
+
+
+def _what_was_sent(found: Replayed) -> PagePart:
+    if not found.differences:
+        return plain(f"Sent the bytes of turn {found.turn} to the same server again.", "bold")
+    lines = [plain(f"Sent the request of turn {found.turn} again, with changes:", "bold")]
+    lines += [plain(f"  {difference}") for difference in found.differences]
+    if found.sent_model == found.model_then:
+        lines.append(plain("  Every byte of the request is identical."))
+    else:
+        lines.append(plain("  Every other byte of the request is identical."))
+    return Stack(*lines)
+
+
+def _facts(found: Replayed) -> PagePart:
+    then, now = _told(found.then), _told(found.now)
+    names = ("model", "time", "read", "written", "cost", "ended")
+    rows = [
+        [plain(name, "dim"), plain(old), plain(new)]
+        for name, old, new in zip(names, then, now, strict=True)
+        if old or new
+    ]
+    return Columns(rows, ("", "then", "now"))
+
+
+def _told(reply: ReplayedReply | None) -> tuple[str, ...]:
+    if reply is None:
+        return ("",) * 6
+    usage = reply.usage
+    read, written, cost = (
+        (usage.prompt_tokens, usage.completion_tokens, usage.cost) if usage else (None, None, None)
+    )
+    return (
+        reply.model,
+        "" if reply.elapsed_ms is None else f"{reply.elapsed_ms / 1000:.1f} s",
+        "" if read is None else f"{read} tokens",
+        "" if written is None else f"{written} tokens",
+        "" if cost is None else f"{cost:g}",
+        reply.finish_reason or "",
+    )
+
+
+def _marked(then: str, now: str) -> tuple[Words, Words, str]:
+    """Return both texts, the words that only one of them has marked, and how alike they are."""
+    if then == now:
+        return plain(then), plain(now), "The replies are identical."
+    old, new = _WORDS.findall(then), _WORDS.findall(now)
+    if len(old) * len(new) > _MOST_PAIRS:
+        return plain(then), plain(now), "The replies differ."
+    matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
+    alike = matcher.ratio()
+    told = f"{100 * alike:.0f} % alike."
+    if alike < _ALIKE:
+        return plain(then), plain(now), told
+    left, right = Words([]), Words([])
+    for what, i, j, k, m in matcher.get_opcodes():
+        left.append("".join(old[i:j]), "" if what == "equal" else "red")
+        right.append("".join(new[k:m]), "" if what == "equal" else "green")
+    return left, right, told

@@ -23,7 +23,13 @@ from familiar_cli.text import harmless, harmless_json
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from rich.console import RenderableType
+
     from familiar_cli.errors import FamiliarError
+    from familiar_cli.ui.page import PagePart
+
+    Page = str | PagePart | RenderableType | Sequence[PagePart | RenderableType] | None
+    Answer = Page | Callable[[], Page]
 
 ENVELOPE_VERSION = 1
 
@@ -42,20 +48,29 @@ class Output:
     as_json: bool = False
     quiet: bool = False
 
-    def answer(self, data: object, render: Callable[[], None] | str) -> None:
-        """Print the whole answer: `data` with `--json`, else what `render` prints or is."""
+    def answer(self, data: object, page: Answer) -> None:
+        """Print the whole answer: `data` with `--json`, else its page.
+
+        Args:
+            data: What goes into the envelope; a dataclass gives its fields.
+            page: Text, a page or its parts, None for nothing, or what returns or prints these.
+        """
         if self.as_json:
             write_json(envelope(self.command, "ok", data))
-        elif isinstance(render, str):
-            say(render)
-        else:
-            render()
+            return
+        shown = page() if callable(page) else page
+        if isinstance(shown, str):
+            say(shown)
+        elif shown is not None:
+            from familiar_cli.ui.page import print_page
+
+            print_page(*(shown if isinstance(shown, list) else [shown]))
 
     def partial(
         self,
         data: object,
         errors: Sequence[FamiliarError],
-        render: Callable[[], None] | str,
+        page: Answer,
         *,
         exit_code: int = PartialError.exit_code,
     ) -> NoReturn:
@@ -65,7 +80,7 @@ class Output:
         if self.as_json:
             write_json(envelope(self.command, "partial", data, errors))
         else:
-            self.answer(data, render)
+            self.answer(data, page)
             for error in errors:
                 print_error(error)
         raise typer.Exit(exit_code)

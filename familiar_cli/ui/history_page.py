@@ -6,21 +6,15 @@ from itertools import groupby
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from rich.console import Group
-
 from familiar_cli.clock import iso, to_zone
 from familiar_cli.history.recall import match_spans
 from familiar_cli.history.store import Standing
 from familiar_cli.text import harmless, one_line
-from familiar_cli.ui.page import Bar
-from familiar_cli.ui.terminal import columns, indented, plain
+from familiar_cli.ui.page import Bar, Columns, Indented, Stack, plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from datetime import datetime, tzinfo
-
-    from rich.console import RenderableType
-    from rich.text import Text
 
     from familiar_cli.history.lines import TurnName
     from familiar_cli.history.recall import TurnHit
@@ -28,13 +22,14 @@ if TYPE_CHECKING:
     from familiar_cli.history.selection import Kept
     from familiar_cli.history.statistics import ChannelCount, Statistics
     from familiar_cli.identity import Labels
+    from familiar_cli.ui.page import PagePart, Words
 
 _MOST: Final = 24  # rows of one part of the statistics
 _EXCERPT_CHARS: Final = 200
 _CONTEXT_CHARS: Final = 100
 
 
-def channels_page(found: Sequence[ChannelCount], zone: tzinfo | None) -> RenderableType:
+def channels_page(found: Sequence[ChannelCount], zone: tzinfo | None) -> PagePart:
     """Return the channels, the one that spoke last first."""
     rows = [
         [
@@ -45,7 +40,7 @@ def channels_page(found: Sequence[ChannelCount], zone: tzinfo | None) -> Rendera
         ]
         for c in found
     ]
-    return columns(rows, ("channel", "turns", "from – to", ""), right=(1,))
+    return Columns(rows, ("channel", "turns", "from – to", ""), right=(1,))
 
 
 def transcript_page(
@@ -56,7 +51,7 @@ def transcript_page(
     *,
     chosen: int | None = None,
     written: Mapping[int, TurnName] = MappingProxyType({}),
-) -> RenderableType:
+) -> PagePart:
     """Return turns as people read them: by channel and day, with who said what when.
 
     Args:
@@ -67,7 +62,7 @@ def transcript_page(
         chosen: The turn that stands out.
         written: The names of those that another instance wrote down, if they are to be told.
     """
-    parts: list[RenderableType] = []
+    parts: list[PagePart] = []
 
     def place(kept: Kept) -> tuple[str, str]:
         return kept.turn.channel_id, _day(kept.turn.at, zone)
@@ -80,8 +75,8 @@ def transcript_page(
             flags = (*_marks_of(became), *map(str, filter(None, [written.get(kept.turn.id)])))
             parts.append(_said_by(kept, labels, zone, chosen=is_chosen, flags=flags))
             style = "" if became.stands or became.hidden else "dim"
-            parts.append(indented(plain(kept.turn.content, style)))
-    return Group(*parts)
+            parts.append(Indented(plain(kept.turn.content, style)))
+    return Stack(*parts)
 
 
 def transcript_data(
@@ -122,9 +117,9 @@ def _marks_of(became: Standing) -> tuple[str, ...]:
 
 def found_page(
     query: str, found: Sequence[TurnHit], labels: Labels, zone: tzinfo | None
-) -> RenderableType:
+) -> PagePart:
     """Return what was found, by day, the newest day first, with the words standing out."""
-    parts: list[RenderableType] = []
+    parts: list[PagePart] = []
     hits = sorted(found, key=lambda hit: hit.turn.id)
 
     def place(hit: TurnHit) -> tuple[str, str]:
@@ -133,7 +128,7 @@ def found_page(
     for (day, channel), members in groupby(sorted(hits, key=place, reverse=True), place):
         parts.append(plain(f"{one_line(channel)}, {day}", "bold"))
         parts.extend(_passage(query, list(members), labels, zone))
-    return Group(*parts)
+    return Stack(*parts)
 
 
 def found_data(query: str, found: Sequence[TurnHit], ids: Mapping[int, str]) -> dict[str, Any]:
@@ -152,12 +147,12 @@ def found_data(query: str, found: Sequence[TurnHit], ids: Mapping[int, str]) -> 
     }
 
 
-def stats_page(found: Statistics, labels: Labels, zone: tzinfo | None) -> RenderableType:
+def stats_page(found: Statistics, labels: Labels, zone: tzinfo | None) -> PagePart:
     """Return how much was said, with a bar for each number; of long lists the most recent part."""
     labels = labels.joined(a.author for a in found.authors)
     name = labels.familiar
     authors = [(labels.of(a.author) if a.author else name, a.turns) for a in found.authors]
-    return Group(
+    return Stack(
         plain(f"{found.turns:,} turns, about {found.tokens:,} tokens", "bold"),
         *_bars("by channel", [(c.channel, c.turns) for c in found.channels[:_MOST]]),
         *_more(found.channels, "channels"),
@@ -169,16 +164,16 @@ def stats_page(found: Statistics, labels: Labels, zone: tzinfo | None) -> Render
     )
 
 
-def _bars(title: str, rows: Sequence[tuple[str, int]]) -> list[RenderableType]:
+def _bars(title: str, rows: Sequence[tuple[str, int]]) -> list[PagePart]:
     most = max((count for _, count in rows), default=1)
-    cells: list[list[RenderableType]] = [
+    cells: list[list[PagePart]] = [
         [plain(f"  {one_line(label, 40)}"), plain(f"{count:,}"), Bar(count, most, even=True)]
         for label, count in rows
     ]
-    return [plain(title, "dim"), columns(cells, right=(1,))]
+    return [plain(title, "dim"), Columns(cells, right=(1,))]
 
 
-def _more(rows: Sequence[object], what: str) -> list[RenderableType]:
+def _more(rows: Sequence[object], what: str) -> list[PagePart]:
     """Return a line for the rows that are not shown, if there are any."""
     left = len(rows) - _MOST
     return [plain(f"  and {left:,} more {what}; --json has all", "dim")] if left > 0 else []
@@ -192,44 +187,46 @@ def _span_line(found: Statistics, zone: tzinfo | None) -> str:
 
 def _passage(
     query: str, hits: Sequence[TurnHit], labels: Labels, zone: tzinfo | None
-) -> list[RenderableType]:
+) -> list[PagePart]:
     """Return hits of one channel, and what was said around them, each turn once."""
     chosen = {hit.turn.id for hit in hits}
     shown = {kept.turn.id: kept for hit in hits for kept in hit.around}
-    parts: list[RenderableType] = []
+    parts: list[PagePart] = []
     for kept in (shown[turn_id] for turn_id in sorted(shown)):
         if kept.turn.id in chosen:
             parts.append(_said_by(kept, labels, zone, chosen=True))
             parts.append(_marked(query, kept.turn.content))
         else:
             said = one_line(kept.turn.content, _CONTEXT_CHARS)
-            parts.append(indented(plain(f"{_who(kept.turn, labels)}: {said}", "dim")))
+            parts.append(Indented(plain(f"{_who(kept.turn, labels)}: {said}", "dim")))
     return parts
 
 
-def _marked(query: str, text: str) -> RenderableType:
+def _marked(query: str, text: str) -> PagePart:
     """Return the part of `text` around its first mark, in one line, with all marks standing out."""
     line = " ".join(harmless(text).split())
     spans = list(match_spans(query, line))
     start = max(spans[0][0] - _EXCERPT_CHARS // 3, 0) if spans else 0
     end = min(start + _EXCERPT_CHARS, len(line))
-    shown = plain(("…" if start else "") + line[start:end] + ("…" if end < len(line) else ""))
-    before = bool(start) - start
+    shown, at = plain("…" if start else ""), start
     for first, last in spans:
         if first < end:
-            shown.stylize("bold yellow", first + before, min(last, end) + before)
-    return indented(shown)
+            shown.append(line[at:first])
+            shown.append(line[first : min(last, end)], "bold yellow")
+            at = min(last, end)
+    shown.append(line[at:end] + ("…" if end < len(line) else ""))
+    return Indented(shown)
 
 
 def _said_by(
     kept: Kept, labels: Labels, zone: tzinfo | None, *, chosen: bool, flags: Iterable[str] = ()
-) -> Text:
+) -> Words:
     turn = kept.turn
     flags = [*(flag for flag, said in _flags(kept) if said), *flags]
     about = f" ({', '.join(flags)})" if flags else ""
     line = plain(f"  {_time(turn.at, zone)} ", "dim")
-    line.append(harmless(_who(turn, labels)), style="bold yellow" if chosen else "bold cyan")
-    line.append(f" #{turn.id}{about}", style="dim")
+    line.append(_who(turn, labels), "bold yellow" if chosen else "bold cyan")
+    line.append(f" #{turn.id}{about}", "dim")
     return line
 
 

@@ -5,20 +5,14 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
-from rich.console import Group
-from rich.text import Text
-
 from familiar_cli.memory.journal.history import SHORT
 from familiar_cli.text import counted, harmless, one_line
 from familiar_cli.ui.emit import exact
-from familiar_cli.ui.page import Name
-from familiar_cli.ui.terminal import columns, local, plain
+from familiar_cli.ui.page import Columns, Name, Stack, Words, local, plain, print_page
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from datetime import tzinfo
-
-    from rich.console import RenderableType
 
     from familiar_cli.actions.desk import Desk, ItemChange, ListedItem
     from familiar_cli.actions.housekeep import FindingWithPlan, Tidied
@@ -37,15 +31,16 @@ if TYPE_CHECKING:
     from familiar_cli.memory.pages.relations import Link, LinkStep
     from familiar_cli.memory.store.files import Applied, GrepHit, MemoryEntry, Skipped
     from familiar_cli.ui.emit import Output
+    from familiar_cli.ui.page import PagePart
 
 
 _MOST_NAMED = 5
 _KILO = 1024
 
 
-def tree_page(files: Iterable[MemoryEntry], zone: tzinfo | None) -> RenderableType:
+def tree_page(files: Iterable[MemoryEntry], zone: tzinfo | None) -> PagePart:
     """Return files below their directories, with size and time of the last change."""
-    rows: list[list[RenderableType]] = []
+    rows: list[list[PagePart]] = []
     above: list[str] = []
     for entry in files:
         *directories, name = entry.rel_path.split("/")
@@ -56,10 +51,10 @@ def tree_page(files: Iterable[MemoryEntry], zone: tzinfo | None) -> RenderableTy
         time = local(entry.modified, zone)
         size = plain(size_text(entry.size_bytes), "dim")
         rows.append([plain("  " * len(directories) + name), size, plain(time, "dim")])
-    return columns(rows, right=(1,))
+    return Columns(rows, right=(1,))
 
 
-def pins_page(found: PinnedFiles) -> RenderableType:
+def pins_page(found: PinnedFiles) -> PagePart:
     """Return the pinned files with what they cost, and what prompts have for them."""
     rows = [
         [
@@ -70,22 +65,22 @@ def pins_page(found: PinnedFiles) -> RenderableType:
         for pin in found.pins
     ]
     total = f"{found.tokens:,} tokens of the {found.budget_tokens:,} that prompts guarantee to pins"
-    return Group(columns(rows, right=(1,)), plain(total, "dim"))
+    return Stack(Columns(rows, right=(1,)), plain(total, "dim"))
 
 
-def hits_page(hits: Iterable[GrepHit]) -> RenderableType:
+def hits_page(hits: Iterable[GrepHit]) -> PagePart:
     """Return hits below the file they are in, with what matched standing out."""
-    rows: list[list[RenderableType]] = []
+    rows: list[list[PagePart]] = []
     above = ""
     for hit in hits:
         if hit.rel_path != above:
             above = hit.rel_path
             rows.append([plain(hit.rel_path, "bold"), plain("")])
         line = plain(hit.text[: hit.start])
-        line.append(harmless(hit.text[hit.start : hit.end]), style="bold yellow")
-        line.append(harmless(hit.text[hit.end :]))
+        line.append(hit.text[hit.start : hit.end], "bold yellow")
+        line.append(hit.text[hit.end :])
         rows.append([plain(f"{hit.line:>6}", "dim"), line])
-    return columns(rows)
+    return Columns(rows)
 
 
 def hit_line(hit: GrepHit) -> str:
@@ -114,7 +109,7 @@ def size_text(size_bytes: int) -> str:
     return f"{size_bytes / _KILO:,.1f} KB"
 
 
-def links_page(steps: Iterable[LinkStep]) -> RenderableType:
+def links_page(steps: Iterable[LinkStep]) -> PagePart:
     """Return the files that were reached, one a line, with the link that led there."""
     rows = [
         [
@@ -124,7 +119,7 @@ def links_page(steps: Iterable[LinkStep]) -> RenderableType:
         ]
         for step in steps
     ]
-    return columns(rows)
+    return Columns(rows)
 
 
 def _verb(link: Link) -> str:
@@ -133,9 +128,9 @@ def _verb(link: Link) -> str:
     return "links to" if link.kind == "link" else "names"
 
 
-def files_page(rel_paths: Sequence[str]) -> RenderableType:
+def files_page(rel_paths: Sequence[str]) -> PagePart:
     """Return the files that were written into the memory directory, one a line."""
-    return Group(*(plain(f"   memory/{rel_path}", "green") for rel_path in rel_paths))
+    return Stack(*(plain(f"   memory/{rel_path}", "green") for rel_path in rel_paths))
 
 
 _SAID_CHARS = 160
@@ -164,11 +159,9 @@ def change_data(change: LoggedChange) -> dict[str, Any]:
     }
 
 
-def log_page(changes: Iterable[LoggedChange], zone: tzinfo | None) -> RenderableType:
+def log_page(changes: Iterable[LoggedChange], zone: tzinfo | None) -> PagePart:
     """Return changes as a table: id, time, source, message."""
-    from familiar_cli.ui.terminal import columns, plain
-
-    return columns(
+    return Columns(
         [
             plain(change.commit.id[:SHORT], "yellow"),
             plain(local(change.commit.time, zone), "dim"),
@@ -206,13 +199,9 @@ def diff_text(files: Iterable[FileDiff]) -> str:
     return "".join(file.diff for file in files)
 
 
-def diff_page(text: str) -> RenderableType:
+def diff_page(text: str) -> PagePart:
     """Return the same with colours."""
-    from rich.console import Group
-
-    from familiar_cli.ui.terminal import plain
-
-    return Group(*(plain(line, _STYLES.get(line[:1], "")) for line in text.splitlines()))
+    return Stack(*(plain(line, _STYLES.get(line[:1], "")) for line in text.splitlines()))
 
 
 def blame_text(
@@ -275,9 +264,9 @@ def compacted_text(done: Compacted) -> str:
 _HEADER = ("person", "name", "names", "turns", "last seen", "file")
 
 
-def people_page(people: Iterable[KnownPerson], zone: tzinfo | None) -> RenderableType:
+def people_page(people: Iterable[KnownPerson], zone: tzinfo | None) -> PagePart:
     """Return everyone as a table, who spoke last first."""
-    return columns((_row(person, zone) for person in people), _HEADER, right=(2, 3, 5))
+    return Columns((_row(person, zone) for person in people), _HEADER, right=(2, 3, 5))
 
 
 def shared_line(named: Named) -> str:
@@ -285,7 +274,7 @@ def shared_line(named: Named) -> str:
     return f"{named.name!r} is shared by {', '.join(named.slugs)}"
 
 
-def _row(person: KnownPerson, zone: tzinfo | None) -> list[RenderableType]:
+def _row(person: KnownPerson, zone: tzinfo | None) -> list[PagePart]:
     size = "none" if person.size_bytes is None else size_text(person.size_bytes)
     return [
         Name(person.slug, "bold"),
@@ -303,9 +292,9 @@ _CHARS: Final = 160
 _VERDICTS: Final = {"real": "the model agrees", "not": "the model disagrees", "unsure": "unsure"}
 
 
-def housekeeping_page(done: Tidied) -> RenderableType:
+def housekeeping_page(done: Tidied) -> PagePart:
     """Return the findings, by check, each with the lines that it rests on."""
-    return Group(*_parts(done))
+    return Stack(*_parts(done))
 
 
 def summary_line(done: Tidied) -> str:
@@ -325,14 +314,14 @@ def summary_line(done: Tidied) -> str:
     return f"{looked}: {counted(len(done.found), 'finding')}.{new or ' Nothing was changed.'}{more}"
 
 
-def _parts(done: Tidied) -> Iterator[RenderableType]:
+def _parts(done: Tidied) -> Iterator[PagePart]:
     from familiar_cli.housekeeping.run import TITLES
 
     first = True
     for check, group in groupby(done.found, key=lambda one: one.finding.check):
         found = list(group)
         if not first:
-            yield Text("")
+            yield plain("")
         first = False
         yield plain(f"{TITLES[check]} ({len(found)})", "bold")
         for one in found[:_MOST_OF_A_CHECK]:
@@ -342,15 +331,15 @@ def _parts(done: Tidied) -> Iterator[RenderableType]:
             yield plain(f"  … {left} more: `familiar housekeep {check} --json`", "dim")
 
 
-def _finding(one: FindingWithPlan) -> Iterator[RenderableType]:
+def _finding(one: FindingWithPlan) -> Iterator[PagePart]:
     finding = one.finding
     where = ", ".join(one_line(path, _CHARS) for path in finding.paths[:_MOST_QUOTES])
     if len(finding.paths) > _MOST_QUOTES:
         where += f" and {len(finding.paths) - _MOST_QUOTES} more"
-    yield plain(f"  {where}: ", "cyan") + plain(one_line(finding.message, _CHARS))
+    yield Words([(f"  {where}: ", "cyan"), (one_line(finding.message, _CHARS), "")])
     for quote in finding.evidence[:_MOST_QUOTES]:
         place = f"{one_line(quote.rel_path, _CHARS)}:{quote.line}"
-        yield plain(f"    {place}: ", "dim") + plain(one_line(quote.text, _CHARS))
+        yield Words([(f"    {place}: ", "dim"), (one_line(quote.text, _CHARS), "")])
     if len(finding.evidence) > _MOST_QUOTES:
         yield plain(f"    … {len(finding.evidence) - _MOST_QUOTES} more lines", "dim")
     if one.judgement:
@@ -406,7 +395,6 @@ def show_scratch_change(out: Output, change: ListChange) -> None:
 
 
 def _print(items: list[ListedItem]) -> None:
-    from familiar_cli.ui.terminal import columns, plain, print_page
 
     rows = [
         [
@@ -418,7 +406,7 @@ def _print(items: list[ListedItem]) -> None:
         for item in items
     ]
     if rows:
-        print_page(columns(rows, ("no.", "", "when", "what"), right=(0,)))
+        print_page(Columns(rows, ("no.", "", "when", "what"), right=(0,)))
 
 
 def _when(item: ListedItem) -> str:
@@ -453,9 +441,9 @@ def built_text(built: IndexBuilt) -> str:
     return harmless("\n".join(lines))
 
 
-def status_page(status: IndexStatus, turns: TurnsStatus, opened: EmbedderChoice) -> RenderableType:
+def status_page(status: IndexStatus, turns: TurnsStatus, opened: EmbedderChoice) -> PagePart:
     """Return how the index is."""
-    return columns(
+    return Columns(
         [[plain(name, "dim"), plain(value)] for name, value in _lines(status, turns, opened)]
     )
 

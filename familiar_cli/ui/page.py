@@ -8,10 +8,12 @@ import unicodedata
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, cast
 
+from familiar_cli.clock import parse_iso, to_zone
 from familiar_cli.text import harmless, one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from datetime import datetime, tzinfo
 
     from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
     from rich.measure import Measurement
@@ -72,11 +74,11 @@ class Indented:
         return Padding(_drawn(self.part), (0, 0, 0, self.by), expand=not is_text)
 
 
-@dataclass(slots=True)
 class Stack:
     """Parts, one below the other."""
 
-    parts: Sequence[PagePart]
+    def __init__(self, *parts: PagePart) -> None:
+        self.parts = parts
 
     def lines(self, encoding: str) -> list[str]:
         """See `Part`."""
@@ -92,9 +94,13 @@ class Stack:
 class Columns:
     """Rows as columns without lines between them; see `terminal.columns`."""
 
-    rows: Sequence[Sequence[PagePart]]
+    rows: Iterable[Sequence[PagePart]]
     header: Sequence[str] = ()
     right: Sequence[int] = ()
+
+    def __post_init__(self) -> None:
+        """Hold on to rows that can be gone through only once."""
+        self.rows = list(self.rows)
 
     def lines(self, encoding: str) -> list[str]:
         """See `Part`."""
@@ -105,7 +111,8 @@ class Columns:
             for number, cell in enumerate(row):
                 widths[number] = max(widths.get(number, 0), *map(_cells, cell))
         right = set(self.right)
-        return [line for row in rows for line in _side_by_side(row, widths, right)]
+        lines = [line for row in rows for line in _side_by_side(row, widths, right)]
+        return lines or [""]  # as Rich draws a table without columns
 
     def __rich__(self) -> RenderableType:
         from familiar_cli.ui import terminal
@@ -114,27 +121,51 @@ class Columns:
         return terminal.columns(rows, self.header, right=self.right)
 
 
+def named_values(values: Iterable[tuple[str, object]]) -> Columns:
+    """Return names, dimmed, each beside its value."""
+    return Columns([[plain(name, "dim"), plain(value)] for name, value in values])
+
+
 def plain(text: object, style: str = "") -> Words:
     """Return text from outside: never markup, never an escape sequence."""
     return Words([(str(text), style)])
 
 
-def print_page(*parts: PagePart) -> None:
-    """Print a page on stdout; nothing if it has no parts."""
+def local(moment: datetime | str | None, zone: tzinfo | None, *, seconds: bool = False) -> str:
+    """Return a moment in a timezone, to the minute, or to the second with its offset.
+
+    Args:
+        moment: A moment, or one as `clock.iso` writes it; other text is returned as it is, and
+            None as an empty text.
+        zone: The timezone; None: the system's.
+        seconds: Show seconds and the offset.
+    """
+    shape = "%Y-%m-%d %H:%M:%S %z" if seconds else "%Y-%m-%d %H:%M"
+    if not moment:
+        return ""
+    try:
+        at = parse_iso(moment) if isinstance(moment, str) else moment
+        return to_zone(at, zone).strftime(shape)
+    except (ValueError, OverflowError):
+        return str(moment)
+
+
+def print_page(*parts: PagePart | RenderableType) -> None:
+    """Print a page on stdout; nothing if it has no parts. Rich is loaded only where it draws."""
     if not parts:
         return
-    if sys.stdout.isatty():
+    if sys.stdout.isatty() or not all(hasattr(part, "lines") for part in parts):
         from familiar_cli.ui import terminal
 
         terminal.print_page(*map(_drawn, parts))
         return
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
-    lines = (line for part in parts for line in part.lines(encoding))
+    lines = (line for part in parts for line in cast("PagePart", part).lines(encoding))
     sys.stdout.write("".join(line.rstrip(" ") + "\n" for line in lines))
     sys.stdout.flush()
 
 
-def _drawn(part: PagePart) -> RenderableType:
+def _drawn(part: object) -> RenderableType:
     return cast("RenderableType", part)
 
 

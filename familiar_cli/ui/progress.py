@@ -37,41 +37,29 @@ def downloads(out: Output) -> Iterator[Report]:
 @contextmanager
 def counting(out: Output, what: str) -> Iterator[Callable[[str, int], None]]:
     """Show how many lines of which thing are done: a spinner, or now and then a line in a pipe."""
-    if out.quiet:
-        yield lambda _name, _count: None
-    elif sys.stderr.isatty():
-        from familiar_cli.ui.terminal import console, plain
+    on_terminal = sys.stderr.isatty()
+    with spinner(out, f"{what} …") as show:
 
-        with console(sys.stderr).status(plain(f"{what} …")) as status:
-            yield lambda name, count: status.update(
-                plain(f"{what} {one_line(name, 40)}: {count:,} lines …")
-            )
-    else:
-        yield (
-            lambda name, count: (
-                out.note(f"{what} {one_line(name, 40)}: {count:,} lines …")
-                if count and count % _EVERY == 0
-                else None
-            )
-        )
+        def report(name: str, count: int) -> None:
+            if on_terminal or (count and count % _EVERY == 0):
+                (show if on_terminal else out.note)(
+                    f"{what} {one_line(name, 40)}: {count:,} lines …"
+                )
+
+        yield report
 
 
 @contextmanager
 def checking(out: Output) -> Iterator[Callable[[str, int], None]]:
     """Show on a terminal which step is being made, of how many files; nothing into a pipe."""
-    if out.quiet or not sys.stderr.isatty():
-        yield lambda _step, _files: None
-        return
-    from familiar_cli.ui.terminal import console, plain
-
-    with console(sys.stderr).status(plain("reading …")) as status:
+    with spinner(out, "reading …") as show:
         told = ""
 
         def report(step: str, files: int) -> None:
             nonlocal told
             if step != told or files % _SHOWN_EVERY == 0:
                 told = step
-                status.update(plain(f"{step} ({files:,} files) …"))
+                show(f"{step} ({files:,} files) …")
 
         yield report
 
@@ -79,15 +67,21 @@ def checking(out: Output) -> Iterator[Callable[[str, int], None]]:
 @contextmanager
 def telling(out: Output) -> Iterator[Callable[[str], None]]:
     """Show on a terminal what is being done; in a pipe, a line for each thing that is begun."""
-    if out.quiet:
-        yield lambda _: None
-    elif sys.stderr.isatty():
-        from familiar_cli.ui.terminal import console, plain
+    with spinner(out, "syncing …") as show:
+        tell = show if sys.stderr.isatty() else out.note
+        yield lambda what: tell(f"{one_line(what)} …")
 
-        with console(sys.stderr).status(plain("syncing …")) as status:
-            yield lambda what: status.update(plain(f"{one_line(what)} …"))
-    else:
-        yield lambda what: out.note(f"{one_line(what)} …")
+
+@contextmanager
+def spinner(out: Output, text: str) -> Iterator[Callable[[str], None]]:
+    """Show `text` beside a spinner where a person watches; what is yielded changes the text."""
+    if out.quiet or not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from familiar_cli.ui.terminal import console, plain
+
+    with console(sys.stderr).status(plain(text)) as status:
+        yield lambda text: status.update(plain(text))
 
 
 def _lines(out: Output) -> Report:

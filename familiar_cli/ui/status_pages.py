@@ -10,15 +10,12 @@ from familiar_cli.passes.background import Event
 from familiar_cli.passes.failures import WRITING
 from familiar_cli.text import counted, one_line
 from familiar_cli.ui.emit import write_json
-from familiar_cli.ui.page import Name
-from familiar_cli.ui.terminal import columns, local, plain
+from familiar_cli.ui.page import Columns, Name, local, plain
 from familiar_cli.ui.writing_pages import pass_notices, pass_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from datetime import tzinfo
-
-    from rich.console import RenderableType
 
     from familiar_cli.actions.channels import ListedChannel, ShownChannel
     from familiar_cli.actions.client_chat import ServedLine
@@ -35,17 +32,18 @@ if TYPE_CHECKING:
     from familiar_cli.models.store import ListedModel
     from familiar_cli.passes.failures import PassFailure
     from familiar_cli.ui.emit import Output
+    from familiar_cli.ui.page import PagePart
     from familiar_cli.writer.contract import WriterReport
 
 MOST_DUE = 5  # reminders, or files in conflict, that a status names
 
 
-def status_page(status: FamiliarStatus, zone: tzinfo | None = None) -> RenderableType:
+def status_page(status: FamiliarStatus, zone: tzinfo | None = None) -> PagePart:
     """Return how one familiar is, in its timezone; what is empty says what to do next."""
-    return columns([[plain(name, "dim"), plain(value)] for name, value in _lines(status, zone)])
+    return Columns([[plain(name, "dim"), plain(value)] for name, value in _lines(status, zone)])
 
 
-def list_page(rows: Sequence[ListedFamiliar]) -> RenderableType:
+def list_page(rows: Sequence[ListedFamiliar]) -> PagePart:
     """Return the familiars as a table; `*` marks the one that commands mean."""
     body = [
         [
@@ -57,7 +55,7 @@ def list_page(rows: Sequence[ListedFamiliar]) -> RenderableType:
         ]
         for row in rows
     ]
-    return columns(body, ("", "id", "name", "turns", "files"), right=(3, 4))
+    return Columns(body, ("", "id", "name", "turns", "files"), right=(3, 4))
 
 
 def _lines(status: FamiliarStatus, zone: tzinfo | None) -> Iterator[tuple[str, str]]:
@@ -161,21 +159,21 @@ def _turns(status: FamiliarStatus, zone: tzinfo | None) -> str:
 _STYLES = {"ok": "green", "warn": "yellow", "fail": "bold red"}
 
 
-def doctor_page(checks: Sequence[Diagnosis]) -> RenderableType:
+def doctor_page(checks: Sequence[Diagnosis]) -> PagePart:
     """Return what was found, one line each; below what is not well, what mends it."""
-    rows: list[list[RenderableType]] = []
+    rows: list[list[PagePart]] = []
     for check in checks:
         verdict = plain(check.verdict, _STYLES[check.verdict])
         rows.append([verdict, plain(check.name), plain(check.detail)])
         if check.mend:
             rows.append([plain(""), plain(""), plain(f"-> {check.mend}", "bold")])
-    return columns(rows)
+    return Columns(rows)
 
 
 _STATES = {"ready": "yes", "partial": "in part", "absent": "no"}
 
 
-def models_page(models: Sequence[ListedModel]) -> RenderableType:
+def models_page(models: Sequence[ListedModel]) -> PagePart:
     """Return the models as a table."""
     rows = [
         [
@@ -189,7 +187,7 @@ def models_page(models: Sequence[ListedModel]) -> RenderableType:
         ]
         for model in models
     ]
-    return columns(
+    return Columns(
         rows, ("name", "kind", "size", "memory", "licence", "on disk", "used for"), right=(2, 3)
     )
 
@@ -199,11 +197,11 @@ def size(size_bytes: int) -> str:
     return f"{size_bytes / 1e9:.1f} GB" if size_bytes >= 1e9 else f"{size_bytes / 1e6:.1f} MB"  # noqa: PLR2004
 
 
-def probe_page(slot: str, where: str, probe: Probe, window_tokens: int = 0) -> RenderableType:
+def probe_page(slot: str, where: str, probe: Probe, window_tokens: int = 0) -> PagePart:
     """Return how a model did, and how many tokens its server says that it reads."""
     lines = [*_speed_lines(slot, where, probe)]
     lines += [("reads", f"{window_tokens:,} tokens")] if window_tokens else []
-    return columns([[plain(name, "dim"), plain(text)] for name, text in lines])
+    return Columns([[plain(name, "dim"), plain(text)] for name, text in lines])
 
 
 def _on_disk(model: ListedModel) -> str:
@@ -288,9 +286,7 @@ def line_of(turn: ServedLine, zone: tzinfo | None) -> str:
 _VALUE_CHARS = 48
 
 
-def settings_page(
-    rows: Sequence[Effective], where: Sequence[tuple[str, str, str]]
-) -> RenderableType:
+def settings_page(rows: Sequence[Effective], where: Sequence[tuple[str, str, str]]) -> PagePart:
     """Return all settings as a table: what holds, and where that comes from.
 
     Args:
@@ -299,10 +295,10 @@ def settings_page(
     """
     body = [_cells(name, value, source) for name, value, source in where]
     body += [_row(row) for row in rows]
-    return columns(body, ("setting", "value", "from"))
+    return Columns(body, ("setting", "value", "from"))
 
 
-def setting_page(row: Effective) -> RenderableType:
+def setting_page(row: Effective) -> PagePart:
     """Return everything about one setting."""
     setting = row.setting
     lines = [
@@ -315,7 +311,7 @@ def setting_page(row: Effective) -> RenderableType:
     ]
     if setting.env:
         lines.append(("variable", f"{setting.env} overrides the file"))
-    return columns([[plain(name, "dim"), plain(value)] for name, value in lines])
+    return Columns([[plain(name, "dim"), plain(value)] for name, value in lines])
 
 
 def written(value: object) -> str:
@@ -329,7 +325,7 @@ def _in_effect(row: Effective) -> str:
     return f"{written(row.effective)} ({row.effective_source})"
 
 
-def _row(row: Effective) -> list[RenderableType]:
+def _row(row: Effective) -> list[PagePart]:
     if row.effective is not None:
         value = one_line(written(row.effective), _VALUE_CHARS)
         return _cells(row.setting.key, value, f"{row.effective_source}, {row.source}")
@@ -340,16 +336,16 @@ def _row(row: Effective) -> list[RenderableType]:
     return _cells(row.setting.key, value, source, own=row.source != "default")
 
 
-def _cells(name: str, value: str, source: str, *, own: bool = False) -> list[RenderableType]:
+def _cells(name: str, value: str, source: str, *, own: bool = False) -> list[PagePart]:
     return [plain(name, "bold" if own else ""), plain(value), plain(source, "" if own else "dim")]
 
 
 _CHANNEL_VALUE_CHARS = 60
 
 
-def channels_page(rows: Sequence[ListedChannel], zone: tzinfo | None) -> RenderableType:
+def channels_page(rows: Sequence[ListedChannel], zone: tzinfo | None) -> PagePart:
     """Return the channels as a table."""
-    body: list[list[RenderableType]] = [
+    body: list[list[PagePart]] = [
         [
             Name(row.id, "bold"),
             plain(row.label),
@@ -362,7 +358,7 @@ def channels_page(rows: Sequence[ListedChannel], zone: tzinfo | None) -> Rendera
         for row in rows
     ]
     head = ("id", "label", "mode", "", "turns", "last turn", "listens")
-    return columns(body, head, right=(4,))
+    return Columns(body, head, right=(4,))
 
 
 def _state(row: ListedChannel) -> list[str]:
@@ -376,7 +372,7 @@ def _branch(row: ListedChannel) -> str:
     return one_line(f"branch of {row.parent}{at}", _CHANNEL_VALUE_CHARS)
 
 
-def channel_page(shown: ShownChannel, zone: tzinfo | None) -> RenderableType:
+def channel_page(shown: ShownChannel, zone: tzinfo | None) -> PagePart:
     """Return what holds in one channel."""
     row = shown.listed
     last = f"{row.turns:,} turns, the last at {local(row.last_at, zone)}"
@@ -399,4 +395,4 @@ def channel_page(shown: ShownChannel, zone: tzinfo | None) -> RenderableType:
         )
         for held in shown.channel.held
     ]
-    return columns(body, ("setting", "value", "from"))
+    return Columns(body, ("setting", "value", "from"))

@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING
 
 from familiar_cli.clock import parse_iso
 from familiar_cli.text import counted, one_line
+from familiar_cli.ui.page import Columns, Stack, local, plain
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import tzinfo
-
-    from rich.console import RenderableType
 
     from familiar_cli.actions.sync import InstanceStatus, SyncReport, SyncStatus
     from familiar_cli.actions.sync_conflicts import OpenConflict, SettledConflicts
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from familiar_cli.sync.engine import Synced
     from familiar_cli.sync.joining import Outcome
     from familiar_cli.sync.participants import LargeDeletion
+    from familiar_cli.ui.page import PagePart
 
 
 def report_text(report: SyncReport) -> str:
@@ -54,13 +54,9 @@ def _counts(counts: Mapping[str, int]) -> str:
     return " and ".join(counted(count, what) for what, count in counts.items() if count)
 
 
-def status_page(found: SyncStatus, zone: tzinfo | None) -> RenderableType:
+def status_page(found: SyncStatus, zone: tzinfo | None) -> PagePart:
     """Return remotes, instances and conflicts."""
-    from rich.console import Group  # a sync that says one line draws no page
-
-    from familiar_cli.ui.terminal import columns, plain
-
-    remotes = columns(
+    remotes = Columns(
         [
             plain(one.name, "cyan"),
             plain(one.address),
@@ -71,7 +67,7 @@ def status_page(found: SyncStatus, zone: tzinfo | None) -> RenderableType:
         ]
         for one in found.remotes
     )
-    instances = columns(
+    instances = Columns(
         [
             plain(one.id, "cyan"),
             plain(_state(one)),
@@ -79,7 +75,7 @@ def status_page(found: SyncStatus, zone: tzinfo | None) -> RenderableType:
         ]
         for one in found.instances
     )
-    embodiments = columns(
+    embodiments = Columns(
         [
             plain(one.id, "cyan"),
             plain("embodiment"),
@@ -93,7 +89,7 @@ def status_page(found: SyncStatus, zone: tzinfo | None) -> RenderableType:
     conflicts += [plain(line, "yellow") for line in _refused_lines(found.refused)]
     pending = [plain(line, "yellow") for line in found.pending.lines()]
     problems = [plain(problem, "red")] if problem else []
-    return Group(
+    return Stack(
         remotes,
         instances,
         embodiments,
@@ -151,6 +147,4 @@ def _state(one: InstanceStatus) -> str:
 
 
 def _when(at: str, zone: tzinfo | None) -> str:
-    from familiar_cli.ui.terminal import local
-
     return local(parse_iso(at), zone)

@@ -16,12 +16,10 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from familiar_cli.clock import parse_iso, to_zone
 from familiar_cli.text import harmless
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from datetime import datetime, tzinfo
 
     from rich.console import ConsoleOptions, JustifyMethod, RenderableType, RenderResult
 
@@ -64,30 +62,6 @@ def as_plain(*parts: RenderableType, encoding: str = "utf-8") -> str:
 def plain(text: object, style: str = "") -> Text:
     """Return text from outside as a renderable: never markup, never an escape sequence."""
     return Text(harmless(str(text)), style=style)
-
-
-def indented(text: Text) -> Padding:
-    """Return text that stays indented where a terminal wraps it."""
-    return Padding(text, (0, 0, 0, 4), expand=False)
-
-
-def local(moment: datetime | str | None, zone: tzinfo | None, *, seconds: bool = False) -> str:
-    """Return a moment in a timezone, to the minute, or to the second with its offset.
-
-    Args:
-        moment: A moment, or one as `clock.iso` writes it; other text is returned as it is, and
-            None as an empty text.
-        zone: The timezone; None: the system's.
-        seconds: Show seconds and the offset.
-    """
-    shape = "%Y-%m-%d %H:%M:%S %z" if seconds else "%Y-%m-%d %H:%M"
-    if not moment:
-        return ""
-    try:
-        at = parse_iso(moment) if isinstance(moment, str) else moment
-        return to_zone(at, zone).strftime(shape)
-    except (ValueError, OverflowError):
-        return str(moment)
 
 
 def columns(

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import sys
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from familiar_cli.consolidation.pages import read_page
 from familiar_cli.memory.layout import digest_path
 from familiar_cli.text import counted, harmless, one_line
-from familiar_cli.ui.terminal import columns, local, plain
+from familiar_cli.ui.page import Columns, local, plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from datetime import tzinfo
-
-    from rich.console import RenderableType
 
     from familiar_cli.consolidation.calendar import ConsolidationReport, MadeFile, Rewritten
     from familiar_cli.consolidation.digests import DigestStatus, Distilled
@@ -23,23 +20,10 @@ if TYPE_CHECKING:
     from familiar_cli.llm.asking import Spent
     from familiar_cli.review.pending import ReviewPlan
     from familiar_cli.ui.emit import Output
+    from familiar_cli.ui.page import PagePart
     from familiar_cli.writer.contract import Refusal, WriterReport
 
 _MOST_REFUSALS = 10
-
-
-@contextmanager
-def pass_progress(out: Output) -> Iterator[Callable[[WriterReport], None]]:
-    """Show how many turns are done while a pass goes on."""
-    if out.quiet or not sys.stderr.isatty():
-        yield lambda _: None
-        return
-    from familiar_cli.ui.terminal import console, plain
-
-    with console(sys.stderr).status(plain("writing memory …")) as status:
-        yield lambda report: status.update(
-            plain(f"writing memory: {report.turns_covered:,} turns done …")
-        )
 
 
 def pass_text(report: WriterReport) -> str:
@@ -148,8 +132,6 @@ _REASON_CHARS = 160
 
 def narrator(out: Output) -> Callable[[ConsolidationReport], None]:
     """Return what tells of each file of a long run as it is made, where a person watches."""
-    import sys
-
     told = [0]
 
     def tell(report: ConsolidationReport) -> None:
@@ -192,7 +174,7 @@ def yours_told(yours: Sequence[Rewritten], zone: tzinfo | None) -> Iterator[str]
         yield f"{len(yours) - _MOST_LINES} more are yours; see --json."
 
 
-def digests_page(tiers: Sequence[DigestStatus], zone: tzinfo | None) -> RenderableType:
+def digests_page(tiers: Sequence[DigestStatus], zone: tzinfo | None) -> PagePart:
     """Return how the digests stand; times are told in `zone`."""
     rows = [
         [
@@ -203,7 +185,7 @@ def digests_page(tiers: Sequence[DigestStatus], zone: tzinfo | None) -> Renderab
         ]
         for tier in tiers
     ]
-    return columns(rows, right=(1,))
+    return Columns(rows, right=(1,))
 
 
 def digest_text(made: Distilled, *, dry_run: bool = False) -> str:

@@ -6,7 +6,7 @@ import pytest
 
 from familiar_cli.history.store import HistoryStore
 from familiar_cli.identity import Author
-from familiar_cli.ui.terminal import local
+from familiar_cli.ui.page import local
 from tests.support.cases import each
 from tests.support.server import ChatServer, Fail
 from tests.support.world import data, home, live, run

@@ -33,7 +33,7 @@ PAGES = [
     plain("one\n\ntwo "),
     Indented(Words([("a", "bold"), (" b\nc", "dim")])),
     TABLE,
-    Stack([plain("title", "bold"), Indented(TABLE, 2), plain("")]),
+    Stack(plain("title", "bold"), Indented(TABLE, 2), plain("")),
     context_page(trace()),
     context_page(trace(None, contributions=(piece("x", score=0.5), piece("y", tokens=9)))),
 ]

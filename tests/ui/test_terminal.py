@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from familiar_cli.ui.page import WIDTH_CHARS, Bar
-from familiar_cli.ui.terminal import as_plain, columns, indented, plain
+from familiar_cli.ui.page import WIDTH_CHARS, Bar, Indented
+from familiar_cli.ui.page import plain as words
+from familiar_cli.ui.terminal import as_plain, columns, plain
 from tests.support.cases import each
 from tests.support.terminals import encoded
 from tests.support.world import live
@@ -47,7 +48,7 @@ def test_nothing_is_lost_where_a_column_is_folded() -> None:
 
 
 def test_what_is_indented_stays_so_where_it_is_wrapped() -> None:
-    lines = on_terminal(indented(plain("one two three\n\nfour")), 12).splitlines()
+    lines = on_terminal(Indented(words("one two three\n\nfour")), 12).splitlines()
     assert [line.rstrip() for line in lines] == ["    one two", "    three", "", "    four"]
 
 
