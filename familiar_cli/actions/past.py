@@ -444,7 +444,7 @@ def undo(
     dry_run: bool = False,
     merges: bool = False,
 ) -> UndoResult:
-    """Take back one change, or all changes of a run; see `journal.past.undo_changes`.
+    """Take back one change, or all changes of a run; see `MemoryPast.undo`.
 
     Raises:
         ConflictError: Later changes touch the same lines; nothing was changed.

@@ -1,4 +1,4 @@
-"""`Past`: what the commands ask the journal, who wrote each line among it."""
+"""Answer questions about the past of a memory, and take changes back."""
 
 from __future__ import annotations
 
@@ -17,7 +17,15 @@ from familiar_cli.errors import (
     UsageError,
 )
 from familiar_cli.memory.journal.edits import list_absent
-from familiar_cli.memory.journal.history import SHORT, History, file_diff, is_binary, is_id_prefix
+from familiar_cli.memory.journal.history import (
+    SHORT,
+    History,
+    LoggedChange,
+    diff_trees,
+    file_diff,
+    is_binary,
+    is_id_prefix,
+)
 from familiar_cli.memory.journal.repository import HUMAN, UNDOES, changed_files, translated
 from familiar_cli.memory.layout import DERIVED, SYNC
 from familiar_cli.memory.merge.blocks import Clash, merge_lines
@@ -31,13 +39,16 @@ if TYPE_CHECKING:
 
     from familiar_cli.memory.journal.exchange import Compacted
     from familiar_cli.memory.journal.git import GitJournal
-    from familiar_cli.memory.journal.history import FileDiff, LoggedChange
+    from familiar_cli.memory.journal.history import FileDiff
     from familiar_cli.memory.journal.repository import Commit, Repository
     from familiar_cli.memory.store.files import Applied
     from familiar_cli.memory.store.store import MemoryStore
 
 _MOST_COMMITS = 2
 _MOST_VERSIONS = 100
+_MOST_CLASHES = 5
+_MOST_LINES = 20
+_MOST_FILES = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +64,42 @@ class Difference:
     old: Commit | None
     new: Commit
     files: tuple[FileDiff, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BlamedLine:
+    """One line, counted from 1, and the commit that wrote it as it is."""
+
+    line: int
+    commit: Commit
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Undone:
+    """What taking changes back did, or would do.
+
+    Args:
+        commits: The changes, newest first.
+        changes: What each file held before, and after.
+        result: What the store did.
+        is_from_elsewhere: Some of it came from other machines.
+    """
+
+    commits: tuple[Commit, ...]
+    changes: tuple[StoredChange, ...]
+    result: Applied
+    is_from_elsewhere: bool = False
+
+    @property
+    def commit(self) -> Commit:
+        """The newest of the changes."""
+        return self.commits[0]
+
+    @property
+    def files(self) -> tuple[FileDiff, ...]:
+        """How each file differs by it."""
+        return tuple(file_diff(c.rel_path, c.before, c.after) for c in self.changes)
 
 
 class MemoryPast:
@@ -109,8 +156,6 @@ class MemoryPast:
         Raises:
             NotFoundError: There is no such commit.
         """
-        from familiar_cli.memory.journal.history import LoggedChange, diff_trees
-
         with self._history() as history:
             commit = history.find(word)
             old = self._repository.tree_of(commit.parent)
@@ -119,7 +164,7 @@ class MemoryPast:
 
     def came_from_elsewhere(self, commit: Commit) -> bool:
         """Tell whether a commit holds what other machines wrote."""
-        return came_from_elsewhere(commit, self._instance())
+        return bool(commit.merged) or commit.source == SYNC or commit.instance != self._instance()
 
     def diff(self, words: Sequence[str]) -> Difference:
         """Return what differs between two commits.
@@ -132,8 +177,6 @@ class MemoryPast:
             NotFoundError: There is no such commit or path.
             UsageError: The words make no sense.
         """
-        from familiar_cli.memory.journal.history import diff_trees
-
         with self._history() as history:
             named, rel_path = _split(history, words)
             if named:
@@ -157,7 +200,15 @@ class MemoryPast:
         """
         clean = parse_path(rel_path)
         with self._history(rel_path=clean) as history:
-            return blame_lines(self._repository, history, clean)
+            content = self._repository.file_at(history.head, clean)
+            if content is None:
+                raise NotFoundError(
+                    f"The journal has no current file {clean!r}",
+                    hint=f"Check its past: `familiar memory log {typed(clean)}`.",
+                )
+            if is_binary(content):
+                raise BadInputError(f"{clean!r} is not text, so it has no lines")
+            return list(_blamed(self._repository, history, clean, _lines(content)))
 
     def version(self, rel_path: str, sha256: str) -> bytes | None:
         """Return the version of a file with a given hash, or None.
@@ -200,25 +251,141 @@ class MemoryPast:
         dry_run: bool = False,
         merges: bool = False,
     ) -> Undone:
-        """Take a change, or all changes of a run, back by a new one; see `undo_changes`."""
+        """Take changes back by a new one; what was changed later elsewhere stays.
+
+        What the program makes again by itself (`layout.DERIVED`), and what an editor keeps for
+        itself, is left as it is.
+
+        Args:
+            word: Which commit; else the newest in effect that the program made here.
+            run: All commits of that run instead.
+            dry_run: Check everything, change nothing.
+            merges: Take back what came from other machines, too, where `word` or `run` names it.
+
+        Raises:
+            ConflictError: Later changes touch the same lines; nothing was changed.
+            NotFoundError: There is no such commit or run, or nothing to take back.
+            RefusedError: It merges what other machines wrote, and `merges` is not set.
+        """
         with self._history() as history:
-            return undo_changes(
-                self._store,
-                self._repository,
-                history,
-                word,
-                run=run,
-                dry_run=dry_run,
-                instance=self._instance(),
-                merges=merges,
-            )
+            if word or run:
+                commits = _of_run(history, run) if run else (history.find(word or ""),)
+                undone = _undone(history.all_commits())
+                changes = self._reversal([c for c in commits if c.id not in undone])
+                if changes and not (merges or dry_run):
+                    self._check_made_here(commits, changes)
+            else:
+                commits, changes = self._newest_reversal(history)
+            what = f"run {run}" if run else f"{commits[0].id[:SHORT]}: {commits[0].message}"
+            trailers = {UNDOES: " ".join(commit.id for commit in commits)}
+            result = self._carry_out(changes, f"undo {what}", trailers, dry_run=dry_run)
+            is_from_elsewhere = any(map(self.came_from_elsewhere, commits))
+            return Undone(commits, tuple(changes), result, is_from_elsewhere)
 
     def restore(self, rel_path: str, at: str, *, dry_run: bool = False) -> Undone:
-        """Make a file hold what it held at a commit; see `restore_file`."""
+        """Make a file hold again what it held at a commit.
+
+        Raises:
+            NotFoundError: It was not there.
+        """
         clean = parse_path(rel_path)
         with self._history() as history:
             commit = history.find(at)
-            return restore_file(self._store, self._repository, commit, clean, dry_run=dry_run)
+            then = self._repository.file_at(commit.id, clean)
+            if then is None:
+                raise NotFoundError(
+                    f"There was no file {clean!r} at {commit.id[:SHORT]}; nothing was changed",
+                    hint=f"Check its past: `familiar memory log {typed(clean)}`.",
+                )
+            change = StoredChange(clean, self._content_now(clean), then)
+            message = f"restore {clean} as of {commit.id[:SHORT]}"
+            result = self._carry_out([change], message, {}, dry_run=dry_run)
+            return Undone((commit,), (change,), result)
+
+    def _check_made_here(self, commits: Iterable[Commit], changes: Sequence[StoredChange]) -> None:
+        """Refuse to undo other machines' changes without confirmation."""
+        for commit in filter(self.came_from_elsewhere, commits):
+            id_ = commit.id[:SHORT]
+            files = [change.rel_path for change in changes]
+            more = f" and {len(files) - _MOST_FILES} more" if len(files) > _MOST_FILES else ""
+            raise RefusedError(
+                f"{id_} holds what other machines wrote; undoing it would remove that from"
+                f" {', '.join(files[:_MOST_FILES])}{more}, and with the next sync from the other"
+                " machines; nothing was changed",
+                hint=f"See it: `familiar memory undo {id_} --dry-run`. Do it: add --yes.",
+            )
+
+    def _newest_reversal(self, history: History) -> tuple[tuple[Commit, ...], list[StoredChange]]:
+        """Return the newest change in effect that the program made here, and its reversal.
+
+        What people changed by hand, what came from other machines, and the first commit, with which
+        everything began, are taken back only when they are named.
+        """
+        undone = _undone(history.all_commits())
+        for commit in history.all_commits():
+            is_ours = not (commit.by_hand or commit.undoes or self.came_from_elsewhere(commit))
+            if commit.parent is None or not is_ours or commit.id in undone:
+                continue
+            if changes := self._reversal([commit]):
+                return (commit,), changes
+        raise NotFoundError(
+            "There is nothing left to undo that the program changed",
+            hint="Take an edit by hand back by its id: `familiar memory log`.",
+        )
+
+    def _reversal(self, commits: Sequence[Commit]) -> list[StoredChange]:
+        """Return the changes that take `commits`, given newest first, back.
+
+        Raises:
+            ConflictError: Later changes touch the same lines.
+        """
+        found: dict[str, bytes | None] = {}
+        left: dict[str, bytes | None] = {}
+        clashes: list[tuple[str, Clash, Commit]] = []
+        absent = list_absent(self._repository)
+        for commit in commits:
+            old = self._repository.tree_of(commit.parent)
+            for rel_path, was, became in sorted(
+                changed_files(self._repository.tree, old, commit.tree)
+            ):
+                if rel_path in DERIVED or any(map(is_private, rel_path.split("/"))):
+                    continue
+                if rel_path in absent and absent[rel_path].id in {was, became}:
+                    continue
+                if rel_path not in found:
+                    found[rel_path] = left[rel_path] = self._content_now(rel_path)
+                before, after = (
+                    self._repository.objects.read(i) if i else None for i in (was, became)
+                )
+                left[rel_path], clash = _reversed(rel_path, before, after, left[rel_path])
+                clashes += [(rel_path, one, commit) for one in clash]
+        if clashes:
+            raise _conflict(clashes, commits)
+        return [
+            StoredChange(rel_path, now, left[rel_path])
+            for rel_path, now in sorted(found.items())
+            if left[rel_path] != now
+        ]
+
+    def _content_now(self, rel_path: str) -> bytes | None:
+        return self._store.read_bytes(rel_path) if self._store.exists(rel_path) else None
+
+    def _carry_out(
+        self,
+        changes: Iterable[StoredChange],
+        message: str,
+        trailers: dict[str, str],
+        *,
+        dry_run: bool,
+    ) -> Applied:
+        with self._store.transaction(HUMAN, message, dry_run=dry_run, trailers=trailers) as tx:
+            for change in sorted(changes, key=lambda c: c.after is not None):  # make room first
+                expect = MISSING if change.before is None else sha256_of(change.before)
+                if change.after is None:
+                    tx.delete(change.rel_path, expect=expect)
+                else:
+                    tx.write(change.rel_path, change.after, expect=expect, any_size=True)
+        return tx.result
 
     def compact(self, *, dry_run: bool = False) -> Compacted:
         """Pack the journal.
@@ -292,39 +459,13 @@ def _split(history: History, words: Sequence[str]) -> tuple[list[Commit], str]:
     return named, parse_path(last)
 
 
-@dataclass(frozen=True, slots=True)
-class BlamedLine:
-    """One line, counted from 1, and the commit that wrote it as it is."""
-
-    line: int
-    commit: Commit
-    text: str
-
-
-def blame_lines(repository: Repository, history: History, rel_path: str) -> list[BlamedLine]:
-    """Return every line of the newest state of a file. Renames are followed.
-
-    Raises:
-        NotFoundError: The journal has no such file now.
-        BadInputError: It is no text.
-    """
-    content = repository.file_at(history.head, rel_path)
-    if content is None:
-        raise NotFoundError(
-            f"The journal has no current file {rel_path!r}",
-            hint=f"Check its past: `familiar memory log {typed(rel_path)}`.",
-        )
-    if is_binary(content):
-        raise BadInputError(f"{rel_path!r} is not text, so it has no lines")
-    return list(_blamed(repository, history, rel_path))
-
-
-def _blamed(repository: Repository, history: History, rel_path: str) -> Iterator[BlamedLine]:
+def _blamed(
+    repository: Repository, history: History, rel_path: str, newest: list[bytes]
+) -> Iterator[BlamedLine]:
     """Walk back through the versions, assigning each line to the oldest that has it.
 
     Where versions were merged, each line goes back to the first that has it.
     """
-    newest = _lines(repository.file_at(history.head, rel_path) or b"")
     wrote: dict[int, Commit] = {}
     # For each version at hand: places of lines in it -> in the newest.
     waiting = [(str(history.head), rel_path, newest, {n: n for n in range(len(newest))})]
@@ -365,147 +506,6 @@ def _lines(content: bytes) -> list[bytes]:
     return lines if lines[-1] else lines[:-1]
 
 
-_MOST_CLASHES = 5
-_MOST_LINES = 20
-_MOST_FILES = 5
-
-
-@dataclass(frozen=True, slots=True)
-class Undone:
-    """What taking changes back did, or would do.
-
-    Args:
-        commits: The changes, newest first.
-        changes: What each file held before, and after.
-        result: What the store did.
-        is_from_elsewhere: Some of it came from other machines.
-    """
-
-    commits: tuple[Commit, ...]
-    changes: tuple[StoredChange, ...]
-    result: Applied
-    is_from_elsewhere: bool = False
-
-    @property
-    def commit(self) -> Commit:
-        """The newest of the changes."""
-        return self.commits[0]
-
-    @property
-    def files(self) -> tuple[FileDiff, ...]:
-        """How each file differs by it."""
-        return tuple(file_diff(c.rel_path, c.before, c.after) for c in self.changes)
-
-
-def undo_changes(
-    store: MemoryStore,
-    repository: Repository,
-    history: History,
-    word: str | None = None,
-    *,
-    run: str | None = None,
-    dry_run: bool = False,
-    instance: str = "",
-    merges: bool = False,
-) -> Undone:
-    """Take changes back by a new one; what was changed later elsewhere stays.
-
-    What the program makes again by itself (`layout.DERIVED`), and what an editor keeps for itself,
-    is left as it is.
-
-    Args:
-        store: The memory.
-        repository: Its journal.
-        history: Its commits.
-        word: Which commit; else the newest in effect that the program made here.
-        run: All commits of that run instead.
-        dry_run: Check everything, change nothing.
-        instance: The instance here, as commits name it.
-        merges: Take back what came from other machines, too, where `word` or `run` names it.
-
-    Raises:
-        ConflictError: Later changes touch the same lines; nothing was changed.
-        NotFoundError: There is no such commit or run, or nothing to take back.
-        RefusedError: It merges what other machines wrote, and `merges` is not set.
-    """
-    if word or run:
-        commits = _of_run(history, run) if run else (history.find(word or ""),)
-        undone = _undone(history.all_commits())
-        changes = reverse_commits(store, repository, [c for c in commits if c.id not in undone])
-        if changes and not (merges or dry_run):
-            _check_made_here(commits, changes, instance)
-    else:
-        commits, changes = _newest(store, repository, history, instance)
-    what = f"run {run}" if run else f"{commits[0].id[:SHORT]}: {commits[0].message}"
-    trailers = {UNDOES: " ".join(commit.id for commit in commits)}
-    result = _carry_out(store, changes, f"undo {what}", trailers, dry_run=dry_run)
-    is_from_elsewhere = any(came_from_elsewhere(commit, instance) for commit in commits)
-    return Undone(commits, tuple(changes), result, is_from_elsewhere)
-
-
-def came_from_elsewhere(commit: Commit, instance: str) -> bool:
-    """Tell whether a commit holds what other machines wrote; `instance` is the one here."""
-    return bool(commit.merged) or commit.source == SYNC or commit.instance != instance
-
-
-def restore_file(
-    store: MemoryStore, repository: Repository, commit: Commit, rel_path: str, *, dry_run: bool
-) -> Undone:
-    """Make a file hold again what it held at `commit`.
-
-    Raises:
-        NotFoundError: It was not there.
-    """
-    then = repository.file_at(commit.id, rel_path)
-    if then is None:
-        raise NotFoundError(
-            f"There was no file {rel_path!r} at {commit.id[:SHORT]}; nothing was changed",
-            hint=f"Check its past: `familiar memory log {typed(rel_path)}`.",
-        )
-    change = StoredChange(rel_path, _now(store, rel_path), then)
-    message = f"restore {rel_path} as of {commit.id[:SHORT]}"
-    result = _carry_out(store, [change], message, {}, dry_run=dry_run)
-    return Undone((commit,), (change,), result)
-
-
-def _check_made_here(
-    commits: Iterable[Commit], changes: Sequence[StoredChange], instance: str
-) -> None:
-    """Refuse to undo other machines' changes without confirmation."""
-    for commit in commits:
-        if came_from_elsewhere(commit, instance):
-            id_ = commit.id[:SHORT]
-            files = [change.rel_path for change in changes]
-            more = f" and {len(files) - _MOST_FILES} more" if len(files) > _MOST_FILES else ""
-            raise RefusedError(
-                f"{id_} holds what other machines wrote; undoing it would remove that from"
-                f" {', '.join(files[:_MOST_FILES])}{more}, and with the next sync from the other"
-                " machines; nothing was changed",
-                hint=f"See it: `familiar memory undo {id_} --dry-run`. Do it: add --yes.",
-            )
-
-
-def _newest(
-    store: MemoryStore, repository: Repository, history: History, instance: str
-) -> tuple[tuple[Commit, ...], list[StoredChange]]:
-    """Return the newest change in effect that the program made here, and its reversal.
-
-    What people changed by hand, what came from other machines, and the first commit, with which
-    everything began, are taken back only when they are named.
-    """
-    undone = _undone(history.all_commits())
-    for commit in history.all_commits():
-        is_ours = not (commit.by_hand or commit.undoes or came_from_elsewhere(commit, instance))
-        if commit.parent is None or not is_ours or commit.id in undone:
-            continue
-        if changes := reverse_commits(store, repository, [commit]):
-            return (commit,), changes
-    raise NotFoundError(
-        "There is nothing left to undo that the program changed",
-        hint="Take an edit by hand back by its id: `familiar memory log`.",
-    )
-
-
 def _of_run(history: History, run: str) -> tuple[Commit, ...]:
     """Return the commits of a run, newest first."""
     found = tuple(c for c in history.all_commits() if c.run_id == run and not c.undoes)
@@ -524,39 +524,6 @@ def _undone(commits: Iterable[Commit]) -> set[str]:
         if commit.id not in undone:
             undone.update(commit.undoes)
     return undone
-
-
-def reverse_commits(
-    store: MemoryStore, repository: Repository, commits: Sequence[Commit]
-) -> list[StoredChange]:
-    """Return the changes that take `commits`, given newest first, back.
-
-    Raises:
-        ConflictError: Later changes touch the same lines.
-    """
-    found: dict[str, bytes | None] = {}
-    left: dict[str, bytes | None] = {}
-    clashes: list[tuple[str, Clash, Commit]] = []
-    absent = list_absent(repository)
-    for commit in commits:
-        old = repository.tree_of(commit.parent)
-        for rel_path, was, became in sorted(changed_files(repository.tree, old, commit.tree)):
-            if rel_path in DERIVED or any(map(is_private, rel_path.split("/"))):
-                continue
-            if rel_path in absent and absent[rel_path].id in {was, became}:
-                continue
-            if rel_path not in found:
-                found[rel_path] = left[rel_path] = _now(store, rel_path)
-            before, after = (repository.objects.read(i) if i else None for i in (was, became))
-            left[rel_path], clash = _reversed(rel_path, before, after, left[rel_path])
-            clashes += [(rel_path, one, commit) for one in clash]
-    if clashes:
-        raise _conflict(clashes, commits)
-    return [
-        StoredChange(rel_path, now, left[rel_path])
-        for rel_path, now in sorted(found.items())
-        if left[rel_path] != now
-    ]
 
 
 def _conflict(
@@ -630,25 +597,3 @@ def _shown(lines: tuple[bytes, ...]) -> list[str]:
     more = len(lines) - _MOST_LINES
     shown = [line.decode("utf-8", errors="replace") for line in lines[:_MOST_LINES]]
     return [*shown, f"({more:,} more lines)"] if more > 0 else shown
-
-
-def _now(store: MemoryStore, rel_path: str) -> bytes | None:
-    return store.read_bytes(rel_path) if store.exists(rel_path) else None
-
-
-def _carry_out(
-    store: MemoryStore,
-    changes: Iterable[StoredChange],
-    message: str,
-    trailers: dict[str, str],
-    *,
-    dry_run: bool,
-) -> Applied:
-    with store.transaction(HUMAN, message, dry_run=dry_run, trailers=trailers) as tx:
-        for change in sorted(changes, key=lambda c: c.after is not None):  # make room first
-            expect = MISSING if change.before is None else sha256_of(change.before)
-            if change.after is None:
-                tx.delete(change.rel_path, expect=expect)
-            else:
-                tx.write(change.rel_path, change.after, expect=expect, any_size=True)
-    return tx.result
