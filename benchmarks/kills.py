@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from dulwich.repo import Repo
 
-from familiar_cli.config.instance import ensure_instance, read_instance
+from familiar_cli.config.home import ensure_instance, read_instance
 from familiar_cli.errors import FamiliarError
 from familiar_cli.files import Disk
 from familiar_cli.memory.journal.finish import read_mark

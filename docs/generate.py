@@ -13,7 +13,7 @@ import typer
 
 import familiar_cli
 from familiar_cli import cli, errors
-from familiar_cli.config import toml_text
+from familiar_cli.config import settings as settings_files
 from familiar_cli.config.channel_kinds import MODES
 from familiar_cli.config.schema import LLMSettings
 from familiar_cli.config.settings import all_settings
@@ -36,7 +36,7 @@ from familiar_cli.writer.contract import bounds_for
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from familiar_cli.config.fields import Setting
+    from familiar_cli.config.schema import Setting
 
 WIDTH = 88
 
@@ -248,8 +248,8 @@ def limits() -> str:
         ("lists and objects in JSON", f"{foreign_files.MAX_CONTAINERS:,}", "refused"),
         ("digits of a number in JSON", f"{foreign_files.MAX_DIGITS:,}", "refused"),
         ("entries of a lorebook", f"{MAX_ENTRIES:,}", "refused"),
-        ("`character.toml`", _size(toml_text.MAX_CONFIG_BYTES), "not read"),
-        ("parts of a key in it", f"{toml_text.MAX_KEY_PARTS}", "not read"),
+        ("`character.toml`", _size(settings_files.MAX_CONFIG_BYTES), "not read"),
+        ("parts of a key in it", f"{settings_files.MAX_KEY_PARTS}", "not read"),
         ("a memory file that is written", _size(kept.max_file_bytes), "`memory.max_file_bytes`"),
         ("a memory file that is read", _size(MAX_READ_BYTES), "named, and left out of searches"),
         ("files in one memory directory", f"{kept.max_dir_files:,}", "`memory.max_dir_files`"),

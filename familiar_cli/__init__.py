@@ -8,9 +8,9 @@ TYPE_CHECKING = False  # `typing` takes longer to load than all the rest of this
 if TYPE_CHECKING:
     from familiar_cli.actions.talk import assemble, hear, opening_of, take_turn
     from familiar_cli.actions.write_memory import DueWork, begin_due_work, write_memory
+    from familiar_cli.config.channel import SubscriptionRegistry
     from familiar_cli.config.channel_kinds import ChannelMode
     from familiar_cli.config.schema import ChannelConfig, CharacterConfig
-    from familiar_cli.config.subscriptions import SubscriptionRegistry
     from familiar_cli.context.budget import Budgeter
     from familiar_cli.context.pipeline import ContextPipeline
     from familiar_cli.context.processors import RecastPostProcessor, SteppedThinkingPreProcessor
@@ -102,7 +102,7 @@ _MODULES = {
     "actions.talk": "assemble hear opening_of take_turn",
     "config.channel_kinds": "ChannelMode",
     "config.schema": "ChannelConfig CharacterConfig",
-    "config.subscriptions": "SubscriptionRegistry",
+    "config.channel": "SubscriptionRegistry",
     "context.budget": "Budgeter",
     "context.pipeline": "ContextPipeline",
     "context.processors": "RecastPostProcessor SteppedThinkingPreProcessor",

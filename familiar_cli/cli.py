@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 # A module is imported only when its command runs, so that starting stays cheap.
 CONTENTS: dict[str, dict[str, tuple[str, str]]] = {
     "Begin": {
-        "demo": ("demo", "Try the whole flow, from card to reply, in a temporary home."),
-        "init": ("init", "Make a familiar from a card, a persona or a template."),
+        "demo": ("init:demo", "Try the whole flow, from card to reply, in a temporary home."),
+        "init": ("init:init", "Make a familiar from a card, a persona or a template."),
         "list": ("status:list", "List the familiars."),
         "me": ("people:me", "Say who you are, or show it."),
         "use": ("status:use", "Set the familiar that commands use by default."),
@@ -38,25 +38,28 @@ CONTENTS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Keep": {
         "memory": ("memory", "Read and change the memory directory."),
-        "write-memory": ("write_memory", "Write what matters from recent turns into memory."),
+        "write-memory": (
+            "upkeep:write_memory",
+            "Write what matters from recent turns into memory.",
+        ),
         "review": ("review", "Apply or reject memory changes that await review."),
-        "housekeep": ("housekeep", "Find things in memory that may need tidying up."),
+        "housekeep": ("upkeep:housekeep", "Find things in memory that may need tidying up."),
         "search": ("search", "Search memory by words and by meaning."),
-        "index": ("index", "Build, inspect and delete the search index."),
+        "index": ("upkeep:index", "Build, inspect and delete the search index."),
         "remind": ("desk:remind", "Manage reminders; the familiar sees them when they are due."),
         "task": ("desk:task", "Manage a task list."),
         "scratch": ("desk:scratch", "Manage a scratchpad."),
         "consolidate": (
-            "consolidate:consolidate",
+            "upkeep:consolidate",
             "Summarise sessions into days, weeks, months and years.",
         ),
-        "distill": ("consolidate:distill", "Make the digests that every prompt includes."),
-        "remember": ("consolidate:remember", "Save a significant moment in a file of its own."),
+        "distill": ("upkeep:distill", "Make the digests that every prompt includes."),
+        "remember": ("upkeep:remember", "Save a significant moment in a file of its own."),
         "people": ("people", "Show the people the familiar knows, and their names."),
         "graph": ("people:graph", "Show who and what somebody is related to."),
-        "card": ("card", "Show, check and export character cards."),
-        "import-lorebook": ("lorebook:import", "Convert a lorebook to Markdown files."),
-        "export-lorebook": ("lorebook:export", "Convert lore files back to a lorebook."),
+        "card": ("imports:card", "Show, check and export character cards."),
+        "import-lorebook": ("imports:import_lorebook", "Convert a lorebook to Markdown files."),
+        "export-lorebook": ("imports:export_lorebook", "Convert lore files back to a lorebook."),
         "import-chat": ("imports:chat", "Import chats from other programs into the history."),
         "import-sillytavern": (
             "imports:sillytavern",
@@ -72,13 +75,16 @@ CONTENTS: dict[str, dict[str, tuple[str, str]]] = {
         "sync": ("sync", "Share one memory between several machines."),
     },
     "Set up": {
-        "serve": ("serve", "Serve familiars to chat programs, through an OpenAI-compatible API."),
-        "mcp": ("mcp", "Give an agent access to the memory over MCP."),
-        "web": ("web", "Show turns, prompts and memory in a browser, as they are and were."),
-        "daemon": ("daemon", "Run in the background, writing memory and due summaries."),
-        "config": ("config", "Show and change settings."),
-        "channel": ("channel", "List channels and change their settings."),
-        "model": ("model", "Download, list, test and remove model files."),
+        "serve": (
+            "serve:serve",
+            "Serve familiars to chat programs, through an OpenAI-compatible API.",
+        ),
+        "mcp": ("serve:mcp", "Give an agent access to the memory over MCP."),
+        "web": ("serve:web", "Show turns, prompts and memory in a browser, as they are and were."),
+        "daemon": ("serve:daemon", "Run in the background, writing memory and due summaries."),
+        "config": ("config:config", "Show and change settings."),
+        "channel": ("config:channel", "List channels and change their settings."),
+        "model": ("config:model", "Download, list, test and remove model files."),
     },
 }
 COMMAND_NAMES = ("familiar", "familiar-memory")

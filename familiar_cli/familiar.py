@@ -18,13 +18,11 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Self
 
-    from familiar_cli.config.channel import Channel, ChannelConfigs
+    from familiar_cli.config.channel import Channel, ChannelConfigs, SubscriptionRegistry
     from familiar_cli.config.channel_kinds import ChannelMode
-    from familiar_cli.config.home import FamiliarPaths
-    from familiar_cli.config.instance import Instance
-    from familiar_cli.config.load import FileSettings, SettingsFiles
+    from familiar_cli.config.home import FamiliarPaths, Instance
     from familiar_cli.config.schema import BudgetSettings, CharacterConfig, MeSettings
-    from familiar_cli.config.subscriptions import SubscriptionRegistry
+    from familiar_cli.config.settings import FileSettings, SettingsFiles
     from familiar_cli.context.budget import Allowance
     from familiar_cli.context.character import Character
     from familiar_cli.context.summarising import Summariser, SummaryKeeper
@@ -120,7 +118,7 @@ class Familiar:
     @cached_property
     def settings_files(self) -> SettingsFiles:
         """The settings files that were read so far."""
-        from familiar_cli.config.load import SettingsFiles
+        from familiar_cli.config.settings import SettingsFiles
 
         return SettingsFiles()
 
@@ -136,7 +134,7 @@ class Familiar:
         Raises:
             ConfigError: `instance.id` is damaged, or cannot be read or written.
         """
-        from familiar_cli.config.instance import ensure_instance
+        from familiar_cli.config.home import ensure_instance
 
         return ensure_instance(self.paths.instance, chosen=self.config.instance.id, is_older=True)
 
@@ -147,7 +145,7 @@ class Familiar:
         Raises:
             ConfigError: `instance.id` is damaged, or cannot be read.
         """
-        from familiar_cli.config.instance import read_instance
+        from familiar_cli.config.home import read_instance
         from familiar_cli.history.lines import TurnName, ids_of, names_of
         from familiar_cli.memory.pages.lines import PLAIN, Numbering
 
@@ -219,7 +217,7 @@ class Familiar:
         Raises:
             ConfigError: `instance.id` is damaged, or cannot be read.
         """
-        from familiar_cli.config.instance import host_name, read_instance
+        from familiar_cli.config.home import host_name, read_instance
 
         if chosen := self.config.instance.id:
             return chosen
@@ -242,7 +240,7 @@ class Familiar:
     @cached_property
     def subscriptions(self) -> SubscriptionRegistry:
         """The channels that are listened to."""
-        from familiar_cli.config.subscriptions import SubscriptionRegistry
+        from familiar_cli.config.channel import SubscriptionRegistry
 
         return SubscriptionRegistry(self.paths.subscriptions)
 
@@ -389,7 +387,7 @@ class Familiar:
 
     def _signature(self) -> str:
         """Return what commits say of who made them; empty where the familiar began."""
-        from familiar_cli.config.instance import read_instance
+        from familiar_cli.config.home import read_instance
 
         found = read_instance(self.paths.instance)
         return "" if found is None or found.is_first else found.id

@@ -16,8 +16,8 @@ from familiar_cli.actions import doctor_checks
 from familiar_cli.actions.doctor_checks import Diagnosis, Patient, Result, fail, ok, warn
 from familiar_cli.config import environment
 from familiar_cli.config.home import cache_dir, familiar_and_reason, home_and_reason
-from familiar_cli.config.load import load_config
 from familiar_cli.config.schema import CharacterConfig
+from familiar_cli.config.settings import load_config
 from familiar_cli.errors import FamiliarError
 from familiar_cli.text import one_line
 

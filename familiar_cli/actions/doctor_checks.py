@@ -119,7 +119,7 @@ def familiar(patient: Patient) -> Iterator[Result]:
 
 def settings(patient: Patient) -> Iterator[Result]:
     """Look whether the settings can be read."""
-    from familiar_cli.config.origin import effective
+    from familiar_cli.config.settings import effective
 
     if patient.paths is None:
         return
@@ -437,7 +437,7 @@ def journal(patient: Patient) -> Iterator[Result]:
 def sync(patient: Patient) -> Iterator[Result]:
     """Check whether a sync left something for a person to review or decide."""
     from familiar_cli.actions.sync import remotes_of
-    from familiar_cli.actions.sync_trust import pending_decisions
+    from familiar_cli.actions.sync_decisions import pending_decisions
     from familiar_cli.familiar import Familiar
 
     if patient.paths is None:

@@ -11,9 +11,8 @@ from familiar_cli.clock import iso, now, to_zone
 from familiar_cli.errors import FamiliarError
 from familiar_cli.history.imports import find_doubles
 from familiar_cli.history.store import fallen
-from familiar_cli.housekeeping.judging import REPLY_TOKENS, Judgement, judge
 from familiar_cli.housekeeping.lines import Options, quotes_private
-from familiar_cli.housekeeping.run import look_through
+from familiar_cli.housekeeping.run import REPLY_TOKENS, Judgement, judge, look_through
 from familiar_cli.jobs import in_thread
 from familiar_cli.memory.layout import HOUSEKEEPING, new_run_id, noting
 from familiar_cli.review.pending import ReviewPlan, read_plans, stage

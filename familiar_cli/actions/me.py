@@ -7,8 +7,8 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from familiar_cli.config.home import ME_FILE, who_speaks
-from familiar_cli.config.load import FileSettings, load_written
 from familiar_cli.config.schema import ChannelConfig, CharacterConfig, MeSettings
+from familiar_cli.config.settings import FileSettings, load_written
 from familiar_cli.errors import ConfigError, NotFoundError
 from familiar_cli.identity import NEUTRAL, Author, parse_author
 from familiar_cli.text import one_line

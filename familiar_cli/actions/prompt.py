@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from familiar_cli.config.channel import Channel
-    from familiar_cli.config.fields import Value
-    from familiar_cli.config.origin import Effective
+    from familiar_cli.config.schema import Value
+    from familiar_cli.config.settings import Effective
     from familiar_cli.context.budget import Allowance
     from familiar_cli.context.processors import (
         RecastPostProcessor,
@@ -459,7 +459,7 @@ def _of_model(familiar: Familiar, rows: list[Effective]) -> Resolved:
 
 def _of_machine(familiar: Familiar, _: list[Effective]) -> Resolved:
     from familiar_cli.clock import now, to_zone
-    from familiar_cli.config.instance import read_instance
+    from familiar_cli.config.home import read_instance
 
     yield "timezone", to_zone(now(), familiar.zone).tzname() or "", "the system"
     has_id = read_instance(familiar.paths.instance) is not None

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli import clock
-from familiar_cli.actions.sync_trust import PendingDecisions, participants_of, pending_decisions
+from familiar_cli.actions.sync_decisions import PendingDecisions, participants_of, pending_decisions
 from familiar_cli.errors import FamiliarError, NotFoundError, PartialError, RefusedError, UsageError
 from familiar_cli.files import read_plain, remove, write_own
 from familiar_cli.memory.merge.files import conflicts_in
@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
-    from familiar_cli.config.home import FamiliarPaths
-    from familiar_cli.config.instance import Instance
+    from familiar_cli.config.home import FamiliarPaths, Instance
     from familiar_cli.familiar import Familiar
     from familiar_cli.memory.merge.files import Conflict
     from familiar_cli.sync.begin import Sender

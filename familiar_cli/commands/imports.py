@@ -1,13 +1,287 @@
-"""`familiar import-chat`, `import-sillytavern` and `import-memories`."""
+"""Foreign formats: `card`, the lorebook commands and those of `import-`."""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from familiar_cli.commands._base import App, familiar_of, home_of, output
-from familiar_cli.commands._options import DryRun, Force, Update, index_words
+from familiar_cli.commands._base import (
+    App,
+    familiar_of,
+    file_or_stdin,
+    group,
+    home_of,
+    output,
+    read_card_at,
+)
+from familiar_cli.commands._options import (
+    DryRun,
+    Force,
+    OutFile,
+    Overwrite,
+    Update,
+    index_words,
+    warn_of_pins,
+)
+
+if TYPE_CHECKING:
+    from familiar_cli.imports.export_card import Exported
+    from familiar_cli.tokens import TokenCounter
+    from familiar_cli.ui.emit import Output
+
+card_app = group("Show, check and export character cards.")
+
+_File = Annotated[
+    str,
+    typer.Argument(metavar="FILE", help="Character card in any format; `-` reads standard input."),
+]
+
+
+@card_app.command()
+def show(ctx: typer.Context, file: _File) -> None:
+    """Show what a card contains: texts and their lengths, greetings, lorebook, assets.
+
+    \b
+    familiar card show mira.png
+    """
+    import sys
+
+    from familiar_cli.imports.card_check import summarise
+    from familiar_cli.ui.import_pages import card_page
+
+    summary, out = summarise(read_card_at(file), _counter()), output(ctx)
+    framed = sys.stdout.isatty()
+    out.answer(summary, card_page(summary, framed=framed))
+    for warning in summary.warnings:
+        out.warn(warning)
+
+
+@card_app.command()
+def check(ctx: typer.Context, file: _File) -> None:
+    """Check a card for problems. Exits with 7 if there are any.
+
+    \b
+    familiar card check mira.png
+    """
+    from familiar_cli.errors import PartialError
+    from familiar_cli.imports.card_check import check_card
+    from familiar_cli.ui.import_pages import findings_page
+
+    card, out = read_card_at(file), output(ctx)
+    findings = check_card(card, _counter())
+    data = {"name": card.name, "spec": card.spec, "findings": findings}
+    if not findings:
+        out.answer(data, f"{card.name}: no problems found")
+        return
+    error = PartialError(
+        f"{card.origin!r} has {len(findings)} finding{'s' if len(findings) > 1 else ''}",
+        hint="It can still be imported; `familiar card show` shows all of it.",
+    )
+    out.partial(data, [error], findings_page(findings))
+
+
+@card_app.command()
+def export(
+    ctx: typer.Context,
+    *,
+    card_format: Annotated[
+        Literal["png", "json", "charx"], typer.Option("--format", help="File format.")
+    ] = "png",
+    out_file: OutFile = None,
+    force: Overwrite = False,
+) -> None:
+    """Export the familiar as a card, edits included.
+
+    \b
+    familiar card export --out mira.png
+    familiar card export --format json > mira.json
+    """
+    from familiar_cli.imports.export_card import export_card
+
+    familiar, out = familiar_of(ctx), output(ctx)
+    _check_terminal(card_format, out_file)
+    name = familiar.config.name or familiar.paths.id
+    made = export_card(familiar.memory, card_format, default_name=name)
+    _deliver_card(ctx, made, card_format, out_file, force=force)
+    for thing in made.left_out:
+        out.warn(f"a {card_format} file cannot carry {thing}; the original keeps it")
+
+
+def _check_terminal(card_format: str, out_file: Path | None) -> None:
+    import sys
+
+    from familiar_cli.errors import UsageError
+
+    if card_format != "json" and out_file is None and sys.stdout.isatty():
+        raise UsageError(
+            f"A {card_format} file cannot be printed to a terminal",
+            hint=f"Add `--out card.{card_format}`.",
+        )
+
+
+def _deliver_card(
+    ctx: typer.Context, made: Exported, card_format: str, out_file: Path | None, *, force: bool
+) -> None:
+    from familiar_cli.ui.emit import exact_bytes
+
+    out = output(ctx)
+    data = {"format": card_format, "bytes": len(made.content), "left_out": made.left_out}
+    if out_file is None and not out.as_json:
+        exact_bytes(made.content)
+        return
+    if out_file is None:
+        out.answer(data | _inline(made.content, card_format), "")
+        return
+    from familiar_cli.imports.foreign_files import write_result
+
+    write_result(out_file, made.content, force=force)
+    out.answer(data | {"path": str(out_file)}, f"Wrote {out_file} ({len(made.content)} bytes)")
+
+
+def _inline(content: bytes, card_format: str) -> dict[str, object]:
+    """Return the card as it fits into JSON."""
+    import base64
+    import json
+
+    if card_format == "json":
+        return {"card": json.loads(content)}
+    return {"content_base64": base64.b64encode(content).decode("ascii")}
+
+
+def _counter() -> TokenCounter:
+    from familiar_cli.config.home import cache_dir
+    from familiar_cli.models.store import encoding_path
+    from familiar_cli.tokens import load
+
+    return load(encoding_path(cache_dir()))
+
+
+import_lorebook_app = App()
+
+_MANY = 1000  # more than a second's work
+
+
+@import_lorebook_app.command()
+def import_lorebook(
+    ctx: typer.Context,
+    file: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE", help="Lorebook, or a card that contains one; `-` reads standard input."
+        ),
+    ],
+    *,
+    into: Annotated[
+        str | None,
+        typer.Option(
+            "--into",
+            metavar="DIR",
+            help="Directory in memory; default: the book's own in lore/imported/.",
+        ),
+    ] = None,
+    update: Update = False,
+    force: Force = False,
+    dry_run: DryRun = False,
+) -> None:
+    """Convert a lorebook to Markdown files, one per entry.
+
+    Reads World Info, character_book, lorebook_v3, NovelAI, Agnai and RisuAI files.
+
+    \b
+    familiar import-lorebook world.json
+    familiar import-lorebook world.json --update --dry-run
+    familiar import-lorebook mira.png --into lore/mira
+    """
+    from dataclasses import asdict
+
+    from familiar_cli.imports.import_lorebook import import_lorebook, load_book
+    from familiar_cli.imports.what_is_it import taken_for
+    from familiar_cli.ui.import_pages import imported_book_page
+
+    familiar, out = familiar_of(ctx), output(ctx)
+    with taken_for("lorebook", file):
+        raw, origin = file_or_stdin(file)
+        book = load_book(raw, origin=origin)
+    if len(book.entries) > _MANY:
+        out.note(f"Importing {len(book.entries)} entries, one file each; this takes a while …")
+    done = import_lorebook(
+        familiar.memory, book, into=into, update=update, force=force, dry_run=dry_run
+    )
+    if not dry_run:
+        index_words(out, familiar)
+        warn_of_pins(out, familiar)
+    out.answer(
+        asdict(done) | {"dry_run": dry_run},
+        imported_book_page(done, dry_run=dry_run),
+    )
+    for warning in done.warnings:
+        out.warn(warning)
+
+
+export_lorebook_app = App()
+
+
+@export_lorebook_app.command()
+def export_lorebook(
+    ctx: typer.Context,
+    *,
+    book: Annotated[
+        str, typer.Option(metavar="NAME", help="Name of the book; default: the only one.")
+    ] = "",
+    directory: Annotated[
+        str | None,
+        typer.Option(
+            "--from", metavar="DIR", help="Directory in memory; default: wherever the book is."
+        ),
+    ] = None,
+    book_format: Annotated[
+        Literal["worldinfo", "v3"] | None,
+        typer.Option("--format", help="Format; default: the one that was imported."),
+    ] = None,
+    out_file: OutFile = None,
+    force: Overwrite = False,
+) -> None:
+    """Convert lore files back to a lorebook, edits included.
+
+    \b
+    familiar export-lorebook > world.json
+    familiar export-lorebook --book "Kazahaya Valley"
+    familiar export-lorebook --format v3 --out book.json
+    familiar export-lorebook --from lore/mira
+    """
+    from familiar_cli.imports.export_lorebook import choose_book, own_format, written
+
+    out = output(ctx)
+    found = choose_book(familiar_of(ctx).memory, name=book, directory=directory)
+    chosen = book_format or own_format(found)
+    data = {
+        "book": found.name,
+        "format": chosen,
+        "entries": len(found.entries),
+        "warnings": found.warnings,
+    }
+    _deliver_book(out, data, written(found, chosen), out_file, force=force)
+    for warning in found.warnings:
+        out.warn(warning)
+
+
+def _deliver_book(
+    out: Output, data: dict[str, Any], made: dict[str, Any], out_file: Path | None, *, force: bool
+) -> None:
+    from familiar_cli.imports.foreign_files import dump_json, write_result
+    from familiar_cli.ui.emit import exact_bytes
+
+    content = (dump_json(made) + "\n").encode()
+    if out_file:
+        write_result(out_file, content, force=force)
+        out.answer(data | {"path": str(out_file)}, f"Wrote {out_file} ({data['entries']} entries)")
+    elif out.as_json:
+        out.answer(data | {"lorebook": made}, "")
+    else:
+        exact_bytes(content)
+
 
 chat_app = App()
 
@@ -177,8 +451,6 @@ def import_sillytavern(
 
 
 memories_app = App()
-
-_MANY = 1000  # more than a second's work
 
 
 @memories_app.command()

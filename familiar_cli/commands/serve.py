@@ -1,24 +1,33 @@
-"""`familiar serve`: parse, call, render."""
+"""What runs until it is stopped: `serve`, `web`, `mcp` and `daemon`."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from familiar_cli.commands._base import App, familiar_of, home_of, output, run_async
+from familiar_cli.commands._base import (
+    App,
+    familiar_of,
+    globals_of,
+    home_of,
+    output,
+    run_async,
+    with_models,
+)
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
+    from familiar_cli.config.home import FamiliarPaths
     from familiar_cli.config.serving import TokenFile
+    from familiar_cli.familiar import Familiar
     from familiar_cli.serve.running import Listening
     from familiar_cli.ui.emit import Output
 
-app = App(invoke_without_command=True)
+serve_app = App(invoke_without_command=True)
 
 
-@app.callback()
+@serve_app.callback()
 def serve(
     ctx: typer.Context,
     *,
@@ -87,7 +96,7 @@ def serve(
     _run(output(ctx), home, listening)
 
 
-@app.command()
+@serve_app.command()
 def log(
     ctx: typer.Context,
     *,
@@ -168,3 +177,232 @@ def _run(out: Output, home: Path, listening: Listening) -> None:
             out.note("For the page, run `familiar web`; a link is never written to a log.")
 
     run_async(run_server(home, listening, on_ready=ready, tell=out.warn))
+
+
+web_app = App()
+
+
+@web_app.command()
+def web(
+    ctx: typer.Context,
+    *,
+    port: Annotated[
+        int,
+        typer.Option(metavar="N", min=0, max=65535, help="Port to listen on; 0: any free one."),
+    ] = 8766,
+    no_open: Annotated[
+        bool, typer.Option("--no-open", help="Print the link; do not open a browser.")
+    ] = False,
+    export: Annotated[
+        str | None,
+        typer.Option(
+            "--export", metavar="FILE", help="Write everything as one page to FILE, and exit."
+        ),
+    ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="With --export: overwrite FILE if it exists.")
+    ] = False,
+) -> None:
+    """Show turns, prompts and memory in a browser, as they are now and as they were.
+
+    The link opens the page once, within ten minutes. The page listens on this machine only and
+    shows everything, private channels too. SIGINT (Ctrl-C) or SIGTERM stops it.
+
+    \b
+    familiar web
+    familiar web --port 0 --no-open --json
+    familiar web --export yuzu.html
+    """
+    from importlib.util import find_spec
+
+    from familiar_cli.errors import ConfigError
+
+    if not all(map(find_spec, ("starlette", "uvicorn", "jinja2"))):
+        raise ConfigError(
+            "The page needs packages that are not installed: starlette, uvicorn and jinja2",
+            hint="Run `pip install 'familiar-memory[serve]'`.",
+        )
+    if export is not None:
+        return _export(ctx, export, force=force)
+    from familiar_cli.serve.running import Listening
+
+    home, given = home_of(ctx), globals_of(ctx).familiar
+    if given:
+        from familiar_cli.config.home import find_familiar
+
+        given = find_familiar(home, given).id
+    listening = Listening("127.0.0.1", port, background=False, api=False, familiar_id=given)
+    return _serve_page(output(ctx), home, listening, opens=not no_open)
+
+
+def _export(ctx: typer.Context, file: str, *, force: bool) -> None:
+    from familiar_cli.imports.foreign_files import write_result
+    from familiar_cli.web.export import exported
+
+    with familiar_of(ctx) as familiar:
+        content = exported(familiar).encode("utf-8", "replace")
+    write_result(Path(file).expanduser(), content, force=force)
+    data = {"path": file, "bytes": len(content)}
+    output(ctx).answer(data, f"Wrote {file} ({len(content):,} bytes)")
+
+
+def _serve_page(out: Output, home: Path, listening: Listening, *, opens: bool) -> None:
+    from familiar_cli.config.home import list_familiars
+    from familiar_cli.serve.running import serve as run_server
+
+    def ready(url: str) -> None:
+        link = url + listening.door.link
+        out.answer({"url": link, "familiars": list_familiars(home), "home": str(home)}, link)
+        out.note("The link opens the page once, in one browser, within ten minutes (Ctrl-C stops).")
+        if opens:
+            import webbrowser
+
+            webbrowser.open(link)
+
+    run_async(run_server(home, listening, on_ready=ready, tell=out.warn))
+
+
+mcp_app = App()
+
+
+@mcp_app.command()
+def mcp(
+    ctx: typer.Context,
+    *,
+    allow_write: Annotated[
+        bool,
+        typer.Option("--allow-write", help="Let clients change memory without a review."),
+    ] = False,
+    channel: Annotated[
+        str | None,
+        typer.Option(
+            "--channel", metavar="ID", help="The client's own channel, even a private one."
+        ),
+    ] = None,
+    print_config: Annotated[
+        str | None,
+        typer.Option(
+            "--print-config",
+            metavar="claude-desktop|claude-code|cursor|zed",
+            help="Print the client's settings for this server, and exit.",
+        ),
+    ] = None,
+) -> None:
+    """Give an agent access to the memory, over the Model Context Protocol (stdio).
+
+    Clients start it themselves; --print-config prints what to put into their settings. What a
+    client writes waits for `familiar review`, unless --allow-write is given. Private channels are
+    hidden, except the one that --channel names. It ends with its client, or by SIGTERM.
+
+    \b
+    familiar mcp --print-config claude-desktop
+    familiar mcp --print-config zed --channel work
+    familiar mcp --allow-write
+    """
+    from importlib.util import find_spec
+
+    from familiar_cli.errors import ConfigError
+    from familiar_cli.identity import check_id
+
+    if channel is not None:
+        check_id(channel, "The channel id")
+    if find_spec("mcp") is None:
+        raise ConfigError(
+            "The MCP server needs a package that is not installed: mcp",
+            hint="Run `pip install 'familiar-memory[mcp]'`.",
+        )
+    out = output(ctx)
+    with familiar_of(ctx) as familiar:
+        paths = familiar.paths
+    if print_config is not None:
+        _print_client_config(
+            out, print_config, paths, _own_options(channel, allow_write=allow_write)
+        )
+        return
+    from familiar_cli.mcp_server.server import Manner
+    from familiar_cli.mcp_server.stdio import serve_stdio
+
+    run_async(serve_stdio(paths, Manner(channel, allow_write=allow_write, tell=out.warn)))
+
+
+def _own_options(channel: str | None, *, allow_write: bool) -> list[str]:
+    """Return the options that whoever starts the server shall give as well."""
+    words = ["--channel", channel] if channel is not None else []
+    return [*words, "--allow-write"] if allow_write else words
+
+
+def _print_client_config(
+    out: Output, client: str, paths: FamiliarPaths, options: list[str]
+) -> None:
+    from familiar_cli.mcp_server.clients import config_for
+
+    found = config_for(client, paths.root.parent, paths.id, options)
+    data = {"client": client, "where": found.where, "config": found.config}
+    out.answer(data, found.text)
+    out.note(f"Add this to {found.where}.")
+    if found.command:
+        out.note(f"Or run: {found.command}")
+
+
+daemon_app = App()
+
+
+@daemon_app.command()
+def daemon(
+    ctx: typer.Context,
+    *,
+    once: Annotated[
+        bool, typer.Option("--once", help="Process what is waiting, then exit.")
+    ] = False,
+    poll: Annotated[
+        float,
+        typer.Option(metavar="SECONDS", min=0.05, help="Seconds between checks for new turns."),
+    ] = 2.0,
+) -> None:
+    """Run until interrupted, writing memory at the threshold and after a silence.
+
+    It catches up when it starts. SIGINT (Ctrl-C) or SIGTERM ends it; a running pass stops between
+    two steps and continues at the next start. It also does what `familiar consolidate` and
+    `familiar distill` do, when that is due. A failed pass is retried after 1, 2, 5, 10 and then
+    every 15 minutes, even after a restart; --once retries right away. With --json each event is one
+    line, and the last line is the result.
+
+    \b
+    familiar daemon
+    familiar daemon --once
+    familiar daemon --json
+    """
+    import asyncio
+
+    from familiar_cli.actions.daemon import Daemon
+    from familiar_cli.actions.write_memory import imported_turns
+    from familiar_cli.passes.background import stopped_by_signals
+    from familiar_cli.passes.failures import WRITING
+    from familiar_cli.ui.emit import print_error
+    from familiar_cli.ui.status_pages import Narrator
+
+    out = output(ctx)
+    narrator = Narrator(out, once=once)
+
+    async def run(familiar: Familiar) -> Daemon:
+        stop = asyncio.Event()
+        daemon = Daemon(familiar, stop, narrator.report, narrator.event)
+        with stopped_by_signals(stop):
+            await (daemon.catch_up() if once else daemon.watch(poll))
+        return daemon
+
+    with with_models(familiar_of(ctx)) as familiar:
+        errors = run_async(run(familiar)).errors
+        data = {
+            "passes": narrator.passes,
+            "remaining": familiar.history.unsummarised_count(),
+            "imported": imported_turns(familiar),
+            "failures": list(familiar.failures.all()),
+        }
+    if once and WRITING in errors:
+        failed = errors.pop(WRITING)
+        for error in errors.values():
+            print_error(error)
+        failed.data = data
+        raise failed
+    narrator.end(data, list(errors.values()))

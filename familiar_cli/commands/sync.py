@@ -10,7 +10,7 @@ from familiar_cli.commands._base import App, familiar_of, output, run_async
 from familiar_cli.commands._options import DryRun, SigningKeyOption, Unsigned
 
 if TYPE_CHECKING:
-    from familiar_cli.actions.sync_conflicts import SettledConflicts
+    from familiar_cli.actions.sync_decisions import SettledConflicts
     from familiar_cli.familiar import Familiar
     from familiar_cli.sync.engine import SyncOptions
     from familiar_cli.sync.sealing import SignatureTrust
@@ -144,7 +144,7 @@ def resolve(
     """
     from typing import cast
 
-    from familiar_cli.actions import sync_conflicts as action
+    from familiar_cli.actions import sync_decisions as action
     from familiar_cli.errors import PartialError, UsageError
     from familiar_cli.text import counted
     from familiar_cli.ui.sync_page import conflicts_text, settled_text
@@ -185,7 +185,7 @@ def resolve(
 
 
 def _by_hand(familiar: Familiar, path: str | None, *, dry_run: bool) -> SettledConflicts:
-    from familiar_cli.actions import sync_conflicts as action
+    from familiar_cli.actions import sync_decisions as action
     from familiar_cli.ui.prompts import edited
 
     rel_path, begin = action.to_edit(familiar, path)
@@ -233,7 +233,7 @@ def devices(ctx: typer.Context) -> None:
     familiar sync devices
     familiar sync devices --json
     """
-    from familiar_cli.actions import sync_trust as action
+    from familiar_cli.actions import sync_decisions as action
     from familiar_cli.actions.sync import remotes_of
     from familiar_cli.ui.sync_page import devices_text
 
@@ -249,7 +249,7 @@ def allow(ctx: typer.Context, name: Device) -> None:
     \b
     familiar sync allow phone-1a2b
     """
-    from familiar_cli.actions import sync_trust as action
+    from familiar_cli.actions import sync_decisions as action
     from familiar_cli.actions.sync import remotes_of
 
     out = output(ctx)
@@ -266,7 +266,7 @@ def block(ctx: typer.Context, name: Device) -> None:
     \b
     familiar sync block old-phone-1a2b
     """
-    from familiar_cli.actions import sync_trust as action
+    from familiar_cli.actions import sync_decisions as action
     from familiar_cli.actions.sync import remotes_of
 
     with familiar_of(ctx) as familiar:
@@ -289,7 +289,7 @@ def accept(
     familiar sync accept
     familiar sync accept phone-1a2b
     """
-    from familiar_cli.actions import sync_trust as action
+    from familiar_cli.actions import sync_decisions as action
     from familiar_cli.actions.sync import PATIENCE_S, engine_of, remotes_of
     from familiar_cli.ui.progress import telling
     from familiar_cli.ui.sync_page import accepted_text

@@ -12,11 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from familiar_cli import files
-from familiar_cli.config.fields import Setting, Value, switched, wrong
-from familiar_cli.config.load import build
-from familiar_cli.config.schema import CharacterConfig
-from familiar_cli.config.settings import did_you_mean, find_setting
-from familiar_cli.config.toml_text import parse, read_text
+from familiar_cli.config.schema import CharacterConfig, Setting, Value, switched, wrong
+from familiar_cli.config.settings import build, did_you_mean, find_setting, parse, read_text
 from familiar_cli.diffs import unified
 from familiar_cli.errors import ConfigError, ConflictError, NotFoundError
 from familiar_cli.files import read_plain, write_whole
@@ -25,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
-    from familiar_cli.config.load import ConfigProblem
+    from familiar_cli.config.settings import ConfigProblem
 
 _LOCK_WAIT_S = 10.0
 

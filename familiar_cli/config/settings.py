@@ -1,22 +1,33 @@
-"""The settings as a flat table of dotted keys, read off the dataclasses."""
+"""Settings files: read and check them, look up a setting, and tell where its value comes from."""
 
 from __future__ import annotations
 
+import os
 import re
-from dataclasses import MISSING, fields, replace
-from functools import cache
-from typing import TYPE_CHECKING, Any
+import tomllib
+from dataclasses import MISSING, dataclass, fields, replace
+from functools import cache, reduce
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
-from familiar_cli.config.fields import ANY_NAME
-from familiar_cli.config.schema import CharacterConfig
+from familiar_cli.config.schema import (
+    ANY_NAME,
+    OF_PRESET,
+    CharacterConfig,
+    Setting,
+    Value,
+    shown,
+    switched,
+    wrong,
+)
 from familiar_cli.errors import ConfigError
+from familiar_cli.files import read_plain
 from familiar_cli.text import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from dataclasses import Field
+    from pathlib import Path
 
-from familiar_cli.config.fields import Setting
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,60}")
 
@@ -114,3 +125,461 @@ def _walk(section: type[Any], prefix: str) -> Iterator[Setting]:
         else:
             factory: Any = entry.default_factory
             yield from _walk(factory, f"{prefix}{entry.name}.")
+
+
+HINT = "`familiar config path` prints where the file is; `familiar config show` lists all settings."
+MAX_CONFIG_BYTES: Final = 1024 * 1024
+MAX_KEY_PARTS: Final = 100  # the parser's time grows with the square of them
+
+# Possessive repeats, so that the search itself is soon done.
+_PART = r"""(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')"""
+_LONG_KEY = re.compile(rf"(?<![\w.-]){_PART}(?:[ \t]*+\.[ \t]*+{_PART}){{{MAX_KEY_PARTS}}}")
+
+Key = tuple[str, ...]
+# A value over many lines is tried at each line that could end it; a file that is all such lines is
+# not worth the time.
+_MOST_TRIES = 1000
+_MOST_PARTS = 10
+_ENDS = ("]", "}", '"""', "'''")
+
+
+def check_bounds(text: str, path: Path) -> None:
+    """Refuse a text that would keep a TOML parser busy.
+
+    Raises:
+        ConfigError: It is larger than `MAX_CONFIG_BYTES`, or has a key of too many parts.
+    """
+    if len(text) > MAX_CONFIG_BYTES:
+        what = f"is larger than {MAX_CONFIG_BYTES:,} bytes"
+    elif _LONG_KEY.search(text):
+        what = f"has a key of more than {MAX_KEY_PARTS} parts"
+    else:
+        return
+    raise ConfigError(f"{str(path)!r} {what}; it was not read", hint="Open it in an editor.")
+
+
+def read_text(path: Path) -> str:
+    """Return the text of the file at `path`; empty when there is no such file.
+
+    Raises:
+        ConfigError: It cannot be read, or is not UTF-8.
+    """
+    try:
+        raw = read_plain(path)
+    except FileNotFoundError:
+        return ""
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise ConfigError(f"{str(path)!r} cannot be read: {reason}", hint=HINT) from error
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise ConfigError(
+            f"{str(path)!r}, line {line}: this is not UTF-8 text",
+            hint="Save the file as UTF-8 in your editor.",
+        ) from error
+
+
+def parse(text: str, path: Path) -> dict[str, Any]:
+    """Return the tables of a TOML text.
+
+    Raises:
+        ConfigError: It is no TOML; the message names `path` and the line.
+    """
+    check_bounds(text, path)
+    try:
+        return tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        what = "nested too deeply"
+        if isinstance(error, ValueError):
+            is_toml = isinstance(error, tomllib.TOMLDecodeError)
+            what = str(error) if is_toml else "a number in it has too many digits"
+        raise ConfigError(f"{str(path)!r} is not valid TOML: {what}", hint=HINT) from error
+
+
+# Where a setting stands: slow and exact, used only to word an error.
+
+
+def line_of(text: str, key: Key) -> int | None:
+    """Return the 1-based line where `key` is set, or where its nearest table begins.
+
+    None when it is in no line, or when finding it would take too long.
+
+    Args:
+        text: Valid TOML.
+        key: The parts of a dotted key.
+    """
+    best: tuple[int, int] | None = None
+    for line, path in _places(text):
+        shared = _shared(path, key)
+        if shared and (best is None or shared > best[0]):
+            best = (shared, line)
+    return best[1] if best else None
+
+
+def _places(text: str) -> Iterator[tuple[int, Key]]:
+    table: Key = ()
+    for line, statement, value in _statements(text):
+        for path in _paths(value):
+            if statement.lstrip().startswith("["):
+                table = path
+                yield line, table
+            else:
+                yield line, table + path
+
+
+def _statements(text: str) -> Iterator[tuple[int, str, dict[str, Any]]]:
+    """Yield the first line, the text and the value of each header or `key = value`."""
+    pending: list[str] = []
+    tries = 0
+    for number, line in enumerate(text.split("\n"), start=1):
+        pending.append(line + "\n")
+        if len(pending) > 1 and not any(end in line for end in _ENDS):
+            continue
+        statement = "".join(pending)
+        value = _value_of(statement)
+        if value is None:
+            tries += 1
+        else:
+            yield number - len(pending) + 1, statement, value
+            pending = []
+        if tries > _MOST_TRIES:
+            return
+
+
+def _value_of(text: str) -> dict[str, Any] | None:
+    """Return what a text of TOML says; None when it is none, or only a part of some."""
+    try:
+        return tomllib.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _paths(value: dict[str, Any]) -> Iterator[Key]:
+    """Yield the path of each value, down to a depth that no setting reaches."""
+    waiting: list[tuple[Key, Any]] = [((), value)]
+    while waiting:
+        path, inner = waiting.pop()
+        if isinstance(inner, list) and inner and isinstance(inner[0], dict):
+            inner = inner[0]  # a header in double brackets
+        if isinstance(inner, dict) and inner and len(path) < _MOST_PARTS:
+            waiting += [((*path, name), below) for name, below in reversed(inner.items())]
+        elif path:
+            yield path
+
+
+def _shared(path: Key, key: Key) -> int:
+    """Return how many leading parts two keys share."""
+    count = 0
+    for mine, theirs in zip(path, key, strict=False):
+        if mine != theirs:
+            break
+        count += 1
+    return count
+
+
+T = TypeVar("T")
+_UNKNOWN_TABLE = "is not a known table"
+_UNKNOWN_SETTING = "is not a known setting"
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigProblem:
+    """One thing wrong in the file: at which key, and what."""
+
+    key: tuple[str, ...]
+    message: str
+    hint: str = HINT
+
+
+@dataclass(frozen=True, slots=True)
+class FileSettings(Generic[T]):
+    """Settings, and the tables of the file as they stand there: what is not in them is default."""
+
+    settings: T
+    tables: dict[str, Any]
+
+
+class SettingsFiles:
+    """Loader of settings files that detects later changes to them."""
+
+    def __init__(self) -> None:
+        self._looks: dict[Path, tuple[int, ...]] = {}
+
+    def load(self, path: Path, root: type[T]) -> FileSettings[T]:
+        """Load the settings of kind `root` from the file at `path`, as `load_written` does.
+
+        Raises:
+            ConfigError: As `load_config`.
+        """
+        self.note(path)
+        return load_written(path, root)
+
+    def note(self, path: Path) -> None:
+        """Record the state of a file that is about to be read by other means."""
+        self._looks.setdefault(path, _look(path))
+
+    @property
+    def have_changed(self) -> bool:
+        """Whether a file that was read has since been changed, created or removed."""
+        return any(_look(path) != look for path, look in self._looks.items())
+
+
+def _look(path: Path) -> tuple[int, ...]:
+    try:
+        status = path.stat()
+    except OSError:
+        return ()
+    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
+def load_config(path: Path) -> CharacterConfig:
+    """Return the settings in the file at `path`; all defaults when there is no such file.
+
+    Raises:
+        ConfigError: The file is unreadable or no TOML, or a key or value in it is wrong.
+    """
+    return load_settings(path, CharacterConfig)
+
+
+def load_settings(path: Path, root: type[T]) -> T:
+    """Return the settings of kind `root` in the file at `path`, as `load_config` does.
+
+    Raises:
+        ConfigError: As `load_config`.
+    """
+    return load_written(path, root).settings
+
+
+def load_written(path: Path, root: type[T]) -> FileSettings[T]:
+    """Return the settings of kind `root` in the file at `path`, and what of them it sets.
+
+    Raises:
+        ConfigError: As `load_config`.
+    """
+    text = read_text(path)
+    tables = parse(text, path)
+    config, problems = build(tables, root)
+    if not problems:
+        return FileSettings(config, tables)
+    raise _error(path, text, problems)
+
+
+def build(data: dict[str, Any], root: type[T]) -> tuple[T, list[ConfigProblem]]:
+    """Return the settings that `data` gives, and what is wrong in it; wrong values are left out."""
+    problems: list[ConfigProblem] = []
+    values = _values(root, data, (), problems)
+    return root(**values), [_with_guess(problem, root) for problem in problems]
+
+
+def _values(
+    section: type[Any], data: dict[str, Any], at: tuple[str, ...], problems: list[ConfigProblem]
+) -> dict[str, Any]:
+    known = {entry.name: entry for entry in fields(section)}
+    problems += [_unknown((*at, name), data[name]) for name in data if name not in known]
+    given: dict[str, Any] = {}
+    for name, entry in known.items():
+        if name not in data:
+            continue
+        if entry.default is not MISSING:
+            _add_scalar(entry, data[name], (*at, name), given, problems)
+        elif not isinstance(data[name], dict):
+            problems.append(ConfigProblem((*at, name), "is a table, written as [" + name + "]"))
+        elif "each" in entry.metadata:
+            given[name] = _each(entry, data[name], (*at, name), given, problems)
+        else:
+            factory: Any = entry.default_factory
+            given[name] = factory(**_values(factory, data[name], (*at, name), problems))
+    return given
+
+
+def _add_scalar(
+    entry: Field[Any],
+    value: object,
+    at: tuple[str, ...],
+    given: dict[str, Any],
+    problems: list[ConfigProblem],
+) -> None:
+    setting = setting_of(entry, "".join(f"{part}." for part in at[:-1]))
+    value = switched(setting, value)
+    complaint = wrong(setting, value)
+    if complaint is None:
+        kind = type(setting.default)
+        given[entry.name] = kind(value) if kind in {float, tuple} else value  # type: ignore[arg-type]
+        return
+    example = setting.choices[0] if setting.choices else "VALUE"
+    hint = f"Fix it: `familiar config set {setting.key} {example}`, or `unset` it for the default."
+    problems.append(ConfigProblem(at, complaint, hint))
+
+
+def _each(
+    entry: Field[Any],
+    data: dict[str, Any],
+    at: tuple[str, ...],
+    parent: dict[str, Any],
+    problems: list[ConfigProblem],
+) -> dict[str, Any]:
+    """Return the named tables of one kind; each takes from `parent` what it does not set."""
+    names, kind = entry.metadata["names"], entry.metadata["each"]
+    made = {}
+    for name, table in data.items():
+        if not names and not is_name(name):
+            what = "is not a valid name: use up to 60 letters a-z, digits, '_' and '-'"
+            problems.append(ConfigProblem((*at, name), what))
+        elif names and name not in names:
+            guess = nearest(name, names) or ", ".join(names)
+            problems.append(ConfigProblem((*at, name), f"is unknown; did you mean {guess!r}?"))
+        elif not isinstance(table, dict):
+            problems.append(
+                ConfigProblem((*at, name), f"is a table, written as [{'.'.join(at)}.{name}]")
+            )
+        else:
+            own = _values(kind, table, (*at, name), problems)
+            made[name] = kind(**_inherited(kind, own, parent), **own)
+    return made
+
+
+def _inherited(kind: type[Any], own: dict[str, Any], parent: dict[str, Any]) -> dict[str, Any]:
+    names = {entry.name for entry in fields(kind)} - own.keys()
+    if own.get("preset", parent.get("preset")) != parent.get("preset"):
+        names -= set(OF_PRESET)
+    return {name: value for name, value in parent.items() if name in names}
+
+
+def _unknown(at: tuple[str, ...], value: object) -> ConfigProblem:
+    # The value is never quoted: it may be an API key under a name of the user's own.
+    what = _UNKNOWN_TABLE if isinstance(value, dict) else _UNKNOWN_SETTING
+    hint = HINT
+    if at[-1] in {"api_key", "key", "token"}:
+        hint = (
+            "Keep keys out of this file: put the key in an environment variable and run "
+            "`familiar config set llm.api_key_env NAME`."
+        )
+    return ConfigProblem(at, what, hint)
+
+
+def _with_guess(problem: ConfigProblem, root: type[Any]) -> ConfigProblem:
+    if problem.message not in {_UNKNOWN_TABLE, _UNKNOWN_SETTING}:
+        return problem
+    return replace(problem, message=problem.message + did_you_mean(".".join(problem.key), root))
+
+
+def _error(path: Path, text: str, problems: list[ConfigProblem]) -> ConfigError:
+    first = problems[0]
+    line = line_of(text, first.key)
+    where = f"{str(path)!r}, line {line}" if line else repr(str(path))
+    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+    message = f"{where}: {'.'.join(first.key)!r} {first.message}{more}"
+    return ConfigError(message, hint=first.hint)
+
+
+_SLOTS = "llm.slots."
+
+
+@dataclass(frozen=True, slots=True)
+class Effective:
+    """What holds for one setting.
+
+    Args:
+        setting: The setting.
+        value: What holds; a password in an address is left out.
+        source: `default`, `file`, `[llm]` (a slot took it from there), or the name of the
+            environment variable that overrides it.
+        effective: What it comes to now, where `value` leaves that to the mode, the model or the
+            machine; None: `value` itself.
+        effective_source: Who decides that.
+    """
+
+    setting: Setting
+    value: Value
+    source: str
+    effective: Value | None = None
+    effective_source: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return everything about the setting as plain values."""
+        return {
+            "key": self.setting.key,
+            "value": self.value,
+            "source": self.source,
+            "effective": self.value if self.effective is None else self.effective,
+            "effective_source": self.effective_source or self.source,
+            "default": self.setting.default,
+            "allowed": self.setting.allowed,
+            "meaning": self.setting.doc,
+        }
+
+
+def effective(path: Path) -> list[Effective]:
+    """Return what holds for every setting; of the slots, those that the file has.
+
+    Raises:
+        ConfigError: The file has something wrong in it.
+    """
+    config = load_config(path)
+    data = parse(read_text(path), path)
+    given = [s for s in all_settings().values() if _applies(s.key, config)]
+    return [_effective(s, config, data) for setting in given for s in _named(setting, config)]
+
+
+def effective_value(path: Path, key: str) -> Effective:
+    """Return what holds for the setting `key`.
+
+    Raises:
+        ConfigError: There is no such setting, or the file has something wrong in it.
+    """
+    setting = find_setting(key)
+    config = load_config(path)
+    if not _applies(key, config):  # a slot that nobody set up is the main model's
+        main = effective_value(path, f"llm.{key.rpartition('.')[2]}")
+        return Effective(setting, main.value, "[llm]")
+    if not _is_there(config, key.split(".")):  # a table that nobody wrote holds its defaults
+        return Effective(setting, setting.default, "default")
+    return _effective(setting, config, parse(read_text(path), path))
+
+
+def _named(setting: Setting, config: CharacterConfig) -> list[Setting]:
+    """Return the setting, or one for each name that a person gave such a table."""
+    table, found, leaf = setting.key.partition(f".{ANY_NAME}.")
+    if not found:
+        return [setting]
+    names: Any = reduce(_step, table.split("."), config)
+    return [replace(setting, key=f"{table}.{name}.{leaf}") for name in names]
+
+
+def _is_there(value: Any, parts: list[str]) -> bool:  # noqa: ANN401
+    for part in parts:
+        if isinstance(value, dict) and part not in value:
+            return False
+        value = _step(value, part)
+    return True
+
+
+def _applies(key: str, config: CharacterConfig) -> bool:
+    return not key.startswith(_SLOTS) or key.split(".")[2] in config.llm.slots
+
+
+def _effective(setting: Setting, config: CharacterConfig, data: dict[str, Any]) -> Effective:
+    override = os.environ.get(setting.env) if setting.env else None
+    if override:
+        return Effective(setting, shown(setting, override), setting.env)
+    value: Any = reduce(_step, setting.key.split("."), config)
+    if setting.rule == "url":
+        value = shown(setting, value)
+    if _is_in(data, setting.key):
+        return Effective(setting, value, "file")
+    taken = setting.key.startswith(_SLOTS) and value != setting.default
+    return Effective(setting, value, "[llm]" if taken else "default")
+
+
+def _step(value: Any, name: str) -> Any:  # noqa: ANN401
+    return value[name] if isinstance(value, dict) else getattr(value, name)
+
+
+def _is_in(data: Any, key: str) -> bool:  # noqa: ANN401
+    for part in key.split("."):
+        if not isinstance(data, dict) or part not in data:
+            return False
+        data = data[part]
+    return True

@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.config.fields import DEFAULT_TIER
+from familiar_cli.config.schema import DEFAULT_TIER
 from familiar_cli.context.tiers import is_loaded
 from familiar_cli.context.types import ExampleLine, Role
 from familiar_cli.errors import CharacterUnreadableError, FamiliarError, NotFoundError

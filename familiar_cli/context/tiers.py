@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from familiar_cli.config.fields import TIERS
+from familiar_cli.config.schema import TIERS
 from familiar_cli.memory.layout import (
     CARD_JSON,
     CONFLICTS_LIST,

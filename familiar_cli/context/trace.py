@@ -27,7 +27,7 @@ from typing import (
 
 from familiar_cli import __version__
 from familiar_cli.clock import iso, parse_iso
-from familiar_cli.config.fields import DEFAULT_TIER
+from familiar_cli.config.schema import DEFAULT_TIER
 from familiar_cli.context.types import Fragment, LayerUse, Report, Role, SideCall
 from familiar_cli.errors import BadInputError, FamiliarError, NotFoundError, RefusedError
 from familiar_cli.files import check_own, read_plain, write_own

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.config.fields import DEFAULT_TIER
+from familiar_cli.config.schema import DEFAULT_TIER
 from familiar_cli.context.replies import GoingOn
 from familiar_cli.context.trace import make_trace
 from familiar_cli.context.types import ContextRequest

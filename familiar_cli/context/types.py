@@ -8,7 +8,7 @@ from enum import StrEnum
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, Literal, Protocol, Self, runtime_checkable
 
-from familiar_cli.config.fields import DEFAULT_TIER
+from familiar_cli.config.schema import DEFAULT_TIER
 from familiar_cli.fts import bounded_query
 from familiar_cli.identity import NO_LABELS, Author, Labels, check_id, parse_author
 from familiar_cli.languages import ENGLISH

@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from familiar_cli.config.edit import write_new
-from familiar_cli.config.home import FamiliarPaths, is_alive
-from familiar_cli.config.instance import ensure_instance
+from familiar_cli.config.home import FamiliarPaths, ensure_instance, is_alive
 from familiar_cli.errors import BadInputError, ConflictError, FamiliarError, PartialError
 from familiar_cli.files import is_directory, patiently, remove
 from familiar_cli.imports.foreign_files import finite, no_constant

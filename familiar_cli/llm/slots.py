@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from familiar_cli.config import environment
-from familiar_cli.config.fields import SLOTS, without_secrets
 from familiar_cli.config.home import cache_dir
+from familiar_cli.config.schema import SLOTS, without_secrets
 from familiar_cli.errors import ConfigError
 from familiar_cli.files import write_whole
 from familiar_cli.models.catalog import CATALOG

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.config.environment import offline
-from familiar_cli.config.instance import begin_instance, is_instance_id
+from familiar_cli.config.home import begin_instance, is_instance_id
 from familiar_cli.errors import (
     NotFoundError,
     RefusedError,
@@ -35,7 +35,7 @@ from familiar_cli.text import fold
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from familiar_cli.config.instance import Instance
+    from familiar_cli.config.home import Instance
     from familiar_cli.memory.journal.repository import Repository
     from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.sync.remotes import Address, Transport

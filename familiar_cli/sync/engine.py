@@ -11,7 +11,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.config.instance import is_instance_id, replace_id
+from familiar_cli.config.home import is_instance_id, replace_id
 from familiar_cli.errors import (
     AnotherFamiliarError,
     BadInputError,
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
     from pathlib import Path
 
-    from familiar_cli.config.instance import Instance
+    from familiar_cli.config.home import Instance
     from familiar_cli.errors import FamiliarError
     from familiar_cli.memory.journal.exchange import IncomingObjects
     from familiar_cli.memory.journal.repository import Repository

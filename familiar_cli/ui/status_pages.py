@@ -26,7 +26,7 @@ if TYPE_CHECKING:
         ListedFamiliar,
         SummaryStatus,
     )
-    from familiar_cli.config.origin import Effective
+    from familiar_cli.config.settings import Effective
     from familiar_cli.errors import FamiliarError
     from familiar_cli.llm.open import Probe
     from familiar_cli.models.store import ListedModel

@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     from datetime import tzinfo
 
     from familiar_cli.actions.sync import InstanceStatus, SyncReport, SyncStatus
-    from familiar_cli.actions.sync_conflicts import OpenConflict, SettledConflicts
-    from familiar_cli.actions.sync_trust import DeviceTrust
+    from familiar_cli.actions.sync_decisions import DeviceTrust, OpenConflict, SettledConflicts
     from familiar_cli.sync.engine import Synced
     from familiar_cli.sync.joining import Outcome
     from familiar_cli.sync.participants import LargeDeletion

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine
 
     from familiar_cli.actions.graph import Around
-    from familiar_cli.actions.sync_conflicts import Choice
-    from familiar_cli.config.origin import Effective
+    from familiar_cli.actions.sync_decisions import Choice
+    from familiar_cli.config.settings import Effective
     from familiar_cli.consolidation.digests import Name
     from familiar_cli.memory.relation_index import GraphPage
     from familiar_cli.review.pending import PieceRef
@@ -338,7 +338,7 @@ _WAIT_S: Final = 10.0
 def show_sync(asked: PageRequest) -> Shown:
     """Return how far each machine is, and both versions of what is in dispute; nobody is asked."""
     from familiar_cli.actions.sync import status
-    from familiar_cli.actions.sync_conflicts import open_conflicts
+    from familiar_cli.actions.sync_decisions import open_conflicts
 
     merges = []
     with suppress(NotFoundError):
@@ -357,7 +357,7 @@ def show_sync(asked: PageRequest) -> Shown:
 
 def settle_conflict(asked: PageRequest) -> Redirect:
     """Settle one conflict."""
-    from familiar_cli.actions.sync_conflicts import resolve
+    from familiar_cli.actions.sync_decisions import resolve
 
     choice, path = asked.sent("choice"), asked.sent("path")
     if choice not in _CHOICES:
@@ -384,7 +384,7 @@ _GENERAL: Final = "general"
 def show_settings(asked: PageRequest) -> Shown:
     """Return all settings, by section."""
     from familiar_cli.actions.prompt import with_effective
-    from familiar_cli.config.origin import effective
+    from familiar_cli.config.settings import effective
 
     path = asked.familiar.paths.config
     rows = sorted(with_effective(asked.familiar, effective(path)), key=_section)

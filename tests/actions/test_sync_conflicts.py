@@ -6,12 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from familiar_cli.actions.sync_conflicts import (
-    open_conflicts,
-    resolve,
-    resolve_by_hand,
-    to_edit,
-)
+from familiar_cli.actions.sync_decisions import open_conflicts, resolve, resolve_by_hand, to_edit
 from familiar_cli.errors import NotFoundError, RefusedError, UsageError
 from familiar_cli.familiar import Familiar
 from familiar_cli.memory.layout import CONFLICTS_LIST

@@ -180,7 +180,7 @@ def test_export_of_an_unknown_format_is_a_usage_error(familiar) -> None:
 def test_export_does_not_pour_bytes_into_a_terminal(familiar, monkeypatch) -> None:
     import sys
 
-    from familiar_cli.commands.card import _check_terminal
+    from familiar_cli.commands.imports import _check_terminal
     from familiar_cli.errors import UsageError
 
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)

@@ -26,7 +26,7 @@ import sys
 from familiar_cli.__main__ import main
 from familiar_cli.imports import create, import_lorebook
 from familiar_cli.actions import import_sillytavern
-from familiar_cli.commands import init, lorebook
+from familiar_cli.commands import imports, init
 from familiar_cli.memory.store import transactions
 print("ready", file=sys.stderr, flush=True)
 main()

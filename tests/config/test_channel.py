@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from familiar_cli.config.channel import ChannelConfigs, effective_channel, file_stem
 from familiar_cli.config.channel_kinds import KINDS, MODES, ChannelContext, ChannelMode
-from familiar_cli.config.load import load_written
 from familiar_cli.config.schema import ChannelConfig, CharacterConfig
+from familiar_cli.config.settings import load_written
 from familiar_cli.errors import ConfigError, NotFoundError
 from tests.support.cases import each
 

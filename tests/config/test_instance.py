@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli import Familiar
-from familiar_cli.config import instance as instances
-from familiar_cli.config.home import FamiliarPaths
-from familiar_cli.config.instance import (
+from familiar_cli.config import home as instances
+from familiar_cli.config.home import (
+    FamiliarPaths,
     begin_instance,
     ensure_instance,
     host_name,

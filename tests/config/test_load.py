@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from familiar_cli.config.load import build, load_config
 from familiar_cli.config.schema import CharacterConfig
+from familiar_cli.config.settings import build, load_config
 from familiar_cli.errors import ConfigError
 
 

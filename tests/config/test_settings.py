@@ -5,10 +5,14 @@ from __future__ import annotations
 import pytest
 
 from familiar_cli.clock import stopwatch_s
-from familiar_cli.config.fields import wrong
-from familiar_cli.config.origin import effective, effective_value
-from familiar_cli.config.settings import all_settings, nearest_key
-from familiar_cli.config.toml_text import line_of
+from familiar_cli.config.schema import wrong
+from familiar_cli.config.settings import (
+    all_settings,
+    effective,
+    effective_value,
+    line_of,
+    nearest_key,
+)
 from tests.support.cases import each
 
 SETTINGS = all_settings().values()

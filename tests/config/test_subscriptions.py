@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from familiar_cli.config.subscriptions import Subscription, SubscriptionRegistry
+from familiar_cli.config.channel import Subscription, SubscriptionRegistry
 from familiar_cli.errors import ConfigError
 
 

@@ -74,7 +74,7 @@ async def test_results_are_what_the_output_schemas_say():
 
 
 def test_starting_loads_the_protocol_and_nothing_that_a_call_needs():
-    loaded = loaded_by("import familiar_cli.commands.mcp, familiar_cli.mcp_server.stdio")
+    loaded = loaded_by("import familiar_cli.commands.serve, familiar_cli.mcp_server.stdio")
     assert "mcp" in loaded
     assert NOT_AT_THE_START & loaded == set()
     of_calls = ["actions.talk", "actions.graph", "context.pipeline", "index.search", "sync.remote"]

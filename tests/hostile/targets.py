@@ -18,7 +18,7 @@ from familiar_cli.actions.status import list_of, status_of
 from familiar_cli.actions.talk import assemble
 from familiar_cli.config.edit import set_value
 from familiar_cli.config.home import FamiliarPaths
-from familiar_cli.config.load import load_config
+from familiar_cli.config.settings import load_config
 from familiar_cli.context.trace import latest, read_trace
 from familiar_cli.context.types import Modality, Said
 from familiar_cli.errors import FamiliarError

@@ -12,14 +12,8 @@ from hypothesis import strategies as st
 from familiar_cli import tokens
 from familiar_cli.config.schema import LLMSettings
 from familiar_cli.errors import ModelTimeoutError, RequestRefusedError
-from familiar_cli.housekeeping.judging import (
-    MOST_AT_ONCE,
-    VERDICTS,
-    Judgement,
-    judge,
-    read_reply,
-)
 from familiar_cli.housekeeping.lines import Finding, Quote
+from familiar_cli.housekeeping.run import MOST_AT_ONCE, VERDICTS, Judgement, judge, read_reply
 from familiar_cli.llm.asking import Asker
 from familiar_cli.llm.open import open_model
 from familiar_cli.llm.slots import resolve

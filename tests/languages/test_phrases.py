@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
-from familiar_cli.config.fields import LANGUAGES
+from familiar_cli.config.schema import LANGUAGES
 from familiar_cli.languages import (
     CODES,
     ENGLISH,

@@ -4,9 +4,9 @@ import os
 
 import pytest
 
-from familiar_cli.config.fields import PRESETS as PRESET_NAMES
-from familiar_cli.config.load import load_config
+from familiar_cli.config.schema import PRESETS as PRESET_NAMES
 from familiar_cli.config.schema import LLMSettings, SlotSettings
+from familiar_cli.config.settings import load_config
 from familiar_cli.errors import ConfigError
 from familiar_cli.llm.slots import PRESETS, check_usable, resolve
 from tests.support.cases import each

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from familiar_cli.config.instance import ensure_instance, read_instance
+from familiar_cli.config.home import ensure_instance, read_instance
 from familiar_cli.memory.journal.git import GitJournal
 from familiar_cli.memory.journal.past import MemoryPast
 from familiar_cli.memory.store.store import MemoryStore

@@ -11,7 +11,7 @@ from pathlib import Path
 from typer.testing import CliRunner
 
 from familiar_cli.cli import app
-from familiar_cli.config.instance import read_instance
+from familiar_cli.config.home import read_instance
 
 
 def home() -> Path:

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from familiar_cli.config.load import load_config
+from familiar_cli.config.settings import load_config
 from familiar_cli.errors import NotFoundError, RefusedError, UsageError
 from familiar_cli.familiar import Familiar
 from familiar_cli.imports.cards import read_card

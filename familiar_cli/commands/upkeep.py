@@ -1,0 +1,515 @@
+"""Upkeep of memory: `write-memory`, `consolidate`, `distill`, `remember`, `housekeep`, `index`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from familiar_cli.commands._base import (
+    App,
+    familiar_of,
+    group,
+    moment_of,
+    output,
+    run_async,
+    text_or_stdin,
+    with_models,
+)
+from familiar_cli.commands._options import (
+    DryRun,
+    DryRunAsked,
+    DryRunUnasked,
+    Redo,
+    Review,
+    SinceTurns,
+)
+from familiar_cli.commands._options import since as since_option
+
+if TYPE_CHECKING:
+    from familiar_cli.consolidation.calendar import ConsolidationReport, Rewritten
+    from familiar_cli.consolidation.digests import Name
+    from familiar_cli.ui.emit import Output
+    from familiar_cli.writer.contract import WriterReport
+    from familiar_cli.writer.memory_writer import Mode
+
+consolidate_app = App()
+
+
+@consolidate_app.command()
+def consolidate(
+    ctx: typer.Context,
+    tier: Annotated[
+        str | None,
+        typer.Argument(metavar="[PERIODS]", help="daily, weekly, monthly or yearly; default: all."),
+    ] = None,
+    *,
+    period: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PERIOD", help="Only this period, e.g. 2026-04-07, 2026-W15, 2026-04 or 2026."
+        ),
+    ] = None,
+    due: Annotated[
+        bool,
+        typer.Option("--due", help="Only what is due; it is not an error if a period has to wait."),
+    ] = False,
+    redo: Redo = False,
+    dry_run: DryRunUnasked = False,
+    review: Review = False,
+) -> None:
+    """Summarise sessions into days, days into weeks, weeks into months, months into years.
+
+    A period is made once its last day is over and all its sources exist, and made again when they
+    change. Text that you added to its file is kept. Days need no model.
+
+    \b
+    familiar consolidate
+    familiar consolidate --dry-run
+    familiar consolidate weekly --period 2026-W15 --redo
+    familiar consolidate monthly --json
+    """
+    from familiar_cli.actions.consolidate import Consolidating, ConsolidationOptions
+    from familiar_cli.consolidation.periods import TIERS, parse_period, parse_tier
+    from familiar_cli.errors import UsageError
+    from familiar_cli.ui.writing_pages import narrator, yours_told
+
+    out = output(ctx)
+    if dry_run and review:
+        raise UsageError("--dry-run and --review cannot be combined", hint="Use only one.")
+    wanted = parse_tier(tier) if tier else None
+    only = parse_period(period, wanted) if period else None
+    tiers = (only.tier,) if only else (wanted,) if wanted else TIERS
+    how = ConsolidationOptions(dry_run=dry_run, review=review, on_wait=out.note)
+    with with_models(familiar_of(ctx)) as familiar:
+        work = Consolidating(familiar)
+        report = run_async(
+            work.consolidate(how, tiers=tiers, only=only, again=redo, on_step=narrator(out))
+        )
+        yours = work.rewritten()
+    for line in yours_told(yours, familiar.zone):
+        out.note(line)
+    _answer(out, report, yours, named="" if due or only is None else only.name, dry_run=dry_run)
+
+
+def _answer(
+    out: Output,
+    report: ConsolidationReport,
+    yours: tuple[Rewritten, ...],
+    *,
+    named: str,
+    dry_run: bool,
+) -> None:
+    from dataclasses import asdict
+
+    from familiar_cli.errors import RefusedError
+    from familiar_cli.ui.emit import exact
+    from familiar_cli.ui.writing_pages import consolidation_notices, consolidation_text
+
+    def render() -> None:
+        exact(consolidation_text(report, dry_run=dry_run))
+
+    yours_data = [asdict(one) for one in yours]
+    data = {**report.to_json(), "rewritten": yours_data, "dry_run": dry_run}
+    for line in consolidation_notices(report, dry_run=dry_run):
+        out.note(line)
+    if report.failed and not report.done:
+        report.failed[0].data = data
+        raise report.failed[0]
+    if report.failed:
+        out.partial(data, report.failed, render)
+    if named in report.waiting and named not in report.held:
+        error = RefusedError(f"{named} was not made: {report.waiting[named]}")
+        error.data = data
+        raise error
+    out.answer(data, render)
+
+
+distill_app = group("Make the digests that every prompt includes, and show their state.")
+
+
+@distill_app.command()
+def short(ctx: typer.Context, *, redo: Redo = False, dry_run: DryRunUnasked = False) -> None:
+    """Make digest/short.md from the newest sessions that fit its budget. Needs no model.
+
+    \b
+    familiar distill short
+    """
+    _make(ctx, "short", redo=redo, dry_run=dry_run, review=False)
+
+
+@distill_app.command()
+def mid(
+    ctx: typer.Context,
+    *,
+    redo: Redo = False,
+    dry_run: DryRunUnasked = False,
+    review: Review = False,
+) -> None:
+    """Have a model summarise digest/short.md in digest/mid.md.
+
+    \b
+    familiar distill mid
+    familiar distill mid --review
+    """
+    _make(ctx, "mid", redo=redo, dry_run=dry_run, review=review)
+
+
+@distill_app.command()
+def long(
+    ctx: typer.Context,
+    *,
+    redo: Redo = False,
+    dry_run: DryRunUnasked = False,
+    review: Review = False,
+) -> None:
+    """Have a model merge digest/mid.md into digest/long.md. A big loss waits for review.
+
+    \b
+    familiar distill long --review
+    """
+    _make(ctx, "long", redo=redo, dry_run=dry_run, review=review)
+
+
+@distill_app.command()
+def status(ctx: typer.Context) -> None:
+    """Show each digest's length, when it was made, and whether it is due.
+
+    \b
+    familiar distill status
+    familiar distill status --json
+    """
+    from familiar_cli.actions.consolidate import Consolidating
+    from familiar_cli.ui.writing_pages import digests_page
+
+    out = output(ctx)
+    with familiar_of(ctx) as familiar:
+        tiers, zone = Consolidating(familiar).distiller().status(), familiar.zone
+    data = {"tiers": [tier.to_json() for tier in tiers]}
+    out.answer(data, digests_page(tiers, zone))
+
+
+def _make(ctx: typer.Context, name: Name, *, redo: bool, dry_run: bool, review: bool) -> None:
+    from familiar_cli.actions.consolidate import Consolidating, ConsolidationOptions
+    from familiar_cli.errors import UsageError
+    from familiar_cli.ui.emit import exact
+    from familiar_cli.ui.writing_pages import digest_notes, digest_text
+
+    out = output(ctx)
+    if dry_run and review:
+        raise UsageError("--dry-run and --review cannot be combined", hint="Use only one.")
+    how = ConsolidationOptions(dry_run=dry_run, review=review, on_wait=out.note)
+    with with_models(familiar_of(ctx)) as familiar:
+        made, problem = run_async(Consolidating(familiar).distill(name, how, again=redo))
+    for note in digest_notes(made, dry_run=dry_run):
+        out.note(note)
+    if problem:
+        out.warn(problem)
+    data = {**made.to_json(), "dry_run": dry_run, "notification": problem or None}
+    out.answer(data, lambda: exact(digest_text(made, dry_run=dry_run)))
+
+
+remember_app = App()
+
+
+@remember_app.command()
+def remember(
+    ctx: typer.Context,
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="Text; `-` reads standard input.")],
+    *,
+    date: Annotated[
+        str | None, typer.Option(metavar="DATE", help="Day it happened; default: today.")
+    ] = None,
+    title: Annotated[
+        str, typer.Option(metavar="TITLE", help="Title; default: its first words.")
+    ] = "",
+    dry_run: DryRun = False,
+) -> None:
+    """Save a significant moment in a file of its own in significant/.
+
+    \b
+    familiar remember "We saw the sea for the first time."
+    familiar remember --date 2026-04-07 --title "The sea" -
+    """
+    from familiar_cli.actions.consolidate import day_named
+    from familiar_cli.consolidation.pages import remember as keep
+    from familiar_cli.ui.emit import exact
+
+    out = output(ctx)
+    with familiar_of(ctx) as familiar:
+        day = day_named(familiar, date)
+        kept = keep(familiar.memory, text_or_stdin(text), day, title, dry_run=dry_run)
+    data = {"rel_path": kept.rel_path, "title": kept.title, "date": day.isoformat()}
+    data |= {"written": not (dry_run or kept.unchanged)}  # type: ignore[dict-item]
+    out.answer(data, lambda: exact(kept.text if dry_run else f"{kept.rel_path}\n"))
+    if kept.unchanged:
+        out.note("That file already holds the same text; nothing was changed.")
+    elif dry_run:
+        out.note(f"Nothing was changed (--dry-run); it would be saved as {kept.rel_path}.")
+
+
+write_memory_app = App()
+
+
+@write_memory_app.command("write-memory")
+def write_memory(
+    ctx: typer.Context,
+    *,
+    dry_run: DryRunAsked = False,
+    estimate: Annotated[
+        bool, typer.Option("--estimate", help="Estimate the cost; ask no model.")
+    ] = False,
+    review: Review = False,
+    again: Annotated[
+        bool, typer.Option("--all", help="Read all turns, even those already processed.")
+    ] = False,
+    newest: Annotated[
+        bool, typer.Option("--newest", help="Read the newest exchange, too, before it is settled.")
+    ] = False,
+    since: SinceTurns = None,
+    channel: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ID", help="Only this channel (can be repeated)."),
+    ] = None,
+    steps: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", min=1, help="Stop after N steps; the rest is left for the next run."
+        ),
+    ] = None,
+) -> None:
+    """Write what matters from the turns since the last run into memory.
+
+    The model is asked once per batch of turns. Exits with 0 if memory was written or there was
+    nothing to write, with 6 if the model failed or its reply was unusable, and with 7 if some of it
+    was written before that. Failed batches are retried on the next run; no turn is lost. Imported
+    chats are only read by this command, which then shows the estimate first. The newest exchange of
+    a conversation is skipped until another one follows or it has been quiet for a while.
+
+    \b
+    familiar write-memory
+    familiar write-memory --dry-run
+    familiar write-memory --estimate --json
+    familiar write-memory --review
+    familiar write-memory --since 7d
+    familiar write-memory --channel robin-and-yuzu
+    """
+    from familiar_cli.actions.write_memory import (
+        SOME_TURNS,
+        imported_turns,
+        memory_writer,
+        of_channels,
+        write_memory,
+    )
+    from familiar_cli.errors import UsageError
+    from familiar_cli.ui import writing_pages as page
+    from familiar_cli.ui.progress import spinner
+
+    out = output(ctx)
+    if dry_run + estimate + review > 1:
+        raise UsageError(
+            "--dry-run, --estimate and --review cannot be combined", hint="Use only one."
+        )
+    with with_models(familiar_of(ctx)) as familiar:
+        moment = moment_of(familiar, since)
+        which = of_channels(familiar, channel or ())
+        if estimate or (imported_turns(familiar, which) and not out.quiet):
+            told = memory_writer(familiar).estimate(
+                which=which,
+                since=moment,
+                again=again,
+                newest=newest,
+                from_turns=0 if estimate or moment or again else SOME_TURNS,
+            )
+            if estimate:
+                return out.answer(told, page.estimate_text(told))
+            out.note(f"Estimate: {page.estimate_text(told).strip()}.")
+        mode: Mode = "dry_run" if dry_run else "review" if review else "apply"
+        interrupted: list[WriterReport] = []
+        with spinner(out, "writing memory …") as show:
+
+            def on_step(report: WriterReport) -> None:
+                show(f"writing memory: {report.turns_covered:,} turns done …")
+
+            writing = write_memory(
+                familiar,
+                mode,
+                on_wait=out.note,
+                on_interrupt=interrupted.append,
+                on_step=on_step,
+                which=which,
+                since=moment,
+                again=again,
+                newest=newest,
+                most_steps=steps,
+            )
+            try:
+                report = run_async(writing)
+            except KeyboardInterrupt:
+                if not interrupted:
+                    raise
+                report = interrupted[0]
+    return _answer_with_writing(out, report, dry_run=dry_run)
+
+
+def _answer_with_writing(out: Output, report: WriterReport, *, dry_run: bool) -> None:
+    from familiar_cli.errors import PartialError
+    from familiar_cli.ui.emit import exact
+    from familiar_cli.ui.writing_pages import pass_notices, pass_text
+
+    def render() -> None:
+        exact(report.diff if dry_run else pass_text(report))
+
+    data = report.to_json()
+    for note in pass_notices(report, dry_run=dry_run):
+        out.note(note)
+    error = report.error
+    if report.interrupted:
+        told = PartialError(
+            "Interrupted; what was written is kept, and the next run continues from there"
+        )
+        out.partial(data, [told], render, exit_code=130)
+    if error and not report.turns_covered:
+        error.data = data
+        raise error
+    if error:
+        out.partial(data, [error], render)
+    out.answer(data, render)
+
+
+housekeep_app = App()
+
+
+@housekeep_app.command()
+def housekeep(
+    ctx: typer.Context,
+    checks: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[CHECK…]",
+            help="Checks: secrets, orders, twins, contradictions, stale, withdrawn, "
+            "doubles, duplicates, links, relations, orphans, topics, size; default: all.",
+        ),
+    ] = None,
+    *,
+    since: Annotated[str | None, since_option("files changed")] = None,
+    propose: Annotated[
+        bool,
+        typer.Option(
+            "--propose", help="Make plans for `familiar review` where the repair is clear."
+        ),
+    ] = False,
+    redo: Annotated[
+        bool, typer.Option("--redo", help="With --propose: include plans that you rejected before.")
+    ] = False,
+    judge: Annotated[
+        bool,
+        typer.Option(
+            "--judge", help="Ask the model of the slot `consolidation` about each finding."
+        ),
+    ] = False,
+) -> None:
+    """Find things in memory that may need tidying up. Nothing is changed.
+
+    Findings are not errors. No model is needed; `--judge` has one assess each finding.
+
+    \b
+    familiar housekeep
+    familiar housekeep secrets orders
+    familiar housekeep links duplicates --propose
+    """
+    from familiar_cli.actions.housekeep import tidy_up
+    from familiar_cli.errors import UsageError
+    from familiar_cli.ui.memory_pages import housekeeping_page, summary_line
+    from familiar_cli.ui.progress import checking
+
+    out = output(ctx)
+    if redo and not propose:
+        raise UsageError(
+            "--redo requires --propose", hint="Run `familiar housekeep --propose --redo`."
+        )
+    with with_models(familiar_of(ctx)) as familiar, checking(out) as on_step:
+        looking = tidy_up(
+            familiar,
+            checks or [],
+            since=moment_of(familiar, since),
+            propose=propose,
+            again=redo,
+            ask_model=judge,
+            on_wait=out.note,
+            on_step=on_step,
+        )
+        done = run_async(looking)
+    page = housekeeping_page(done)
+    for skipped in done.skipped:
+        out.warn(f"{skipped.rel_path}: {skipped.reason}; not checked")
+    if done.problem:
+        out.note(summary_line(done))
+        out.partial(done.to_json(), [done.problem], page)
+    out.answer(done.to_json(), page if done.found else None)
+    out.note(summary_line(done))
+
+
+index_app = group("Build, inspect and delete the search index.")
+
+
+@index_app.command("build")
+def build_index(ctx: typer.Context) -> None:
+    """Index memory and turns: always by words, and by meaning if a model is on disk.
+
+    It can be stopped at any time; the next run continues where it stopped.
+
+    \b
+    familiar index build
+    """
+    from familiar_cli.actions import index
+    from familiar_cli.ui.memory_pages import built_text
+    from familiar_cli.ui.progress import steps
+
+    out, familiar = output(ctx), familiar_of(ctx)
+    with familiar, steps(out) as report:
+        built = index.build(familiar, report)
+    if familiar.finder.embedder.embedder is None:
+        out.note(f"Words only: {familiar.finder.embedder.reason}.")
+        if familiar.finder.embedder.hint:
+            out.note(f"hint: run `{familiar.finder.embedder.hint}`, then `familiar index build`")
+    out.answer(built, built_text(built))
+
+
+@index_app.command("status")
+def show_index(ctx: typer.Context) -> None:
+    """Show what the index holds, and what is still to be indexed.
+
+    \b
+    familiar index status
+    familiar index status --json
+    """
+    from familiar_cli.actions import index
+    from familiar_cli.ui.memory_pages import status_page
+
+    with familiar_of(ctx) as familiar:
+        found, turns = index.status(familiar)
+        opened = familiar.finder.embedder
+    data = {"status": found, "turns": turns, "model_on_disk": _model(opened)}
+    output(ctx).answer(data, status_page(found, turns, opened))
+
+
+@index_app.command("clear")
+def clear_index(ctx: typer.Context) -> None:
+    """Delete the index and the vectors of turns. Memory and history are untouched.
+
+    The next search rebuilds the index; `familiar index build` rebuilds all of it.
+
+    \b
+    familiar index clear
+    """
+    from familiar_cli.actions import index
+
+    out = output(ctx)
+    there = index.clear(familiar_of(ctx))
+    out.answer({"cleared": there}, "deleted the index" if there else "there was no index")
+
+
+def _model(opened: object) -> str:
+    embedder = getattr(opened, "embedder", None)
+    return embedder.model if embedder else ""
