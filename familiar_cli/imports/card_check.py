@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from familiar_cli.imports import containers
 from familiar_cli.imports.cards import FILE_FIELDS, KNOWN_FIELDS
 from familiar_cli.imports.containers import ASSET_SCHEME
+from familiar_cli.imports.foreign_files import as_object, object_list
 from familiar_cli.memory.pages.front_matter import SELF_FILES
 from familiar_cli.text import harmless, str_or_empty
 
@@ -120,8 +121,7 @@ def _greetings(card: Card) -> Iterator[CardFinding]:
 
 
 def _depth_prompt(card: Card) -> Iterator[CardFinding]:
-    extensions = card.data.get("extensions")
-    given = extensions.get("depth_prompt") if isinstance(extensions, dict) else None
+    given = card.extensions.get("depth_prompt")
     if given is None:
         return
     where = "extensions.depth_prompt"
@@ -180,8 +180,7 @@ def _book(card: Card) -> Iterator[CardFinding]:
 
 def book_entries(card: Card) -> list[Any]:
     """Return the entries of the card's book as they stand; a mapping gives its values."""
-    book = card.data.get("character_book")
-    entries = book.get("entries") if isinstance(book, dict) else None
+    entries = as_object(card.data.get("character_book")).get("entries")
     if isinstance(entries, dict):
         return list(entries.values())
     return entries if isinstance(entries, list) else []
@@ -198,7 +197,6 @@ def _size(card: Card, counter: TokenCounter) -> Iterator[CardFinding]:
 
 
 DEFAULT_DEPTH: Final = 4
-_START_CHARS: Final = re.compile(r"<START>", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,7 +260,7 @@ class CardSummary:
 
 def summarise(card: Card, counter: TokenCounter) -> CardSummary:
     """Return what `card` is, with its lengths as `counter` counts them."""
-    book = card.data.get("character_book")
+    book = as_object(card.data.get("character_book"))
     first = [card.text("first_mes")] if card.text("first_mes").strip() else []
     return CardSummary(
         name=card.name,
@@ -280,8 +278,8 @@ def summarise(card: Card, counter: TokenCounter) -> CardSummary:
         greetings=(*first, *card.texts("alternate_greetings")),
         example_blocks=_example_blocks(card.text("mes_example")),
         depth_prompt=_depth_prompt_text(card),
-        book_name=str_or_empty(book.get("name")) if isinstance(book, dict) else "",
-        book=tuple(_entry(entry) for entry in book_entries(card) if isinstance(entry, dict)),
+        book_name=str_or_empty(book.get("name")),
+        book=tuple(map(_entry, object_list(book_entries(card)))),
         assets=_asset_names(card),
         members=card.members,
         other=_other(card),
@@ -298,11 +296,11 @@ def _fields(card: Card, counter: TokenCounter) -> tuple[FieldSummary, ...]:
 
 
 def _example_blocks(text: str) -> int:
-    return sum(1 for block in _START_CHARS.split(text) if block.strip())
+    return sum(1 for block in _START.split(text) if block.strip())
 
 
 def _depth_prompt_text(card: Card) -> dict[str, Any] | None:
-    given = _extensions(card).get("depth_prompt")
+    given = card.extensions.get("depth_prompt")
     if not isinstance(given, dict) or not str_or_empty(given.get("prompt")):
         return None
     return {
@@ -310,11 +308,6 @@ def _depth_prompt_text(card: Card) -> dict[str, Any] | None:
         "role": str_or_empty(given.get("role")) or "system",
         "prompt": str_or_empty(given.get("prompt")),
     }
-
-
-def _extensions(card: Card) -> dict[str, Any]:
-    given = card.data.get("extensions")
-    return given if isinstance(given, dict) else {}
 
 
 def _entry(entry: dict[str, Any]) -> EntrySummary:
@@ -333,11 +326,9 @@ def _entry(entry: dict[str, Any]) -> EntrySummary:
 
 
 def _asset_names(card: Card) -> tuple[tuple[str, str, str], ...]:
-    assets = card.data.get("assets")
     return tuple(
         (str_or_empty(a.get("type")), str_or_empty(a.get("name")), str_or_empty(a.get("uri")))
-        for a in (assets if isinstance(assets, list) else [])
-        if isinstance(a, dict)
+        for a in object_list(card.data.get("assets"))
     )
 
 
@@ -355,5 +346,5 @@ def _other(card: Card) -> tuple[str, ...]:
         for field, value in card.data.items()
         if field not in (*_SHOWN, "extensions") and value not in empty
     ]
-    extensions = [f"extensions.{key}" for key in _extensions(card) if key != "depth_prompt"]
+    extensions = [f"extensions.{key}" for key in card.extensions if key != "depth_prompt"]
     return (*plain, *extensions, *(f"top_level.{key}" for key in card.top_level or {}))

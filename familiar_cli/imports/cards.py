@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict
 
 from familiar_cli.errors import BadInputError
 from familiar_cli.imports.containers import V1_FIELDS, CardFile, open_container
-from familiar_cli.imports.foreign_files import dump_json
+from familiar_cli.imports.foreign_files import as_object, dump_json, text_list
 from familiar_cli.imports.import_plan import Effects
 from familiar_cli.memory.pages.front_matter import SELF_FILES
 from familiar_cli.text import str_or_empty
@@ -207,8 +207,12 @@ class Card:
 
     def texts(self, field: str) -> list[str]:
         """Return what of the field is text, when it is a list, else an empty list."""
-        value = self.data.get(field)
-        return [part for part in value if isinstance(part, str)] if isinstance(value, list) else []
+        return text_list(self.data.get(field))
+
+    @property
+    def extensions(self) -> dict[str, Any]:
+        """What programs added; empty when that is no object."""
+        return as_object(self.data.get("extensions"))
 
 
 def read_card(raw: bytes, *, origin: str) -> Card:

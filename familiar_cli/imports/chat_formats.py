@@ -7,7 +7,6 @@ docs/reference/chat-formats.md.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from datetime import datetime, time, timedelta
 from itertools import islice
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.errors import BadInputError
 from familiar_cli.imports import chat_lines, chat_services, transcript_layout
-from familiar_cli.imports.chat_services import MAX_ELEMENT_BYTES, ChatGPT, Claude, raw_json, spans
+from familiar_cli.imports.chat_services import SERVICES
 from familiar_cli.imports.chat_times import (
     day_alone,
     day_in,
@@ -25,15 +24,19 @@ from familiar_cli.imports.chat_times import (
     with_offset,
 )
 from familiar_cli.imports.foreign_chat import (
+    MAX_ELEMENT_BYTES,
     TITLES,
     TRANSCRIPT,
     ForeignChat,
     ForeignMessage,
     Skip,
+    array_objects,
     cast_speakers,
     json_lines,
     read_object,
+    readable_rows,
 )
+from familiar_cli.imports.foreign_files import json_line
 from familiar_cli.imports.transcript_layout import (
     MAX_LINE_CHARS,
     MessageHeader,
@@ -44,11 +47,10 @@ from familiar_cli.imports.transcript_layout import (
 from familiar_cli.text import slugify
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from datetime import date
 
-    from familiar_cli.imports.chat_services import Service
-    from familiar_cli.imports.foreign_chat import Casting, ChatFile, Reading
+    from familiar_cli.imports.foreign_chat import Casting, ChatFile, Reading, Row
     from familiar_cli.imports.transcript_layout import TranscriptShape
 
 _RULE: Final = re.compile(r"\s*([-_*=~#])(?:\s*\1){2,}\s*")
@@ -86,49 +88,41 @@ def read_transcript(
     notes = found.notes
     if not is_utf8(source):
         notes = (*notes, "bytes that are not UTF-8 were read as Windows-1252")
-    reader = _Reader(source, reading, found, parts)
-    first = next((m for m in islice(reader.messages(), 5) if isinstance(m, ForeignMessage)), None)
+
+    def messages() -> Iterator[ForeignMessage | Skip]:
+        return _Pass(source, reading, found, parts).run()
+
+    first = next((m for m in islice(messages(), 5) if isinstance(m, ForeignMessage)), None)
     return ForeignChat(
         format=TRANSCRIPT,
         name=source.stem,
         channels=channels,
         began=first.at if first else None,
         head=lambda: "",
-        messages=reader.messages,
+        messages=messages,
         kind=found.described,
         notes=notes,
         roles=parts.roles,
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Reader:
-    """Reads the messages of one file."""
-
-    source: ChatFile
-    reading: Reading
-    shape: TranscriptShape
-    parts: Casting
-
-    def messages(self) -> Iterator[ForeignMessage | Skip]:
-        return _Pass(self).run()
-
-
 class _Pass:
     """One way through a file."""
 
-    def __init__(self, reader: _Reader) -> None:
-        self._source = reader.source
-        self._zone = reader.reading.zone
-        self._shape = reader.shape
-        self._parts = reader.parts
+    def __init__(
+        self, source: ChatFile, reading: Reading, shape: TranscriptShape, parts: Casting
+    ) -> None:
+        self._source = source
+        self._zone = reading.zone
+        self._shape = shape
+        self._parts = parts
         self._head: MessageHeader | None = None
         self._start = 0
         self._lines: list[tuple[int, str]] = []
         self._chars = 0
         self._front_matter = 0  # lines that are left of it
         self._header = False  # inside of an export's own header
-        self._day = self._date(day_in(reader.source.stem))
+        self._day = self._date(day_in(source.stem))
         self._clock: time | None = None
         self._in_day = 0
 
@@ -215,7 +209,7 @@ class _Pass:
             text=text,
             stated=stated,
             at=at,
-            raw=raw_json({"name": head.name, "time": head.stamp, "text": text}),
+            raw=json_line({"name": head.name, "time": head.stamp, "text": text}),
             hidden=role == "system",
             estimated=estimated,
         )
@@ -275,7 +269,6 @@ SUFFIXES: Final = frozenset({".jsonl", ".ndjson", ".json"})
 TEXT_SUFFIXES: Final = frozenset({".txt", ".md", ".log", ".csv"})
 """What is looked into in a directory, and passed over where it is no chat."""
 
-_SERVICES: Final[dict[str, Service]] = {"mapping": ChatGPT(), "chat_messages": Claude()}
 _FIRST_LINES: Final = 20  # lines or elements that tell the format
 _START_BYTES: Final = 4096
 _CONTROLS: Final = re.compile(rb"[\x00-\x08]")
@@ -315,14 +308,12 @@ def _chats(source: ChatFile, reading: Reading) -> Iterator[ForeignChat | Skip]:
         return
     is_array = start.startswith(b"[")
     value = _first_object(source, is_array=is_array)
-    service = next((s for key, s in _SERVICES.items() if key in value), None)
+    service = next((s for key, s in SERVICES.items() if key in value), None)
     if service:
         yield from chat_services.read_conversations(source, reading, service, is_array=is_array)
     elif chat_lines.is_plain_message(value):
         yield from chat_lines.read_plain(source, reading, channels=names, is_array=is_array)
-    elif not is_array and (
-        chat_lines.is_silly_tavern_head(value) or chat_lines.is_silly_tavern_message(value)
-    ):
+    elif not is_array and chat_lines.is_silly_tavern(value):
         yield chat_lines.read_silly_tavern(source, reading, channels=names)
     else:
         keys = ", ".join(repr(key) for key in list(value)[:4])
@@ -359,27 +350,18 @@ def channel_names(source: ChatFile) -> tuple[str, ...]:
 
 def _first_object(source: ChatFile, *, is_array: bool) -> dict[str, Any]:
     """Return the first object that tells anything: a line, an element, or the whole file."""
-    if is_array:
-        value = _first(islice(_elements(source), _FIRST_LINES))
-    else:
-        lines = list(islice(json_lines(source), _FIRST_LINES))
-        whole = _whole(source) if lines and isinstance(lines[0], Skip) else None
-        value = whole or _first(iter(lines))
+    rows: Iterable[Row | Skip]
+    rows = islice(array_objects(source) if is_array else json_lines(source), _FIRST_LINES)
+    whole = None
+    if not is_array:
+        rows = list(rows)
+        whole = _whole(source) if rows and isinstance(rows[0], Skip) else None
+    value = whole or next((row[2] for row in readable_rows(rows)), None)
     if value is None:
         raise BadInputError(
             f"{source.name!r} cannot be read as JSON: it is damaged, or not a chat", hint=_HINT
         )
     return value
-
-
-def _first(found: Iterator[tuple[int, str, dict[str, Any]] | Skip]) -> dict[str, Any] | None:
-    return next((line[2] for line in found if not isinstance(line, Skip)), None)
-
-
-def _elements(source: ChatFile) -> Iterator[tuple[int, str, dict[str, Any]] | Skip]:
-    with source.open() as stream:
-        for number, span in enumerate(spans(source), start=1):
-            yield read_object(number, span.read(stream))
 
 
 def _whole(source: ChatFile) -> dict[str, Any] | None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from familiar_cli.clock import iso
 from familiar_cli.errors import NotFoundError, UsageError
@@ -13,7 +14,6 @@ from familiar_cli.history.matching import stated_id
 from familiar_cli.history.selection import TurnFilter, imported_from, kept_turns, select
 from familiar_cli.history.store import marked_count, standings
 from familiar_cli.identity import Author, Me, parse_author
-from familiar_cli.imports.chat_services import spans
 from familiar_cli.imports.chat_times import read_time, stated_time
 from familiar_cli.imports.foreign_chat import (
     PLAIN,
@@ -22,12 +22,14 @@ from familiar_cli.imports.foreign_chat import (
     ForeignChat,
     ForeignMessage,
     Skip,
+    array_objects,
     familiars_names,
     json_lines,
-    read_object,
+    read_rows,
+    readable_rows,
     with_my_names,
 )
-from familiar_cli.imports.foreign_files import dump_json
+from familiar_cli.imports.foreign_files import as_object, json_line, text_list
 from familiar_cli.text import fold, str_or_empty
 from familiar_cli.visibility import OWNER
 
@@ -37,12 +39,12 @@ if TYPE_CHECKING:
     from familiar_cli.history.rows import Role, Turn
     from familiar_cli.history.selection import Kept
     from familiar_cli.history.store import HistoryStore
-    from familiar_cli.imports.foreign_chat import ChatFile, Reading
+    from familiar_cli.imports.foreign_chat import Cast, ChatFile, Reading
 
 PLAIN_HEAD: Final = "familiar_chat"
 """The key by which the line before the messages is known; its value is the format's version."""
 
-ROLES: Final[dict[str, Role]] = {
+_ROLES: Final[dict[str, Role]] = {
     "user": "user",
     "human": "user",
     "assistant": "assistant",
@@ -55,7 +57,6 @@ ROLES: Final[dict[str, Role]] = {
 _WORDS: Final = ("content", "text")
 _FIRST: Final = 500  # lines in which names are looked for
 _TIMES: Final = ("at", "timestamp", "time", "date")
-Found = tuple[int, str, dict[str, Any]]
 
 
 def is_plain_message(value: Mapping[str, Any]) -> bool:
@@ -67,113 +68,91 @@ def read_plain(
     source: ChatFile, reading: Reading, *, channels: tuple[str, ...], is_array: bool
 ) -> Iterator[ForeignChat]:
     """Yield the chats in `source`: one, or one for each of the channels that its head names."""
-    reader = _PlainReader(source, reading, is_array)
-    begun = [line for line in islice(reader.lines(), _FIRST) if not isinstance(line, Skip)]
-    first = begun[0] if begun else None
+    rows = partial(array_objects if is_array else json_lines, source)
+    begun = list(readable_rows(islice(rows(), _FIRST)))
+    head = begun[0] if begun and PLAIN_HEAD in begun[0][2] else None
+    times = (
+        read_time(_plain_time(value), reading.zone)
+        for *_, value in readable_rows(islice(rows(), 3))
+    )
+    began = next(filter(None, times), None)
     names = {_name_of_person(value) for *_, value in begun} - {""}
     reading = replace(reading, cast=with_my_names(reading.cast, names, origin=source.name))
-    head = first if first and PLAIN_HEAD in first[2] else None
+    read = partial(_plain_message, reading=reading, has_many_names=len(names) > 1)
     about = head[2] if head else {}
-    several = [name for name in _listed(about.get("channels")) if name]
-    own = str_or_empty(about.get("channel"))
-    for channel in several or [own]:
-        key = str_or_empty(about.get("id"))
+    several = list(filter(None, text_list(about.get("channels"))))
+    key = str_or_empty(about.get("id"))
+
+    def messages(channel: str) -> Iterator[ForeignMessage | Skip]:
+        here = (
+            row
+            for row in rows()
+            if isinstance(row, Skip)
+            or (PLAIN_HEAD not in row[2] and (not channel or row[2].get("channel") == channel))
+        )
+        return read_rows(here, read)
+
+    for channel in several or [str_or_empty(about.get("channel"))]:
         yield ForeignChat(
             format=PLAIN,
             name=str_or_empty(about.get("name")) or channel or source.stem,
             channels=(channel,) if channel else channels,
-            began=reader.began(),
+            began=began,
             head=lambda: head[1] if head else "",
-            messages=_PlainReader(
-                source, reading, is_array, channel if several else "", len(names) > 1
-            ).messages,
+            messages=partial(messages, channel if several else ""),
             key=f"{PLAIN}:{key}" + (f":{channel}" if several else "") if key else "",
             is_apart=bool(key or channel),
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _PlainReader:
-    """Reads the messages of one file, or those of one of its channels."""
+def _plain_message(
+    line: int, raw: str, value: dict[str, Any], *, reading: Reading, has_many_names: bool
+) -> ForeignMessage | Skip:
+    role = _ROLES.get(str_or_empty(value.get("role")).lower())
+    text = next((value[key] for key in _WORDS if key in value), None)
+    if role is None:
+        return Skip(line, f"its role is {value.get('role')!r:.40}, not user, assistant or system")
+    if not isinstance(text, str):
+        return Skip(line, "it has no text in 'content'")
+    stated = _plain_time(value)
+    who = value.get("author") or value.get("name") or ""
+    author = _plain_author(value, reading.cast, is_one_of_many=has_many_names)
+    return ForeignMessage(
+        line=line,
+        role=role,
+        author=author if role == "user" else None,
+        speaker=who if isinstance(who, str) else json.dumps(who, sort_keys=True),
+        text=text,
+        stated=stated_time(stated),
+        at=None if value.get("at_estimated") else read_time(stated, reading.zone),
+        raw=raw,
+        hidden=bool(value.get("hidden", role == "system")),
+        others=tuple(filter(None, text_list(value.get("alternatives")))),
+        modality="voice" if value.get("modality") == "voice" else "text",
+        partial=bool(value.get("partial")),
+        message_id=stated_id(value),
+    )
 
-    source: ChatFile
-    reading: Reading
-    is_array: bool
-    channel: str = ""
-    has_many_names: bool = False
 
-    def lines(self) -> Iterator[Found | Skip]:
-        if self.is_array:
-            with self.source.open() as stream:
-                for number, span in enumerate(spans(self.source), start=1):
-                    yield read_object(number, span.read(stream))
-        else:
-            yield from json_lines(self.source)
-
-    def messages(self) -> Iterator[ForeignMessage | Skip]:
-        for found in self.lines():
-            if isinstance(found, Skip):
-                yield found
-            elif PLAIN_HEAD not in found[2] and self._is_here(found[2]):
-                yield self._message(*found)
-
-    def began(self) -> Any:  # noqa: ANN401  # a moment or None
-        first = (line for line in islice(self.lines(), 3) if not isinstance(line, Skip))
-        return next(
-            (at for *_, v in first if (at := read_time(_stated(v), self.reading.zone))), None
-        )
-
-    def _is_here(self, value: Mapping[str, Any]) -> bool:
-        return not self.channel or value.get("channel") == self.channel
-
-    def _message(self, line: int, raw: str, value: dict[str, Any]) -> ForeignMessage | Skip:
-        role = ROLES.get(str_or_empty(value.get("role")).lower())
-        text = next((value[key] for key in _WORDS if key in value), None)
-        if role is None:
-            return Skip(
-                line, f"its role is {value.get('role')!r:.40}, not user, assistant or system"
-            )
-        if not isinstance(text, str):
-            return Skip(line, "it has no text in 'content'")
-        stated = _stated(value)
-        author = self._author(value) if role == "user" else None
-        hidden = value.get("hidden", role == "system")
-        return ForeignMessage(
-            line=line,
-            role=role,
-            author=author,
-            speaker=_speaker(value),
-            text=text,
-            stated=stated_time(stated),
-            at=None if value.get("at_estimated") else read_time(stated, self.reading.zone),
-            raw=raw,
-            hidden=bool(hidden),
-            others=tuple(t for t in _listed(value.get("alternatives")) if t),
-            modality="voice" if value.get("modality") == "voice" else "text",
-            partial=bool(value.get("partial")),
-            message_id=stated_id(value),
-        )
-
-    def _author(self, value: Mapping[str, Any]) -> Author:
-        given = value.get("author")
-        name = str_or_empty(value.get("name"))
-        if isinstance(given, str):
-            try:
-                return parse_author(given, display_name=name or None)
-            except UsageError:
-                if ":" in given:  # an account that is unusable is nobody else's
-                    return Author(PLATFORM, given, display_name=name or None)
-                name = name or given
-        if isinstance(given, dict):
-            return _author(given)
-        otherwise = Author(PLATFORM, name or "user", display_name=name or None)
-        cast = self.reading.cast
-        return cast.person(name, otherwise, is_one_of_many=self.has_many_names)
+def _plain_author(value: Mapping[str, Any], cast: Cast, *, is_one_of_many: bool) -> Author:
+    given = value.get("author")
+    name = str_or_empty(value.get("name"))
+    if isinstance(given, str):
+        try:
+            return parse_author(given, display_name=name or None)
+        except UsageError:
+            if ":" in given:  # an account that is unusable is nobody else's
+                return Author(PLATFORM, given, display_name=name or None)
+            name = name or given
+    if isinstance(given, dict):
+        return _author(given)
+    otherwise = Author(PLATFORM, name or "user", display_name=name or None)
+    return cast.person(name, otherwise, is_one_of_many=is_one_of_many)
 
 
 def _name_of_person(value: Mapping[str, Any]) -> str:
     """Return the name of who speaks, where that is all that is known of a person."""
-    is_person = ROLES.get(str_or_empty(value.get("role")).lower()) == "user"
+    is_person = _ROLES.get(str_or_empty(value.get("role")).lower()) == "user"
     return str_or_empty(value.get("name")) if is_person and "author" not in value else ""
 
 
@@ -186,17 +165,8 @@ def _author(given: Mapping[str, Any]) -> Author:
     return Author(platform, known, username or None, name or None)
 
 
-def _speaker(value: Mapping[str, Any]) -> str:
-    who = value.get("author") or value.get("name") or ""
-    return who if isinstance(who, str) else json.dumps(who, sort_keys=True)
-
-
-def _stated(value: Mapping[str, Any]) -> object:
+def _plain_time(value: Mapping[str, Any]) -> object:
     return next((value[key] for key in _TIMES if value.get(key) is not None), None)
-
-
-def _listed(value: object) -> list[str]:
-    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
 
 
 SILLY_TAVERN_PLATFORM: Final = "sillytavern"
@@ -205,39 +175,16 @@ SILLY_TAVERN_PLATFORM: Final = "sillytavern"
 CHARACTERS: Final = "sillytavern_character"
 """The platform of other characters in a group."""
 
-
-class ChatHead(TypedDict):
-    """The first line of a chat."""
-
-    user_name: str
-    character_name: str
-    create_date: str
-    chat_metadata: dict[str, object]
+_HEAD_KEYS: Final = frozenset(("user_name", "character_name", "chat_metadata"))
 
 
-class ChatMessage(TypedDict):
-    """Every other line, as SillyTavern writes it; what is read may lack anything but `mes`."""
-
-    name: str
-    is_user: bool
-    is_system: bool
-    send_date: str
-    mes: str
-    extra: dict[str, str]
+def is_silly_tavern(value: Mapping[str, Any]) -> bool:
+    """Tell whether a line is a message, or says what the chat is."""
+    return "mes" in value or _is_head(value)
 
 
-HEAD_KEYS: Final = frozenset(ChatHead.__annotations__)
-_SURE: Final = HEAD_KEYS - {"create_date"}  # which cards have, too
-
-
-def is_silly_tavern_head(value: Mapping[str, Any]) -> bool:
-    """Tell whether a line says what the chat is."""
-    return "mes" not in value and not _SURE.isdisjoint(value)
-
-
-def is_silly_tavern_message(value: Mapping[str, Any]) -> bool:
-    """Tell whether a line is a message."""
-    return "mes" in value
+def _is_head(value: Mapping[str, Any]) -> bool:
+    return "mes" not in value and not _HEAD_KEYS.isdisjoint(value)
 
 
 def read_silly_tavern(
@@ -248,114 +195,89 @@ def read_silly_tavern(
     Raises:
         RefusedError: It is not told who in it is the familiar, or who is the person.
     """
-    lines = list(islice(json_lines(source), _FIRST))
-    found = [line for line in lines if not isinstance(line, Skip)]
-    head = found[0] if found and is_silly_tavern_head(found[0][2]) else None
-    names = {_name(value) for _, _, value in found if _is_character(value)}
+    found = list(readable_rows(islice(json_lines(source), _FIRST)))
+    head = found[0] if found and _is_head(found[0][2]) else None
+    values = [value for *_, value in found]
+    names = {_name(value) for value in values if _is_character(value)}
     familiar = familiars_names(reading.cast, names, origin=source.name)
-    times = [value.get("create_date") or value.get("send_date") for _, _, value in found[:2]]
-    began = next((at for t in times if (at := read_time(t, reading.zone))), None)
-    people = {name for _, _, v in found if v.get("is_user") and (name := _name(v))}
+    times = [value.get("create_date") or value.get("send_date") for value in values[:2]]
+    people = {name for value in values if value.get("is_user") and (name := _name(value))}
     reading = replace(reading, cast=with_my_names(reading.cast, people, origin=source.name))
-    reader = _SillyTavernReader(source, reading, familiar, head[0] if head else 0)
+    read = partial(_silly_tavern_message, reading=reading, familiar=familiar)
+
+    def messages() -> Iterator[ForeignMessage | Skip]:
+        # The head is a row that could be read, so it is the same one again.
+        return read_rows((row for row in json_lines(source) if row != head), read)
+
+    about = as_object(head[2].get("chat_metadata")) if head else {}
     return ForeignChat(
         format=SILLY_TAVERN,
         name=source.stem,
         channels=channels,
-        began=began,
+        began=next((at for t in times if (at := read_time(t, reading.zone))), None),
         head=lambda: head[1] if head else "",
-        messages=reader.messages,
-        parent=_parent(head[2]) if head else "",
+        messages=messages,
+        parent=str_or_empty(about.get("main_chat")),  # which a branch or a checkpoint left
         is_whole=True,
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _SillyTavernReader:
-    """Reads the messages of one file.
+def _silly_tavern_message(
+    line: int, raw: str, value: dict[str, Any], *, reading: Reading, familiar: frozenset[str]
+) -> ForeignMessage | Skip:
+    text = value.get("mes")
+    if not isinstance(text, str):
+        return Skip(line, _no_message(value))
+    role, author = _silly_tavern_speaker(value, reading.cast, familiar)
+    stated = value.get("send_date")
+    return ForeignMessage(
+        line=line,
+        role=role,
+        author=author,
+        speaker=_name(value),
+        text=text,
+        stated=stated_time(stated),
+        at=read_time(stated, reading.zone),
+        raw=raw,
+        hidden=bool(value.get("is_system")),
+        others=swipes_of(value),
+    )
 
-    Args:
-        source: The file.
-        reading: How it is read.
-        familiar: Folded names that are the familiar's.
-        head_line: The line that is the head; 0: none.
-    """
 
-    source: ChatFile
-    reading: Reading
-    familiar: frozenset[str]
-    head_line: int
-
-    def messages(self) -> Iterator[ForeignMessage | Skip]:
-        for found in json_lines(self.source):
-            if isinstance(found, Skip):
-                yield found
-            elif found[0] != self.head_line:
-                yield self._message(*found)
-
-    def _message(self, line: int, raw: str, value: dict[str, Any]) -> ForeignMessage | Skip:
-        text = value.get("mes")
-        if not isinstance(text, str):
-            return Skip(line, _no_message(value))
-        role, author = self._who(value)
-        stated = value.get("send_date")
-        return ForeignMessage(
-            line=line,
-            role=role,
-            author=author,
-            speaker=_name(value),
-            text=text,
-            stated=stated_time(stated),
-            at=read_time(stated, self.reading.zone),
-            raw=raw,
-            hidden=bool(value.get("is_system")),
-            others=swipes_of(value),
-        )
-
-    def _who(self, value: dict[str, Any]) -> tuple[Role, Author | None]:
-        name = _name(value)
-        if value.get("is_user"):
-            return "user", self._person(name)
-        if fold(name) in self.familiar:
-            return "assistant", None
-        if value.get("is_system") or _is_narrator(value):
-            return "system", None
-        return "user", Author(CHARACTERS, name or "unknown", display_name=name or None)
-
-    def _person(self, name: str) -> Author:
+def _silly_tavern_speaker(
+    value: dict[str, Any], cast: Cast, familiar: frozenset[str]
+) -> tuple[Role, Author | None]:
+    name = _name(value)
+    if value.get("is_user"):
         otherwise = Author(SILLY_TAVERN_PLATFORM, name or "user", display_name=name or None)
-        return self.reading.cast.person(name, otherwise)
-
-
-def _parent(head: Mapping[str, Any]) -> str:
-    """Return the name of the chat that a branch or a checkpoint left."""
-    about = head.get("chat_metadata")
-    return str_or_empty(about.get("main_chat")) if isinstance(about, dict) else ""
+        return "user", cast.person(name, otherwise)
+    if fold(name) in familiar:
+        return "assistant", None
+    if value.get("is_system") or _is_narrator(value):
+        return "system", None
+    return "user", Author(CHARACTERS, name or "unknown", display_name=name or None)
 
 
 def _name(value: Mapping[str, Any]) -> str:
-    name = value.get("name")
-    return name if isinstance(name, str) else ""
+    return str_or_empty(value.get("name"))
 
 
 def _is_character(value: Mapping[str, Any]) -> bool:
     aside = value.get("is_user") or value.get("is_system") or _is_narrator(value)
-    return is_silly_tavern_message(value) and not aside and bool(_name(value).strip())
+    return "mes" in value and not aside and bool(_name(value).strip())
 
 
 def _is_narrator(value: Mapping[str, Any]) -> bool:
-    extra = value.get("extra")
-    return isinstance(extra, dict) and extra.get("type") == "narrator"
+    return as_object(value.get("extra")).get("type") == "narrator"
 
 
 def swipes_of(value: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the texts of a message, of which one is shown; none where it has only that one."""
-    swipes = value.get("swipes")
-    return tuple(s for s in swipes if isinstance(s, str)) if isinstance(swipes, list) else ()
+    return tuple(text_list(value.get("swipes")))
 
 
 def _no_message(value: Mapping[str, Any]) -> str:
-    if is_silly_tavern_head(value):
+    if _is_head(value):
         return "it is a chat header, but not the first line"
     if "mes" not in value:
         return "it is not a message: there is no 'mes'"
@@ -482,16 +404,16 @@ def _silly_tavern(history: HistoryStore, channel_id: str, name: str, me: Me) -> 
     heads = [c.head for c in imported_from(history, channel_id) if c.format == SILLY_TAVERN]
     headless = heads and not heads[0]  # its file had no such line either
     if not headless:
-        yield heads[0] if heads else dump_json(_head(history, channel_id, name, me), indent=None)
+        yield heads[0] if heads else json_line(_head(history, channel_id, name, me))
     for kept, group in with_others(history, select(history, TurnFilter(OWNER, channel_id))):
         if kept.format == SILLY_TAVERN and len(group) == 1:
             yield kept.raw
             continue
         message = as_message(kept, group, _message(kept.turn, name, me))
-        yield kept.raw if message is None else dump_json(message, indent=None)
+        yield kept.raw if message is None else json_line(message)
 
 
-def _head(history: HistoryStore, channel_id: str, name: str, me: Me) -> ChatHead:
+def _head(history: HistoryStore, channel_id: str, name: str, me: Me) -> dict[str, object]:
     people = history.recent_distinct_authors(channel_id, 1)
     first = next(select(history, TurnFilter(OWNER, channel_id)), None)
     return {
@@ -502,7 +424,7 @@ def _head(history: HistoryStore, channel_id: str, name: str, me: Me) -> ChatHead
     }
 
 
-def _message(turn: Turn, name: str, me: Me) -> ChatMessage:
+def _message(turn: Turn, name: str, me: Me) -> dict[str, object]:
     """Return a turn that was not in a SillyTavern chat as one of its messages."""
     person = turn.author is not None and turn.author.platform != CHARACTERS
     speaker = name if turn.role == "assistant" else "System"
@@ -524,10 +446,10 @@ def _plain(history: HistoryStore, channels: list[str]) -> Iterator[str]:
     where = {"channel": channels[0]} if one else {"channels": channels}
     heads = [c.head for c in imported_from(history, channels[0]) if c.format == PLAIN and c.head]
     about = json.loads(heads[0]) if one and heads else {}
-    yield dump_json({PLAIN_HEAD: PLAIN_VERSION} | about | where, indent=None)
+    yield json_line({PLAIN_HEAD: PLAIN_VERSION} | about | where)
     for channel_id in channels:
         for kept in select(history, TurnFilter(OWNER, channel_id)):
-            yield dump_json(_line(kept, "" if one else channel_id), indent=None)
+            yield json_line(_line(kept, "" if one else channel_id))
 
 
 def _line(kept: Kept, channel_id: str) -> dict[str, Any]:

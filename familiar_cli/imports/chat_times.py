@@ -23,20 +23,7 @@ _STEP: Final = timedelta(seconds=1)  # between lines that have a neighbour on on
 _MILLISECONDS_FROM: Final = 10**11  # seconds reach this in the year 5138
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _NUMBER: Final = re.compile(r"-?\d+(?:\.\d+)?")
-_MONTHS: Final = (
-    "jan",
-    "feb",
-    "mar",
-    "apr",
-    "may",
-    "jun",
-    "jul",
-    "aug",
-    "sep",
-    "oct",
-    "nov",
-    "dec",
-)
+_MONTHS: Final = "jan feb mar apr may jun jul aug sep oct nov dec"
 _CLOCK: Final = r"(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::(?P<second>\d{2}))?\s*(?P<half>[ap]m)?"
 _WORDED: Final = (
     re.compile(
@@ -190,7 +177,7 @@ def _built(match: re.Match[str]) -> datetime:
 
 
 def _month(text: str) -> int:
-    return int(text) if text.isdigit() else _MONTHS.index(text[:3].lower()) + 1
+    return int(text) if text.isdigit() else _MONTHS.index(text[:3].lower()) // 4 + 1
 
 
 def in_utc(moment: datetime, zone: tzinfo | None) -> datetime:

@@ -20,6 +20,7 @@ from familiar_cli.imports.foreign_files import (
     MAX_MEMBERS,
     MAX_TOTAL_BYTES,
     MIB,
+    as_object,
     decoded,
     read_json,
     read_yaml,
@@ -438,8 +439,8 @@ def _differences(
 
 
 def _texts_of(value: object) -> dict[str, Any]:
-    fields = value.get("data", value) if isinstance(value, dict) else {}
-    return fields if isinstance(fields, dict) else {}
+    outer = as_object(value)
+    return as_object(outer.get("data", outer))
 
 
 def _card_text(text: bytes, origin: str) -> tuple[Any, tuple[str, ...]]:

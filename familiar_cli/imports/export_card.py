@@ -37,7 +37,13 @@ from familiar_cli.imports.containers import (
     read_asset,
 )
 from familiar_cli.imports.export_lorebook import export_book
-from familiar_cli.imports.foreign_files import OWN_DEPTH, dump_json, read_json
+from familiar_cli.imports.foreign_files import (
+    OWN_DEPTH,
+    dump_json,
+    json_line,
+    object_list,
+    read_json,
+)
 from familiar_cli.imports.import_lorebook import load_book
 from familiar_cli.imports.lorebook_shelf import same_book
 from familiar_cli.memory.layout import CARD_JSON, SELF_DIR
@@ -214,8 +220,8 @@ def _with_card(
     picture: containers.Png, value: dict[str, Any], assets: tuple[containers.Chunk, ...]
 ) -> bytes:
     chunks = card_chunks(
-        v3_json=dump_json(_as_spec(value, V3_SPEC), indent=None),
-        v2_json=dump_json(_as_spec(value, V2_SPEC), indent=None),
+        v3_json=json_line(_as_spec(value, V3_SPEC)),
+        v2_json=json_line(_as_spec(value, V2_SPEC)),
     )
     return containers.write_png(
         containers.with_text(picture, (V2_KEYWORD, V3_KEYWORD), (*chunks, *assets))
@@ -250,11 +256,8 @@ def _readdressed(
 
 def _main_icon(value: dict[str, Any], carried: Carried) -> str | None:
     """Return the path of the card's own portrait, when it is a PNG in the original."""
-    assets = value["data"].get("assets")
     icons = [
-        asset
-        for asset in (assets if isinstance(assets, list) else [])
-        if isinstance(asset, dict) and asset.get("type") == "icon"
+        asset for asset in object_list(value["data"].get("assets")) if asset.get("type") == "icon"
     ]
     icons.sort(key=lambda asset: asset.get("name") != "main")
     for asset in icons:

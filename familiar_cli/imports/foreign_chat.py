@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import json
+import re
 import shutil
 import sys
 import tempfile
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
     from familiar_cli.history.rows import Role
     from familiar_cli.memory.store.store import MemoryStore
+
+    Row = tuple[int, str, dict[str, Any]]  # number, text and value of an object of JSON
 
 PLAIN: Final = "plain"
 SILLY_TAVERN: Final = "sillytavern"
@@ -496,7 +499,110 @@ def _transcode(source: ChatFile, target: Path, encoding: str) -> None:
             ) from error
 
 
-def json_lines(source: ChatFile) -> Iterator[tuple[int, str, dict[str, Any]] | Skip]:
+def readable_rows(rows: Iterable[Row | Skip]) -> Iterator[Row]:
+    """Yield the rows that could be read."""
+    return (row for row in rows if not isinstance(row, Skip))
+
+
+def read_rows(
+    rows: Iterable[Row | Skip], read: Callable[[int, str, dict[str, Any]], ForeignMessage | Skip]
+) -> Iterator[ForeignMessage | Skip]:
+    """Yield the message that `read` makes of each row; a `Skip` stays one."""
+    return (row if isinstance(row, Skip) else read(*row) for row in rows)
+
+
+MAX_ELEMENT_BYTES: Final = 64 * MIB
+"""Largest element, that is, one conversation with all its branches."""
+
+_TOKEN: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]"]', re.DOTALL)
+_DEPTH: Final = {b"{": 1, b"[": 1, b"}": -1, b"]": -1}
+
+
+@dataclass(frozen=True, slots=True)
+class ByteSpan:
+    """Where an element stands in its file, in bytes."""
+
+    start: int
+    end: int
+
+    def read(self, stream: BinaryIO) -> bytes:
+        """Return the element."""
+        stream.seek(self.start)
+        return stream.read(self.end - self.start)
+
+
+def spans(source: ChatFile, *, inside: int | None = None) -> Iterator[ByteSpan]:
+    """Yield where each object of the array in `source` stands.
+
+    Args:
+        source: The file.
+        inside: Where the array begins, in bytes, that is a member of the one object in the file;
+            None: the file is the array.
+
+    Raises:
+        BadInputError: The array does not end, or an element is too large.
+    """
+    with source.open() as stream:
+        if inside is not None:
+            stream.seek(inside)
+        yield from _Scan(stream, source.name, outside=inside is not None).elements()
+
+
+def array_objects(source: ChatFile, *, inside: int | None = None) -> Iterator[Row | Skip]:
+    """Yield number, text and value of each object of an array; see `spans`."""
+    with source.open() as stream:
+        for number, span in enumerate(spans(source, inside=inside), start=1):
+            yield read_object(number, span.read(stream))
+
+
+class _Scan:
+    """Finds brackets outside of strings, block by block."""
+
+    def __init__(self, stream: BinaryIO, name: str, *, outside: int) -> None:
+        self._stream = stream
+        self._name = name
+        self._depth = outside
+        self._wanted = outside + 2
+        self._start = stream.tell()
+
+    def elements(self) -> Iterator[ByteSpan]:
+        offset = self._stream.tell()
+        rest = b""
+        while block := self._stream.read(_BLOCK_BYTES):
+            rest += block
+            if len(rest) > MAX_ELEMENT_BYTES or offset - self._start > MAX_ELEMENT_BYTES:
+                self._refuse()
+            done = 0
+            for token in _TOKEN.finditer(rest):
+                mark = token.group()
+                if mark == b'"':  # a string that goes on in the next block
+                    done = token.start()
+                    break
+                done = token.end()
+                if mark in _DEPTH:
+                    yield from self._step(_DEPTH[mark], offset + token.start())
+            else:
+                done = len(rest)
+            offset += done
+            rest = rest[done:]
+        if self._depth:
+            raise BadInputError(f"{self._name!r} is incomplete: its JSON ends too early")
+
+    def _step(self, change: int, place: int) -> Iterator[ByteSpan]:
+        self._depth += change
+        if change > 0 and self._depth == self._wanted:
+            self._start = place
+        elif change < 0 and self._depth == self._wanted - 1:
+            yield ByteSpan(self._start, place + 1)
+            self._start = place + 1
+
+    def _refuse(self) -> None:
+        raise BadInputError(
+            f"A conversation in {self._name!r} is larger than {MAX_ELEMENT_BYTES // MIB} MiB"
+        )
+
+
+def json_lines(source: ChatFile) -> Iterator[Row | Skip]:
     """Yield number, text and value of each line that holds an object; blank lines are passed over.
 
     Every other line is a `Skip`.
@@ -512,7 +618,7 @@ def json_lines(source: ChatFile) -> Iterator[tuple[int, str, dict[str, Any]] | S
                 yield read_object(number, raw)
 
 
-def read_object(number: int, raw: bytes) -> tuple[int, str, dict[str, Any]] | Skip:
+def read_object(number: int, raw: bytes) -> Row | Skip:
     """Return number, text and value of the JSON object in `raw`, or why it is left out."""
     try:
         text = raw.decode("utf-8").strip()

@@ -206,6 +206,26 @@ def dump_json(value: object, *, indent: int | None = 2) -> str:
     return _SURROGATE.sub(lambda lone: f"\\u{ord(lone[0]):04x}", text)
 
 
+def json_line(value: object) -> str:
+    """Return `value` as `dump_json` does, in one line."""
+    return dump_json(value, indent=None)
+
+
+def as_object(value: object) -> dict[str, Any]:
+    """Return `value` if it is an object, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def object_list(value: object) -> list[dict[str, Any]]:
+    """Return the objects in `value` if it is a list, else an empty list."""
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def text_list(value: object) -> list[str]:
+    """Return the texts in `value` if it is a list, else an empty list."""
+    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
+
+
 def _check_count(text: str) -> None:
     """Raise `ValueError` when what `text` describes would take far more room than the text."""
     if text.count("[") + text.count("{") > MAX_CONTAINERS:

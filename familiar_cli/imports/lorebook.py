@@ -7,6 +7,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from familiar_cli.imports.foreign_files import as_object
 from familiar_cli.text import sha256_of
 
 if TYPE_CHECKING:
@@ -256,7 +257,7 @@ def as_world(entry: LoreEntry, place: int) -> dict[str, Any]:
     """Return the settings of `entry` as World Info spells them; `uid` only if it is a number."""
     if entry.shape == "worldinfo":
         return dict(entry.raw)
-    raw, extensions = entry.raw, dict(_object(entry.raw.get("extensions")))
+    raw, extensions = entry.raw, dict(as_object(entry.raw.get("extensions")))
     odd = _pop_odd(extensions)
     world = {**deepcopy(dict(DEFAULTS)), "selective": False}
     world |= {theirs: raw[ours] for theirs, ours in _TOP.items() if raw.get(ours) is not None}
@@ -266,7 +267,7 @@ def as_world(entry: LoreEntry, place: int) -> dict[str, Any]:
     world |= _pop_known(extensions, world)
     world |= {"uid": raw["id"]} if _is_number(raw.get("id")) else {}
     left = _left_of_book(entry, world) | ({"extensions": odd} if odd else {})
-    unpacked = dict(_object(extensions.pop(_FROM_WORLD, None)))
+    unpacked = dict(as_object(extensions.pop(_FROM_WORLD, None)))
     extensions |= unpacked.pop("extensions", {})
     extensions |= {_FROM_BOOK: left} if left else {}
     return world | unpacked | ({"extensions": extensions} if extensions else {})
@@ -290,7 +291,7 @@ def as_book(entry: LoreEntry) -> dict[str, Any]:
     if entry.shape == "book":
         return dict(entry.raw)
     raw = {**deepcopy(dict(DEFAULTS)), **entry.raw}
-    extensions = dict(_object(raw.get("extensions")))
+    extensions = dict(as_object(raw.get("extensions")))
     left = _pop_packed(extensions, _FROM_BOOK, _BOOK_FIELDS - {"comment"})
     book = {ours: raw[theirs] for theirs, ours in _TOP.items()}
     book |= {"enabled": entry.enabled, "use_regex": any(map(_is_regex, entry.keys))}
@@ -309,8 +310,8 @@ def as_book(entry: LoreEntry) -> dict[str, Any]:
 
 def frame_as_world(frame: Mapping[str, Any]) -> dict[str, Any]:
     """Return a book's own settings as the root of a World Info file has them."""
-    extensions = dict(_object(frame.get("extensions")))
-    unpacked = _object(extensions.pop(_FROM_WORLD, None))
+    extensions = dict(as_object(frame.get("extensions")))
+    unpacked = as_object(extensions.pop(_FROM_WORLD, None))
     rest = {name: value for name, value in frame.items() if name != "extensions"}
     return {**rest, **unpacked, **({"extensions": extensions} if extensions else {})}
 
@@ -319,7 +320,7 @@ def frame_as_book(frame: Mapping[str, Any]) -> dict[str, Any]:
     """Return what the root of a World Info file says as a book's own settings."""
     known = {name: frame[name] for name in _FRAME if name in frame}
     rest = {n: value for n, value in frame.items() if n not in known and n != "extensions"}
-    extensions = dict(_object(frame.get("extensions")))
+    extensions = dict(as_object(frame.get("extensions")))
     return {**known, "extensions": {**extensions, **({_FROM_WORLD: rest} if rest else {})}}
 
 
@@ -391,10 +392,6 @@ def _restored(left: dict[str, Any], title: str) -> dict[str, Any]:
 
 def _position_name(position: object) -> str:
     return "before_char" if position == BEFORE else "after_char"
-
-
-def _object(value: object) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
 
 
 def _is_number(value: object) -> bool:

@@ -8,7 +8,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.errors import BadInputError, LimitError
-from familiar_cli.imports.foreign_files import check_depth, dump_json
+from familiar_cli.imports.foreign_files import as_object, check_depth, json_line
 from familiar_cli.imports.lorebook import Lorebook, LoreEntry, Shape
 from familiar_cli.text import one_line, typed
 
@@ -122,7 +122,7 @@ def comma_list(text: str) -> list[str]:
 
 
 def _as_text(value: object) -> str:
-    return value if isinstance(value, str) else dump_json(value, indent=None)
+    return value if isinstance(value, str) else json_line(value)
 
 
 def _which(labels: list[str]) -> str:
@@ -242,7 +242,7 @@ class Format:
 
 def _novelai_order(raw: Mapping[str, Any]) -> Any:  # noqa: ANN401  # mended later, as all settings
     config = raw.get("contextConfig")
-    return (config if isinstance(config, dict) else {}).get("budgetPriority", _NOVELAI_ORDER)
+    return as_object(config).get("budgetPriority", _NOVELAI_ORDER)
 
 
 FORMATS: Final = (

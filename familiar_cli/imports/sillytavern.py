@@ -17,7 +17,13 @@ from familiar_cli.errors import (
 )
 from familiar_cli.imports.cards import read_card
 from familiar_cli.imports.containers import SUFFIXES
-from familiar_cli.imports.foreign_files import read_foreign, read_json
+from familiar_cli.imports.foreign_files import (
+    as_object,
+    object_list,
+    read_foreign,
+    read_json,
+    text_list,
+)
 from familiar_cli.imports.what_is_it import INSIDE, instead
 from familiar_cli.memory.layout import SELF_DIR
 from familiar_cli.memory.pages.front_matter import ORIGINAL_STEM
@@ -62,9 +68,8 @@ def face_of(card: Card) -> Face:
 
 def _meaning(card: Card) -> str:
     data = dict(card.data)
-    extensions = data.get("extensions")
-    if isinstance(extensions, dict):  # what it is to its owner is noted in the card, too
-        data["extensions"] = {key: value for key, value in extensions.items() if key != "fav"}
+    if card.extensions:  # what it is to its owner is noted in the card, too
+        data["extensions"] = {key: value for key, value in card.extensions.items() if key != "fav"}
     return sha256_of(json.dumps(data, sort_keys=True, default=str))
 
 
@@ -340,8 +345,7 @@ class BookLinks:
             character: The stem of its file.
             card: Its card.
         """
-        extensions = card.data.get("extensions")
-        named = str_or_empty(extensions.get("world")) if isinstance(extensions, dict) else ""
+        named = str_or_empty(card.extensions.get("world"))
         more = (self.of_character or {}).get(character, frozenset())
         return self.everywhere | more | ({named} if named else set())
 
@@ -353,7 +357,7 @@ def read_group(file: FoundFile) -> CharacterGroup:
         FamiliarError: It cannot be read, or is none.
     """
     value = _object(file)
-    members, chats = _texts(value.get("members")), _texts(value.get("chats"))
+    members, chats = text_list(value.get("members")), text_list(value.get("chats"))
     if not isinstance(value.get("members"), list):
         raise BadInputError(f"{file.rel_path!r} is not a group: it names no members")
     current = str_or_empty(value.get("chat_id")) or str_or_empty(value.get("id"))
@@ -374,11 +378,13 @@ def read_book_links(file: FoundFile) -> BookLinks:
     info = outer.get("world_info") if isinstance(outer, dict) else value.get("world_info")
     if not isinstance(info, dict):
         return BookLinks()
-    given = info.get("charLore")
-    rows = [row for row in given if isinstance(row, dict)] if isinstance(given, list) else []
+    rows = object_list(info.get("charLore"))
     return BookLinks(
-        frozenset(_texts(info.get("globalSelect"))),
-        {str_or_empty(row.get("name")): frozenset(_texts(row.get("extraBooks"))) for row in rows},
+        frozenset(text_list(info.get("globalSelect"))),
+        {
+            str_or_empty(row.get("name")): frozenset(text_list(row.get("extraBooks")))
+            for row in rows
+        },
     )
 
 
@@ -387,10 +393,6 @@ def _object(file: FoundFile) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise BadInputError(f"{file.rel_path!r} is not a JSON object")
     return value
-
-
-def _texts(value: object) -> list[str]:
-    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
 
 
 Outcome = Literal["imported", "updated", "unchanged", "read", "skipped", "refused"]
@@ -556,18 +558,18 @@ def read_personas(raw: bytes, *, origin: str) -> tuple[SillyTavernPersona, ...]:
     Raises:
         BadInputError: It is neither.
     """
-    settings = _table(read_json(raw, origin=origin)[0])
-    found = _table(settings.get("power_user")) or settings
+    settings = as_object(read_json(raw, origin=origin)[0])
+    found = as_object(settings.get("power_user")) or settings
     if not isinstance(found.get("personas"), dict):
         raise BadInputError(
             f"{origin!r} has no SillyTavern personas",
             hint="Give its `settings.json`, or a backup from its Persona Management page.",
         )
-    described = _table(found.get("persona_descriptions"))
+    described = as_object(found.get("persona_descriptions"))
     current = str_or_empty(settings.get("user_avatar"))
     default = str_or_empty(found.get("default_persona"))
     return tuple(
-        _persona(avatar, name.strip(), _table(described.get(avatar)), current, default)
+        _persona(avatar, name.strip(), as_object(described.get(avatar)), current, default)
         for avatar, name in found["personas"].items()
         if isinstance(name, str) and name.strip()
     )
@@ -606,8 +608,6 @@ def choose(
 def _persona(
     avatar: str, name: str, about: Mapping[str, Any], current: str, default: str
 ) -> SillyTavernPersona:
-    connections = about.get("connections")
-    linked = connections if isinstance(connections, list) else []
     return SillyTavernPersona(
         avatar,
         name,
@@ -616,12 +616,8 @@ def _persona(
         is_default=avatar == default,
         characters=tuple(
             str_or_empty(one.get("id"))
-            for one in linked
-            if isinstance(one, dict) and one.get("type") == "character" and one.get("id")
+            for one in object_list(about.get("connections"))
+            if one.get("type") == "character" and one.get("id")
         ),
         by_macro_only=about.get("position") == _NO_PLACE,
     )
-
-
-def _table(value: object) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}

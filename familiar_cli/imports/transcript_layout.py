@@ -333,9 +333,7 @@ class _Style:
     """What was seen of one way in which messages begin."""
 
     names: Counter[str] = field(default_factory=Counter)
-    spellings: dict[str, str] = field(default_factory=dict)
     first_line: dict[str, int] = field(default_factory=dict)
-    told: int = 0
     heads: int = 0
     is_block: bool = False
     is_timed: bool = False
@@ -448,9 +446,7 @@ class _Survey:
             style.is_block, style.is_timed = head.is_block, bool(head.stamp)
             if head.stamp:
                 self._date(head.style, day_of(head.stamp))
-            if not head.name:
-                style.told += 1
-            elif head.name in style.names or len(style.names) < _MOST_NAMES:
+            if head.name and (head.name in style.names or len(style.names) < _MOST_NAMES):
                 style.heads += 1
                 style.names[head.name] += 1
                 style.first_line.setdefault(head.name, number)

@@ -9,8 +9,9 @@ import pytest
 from familiar_cli.errors import PartialError
 from familiar_cli.history.selection import TurnFilter, imported_from, select
 from familiar_cli.identity import Author
-from familiar_cli.imports.chat_services import shown_branch, spans
-from familiar_cli.imports.foreign_chat import Cast, ChatFile, Reading
+from familiar_cli.imports import foreign_chat
+from familiar_cli.imports.chat_services import shown_branch
+from familiar_cli.imports.foreign_chat import Cast, ChatFile, Reading, spans
 from familiar_cli.visibility import OWNER
 from tests.support.chats import bring, only, said
 
@@ -180,9 +181,7 @@ def test_a_loop_in_a_tree_ends() -> None:
 
 
 def test_elements_are_found_whatever_their_strings_hold(tmp_path, monkeypatch) -> None:
-    from familiar_cli.imports import chat_services
-
-    monkeypatch.setattr(chat_services, "_BLOCK_BYTES", 7)
+    monkeypatch.setattr(foreign_chat, "_BLOCK_BYTES", 7)
     values = [{"a": 'quo"te \\'}, {"b": "[{]}" * 9}, {"c": [{"d": "雪" * 20}]}, {}]
     path = save(tmp_path / "c.json", values, ensure_ascii=False)
     with path.open("rb") as stream:
