@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.errors import FamiliarError, NotFoundError
 from familiar_cli.visibility import OWNER
-from familiar_cli.web import site
+from familiar_cli.web.rendering import draw, stylesheet
 
 if TYPE_CHECKING:
     from familiar_cli.familiar import Familiar
@@ -41,10 +41,10 @@ def exported(familiar: Familiar) -> str:
         "files": files,
         "left_out": left_out,
         "changes": _changes(familiar),
-        "style": Html(site.stylesheet().decode("utf-8")),
+        "style": Html(stylesheet().decode("utf-8")),
         "to": lambda *parts: "#/" + "/".join(map(str, parts)),
     }
-    return site.draw("export", values)
+    return draw("export", values)
 
 
 def _files(familiar: Familiar) -> tuple[list[tuple[str, Html]], int]:

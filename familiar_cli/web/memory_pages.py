@@ -350,7 +350,7 @@ def show_prompt(asked: PageRequest) -> Shown:
 
 
 def _day_values(asked: PageRequest, found: AsOf) -> dict[str, Any]:
-    from familiar_cli.ui.html import page
+    from familiar_cli.ui.html.page import draw_part
 
     days = asked.familiar.journal_days
     known = [state.day for state in found.days]
@@ -372,7 +372,7 @@ def _day_values(asked: PageRequest, found: AsOf) -> dict[str, Any]:
         "more_changed": max(len(found.changed) - _MOST_CHANGED, 0),
         "diffs": diffs,
         "since": asked.query.get("since", ""),
-        "budget": page.budget(found.trace) if found.trace else None,
+        "budget": draw_part("budget", found.trace) if found.trace else None,
         "said": "",
         "picture": None,
         "messages": None,
@@ -386,9 +386,10 @@ def _listed(days: JournalDays, commit: str, directory: str = "") -> list[tuple[s
 
 
 def _pictures(trace: Trace) -> dict[str, Any]:
-    from familiar_cli.ui.html import page
+    from familiar_cli.ui.html.page import draw_part
 
-    return {"picture": page.budget(trace), "messages": page.messages(trace), "budget": None}
+    picture, messages = draw_part("budget", trace), draw_part("messages", trace)
+    return {"picture": picture, "messages": messages, "budget": None}
 
 
 def _day(asked: PageRequest) -> date:

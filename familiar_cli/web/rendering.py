@@ -4,20 +4,46 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
 from familiar_cli.memory.pages.lines import spans, turn_ids
 from familiar_cli.memory.pages.links import resolve_target
-from familiar_cli.ui.html.elements import Html, el, plain, text
+from familiar_cli.ui.html.elements import Html, el, environment, plain, text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from markdown_it import MarkdownIt
     from markdown_it.token import Token
 
     from familiar_cli.memory.pages.lines import Numbering
+
+_PACKAGE: Final = "familiar_cli.web"
+
+
+def draw(template: str, values: Mapping[str, Any]) -> str:
+    """Return the page that `template` makes of `values`.
+
+    Args:
+        template: Its name, without `.html`.
+        values: What stands in it; a name that is missing is an error, not an empty string.
+    """
+    return environment(_PACKAGE).get_template(f"{template}.html").render(values)
+
+
+@cache
+def stylesheet() -> bytes:
+    """Return the one stylesheet; that of the printed pages is its first part."""
+    return files("familiar_cli.ui.html").joinpath("page.css").read_bytes() + static("web.css")
+
+
+@cache
+def static(name: str) -> bytes:
+    """Return a file that every page may load."""
+    return files(_PACKAGE).joinpath(f"static/{name}").read_bytes()
+
 
 _WIKI: Final = re.compile(r"\[\[([^\[\]\n|#]{1,200})(#[^\[\]\n|]*)?(?:\|([^\[\]\n]{1,200}))?\]\]")
 _WEB: Final = re.compile(r"https?://", re.IGNORECASE)

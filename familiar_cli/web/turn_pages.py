@@ -13,7 +13,6 @@ from familiar_cli.web.live import NUMBERS
 if TYPE_CHECKING:
     from familiar_cli.context.trace import Trace
     from familiar_cli.index.types import Hit
-    from familiar_cli.ui.html.elements import Html
     from familiar_cli.web.asking import PageRequest
 
 _LAST: Final = 8
@@ -115,6 +114,7 @@ def _turn_values(asked: PageRequest) -> dict[str, Any]:
     from familiar_cli.actions.client_chat import SOURCE, match_of
     from familiar_cli.history.selection import around
     from familiar_cli.history.store import standings
+    from familiar_cli.ui.html.page import draw_part
 
     familiar = asked.familiar
     number = asked.familiar.turn_number(asked.path["turn"])
@@ -138,7 +138,7 @@ def _turn_values(asked: PageRequest) -> dict[str, Any]:
         "became": became,
         "trace": trace,
         "why_none": why_none,
-        "sections": _sections(trace) if trace else [],
+        "sections": draw_part("sections", trace) if trace else "",
         "why": _why(asked, trace),
         "asked_why": asked.query.get("why", ""),
         "against": _against(asked, trace),
@@ -153,20 +153,6 @@ def _trace(asked: PageRequest, turn: int) -> tuple[Trace | None, str]:
         return find_trace(asked.familiar, turn), ""
     except FamiliarError as error:
         return None, str(error)
-
-
-def _sections(trace: Trace) -> list[Html]:
-    from familiar_cli.ui.html import page
-
-    return [
-        page.budget(trace),
-        page.contributions(trace),
-        page.providers(trace),
-        page.fragments(trace),
-        page.messages(trace),
-        *([page.side_calls(trace)] if trace.side_calls else []),
-        page.request(trace),
-    ]
 
 
 def _why(asked: PageRequest, trace: Trace | None) -> object:

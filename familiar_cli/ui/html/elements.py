@@ -1,10 +1,19 @@
-"""HTML and SVG from Python values: a plain text is escaped, only what was made here is markup."""
+"""Templates of HTML, and elements of SVG from Python values: a plain text is escaped."""
 
 from __future__ import annotations
 
 import re
+from functools import cache
 from html import escape
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+import jinja2
+
+from familiar_cli.clock import to_zone
+from familiar_cli.text import counted, one_line
+
+if TYPE_CHECKING:
+    from datetime import datetime, tzinfo
 
 # Controls, lone surrogates, and marks that reorder or hide text: shown by their number. Joiners are
 # not among them, since emoji and several scripts need them.
@@ -14,7 +23,6 @@ _UNSEEN: Final = re.compile(
 )
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9:-]*")
 _BARE: Final = frozenset({"title", "text", "tspan"})  # they hold no elements of HTML
-_VOID: Final = frozenset({"meta", "br"})
 
 
 class Html(str):
@@ -43,7 +51,7 @@ def el(name: str, /, *children: str, **attributes: object) -> Html:
         inner = (
             f"\n{inner}"  # a browser drops a newline at its beginning: not one of the text's own
         )
-    return Html(start if name in _VOID else f"{start}{inner}</{name}>")
+    return Html(f"{start}{inner}</{name}>")
 
 
 def joined(*parts: Html) -> Html:
@@ -78,3 +86,56 @@ def _attribute(key: str, value: object) -> str:
         raise ValueError(f"{name!r} is no attribute")
     shown = f"{value:.4g}" if isinstance(value, float) else str(value)
     return f" {name}" if value is True else f' {name}="{escape(plain(shown), quote=True)}"'
+
+
+def layer_class(layer: object) -> str:
+    """Return the class that gives a layer its colour."""
+    return f"layer-{str(layer).replace('_', '-')}"
+
+
+def _finalize(value: object) -> object:
+    """Return what stands for a value: marks that hide or reorder text are shown by number."""
+    if value is None:
+        return ""
+    return value if hasattr(value, "__html__") else plain(str(value))
+
+
+def _exact(value: str) -> Html:
+    """Return a text for a field of a form, which sends it back to the character."""
+    return Html(escape(value, quote=True))
+
+
+def _moment(at: datetime | None, zone: tzinfo | None, form: str = "%Y-%m-%d %H:%M") -> str:
+    """Return a time as people read it where the familiar lives; empty: there is none."""
+    return "" if at is None else to_zone(at, zone).strftime(form)
+
+
+def _size(size_bytes: int) -> str:
+    from familiar_cli.ui.memory_pages import size_text  # it loads more than needed
+
+    return size_text(size_bytes)
+
+
+@cache
+def environment(package: str) -> jinja2.Environment:
+    """Return what draws the templates of a package; a name that is missing is an error."""
+    made = jinja2.Environment(
+        loader=jinja2.PackageLoader(package),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_finalize,
+        auto_reload=False,
+    )
+    made.filters |= {
+        "seen": text,
+        "exact": _exact,
+        "counted": counted,
+        "layer_class": layer_class,
+        "one_line": one_line,
+        "moment": _moment,
+        "size": _size,
+        "thousands": lambda number: f"{number:,}",
+    }
+    return made
