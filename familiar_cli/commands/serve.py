@@ -74,9 +74,9 @@ def serve(
     from familiar_cli.config.serving import load_serving
     from familiar_cli.errors import ConfigError
 
-    if not all(map(find_spec, ("starlette", "uvicorn", "jinja2"))):
+    if not all(map(find_spec, ("starlette", "uvicorn"))):
         raise ConfigError(
-            "The server needs packages that are not installed: starlette, uvicorn and jinja2",
+            "The server needs packages that are not installed: starlette and uvicorn",
             hint="Run `pip install 'familiar-memory[serve]'`.",
         )
     from familiar_cli.serve.running import Listening
@@ -217,9 +217,9 @@ def web(
 
     from familiar_cli.errors import ConfigError
 
-    if not all(map(find_spec, ("starlette", "uvicorn", "jinja2"))):
+    if not all(map(find_spec, ("starlette", "uvicorn"))):
         raise ConfigError(
-            "The page needs packages that are not installed: starlette, uvicorn and jinja2",
+            "The page needs packages that are not installed: starlette and uvicorn",
             hint="Run `pip install 'familiar-memory[serve]'`.",
         )
     if export is not None:
@@ -237,7 +237,7 @@ def web(
 
 def _export(ctx: typer.Context, file: str, *, force: bool) -> None:
     from familiar_cli.imports.foreign_files import write_result
-    from familiar_cli.web.export import exported
+    from familiar_cli.web.drawing import exported
 
     with familiar_of(ctx) as familiar:
         content = exported(familiar).encode("utf-8", "replace")

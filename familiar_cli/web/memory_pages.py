@@ -17,6 +17,7 @@ from familiar_cli.errors import (
     UsageError,
 )
 from familiar_cli.web.asking import Data, Redirect, Shown, WebPage, to_number
+from familiar_cli.web.drawing import rendered
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -89,7 +90,6 @@ def _file(asked: PageRequest, rel_path: str) -> Shown:
 def _text(asked: PageRequest, rel_path: str, text: str) -> dict[str, Any]:
     from familiar_cli.markdown import split_front_matter
     from familiar_cli.memory.pages.links import SUFFIXES
-    from familiar_cli.web.rendering import rendered
 
     if not rel_path.lower().endswith(SUFFIXES):
         return {"parts": {"front": "", "html": None, "rest": text[:_SHOWN_CHARS]}}
@@ -315,7 +315,6 @@ def show_day(asked: PageRequest) -> Shown | Redirect:
 def show_file_then(asked: PageRequest) -> Shown:
     """Return one file as it was on a day, or what was in a directory then."""
     from familiar_cli.markdown import split_front_matter
-    from familiar_cli.web.rendering import rendered
 
     day, rel_path = _day(asked), asked.path.get("path", "").strip("/")
     days = asked.familiar.journal_days

@@ -8,20 +8,16 @@ import secrets
 import threading
 from collections import OrderedDict
 from contextlib import contextmanager
-from functools import cache
 from hashlib import sha256
-from html import escape
 from http.cookies import CookieError, SimpleCookie
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final
 
-import jinja2
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
 
-from familiar_cli.clock import stopwatch_s, to_zone
+from familiar_cli.clock import stopwatch_s
 from familiar_cli.config.home import find_familiar, list_familiars
 from familiar_cli.errors import (
     ConfigError,
@@ -32,16 +28,15 @@ from familiar_cli.errors import (
     RefusedError,
     UsageError,
 )
-from familiar_cli.text import counted, one_line, sha256_of
-from familiar_cli.ui.html.elements import Html, plain, text
+from familiar_cli.text import sha256_of
 from familiar_cli.visibility import OWNER
 from familiar_cli.web import memory_pages, turn_pages, upkeep_pages
 from familiar_cli.web.asking import Data, PageRequest, Redirect, address, read_form
+from familiar_cli.web.drawing import draw, static, stylesheet
 from familiar_cli.web.live import changes
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator, Mapping
-    from datetime import datetime, tzinfo
+    from collections.abc import Awaitable, Callable, Iterator
 
     from starlette.requests import Request
     from starlette.types import ASGIApp, Message, Receive, Scope, Send

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.errors import FamiliarError, NotFoundError, UsageError
 from familiar_cli.web.asking import Data, Redirect, Shown, WebPage, with_speakers
+from familiar_cli.web.drawing import layers_chart, timeline_picture
 from familiar_cli.web.live import NUMBERS
 
 if TYPE_CHECKING:
@@ -68,7 +69,6 @@ def show_turns(asked: PageRequest) -> Shown:
 def show_layers(asked: PageRequest) -> Shown:
     """Return how much of each layer was in the prompts of the last turns, as one chart."""
     from familiar_cli.actions.sent import layers_over_time
-    from familiar_cli.web.charts import layers_chart
 
     before = asked.number("before")
     found = layers_over_time(asked.familiar, before, _CHARTED)
@@ -185,10 +185,11 @@ def _against(asked: PageRequest, trace: Trace | None) -> dict[str, Any] | None:
 def show_timeline(asked: PageRequest) -> Shown:
     """Return a year, a quarter or a month."""
     from familiar_cli.actions.past import SPANS, timeline
-    from familiar_cli.web.charts import svg
 
     line = timeline(asked.familiar, asked.query.get("at", ""), asked.query.get("span", ""))
-    return Shown("timeline", {"line": line, "picture": svg(line, asked.to), "spans": SPANS})
+    return Shown(
+        "timeline", {"line": line, "picture": timeline_picture(line, asked.to), "spans": SPANS}
+    )
 
 
 _K: Final = 10

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from familiar_cli.memory.pages.lines import PLAIN, Numbering
-from familiar_cli.web.rendering import rendered
+from familiar_cli.web.drawing import rendered
 from tests.support.browsing import looking
 from tests.support.cases import each
 from tests.support.world import live, run

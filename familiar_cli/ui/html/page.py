@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 def page(trace: Trace) -> str:
     """Return the whole page. It needs no network and holds no script."""
-    return draw_part("page", trace, Html(stylesheet()))
+    style = Path(__file__).with_name("page.css").read_text(encoding="utf-8")
+    return draw_part("page", trace, Html(style)) + "\n"
 
 
 def draw_part(name: str, trace: Trace, *more: object) -> Html:
@@ -36,11 +37,6 @@ def draw_part(name: str, trace: Trace, *more: object) -> Html:
         more: What else the macro takes.
     """
     return Html(getattr(_macros(), name)(trace, *more).strip())
-
-
-def stylesheet() -> str:
-    """Return the stylesheet, which the pages for a browser begin with, too."""
-    return Path(__file__).with_name("page.css").read_text(encoding="utf-8")
 
 
 @cache
@@ -93,7 +89,7 @@ def _tiles(trace: Trace) -> list[tuple[str, str, str]]:
         ("tokens", f"{trace.used_tokens:,}", f"of {trace.budget_tokens:,}, by {trace.counter}")
     ]
     if trace.budget_reason:
-        tiles.append(("budget", limit, trace.budget_reason))
+        tiles.append(("budget", f"{trace.budget_tokens:,}", trace.budget_reason))
     tiles += [
         ("pieces", f"{fates['kept']} kept", f"{fates['cut']} cut, {fates['out']} left out"),
         ("assembled in", f"{trace.assemble_ms:.0f} ms", ""),
