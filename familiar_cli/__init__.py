@@ -39,9 +39,9 @@ if TYPE_CHECKING:
     from familiar_cli.index.build import EmbeddingIndex
     from familiar_cli.index.store import IndexingMemoryStore
     from familiar_cli.index.types import SearchOptions, SearchResult
-    from familiar_cli.jobs import Drained
     from familiar_cli.llm.types import ChatModel, ScriptedModel
     from familiar_cli.memory.store.store import MemoryStore
+    from familiar_cli.work.jobs import Drained
     from familiar_cli.writer.memory_writer import MemoryWriter, MemoryWriterScheduler
 
 __version__ = "0.1.0"
@@ -123,7 +123,7 @@ _MODULES = {
     "index.build": "EmbeddingIndex",
     "index.store": "IndexingMemoryStore",
     "index.types": "SearchOptions SearchResult",
-    "jobs": "Drained",
+    "work.jobs": "Drained",
     "llm.types": "ChatModel ScriptedModel",
     "memory.store.store": "MemoryStore",
     "writer.memory_writer": "MemoryWriter MemoryWriterScheduler",

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from familiar_cli.identity import Author, Labels, Me, Who
     from familiar_cli.imports.foreign_chat import Reading
     from familiar_cli.index.build import EmbeddingIndex
-    from familiar_cli.jobs import Jobs
     from familiar_cli.languages import Phrases
     from familiar_cli.llm.slots import ResolvedSlot
     from familiar_cli.llm.types import ChatModel
@@ -43,11 +42,11 @@ if TYPE_CHECKING:
     from familiar_cli.memory.pages.lines import Numbering
     from familiar_cli.memory.relation_index import RelationIndex
     from familiar_cli.memory.store.store import MemoryStore
-    from familiar_cli.passes.background import Passes
-    from familiar_cli.passes.failures import Failures
     from familiar_cli.privacy import KeptRules, Privacy
     from familiar_cli.sync.journal_past import FilePasts
     from familiar_cli.tokens import TokenCounter
+    from familiar_cli.work.jobs import Jobs
+    from familiar_cli.work.passes import Failures, Passes
     from familiar_cli.writer.applying import Runs
 
     OnText = Callable[[str], None]
@@ -450,21 +449,21 @@ class Familiar:
     @cached_property
     def jobs(self) -> Jobs:
         """Work that may be done after a reply."""
-        from familiar_cli.jobs import Jobs
+        from familiar_cli.work.jobs import Jobs
 
         return Jobs()
 
     @property
     def failures(self) -> Failures:
         """The background passes that failed and have not succeeded since."""
-        from familiar_cli.passes.failures import Failures
+        from familiar_cli.work.passes import Failures
 
         return Failures(self.paths.failures)
 
     @property
     def passes(self) -> Passes:
         """The background passes: one process at a time, remembered, retried later."""
-        from familiar_cli.passes.background import Passes
+        from familiar_cli.work.passes import Passes
 
         return Passes(self.paths.root, self.failures)
 

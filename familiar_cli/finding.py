@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from familiar_cli.index.embedder import EmbedderChoice
     from familiar_cli.index.turn_vectors import EmbeddedTurns, NearTurns, TurnVectors
     from familiar_cli.index.types import SearchOptions, SearchResult
-    from familiar_cli.jobs import Jobs
+    from familiar_cli.work.jobs import Jobs
 
     Progress = Callable[[str, int, int], None]
 
@@ -188,7 +188,7 @@ class Finder:
             return
         self._has_unembedded = False
         try:
-            from familiar_cli.jobs import in_thread  # noqa: PLC0415  # loads asyncio
+            from familiar_cli.work.jobs import in_thread  # noqa: PLC0415  # loads asyncio
 
             # One step at a time, so that it can be told to stop; what a step made is kept.
             while (await in_thread(lambda: self.index.embed_waiting(embedder, at_most=SOME))).done:
@@ -212,7 +212,7 @@ class Finder:
 
     async def _catch_up(self) -> None:
         """Read what changed, and make some vectors; what is still left is for the next turn."""
-        from familiar_cli.jobs import in_thread  # noqa: PLC0415  # as above
+        from familiar_cli.work.jobs import in_thread  # noqa: PLC0415  # as above
 
         def forward() -> None:
             self.index_words()

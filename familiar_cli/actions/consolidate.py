@@ -21,10 +21,9 @@ from familiar_cli.consolidation.periods import TIERS, day_at, parse_period, pars
 from familiar_cli.errors import ConfigError, FamiliarError
 from familiar_cli.familiar import Familiar
 from familiar_cli.memory.layout import new_run_id
-from familiar_cli.passes.background import Event, failed
-from familiar_cli.passes.failures import CONSOLIDATING, DISTILLING, as_failure
 from familiar_cli.review.pending import read_plans
 from familiar_cli.when import read_day
+from familiar_cli.work.passes import CONSOLIDATING, DISTILLING, Event, as_failure, failed
 from familiar_cli.writer.grounds import session_path, slot_of
 
 if TYPE_CHECKING:

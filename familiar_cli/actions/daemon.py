@@ -14,10 +14,9 @@ from familiar_cli.clock import stopwatch_s
 from familiar_cli.errors import FamiliarError, LockedError, RemoteUnreachableError
 from familiar_cli.history.outgoing import SAID_HERE, count
 from familiar_cli.index.build import SOME
-from familiar_cli.jobs import in_thread
-from familiar_cli.passes.background import Event, failed, until_stopped
-from familiar_cli.passes.failures import SYNCING, WRITING, as_failure
 from familiar_cli.text import counted
+from familiar_cli.work.jobs import in_thread
+from familiar_cli.work.passes import SYNCING, WRITING, Event, as_failure, failed, until_stopped
 from familiar_cli.writer.memory_writer import MemoryWriterScheduler
 
 if TYPE_CHECKING:

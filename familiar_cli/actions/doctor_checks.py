@@ -353,7 +353,7 @@ def traces(patient: Patient) -> Iterator[Result]:
 def keeping(patient: Patient) -> Iterator[Result]:
     """Look whether the work that keeps memory has failed and not succeeded since."""
     from familiar_cli.files import check_own
-    from familiar_cli.passes.failures import SUMMARISING, Failures
+    from familiar_cli.work.passes import SUMMARISING, Failures
 
     if patient.paths is None:
         return

@@ -13,10 +13,10 @@ from familiar_cli.history.imports import find_doubles
 from familiar_cli.history.store import fallen
 from familiar_cli.housekeeping.lines import Options, quotes_private
 from familiar_cli.housekeeping.run import REPLY_TOKENS, Judgement, judge, look_through
-from familiar_cli.jobs import in_thread
 from familiar_cli.memory.layout import HOUSEKEEPING, new_run_id, noting
 from familiar_cli.review.pending import ReviewPlan, read_plans, stage
 from familiar_cli.text import sha256_of
+from familiar_cli.work.jobs import in_thread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from familiar_cli.consolidation.calendar import Rewritten
     from familiar_cli.history.rows import Turn
     from familiar_cli.memory.store.store import MemoryStore
-    from familiar_cli.passes.failures import PassFailure
+    from familiar_cli.work.passes import PassFailure
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,7 +291,7 @@ def _summary_of(familiar: Familiar) -> SummaryStatus:
     if not is_plain(familiar.paths.history):
         return SummaryStatus()
     from familiar_cli.history.summaries import PUBLIC
-    from familiar_cli.passes.failures import summary_name
+    from familiar_cli.work.passes import summary_name
 
     summaries, rules = familiar.summaries, familiar.privacy.rules()
     try:

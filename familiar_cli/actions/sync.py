@@ -12,9 +12,9 @@ from familiar_cli.actions.sync_decisions import PendingDecisions, participants_o
 from familiar_cli.errors import FamiliarError, NotFoundError, PartialError, RefusedError, UsageError
 from familiar_cli.files import read_plain, remove, write_own
 from familiar_cli.memory.merge.files import conflicts_in
-from familiar_cli.passes.failures import SYNCING
 from familiar_cli.sync.participants import Devices
 from familiar_cli.sync.remotes import FILE, Remotes
+from familiar_cli.work.passes import SYNCING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -277,7 +277,7 @@ async def sync(
         NotFoundError: There is no remote, or none of that name.
         LockedError: Another process syncs this familiar for longer than `wait_s`.
     """
-    from familiar_cli.passes.exclusive import Waiting, exclusive
+    from familiar_cli.work.passes import Waiting, exclusive
 
     chosen = remotes_of(familiar).chosen(name)
     work = familiar.passes.named(SYNCING)
@@ -300,7 +300,7 @@ def _sync_all(
     engine: SyncEngine,
 ) -> SyncReport:
     from familiar_cli.memory.journal.edits import refused_files
-    from familiar_cli.passes.failures import as_failure
+    from familiar_cli.work.passes import as_failure
 
     done: list[Synced] = []
     failed: dict[str, tuple[Address, FamiliarError]] = {}

@@ -17,10 +17,10 @@ from familiar_cli.memory.layout import CONFLICTS_LIST
 from familiar_cli.memory.merge.content import WHOLE, merge_content
 from familiar_cli.memory.merge.files import conflicts_in, list_text
 from familiar_cli.memory.store.files import MISSING
-from familiar_cli.passes.failures import SYNCING
 from familiar_cli.sync.participants import PendingDeletions, SyncParticipants, Trust
 from familiar_cli.sync.remotes import SeenRefs, instances_seen
 from familiar_cli.text import counted, sha256_of, typed
+from familiar_cli.work.passes import SYNCING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -220,7 +220,7 @@ async def accept_deletions(
         NotFoundError: Nothing waits, or nothing of that machine.
         LockedError: Another process syncs this familiar for longer than `wait_s`.
     """
-    from familiar_cli.passes.exclusive import Waiting, exclusive
+    from familiar_cli.work.passes import Waiting, exclusive
 
     waiting = pending_decisions(familiar, remotes).deletions
     chosen = [one for one in waiting if instance in {None, one.instance}]

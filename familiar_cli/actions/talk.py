@@ -41,8 +41,8 @@ from familiar_cli.errors import (
 from familiar_cli.history.rows import HEARD, Turn
 from familiar_cli.history.store import Heard, keep_once, of_id, whole_reply
 from familiar_cli.llm.slots import PRESETS, check_usable
-from familiar_cli.passes.exclusive import Waiting, exclusive
 from familiar_cli.text import one_line
+from familiar_cli.work.passes import Waiting, exclusive
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from familiar_cli.errors import FamiliarError, NotFoundError
 from familiar_cli.history.outgoing import ALL, SAID_HERE, Which, count
 from familiar_cli.llm.slots import check_usable, for_plans
-from familiar_cli.passes.background import PATIENCE_S
-from familiar_cli.passes.failures import WRITING
+from familiar_cli.work.passes import PATIENCE_S, WRITING
 from familiar_cli.writer.memory_writer import MemoryWriter, WriterSettings, due_turns
 
 if TYPE_CHECKING:

@@ -376,10 +376,9 @@ def daemon(
 
     from familiar_cli.actions.daemon import Daemon
     from familiar_cli.actions.write_memory import imported_turns
-    from familiar_cli.passes.background import stopped_by_signals
-    from familiar_cli.passes.failures import WRITING
     from familiar_cli.ui.emit import print_error
     from familiar_cli.ui.status_pages import Narrator
+    from familiar_cli.work.passes import WRITING, stopped_by_signals
 
     out = output(ctx)
     narrator = Narrator(out, once=once)

@@ -24,8 +24,8 @@ from familiar_cli.context.replies import ReplyFilter, ShortReplyFilter, without_
 from familiar_cli.context.types import Assembled, Contribution, Fit, Layer, PromptSpan, Report, Role
 from familiar_cli.errors import FamiliarError
 from familiar_cli.identity import NO_LABELS, Labels
-from familiar_cli.jobs import apart, quick_turns
 from familiar_cli.text import one_line
+from familiar_cli.work.jobs import apart, quick_turns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Sequence

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from familiar_cli.context.trace import Trace
     from familiar_cli.history.rows import Turn
     from familiar_cli.history.summaries import Summaries
-    from familiar_cli.jobs import Jobs
     from familiar_cli.llm.types import ChatModel, Completion, Message
-    from familiar_cli.passes.background import Pass
     from familiar_cli.tokens import TokenCounter
     from familiar_cli.visibility import PrivacyRules
+    from familiar_cli.work.jobs import Jobs
+    from familiar_cli.work.passes import Pass
 
 
 INSTRUCTIONS: Final = """\

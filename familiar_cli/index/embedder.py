@@ -419,7 +419,7 @@ class OnnxEmbedder:
     def _encoded(self, texts: Sequence[str], *, optimised: bool, skip_chars: int = 0) -> Encoded:
         import numpy as np  # noqa: PLC0415  # 0.1 s
 
-        from familiar_cli.jobs import check_work_limit  # noqa: PLC0415  # it loads asyncio
+        from familiar_cli.work.jobs import check_work_limit  # noqa: PLC0415  # it loads asyncio
 
         with self._working(optimised=optimised) as encoder:
             parts = [_parts(encoder, text) for text in texts]
@@ -510,7 +510,7 @@ def _embedder(spec: Spec, directory: Path) -> OnnxEmbedder:
 
 def _parts(encoder: Encoder, text: str) -> list[str]:
     """Split `text` between words into parts that fit the model, in linear time."""
-    from familiar_cli.jobs import check_work_limit  # noqa: PLC0415  # it loads asyncio
+    from familiar_cli.work.jobs import check_work_limit  # noqa: PLC0415  # it loads asyncio
 
     if len(text) < _SURELY_READ and text.isascii():
         return [text]

@@ -52,12 +52,12 @@ from familiar_cli import __version__
 from familiar_cli.actions.write_memories import ReadVersions
 from familiar_cli.clock import stopwatch_s
 from familiar_cli.errors import FamiliarError, UsageError, bounded
-from familiar_cli.jobs import in_thread
 from familiar_cli.mcp_server import catalogue
 from familiar_cli.mcp_server.catalogue import TOOLS, uri_of
 from familiar_cli.mcp_server.tool import Caller, is_readable, page
 from familiar_cli.memory.store.walk import list_all
 from familiar_cli.text import framed, harmless
+from familiar_cli.work.jobs import in_thread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

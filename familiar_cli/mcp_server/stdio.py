@@ -14,7 +14,7 @@ from mcp.server.stdio import stdio_server
 from familiar_cli.actions.familiar_pool import FamiliarPool
 from familiar_cli.familiar import Familiar
 from familiar_cli.mcp_server.server import MemoryServer
-from familiar_cli.passes.background import stopped_by_signals, until_stopped
+from familiar_cli.work.passes import stopped_by_signals, until_stopped
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator

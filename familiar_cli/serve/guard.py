@@ -13,10 +13,10 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Final, TypeVar
 from urllib.parse import urlsplit
 
-from familiar_cli.jobs import WorkLimit, apart, in_thread, limited
 from familiar_cli.serve import api_format
 from familiar_cli.serve.api_format import ApiError
 from familiar_cli.web.site import BY_OWNER
+from familiar_cli.work.jobs import WorkLimit, apart, in_thread, limited
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from familiar_cli.context.turn import TurnResult
     from familiar_cli.errors import FamiliarError
     from familiar_cli.familiar import Familiar
-    from familiar_cli.jobs import Drained
+    from familiar_cli.work.jobs import Drained
 
 PROMPT = "> "
 

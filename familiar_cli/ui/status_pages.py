@@ -6,12 +6,11 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.clock import iso, now
-from familiar_cli.passes.background import Event
-from familiar_cli.passes.failures import WRITING
 from familiar_cli.text import counted, one_line
 from familiar_cli.ui.emit import write_json
 from familiar_cli.ui.page import Columns, Name, local, plain
 from familiar_cli.ui.writing_pages import pass_notices, pass_text
+from familiar_cli.work.passes import WRITING, Event
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -30,9 +29,9 @@ if TYPE_CHECKING:
     from familiar_cli.errors import FamiliarError
     from familiar_cli.llm.open import Probe
     from familiar_cli.models.store import ListedModel
-    from familiar_cli.passes.failures import PassFailure
     from familiar_cli.ui.emit import Output
     from familiar_cli.ui.page import PagePart
+    from familiar_cli.work.passes import PassFailure
     from familiar_cli.writer.contract import WriterReport
 
 MOST_DUE = 5  # reminders, or files in conflict, that a status names

@@ -17,9 +17,9 @@ from familiar_cli.identity import Author, Labels, Me
 from familiar_cli.llm.asking import Asker
 from familiar_cli.memory.aliases import Aliases
 from familiar_cli.memory.layout import MEMORY_WRITER, WRITER_JSON, new_run_id, noting
-from familiar_cli.passes.failures import RETRY_AFTER, as_failure
 from familiar_cli.review.pending import Draft, PlannedFile, ReviewPlan, stage
 from familiar_cli.visibility import PrivacyRules, Viewer
+from familiar_cli.work.passes import RETRY_AFTER, as_failure
 from familiar_cli.writer.applying import (
     JudgedBatch,
     StepOutcome,

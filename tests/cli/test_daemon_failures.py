@@ -20,7 +20,7 @@ from familiar_cli.config.home import FamiliarPaths
 from familiar_cli.errors import FamiliarError
 from familiar_cli.familiar import Familiar
 from familiar_cli.history import HistoryStore
-from familiar_cli.passes.failures import WRITING, Failures
+from familiar_cli.work.passes import WRITING, Failures
 from tests.support.passes import set_back
 from tests.support.server import ChatServer, Stall, bad_key
 from tests.support.world import data, run
@@ -321,7 +321,7 @@ def test_a_period_that_failed_is_not_made_again_at_every_look(monkeypatch):
     root = talked(2)
     (root / "memory" / "daily").mkdir()
     from familiar_cli.actions.consolidate import Consolidating, ConsolidationOptions
-    from familiar_cli.passes.failures import CONSOLIDATING
+    from familiar_cli.work.passes import CONSOLIDATING
 
     async def raising(*_, **__):
         calls.append(1)

@@ -9,7 +9,7 @@ import pytest
 
 from familiar_cli.config.home import FamiliarPaths
 from familiar_cli.errors import UnsafePathError
-from familiar_cli.passes.failures import WRITING, Failures
+from familiar_cli.work.passes import WRITING, Failures
 from familiar_cli.writer.applying import Runs
 from tests.support.server import ChatServer
 from tests.support.world import data, live, run

@@ -17,8 +17,8 @@ from familiar_cli.consolidation.digests import notify
 from familiar_cli.errors import FamiliarError
 from familiar_cli.files import Disk
 from familiar_cli.memory.store.store import MemoryStore
-from familiar_cli.passes import background
 from familiar_cli.ui.reply import asked_lines
+from familiar_cli.work import passes
 from tests.support.terminals import call
 from tests.support.world import live, run
 
@@ -133,7 +133,7 @@ def test_a_chat_goes_on_where_its_replies_go_into_a_file(windows, monkeypatch, c
 
 
 def test_times_are_made_in_a_way_that_knows_no_1970() -> None:
-    package = Path(background.__file__).parents[1]
+    package = Path(passes.__file__).parents[1]
     modules = (path.read_text("utf-8") for path in package.rglob("*.py"))
     assert not any("fromtimestamp(" in text for text in modules)
 
@@ -154,4 +154,4 @@ def test_a_path_too_long_is_named(tmp_path, windows) -> None:
 
 @pytest.mark.skipif(sys.platform != "win32", reason="a signal of Windows")
 def test_ctrl_break_ends_the_daemon_as_ctrl_c_does() -> None:
-    assert signal.SIGBREAK in background._ENDING
+    assert signal.SIGBREAK in passes._ENDING

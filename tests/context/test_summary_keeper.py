@@ -16,11 +16,10 @@ from familiar_cli.context.trace import make_trace
 from familiar_cli.errors import ModelError
 from familiar_cli.history import HistoryStore
 from familiar_cli.history.summaries import PUBLIC, Summaries
-from familiar_cli.jobs import Jobs
 from familiar_cli.llm.types import ScriptedModel
 from familiar_cli.memory.store.store import hold_lock
-from familiar_cli.passes.background import Passes
-from familiar_cli.passes.failures import Failures
+from familiar_cli.work.jobs import Jobs
+from familiar_cli.work.passes import Failures, Passes
 from tests.context.support import ANNA, request
 from tests.support.passes import set_back
 from tests.support.viewers import rules_of

@@ -14,7 +14,7 @@ import pytest
 from familiar_cli.errors import OutOfTimeError
 from familiar_cli.index import embedder
 from familiar_cli.index.embedder import SPECS, EmbedderError, OnnxEmbedder, open_embedder
-from familiar_cli.jobs import WorkLimit, limited
+from familiar_cli.work.jobs import WorkLimit, limited
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -6,7 +6,7 @@ import json
 from datetime import timedelta
 
 from familiar_cli import clock
-from familiar_cli.passes.failures import Failures
+from familiar_cli.work.passes import Failures
 
 
 def set_back(failures: Failures, name: str, by: timedelta) -> None:

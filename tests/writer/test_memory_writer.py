@@ -24,7 +24,7 @@ from familiar_cli.llm.types import Completion, ScriptedModel, Usage
 from familiar_cli.memory.layout import WRITER_JSON
 from familiar_cli.memory.pages.lines import PLAIN, Numbering, turn_ids
 from familiar_cli.memory.store.store import Limits, MemoryStore
-from familiar_cli.passes.exclusive import exclusive
+from familiar_cli.work.passes import exclusive
 from familiar_cli.writer import applying
 from familiar_cli.writer.applying import Runs
 from tests.writer.support import (

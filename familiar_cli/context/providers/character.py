@@ -11,9 +11,9 @@ from familiar_cli.context.character import PERSONA_MACRO, Macros, numbered_block
 from familiar_cli.context.tiers import DEEP, is_loaded, withheld
 from familiar_cli.context.types import Contribution, Fit, Layer, PromptSpan
 from familiar_cli.errors import UsageError
-from familiar_cli.jobs import in_thread
 from familiar_cli.memory.layout import CARD_JSON, SELF_DIR
 from familiar_cli.memory.pages.front_matter import SELF_FILES, TIERS_NOTE, self_file
+from familiar_cli.work.jobs import in_thread
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -15,10 +15,10 @@ from familiar_cli.context.providers.people import RECENT_AUTHORS, REST_PRIORITY,
 from familiar_cli.context.providers.retrieval import Candidates
 from familiar_cli.context.types import Contribution, Fit, Layer, PromptSpan
 from familiar_cli.errors import FamiliarError
-from familiar_cli.jobs import in_thread
 from familiar_cli.memory.layout import PEOPLE_DIR
 from familiar_cli.memory.pages.lines import PLAIN, Numbering
 from familiar_cli.text import USEFUL_TOKENS, one_line
+from familiar_cli.work.jobs import in_thread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence

@@ -15,9 +15,9 @@ from familiar_cli.context.types import Contribution, Explains, Fit, Layer, Promp
 from familiar_cli.history.rows import in_pairs, place_of
 from familiar_cli.history.summaries import PUBLIC
 from familiar_cli.identity import NO_LABELS, Labels
-from familiar_cli.jobs import in_thread
 from familiar_cli.languages import ENGLISH
 from familiar_cli.text import framed
+from familiar_cli.work.jobs import in_thread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

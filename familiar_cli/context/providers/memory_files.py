@@ -16,13 +16,13 @@ from familiar_cli.context.budget import MESSAGE_TOKENS
 from familiar_cli.context.tiers import LONG, MID, SHORT, is_loaded, withheld
 from familiar_cli.context.types import Contribution, Fit, Layer, PromptSpan
 from familiar_cli.errors import FamiliarError, NotFoundError
-from familiar_cli.jobs import in_thread
 from familiar_cli.markdown import body_start, sections
 from familiar_cli.memory.desk import due_items, items_in, with_details
 from familiar_cli.memory.layout import CONFLICTS_LIST, DIGEST_DIR, REMINDERS, SCRATCH, TASKS
 from familiar_cli.memory.merge.files import listed_conflicts
 from familiar_cli.memory.pages.lines import machine_spans, private_spans, shown_between
 from familiar_cli.text import cut_to
+from familiar_cli.work.jobs import in_thread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

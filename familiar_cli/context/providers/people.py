@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final
 from familiar_cli.clock import to_zone
 from familiar_cli.context.types import Contribution, Fit, Layer, PromptSpan
 from familiar_cli.errors import FamiliarError, NotFoundError
-from familiar_cli.jobs import in_thread
 from familiar_cli.languages import heading_in
 from familiar_cli.markdown import sections, title_of
 from familiar_cli.memory.aliases import main_account, slug_in
@@ -27,6 +26,7 @@ from familiar_cli.memory.pages.lines import (
     without_references,
 )
 from familiar_cli.text import cut_to, fold, framed, one_line
+from familiar_cli.work.jobs import in_thread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -12,9 +12,9 @@ from familiar_cli.context.tiers import loaded_whole
 from familiar_cli.context.types import Contribution, Fit, Layer, PromptSpan
 from familiar_cli.errors import FamiliarError
 from familiar_cli.index.build import Pins
-from familiar_cli.jobs import in_thread
 from familiar_cli.memory.pages.front_matter import SELF_FILES
 from familiar_cli.text import framed
+from familiar_cli.work.jobs import in_thread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

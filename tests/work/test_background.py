@@ -11,8 +11,7 @@ import pytest
 
 from familiar_cli.errors import FamiliarError, LockedError, ModelError
 from familiar_cli.memory.store.store import hold_lock
-from familiar_cli.passes.background import Passes, until_stopped
-from familiar_cli.passes.failures import CONSOLIDATING, WRITING, Failures
+from familiar_cli.work.passes import CONSOLIDATING, WRITING, Failures, Passes, until_stopped
 
 
 @pytest.fixture
@@ -105,8 +104,8 @@ def test_a_crash_of_the_holder_frees_it(writing) -> None:
     code = f"""
 import sys, time
 from pathlib import Path
-from familiar_cli.memory.store.store import held
-with held(Path({str(writing.lock_path)!r}), 0):
+from familiar_cli.memory.store.store import hold_lock
+with hold_lock(Path({str(writing.lock_path)!r}), 0):
     print("held", flush=True)
     time.sleep(60)
 """

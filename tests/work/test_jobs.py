@@ -12,7 +12,7 @@ from contextlib import ExitStack
 import pytest
 
 from familiar_cli.errors import FamiliarError
-from familiar_cli.jobs import Drained, Jobs, apart, in_thread, quick_turns
+from familiar_cli.work.jobs import Drained, Jobs, apart, in_thread, quick_turns
 
 
 async def test_it_returns_what_the_call_returns() -> None:
@@ -35,7 +35,7 @@ async def test_the_loop_goes_on_meanwhile() -> None:
 def test_a_program_ends_although_a_thread_does_not() -> None:
     code = (
         "import asyncio, time\n"
-        "from familiar_cli.jobs import in_thread\n"
+        "from familiar_cli.work.jobs import in_thread\n"
         "async def main():\n"
         "    await asyncio.wait_for(in_thread(lambda: time.sleep(60)), 0.05)\n"
         "try: asyncio.run(main())\n"
@@ -108,7 +108,7 @@ def test_work_apart_is_cancelled_with_its_caller() -> None:
 def test_a_program_ends_quietly_while_work_apart_is_deaf() -> None:
     code = (
         "import asyncio, time\n"
-        "from familiar_cli.jobs import apart\n"
+        "from familiar_cli.work.jobs import apart\n"
         "async def deaf(): time.sleep(30)\n"
         "async def main():\n"
         "    try: await asyncio.wait_for(apart(deaf), 0.1)\n"

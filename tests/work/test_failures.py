@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from familiar_cli.errors import FamiliarError, LockedError, ModelError
-from familiar_cli.passes.failures import (
+from familiar_cli.work.passes import (
     CONSOLIDATING,
     RETRY_AFTER,
     WRITING,
