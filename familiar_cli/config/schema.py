@@ -74,6 +74,7 @@ ANY_NAME = "NAME"
 """Stands in a dotted key for the name that a person gives a table."""
 
 
+HUB_NAME: Final = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", re.ASCII)
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -93,11 +94,14 @@ def wrong(setting: Setting, value: object) -> str | None:
     """
     if not _fits(setting, value):
         return f"is {_named(value)}, but must be {setting.allowed}"
-    if setting.choices and value not in setting.choices:
+    is_of_hub = setting.rule == "hub_name" and not _hub_name(value)
+    if setting.choices and value not in setting.choices and not is_of_hub:
         return f"is {value!r}, but must be {setting.allowed}"
     if isinstance(value, int | float) and not _within(setting, value):
         return f"is {value!r}, but must be {setting.allowed}"
-    return _RULES[setting.rule](value) if setting.rule and value != "" else None
+    if setting.choices or not setting.rule or value == "":
+        return None
+    return _RULES[setting.rule](value)
 
 
 def _within(setting: Setting, value: float) -> bool:
@@ -189,7 +193,13 @@ def _accounts(value: Any) -> str | None:  # noqa: ANN401
     return None
 
 
+def _hub_name(value: object) -> str | None:
+    """Say what is wrong with a value that may be `owner/name` besides one of the choices."""
+    return None if HUB_NAME.fullmatch(str(value)) else "is no name on the model hub"
+
+
 _RULES = {
+    "hub_name": _hub_name,
     "accounts": _accounts,
     "schedule": _schedule,
     "slug": _slug,
@@ -460,6 +470,7 @@ class EmbeddingSettings:
         "auto",
         "Embedding model; auto: bge-small or else MiniLM, if on disk; none: search by words only",
         choices=EMBEDDERS,
+        rule="hub_name",
     )
 
 

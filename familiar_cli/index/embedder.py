@@ -16,9 +16,10 @@ from familiar_cli.errors import FamiliarError
 from familiar_cli.fts import STOP_WORDS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     import numpy as np
+    from fastembed import TextEmbedding
     from numpy.typing import NDArray
 
     Matrix = NDArray[np.float32]
@@ -453,11 +454,72 @@ class OnnxEmbedder:
         return _normal(np.concatenate([r if matrix is None else r @ matrix for r in rows]))
 
     def _failed(self, error: Exception) -> EmbedderError:
-        return EmbedderError(
-            f"The model {self.model!r} in {str(self._directory)!r} does not work: {error}",
-            hint=f"Download it again: `familiar model rm {self.model}`,"
-            f" then `familiar model pull {self.model}`.",
-        )
+        return _unusable(self.model, self._directory, error)
+
+
+class FastembedEmbedder:
+    """A dense model beyond the catalog, run by fastembed from files on disk.
+
+    It has no vectors of tokens, and what a text has beyond its window is not read.
+    """
+
+    def __init__(self, name: str, directory: Path) -> None:
+        from familiar_cli.models.fastembed_models import dimension_of  # noqa: PLC0415  # 1 s
+
+        self.model = name
+        self.dimension = dimension_of(name)
+        self.spec = Spec(name, name, self.dimension, 512)
+        self._directory = directory
+        self._lock = threading.Lock()
+        self._opened: TextEmbedding | None = None
+
+    @property
+    def ready(self) -> bool:
+        """Whether the model is open."""
+        return self._opened is not None
+
+    def load(self, *, optimised: bool = False) -> None:  # noqa: ARG002  # it has one way to open
+        """Open the model now.
+
+        Raises:
+            EmbedderError: The model does not work.
+        """
+        self._open()
+
+    def passages(self, texts: Sequence[str]) -> Matrix:
+        """Return one vector a text."""
+        return self._rows(lambda opened: opened.passage_embed(list(texts), batch_size=AT_ONCE))
+
+    def queries(self, texts: Sequence[str]) -> Matrix:
+        """Return one vector a question."""
+        return self._rows(lambda opened: opened.query_embed(list(texts)))
+
+    def _open(self) -> TextEmbedding:
+        from familiar_cli.models.fastembed_models import open_dense  # noqa: PLC0415
+
+        with self._lock:
+            try:
+                self._opened = self._opened or open_dense(self.model, self._directory)
+            except Exception as error:  # onnxruntime and tokenizers raise classes of their own
+                raise _unusable(self.model, self._directory, error) from error
+            return self._opened
+
+    def _rows(self, run: Callable[[TextEmbedding], Iterable[NDArray[Any]]]) -> Matrix:
+        import numpy as np  # noqa: PLC0415
+
+        opened = self._open()
+        try:
+            rows = np.array(list(run(opened)), np.float32).reshape(-1, self.dimension)
+        except Exception as error:
+            raise _unusable(self.model, self._directory, error) from error
+        return _normal(rows)
+
+
+def _unusable(model: str, directory: Path, error: Exception) -> EmbedderError:
+    return EmbedderError(
+        f"The model {model!r} in {str(directory)!r} does not work: {error}",
+        hint=f"Download it again: `familiar model rm {model}`, then `familiar model pull {model}`.",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -473,7 +535,7 @@ def open_embedder(setting: str, cache_dir: Path) -> EmbedderChoice:
     """Return the embedder that `setting` means; its files are read when it is first used.
 
     Args:
-        setting: `auto`, `none`, or a model's name.
+        setting: `auto`, `none`, or a model's name: of the catalog, or one that fastembed knows.
         cache_dir: Where model files are kept.
     """
     if setting == "none":
@@ -483,11 +545,14 @@ def open_embedder(setting: str, cache_dir: Path) -> EmbedderChoice:
         what = " and ".join(lacking)
         reason = f"{what} {'is' if len(lacking) == 1 else 'are'} not installed"
         return EmbedderChoice(None, reason, f"pip install {' '.join(lacking)}")
-    wanted = AUTO if setting == "auto" else (setting,)
+    by_hub_id = {spec.hub_id: spec.name for spec in SPECS.values()}
+    wanted = AUTO if setting == "auto" else (by_hub_id.get(setting, setting),)
     for name in wanted:
         directory = _directory_of(name, cache_dir)
-        if directory is not None:
+        if directory is not None and name in SPECS:
             return EmbedderChoice(_embedder(SPECS[name], directory))
+        if directory is not None:
+            return _beyond_catalog(name, directory)
     missing = wanted[-1] if setting == "auto" else wanted[0]
     return EmbedderChoice(
         None,
@@ -497,9 +562,20 @@ def open_embedder(setting: str, cache_dir: Path) -> EmbedderChoice:
 
 
 def _directory_of(name: str, cache_dir: Path) -> Path | None:
-    from familiar_cli.models.store import path_of  # noqa: PLC0415
+    from familiar_cli.models.store import find_any, path_of_model  # noqa: PLC0415
 
-    return path_of(name, cache_dir) if name in SPECS else None
+    if name not in SPECS and "/" not in name:
+        return None
+    return path_of_model(find_any(name, cache_dir), cache_dir)
+
+
+@cache
+def _beyond_catalog(name: str, directory: Path) -> EmbedderChoice:
+    """Return the one embedder of this process for a model that fastembed runs."""
+    try:
+        return EmbedderChoice(FastembedEmbedder(name, directory))
+    except FamiliarError as error:
+        return EmbedderChoice(None, str(error), error.hint or "")
 
 
 @cache

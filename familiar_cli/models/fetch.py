@@ -6,17 +6,18 @@ import errno
 import hashlib
 import importlib.metadata
 import json
+import logging
 import os
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
-import time
+import warnings
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any, Self
 
 from familiar_cli.config import environment
 from familiar_cli.errors import FetchError, UsageError
@@ -27,8 +28,6 @@ from familiar_cli.text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-
-    import httpx
 
     from familiar_cli.models.catalog import Model, ModelFile, ModelPart, Source, Wheel
 
@@ -107,10 +106,8 @@ class Progress:
     total_bytes: int | None
 
 
-# An unreachable hub should cost seconds, not minutes.
 CONNECT_S = 4.0
-READ_S = 30.0
-_TRIES = 4
+"""An unreachable hub should cost seconds, not minutes."""
 
 
 def fetch_file(hub: Hub, file: ModelFile, into: Path, report: Callable[[Progress], None]) -> None:
@@ -118,23 +115,69 @@ def fetch_file(hub: Hub, file: ModelFile, into: Path, report: Callable[[Progress
 
     Raises:
         FetchError: The hub cannot be reached, lacks the file, or has another one by that name.
+        OSError: The disk refused.
     """
     import httpx  # noqa: PLC0415
-    from huggingface_hub import get_hf_file_metadata, hf_hub_url  # noqa: PLC0415  # 0.4 s
+    from huggingface_hub import (  # noqa: PLC0415  # 0.4 s
+        get_hf_file_metadata,
+        hf_hub_download,
+        hf_hub_url,
+    )
     from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled  # noqa: PLC0415
+    from huggingface_hub.utils.logging import set_verbosity  # noqa: PLC0415
 
+    set_verbosity(logging.CRITICAL)  # the error says what it would print
     path = hub.paths.get(file.name, file.name)
-    url = hf_hub_url(hub.repo, path, revision=hub.revision)
     try:
+        url = hf_hub_url(hub.repo, path, revision=hub.revision)
         about = get_hf_file_metadata(url, token=False, timeout=CONNECT_S)
         announced = _announced(hub, file, about.etag, about.size)
-        _download(url, into / file.name, announced, report, hub)
+        with warnings.catch_warnings(action="ignore"):
+            fetched = hf_hub_download(
+                hub.repo,
+                path,
+                revision=hub.revision,
+                local_dir=into / _FROM_HUB,
+                token=False,
+                etag_timeout=CONNECT_S,
+                tqdm_class=_progress_bar(announced, hub, report),
+            )
     except (HfHubHTTPError, OfflineModeIsEnabled, httpx.HTTPError, httpx.InvalidURL) as error:
-        words = one_line(str(error), 160) or type(error).__name__
-        raise FetchError(
-            f"the model hub did not deliver {path!r} of {hub.repo!r}: {words}"
-        ) from error
+        raise _undelivered(hub, path, error) from error
+    except OSError as error:
+        if error.errno:
+            raise
+        raise _undelivered(hub, path, error) from error
+    (into / file.name).parent.mkdir(parents=True, exist_ok=True)
+    Path(fetched).replace(into / file.name)
     _check_announced(into / file.name, announced, hub)
+
+
+def _undelivered(hub: Hub, path: str, error: Exception) -> FetchError:
+    words = one_line(str(error), 160) or type(error).__name__
+    return FetchError(f"the model hub did not deliver {path!r} of {hub.repo!r}: {words}")
+
+
+def _progress_bar(announced: ModelFile, hub: Hub, report: Callable[[Progress], None]) -> type[Any]:
+    """Return the class of a bar for `huggingface_hub`: it reports, and stops what is too much."""
+    origin = f"the model hub, {hub.repo}"
+
+    class _ReportedBar:
+        def __init__(self, *, initial: int = 0, **_: object) -> None:
+            self.done_bytes = initial
+
+        def __enter__(self) -> Self:
+            return self
+
+        def __exit__(self, *_: object) -> None: ...
+
+        def update(self, count: float | None = 1) -> None:
+            self.done_bytes += int(count or 0)
+            if self.done_bytes > announced.size_bytes:
+                raise FetchError(f"{announced.name!r} is larger than the hub announced")
+            report(Progress(announced.name, origin, self.done_bytes, announced.size_bytes))
+
+    return _ReportedBar
 
 
 def _announced(hub: Hub, file: ModelFile, etag: str | None, size: int | None) -> ModelFile:
@@ -160,45 +203,6 @@ def _check_announced(path: Path, announced: ModelFile, hub: Hub) -> None:
 
 def _is_sha256(checksum: str) -> bool:
     return len(checksum) == 64  # noqa: PLR2004
-
-
-def _download(
-    url: str, target: Path, announced: ModelFile, report: Callable[[Progress], None], hub: Hub
-) -> None:
-    """Fetch `url`, going on where a broken connection left off."""
-    import httpx  # noqa: PLC0415
-
-    timeout = httpx.Timeout(READ_S, connect=CONNECT_S)
-    origin = f"the model hub, {hub.repo}"
-    target.write_bytes(b"")
-    with httpx.Client(timeout=timeout, follow_redirects=True) as client:
-        for tried in range(_TRIES):
-            try:
-                for done in _append(client, url, target, announced.size_bytes):
-                    report(Progress(target.name, origin, done, announced.size_bytes))
-            except httpx.TransportError:
-                if tried == _TRIES - 1:
-                    raise
-                time.sleep(0.2 * 2**tried)
-            else:
-                break
-    if target.stat().st_size != announced.size_bytes:
-        raise FetchError(f"{target.name!r} from {origin} arrived incomplete")
-
-
-def _append(client: httpx.Client, url: str, target: Path, size_bytes: int) -> Iterator[int]:
-    """Fetch what is missing of `target`; a server that cannot do that sends it all again."""
-    have = target.stat().st_size
-    headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={have}-"} if have else {})
-    with client.stream("GET", url, headers=headers) as response:
-        response.raise_for_status()
-        resumed = response.status_code == 206  # noqa: PLR2004
-        with target.open("ab" if resumed else "wb") as file:
-            for block in response.iter_raw():
-                file.write(block)
-                if file.tell() > size_bytes:
-                    raise FetchError(f"{target.name!r} is larger than the hub announced")
-                yield file.tell()
 
 
 _PIP_PROGRESS = re.compile(r"Progress (\d+) of (\d+)")
@@ -288,6 +292,7 @@ def _why(lines: list[str]) -> str:
 
 
 _STAGING = ".staging"
+_FROM_HUB = ".hub"
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,12 +331,17 @@ def pull(
         NotFoundError: No model has that name.
         FetchError: No source gave it; what was on disk is as before.
     """
-    model = store.find(name)
-    if environment.offline() and store.path_of(name, cache_dir) is None:
+    model = store.find_any(name, cache_dir)
+    is_here = store.path_of_model(model, cache_dir) is not None
+    if environment.offline() and not is_here:
         raise FetchError(
             f"{model.name!r} was not downloaded, because {environment.OFFLINE} is set",
             hint=f"Unset {environment.OFFLINE}, and try again.",
         )
+    if not is_here and "/" in model.name:
+        from familiar_cli.models.fastembed_models import find_remote  # noqa: PLC0415  # a second
+
+        model = find_remote(model.name)
     try:
         with _only_one(model, cache_dir) as staging:
             came_from = _fetch_missing(model, cache_dir, staging, progress or _silent, source)
@@ -341,7 +351,7 @@ def pull(
             f"{error.strerror or error}",
             hint="Free some space, or set FAMILIAR_CACHE to another directory.",
         ) from error
-    path = store.path_of(model.name, cache_dir)
+    path = store.path_of_model(model, cache_dir)
     if path is None:
         raise FetchError(f"The files of {model.name!r} were downloaded but have disappeared")
     size_bytes = store.bytes_on_disk(model, cache_dir)
@@ -359,11 +369,12 @@ def _only_one(model: Model, cache_dir: Path) -> Iterator[Path]:
     """
     base = store.models_dir(cache_dir)
     staging = base / _STAGING
+    name = store.folder(model, cache_dir).name
     staging.mkdir(parents=True, exist_ok=True)
-    with locked(staging / f"{model.name}.lock"):
-        for left_behind in staging.glob(f"{model.name}-*"):  # by a process that was killed
+    with locked(staging / f"{name}.lock"):
+        for left_behind in staging.glob(f"{name}-*"):  # by a process that was killed
             shutil.rmtree(left_behind, ignore_errors=True)
-        directory = Path(tempfile.mkdtemp(prefix=f"{model.name}-", dir=staging))
+        directory = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=staging))
         try:
             yield directory
         finally:
@@ -432,6 +443,7 @@ def _put_in_place(files: tuple[ModelFile, ...], staging: Path, directory: Path) 
             received[file.name] = type(file)(file.name, path.stat().st_size, sha256_of(path))
     for file in files:
         _sync(staging / file.name)
+        (directory / file.name).parent.mkdir(parents=True, exist_ok=True)
         patiently(os.replace, str(staging / file.name), str(directory / file.name))
     if received:
         write_whole(directory / store.RECEIPT, json.dumps(_note(received), indent=2) + "\n")
@@ -485,7 +497,7 @@ def pull_all(
     """
     if source is not None and source not in SOURCES:
         raise UsageError(f"No such source: {source!r}", hint="Sources: hub, index.")
-    wanted = list(dict.fromkeys(store.find(name).name for name in names))
+    wanted = list(dict.fromkeys(store.find_any(name, cache_dir).name for name in names))
     pulled: list[FetchedModel] = []
     errors: list[FetchError] = []
     for name in wanted:

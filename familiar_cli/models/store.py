@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from familiar_cli.config.schema import HUB_NAME
 from familiar_cli.errors import FamiliarError, NotFoundError
 from familiar_cli.files import patiently, read_plain
-from familiar_cli.models.catalog import CATALOG, Model, ModelFile
+from familiar_cli.models.catalog import CATALOG, Hub, Model, ModelFile, ModelPart
 from familiar_cli.text import nearest
 
 if TYPE_CHECKING:
@@ -67,6 +68,19 @@ def find(name: str) -> Model:
     return found
 
 
+def find_any(name: str, cache_dir: Path) -> Model:
+    """Return a model of the catalog, or one beyond it, `owner/name`, with its files on disk.
+
+    Raises:
+        NotFoundError: There is none.
+    """
+    if not HUB_NAME.fullmatch(name) or any(model.hub_id == name for model in CATALOG.values()):
+        return find(name)
+    files = tuple(receipt(models_dir(cache_dir) / _folder_name(name)).values())
+    parts = (ModelPart(files, (Hub(name),)),) if files else ()
+    return Model(name, "onnx", "", "searches by meaning, through fastembed", parts, name)
+
+
 def models_dir(cache_dir: Path) -> Path:
     """Return where all model files are."""
     return cache_dir / "models"
@@ -74,7 +88,11 @@ def models_dir(cache_dir: Path) -> Path:
 
 def folder(model: Model, cache_dir: Path) -> Path:
     """Return where the files of `model` are, or will be."""
-    return models_dir(cache_dir) / model.name
+    return models_dir(cache_dir) / _folder_name(model.name)
+
+
+def _folder_name(name: str) -> str:
+    return name.replace("/", "--")
 
 
 def path_of(name: str, cache_dir: Path) -> Path | None:
@@ -83,7 +101,11 @@ def path_of(name: str, cache_dir: Path) -> Path | None:
     Raises:
         NotFoundError: No model has that name.
     """
-    model = find(name)
+    return path_of_model(find(name), cache_dir)
+
+
+def path_of_model(model: Model, cache_dir: Path) -> Path | None:
+    """Return the model's file, or its directory when it has several; None unless all are there."""
     if state(model, cache_dir) != "ready":
         return None
     directory = folder(model, cache_dir)
@@ -100,7 +122,7 @@ def state(model: Model, cache_dir: Path) -> State:
     directory = folder(model, cache_dir)
     received = receipt(directory)
     here = sum(is_here(file, directory, received) for file in model.files)
-    if here == len(model.files):
+    if here and here == len(model.files):
         return "ready"
     return "partial" if here else "absent"
 
@@ -141,7 +163,7 @@ def bytes_on_disk(model: Model, cache_dir: Path) -> int:
     directory = folder(model, cache_dir)
     if not directory.is_dir():
         return 0
-    return sum(path.stat().st_size for path in directory.iterdir() if path.is_file())
+    return sum(path.stat().st_size for path in directory.rglob("*") if path.is_file())
 
 
 def remove(name: str, cache_dir: Path) -> Removed:
@@ -151,7 +173,7 @@ def remove(name: str, cache_dir: Path) -> Removed:
         NotFoundError: No model has that name.
         FamiliarError: A file could not be deleted, for example because a program still uses it.
     """
-    model = find(name)
+    model = find_any(name, cache_dir)
     freed = bytes_on_disk(model, cache_dir)
     try:
         patiently(shutil.rmtree, folder(model, cache_dir))
@@ -172,7 +194,7 @@ def remove_all(names: Sequence[str], cache_dir: Path) -> list[Removed]:
         NotFoundError: A name is unknown; nothing was deleted.
         FamiliarError: A file could not be deleted.
     """
-    wanted = list(dict.fromkeys(find(name).name for name in names))
+    wanted = list(dict.fromkeys(find_any(name, cache_dir).name for name in names))
     return [remove(name, cache_dir) for name in wanted]
 
 
@@ -221,19 +243,21 @@ class ListedModel:
 
 def listing(cache_dir: Path, *, check: bool = False) -> list[ListedModel]:
     """Return all models; with `check` every byte on disk is read and held against its checksum."""
+    beyond = sorted(path.name.replace("--", "/") for path in models_dir(cache_dir).glob("*--*"))
+    models = [*CATALOG.values(), *(find_any(name, cache_dir) for name in beyond)]
     return [
         ListedModel(
-            name,
+            model.name,
             model.kind,
             model.size_bytes,
             model.licence,
             state(model, cache_dir),
-            path_of(name, cache_dir),
+            path_of_model(model, cache_dir),
             model.purpose,
             tuple(dict.fromkeys(s.name for part in model.parts for s in part.sources)),
             tuple(broken_files(model, cache_dir)) if check else (),
             model.parameters,
             model.memory_bytes,
         )
-        for name, model in CATALOG.items()
+        for model in models
     ]

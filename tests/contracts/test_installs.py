@@ -17,7 +17,7 @@ from tests.support.world import run
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-NOT_EVERYWHERE = ("onnxruntime", "tokenizers", "tiktoken")
+NOT_EVERYWHERE = ("onnxruntime", "tokenizers", "fastembed", "tiktoken")
 UV = shutil.which("uv")
 SLIM = (
     "import sys; sys.modules.update(dict.fromkeys(('onnxruntime', 'tokenizers', 'tiktoken', "

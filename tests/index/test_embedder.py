@@ -13,7 +13,13 @@ import pytest
 
 from familiar_cli.errors import OutOfTimeError
 from familiar_cli.index import embedder
-from familiar_cli.index.embedder import SPECS, EmbedderError, OnnxEmbedder, open_embedder
+from familiar_cli.index.embedder import (
+    SPECS,
+    EmbedderError,
+    FastembedEmbedder,
+    OnnxEmbedder,
+    open_embedder,
+)
 from familiar_cli.work.jobs import WorkLimit, limited
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -102,6 +108,14 @@ def test_vectors_are_those_of_fastembed(minilm) -> None:
     quick = OnnxEmbedder(minilm.spec, minilm._directory)
     assert quick.queries(TEXTS) == pytest.approx(theirs, abs=1e-3)
     assert not quick._encoder.optimised
+
+
+def test_a_model_that_fastembed_runs_gives_normal_vectors(minilm) -> None:
+    found = FastembedEmbedder(minilm.spec.hub_id, minilm._directory)
+    assert not found.ready
+    assert found.passages(TEXTS) == pytest.approx(minilm.passages(TEXTS), abs=1e-3)
+    assert found.queries(TEXTS[:1]).shape == (1, minilm.dimension)
+    assert found.ready
 
 
 @pytest.fixture

@@ -143,7 +143,10 @@ def test_a_hub_that_lies_is_found_out(catalogued, cache, hub) -> None:
     assert store.path_of("tiny", cache) is None
 
 
-def test_a_broken_connection_goes_on_where_it_left_off(catalogued, cache, hub) -> None:
+def test_a_broken_connection_goes_on_where_it_left_off(catalogued, cache, hub, monkeypatch) -> None:
+    from huggingface_hub import constants
+
+    monkeypatch.setattr(constants, "DOWNLOAD_CHUNK_SIZE", 500)
     hub.files["someone/tiny/tiny.gguf"] = HubFile(CONTENT, break_after=[1000, 2000])
     on_hub(catalogued)
     assert pull("tiny", cache).path.read_bytes() == CONTENT

@@ -109,6 +109,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _head(self, status: int, headers: dict[str, str]) -> None:
         self.send_response(status)
-        for name, value in headers.items():
+        always = {"X-Repo-Commit": "0" * 40, "Connection": "close"}
+        for name, value in (always | headers).items():
             self.send_header(name, value)
         self.end_headers()
