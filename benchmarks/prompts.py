@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks.conversations import pages, read
 from benchmarks.locomo import ADVERSARIAL, MODELS, write
+from familiar_cli.actions.client_chat import chat_reading
 from familiar_cli.actions.talk import assemble
 from familiar_cli.config.home import cache_dir
 from familiar_cli.context.types import Layer, Said
@@ -69,7 +70,7 @@ def write_chat(root: Path, familiar: Familiar, made: Conversation) -> None:
     ]
     source = root / "chat.jsonl"
     source.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
-    import_chats(familiar.history, source, ChatImportOptions(familiar.chat_reading(), "past"))
+    import_chats(familiar.history, source, ChatImportOptions(chat_reading(familiar), "past"))
 
 
 def measure(made: Conversation, options: argparse.Namespace, tokens: int) -> list[Row]:

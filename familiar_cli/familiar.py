@@ -6,11 +6,8 @@ together, `talk` takes turns, `write_memory` writes memory.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
-
-from familiar_cli.config.channel_kinds import OF_MODALITY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -19,22 +16,18 @@ if TYPE_CHECKING:
     from typing import Self
 
     from familiar_cli.config.channel import Channel, ChannelConfigs, SubscriptionRegistry
-    from familiar_cli.config.channel_kinds import ChannelMode
     from familiar_cli.config.home import FamiliarPaths, Instance
-    from familiar_cli.config.schema import BudgetSettings, CharacterConfig, MeSettings
+    from familiar_cli.config.schema import CharacterConfig, MeSettings
     from familiar_cli.config.settings import FileSettings, SettingsFiles
-    from familiar_cli.context.budget import Allowance
     from familiar_cli.context.character import Character
     from familiar_cli.context.summarising import Summariser, SummaryKeeper
     from familiar_cli.finding import Finder
     from familiar_cli.history.store import HistoryStore
     from familiar_cli.history.summaries import Summaries
     from familiar_cli.identity import Author, Labels, Me, Who
-    from familiar_cli.imports.foreign_chat import Reading
     from familiar_cli.index.build import EmbeddingIndex
     from familiar_cli.languages import Phrases
-    from familiar_cli.llm.slots import ResolvedSlot
-    from familiar_cli.llm.types import ChatModel
+    from familiar_cli.llm.open import SlotModels
     from familiar_cli.memory.aliases import Aliases
     from familiar_cli.memory.journal.git import GitJournal
     from familiar_cli.memory.journal.history import JournalDays
@@ -51,9 +44,6 @@ if TYPE_CHECKING:
 
     OnText = Callable[[str], None]
 
-_ME_SLUG = "cli-me"  # for a model, in place of one that holds a login name
-_TITLE_TOKENS = 30  # at least, of what says that a summary is one
-
 
 class Familiar:
     """One familiar's files, settings and working parts. Each part is built when first asked for.
@@ -65,8 +55,7 @@ class Familiar:
     def __init__(self, paths: FamiliarPaths, tell: OnText = lambda _: None) -> None:
         """Take the familiar at `paths`; `tell` is told in words what a person should know."""
         self.paths = paths
-        self._tell = tell
-        self._models: dict[ResolvedSlot, ChatModel] = {}
+        self.tell = tell
         self._character: Character | None = None
         self._language: str | None = None
 
@@ -162,52 +151,6 @@ class Familiar:
             return {local: name for local, name in names if name.instance != own}
 
         return Numbering(own, here.began, find, origins)
-
-    def turn_number(self, name: str | int) -> int:
-        """Resolve a turn, given as `number` or `instance:number`, to its local number.
-
-        Raises:
-            NotFoundError: That instance's turn is not kept here.
-            UsageError: `name` is neither.
-            ConfigError: As `numbering`.
-        """
-        from familiar_cli.errors import NotFoundError, UsageError
-        from familiar_cli.memory.pages.lines import parse_turn_name
-
-        cited = parse_turn_name(str(name))
-        if cited is None:
-            raise UsageError(
-                f"{str(name)[:60]!r} is not a turn",
-                hint="Use its number, or INSTANCE:NUMBER; `familiar history show` lists turns.",
-            )
-        if not cited.instance:
-            return cited.first
-        found = self.numbering.local(cited).get(cited.first)
-        if found is None:
-            raise NotFoundError(
-                f"Turn {str(name)!r} does not exist here", hint="Run `familiar history show`."
-            )
-        return found
-
-    def turn_ids(self, numbers: Iterable[int]) -> dict[int, str]:
-        """Return the global ids of turns, `instance:number`, by local number.
-
-        Where this familiar has no instance yet, that is the number alone.
-
-        Raises:
-            ConfigError: As `numbering`.
-        """
-        wanted = set(numbers)
-        own, elsewhere = self.numbering.own, self.numbering.origins(wanted)
-        mine = f"{own}:" if own else ""
-        return {
-            n: ":".join(map(str, elsewhere[n])) if n in elsewhere else f"{mine}{n}" for n in wanted
-        }
-
-    @property
-    def tell(self) -> OnText:
-        """What is told in words what a person should know."""
-        return self._tell
 
     @property
     def days_name(self) -> str:
@@ -317,17 +260,6 @@ class Familiar:
 
         return KeptRules()
 
-    def channel_label(self, channel_id: str) -> str:
-        """Return what a channel is called, e.g. `#general`; its id when its file cannot be read."""
-        from familiar_cli.config.channel_kinds import ChannelContext
-        from familiar_cli.errors import ConfigError
-
-        try:
-            config = self.channels.read(channel_id).settings
-        except ConfigError:
-            return ChannelContext(channel_id).label
-        return ChannelContext(config.name or channel_id, config.kind, config.parent).label
-
     @cached_property
     def memory(self) -> MemoryStore:
         """The memory directory; what is written there can be searched at once."""
@@ -381,7 +313,7 @@ class Familiar:
         from familiar_cli.memory.journal.git import GitJournal
 
         return GitJournal(
-            self.paths.journal, self.paths.memory, tell=self._tell, instance=self._signature
+            self.paths.journal, self.paths.memory, tell=self.tell, instance=self._signature
         )
 
     def _signature(self) -> str:
@@ -396,7 +328,7 @@ class Familiar:
         """The past of the memory."""
         from familiar_cli.memory.journal.past import MemoryPast
 
-        return MemoryPast(self.memory, self.journal, self._tell)
+        return MemoryPast(self.memory, self.journal, self.tell)
 
     @cached_property
     def file_pasts(self) -> FilePasts:
@@ -426,7 +358,7 @@ class Familiar:
             from familiar_cli.context.on_record import recover
 
             for reply in recover(history, spooled):
-                self._tell(f"The reply as turn {reply.id} broke off when its process was killed")
+                self.tell(f"The reply as turn {reply.id} broke off when its process was killed")
         return history
 
     @cached_property
@@ -481,59 +413,12 @@ class Familiar:
             background=self.passes.summary,
         )
 
-    def slot(self, name: str = "main") -> ResolvedSlot:
-        """Return which server and model the slot `name` means.
+    @cached_property
+    def models(self) -> SlotModels:
+        """The models of its slots. `aclose` ends them."""
+        from familiar_cli.llm.open import SlotModels
 
-        Raises:
-            ConfigError: The settings of the slot make no sense.
-        """
-        from familiar_cli.llm.slots import resolve
-
-        return resolve(self.config.llm, name)
-
-    def model(self, slot: str = "main", *, on_wait: OnText | None = None) -> ChatModel:
-        """Return the model of a slot; the same one each time. `aclose` ends it.
-
-        Args:
-            slot: The slot's name.
-            on_wait: Told in one line before a busy server is asked again; from the first call on.
-        """
-        from familiar_cli.config.environment import keys_file
-        from familiar_cli.config.home import cache_dir
-        from familiar_cli.llm.open import open_model
-
-        settings = self.slot(slot)
-        same = replace(settings, slot="")  # slots that mean one model share it, and its memory
-        if same not in self._models:
-            self.settings_files.note(keys_file())
-            model = open_model(settings, cache_dir=cache_dir(), on_wait=on_wait)
-            self._models[same] = self._without_login(model)
-        return self._models[same]
-
-    def _without_login(self, model: ChatModel) -> ChatModel:
-        """Return a model that is shown no login name.
-
-        Where one is my account, it stands in the name of my file, and maybe in its title.
-        """
-        from familiar_cli.identity import NEUTRAL, handle_of
-        from familiar_cli.llm.types import Renaming
-
-        slug = self._own_account.slug
-        if slug == NEUTRAL.slug:
-            return model
-        shown = {slug: _ME_SLUG, handle_of(slug): handle_of(NEUTRAL.slug)}
-        return Renaming(model, shown, {_ME_SLUG: slug})
-
-    def usable_model(self, slot: str) -> ChatModel:
-        """Return the model of a slot, as `model` does.
-
-        Raises:
-            ConfigError: Something is missing to talk to it.
-        """
-        from familiar_cli.llm.slots import check_usable
-
-        check_usable(self.slot(slot))
-        return self.model(slot)
+        return SlotModels(self.config.llm, self.settings_files.note, lambda: self._own_account)
 
     def character(self) -> Character:
         """Return who the familiar is, as its files say now."""
@@ -582,26 +467,15 @@ class Familiar:
     @property
     def who(self) -> Who:
         """Who it is, for a model that writes its memory; macros are expanded."""
-        from familiar_cli.context.character import Macros
-        from familiar_cli.identity import Who
+        from familiar_cli.context.character import who_of
 
-        character = self.character()
-        me = self.me()
-        macros = Macros(
-            character.name,
-            me.name or me.stands_for_name,
+        return who_of(
+            self.character(),
+            self.me(),
+            self.phrases,
+            system_prompt=self.config.system_prompt,
             pick_seed=self.paths.id,
-            persona=me.persona(self.phrases),
         )
-        main = macros.expand(self.config.system_prompt)
-        texts = {
-            field: macros.expand(text, original=main)
-            for field, text in character.texts.items()
-            if field != "first_mes"
-        }
-        voice = (texts.get(field, "").strip() for field in ("description", "personality"))
-        own = (main, *texts.values())
-        return Who(character.name, "\n\n".join(filter(None, voice)), own, self.phrases)
 
     @property
     def zone(self) -> tzinfo | None:
@@ -609,37 +483,6 @@ class Familiar:
         from zoneinfo import ZoneInfo
 
         return ZoneInfo(self.config.timezone) if self.config.timezone else None
-
-    def chat_reading(
-        self,
-        person: str | None = None,
-        character: tuple[str, ...] = (),
-        mine: tuple[str, ...] = (),
-    ) -> Reading:
-        """Return how chats from elsewhere are read.
-
-        Args:
-            person: Who speaks to the character in them, as `PLATFORM:ID`.
-            character: Names that are the familiar's in them; empty: those that it has anywhere.
-            mine: My names in them; empty: I am whoever they say is their user.
-
-        Raises:
-            UsageError: `person` names nobody.
-        """
-        from familiar_cli.identity import parse_author
-        from familiar_cli.imports.foreign_chat import Cast, Reading, known_names
-        from familiar_cli.visibility import OWNER
-
-        known = known_names(self.memory, familiar_id=self.paths.id, name=self.config.name)
-        cast = Cast(
-            known,
-            character,
-            parse_author(person) if person else None,
-            me=self.me().author,
-            mine=mine,
-            before=frozenset(speaker.author.slug for speaker in self.history.speakers(OWNER)),
-        )
-        return Reading(cast, self.zone)
 
     def names(self) -> Aliases:
         """Return who is called what. The caller closes it."""
@@ -654,26 +497,31 @@ class Familiar:
         return RelationIndex(self.memory)
 
     def _summariser(self) -> Summariser:
+        from familiar_cli.config.channel_kinds import OF_MODALITY
         from familiar_cli.config.home import zone_of
+        from familiar_cli.context.budget import Window, allowance
         from familiar_cli.context.summarising import (
             LOCAL_STEPS,
             MOST_STEPS,
             SLOT,
             Summariser,
             SummaryLimits,
+            summary_tokens,
         )
-        from familiar_cli.llm.slots import check_usable
 
-        slot = self.slot(SLOT)
-        check_usable(slot)
-        steps = LOCAL_STEPS if slot.preset == "local" else MOST_STEPS
+        slot, window = self.models.slot(SLOT), Window.of(self.models.slot())
+        layers = allowance(self.config.budget, mode=OF_MODALITY["text"], window=window).layers
         return Summariser(
             self.summaries,
-            self.model(SLOT),
+            self.models.open_usable(SLOT),
             self.counter,
-            SummaryLimits(self._summary_tokens(), self.config.history.summary_batch_tokens, steps),
+            SummaryLimits(
+                summary_tokens(layers, self.phrases, self.counter),
+                self.config.history.summary_batch_tokens,
+                LOCAL_STEPS if slot.preset == "local" else MOST_STEPS,
+            ),
             name=self.name,
-            label=self.channel_label,
+            label=self.channels.label,
             zone=zone_of(self.config.timezone),
             labels=self._labels,
         )
@@ -687,45 +535,6 @@ class Familiar:
     def _labels(self) -> Labels:
         """Return what everybody is called in public."""
         return self.labels(s.author for s in self.history.speakers(self.privacy.program()))
-
-    def _summary_tokens(self) -> int:
-        """Return what a prompt has for a summary, beside the line above it."""
-        from familiar_cli.context.types import Layer
-
-        layer = self._allowance(self.config.budget, OF_MODALITY["text"]).layers
-        titles = (self.phrases.earlier, self.phrases.earlier_here)
-        title = max(_TITLE_TOKENS, *(self.counter.count(title) for title in titles))
-        return max(layer[Layer.history_summary] - title, 1)
-
-    def allowance(self, channel: Channel, character: Character | None = None) -> Allowance:
-        """Return how many tokens a prompt may have in a channel.
-
-        Args:
-            channel: What holds there.
-            character: The character, where it has been read already.
-
-        Raises:
-            ConfigError: The model's settings leave no room for a prompt.
-        """
-        from familiar_cli.context.budget import MESSAGE_TOKENS
-
-        texts = [
-            *(character or self.character()).who(channel.tier),
-            self.me_in(channel).persona(self.phrases),
-        ]
-        needed = sum(MESSAGE_TOKENS + self.counter.count(text) for text in texts if text)
-        return self._allowance(channel.budget, channel.mode, needed)
-
-    def _allowance(
-        self, budget: BudgetSettings, mode: ChannelMode, character_tokens: int = 0
-    ) -> Allowance:
-        from familiar_cli.context.budget import Window, allowance
-
-        slot = self.slot()
-        window = Window(
-            slot.context_tokens, slot.max_tokens, slot.context_source, slot.preset == "local"
-        )
-        return allowance(budget, mode=mode, window=window, character_tokens=character_tokens)
 
     @cached_property
     def runs(self) -> Runs:
@@ -744,9 +553,8 @@ class Familiar:
         try:
             if "jobs" in self.__dict__:
                 await to_thread(self.jobs.cancel)
-            while self._models:
-                _, model = self._models.popitem()
-                await model.aclose()
+            if "models" in self.__dict__:
+                await self.models.aclose()
         finally:
             self.close()
 

@@ -158,7 +158,7 @@ async def test_closing_ends_every_model_and_breaks_off_what_is_under_way(ada) ->
             ended.append(self)
 
     async with Familiar.load_from_disk(ada, "ada") as familiar:
-        familiar._models["one"] = one = Model()
+        familiar.models._opened["one"] = one = Model()
         familiar.jobs.add("a", lambda: asyncio.sleep(30))
         familiar.jobs.start()
 

@@ -93,12 +93,14 @@ def shown_channel(familiar: Familiar, channel_id: str, modality: str = "text") -
         UsageError: There is no such modality.
         ConfigError: The channel's file has something wrong in it.
     """
+    from familiar_cli.actions.prompt import allowance_in
+
     if modality not in {"text", "voice"}:
         raise UsageError(f"No such modality: {modality!r}", hint="Use text or voice.")
     channel = familiar.channel(channel_id, modality)
     found = next((c for c in familiar.history.channels() if c.channel_id == channel_id), None)
     branches = {branch.channel_id: branch for branch in familiar.history.branches()}
-    allowed = familiar.allowance(channel)
+    allowed = allowance_in(familiar, channel)
     return ShownChannel(
         channel,
         _listed(
@@ -135,7 +137,7 @@ def _listed(
         problem = str(error)
     return ListedChannel(
         id=channel_id,
-        label=familiar.channel_label(channel_id),
+        label=familiar.channels.label(channel_id),
         kind=kind,
         mode=mode,
         private=channel_id in private or bool(problem),

@@ -12,9 +12,12 @@ from typing import TYPE_CHECKING, Any, Final
 from familiar_cli.clock import iso
 from familiar_cli.errors import UsageError
 from familiar_cli.history.selection import newest_from, turns_from
+from familiar_cli.identity import parse_author
 from familiar_cli.imports.chat_import import ChatImportOptions
+from familiar_cli.imports.foreign_chat import Cast, Reading, known_names
 from familiar_cli.imports.import_chat import import_chat_files
 from familiar_cli.text import slugify
+from familiar_cli.visibility import OWNER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -23,7 +26,6 @@ if TYPE_CHECKING:
     from familiar_cli.familiar import Familiar
     from familiar_cli.history.rows import Turn
     from familiar_cli.imports.chat_import import ImportedChat
-    from familiar_cli.imports.foreign_chat import Reading
 
 _MAX_NAME_CHARS: Final = 200
 
@@ -86,10 +88,40 @@ def keep_client_chat(familiar: Familiar, chat: ClientChat) -> ImportedChat:
 
 
 def _reading(familiar: Familiar, chat: ClientChat) -> Reading:
-    reading = familiar.chat_reading()
+    reading = chat_reading(familiar)
     if chat.group is None:
         return solo_reading(reading)
     return group_reading(reading, chat.name, chat.group)
+
+
+def chat_reading(
+    familiar: Familiar,
+    person: str | None = None,
+    character: tuple[str, ...] = (),
+    mine: tuple[str, ...] = (),
+) -> Reading:
+    """Return how chats from elsewhere are read.
+
+    Args:
+        familiar: Who reads them.
+        person: Who speaks to the character in them, as `PLATFORM:ID`.
+        character: Names that are the familiar's in them; empty: those that it has anywhere.
+        mine: My names in them; empty: I am whoever they say is their user.
+
+    Raises:
+        UsageError: `person` names nobody.
+    """
+    memory, history = familiar.memory, familiar.history
+    known = known_names(memory, familiar_id=familiar.paths.id, name=familiar.config.name)
+    cast = Cast(
+        known,
+        character,
+        parse_author(person) if person else None,
+        me=familiar.me().author,
+        mine=mine,
+        before=frozenset(speaker.author.slug for speaker in history.speakers(OWNER)),
+    )
+    return Reading(cast, familiar.zone)
 
 
 def solo_reading(reading: Reading) -> Reading:

@@ -269,13 +269,13 @@ class Consolidating:
         from familiar_cli.llm.slots import check_usable, for_plans
 
         familiar = self._familiar
-        settings = familiar.slot(slot)
+        settings = familiar.models.slot(slot)
         check_usable(settings)
         _check_on_disk(settings)
         reply_tokens, temperature = for_plans(settings, familiar.config.llm, _REPLY_TOKENS)
         set_to = familiar.config.consolidation
         asker = Asker(
-            familiar.model(slot, on_wait=how.on_wait),
+            familiar.models.open(slot, on_wait=how.on_wait),
             familiar.counter.count,
             partial(familiar.runs.keep_reply, self._run),
             slot,

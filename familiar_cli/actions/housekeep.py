@@ -271,8 +271,8 @@ async def _judged(
 
     store = familiar.memory
     try:
-        check_usable(familiar.slot(SLOT))
-        model = familiar.model(SLOT, on_wait=on_wait)
+        check_usable(familiar.models.slot(SLOT))
+        model = familiar.models.open(SLOT, on_wait=on_wait)
         asker = Asker(
             model,
             familiar.counter.count,

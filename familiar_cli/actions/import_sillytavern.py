@@ -9,7 +9,7 @@ from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.actions.client_chat import group_reading, solo_reading
+from familiar_cli.actions.client_chat import chat_reading, group_reading, solo_reading
 from familiar_cli.actions.me import change_me, place_of_me, show_me
 from familiar_cli.config.home import FamiliarPaths, list_familiars
 from familiar_cli.errors import (
@@ -423,7 +423,7 @@ class _Bringing:
     def _chats(
         self, familiar: Familiar, history: HistoryStore, character: _Character
     ) -> ImportedChats:
-        reading = familiar.chat_reading()
+        reading = chat_reading(familiar)
         files = [(file, solo_reading(reading)) for file in character.chats]
         files += [
             (file, group_reading(reading, file.stem, group.name))

@@ -208,7 +208,7 @@ async def _assemble(then: Familiar, end: datetime, text: str, channel_id: str) -
         phrases=then.phrases,
     )
     assembled = await pipeline(then, setup, dry=True).assemble(request)
-    return dry_run(assembled, model=then.slot().model, counter=then.counter.name)
+    return dry_run(assembled, model=then.models.slot().model, counter=then.counter.name)
 
 
 SPANS: Final = ("year", "quarter", "month")

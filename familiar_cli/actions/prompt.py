@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.config.channel_kinds import MODES, OF_MODALITY
+from familiar_cli.context.budget import MESSAGE_TOKENS, Window, allowance
 from familiar_cli.context.pipeline import ContextPipeline
 from familiar_cli.context.providers.character import CharacterProvider
 from familiar_cli.context.providers.content_search import ContentSearchProvider
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from familiar_cli.config.schema import Value
     from familiar_cli.config.settings import Effective
     from familiar_cli.context.budget import Allowance
+    from familiar_cli.context.character import Character
     from familiar_cli.context.processors import (
         RecastPostProcessor,
         ShortFramePreProcessor,
@@ -100,8 +102,30 @@ def turn_setup(familiar: Familiar, channel_id: str, modality: str = "text") -> T
     )
     switched = channel.processors.items()
     processors = tuple(name for name, on in switched if on and name in set_to.llm.slots)
-    allowance = familiar.allowance(channel, character.character)
-    return TurnSetup(channel, character, allowance, processors)
+    allowed = allowance_in(familiar, channel, character.character)
+    return TurnSetup(channel, character, allowed, processors)
+
+
+def allowance_in(
+    familiar: Familiar, channel: Channel, character: Character | None = None
+) -> Allowance:
+    """Return how many tokens a prompt may have in a channel.
+
+    Args:
+        familiar: Whose prompt.
+        channel: What holds there.
+        character: The character, where it has been read already.
+
+    Raises:
+        ConfigError: The model's settings leave no room for a prompt.
+    """
+    texts = [
+        *(character or familiar.character()).who(channel.tier),
+        familiar.me_in(channel).persona(familiar.phrases),
+    ]
+    needed = sum(MESSAGE_TOKENS + familiar.counter.count(text) for text in texts if text)
+    window = Window.of(familiar.models.slot())
+    return allowance(channel.budget, mode=channel.mode, window=window, character_tokens=needed)
 
 
 def pipeline(
@@ -172,7 +196,7 @@ def has_short_frame(familiar: Familiar) -> bool:
     frame = familiar.config.context.frame
     if frame != "auto":
         return frame == "short"
-    slot = familiar.slot()
+    slot = familiar.models.slot()
     if slot.preset != "local" or slot.model not in CATALOG or not CATALOG[slot.model].is_small:
         return False
     return path_of(slot.model, cache_dir()) is not None
@@ -200,7 +224,7 @@ def _short_reply(familiar: Familiar, setup: TurnSetup, request: ContextRequest) 
         style = replace(style, max_tokens=None, sentences=0)
     if set_to.temperature != type(set_to)().temperature:
         style = replace(style, temperature=None)
-    known = SAMPLING if familiar.slot().preset in _LLAMA_CPP else {}
+    known = SAMPLING if familiar.models.slot().preset in _LLAMA_CPP else {}
     return replace(style, sampling=known)
 
 
@@ -221,7 +245,7 @@ def _providers(
     )
     beyond = Beyond(
         familiar.summaries,
-        familiar.channel_label,
+        familiar.channels.label,
         set_to.history.elsewhere_channels,
     )
     pinned = pinned_memory(familiar, setup, lambda: _find_pins(familiar))
@@ -341,7 +365,7 @@ def _recaller(familiar: Familiar, char: str, within_s: float) -> Recaller:
 
     return Recaller(
         familiar.history,
-        familiar.channel_label,
+        familiar.channels.label,
         char,
         familiar.zone,
         within_s,
@@ -354,7 +378,7 @@ def _filter(familiar: Familiar, char: str) -> Filter:
 
     set_to = familiar.config.filter
     return Filter(
-        lambda: familiar.usable_model(FILTER_SLOT),
+        lambda: familiar.models.open_usable(FILTER_SLOT),
         familiar.memory,
         familiar.counter,
         char=char,
@@ -368,7 +392,7 @@ def _thinking(familiar: Familiar, char: str) -> SteppedThinkingPreProcessor:
     from familiar_cli.context.processors import SteppedThinkingPreProcessor
 
     return SteppedThinkingPreProcessor(
-        lambda: familiar.usable_model("stepped_thinking"),
+        lambda: familiar.models.open_usable("stepped_thinking"),
         familiar.counter,
         char=char,
         deadline_s=familiar.config.context.processor_deadline_s,
@@ -379,7 +403,7 @@ def _recast(familiar: Familiar, char: str) -> RecastPostProcessor:
     from familiar_cli.context.processors import RecastPostProcessor
 
     return RecastPostProcessor(
-        lambda: familiar.usable_model("recast"),
+        lambda: familiar.models.open_usable("recast"),
         familiar.counter,
         char=char,
         deadline_s=familiar.config.context.processor_deadline_s,
@@ -422,7 +446,7 @@ def _of_budget(familiar: Familiar, _: list[Effective]) -> Resolved:
     from familiar_cli.context.budget import PERCENT
     from familiar_cli.context.types import Layer
 
-    found = familiar.allowance(familiar.channel(""))
+    found = allowance_in(familiar, familiar.channel(""))
     yield "budget.total", found.total, found.source
     for layer, tokens in found.layers.items():
         source = f"{PERCENT[layer]} % of budget.total"
@@ -448,7 +472,7 @@ def _of_mode(familiar: Familiar, rows: list[Effective]) -> Resolved:
 def _of_model(familiar: Familiar, rows: list[Effective]) -> Resolved:
     names = {r.setting.key.split(".")[2] for r in rows if r.setting.key.startswith(_SLOTS)}
     for prefix, name in (("llm.", "main"), *((f"{_SLOTS}{n}.", n) for n in sorted(names))):
-        slot = familiar.slot(name)
+        slot = familiar.models.slot(name)
         yield f"{prefix}preset", slot.preset, "FAMILIAR_LLM_BASE_URL"
         for field in _OF_SLOT:
             source = f"preset {slot.preset}"

@@ -41,7 +41,7 @@ def find_trace(familiar: Familiar, turn: int | str | None = None) -> Trace:
 
     if turn is None:
         return latest(familiar.paths.traces)
-    number = familiar.turn_number(turn)
+    number = familiar.numbering.turn_number(turn)
     try:
         return read_trace(familiar.paths.traces, number)
     except NotFoundError as error:
@@ -247,7 +247,7 @@ def _subject(familiar: Familiar, asked: str) -> Subject:
 
     found = _TURN.fullmatch(asked.strip())
     if found:
-        return Subject(turn_id=familiar.turn_number(found[1]))
+        return Subject(turn_id=familiar.numbering.turn_number(found[1]))
     rel_path = parse_path(asked)
     if not rel_path:
         raise UsageError(
@@ -552,7 +552,7 @@ async def replay(
     from familiar_cli.llm.slots import check_usable
 
     sent = sent_of(trace)
-    chosen = familiar.slot(slot or "main")
+    chosen = familiar.models.slot(slot or "main")
     chosen = replace(chosen, model=model or (chosen.model if slot else sent.model))
     check_usable(chosen)
     request, completion, elapsed_ms = await _send(sent, chosen, on_wait)

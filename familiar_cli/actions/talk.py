@@ -186,7 +186,7 @@ async def assemble(familiar: Familiar, said: Said, *, viewer: Viewer | None = No
     assembled = await made_by.assemble(_request(familiar, said, setup, viewer))
     return dry_run(
         assembled,
-        model=familiar.slot().model,
+        model=familiar.models.slot().model,
         counter=familiar.counter.name,
         told=(
             setup.allowance.notice,
@@ -266,7 +266,7 @@ async def take_turn(
         RefusedError: The channel is private, and the speaker has never spoken there.
         ModelError: There is no whole reply; what was said is kept.
     """
-    check_usable(familiar.slot())
+    check_usable(familiar.models.slot())
     familiar.finder.load_embedder()
     channel_id = kept_question(familiar, said).channel_id
     alone = nullcontext() if said.off_record else _answering(familiar, channel_id, on_wait)
@@ -282,7 +282,7 @@ async def take_turn(
         request = _request(familiar, said, setup)
         if asking.memory_only:
             request = for_memory(request, setup.allowance, familiar.counter)
-        model = asking.model(familiar.model(on_wait=on_wait))
+        model = asking.model(familiar.models.open(on_wait=on_wait))
         try:
             result = await runner.run(request, model, on_text, stream=stream)
         except asyncio.CancelledError:
@@ -364,7 +364,7 @@ def _request(
     )
     if said.remake != "continue" or said.instead_of is None:
         return request
-    prefill = PRESETS[familiar.slot().preset].prefill
+    prefill = PRESETS[familiar.models.slot().preset].prefill
     exact = prefill and not has_short_frame(familiar)
     return replace(request, begun=PartialReply(said.instead_of.content, prefill, exact))
 

@@ -38,19 +38,19 @@ def memory_writer(
     Raises:
         ConfigError: Something is missing to talk to its model.
     """
-    slot = familiar.slot(WRITER_SLOT)
+    slot = familiar.models.slot(WRITER_SLOT)
     check_usable(slot)
     return MemoryWriter(
         familiar.memory,
         familiar.history,
-        familiar.model(WRITER_SLOT, on_wait=on_wait),
+        familiar.models.open(WRITER_SLOT, on_wait=on_wait),
         familiar.counter,
         familiar.runs,
         who=familiar.who,
         settings=_writer_settings(familiar, slot),
         zone=familiar.zone,
         rules=familiar.privacy.rules,
-        channel_context_lookup=familiar.channel_label,
+        channel_context_lookup=familiar.channels.label,
         me=familiar.me(),
     )
 
@@ -157,7 +157,7 @@ def write_later(familiar: Familiar, *, embeds: bool = False) -> int:
         turn_threshold=set_to.turn_threshold,
         idle_timeout=set_to.idle_timeout,
         switch=set_to.auto,
-        is_local=familiar.slot(WRITER_SLOT).preset == "local",
+        is_local=familiar.models.slot(WRITER_SLOT).preset == "local",
     )
 
     async def write() -> None:
@@ -238,6 +238,6 @@ def make_way(familiar: Familiar) -> None:
     """
     from familiar_cli.llm.wire import is_loopback
 
-    slot = familiar.slot()
+    slot = familiar.models.slot()
     if slot.preset == "local" or is_loopback(slot.base_url):
         familiar.jobs.stop()

@@ -282,7 +282,7 @@ def branch(
     from familiar_cli.actions.change_turns import branch_channel
 
     with familiar_of(ctx) as familiar:
-        made = branch_channel(familiar, new, familiar.turn_number(turn), channel)
+        made = branch_channel(familiar, new, familiar.numbering.turn_number(turn), channel)
     done = f"{made.branch.channel_id} branches off {made.branch.parent} at turn {turn}"
     already = "" if made.branch.is_new else "; nothing was changed"
     output(ctx).answer(made.to_json(), f"{done}{already}")

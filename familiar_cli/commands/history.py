@@ -85,13 +85,13 @@ def show(
 
     with familiar_of(ctx) as familiar:
         span = replace(_span(familiar, channel, since, until), everything=everything)
-        chosen = None if turn is None else familiar.turn_number(turn)
+        chosen = None if turn is None else familiar.numbering.turn_number(turn)
         if chosen is None:
             shown = _newest(familiar, span, last)
         else:
             shown = _around(familiar, chosen, everything=everything)
         ids = [kept.turn.id for kept in shown]
-        named = familiar.turn_ids(ids)
+        named = familiar.numbering.turn_names(ids)
         became, written = standings(familiar.history, ids), origins(familiar.history, ids)
         swipes = {kept.turn.id: swipes_in(kept) for kept in shown if everything}
         labels, zone = familiar.labels(), familiar.zone
@@ -161,10 +161,10 @@ def edit(
     from familiar_cli.commands._base import text_or_stdin
 
     with familiar_of(ctx) as familiar:
-        old = familiar.turn_number(turn)
+        old = familiar.numbering.turn_number(turn)
         new = edit_turn(familiar, old, text_or_stdin(text).rstrip("\r\n"))
         was_read = _was_read(familiar, [old])
-        named = familiar.turn_ids([new.id])[new.id]
+        named = familiar.numbering.turn_names([new.id])[new.id]
     output(ctx).answer(
         {"turn": new.id, "id": named, "supersedes": old, "content": new.content},
         f"Turn {new.id} takes the place of turn {old}",
@@ -182,7 +182,9 @@ def withdraw(ctx: typer.Context, turns: TurnIds) -> None:
     from familiar_cli.history.store import withdraw as withdraw_turns
 
     with familiar_of(ctx) as familiar:
-        changed = withdraw_turns(familiar.history, [familiar.turn_number(turn) for turn in turns])
+        changed = withdraw_turns(
+            familiar.history, [familiar.numbering.turn_number(turn) for turn in turns]
+        )
         was_read = _was_read(familiar, changed)
     _tell_marked(output(ctx), "withdrawn", changed, "Already withdrawn; nothing was changed")
     _tell_read(output(ctx), was_read=was_read)
@@ -198,7 +200,9 @@ def restore(ctx: typer.Context, turns: TurnIds) -> None:
     from familiar_cli.history.store import restore as restore_turns
 
     with familiar_of(ctx) as familiar:
-        changed = restore_turns(familiar.history, [familiar.turn_number(turn) for turn in turns])
+        changed = restore_turns(
+            familiar.history, [familiar.numbering.turn_number(turn) for turn in turns]
+        )
     _tell_marked(output(ctx), "restored", changed, "Not withdrawn; nothing was changed")
 
 
@@ -223,13 +227,13 @@ def choose(
     from familiar_cli.history.store import choose as choose_turn
 
     with familiar_of(ctx) as familiar:
-        chosen = familiar.turn_number(turn)
+        chosen = familiar.numbering.turn_number(turn)
         if swipe is None:
             replaced = choose_turn(familiar.history, chosen)
         else:
             chosen, replaced = choose_swipe(familiar, chosen, swipe)
         was_read = _was_read(familiar, replaced)
-        named = familiar.turn_ids([chosen])[chosen]
+        named = familiar.numbering.turn_names([chosen])[chosen]
     output(ctx).answer(
         {"turn": chosen, "id": named, "superseded": list(replaced)},
         f"Turn {chosen} counts now" if replaced else f"Turn {chosen} counted already",
@@ -294,7 +298,7 @@ def search(
             on_progress=lambda done, whole: report(f"{whole:,} turns", done),
         )
         labels, zone = familiar.labels(), familiar.zone
-        named = familiar.turn_ids(kept.turn.id for hit in found for kept in hit.around)
+        named = familiar.numbering.turn_names(kept.turn.id for hit in found for kept in hit.around)
     out.answer(found_data(query, found, named), lambda: found_page(query, found, labels, zone))
     if not found:
         out.note("Nothing was found. `familiar history ls` lists all channels.")

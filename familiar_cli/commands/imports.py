@@ -348,6 +348,7 @@ def import_chat(
     from dataclasses import replace
     from pathlib import Path
 
+    from familiar_cli.actions.client_chat import chat_reading
     from familiar_cli.imports.chat_import import ChatImportOptions
     from familiar_cli.imports.import_chat import import_chats
     from familiar_cli.ui.import_pages import answer_data, imported_chats_page
@@ -355,7 +356,7 @@ def import_chat(
 
     familiar, out = familiar_of(ctx), output(ctx)
     reading = replace(
-        familiar.chat_reading(as_, tuple(character or ()), tuple(me or ())),
+        chat_reading(familiar, as_, tuple(character or ()), tuple(me or ())),
         format=format_ or "",
         dates=dates,
     )

@@ -414,13 +414,13 @@ def _get_model(out: Output, familiar: Familiar) -> str:
     from familiar_cli.models.store import path_of
     from familiar_cli.ui.progress import downloads
 
-    slot = familiar.slot()
+    slot = familiar.models.slot()
     try:
         if slot.preset == "local" and not path_of(slot.model, cache_dir()):
             with downloads(out) as report:
                 pull_all([slot.model], cache_dir(), report)
         check_usable(slot)
-        familiar.model()
+        familiar.models.open()
     except FamiliarError as error:
         out.note(f"\n{error}")
         if error.hint:
@@ -435,7 +435,7 @@ def _talk(out: Output, familiar: Familiar) -> dict[str, Any]:
     from familiar_cli.ui.context_page import context_page, found_page
     from familiar_cli.ui.reply import ReplyPrinter
 
-    slot, turns = familiar.slot(), []
+    slot, turns = familiar.models.slot(), []
     _show(out, f"4. Two questions  ({slot.model}, {slot.where})")
     if slot.model == SMALL_MODEL:
         out.note(

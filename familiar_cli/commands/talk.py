@@ -213,7 +213,7 @@ def ask(
             message_id=message_id,
         )
         if again_for is not None:
-            said = replace(said, reply_to=familiar.turn_number(again_for))
+            said = replace(said, reply_to=familiar.numbering.turn_number(again_for))
         hint = hint_of_me(out, familiar, said)
         if dry_run:
             show_prompt(out, familiar, said)
@@ -261,7 +261,7 @@ def take_turn(out: Output, familiar: Familiar, said: Said, *, stream: bool) -> T
     for notice in result.notices:
         out.warn(notice)
     kept = {"id": result.turn, "reply_id": result.reply}
-    names = familiar.turn_ids(turn.id for turn in kept.values() if turn)
+    names = familiar.numbering.turn_names(turn.id for turn in kept.values() if turn)
     data = result.to_json() | {key: turn and names[turn.id] for key, turn in kept.items()}
     if result.interrupted:
         told = PartialError(f"Interrupted. {_what_is_kept(result)}")
@@ -394,7 +394,7 @@ def hear(
             familiar, words, as_, name, channel, modality=modality, message_id=message_id
         )
         heard = hear(familiar, said, moment_of(familiar, at))
-        named = familiar.turn_ids([heard.turn.id])[heard.turn.id]
+        named = familiar.numbering.turn_names([heard.turn.id])[heard.turn.id]
     turn = heard.turn
     data = {
         "turn": turn.id,

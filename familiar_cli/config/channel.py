@@ -94,6 +94,14 @@ class ChannelConfigs:
         """
         return self.directory / (file_stem(channel_id) + SUFFIX)
 
+    def label(self, channel_id: str) -> str:
+        """Return what a channel is called, e.g. `#general`; its id when its file cannot be read."""
+        try:
+            config = self.read(channel_id).settings
+        except ConfigError:
+            return ChannelContext(channel_id).label
+        return ChannelContext(config.name or channel_id, config.kind, config.parent).label
+
     def read(self, channel_id: str) -> FileSettings[ChannelConfig]:
         """Return a channel's own settings; all defaults when it has no file.
 

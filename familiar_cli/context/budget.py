@@ -12,7 +12,7 @@ import math
 from collections import OrderedDict
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Self
 
 from familiar_cli.config.channel_kinds import MODES
 from familiar_cli.context.types import Fit, Fragment, Layer, LayerUse, PromptSpan
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from familiar_cli.config.channel_kinds import ChannelMode
     from familiar_cli.config.schema import BudgetSettings
     from familiar_cli.context.types import Contribution
+    from familiar_cli.llm.slots import ResolvedSlot
     from familiar_cli.tokens import TokenCounter
 
 LOCAL_TOKENS: Final = 1500
@@ -83,6 +84,12 @@ class Window:
     max_tokens: int
     source: str = "preset"
     is_local: bool = False
+
+    @classmethod
+    def of(cls, slot: ResolvedSlot) -> Self:
+        """Return the window of a slot's model."""
+        is_local = slot.preset == "local"
+        return cls(slot.context_tokens, slot.max_tokens, slot.context_source, is_local)
 
     @property
     def room(self) -> int:

@@ -12,6 +12,7 @@ from familiar_cli.config.schema import DEFAULT_TIER
 from familiar_cli.context.tiers import is_loaded
 from familiar_cli.context.types import ExampleLine, Role
 from familiar_cli.errors import CharacterUnreadableError, FamiliarError, NotFoundError
+from familiar_cli.identity import Who
 from familiar_cli.memory.layout import CARD_JSON
 from familiar_cli.memory.pages.front_matter import SELF_FILES, TIERS_NOTE, field_text, self_file
 from familiar_cli.text import framed, one_line, str_or_empty
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from familiar_cli.context.types import Role
+    from familiar_cli.identity import Me
+    from familiar_cli.languages import Phrases
     from familiar_cli.memory.store.files import MemoryFile
     from familiar_cli.memory.store.store import MemoryStore
 
@@ -238,6 +241,34 @@ class Character:
         """The first message, then the others that may take its place."""
         first = self.texts.get("first_mes", "")
         return tuple(text for text in (first, *self.alternate_greetings) if text.strip())
+
+
+def who_of(
+    character: Character, me: Me, phrases: Phrases, *, system_prompt: str, pick_seed: str
+) -> Who:
+    """Return who a familiar is, for a model that writes its memory; macros are expanded.
+
+    Args:
+        character: The character.
+        me: Who speaks to it.
+        phrases: The words of its language.
+        system_prompt: The main instruction, as it is set.
+        pick_seed: What `{{pick:…}}` is drawn from.
+    """
+    macros = Macros(
+        character.name,
+        me.name or me.stands_for_name,
+        pick_seed=pick_seed,
+        persona=me.persona(phrases),
+    )
+    main = macros.expand(system_prompt)
+    texts = {
+        field: macros.expand(text, original=main)
+        for field, text in character.texts.items()
+        if field != "first_mes"
+    }
+    voice = (texts.get(field, "").strip() for field in ("description", "personality"))
+    return Who(character.name, "\n\n".join(filter(None, voice)), (main, *texts.values()), phrases)
 
 
 def read_character(store: MemoryStore, *, name: str, fallback_name: str) -> Character:

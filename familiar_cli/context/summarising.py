@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli.clock import now, to_zone
 from familiar_cli.context.budget import MESSAGE_TOKENS, PROMPT_TOKENS
-from familiar_cli.context.types import PromptSpan
+from familiar_cli.context.types import Layer, PromptSpan
 from familiar_cli.errors import BadReplyError, LockedError
 from familiar_cli.history.rows import place_of
 from familiar_cli.history.summaries import PUBLIC, Summary
@@ -16,12 +16,13 @@ from familiar_cli.identity import Labels
 from familiar_cli.text import cut_to, framed, sentence_ends, sha256_of
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
     from datetime import tzinfo
 
     from familiar_cli.context.trace import Trace
     from familiar_cli.history.rows import Turn
     from familiar_cli.history.summaries import Summaries
+    from familiar_cli.languages import Phrases
     from familiar_cli.llm.types import ChatModel, Completion, Message
     from familiar_cli.tokens import TokenCounter
     from familiar_cli.visibility import PrivacyRules
@@ -106,6 +107,7 @@ TURNS_AT_ONCE: Final = 400
 _SHRINK: Final = 3  # a summary that loses more than two thirds of itself has lost its past
 _WORDS_PER_TOKEN: Final = 0.75
 _LEAST_ROOM: Final = 100
+_TITLE_TOKENS: Final = 30  # at least, of what says that a summary is one
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +123,13 @@ class SummaryLimits:
     summary_tokens: int
     batch_tokens: int
     steps: int = MOST_STEPS
+
+
+def summary_tokens(layers: Mapping[Layer, int], phrases: Phrases, counter: TokenCounter) -> int:
+    """Return how many tokens a prompt has for a summary, beside the line above it."""
+    titles = (phrases.earlier, phrases.earlier_here)
+    title = max(_TITLE_TOKENS, *(counter.count(title) for title in titles))
+    return max(layers[Layer.history_summary] - title, 1)
 
 
 class Summariser:

@@ -17,14 +17,21 @@ from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli import clock
 from familiar_cli.config import environment
-from familiar_cli.llm.slots import is_window, keep_window
+from familiar_cli.config.home import cache_dir
+from familiar_cli.identity import NEUTRAL, handle_of
+from familiar_cli.llm.slots import MAIN, check_usable, is_window, keep_window, resolve
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from familiar_cli.config.schema import LLMSettings
+    from familiar_cli.identity import Author
     from familiar_cli.llm.slots import ResolvedSlot
     from familiar_cli.llm.types import ChatModel, Message, Usage
+
+
+_ME_SLUG: Final = "cli-me"  # for a model, in place of one that holds a login name
 
 
 def open_model(
@@ -44,6 +51,76 @@ def open_model(
     from familiar_cli.llm.client import LLMClient  # noqa: PLC0415
 
     return LLMClient(slot, on_wait=on_wait)
+
+
+class SlotModels:
+    """The models of a familiar's slots, each opened when first asked for.
+
+    Args:
+        settings: What was set of models.
+        note: Told of the file that keys were read from.
+        account: Gives the account of whose words the familiar is told; a model is shown no login.
+    """
+
+    def __init__(
+        self, settings: LLMSettings, note: Callable[[Path], None], account: Callable[[], Author]
+    ) -> None:
+        self._settings = settings
+        self._note = note
+        self._account = account
+        self._opened: dict[ResolvedSlot, ChatModel] = {}
+
+    def slot(self, name: str = MAIN) -> ResolvedSlot:
+        """Resolve which server and model the slot `name` means.
+
+        Raises:
+            ConfigError: The settings of the slot make no sense.
+        """
+        return resolve(self._settings, name)
+
+    def open(self, slot: str = MAIN, *, on_wait: Callable[[str], None] | None = None) -> ChatModel:
+        """Return the model of a slot; the same one each time. `aclose` ends it.
+
+        Args:
+            slot: The slot's name.
+            on_wait: Told in one line before a busy server is asked again; from the first call on.
+        """
+        settings = self.slot(slot)
+        same = replace(settings, slot="")  # slots that mean one model share it, and its memory
+        if same not in self._opened:
+            self._note(environment.keys_file())
+            model = open_model(settings, cache_dir=cache_dir(), on_wait=on_wait)
+            self._opened[same] = self._without_login(model)
+        return self._opened[same]
+
+    def open_usable(self, slot: str) -> ChatModel:
+        """Return the model of a slot, as `open` does.
+
+        Raises:
+            ConfigError: Something is missing to talk to it.
+        """
+        check_usable(self.slot(slot))
+        return self.open(slot)
+
+    def _without_login(self, model: ChatModel) -> ChatModel:
+        """Return a model that is shown no login name.
+
+        Where one is the owner's account, it stands in the name of their file, and maybe in its
+        title.
+        """
+        from familiar_cli.llm.types import Renaming  # noqa: PLC0415  # the hot path needs none
+
+        slug = self._account().slug
+        if slug == NEUTRAL.slug:
+            return model
+        shown = {slug: _ME_SLUG, handle_of(slug): handle_of(NEUTRAL.slug)}
+        return Renaming(model, shown, {_ME_SLUG: slug})
+
+    async def aclose(self) -> None:
+        """End every model that was opened."""
+        while self._opened:
+            _, model = self._opened.popitem()
+            await model.aclose()
 
 
 _QUESTION: list[Message] = [{"role": "user", "content": "Say hello in one short sentence."}]

@@ -346,8 +346,8 @@ class ServedTurn:
     async def _do_chore(self) -> None:
         """Ask the model just what the program asks; no memory goes in, and nothing is kept."""
         familiar = self._served.familiar
-        check_usable(familiar.slot())
-        model = ClientsPrompt(familiar.model(), self._wanted.asked, "", self._on_event)
+        check_usable(familiar.models.slot())
+        model = ClientsPrompt(familiar.models.open(), self._wanted.asked, "", self._on_event)
         await model.complete(model.prepare(()))
 
     async def _take(self) -> TurnResult:

@@ -191,7 +191,9 @@ def _branch(chat: Conversation, argument: str) -> None:
     _check_on_record(chat, "/branch")
     parent = chat.said.channel_id
     turn_id = (
-        chat.familiar.turn_number(turn.strip()) if turn else last_turn(chat.familiar, parent).id
+        chat.familiar.numbering.turn_number(turn.strip())
+        if turn
+        else last_turn(chat.familiar, parent).id
     )
     made = branch_channel(chat.familiar, name, turn_id, parent)
     chat.go_to(made.branch.channel_id, show=bool(turn))
@@ -517,7 +519,7 @@ class Conversation:
         """Make ready, and show where the conversation stands."""
         from familiar_cli.llm.slots import check_usable
 
-        check_usable(self.familiar.slot())  # better now than after the first line
+        check_usable(self.familiar.models.slot())  # better now than after the first line
         self._name = self.familiar.name
         if self.interactive:
             self.familiar.finder.load_embedder(optimised=True)

@@ -27,7 +27,7 @@ def show_now(asked: PageRequest) -> Shown:
     familiar = asked.familiar
     said = [kept.turn for kept in newest(familiar.history, TurnFilter(asked.viewer), _LAST)]
     status, is_fresh = NUMBERS.of(familiar.paths)
-    slot = familiar.slot()
+    slot = familiar.models.slot()
     return Shown(
         "now",
         {
@@ -89,7 +89,7 @@ def send_bytes(asked: PageRequest) -> Data:
     """Return the exact bytes that went out."""
     from familiar_cli.actions.sent import find_trace, request_bytes
 
-    turn = asked.familiar.turn_number(asked.path["turn"])
+    turn = asked.familiar.numbering.turn_number(asked.path["turn"])
     body = request_bytes(find_trace(asked.familiar, turn))
     return Data(body, "application/octet-stream", f"turn-{turn}.json")
 
@@ -117,7 +117,7 @@ def _turn_values(asked: PageRequest) -> dict[str, Any]:
     from familiar_cli.ui.html.page import draw_part
 
     familiar = asked.familiar
-    number = asked.familiar.turn_number(asked.path["turn"])
+    number = asked.familiar.numbering.turn_number(asked.path["turn"])
     turn = familiar.history.turn(number)
     if turn is None or not asked.viewer.sees_turn(turn):
         last = familiar.history.newest_id()

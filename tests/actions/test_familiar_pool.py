@@ -60,7 +60,7 @@ async def test_a_key_that_changed_reaches_the_next_model(pool, tmp_path, monkeyp
     keys = tmp_path / "keys.toml"
     monkeypatch.setenv("FAMILIAR_KEYS", str(keys))
     async with pool.lease("ada") as old:
-        old.model()
+        old.models.open()
         keys.write_text('OPENROUTER_API_KEY = "x"\n')
     async with pool.lease("ada") as new:
         assert new is not old

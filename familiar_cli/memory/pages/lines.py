@@ -11,7 +11,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import quote, unquote
 
-from familiar_cli.errors import RefusedError
+from familiar_cli.errors import NotFoundError, RefusedError, UsageError
 from familiar_cli.languages import ENGLISH, tables
 from familiar_cli.markdown import (
     as_paragraph,
@@ -94,6 +94,40 @@ class Numbering:
         if instance == self.own:
             return {number: number for number in cited.ids}
         return self.find(instance, cited.ids)
+
+    def turn_number(self, name: str | int) -> int:
+        """Resolve a turn, given as `number` or `instance:number`, to its local number.
+
+        Raises:
+            NotFoundError: That instance's turn is not kept here.
+            UsageError: `name` is neither.
+        """
+        wanted = parse_turn_name(str(name))
+        if wanted is None:
+            raise UsageError(
+                f"{str(name)[:60]!r} is not a turn",
+                hint="Use its number, or INSTANCE:NUMBER; `familiar history show` lists turns.",
+            )
+        if not wanted.instance:
+            return wanted.first
+        found = self.local(wanted).get(wanted.first)
+        if found is None:
+            raise NotFoundError(
+                f"Turn {str(name)!r} does not exist here", hint="Run `familiar history show`."
+            )
+        return found
+
+    def turn_names(self, numbers: Iterable[int]) -> dict[int, str]:
+        """Return the global names of local turns, `instance:number`, by their numbers.
+
+        Where this familiar has no instance yet, that is the number alone.
+        """
+        wanted = set(numbers)
+        elsewhere = self.origins(wanted)
+        mine = f"{self.own}:" if self.own else ""
+        return {
+            n: ":".join(map(str, elsewhere[n])) if n in elsewhere else f"{mine}{n}" for n in wanted
+        }
 
     def holds(self, text: str) -> bool:
         """Tell whether every turn that a line names is held here."""
