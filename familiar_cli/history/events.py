@@ -301,7 +301,7 @@ def branch_off(
     known = branch_of(connection, channel_id)
     if known and (known.parent, known.turn_id) == (parent, turn.id):
         return known
-    if known or _has_turns(connection, channel_id):
+    if known or has_turns(connection, channel_id):
         raise ConflictError(
             f"Channel {channel_id!r} exists already; nothing was changed",
             hint="Choose another name for the branch; `familiar channel ls` lists all.",
@@ -332,7 +332,7 @@ def leave(connection: sqlite3.Connection, channel_id: str, parent: str, turn_id:
     known = branch_of(connection, channel_id)
     if known and (known.parent, known.turn_id) == (parent, turn_id):
         return
-    if known or _has_turns(connection, channel_id):
+    if known or has_turns(connection, channel_id):
         raise ConflictError(
             f"Channel {channel_id!r} was made in the meantime; nothing was changed",
             hint="Run the same command again.",
@@ -403,7 +403,8 @@ def heard(connection: sqlite3.Connection, channel_id: str) -> tuple[str, list[An
     return f"({here} OR turns.channel_id NOT IN ({_FAMILY}))", [*values, root]
 
 
-def _has_turns(connection: sqlite3.Connection, channel_id: str) -> bool:
+def has_turns(connection: sqlite3.Connection, channel_id: str) -> bool:
+    """Tell whether anything was said in a channel itself."""
     sql = "SELECT 1 FROM turns WHERE channel_id = ? LIMIT 1"
     return connection.execute(sql, (pack(channel_id),)).fetchone() is not None
 

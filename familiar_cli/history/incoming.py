@@ -35,19 +35,21 @@ from familiar_cli.history.lines import (
     foreign_names,
     local_ids,
     parsed,
+    read_state,
     remember_own,
     weave,
     weave_all,
+    write_state,
 )
 from familiar_cli.history.outgoing import FACTS, QUIET, TOLD, fact_line, leave_to_others
 from familiar_cli.history.rows import COLUMNS, Turn, pack, to_row, to_turn, unpack
-from familiar_cli.history.store import GREETING
+from familiar_cli.history.store import GREETING, note_id
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from familiar_cli.history.lines import Fact, Imported, Line
+    from familiar_cli.history.lines import Fact, Imported
     from familiar_cli.history.schema import HistoryFile
     from familiar_cli.history.store import HistoryStore
 
@@ -222,16 +224,22 @@ def read_there(history: HistoryStore, instance: str) -> list[tuple[int, int]]:
 
     It is what that instance told last; what it read since is not in it.
     """
-    sql = "SELECT value FROM sync_state WHERE name = ?"
-    found = history.rows(sql, (f"{_THROUGH}{instance}",))
-    told = parsed(found[0][0]) if found else None
-    if not isinstance(told, ThroughLine):
+    with history.use(create=False) as connection:
+        told = _told_last(connection, instance)
+    if told is None:
         return []
     runs, first = [], 1
     for waiting_from, waiting_through in sorted(told.waiting):
         runs.append((first, waiting_from - 1))
         first = max(first, waiting_through + 1)
     return [run for run in (*runs, (first, told.written)) if run[0] <= run[1]]
+
+
+def _told_last(connection: sqlite3.Connection, instance: str) -> ThroughLine | None:
+    """Return what an instance told last of how far it has read."""
+    text = read_state(connection, f"{_THROUGH}{instance}")
+    line = parsed(text) if text else None
+    return line if isinstance(line, ThroughLine) else None
 
 
 def rename(history: HistoryStore, old: str, new: str) -> None:
@@ -246,8 +254,7 @@ def rename(history: HistoryStore, old: str, new: str) -> None:
     with history.change() as connection:
         remember_own(connection, new)
         connection.execute("DELETE FROM sync_state WHERE name IN (?, ?)", (TOLD, QUIET))
-        values = (f"{_FORMERLY}{old}", "")
-        connection.execute("INSERT OR REPLACE INTO sync_state VALUES (?, ?)", values)
+        write_state(connection, f"{_FORMERLY}{old}")
         fold_all(connection)
 
 
@@ -317,13 +324,20 @@ class Intake:
             BadLineError: It says what cannot be.
             InstanceTwiceError: A turn with its name is here and is another one.
         """
-        line = parsed(text)
-        if line is None:
-            self._hold(instance, text, TurnName(_UNKNOWN, 0))
-            return
-        arrived = self._take(instance, text, line)
+        self._take_all(self._take(instance, text))
+
+    def _take_all(self, arrived: list[TurnName]) -> None:
+        """Take in what waited for turns, and for the turns among that."""
         while arrived:
             arrived += self._take_waiting(arrived.pop())
+
+    def _take_again(self, instance: str, text: str) -> list[TurnName]:
+        """Take in a line that waited; return the turn that it was."""
+        try:
+            return self._take(instance, text)
+        except BadLineError:  # no other line is the worse for it
+            self._hold(instance, text, TurnName(REFUSED, 0))
+            return []
 
     def release(self, instance: str) -> None:
         """Process the pending lines of a newly allowed instance again."""
@@ -331,10 +345,7 @@ class Intake:
             "DELETE FROM lines_waiting WHERE instance = ? AND needs_instance = ? RETURNING id, line"
         )
         for _, text in sorted(self.connection.execute(sql, (instance, UNTRUSTED)).fetchall()):
-            try:
-                self.take(instance, unpack(text))
-            except BadLineError:  # no other line is the worse for it
-                self._hold(instance, unpack(text), TurnName(REFUSED, 0))
+            self._take_all(self._take_again(instance, unpack(text)))
 
     def finish(self) -> None:
         """Put all turns that came at their places, and let marks come to what they do."""
@@ -357,23 +368,30 @@ class Intake:
         )
         self.connection.execute(sql, (instance, rel_path, start, end))
 
-    def _take(self, instance: str, text: str, line: Line) -> list[TurnName]:
+    def _take(self, instance: str, text: str) -> list[TurnName]:
         """Take a line in, or let it wait; return the turn that it was."""
-        if isinstance(line, ThroughLine):
+        line = parsed(text)
+        if line is None:
+            self._hold(instance, text, TurnName(_UNKNOWN, 0))
+        elif isinstance(line, ThroughLine):
             self._note_written(instance, text, line)
-            return []
-        name = TurnName(instance, line.id)
+        else:
+            return self._take_new(TurnName(instance, line.id), text, line)
+        return []
+
+    def _take_new(self, name: TurnName, text: str, line: TurnLine | Fact) -> list[TurnName]:
+        """Take a turn or a fact in, unless it is known; return the turn that it was."""
         if isinstance(line, TurnLine):
             if self._is_turn_known(name, line):
                 return []
-            if instance in self._formerly and self._was_ours(name, line):
+            if name.instance in self._formerly and self._was_ours(name, line):
                 return [name]
         elif self._is_known(name, line):
             return []
-        if instance == self.own:
+        if name.instance == self.own:
             raise InstanceTwiceError(name)
         if obstacle := self._obstacle(name, line):
-            self._hold(instance, text, obstacle)
+            self._hold(name.instance, text, obstacle)
         elif isinstance(line, TurnLine):
             self._add_turn(name, line)
             return [name]
@@ -398,10 +416,7 @@ class Intake:
 
     def _replaces(self, name: TurnName, line: TurnLine) -> bool:
         """Tell whether a turn would replace another instance's message with other words."""
-        key = (pack(line.channel), pack(line.message_id))
-        sql = "SELECT turn_id FROM message_ids WHERE channel_id = ? AND message_id = ?"
-        found = self.connection.execute(sql, key).fetchone() if line.message_id else None
-        same = int(found[0]) if found else None
+        same = self._of_message(line)
         if same is None and line.imported:
             same = self._same_line(name.instance, line.imported)
         if same is None:
@@ -409,11 +424,8 @@ class Intake:
         there = to_turn(self.connection.execute(_KNOWN, (same,)).fetchone())
         origin = foreign_names(self.connection, (same,)).get(same)
         is_own = origin is not None and origin.instance == name.instance
-        is_same = (there.content, there.author, there.role) == (
-            line.content,
-            line.author,
-            line.role,
-        )
+        said = (line.content, line.author, line.role)
+        is_same = (there.content, there.author, there.role) == said
         return not is_own and not is_same
 
     def _take_waiting(self, name: TurnName) -> list[TurnName]:
@@ -428,15 +440,7 @@ class Intake:
             "RETURNING id, instance, line"
         )
         rows = sorted(self.connection.execute(sql, name).fetchall())
-        arrived = []
-        for _, instance, text in rows:
-            line = parsed(unpack(text))
-            assert line is not None  # one of a kind that is not known here waits for no turn
-            try:
-                arrived += self._take(instance, unpack(text), line)
-            except BadLineError:  # no other line is the worse for it
-                self._hold(instance, unpack(text), TurnName(REFUSED, 0))
-        return arrived
+        return [n for _, instance, text in rows for n in self._take_again(instance, unpack(text))]
 
     def _hold(self, instance: str, text: str, needs: TurnName) -> None:
         sql = (
@@ -461,8 +465,7 @@ class Intake:
         if name.instance == self.own:
             return local_ids(self.connection, self.own, (name,)).get(name)
         sql = "SELECT turn_id FROM elsewhere WHERE instance = ? AND id_there = ?"
-        found = self.connection.execute(sql, name).fetchone()
-        return int(found[0]) if found else None
+        return self._number(sql, name)
 
     def _given(self, name: TurnName | None) -> int:
         """Return the number of a turn that is here; 0: none is named."""
@@ -481,8 +484,7 @@ class Intake:
 
     def _was_ours(self, name: TurnName, line: TurnLine) -> bool:
         """Tell whether a turn was said here before two machines parted; it keeps its old name."""
-        sql = "SELECT value FROM sync_state WHERE name = ?"
-        (told,) = self.connection.execute(sql, (TOLD,)).fetchone() or ("0",)
+        told = read_state(self.connection, TOLD, "0")
         row = self.connection.execute(_KNOWN, (line.id,)).fetchone()
         is_same = row is not None and replace(to_turn(row), id=0) == _turn(line)
         if not is_same or line.id <= int(told) or foreign_names(self.connection, (line.id,)):
@@ -534,14 +536,9 @@ class Intake:
         """Keep what is known of a turn besides, and return others that are the same message."""
         same: list[int | None] = []
         if line.message_id:
-            key = (pack(line.channel), pack(line.message_id))
-            sql = "SELECT turn_id FROM message_ids WHERE channel_id = ? AND message_id = ?"
-            found = self.connection.execute(sql, key).fetchone()
-            if found:
-                same.append(int(found[0]))
-            else:
-                values = (*key, turn_id)
-                self.connection.execute("INSERT INTO message_ids VALUES (?, ?, ?)", values)
+            same.append(self._of_message(line))
+            if same[0] is None:
+                note_id(self.connection, line.channel, line.message_id, turn_id)
         if line.imported:
             same.append(self._same_line(instance, line.imported))
             chat = self._chat(line.imported.chat or f"{instance}:{line.channel}", line.channel)
@@ -553,6 +550,19 @@ class Intake:
             same.append(self._same_greeting(turn_id, line))
         return [other for other in same if other is not None]
 
+    def _of_message(self, line: TurnLine) -> int | None:
+        """Return the turn of the channel that has the id of a line's message."""
+        if not line.message_id:
+            return None
+        sql = "SELECT turn_id FROM message_ids WHERE channel_id = ? AND message_id = ?"
+        key = (pack(line.channel), pack(line.message_id))
+        return self._number(sql, key)
+
+    def _number(self, sql: str, values: Sequence[object]) -> int | None:
+        """Return the number that a query finds, or None."""
+        found = self.connection.execute(sql, values).fetchone()
+        return int(found[0]) if found else None
+
     def _same_line(self, instance: str, line: Imported) -> int | None:
         """Return the turn that another instance imported from the same line of a chat."""
         sql = (
@@ -560,8 +570,7 @@ class Intake:
             "(identity, nth) = (?, ?) AND coalesce(instance, ?) != ? ORDER BY turn_id LIMIT 1"
         )
         values = (line.identity, self._number_of(instance, line), self.own, instance)
-        found = self.connection.execute(sql, values).fetchone()
-        return int(found[0]) if found else None
+        return self._number(sql, values)
 
     def _number_of(self, instance: str, line: Imported) -> int:
         """Return the number of a line among equal ones; an older version did not state it."""
@@ -571,8 +580,7 @@ class Intake:
             "SELECT count(*) + 1 FROM turn_extras LEFT JOIN elsewhere USING (turn_id) "
             "WHERE identity = ? AND coalesce(instance, ?) = ?"
         )
-        found = self.connection.execute(sql, (line.identity, self.own, instance)).fetchone()
-        return int(found[0])
+        return self._number(sql, (line.identity, self.own, instance)) or 1
 
     def _same_greeting(self, turn_id: int, line: TurnLine) -> int | None:
         sql = (
@@ -580,8 +588,7 @@ class Intake:
             "ORDER BY id LIMIT 1"
         )
         values = (pack(line.channel), turn_id, GREETING, pack(line.content))
-        found = self.connection.execute(sql, values).fetchone()
-        return int(found[0]) if found else None
+        return self._number(sql, values)
 
     def _chat(self, key: str, channel_id: str) -> int:
         """Return the number of a chat; what is told of it may come later."""
@@ -630,13 +637,9 @@ class Intake:
 
     def _note_written(self, instance: str, text: str, line: ThroughLine) -> None:
         """Keep what an instance told last of how far it has read."""
-        sql = "SELECT value FROM sync_state WHERE name = ?"
-        key = f"{_THROUGH}{instance}"
-        found = self.connection.execute(sql, (key,)).fetchone()
-        before = parsed(found[0]) if found else None
-        is_newer = not isinstance(before, ThroughLine) or before.written <= line.written
-        if is_newer and instance != self.own:
-            self.connection.execute("INSERT OR REPLACE INTO sync_state VALUES (?, ?)", (key, text))
+        before = _told_last(self.connection, instance)
+        if instance != self.own and (before is None or before.written <= line.written):
+            write_state(self.connection, f"{_THROUGH}{instance}", text)
 
 
 def _formerly(connection: sqlite3.Connection) -> frozenset[str]:

@@ -386,6 +386,17 @@ OWN: Final = "own"
 """In `sync_state`: which instance this history knows itself as."""
 
 
+def read_state(connection: sqlite3.Connection, name: str, default: str = "") -> str:
+    """Read a value of `sync_state`."""
+    sql = "SELECT value FROM sync_state WHERE name = ?"
+    return str((connection.execute(sql, (name,)).fetchone() or (default,))[0])
+
+
+def write_state(connection: sqlite3.Connection, name: str, value: str = "") -> None:
+    """Write a value of `sync_state`."""
+    connection.execute("INSERT OR REPLACE INTO sync_state VALUES (?, ?)", (name, value))
+
+
 def names_of(history: HistoryFile, own: str, turn_ids: Iterable[int]) -> dict[int, TurnName]:
     """Return the shared ids of turns; turns that do not exist are left out.
 
@@ -436,16 +447,13 @@ def turn_names(
 
 def own_instance(connection: sqlite3.Connection) -> str:
     """Return the instance that this history knows itself as; empty: it never met another."""
-    sql = "SELECT value FROM sync_state WHERE name = ?"
-    found = connection.execute(sql, (OWN,)).fetchone()
-    return str(found[0]) if found else ""
+    return read_state(connection, OWN)
 
 
 def remember_own(connection: sqlite3.Connection, own: str) -> None:
     """Write down which instance this history belongs to, for whoever decides between marks."""
-    sql = "INSERT OR REPLACE INTO sync_state VALUES (?, ?)"
     if own_instance(connection) != own:
-        connection.execute(sql, (OWN, own))
+        write_state(connection, OWN, own)
 
 
 def local_ids(

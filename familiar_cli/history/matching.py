@@ -14,7 +14,14 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.errors import NotFoundError
-from familiar_cli.history.events import BranchPart, all_branches, branch_of, condition, parts_of
+from familiar_cli.history.events import (
+    BranchPart,
+    all_branches,
+    branch_of,
+    condition,
+    has_turns,
+    parts_of,
+)
 from familiar_cli.history.rows import in_ms, pack, unpack
 from familiar_cli.history.selection import TurnFilter, select
 from familiar_cli.history.store import find
@@ -100,32 +107,29 @@ class Matching:
                 self._pass_to(named.id)
                 return LineMatch.of_known(named, line.turn)
         for part in reversed(self._parts):
-            raw = self._ahead(part, line) or self._behind(part, line)
+            raw = self._known(part, line, is_ahead=True) or self._known(part, line, is_ahead=False)
             if raw is not None:
                 return LineMatch.there if _same(raw, line.raw) else LineMatch.details_changed
         return LineMatch.edited if self._is_edit(line) else LineMatch.new
 
-    def _ahead(self, part: BranchPart, line: IncomingLine) -> str | None:
-        """Return the source's record of the next turn that the line matches, or None."""
-        sql = f"{_KNOWN} AND turn_id > ? ORDER BY turn_id LIMIT ?"
+    def _known(self, part: BranchPart, line: IncomingLine, *, is_ahead: bool) -> str | None:
+        """Return the source's record of the turn that a line matches, or None.
+
+        That is the next one ahead, or the last one behind that no other line matches.
+        """
+        if not is_ahead and not self._passed:
+            return None
+        order = "> ? ORDER BY turn_id" if is_ahead else "< ? ORDER BY turn_id DESC"
+        sql = f"{_KNOWN} AND turn_id {order} LIMIT ?"
         identity = identity_of(part.channel_id, line.fingerprint)
         rows = self._connection.execute(sql, (identity, part.end, self._cursor, _MANY))
         for turn_id, platform, user_id, raw in rows:
-            if self._may_be(turn_id, (platform, user_id), unpack(raw), line):
+            if not self._may_be(turn_id, (platform, user_id), unpack(raw), line):
+                continue
+            if is_ahead:
                 self._pass_to(turn_id)
                 return unpack(raw)
-        return None
-
-    def _behind(self, part: BranchPart, line: IncomingLine) -> str | None:
-        """Return the source's record of an earlier turn that no other line matches, or None."""
-        if not self._passed:
-            return None
-        sql = f"{_KNOWN} AND turn_id < ? ORDER BY turn_id DESC LIMIT ?"
-        identity = identity_of(part.channel_id, line.fingerprint)
-        rows = self._connection.execute(sql, (identity, part.end, self._cursor, _MANY))
-        for turn_id, platform, user_id, raw in rows:
-            fits = self._may_be(turn_id, (platform, user_id), unpack(raw), line)
-            if fits and self._take(turn_id):
+            if self._take(turn_id):
                 return unpack(raw)
         return None
 
@@ -497,10 +501,7 @@ def branching(history: HistoryStore, chat: Arrival) -> ChatPlacement:
 
 def has_begun(connection: sqlite3.Connection, channel_id: str) -> bool:
     """Tell whether a channel has a past, if only as a branch."""
-    sql = "SELECT 1 FROM turns WHERE channel_id = ? LIMIT 1"
-    if connection.execute(sql, (pack(channel_id),)).fetchone():
-        return True
-    return branch_of(connection, channel_id) is not None
+    return has_turns(connection, channel_id) or branch_of(connection, channel_id) is not None
 
 
 def _brought_before(connection: sqlite3.Connection, chat: Arrival) -> list[str]:
@@ -534,7 +535,7 @@ def _beside(
         if chat.parent not in names:
             return ChatPlacement(shared.channel_id, is_copy=True)
         for branch in all_branches(connection):  # a copy of a checkpoint
-            if branch.turn_id == last and not _has_turns(connection, branch.channel_id):
+            if branch.turn_id == last and not has_turns(connection, branch.channel_id):
                 return ChatPlacement(branch.channel_id, is_copy=True)
     elif shared.is_whole and not (chat.channel or chat.parent or names & chat.others):
         return ChatPlacement(shared.channel_id)  # the chat has another name by now, and has grown
@@ -609,11 +610,6 @@ def _has_any(connection: sqlite3.Connection, channel_id: str, sample: list[Incom
     parts = parts_of(connection, channel_id)
     identities = (identity_of(p.channel_id, line.fingerprint) for line in sample for p in parts)
     return any(connection.execute(sql, (found,)).fetchone() for found in identities)
-
-
-def _has_turns(connection: sqlite3.Connection, channel_id: str) -> bool:
-    sql = "SELECT 1 FROM turns WHERE channel_id = ? LIMIT 1"
-    return connection.execute(sql, (pack(channel_id),)).fetchone() is not None
 
 
 def _names(connection: sqlite3.Connection, channel_id: str) -> frozenset[str]:

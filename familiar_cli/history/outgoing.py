@@ -18,8 +18,10 @@ from familiar_cli.history.lines import (
     TurnLine,
     place_in,
     predecessor,
+    read_state,
     remember_own,
     turn_names,
+    write_state,
 )
 from familiar_cli.history.rows import (
     COLUMNS,
@@ -311,21 +313,16 @@ def outgoing(history: HistoryStore, own: str, since: ThroughLine) -> Iterator[Li
     yield from others
     if count or facts:
         yield ThroughLine(last_turn, last_fact, written, waiting)
-        _note(history, TOLD, str(last_turn))
+        with history.change() as connection:
+            write_state(connection, TOLD, str(last_turn))
     elif last_turn > after:
-        _note(history, QUIET, f"{since.turn}-{last_turn}")
-
-
-def _note(history: HistoryStore, name: str, value: str) -> None:
-    with history.change() as connection:
-        connection.execute("INSERT OR REPLACE INTO sync_state VALUES (?, ?)", (name, value))
+        with history.change() as connection:
+            write_state(connection, QUIET, f"{since.turn}-{last_turn}")
 
 
 def _quiet_through(connection: sqlite3.Connection, turn_id: int) -> int:
     """Return the turn up to which all came from elsewhere that follow a turn."""
-    sql = "SELECT value FROM sync_state WHERE name = ?"
-    (quiet,) = connection.execute(sql, (QUIET,)).fetchone() or ("0-0",)
-    first, _, last = quiet.partition("-")
+    first, _, last = read_state(connection, QUIET, "0-0").partition("-")
     return max(turn_id, int(last)) if int(first) <= turn_id else turn_id
 
 

@@ -38,9 +38,6 @@ WATERMARK: Final = f"fulltext-{VERSION}"
 MOST_RANKED: Final = 5_000
 """How many turns are ranked, about, in 2 to 5 ms; see `fts.choose`."""
 
-_SET_ASIDE: Final = (
-    " AND rowid NOT IN (SELECT turn_id FROM set_aside WHERE superseded_by OR withdrawn)"
-)
 # Marks that Python's `\w` leaves out belong to the letter before them.
 _WORD: Final = re.compile(r"[^\W_](?:[^\W_]|[^\s\w\u0000-\u02ff\u2000-\u303f\uff00-\uffef])*")
 _WORDS_TABLE: Final = f'CREATE VIRTUAL TABLE words USING fts5 (body, tokenize = "{fts.TOKENIZER}")'
@@ -197,20 +194,7 @@ def _ranked(
         "ON turns.id = turns_fts.rowid "
         f"WHERE turns_fts MATCH ? AND turns_fts.rowid >= ?{where} ORDER BY {order} LIMIT ?"
     )
-    given = (match, oldest, *values, limit)
-    if where or _has_withdrawn_channels(connection):
-        return connection.execute(sql, given).fetchall()
-    set_aside = "" if span.everything else _SET_ASIDE
-    sql = (  # ranked before turns are read: a turn is a hundred times larger than its rank
-        f"SELECT {SELECTED}, score FROM (SELECT rowid AS found, {rank} AS score FROM turns_fts "  # noqa: S608
-        f"WHERE turns_fts MATCH ? AND rowid >= ?{set_aside} ORDER BY {order} LIMIT ?) "
-        f"JOIN {span.view} AS turns ON turns.id = found ORDER BY score, turns.id DESC"
-    )
-    return connection.execute(sql, given).fetchall()
-
-
-def _has_withdrawn_channels(connection: sqlite3.Connection) -> bool:
-    return connection.execute("SELECT 1 FROM channels_set_aside LIMIT 1").fetchone() is not None
+    return connection.execute(sql, (match, oldest, *values, limit)).fetchall()
 
 
 def affordable(connection: sqlite3.Connection, wanted: str) -> tuple[str, int, bool]:

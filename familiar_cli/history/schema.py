@@ -47,8 +47,6 @@ class HistoryFile:
     @contextmanager
     def change(self) -> Iterator[sqlite3.Connection]:
         """Open a transaction: all changes made in it are committed, or none."""
-        from familiar_cli.sqlite import transaction  # noqa: PLC0415  # loads sqlite3
-
         with self.use(create=True) as connection, transaction(connection):
             yield connection
 

@@ -20,6 +20,7 @@ from familiar_cli.history.rows import (
     unpack,
 )
 from familiar_cli.identity import Author
+from familiar_cli.sqlite import rows_among
 
 if TYPE_CHECKING:
     import sqlite3
@@ -110,8 +111,6 @@ def speakers_stamp(history: HistoryFile) -> tuple[int, ...]:
 
 def people_in(history: HistoryFile, channels: Iterable[str]) -> dict[str, set[str]]:
     """Return the slugs of all past speakers, by channel."""
-    from familiar_cli.sqlite import rows_among  # noqa: PLC0415  # loads sqlite3
-
     found: dict[str, set[str]] = {}
     sql = "SELECT channel_id, author_platform, author_user_id FROM speakers WHERE channel_id IN"
     with history.use(create=False) as connection:
@@ -324,8 +323,6 @@ def around(
 
 def kept_turns(history: HistoryFile, turn_ids: Iterable[int]) -> dict[int, Kept]:
     """Return these turns, whatever became of them, with what their source said."""
-    from familiar_cli.sqlite import rows_among  # noqa: PLC0415  # loads sqlite3
-
     select = f"{_KEPT.format('turns')} WHERE turns.id IN"
     with history.use(create=False) as connection:
         rows = rows_among(connection, select, sorted(turn_ids))
@@ -473,8 +470,6 @@ def _rows_of(
     connection: sqlite3.Connection, select: str, ids: Iterable[int], where: Where
 ) -> list[Row]:
     """Return the rows of these turns as far as they are meant, in no order."""
-    from familiar_cli.sqlite import rows_among  # noqa: PLC0415  # loads sqlite3
-
     sql, values = where
     return list(rows_among(connection, f"{select} WHERE TRUE{sql} AND turns.id IN", ids, values))
 

@@ -44,7 +44,7 @@ from familiar_cli.history.rows import (
 from familiar_cli.history.schema import HistoryFile
 from familiar_cli.history.selection import newest_rows, visible
 from familiar_cli.identity import NEUTRAL
-from familiar_cli.sqlite import rows_among
+from familiar_cli.sqlite import connect, rows_among
 from familiar_cli.visibility import OWNER
 
 if TYPE_CHECKING:
@@ -471,8 +471,6 @@ class HistoryStore(HistoryFile):
         Raises:
             FamiliarError: It cannot be read, or the copy cannot be written.
         """
-        from familiar_cli.sqlite import connect  # noqa: PLC0415  # starting is quicker without it
-
         with self.use(create=False) as connection, closing(connect(path, 0)) as copy:
             connection.backup(copy)
         return HistoryStore(path)

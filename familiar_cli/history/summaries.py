@@ -23,6 +23,7 @@ from familiar_cli.history.rows import (
     unpack,
 )
 from familiar_cli.history.selection import oldest_rows, visible
+from familiar_cli.sqlite import rows_among
 from familiar_cli.visibility import Viewer
 
 if TYPE_CHECKING:
@@ -166,8 +167,6 @@ class Summaries:
 
     def first_place(self, turn_ids: Collection[int]) -> int:
         """Return where the first of these turns stands; 0: none of them is there."""
-        from familiar_cli.sqlite import rows_among  # noqa: PLC0415  # loads sqlite3
-
         sql = f"SELECT {PLACED} FROM turns WHERE id IN"  # noqa: S608  # our own names
         with self._history.use(create=False) as connection:
             rows = rows_among(connection, sql, turn_ids)
