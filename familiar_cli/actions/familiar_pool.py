@@ -150,7 +150,7 @@ def pages_pool(home: Path, tell: Callable[[str], None]) -> FamiliarPool[Familiar
         from familiar_cli.memory.journal.past import MemoryPast
 
         familiar = Familiar(paths, tell)
-        familiar.__dict__["past"] = MemoryPast(familiar.memory, familiar.journal, tell, hasty=True)
+        familiar.past = MemoryPast(familiar.memory, familiar.journal, tell, hasty=True)
         return familiar
 
     return FamiliarPool(home, build)

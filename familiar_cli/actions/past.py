@@ -153,7 +153,7 @@ async def prompt_then(familiar: Familiar, day: date, text: str, channel_id: str 
         root = Path(directory) / familiar.paths.id
         _lay_out(familiar, days, there, root)
         then = Anew(FamiliarPaths(root))
-        then.__dict__["history"] = familiar.history
+        then.history = familiar.history
         then.finder.embedder = familiar.finder.embedder
         then.index.refresh()
         return await _assemble(then, end_of(familiar, day), text, channel_id)
@@ -182,30 +182,15 @@ def _lay_out(
 
 async def _assemble(then: Familiar, end: datetime, text: str, channel_id: str) -> Trace:
     from familiar_cli.actions.prompt import pipeline, turn_setup
-    from familiar_cli.context.turn import dry_run, request_for
+    from familiar_cli.actions.talk import turn_request
+    from familiar_cli.context.turn import dry_run
     from familiar_cli.context.types import Said
-    from familiar_cli.history.rows import Turn
 
-    before = then.history.first_since(end)
-    after = (
-        Turn(before, channel_id, None, "assistant", "", end, "text", "cli", partial=False)
-        if before
-        else None
-    )
-    said = Said(text, then.me(channel_id).author, channel_id, instead_of=after)
+    said = Said(text, then.me(channel_id).author, channel_id, greeting=0)
     setup = turn_setup(then, channel_id)
-    request = request_for(
-        said,
-        familiar_id=then.paths.id,
-        allowance=setup.allowance,
-        history=then.history,
-        viewer=then.privacy.viewer_in(channel_id, said.author),
-        opening=lambda *_: "",
-        at=end - timedelta(seconds=1),
-        name=setup.char,
-        tier=setup.channel.tier,
-        me=then.me_in(setup.channel),
-        phrases=then.phrases,
+    before_id = then.history.first_since(end)
+    request = turn_request(
+        then, said, setup, at=end - timedelta(seconds=1), before_id=before_id or None
     )
     assembled = await pipeline(then, setup, dry=True).assemble(request)
     return dry_run(assembled, model=then.models.slot().model, counter=then.counter.name)

@@ -183,7 +183,7 @@ async def assemble(familiar: Familiar, said: Said, *, viewer: Viewer | None = No
     familiar.privacy.check_member(said.channel_id, said.author)
     setup = _setup(familiar, said)
     made_by = pipeline(familiar, setup, remembered=said.remembered, dry=True)
-    assembled = await made_by.assemble(_request(familiar, said, setup, viewer))
+    assembled = await made_by.assemble(turn_request(familiar, said, setup, viewer))
     return dry_run(
         assembled,
         model=familiar.models.slot().model,
@@ -207,7 +207,7 @@ async def find_memory(familiar: Familiar, said: Said) -> Trace:
     """
     familiar.finder.load_embedder()
     setup = _setup(familiar, said)
-    request = for_memory(_request(familiar, said, setup), setup.allowance, familiar.counter)
+    request = for_memory(turn_request(familiar, said, setup), setup.allowance, familiar.counter)
     assembled = await memory_pipeline(familiar, setup).assemble(request)
     return dry_run(assembled, model="", counter=familiar.counter.name)
 
@@ -224,7 +224,7 @@ def opening_of(familiar: Familiar, said: Said) -> str:
         UsageError: The greeting that was asked for cannot open the channel.
     """
     said = replace(said, text=said.text or "Hello")
-    return _request(familiar, said, _setup(familiar, said)).opening
+    return turn_request(familiar, said, _setup(familiar, said)).opening
 
 
 async def take_turn(
@@ -279,7 +279,7 @@ async def take_turn(
             familiar.privacy.enter(said.channel_id, said.author, said.kind)
         setup = _setup(familiar, said)
         runner = _runner(familiar, said, setup, asking)
-        request = _request(familiar, said, setup)
+        request = turn_request(familiar, said, setup)
         if asking.memory_only:
             request = for_memory(request, setup.allowance, familiar.counter)
         model = asking.model(familiar.models.open(on_wait=on_wait))
@@ -345,9 +345,26 @@ def _with_names(familiar: Familiar, result: TurnResult) -> TurnResult:
     return result
 
 
-def _request(
-    familiar: Familiar, said: Said, setup: TurnSetup, viewer: Viewer | None = None
+def turn_request(
+    familiar: Familiar,
+    said: Said,
+    setup: TurnSetup,
+    viewer: Viewer | None = None,
+    *,
+    at: datetime | None = None,
+    before_id: int | None = None,
 ) -> ContextRequest:
+    """Return what the prompt of a turn is wanted for.
+
+    Args:
+        familiar: Whose prompt.
+        said: What is said.
+        setup: What holds for the turn.
+        viewer: Who will read the reply; None: those who are in the channel.
+        at: When it is said; None: now.
+        before_id: Only turns before this one are history; None: all, or those before the reply
+            that is made again.
+    """
     greets = setup.channel.greets if said.greeting is None else said.greeting != 0
     request = request_for(
         said,
@@ -356,7 +373,8 @@ def _request(
         history=familiar.history,
         viewer=viewer or familiar.privacy.viewer_in(said.channel_id, said.author, said.kind),
         opening=setup.character.opening if greets else lambda *_: "",
-        at=now(),
+        at=at or now(),
+        before_id=before_id,
         name=setup.char,
         tier=setup.channel.tier,
         me=familiar.me_in(setup.channel),

@@ -81,34 +81,30 @@ def said_as(
     channel: str,
     *,
     modality: str,
-    greeting: int | None = None,
-    no_greeting: bool = False,
-    tier: int | None = None,
-    off_record: bool = False,
-    message_id: str = "",
 ) -> Said:
     """Return what these options say to `familiar`.
 
     Raises:
-        UsageError: `as_` names nobody, or they contradict each other.
+        UsageError: `as_` names nobody.
         ConfigError: The settings have something wrong in them.
     """
     from familiar_cli.actions.me import speaker
     from familiar_cli.context.types import Modality, Said
+
+    return Said(text, speaker(familiar, channel, as_, name), channel, Modality(modality))
+
+
+def greeting_number(greeting: int | None, *, no_greeting: bool) -> int | None:
+    """Return which greeting opens a new conversation, 0 for none; see `Said.greeting`.
+
+    Raises:
+        UsageError: The options contradict each other.
+    """
     from familiar_cli.errors import UsageError
 
     if no_greeting and greeting is not None:
         raise UsageError("--greeting and --no-greeting cannot be combined")
-    return Said(
-        text,
-        speaker(familiar, channel, as_, name),
-        channel,
-        Modality(modality),
-        0 if no_greeting else greeting,
-        tier=tier,
-        off_record=off_record,
-        message_id=message_id,
-    )
+    return 0 if no_greeting else greeting
 
 
 def hint_of_me(out: Output, familiar: Familiar, said: Said) -> str:
@@ -199,26 +195,17 @@ def ask(
     """
     words, out = _words(text, again_for), output(ctx)
     with with_models(familiar_of(ctx)) as familiar:
-        said = said_as(
-            familiar,
-            words,
-            as_,
-            name,
-            channel,
-            modality=modality,
-            greeting=greeting,
-            no_greeting=no_greeting,
+        said = replace(
+            said_as(familiar, words, as_, name, channel, modality=modality),
+            greeting=greeting_number(greeting, no_greeting=no_greeting),
             tier=tier,
             off_record=off_record,
             message_id=message_id,
+            reply_to=None if again_for is None else familiar.numbering.turn_number(again_for),
         )
-        if again_for is not None:
-            said = replace(said, reply_to=familiar.numbering.turn_number(again_for))
         hint = hint_of_me(out, familiar, said)
-        if dry_run:
-            show_prompt(out, familiar, said)
-        else:
-            result = take_turn(out, familiar, said, stream=not no_stream)
+        result = take_turn(out, familiar, said, dry_run=dry_run, stream=not no_stream)
+        if result:
             if hint:
                 out.note(hint)
             _go_on(out, familiar, result, background=not no_background)
@@ -250,13 +237,17 @@ def show_prompt(out: Output, familiar: Familiar, said: Said) -> None:
         out.warn(notice)
 
 
-def take_turn(out: Output, familiar: Familiar, said: Said, *, stream: bool) -> TurnResult:
-    """Take a turn and print the reply."""
+def take_turn(
+    out: Output, familiar: Familiar, said: Said, *, dry_run: bool, stream: bool
+) -> TurnResult | None:
+    """Take a turn and print the reply; or only print the prompt of it."""
+    if dry_run:
+        show_prompt(out, familiar, said)
+        return None
     from familiar_cli.errors import PartialError
-    from familiar_cli.ui.reply import ReplyPrinter
+    from familiar_cli.ui.reply import ReplyPrinter, begun_text
 
-    begun = said.instead_of.content if said.instead_of and said.remake == "continue" else ""
-    with ReplyPrinter(silent=out.as_json, begun=begun) as printer:
+    with ReplyPrinter(silent=out.as_json, begun=begun_text(said)) as printer:
         result = reply_to(familiar, said, printer, stream=stream, on_wait=out.note)
     for notice in result.notices:
         out.warn(notice)
@@ -311,15 +302,25 @@ def again(
     familiar history choose 1204
     """
     from familiar_cli.actions.change_turns import again as asked_again
+
+    _remake(ctx, asked_again, channel, tier, dry_run=dry_run, stream=not no_stream)
+
+
+def _remake(
+    ctx: typer.Context,
+    find: Callable[[Familiar, Said], Said],
+    channel: str,
+    tier: int | None,
+    *,
+    dry_run: bool,
+    stream: bool,
+) -> None:
+    """Take the turn that `find` makes of the last exchange of a channel."""
     from familiar_cli.context.types import Said
 
-    out = output(ctx)
     with with_models(familiar_of(ctx)) as familiar:
-        said = asked_again(familiar, Said("", None, channel, tier=tier))
-        if dry_run:
-            show_prompt(out, familiar, said)
-            return
-        take_turn(out, familiar, said, stream=not no_stream)
+        said = find(familiar, Said("", None, channel, tier=tier))
+        take_turn(output(ctx), familiar, said, dry_run=dry_run, stream=stream)
 
 
 continue_app = App()
@@ -344,15 +345,8 @@ def continue_(
     familiar continue --channel harbour
     """
     from familiar_cli.actions.change_turns import go_on
-    from familiar_cli.context.types import Said
 
-    out = output(ctx)
-    with with_models(familiar_of(ctx)) as familiar:
-        said = go_on(familiar, Said("", None, channel, tier=tier))
-        if dry_run:
-            show_prompt(out, familiar, said)
-            return
-        take_turn(out, familiar, said, stream=not no_stream)
+    _remake(ctx, go_on, channel, tier, dry_run=dry_run, stream=not no_stream)
 
 
 hear_app = App()
@@ -390,9 +384,8 @@ def hear(
     words = text_or_stdin(text).rstrip("\r\n") if text == "-" else text
     out = output(ctx)
     with familiar_of(ctx) as familiar:
-        said = said_as(
-            familiar, words, as_, name, channel, modality=modality, message_id=message_id
-        )
+        said = said_as(familiar, words, as_, name, channel, modality=modality)
+        said = replace(said, message_id=message_id)
         heard = hear(familiar, said, moment_of(familiar, at))
         named = familiar.numbering.turn_names([heard.turn.id])[heard.turn.id]
     turn = heard.turn
@@ -451,15 +444,9 @@ def chat(
 
     out = output(ctx)
     with with_models(familiar_of(ctx)) as familiar:
-        said = said_as(
-            familiar,
-            "",
-            as_,
-            name,
-            channel,
-            modality=modality,
-            greeting=greeting,
-            no_greeting=no_greeting,
+        said = replace(
+            said_as(familiar, "", as_, name, channel, modality=modality),
+            greeting=greeting_number(greeting, no_greeting=no_greeting),
             tier=tier,
             off_record=off_record,
         )

@@ -334,6 +334,7 @@ def request_for(
     viewer: Viewer,
     opening: Callable[[ContextRequest, int | None], str],
     at: datetime,
+    before_id: int | None = None,
     name: str = "",
     tier: int = DEFAULT_TIER,
     me: Me = Me(),  # noqa: B008  # frozen
@@ -349,6 +350,7 @@ def request_for(
         viewer: Who will read the reply.
         opening: Gives the greeting with a number.
         at: When it was said.
+        before_id: Only turns before this one are history; `said.instead_of` has its own.
         name: What the familiar is called.
         tier: How much of the memory the prompt is made of, unless `said` has it otherwise.
         me: Whose home it is.
@@ -358,10 +360,10 @@ def request_for(
         UsageError: Nothing was said, or a greeting was asked for that cannot be had.
     """
     check_said(said)
-    before_id = place_of(said.instead_of) if said.instead_of else None
+    before_id = place_of(said.instead_of) if said.instead_of else before_id
     recent = in_pairs(history.recent(said.channel_id, MOST_PENDING, before_id, viewer=viewer))
     last = recent[-1] if recent else None
-    newest = said.instead_of.id if said.instead_of else last.id if last else 0
+    newest = said.instead_of.id if said.instead_of else before_id or (last.id if last else 0)
     request = ContextRequest(
         familiar_id=familiar_id,
         channel_id=said.channel_id,

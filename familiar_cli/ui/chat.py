@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from familiar_cli.context.types import Spoken
 from familiar_cli.errors import FamiliarError, NotFoundError, RefusedError, UsageError
@@ -18,6 +18,7 @@ from familiar_cli.ui.reply import (
     SpokenReply,
     asked_lines,
     begin,
+    begun_text,
     can_edit,
     finish,
     keys_kept,
@@ -326,15 +327,6 @@ _OFF: Final = "Off the record: nothing is kept until you type /offrecord."
 _ON: Final = "Back on the record. What was said off the record is forgotten."
 
 
-class TakesTurn(Protocol):
-    """Takes a turn; Ctrl-C ends the reply, and what came of it is the result."""
-
-    def __call__(
-        self, said: Said, on_text: Callable[[str], None], *, on_wait: Callable[[str], None]
-    ) -> TurnResult:
-        """Say something, and hand each piece of the reply to `on_text`."""
-
-
 @dataclass(slots=True)
 class Conversation:
     """One conversation.
@@ -343,7 +335,8 @@ class Conversation:
         familiar: Whom one talks to.
         said: Who speaks, where and how; its text does not matter.
         out: Where the words go.
-        take_turn: Takes a turn.
+        take_turn: Takes a turn, given what is said, `on_text` and `on_wait`; Ctrl-C ends the reply,
+            and what came of it is the result.
         interactive: A person is typing: failures are told and the conversation goes on. From a
             pipe, the first failure ends it.
 
@@ -356,7 +349,7 @@ class Conversation:
     familiar: Familiar
     said: Said
     out: Output
-    take_turn: TakesTurn
+    take_turn: Callable[..., TurnResult]
     interactive: bool = False
     draft: str = ""
     edited: Turn | None = None
@@ -411,7 +404,7 @@ class Conversation:
         said = self._begin_conversation(said)
         if self.interactive:
             self._beside.make_way()
-        with self._printer(_begun(said)) as printer:
+        with self._printer(begun_text(said)) as printer:
             wait = printer.note if isinstance(printer, SpokenReply) else self.out.note
             result = self.take_turn(said, printer, on_wait=wait)
         self._last = result.trace
@@ -655,11 +648,6 @@ class Conversation:
             return 0
         self.out.note(f"Interrupted; {_what_came(result)}.")
         return 0 if self.interactive else INTERRUPTED
-
-
-def _begun(said: Said) -> str:
-    """Return the beginning of a reply that goes on."""
-    return said.instead_of.content if said.instead_of and said.remake == "continue" else ""
 
 
 def _is_command(line: str) -> bool:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from familiar_cli.context.turn import TurnResult
+    from familiar_cli.context.types import Said
     from familiar_cli.errors import FamiliarError
     from familiar_cli.familiar import Familiar
     from familiar_cli.work.jobs import Drained
@@ -84,6 +85,11 @@ class ReplyPrinter:
     def __exit__(self, *_: object) -> None:
         if self._last and not self._last.endswith("\n"):
             exact("\n")
+
+
+def begun_text(said: Said) -> str:
+    """Return the beginning of a reply that goes on."""
+    return said.instead_of.content if said.instead_of and said.remake == "continue" else ""
 
 
 class SpokenReply:
