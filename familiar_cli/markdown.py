@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 _LINE: Final = re.compile(r"[^\n]*\n|[^\n]+")
 _FENCE: Final = re.compile(r"\ufeff? {0,3}(`{3,}|~{3,})([^\n]*)")
@@ -57,6 +57,11 @@ class TextLine:
         """1 to 6 for a heading, else 0; code holds no headings."""
         found = None if self.in_code else _HEADING.match(self.text)
         return len(found[1]) if found else 0
+
+    @property
+    def is_item(self) -> bool:
+        """Whether it begins an item of a list."""
+        return not self.in_code and bullet(self.text) is not None
 
     @property
     def title(self) -> str:
@@ -121,6 +126,22 @@ class ListMarker:
 def split_lines(text: str) -> list[str]:
     """Return the lines of `text` with their ends; joined, they are `text`."""
     return _LINE.findall(text)
+
+
+def replace_spans(text: str, edits: Iterable[tuple[int, int, str]]) -> str:
+    """Return `text` with parts of it replaced.
+
+    Args:
+        text: Any text.
+        edits: Where each part begins and ends, and its replacement; sorted. One that overlaps the
+            part before it is left out.
+    """
+    parts, at = list[str](), 0
+    for start, end, new in edits:
+        if start >= at:
+            parts += [text[at:start], new]
+            at = end
+    return "".join((*parts, text[at:])) if parts else text
 
 
 def newline_of(text: str) -> str:
@@ -210,10 +231,6 @@ def _comments_in_code(text: str, at: int, limit: int) -> Iterator[tuple[int, int
         close = text.find(_COMMENT_ENDS, start + 2, limit)
         at = close + len(_COMMENT_ENDS) if close >= 0 else _line_end(text, start)
         yield start, at
-
-
-def _begins_line(text: str, at: int) -> bool:
-    return _INDENT.search(text, max(at - _INDENT_CHARS, 0), at) is not None
 
 
 def _comment_end(text: str, start: int, limit: int) -> int:

@@ -14,6 +14,7 @@ from familiar_cli.markdown import (
     bullet,
     comments,
     newline_of,
+    replace_spans,
     scan,
     split_front_matter,
     split_lines,
@@ -228,12 +229,9 @@ def _rewritten(text: str) -> tuple[Record | None, list[str]]:
     if front is None:
         return None, []
     record = _record_of({entry.key: entry.value for entry in front.entries})
-    parts, at = [], front.start
-    for entry in front.entries if record else ():
-        if entry.key in _KEYS:
-            parts.append(text[at : entry.start])
-            at = entry.end
-    return record, "".join((*parts, text[at : front.end])).split("\n")
+    ours = [one for one in front.entries if one.key in _KEYS] if record else []
+    left = replace_spans(text[: front.end], ((one.start, one.end, "") for one in ours))
+    return record, left[front.start :].split("\n")
 
 
 def _record_of(values: Mapping[str, object]) -> Record | None:

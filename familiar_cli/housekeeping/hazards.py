@@ -17,6 +17,7 @@ from familiar_cli.housekeeping.lines import (
     line_at,
     without_comments,
 )
+from familiar_cli.markdown import replace_spans
 from familiar_cli.memory.layout import SELF_DIR
 from familiar_cli.review.pending import PlannedFile
 
@@ -249,13 +250,7 @@ def check_secrets(corpus: Corpus, options: Options) -> Iterator[Finding]:
 def masked(text: str) -> str:
     """Return `text` with every secret in it masked."""
     spans = sorted((start, end) for _, start, end in _spans(text))
-    parts, at = [], 0
-    for start, end in spans:
-        if start < at:
-            continue
-        parts += [text[at:start], _mask(text[start:end])]
-        at = end
-    return "".join((*parts, text[at:]))
+    return replace_spans(text, ((*span, _mask(text[slice(*span)])) for span in spans))
 
 
 def luhn(digits: str) -> bool:

@@ -10,7 +10,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.errors import FamiliarError
-from familiar_cli.markdown import bullet, scan
+from familiar_cli.markdown import bullet, replace_spans, scan
 from familiar_cli.memory.layout import (
     DIGEST_DIR,
     LORE_DIR,
@@ -389,12 +389,8 @@ def comments_in(text: str) -> Iterator[tuple[int, int]]:
 
 def without_comments(text: str, unwanted: Callable[[str], bool] = lambda _: True) -> str:
     """Return `text` without its HTML comments, or those of them that are unwanted."""
-    parts, at = [], 0
-    for start, end in comments_in(text):
-        if unwanted(text[start:end]):
-            parts.append(text[at:start])
-            at = end
-    return "".join((*parts, text[at:]))
+    spans = (span for span in comments_in(text) if unwanted(text[slice(*span)]))
+    return replace_spans(text, ((*span, "") for span in spans))
 
 
 def quotes(note: MemoryText, numbers: Iterable[int]) -> tuple[Quote, ...]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli.fts import content_words, is_unspaced
 from familiar_cli.housekeeping.lines import DAY, Check, Finding, Quote, quotes, words_in
-from familiar_cli.markdown import bullet, newline_of, sections
+from familiar_cli.markdown import bullet, newline_of, replace_spans, sections
 from familiar_cli.memory.layout import NOTES, RELATION_KINDS, TOPICS_DIR
 from familiar_cli.memory.pages.lines import private_spans
 from familiar_cli.memory.pages.links import SUFFIXES, link_places, title_of, way_to
@@ -83,12 +83,8 @@ def _wiki(note: MemoryText, corpus: Corpus) -> Iterator[_Broken]:
 
 
 def _finding(note: MemoryText, broken: list[_Broken]) -> Finding:
-    parts, at = [], 0
-    for link in broken:
-        if link.mend:
-            parts += [note.text[at : link.start], link.mend]
-            at = link.end
-    after = "".join((*parts, note.text[at:]))
+    mended = [(link.start, link.end, link.mend) for link in broken if link.mend]
+    after = replace_spans(note.text, mended)
     targets = list(dict.fromkeys(link.target for link in broken))
     more = f" and {len(targets) - _MOST_NAMED} more" if len(targets) > _MOST_NAMED else ""
     return Finding(
@@ -96,9 +92,9 @@ def _finding(note: MemoryText, broken: list[_Broken]) -> Finding:
         (note.rel_path,),
         f"links to missing files: {', '.join(targets[:_MOST_NAMED])}{more}",
         quotes(note, dict.fromkeys(_lines_of(note.text, broken))),
-        repair=(PlannedFile(note.rel_path, note.text, after),) if at else (),
+        repair=(PlannedFile(note.rel_path, note.text, after),) if mended else (),
         hint="A file of that name is elsewhere; `--propose` plans to link to it."
-        if at
+        if mended
         else "Create the file, or remove the link.",
     )
 
@@ -324,14 +320,16 @@ def _first_of(section: Section) -> tuple[Quote, ...]:
 
 def _moved(body: str, path: str) -> str:
     """Return text of the notes as it stands in another directory: its links lead where they led."""
-    parts, at = [], 0
-    for place in link_places(body, NOTES):
-        written = body[place.start : place.end]
-        if not written.startswith("/"):
-            way = "../" * path.count("/")
-            parts += [body[at : place.start], way + written.removeprefix("./")]
-            at = place.end
-    return "".join((*parts, body[at:]))
+    way = "../" * path.count("/")
+    written = ((one.start, one.end, body[one.start : one.end]) for one in link_places(body, NOTES))
+    return replace_spans(
+        body,
+        (
+            (start, end, way + link.removeprefix("./"))
+            for start, end, link in written
+            if not link.startswith("/")
+        ),
+    )
 
 
 TOPICS_CHECK: Final = Check("topics", "Sections to move to topics", check_topics)

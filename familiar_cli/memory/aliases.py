@@ -16,6 +16,7 @@ from familiar_cli.languages import ENGLISH, heading_in
 from familiar_cli.markdown import (
     bullet,
     newline_of,
+    replace_spans,
     sections,
     title_of,
     without_marker,
@@ -92,7 +93,7 @@ def with_alias(markdown: str, name: str, title: str = TITLE) -> str:
     if section is None:
         return _on_new_line(markdown, newline) + f"{title}{newline}{newline}{item}"
     said = [line for line in section.below if line.text.strip()]
-    items = [n for n, line in enumerate(said) if _item(line)]
+    items = [n for n, line in enumerate(said) if line.is_item]
     listed = items[-1] + 1 if items else len(said)
     below = next((n for n in range(listed, len(said)) if not _goes_on(said[n].text)), len(said))
     end = said[below - 1].end if said else section.lines[0].end
@@ -106,7 +107,7 @@ def without_alias(markdown: str, name: str) -> str:
     Raises:
         UsageError: `name` can be none; or a line says it among others, which a person must change.
     """
-    key, kept, at = key_of(check_alias(name)), list[str](), 0
+    key, gone = key_of(check_alias(name)), list[tuple[int, int, str]]()
     for line in _naming(markdown):
         said = {key_of(known) for known in _names_in(line.text)}
         if key in said and len(said) > 1:
@@ -115,9 +116,8 @@ def without_alias(markdown: str, name: str) -> str:
                 hint="Edit the file, and put each name on its own line.",
             )
         if key in said:
-            kept.append(markdown[at : line.start])
-            at = line.end
-    return "".join((*kept, markdown[at:]))
+            gone.append((line.start, line.end, ""))
+    return replace_spans(markdown, gone)
 
 
 def check_alias(name: str) -> str:
@@ -181,7 +181,7 @@ def _naming(markdown: str) -> Iterator[TextLine]:
     section = _section(markdown)
     is_list = is_over = False
     for line in section.below if section else ():
-        item = _item(line)
+        item = line.is_item
         if line.level:
             is_list = is_over = False
         elif not line.text.strip():
@@ -189,10 +189,6 @@ def _naming(markdown: str) -> Iterator[TextLine]:
         elif item or not (is_over or line.in_code or (is_list and _goes_on(line.text))):
             is_list, is_over = is_list or item, is_over and not item
             yield line
-
-
-def _item(line: TextLine) -> bool:
-    return not line.in_code and bullet(line.text) is not None
 
 
 def _goes_on(line: str) -> bool:

@@ -97,7 +97,7 @@ class JournalPast:
     def parents(self, commit: str) -> tuple[str, ...]:
         """Return the versions that this one came from."""
         one: Commit = self.commit(commit)
-        return (one.parent, *one.merged) if one.parent else one.merged
+        return one.parents
 
     def tree(self, commit: str) -> Mapping[str, str]:
         """Return its files as far as they are synced."""

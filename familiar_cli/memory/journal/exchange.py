@@ -37,6 +37,7 @@ from familiar_cli.memory.journal.repository import (
     parents_of,
     translated,
     tree_and_parent,
+    walk_ancestors,
 )
 
 if TYPE_CHECKING:
@@ -179,16 +180,7 @@ class JournalExchange:
 
     def leads_to(self, old: str, new: str) -> bool:
         """Tell whether the commit `new` holds `old` in its past, or is it."""
-        waiting, seen = [new], {new}
-        while waiting:
-            at = waiting.pop()
-            if at == old:
-                return True
-            for parent in self.parents(at):
-                if parent not in seen:
-                    seen.add(parent)
-                    waiting.append(parent)
-        return False
+        return old in walk_ancestors(new, self.parents)
 
     def new_ids(self, wants: Iterable[str], haves: Iterable[str]) -> list[str]:
         """Return the ids of all objects that commits lead to and others do not.
@@ -389,16 +381,13 @@ class IncomingObjects:
         Raises:
             FamiliarError: A commit on the way is missing or damaged.
         """
-        found: set[str] = set()
-        waiting, seen = [commit], {commit}
-        while waiting:
-            at = waiting.pop()
-            if not self._journal.objects.has(at):
-                content = self._objects.read(at)
-                found.add(decode_commit(at, content).instance)
-                waiting += [parent for parent in parents_of(content) if parent not in seen]
-                seen.update(waiting)
-        return found
+        is_known = self._journal.objects.has
+
+        def new_parents(id_: str) -> Iterable[str]:
+            return () if is_known(id_) else parents_of(self._objects.read(id_))
+
+        new = (id_ for id_ in walk_ancestors(commit, new_parents) if not is_known(id_))
+        return {decode_commit(id_, self._objects.read(id_)).instance for id_ in new}
 
     def _before(self, commit: str) -> str | None:
         """Return the commit that one follows first."""

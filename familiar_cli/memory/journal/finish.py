@@ -16,7 +16,13 @@ from familiar_cli.errors import FamiliarError, NotFoundError, UnsafePathError
 from familiar_cli.files import TEMP_PREFIX, is_misspelled, read_plain
 from familiar_cli.memory.journal.edits import list_absent
 from familiar_cli.memory.journal.objects import object_id
-from familiar_cli.memory.journal.repository import changed_files, file_id, find_entry, tree_files
+from familiar_cli.memory.journal.repository import (
+    changed_files,
+    file_id,
+    find_entry,
+    tree_files,
+    walk_ancestors,
+)
 from familiar_cli.memory.layout import CONFLICTS_DIR, is_in_conflicts, is_synced
 from familiar_cli.memory.store.files import (
     Applied,
@@ -28,7 +34,7 @@ from familiar_cli.memory.store.files import (
 from familiar_cli.memory.store.store import PENDING_MARK
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from familiar_cli.files import Disk
     from familiar_cli.memory.journal.repository import Repository
@@ -299,21 +305,12 @@ def _notice(rel_path: str, now: bytes | None, merged: MergedTree) -> str:
 def check_mark(repository: Repository, mark: Pending) -> None:
     """Raise `FamiliarError` when no change of ours can have left `mark`."""
     if mark.is_forward:
-        is_change = any(id_ == mark.base for id_ in _all_before(repository, mark.commit))
+        every = walk_ancestors(mark.commit, lambda id_: repository.commit(id_).parents)
+        is_change = mark.base is not None and mark.base in every
     else:
         is_change = repository.commit(mark.commit).parent == mark.base
     if not is_change:
         raise invalid_mark(f"names no change of commit {mark.base}")
-
-
-def _all_before(repository: Repository, commit: str) -> Iterator[str]:
-    seen, waiting = {commit}, [commit]
-    for id_ in waiting:
-        one = repository.commit(id_)
-        new = [p for p in (one.parent, *one.merged) if p and p not in seen]
-        seen.update(new)
-        waiting += new
-        yield id_
 
 
 def content_on_disk(root: str, rel_path: str) -> bytes | _Other | None:

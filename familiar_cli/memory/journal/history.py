@@ -18,6 +18,7 @@ from familiar_cli.memory.journal.repository import (
     find_entry,
     parents_of,
     tree_files,
+    walk_ancestors,
 )
 
 if TYPE_CHECKING:
@@ -232,14 +233,9 @@ class History:
         raise NotFoundError(f"No such commit: {word!r}", hint="List them: `familiar memory log`.")
 
     def _ids(self) -> Iterator[str]:
-        waiting = [self.head] if self.head else []
-        seen = set(waiting)
-        for id_ in waiting:
-            yield id_
-            for parent in parents_of(self._repository.objects.read(id_)):
-                if parent not in seen:
-                    seen.add(parent)
-                    waiting.append(parent)
+        objects = self._repository.objects
+        if self.head:
+            yield from walk_ancestors(self.head, lambda id_: parents_of(objects.read(id_)))
 
     def all_commits(self) -> Iterator[Commit]:
         """Yield every commit, including merged ones, newest first."""
@@ -274,7 +270,7 @@ class History:
             if kind == "added" and any(t.kind == "deleted" for t in self.touched(commit)):
                 at = self._former(commit, commit.parent, rel_path)
             return kind is not None, _parents(commit, at)
-        parents = [id_ for id_, _ in _parents(commit, "")]
+        parents = commit.parents
         now = self._entry(commit.tree, rel_path)
         then = {id_: self._entry(self._repository.tree_of(id_), rel_path) for id_ in parents}
         same = next((id_ for id_ in parents if then[id_] == now), None)
@@ -327,7 +323,7 @@ class History:
 
 
 def _parents(commit: Commit, rel_path: str) -> list[tuple[str, str]]:
-    return [(id_, rel_path) for id_ in (commit.parent, *commit.merged) if id_]
+    return [(id_, rel_path) for id_ in commit.parents]
 
 
 def is_id_prefix(word: str) -> bool:

@@ -90,6 +90,11 @@ class Commit:
     is_ours: bool = True
 
     @property
+    def parents(self) -> tuple[str, ...]:
+        """The commits that it follows directly, the one before it first."""
+        return (self.parent, *self.merged) if self.parent else self.merged
+
+    @property
     def run_id(self) -> str | None:
         """What belongs together with it, e.g. all that one run of the memory writer did."""
         return self.trailers.get(RUN_ID)
@@ -212,6 +217,21 @@ def parents_of(content: bytes) -> tuple[str, ...]:
         found.append(content[at + 7 : at + 47].decode("ascii", errors="replace"))
         at += 48
     return tuple(found)
+
+
+def walk_ancestors(commit: str, parents: Callable[[str], Iterable[str]]) -> Iterator[str]:
+    """Yield a commit and all commits that it follows, each once.
+
+    Args:
+        commit: The commit.
+        parents: Returns the commits that one follows directly.
+    """
+    waiting, seen = [commit], {commit}
+    for id_ in waiting:
+        yield id_
+        new = [parent for parent in parents(id_) if parent not in seen]
+        seen.update(new)
+        waiting += new
 
 
 def _touched(pairs: list[tuple[str, str]]) -> tuple[Touched, ...] | None:

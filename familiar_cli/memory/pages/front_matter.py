@@ -9,7 +9,14 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.errors import BadInputError
-from familiar_cli.markdown import body_start, bullet, newline_of, split_lines, without_marker
+from familiar_cli.markdown import (
+    body_start,
+    bullet,
+    newline_of,
+    replace_spans,
+    split_lines,
+    without_marker,
+)
 from familiar_cli.memory.layout import SELF_DIR
 
 if TYPE_CHECKING:
@@ -212,11 +219,7 @@ def without_pin(text: str) -> str:
     pins = [entry for entry in pins if _word(entry.value) in _TRUE | _FALSE]
     if front is None or not pins:
         return text
-    parts, at = [], 0
-    for entry in pins:
-        parts.append(text[at : entry.start])
-        at = entry.end
-    left = "".join((*parts, text[at:]))
+    left = replace_spans(text, ((entry.start, entry.end, "") for entry in pins))
     rest = read_front_matter(left)
     if rest and not left[rest.start : rest.end].strip():
         below = left.find("\n", rest.end) + 1 or len(left)

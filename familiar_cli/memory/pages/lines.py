@@ -18,6 +18,7 @@ from familiar_cli.markdown import (
     body_start,
     bullet,
     comments,
+    replace_spans,
     scan,
     sections,
     split_lines,
@@ -373,17 +374,13 @@ def _link_lists(text: str) -> Iterator[Span]:
 def _lists_in(lines: Sequence[TextLine]) -> Iterator[Span]:
     held: list[TextLine] = []
     for line in (*lines, None):
-        if line is not None and (_is_item(line) or _goes_on(held, line)):
+        if line is not None and (line.is_item or _goes_on(held, line)):
             held.append(line)
             continue
         items = [one for one in held if one.text.strip()]
         if items and all(_only_links(one.text) for one in items):
             yield held[0].start, items[-1].end
         held = []
-
-
-def _is_item(line: TextLine) -> bool:
-    return not line.in_code and bullet(line.text) is not None
 
 
 def _goes_on(held: Sequence[TextLine], line: TextLine) -> bool:
@@ -396,8 +393,7 @@ def _goes_on(held: Sequence[TextLine], line: TextLine) -> bool:
 def _only_links(line: str) -> bool:
     item = bullet(line)
     left, count = _LINK_TEXT.subn("", line[item.text_at :] if item else line)
-    for start, end in reversed(list(comments(left))):
-        left = left[:start] + left[end:]
+    left = replace_spans(left, ((*span, "") for span in comments(left)))
     return bool(count) and not any(char.isalnum() for char in left)
 
 
@@ -572,23 +568,21 @@ def tag_bullets(
         known: Bullets that are there already, by what is left of them without tags (`bare_items`):
             such a one stays as it is.
     """
-    parts, at = [], 0
+    edits: list[tuple[int, int, str]] = []
     for lines in _items(text):
         item = "".join(line.text for line in lines)
         kinds = {kind for kind, _ in _TAG.findall(item)}
         if "via" in kinds or not _is_fact_item(lines[0].text):
             continue
         if known and (there := known.get(_bare(item))):
-            parts += [text[at : lines[0].start], there]
-            at = lines[0].start + len(item)
+            edits.append((lines[0].start, lines[0].start + len(item), there))
             continue
         tags = [] if "chat" in kinds else [f"[chat:{tag_value(chat)}]" for chat in chats]
         first = lines[0].text.rstrip("\r\n")
         bare = without_references(first).rstrip()
         place = lines[0].start + len(bare if first.startswith(bare) else first)
-        parts += [text[at:place], " ", " ".join([*tags, f"[via:{tag_value(via)}]"])]
-        at = place
-    return "".join((*parts, text[at:]))
+        edits.append((place, place, " ".join(["", *tags, f"[via:{tag_value(via)}]"])))
+    return replace_spans(text, edits)
 
 
 def bare_items(text: str) -> dict[str, str]:

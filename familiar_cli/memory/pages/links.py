@@ -12,7 +12,7 @@ from urllib.parse import quote, unquote
 
 from familiar_cli import markdown
 from familiar_cli.errors import FamiliarError
-from familiar_cli.markdown import body_start
+from familiar_cli.markdown import body_start, replace_spans
 from familiar_cli.memory.layout import PEOPLE_DIR, TOPICS_DIR, is_in_conflicts
 from familiar_cli.memory.pages.front_matter import listed_aliases
 from familiar_cli.memory.store.files import Skipped, parse_new_path, parse_old_path
@@ -116,11 +116,8 @@ def unhidden_text(text: str) -> str:
     """Return `text` with spaces where code and comments are; all else keeps its place."""
     bare = without_code(text)
     if "<!--" in bare:
-        parts, at = [], 0
-        for start, end in markdown.comments(bare):
-            parts += [bare[at:start], _blank(bare[start:end])]
-            at = end
-        bare = "".join((*parts, bare[at:]))
+        spans = markdown.comments(bare)
+        bare = replace_spans(bare, ((*span, _blank(bare[slice(*span)])) for span in spans))
     return _HIDDEN.sub(lambda hidden: _blank(hidden[0]), bare) if "%%" in bare else bare
 
 
@@ -365,12 +362,7 @@ class Relinking:
             return self._canvas(text, was_at, is_at)
         if "]" not in text:
             return text
-        parts, at = [], 0
-        for start, end, new in sorted(self._edits(text, was_at, is_at)):
-            if start >= at:
-                parts += [text[at:start], new]
-                at = end
-        return "".join((*parts, text[at:]))
+        return replace_spans(text, sorted(self._edits(text, was_at, is_at)))
 
     def _edits(self, text: str, was_at: str, is_at: str) -> Iterator[Edit]:
         bare = unhidden_text(text)
