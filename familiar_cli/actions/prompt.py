@@ -42,8 +42,8 @@ if TYPE_CHECKING:
         SteppedThinkingPreProcessor,
     )
     from familiar_cli.context.providers.content_filter import Filter
+    from familiar_cli.context.providers.passages import Recaller
     from familiar_cli.context.providers.pins import Pinned
-    from familiar_cli.context.providers.recall import Recaller
     from familiar_cli.context.providers.retrieval import Retrieval
     from familiar_cli.context.replies import ShortReply
     from familiar_cli.context.types import ContextProvider, ContextRequest, Contribution, Spoken
@@ -361,7 +361,7 @@ def _retrieval(familiar: Familiar, setup: TurnSetup, pinned: PinnedMemory) -> Re
 
 
 def _recaller(familiar: Familiar, char: str, within_s: float) -> Recaller:
-    from familiar_cli.context.providers.recall import Recaller
+    from familiar_cli.context.providers.passages import Recaller
 
     return Recaller(
         familiar.history,

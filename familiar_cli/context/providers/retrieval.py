@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli import fts
 from familiar_cli.context.providers.packing import fill
-from familiar_cli.context.providers.passages import Gatherer, Passage, Sight
-from familiar_cli.context.providers.recall import Recall
+from familiar_cli.context.providers.passages import Gatherer, Passage, Recall, Sight
 from familiar_cli.context.tiers import loaded_whole
 from familiar_cli.context.types import Layer
 from familiar_cli.errors import FamiliarError
@@ -32,8 +31,8 @@ if TYPE_CHECKING:
 
     from familiar_cli.context.character import Macros
     from familiar_cli.context.providers.packing import Excerpt, Filling, PieceSource
+    from familiar_cli.context.providers.passages import Recaller
     from familiar_cli.context.providers.pins import Pinned
-    from familiar_cli.context.providers.recall import Recaller
     from familiar_cli.context.types import ContextRequest, Contribution, Subject
     from familiar_cli.finding import Finder
     from familiar_cli.history.store import HistoryStore
