@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli.context.budget import MESSAGE_TOKENS
 from familiar_cli.context.replies import marked, without_hidden
-from familiar_cli.context.side_model import SideModel, ask_side_model
 from familiar_cli.context.types import Contribution, Fit, Layer, Modality, PromptSpan
 from familiar_cli.errors import BadReplyError, LimitError
+from familiar_cli.llm.asking import ask_side_model
 from familiar_cli.markdown import scan, split_front_matter, without_marker
 from familiar_cli.text import USEFUL_TOKENS, cut_to, framed
 
@@ -27,6 +27,30 @@ if TYPE_CHECKING:
     from familiar_cli.identity import Author, Labels
     from familiar_cli.llm.types import ChatModel, Message
     from familiar_cli.tokens import TokenCounter
+
+
+class SideModel:
+    """A processor that asks another model.
+
+    Args:
+        open_model: Gives the model; asked when it is needed.
+        counter: What counts tokens.
+        char: The familiar's name.
+        deadline_s: How long it may take.
+    """
+
+    def __init__(
+        self,
+        open_model: Callable[[], ChatModel],
+        counter: TokenCounter,
+        *,
+        char: str,
+        deadline_s: float,
+    ) -> None:
+        self.deadline_s = deadline_s
+        self._open_model = open_model
+        self._counter = counter
+        self._char = char
 
 
 _RECAST: Final = """\
@@ -81,7 +105,7 @@ class RecastPostProcessor(SideModel):
         model = self._open_model()
         messages = recast_messages(self._char, reply, request.modality)
         self._check_fits(model, messages, reply)
-        done = await ask_side_model(request, self.name, model, messages)
+        done = await ask_side_model(request.side_calls, self.name, model, messages)
         if done.finish_reason == "length":
             raise BadReplyError(f"the result was cut at {model.max_tokens} tokens; {STANDS}")
         text = without_hidden(done.text).strip()
@@ -167,7 +191,9 @@ class SteppedThinkingPreProcessor(SideModel):
         model = self._open_model()
         lines = self._conversation(request, contributions, model)
         messages = thinking_messages(self._char, lines, room // _TOKENS_A_WORD)
-        thought = (await ask_side_model(request, self.name, model, messages)).text.strip()
+        thought = (
+            await ask_side_model(request.side_calls, self.name, model, messages)
+        ).text.strip()
         text = marked(f"{frame}\n{self._cut(thought, room)}")
         return [*contributions, _note(text)]
 

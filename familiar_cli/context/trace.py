@@ -28,10 +28,10 @@ from typing import (
 from familiar_cli import __version__
 from familiar_cli.clock import iso, parse_iso
 from familiar_cli.config.schema import DEFAULT_TIER
-from familiar_cli.context.types import Fragment, LayerUse, Report, Role, SideCall
+from familiar_cli.context.types import Fragment, LayerUse, Report, Role
 from familiar_cli.errors import BadInputError, FamiliarError, NotFoundError, RefusedError
 from familiar_cli.files import check_own, read_plain, write_own
-from familiar_cli.llm.types import PreparedRequest, Usage  # noqa: TC001
+from familiar_cli.llm.types import PreparedRequest, SideCall, Usage  # noqa: TC001
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,7 +12,6 @@ from familiar_cli.config.schema import DEFAULT_TIER
 from familiar_cli.fts import bounded_query
 from familiar_cli.identity import NO_LABELS, Author, Labels, check_id, parse_author
 from familiar_cli.languages import ENGLISH
-from familiar_cli.llm.types import PreparedRequest, Usage  # noqa: TC001  # as above
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from familiar_cli.context.replies import PartialReply
     from familiar_cli.history.rows import Turn
     from familiar_cli.languages import Phrases
-    from familiar_cli.llm.types import Message
+    from familiar_cli.llm.types import Message, SideCall
     from familiar_cli.memory.pages.lines import KnownTexts
     from familiar_cli.visibility import Viewer
 
@@ -228,31 +227,6 @@ class ContextRequest:
     def query(self) -> str:
         """The search query: the utterance, without its middle if it is very long."""
         return bounded_query(self.utterance)
-
-
-@dataclass(frozen=True, slots=True)
-class SideCall:
-    """A call of another model that a turn took, beside the one for the reply.
-
-    Args:
-        name: Who asked, e.g. `recast`.
-        request: What went out.
-        reply: What came back; empty when nothing whole did.
-        model: The model that answered, or was asked.
-        finish_reason: Why it stopped, by its server's account.
-        usage: What it cost.
-        elapsed_ms: How long it took.
-        error: Why nothing came back; empty when something did.
-    """
-
-    name: str
-    request: PreparedRequest
-    reply: str
-    model: str
-    finish_reason: str | None
-    usage: Usage | None
-    elapsed_ms: float
-    error: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""`Asker`: ask a model for JSON, check it, ask for a repair once, and count what that costs."""
+"""Ask a model on the side: for JSON that is checked and repaired once, or on the way to a reply."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from familiar_cli.clock import stopwatch_s
-from familiar_cli.errors import RequestRefusedError, UnusableReplyError
-from familiar_cli.llm.types import Usage
+from familiar_cli.errors import BadReplyError, RequestRefusedError, UnusableReplyError
+from familiar_cli.llm.types import SideCall, Usage
 from familiar_cli.markdown import code_in
 from familiar_cli.text import one_line, whole_sentences
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from familiar_cli.llm.types import ChatModel, Completion, Message, PreparedRequest
@@ -188,6 +188,42 @@ def _sum(known: N | None, new: N | None) -> N | None:
     if known is None or new is None:
         return new if known is None else known
     return known + new
+
+
+async def ask_side_model(
+    calls: list[SideCall], name: str, model: ChatModel, messages: Sequence[Message]
+) -> Completion:
+    """Return what `model` says; `calls` keeps the call, also one that failed.
+
+    Args:
+        calls: The calls of a turn so far.
+        name: Who asks.
+        model: Who is asked.
+        messages: What it is told.
+
+    Raises:
+        ModelError: There is no whole reply, or one without a word.
+    """
+    sent = model.prepare(messages, stream=False)
+    # It is on record from its beginning, so that one that is never answered is, too.
+    number, start_s = len(calls), stopwatch_s()
+    call = SideCall(name, sent, "", sent.model, None, None, 0.0, "no answer in time")
+    calls.append(call)
+    try:
+        done = await model.complete(sent)
+    except Exception as error:
+        calls[number] = replace(call, elapsed_ms=_ms_since(start_s), error=str(error))
+        raise
+    calls[number] = SideCall(
+        name, sent, done.text, done.model, done.finish_reason, done.usage, _ms_since(start_s), ""
+    )
+    if not done.text.strip():
+        raise BadReplyError(f"{model.name!r} returned an empty reply")
+    return done
+
+
+def _ms_since(start_s: float) -> float:
+    return round(1000 * (stopwatch_s() - start_s), 3)
 
 
 _THINKING: Final = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL | re.IGNORECASE)

@@ -72,6 +72,31 @@ class Completion:
     usage: Usage | None
 
 
+@dataclass(frozen=True, slots=True)
+class SideCall:
+    """A call of a model that a turn took, beside the one for the reply.
+
+    Args:
+        name: Who asked, e.g. `recast`.
+        request: What went out.
+        reply: What came back; empty when nothing whole did.
+        model: The model that answered, or was asked.
+        finish_reason: Why it stopped, by its server's account.
+        usage: What it cost.
+        elapsed_ms: How long it took.
+        error: Why nothing came back; empty when something did.
+    """
+
+    name: str
+    request: PreparedRequest
+    reply: str
+    model: str
+    finish_reason: str | None
+    usage: Usage | None
+    elapsed_ms: float
+    error: str
+
+
 class ChatModel(Protocol):
     """A model to talk to. One object serves any number of event loops, one after another.
 
@@ -144,22 +169,10 @@ class Wrapping:
     """
 
     def __init__(self, model: ChatModel) -> None:
+        self.name = model.name
+        self.context_tokens = model.context_tokens
+        self.max_tokens = model.max_tokens
         self._model = model
-
-    @property
-    def name(self) -> str:
-        """See `ChatModel`."""
-        return self._model.name
-
-    @property
-    def context_tokens(self) -> int:
-        """See `ChatModel`."""
-        return self._model.context_tokens
-
-    @property
-    def max_tokens(self) -> int:
-        """See `ChatModel`."""
-        return self._model.max_tokens
 
     def prepare(self, messages: Sequence[Message], **how: Any) -> PreparedRequest:  # noqa: ANN401
         """See `ChatModel`."""
@@ -187,25 +200,13 @@ class Slotted:
     """
 
     def __init__(self, slot: ResolvedSlot) -> None:
+        self.name = slot.model
+        self.context_tokens = slot.context_tokens
+        self.max_tokens = slot.max_tokens
         self._slot = slot
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._slot!r})"
-
-    @property
-    def name(self) -> str:
-        """The model's name at its server, or the path of its file."""
-        return self._slot.model
-
-    @property
-    def context_tokens(self) -> int:
-        """Most tokens that the model reads and writes together."""
-        return self._slot.context_tokens
-
-    @property
-    def max_tokens(self) -> int:
-        """Most tokens of one reply."""
-        return self._slot.max_tokens
 
 
 class Renaming(Wrapping):

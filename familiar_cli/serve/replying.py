@@ -54,12 +54,8 @@ class WithSampling(Wrapping):
 
     def __init__(self, model: ChatModel, sampling: Sampling) -> None:
         super().__init__(model)
+        self.max_tokens = sampling.max_tokens or model.max_tokens
         self._sampling = sampling
-
-    @property
-    def max_tokens(self) -> int:
-        """Most tokens of one reply."""
-        return self._sampling.max_tokens or self._model.max_tokens
 
     def prepare(self, messages: Sequence[Message], **how: Any) -> PreparedRequest:  # noqa: ANN401
         """Return the bytes to send; what the program says holds, else what `how` does."""

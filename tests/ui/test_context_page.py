@@ -9,8 +9,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from familiar_cli.context.trace import TracedMessage
-from familiar_cli.context.types import SideCall
-from familiar_cli.llm.types import PreparedRequest
+from familiar_cli.llm.types import PreparedRequest, SideCall
 from familiar_cli.ui.context_page import context_page, state_of
 from familiar_cli.ui.terminal import as_plain
 from tests.support.traces import piece, trace

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import regex
 
-from familiar_cli.context.side_model import ask_side_model
 from familiar_cli.errors import FamiliarError, LimitError, UsageError
+from familiar_cli.llm.asking import ask_side_model
 from familiar_cli.markdown import scan
 from familiar_cli.memory.layout import SELF_DIR
 from familiar_cli.memory.pages.links import is_page
@@ -18,12 +18,11 @@ from familiar_cli.text import cut_to, framed, sentence_ends, unfenced
 from familiar_cli.work.jobs import in_thread
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from familiar_cli.context.providers.passages import Passage, Seen, Sight
-    from familiar_cli.context.side_model import OpenModel
     from familiar_cli.context.types import ContextRequest
-    from familiar_cli.llm.types import Message
+    from familiar_cli.llm.types import ChatModel, Message
     from familiar_cli.memory.store.files import GrepHit
     from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.tokens import TokenCounter
@@ -247,7 +246,7 @@ class Filter:
 
     def __init__(
         self,
-        open_model: OpenModel,
+        open_model: Callable[[], ChatModel],
         store: MemoryStore,
         counter: TokenCounter,
         *,
@@ -287,7 +286,7 @@ class Filter:
         model, most = self._open_model(), min(room, self.answer_tokens)
         words = max(most // _TOKENS_A_WORD, 10)
         asked = FilterQuestion(self._char, words, request.query, passages, people)
-        done = await ask_side_model(request, NAME, model, first_messages(asked))
+        done = await ask_side_model(request.side_calls, NAME, model, first_messages(asked))
         reply = read_reply(done.text, is_cut=done.finish_reason == "length")
         sources, searched = [passage.name for passage in passages], ""
         if reply.kind == "escalate":
@@ -295,7 +294,7 @@ class Filter:
             found, searched = await in_thread(partial(self._grep, reply.pattern, sight, hidden))
             lines = "\n".join(f"{path}:{line}: {text}" for path, line, text in found)
             told = second_messages(asked, lines or f"(nothing: {searched})")
-            done = await ask_side_model(request, NAME, model, told)
+            done = await ask_side_model(request.side_calls, NAME, model, told)
             reply = read_reply(done.text, is_cut=done.finish_reason == "length", forced=True)
             sources += [path for path, _, _ in found]
         return self._chosen(reply, passages, tuple(dict.fromkeys(sources)), searched, most)

@@ -1,8 +1,8 @@
 """Passages of memory and of the past as a model may read them, and what no model is shown.
 
-Left out of a file are: what was said in private elsewhere, what rests on turns that the prompt shows
-anyhow, keys and marks of lore entries, and all that is there for the program (`machine_text`). Lore
-is written like a card, so its macros are expanded; anything else in memory is data.
+Left out of a file are: what was said in private elsewhere, what rests on turns that the prompt
+shows anyhow, keys and marks of lore entries, and all that is there for the program. Lore is written
+like a card, so its macros are expanded; anything else in memory is data.
 
 Turns of one channel and one part of a day are one source, so that they stand together in order.
 """

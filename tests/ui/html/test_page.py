@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli.context.trace import TracedMessage
-from familiar_cli.context.types import Report, SideCall
-from familiar_cli.llm.types import PreparedRequest
+from familiar_cli.context.types import Report
+from familiar_cli.llm.types import PreparedRequest, SideCall
 from familiar_cli.ui.html.elements import el
 from familiar_cli.ui.html.page import page
 from tests.support.traces import piece, trace
