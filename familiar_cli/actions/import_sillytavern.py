@@ -507,7 +507,7 @@ def _memory(paths: FamiliarPaths) -> MemoryStore:
 def _book(familiar: Familiar, file: FoundFile, *, dry_run: bool) -> tuple[Outcome, str]:
     """Import a book; return what became of it, and why."""
     book = load_book(read_foreign(file.path), origin=file.path.name)
-    into = place_for(book, familiar.memory).directory
+    into, _ = place_for(book, familiar.memory)
     is_new = not familiar.memory.exists(f"{into}/.lorebook.json")
     try:
         done = _newest(familiar, book, dry_run=dry_run)

@@ -278,13 +278,12 @@ def _plan_book(card: Card, store: MemoryStore, *, overwrite: bool, force: bool) 
         return _BookPlan(warnings=(warning,))
     directory = None
     try:
-        place = place_for(book, store)
-        directory = place.directory
+        directory, notes = place_for(book, store)
         plan = plan_import(book, store, into=directory, update=overwrite, force=force)
     except RefusedError as error:
         return _BookPlan(directory=directory, refusal=str(error))
-    warnings = tuple(f"character_book: {note}" for note in (*place.notes, *plan.report.warnings))
-    return _BookPlan(plan, place.directory, warnings=warnings)
+    warnings = tuple(f"character_book: {note}" for note in (*notes, *plan.report.warnings))
+    return _BookPlan(plan, directory, warnings=warnings)
 
 
 _OVERWRITE: Final = (

@@ -20,7 +20,6 @@ from familiar_cli.imports.lorebook_shelf import (
     BookRecord,
     BookSettings,
     EntryRecord,
-    LorebookDirectory,
     book_id_of,
     decorators_of,
     file_names,
@@ -159,12 +158,11 @@ def plan_import(
         ConflictError: Files that a person edited would change and `force` is not given.
         BadInputError: The settings kept in `into` are damaged.
     """
-    place = LorebookDirectory(check_directory(into)) if into is not None else place_for(book, store)
-    directory = place.directory
+    directory, notes = (check_directory(into), ()) if into is not None else place_for(book, store)
     settings = lorebook_shelf.load_settings(store, directory)
     found = find(store, directory, settings)
     draft = _Draft(directory, settings, found, update=update or force, force=force)
-    draft.warnings += place.notes
+    draft.warnings += notes
     draft.take(book)
     draft.check()
     return draft.plan(store, book)

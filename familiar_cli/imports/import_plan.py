@@ -284,20 +284,11 @@ def new_familiar(home: Path, fill: Callable[[FamiliarPaths], str], hint: str) ->
         ConflictError: There is one of that id already.
         FamiliarError: The disk refused, or `fill` failed; nothing is left.
     """
-    made = _make_home(home)
-    remove_abandoned(home)
-    staging = home / f".new-{hint}-{os.getpid()}"
-    try:
-        _make_directory(staging)
+    with _staging_in(home, hint) as staging:
         place = home / fill(FamiliarPaths(staging))
         _check_free(place)
         _make_durable()
         _move(staging, place)
-    except BaseException:
-        shutil.rmtree(staging, ignore_errors=True)
-        for directory in made:
-            _remove_empty(directory)
-        raise
     return FamiliarPaths(place)
 
 
@@ -322,14 +313,20 @@ def _aside(paths: FamiliarPaths, *, dry_run: bool) -> Iterator[FamiliarPaths]:
         with tempfile.TemporaryDirectory(prefix="familiar-", ignore_cleanup_errors=True) as scratch:
             yield FamiliarPaths(Path(scratch) / paths.id)
         return
-    home = paths.root.parent
-    made = _make_home(home)
-    remove_abandoned(home)
-    staging = home / f".new-{paths.id}-{os.getpid()}"
-    try:
-        _make_directory(staging)
+    with _staging_in(paths.root.parent, paths.id) as staging:
         yield FamiliarPaths(staging)
         _move(staging, paths.root)
+
+
+@contextmanager
+def _staging_in(home: Path, hint: str) -> Iterator[Path]:
+    """Give a directory in `home` to build in; after a failure, nothing is left that was made."""
+    made = _make_home(home)
+    remove_abandoned(home)
+    staging = home / f".new-{hint}-{os.getpid()}"
+    try:
+        _make_directory(staging)
+        yield staging
     except BaseException:
         shutil.rmtree(staging, ignore_errors=True)
         for directory in made:

@@ -310,19 +310,6 @@ class ShelvedBook:
     is_alone: bool
 
 
-@dataclass(frozen=True, slots=True)
-class LorebookDirectory:
-    """The directory for a book.
-
-    Args:
-        directory: The directory.
-        notes: Why it is that one, where a person could expect another.
-    """
-
-    directory: str
-    notes: tuple[str, ...] = ()
-
-
 def book_directories(store: MemoryStore) -> list[str]:
     """Return every directory below `lore/` that has books, sorted."""
     return sorted(
@@ -373,7 +360,7 @@ def find_book(store: MemoryStore, name: str) -> list[ShelvedBook]:
     return called
 
 
-def place_for(book: Lorebook, store: MemoryStore) -> LorebookDirectory:
+def place_for(book: Lorebook, store: MemoryStore) -> tuple[str, tuple[str, ...]]:
     """Return the directory that `book` belongs in: where it is already, else one of its own.
 
     Raises:
@@ -382,13 +369,13 @@ def place_for(book: Lorebook, store: MemoryStore) -> LorebookDirectory:
     shelves = {place: load_settings(store, place) for place in book_directories(store)}
     for directory, settings in shelves.items():
         if _bears_its_name(settings, book):
-            return LorebookDirectory(directory)
+            return directory, ()
     for directory, settings in shelves.items():
         known = same_book(settings, book)
         if known and known != book_id_of(book.name):
             name = settings.books[known].name
             note = f"{book.name!r} is the book {name!r} in {directory}, imported before"
-            return LorebookDirectory(directory, (note,))
+            return directory, (note,)
     return _new_place(book, store, shelves)
 
 
@@ -436,7 +423,7 @@ def _entries(settings: BookSettings, book_id: str) -> list[LoreEntry]:
 
 def _new_place(
     book: Lorebook, store: MemoryStore, shelves: dict[str, BookSettings]
-) -> LorebookDirectory:
+) -> tuple[str, tuple[str, ...]]:
     name, depth = directory_name(book.name), len(PurePosixPath(IMPORTED_LORE_DIR).parts)
     taken = {fold(PurePosixPath(p).parts[depth]) for p in _paths(store, IMPORTED_LORE_DIR)}
     names = (name if n == 1 else f"{name}-{n}" for n in count(1))
@@ -444,12 +431,12 @@ def _new_place(
     key = book_id_of(book.name)
     other = next((place for place, settings in shelves.items() if key in settings.books), None)
     if other is None:
-        return LorebookDirectory(directory)
+        return directory, ()
     note = (
         f"another book called {book.name!r} is in {other}, and they have hardly any entry in "
         f"common, so this one is kept apart; `--into {other}` imports it there"
     )
-    return LorebookDirectory(directory, (note,))
+    return directory, (note,)
 
 
 def _paths(store: MemoryStore, directory: str) -> list[str]:

@@ -136,37 +136,11 @@ MAIN_INSTRUCTION: Final = "{{original}}\n\n"
 
 _SESSION: Final = re.compile(rf"{SESSIONS_DIR}/\d{{4}}-\d{{2}}-\d{{2}}\.md")
 _NAME_LABELS: Final = (
-    *("preferred name", "full name", "name", "called"),
-    *(
-        "nombre",
-        "nom",
-        "nome",
-        "naam",
-        "rufname",
-        "vorname",
-        "имя",
-        "ім'я",
-        "imię",
-        "jméno",
-        "isim",
-    ),
-    *(
-        "名前",
-        "お名前",
-        "氏名",
-        "呼び名",
-        "名字",
-        "姓名",
-        "이름",
-        "الاسم",
-        "اسم",
-        "نام",
-        "שם",
-        "नाम",
-    ),
+    "preferred name|full name|name|called|nombre|nom|nome|naam|rufname|vorname|имя"
+    "|ім'я|imię|jméno|isim|名前|お名前|氏名|呼び名|名字|姓名|이름|الاسم|اسم|نام|שם|नाम"
 )
 _NAME: Final = re.compile(
-    rf"^\s*(?:[-*+]\s+)?\**(?:{'|'.join(_NAME_LABELS)})\**\s*[:：]\**\s*(\S.*)$",
+    rf"^\s*(?:[-*+]\s+)?\**(?:{_NAME_LABELS})\**\s*[:：]\**\s*(\S.*)$",
     re.IGNORECASE | re.MULTILINE,
 )
 # What a heading says that names nobody: what the file is, and not whom it is about.

@@ -522,30 +522,21 @@ def _joined(notes: list[FileReport]) -> FileReport:
     )
 
 
-_NO_PLACE: Final = 9  # a position: the description is in no prompt, but where a macro asks for it
-
-
 @dataclass(frozen=True, slots=True)
 class SillyTavernPersona:
     """One of the people that a user of SillyTavern is.
 
     Args:
-        avatar: The file of its picture, by which SillyTavern knows it.
         name: What it is called.
         description: Who it is; macros work in it.
         is_current: It was chosen when the file was written.
         is_default: It is chosen for new chats.
-        characters: Files of characters' pictures with whom it is chosen.
-        by_macro_only: Its description was in a prompt only where `{{persona}}` stood.
     """
 
-    avatar: str
     name: str
     description: str = ""
     is_current: bool = False
     is_default: bool = False
-    characters: tuple[str, ...] = ()
-    by_macro_only: bool = False
 
 
 def read_personas(raw: bytes, *, origin: str) -> tuple[SillyTavernPersona, ...]:
@@ -569,7 +560,12 @@ def read_personas(raw: bytes, *, origin: str) -> tuple[SillyTavernPersona, ...]:
     current = str_or_empty(settings.get("user_avatar"))
     default = str_or_empty(found.get("default_persona"))
     return tuple(
-        _persona(avatar, name.strip(), as_object(described.get(avatar)), current, default)
+        SillyTavernPersona(
+            name.strip(),
+            str_or_empty(as_object(described.get(avatar)).get("description")).strip(),
+            is_current=avatar == current,
+            is_default=avatar == default,
+        )
         for avatar, name in found["personas"].items()
         if isinstance(name, str) and name.strip()
     )
@@ -603,21 +599,3 @@ def choose(
             hint=f"Choose one: `--name {personas[0].name!r}`.",
         )
     return chosen[0]
-
-
-def _persona(
-    avatar: str, name: str, about: Mapping[str, Any], current: str, default: str
-) -> SillyTavernPersona:
-    return SillyTavernPersona(
-        avatar,
-        name,
-        str_or_empty(about.get("description")).strip(),
-        is_current=avatar == current,
-        is_default=avatar == default,
-        characters=tuple(
-            str_or_empty(one.get("id"))
-            for one in object_list(about.get("connections"))
-            if one.get("type") == "character" and one.get("id")
-        ),
-        by_macro_only=about.get("position") == _NO_PLACE,
-    )

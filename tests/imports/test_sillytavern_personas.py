@@ -37,8 +37,7 @@ def test_settings_and_backups_hold_the_same_personas():
     anna, knight = read(settings)
 
     assert (anna.name, anna.description, anna.is_current) == ("Anna", "{{user}} is a nurse.", True)
-    assert (knight.is_default, knight.by_macro_only) == (True, True)
-    assert knight.characters == ("Yuzu.png",)
+    assert (knight.name, knight.is_default) == ("Sir Galahad", True)
     assert [persona.name for persona in read(BACKUP)] == ["Anna", "Sir Galahad"]
 
 
