@@ -23,9 +23,8 @@ from typing import TYPE_CHECKING, Any
 
 from familiar_cli.history import HistoryStore
 from familiar_cli.history.recall import search
-from familiar_cli.imports.chat_import import ChatImportOptions
 from familiar_cli.imports.foreign_chat import Cast, Reading
-from familiar_cli.imports.import_chat import import_chats
+from familiar_cli.imports.import_chat import ChatImportOptions, import_chats
 from familiar_cli.visibility import OWNER
 
 if TYPE_CHECKING:

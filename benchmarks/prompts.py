@@ -34,8 +34,7 @@ from familiar_cli.config.home import cache_dir
 from familiar_cli.context.types import Layer, Said
 from familiar_cli.familiar import Familiar
 from familiar_cli.identity import Author
-from familiar_cli.imports.chat_import import ChatImportOptions
-from familiar_cli.imports.import_chat import import_chats
+from familiar_cli.imports.import_chat import ChatImportOptions, import_chats
 from familiar_cli.index.embedder import open_embedder
 
 if TYPE_CHECKING:

@@ -13,9 +13,8 @@ from familiar_cli.clock import iso
 from familiar_cli.errors import UsageError
 from familiar_cli.history.selection import newest_from, turns_from
 from familiar_cli.identity import parse_author
-from familiar_cli.imports.chat_import import ChatImportOptions
 from familiar_cli.imports.foreign_chat import Cast, Reading, known_names
-from familiar_cli.imports.import_chat import import_chat_files
+from familiar_cli.imports.import_chat import ChatImportOptions, import_chat_files
 from familiar_cli.text import slugify
 from familiar_cli.visibility import OWNER
 
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 
     from familiar_cli.familiar import Familiar
     from familiar_cli.history.rows import Turn
-    from familiar_cli.imports.chat_import import ImportedChat
+    from familiar_cli.imports.import_chat import ImportedChat
 
 _MAX_NAME_CHARS: Final = 200
 

@@ -22,10 +22,9 @@ from familiar_cli.errors import (
 )
 from familiar_cli.familiar import Familiar
 from familiar_cli.imports.cards import Card, read_card
-from familiar_cli.imports.chat_import import ChatImportOptions
 from familiar_cli.imports.create import called, create_familiar, id_for, plan_unpack
 from familiar_cli.imports.foreign_files import read_foreign
-from familiar_cli.imports.import_chat import import_chat_files
+from familiar_cli.imports.import_chat import ChatImportOptions, import_chat_files
 from familiar_cli.imports.import_lorebook import import_lorebook, load_book
 from familiar_cli.imports.lorebook_shelf import place_for
 from familiar_cli.imports.sillytavern import (
@@ -49,8 +48,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
 
     from familiar_cli.history.store import HistoryStore
-    from familiar_cli.imports.chat_import import ImportedChat
-    from familiar_cli.imports.import_chat import ImportedChats
+    from familiar_cli.imports.import_chat import ImportedChat, ImportedChats
     from familiar_cli.imports.import_lorebook import ImportedLorebook
     from familiar_cli.imports.lorebook import Lorebook
     from familiar_cli.imports.sillytavern import Face, FoundFile, SillyTavernFolder

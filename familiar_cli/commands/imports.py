@@ -349,8 +349,7 @@ def import_chat(
     from pathlib import Path
 
     from familiar_cli.actions.client_chat import chat_reading
-    from familiar_cli.imports.chat_import import ChatImportOptions
-    from familiar_cli.imports.import_chat import import_chats
+    from familiar_cli.imports.import_chat import ChatImportOptions, import_chats
     from familiar_cli.ui.import_pages import answer_data, imported_chats_page
     from familiar_cli.ui.progress import counting
 

@@ -301,13 +301,11 @@ class ShelvedBook:
         directory: Where its entries are.
         book_id: What it is known by there.
         record: Its settings.
-        is_alone: No other book is in that directory.
     """
 
     directory: str
     book_id: str
     record: BookRecord
-    is_alone: bool
 
 
 def book_directories(store: MemoryStore) -> list[str]:
@@ -333,8 +331,7 @@ def shelved_books(store: MemoryStore) -> list[ShelvedBook]:
         except BadInputError as error:
             damaged.append(error)
             continue
-        alone = len(settings.books) == 1
-        found += (ShelvedBook(directory, key, rec, alone) for key, rec in settings.books.items())
+        found += (ShelvedBook(directory, key, rec) for key, rec in settings.books.items())
     if damaged and not found:
         raise damaged[0]
     return sorted(found, key=lambda book: (fold(book.record.name), book.directory, book.book_id))

@@ -24,10 +24,9 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from familiar_cli.imports.card_check import CardFinding, CardSummary, EntrySummary
-    from familiar_cli.imports.chat_import import ImportedChat, SpeakerCount
     from familiar_cli.imports.folders import ImportedMemories
     from familiar_cli.imports.foreign_chat import ForeignMessage
-    from familiar_cli.imports.import_chat import ImportedChats
+    from familiar_cli.imports.import_chat import ImportedChat, ImportedChats, SpeakerCount
     from familiar_cli.imports.import_lorebook import ImportedLorebook
     from familiar_cli.imports.import_plan import FamiliarReport, ImportReport
     from familiar_cli.imports.sillytavern import FamiliarInFolder, FileReport, ImportedFolder

@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 from datetime import UTC
 
-from familiar_cli.imports.chat_import import ChatImportOptions
 from familiar_cli.imports.chat_lines import export_chat
 from familiar_cli.imports.foreign_chat import Cast, Reading
-from familiar_cli.imports.import_chat import import_chats
+from familiar_cli.imports.import_chat import ChatImportOptions, import_chats
 from familiar_cli.visibility import OWNER
 
 READING = Reading(Cast(known=("Yuzu",)), UTC)

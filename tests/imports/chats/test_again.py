@@ -22,7 +22,7 @@ from familiar_cli.history import store as standing
 from familiar_cli.history.imports import Appender
 from familiar_cli.history.selection import TurnFilter, newest
 from familiar_cli.identity import Author
-from familiar_cli.imports import chat_import
+from familiar_cli.imports import import_chat
 from familiar_cli.visibility import OWNER
 from tests.support.chats import HEAD, bring, exported, only, robin, said, save, talk, yuzu
 
@@ -178,7 +178,7 @@ def test_a_chat_may_follow_older_turns_of_a_channel(store, tmp_path) -> None:
 
 
 def test_somebody_who_speaks_meanwhile_stops_the_import(store, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(chat_import, "_BATCH", 2)
+    monkeypatch.setattr(import_chat, "_BATCH", 2)
     add = Appender.add
 
     def interrupted(self, batch):
@@ -206,9 +206,9 @@ def test_a_killed_import_is_taken_up_by_the_next(tmp_path) -> None:
     path = save(tmp_path / "c.jsonl", HEAD, *talk(800))
     code = (
         "import sys, time; from pathlib import Path\n"
-        "from familiar_cli.imports import chat_import\n"
+        "from familiar_cli.imports import import_chat\n"
         "from familiar_cli.history.imports import Appender\n"
-        "chat_import._BATCH = 100\n"
+        "import_chat._BATCH = 100\n"
         "add = Appender.add\n"
         "def slow(self, batch):\n"
         "    found = add(self, batch); print('batch', flush=True); time.sleep(0.2)\n"

@@ -15,9 +15,8 @@ from familiar_cli.errors import FamiliarError, NotFoundError
 from familiar_cli.identity import Author
 from familiar_cli.imports import transcript_layout
 from familiar_cli.imports.chat_formats import read_chats
-from familiar_cli.imports.chat_import import ChatImportOptions
 from familiar_cli.imports.foreign_chat import Cast, ForeignMessage, Reading, Skip, as_source
-from familiar_cli.imports.import_chat import import_chats
+from familiar_cli.imports.import_chat import ChatImportOptions, import_chats
 from familiar_cli.imports.transcript_layout import harmonised
 from tests.support.cases import each
 from tests.support.chats import READING, bring, only, said
