@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import timedelta
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from familiar_cli.clock import iso, now
@@ -229,6 +230,7 @@ Mode = Literal["apply", "review", "dry_run"]
 _PAGE: Final = 200
 
 
+@dataclass(slots=True)
 class MemoryWriter:
     """Turns history into memory. Each step is one transaction, and then done for ever.
 
@@ -249,53 +251,19 @@ class MemoryWriter:
         report: What the pass under way, or the last one, has done.
     """
 
-    def __init__(
-        self,
-        store: MemoryStore,
-        history: HistoryStore,
-        model: ChatModel,
-        counter: TokenCounter,
-        runs: Runs,
-        *,
-        who: Who,
-        settings: WriterSettings = WriterSettings(),  # noqa: B008  # frozen
-        zone: tzinfo | None = None,
-        rules: Callable[[], PrivacyRules] = PrivacyRules,
-        channel_context_lookup: Callable[[str], str | None] = lambda _: None,
-        me: Me = Me(),  # noqa: B008  # frozen
-    ) -> None:
-        self._me = me
-        self._store = store
-        self._history = history
-        self._model = model
-        self._count = counter.count
-        self._runs = runs
-        self._settings = settings
-        self._own = settings.numbering.own
-        self._rules = rules
-        self._aliases = Aliases(store)
-        self._questions = Questions(
-            store,
-            model,
-            counter.count,
-            who,
-            settings,
-            zone,
-            channel_context_lookup,
-            self._aliases.called,
-            self._publicly,
-            self._labels,
-        )
-        self._public: dict[str, Author] | None = None
-        self._called: Labels | None = None
-        self._mode: Mode = "apply"
-        self._draft = Draft(store)
-        self._first_id = 0
-        self._fresh: dict[str, int] = {}
-        self._which = ALL
-        self._may_move = True
-        self.report = WriterReport("")
-        self._asker = self._new_asker()
+    store: MemoryStore
+    history: HistoryStore
+    model: ChatModel
+    counter: TokenCounter
+    runs: Runs
+    _: KW_ONLY
+    who: Who
+    settings: WriterSettings = field(default_factory=WriterSettings)
+    zone: tzinfo | None = None
+    rules: Callable[[], PrivacyRules] = PrivacyRules
+    channel_context_lookup: Callable[[str], str | None] = lambda _: None
+    me: Me = field(default_factory=Me)
+    report: WriterReport = field(default_factory=lambda: WriterReport(""), init=False)
 
     async def run(
         self,
@@ -327,20 +295,20 @@ class MemoryWriter:
             ConfigError: The model reads too little for this work.
             FamiliarError: The history, the memory or the record cannot be used.
         """
-        self._begin(mode, which, newest=newest or again)
-        if mode != "dry_run" and reconcile(self._store, self._history, self._own):
-            self.report.notices.append(
+        made = _WriterPass(self, mode, which, newest=newest or again)
+        self.report = made.report
+        if mode != "dry_run" and reconcile(self.store, self.history, self.settings.numbering.own):
+            made.report.notices.append(
                 "An earlier pass was interrupted right after writing; this was recorded."
             )
         try:
-            turns = self._turns(since, again=again)
-            await self._go(turns, most_steps, on_step)
+            await made.read(made.turns(since, again=again), most_steps, on_step)
         except asyncio.CancelledError:
-            self.report.interrupted = True
+            made.report.interrupted = True
             raise
         finally:
-            self._end()
-        return self.report
+            made.end()
+        return made.report
 
     def estimate(
         self,
@@ -362,27 +330,27 @@ class MemoryWriter:
             newest: Also the newest exchange of each conversation.
             from_turns: Read about so many turns, and conclude from them; 0: read all.
         """
-        self._begin("dry_run", which, newest=newest or again)
+        made = _WriterPass(self, "dry_run", which, newest=newest or again)
         batches = turns = tokens = 0
         last = 0.0
-        read = self._turns(since, again=again)
-        for piece in steps(read, self._questions.caps, self._questions.cost):
+        read = made.turns(since, again=again)
+        for piece in steps(read, made.questions.caps, made.questions.cost):
             turns += len(piece)
             before = tokens
-            for batch in self._batches(piece):
-                asked = self._questions.about(batch, self._draft)
+            for batch in made.batches(piece):
+                asked = made.questions.about(batch, made.draft)
                 batches += 1
-                tokens += self._count(asked.system) + self._count(asked.user)
-                expect_reply(self._draft, asked.grounds)
+                tokens += self.counter.count(asked.system) + self.counter.count(asked.user)
+                expect_reply(made.draft, asked.grounds)
             last = (tokens - before) / len(piece)
             if 0 < from_turns <= turns:
                 break
-        self._aliases.close()
-        if turns and (every := outgoing.count(self._history, which)) > turns >= from_turns > 0:
+        made.aliases.close()
+        if turns and (every := outgoing.count(self.history, which)) > turns >= from_turns > 0:
             batches = round(batches * every / turns)
             tokens += round(last * (every - turns))  # the files have grown by then
             turns = every
-        most = batches * self._settings.reply_tokens
+        most = batches * self.settings.reply_tokens
         per_turn = round(tokens / turns, 1) if turns else None
         return {
             "turns": turns,
@@ -392,52 +360,80 @@ class MemoryWriter:
             "most_reply_tokens": most,
         }
 
-    def _begin(self, mode: Mode, which: Which, *, newest: bool) -> None:
-        self._mode, self._which = mode, which
-        quiet = timedelta(seconds=self._settings.quiet_gap_s)
-        self._fresh = {} if newest else outgoing.fresh(self._history, now() - quiet)
-        self._draft = Draft(self._store)
-        self._first_id, self._may_move = 0, True
-        self._public = self._called = None
-        self.report = WriterReport(new_run_id())
-        self._asker = self._new_asker()
-        _ = self._questions.caps  # a model that is too small is told of before anything is asked
-        self._aliases.refresh(thorough=True)
 
-    def _end(self) -> None:
+class _WriterPass:
+    """One pass: which turns it reads, what it has found, and what it has done so far.
+
+    Args:
+        writer: Whose pass it is.
+        mode: As `MemoryWriter.run` takes it.
+        which: Only these turns.
+        newest: Also the newest exchange of each conversation.
+
+    Raises:
+        ConfigError: The model reads too little for this work.
+    """
+
+    def __init__(self, writer: MemoryWriter, mode: Mode, which: Which, *, newest: bool) -> None:
+        settings = writer.settings
+        self._store, self._history, self._model = writer.store, writer.history, writer.model
+        self._runs, self._rules, self._own = writer.runs, writer.rules, settings.numbering.own
+        self._me = writer.me
+        self._mode, self._which = mode, which
+        quiet = timedelta(seconds=settings.quiet_gap_s)
+        self._fresh = {} if newest else outgoing.fresh(self._history, now() - quiet)
+        self._first_id, self._may_move = 0, True
+        self.draft = Draft(self._store)
+        self.report = WriterReport(new_run_id())
+        self.aliases = Aliases(self._store)
+        self.questions = Questions(
+            self._store,
+            self._model,
+            writer.counter.count,
+            writer.who,
+            settings,
+            writer.zone,
+            writer.channel_context_lookup,
+            self.aliases.called,
+            self._publicly,
+            lambda: self._labels,
+        )
+        self._asker = Asker(
+            self._model,
+            writer.counter.count,
+            lambda text: self._runs.keep_reply(self.report.run, text),
+            "memory_writer",
+            reply_tokens=settings.reply_tokens,
+            temperature=settings.temperature,
+            structured=settings.structured,
+            unchanged="nothing was written, and the turns are kept for the next run",
+        )
+        _ = self.questions.caps  # a model that is too small is told of before anything is asked
+        self.aliases.refresh(thorough=True)
+
+    def end(self) -> None:
+        """Complete the report, and the record."""
         report = self.report
         report.spent = self._asker.spent
         report.quarantined = self._asker.quarantined
         if self._mode == "apply":  # also for an earlier pass, which was killed before it came to it
             try:
-                report.notices += self._aliases.publish()
+                report.notices += self.aliases.publish()
             except FamiliarError as error:  # derived: it is made again whenever it is wanted
                 report.notices.append(f"The name index was not updated: {error}")
-        self._aliases.close()
+        self.aliases.close()
         report.remaining = outgoing.count(self._history, self._which)
         if self._mode != "apply":
-            report.diff = self._draft.diff()
+            report.diff = self.draft.diff()
         report.outcome = _outcome(report, self._mode)
         if report.batches or report.error or self._asker.spent.calls:
             self._note({"end": iso(now()), **_told(report)})
 
-    def _new_asker(self) -> Asker:
-        set_to = self._settings
-        return Asker(
-            self._model,
-            self._count,
-            lambda text: self._runs.keep_reply(self.report.run, text),
-            "memory_writer",
-            reply_tokens=set_to.reply_tokens,
-            temperature=set_to.temperature,
-            structured=set_to.structured,
-            unchanged="nothing was written, and the turns are kept for the next run",
-        )
-
-    async def _go(
+    async def read(
         self, turns: Iterator[Turn], most: int | None, on_step: Callable[[WriterReport], None]
     ) -> None:
-        for number, piece in enumerate(steps(turns, self._questions.caps, self._questions.cost)):
+        """Go through `turns` step by step, until a step fails."""
+        for number, piece in enumerate(steps(turns, self.questions.caps, self.questions.cost)):
             if most is not None and number >= most:
                 break
             if number == 0:
@@ -452,7 +448,7 @@ class MemoryWriter:
             on_step(self.report)
             await asyncio.sleep(0)  # a place to be interrupted at, however fast the model is
 
-    def _turns(self, since: datetime | None, *, again: bool) -> Iterator[Turn]:
+    def turns(self, since: datetime | None, *, again: bool) -> Iterator[Turn]:
         """Yield what is to be read, but for what may still change."""
         for turn in self._meant(since, again=again):
             if place_of(turn) >= self._fresh.get(turn.channel_id, END):
@@ -492,40 +488,37 @@ class MemoryWriter:
 
     async def _step(self, piece: Sequence[Turn]) -> None:
         """Ask about some turns, and make what comes of it durable together with the watermark."""
-        verdicts = [await self._ask(batch) for batch in self._batches(piece)]
+        verdicts = [await self._ask(batch) for batch in self.batches(piece)]
         if self._mode == "apply":
             applied = self._commit(piece, verdicts)
         else:
             limit = self._store.limits.max_file_bytes
-            applied = applied_to(self._draft.copy(), verdicts, limit)
-            self._draft = applied.held if self._mode == "review" else applied.draft
+            applied = applied_to(self.draft.copy(), verdicts, limit)
+            self.draft = applied.held if self._mode == "review" else applied.draft
             if self._mode == "review":
                 self._keep_plan(piece)
         self._tell(piece, verdicts, applied)
 
-    def _batches(self, piece: Sequence[Turn]) -> tuple[Batch, ...]:
+    def batches(self, piece: Sequence[Turn]) -> tuple[Batch, ...]:
         """Return the batches of a step. What does not stand is covered, and shown to nobody."""
         return by_privacy([turn for turn in piece if turn.stands], self._rules())
 
     def _publicly(self, author: Author) -> Author:
         """Return an author with the names that they have outside private channels."""
-        return self._people().get(author.slug) or Author(author.platform, author.user_id)
+        return self._people.get(author.slug) or Author(author.platform, author.user_id)
 
+    @cached_property
     def _labels(self) -> Labels:
-        if self._called is None:
-            people = frozenset(self._people().values())
-            self._called = Labels(people, self._questions.who.name, self._me)
-        return self._called
+        return Labels(frozenset(self._people.values()), self.questions.who.name, self._me)
 
+    @cached_property
     def _people(self) -> dict[str, Author]:
-        """Return everyone who ever spoke, by slug, with the names that everybody may know."""
-        if self._public is None:
-            speakers = self._history.speakers(Viewer(self._rules(), frozenset()))
-            self._public = {speaker.author.slug: speaker.author for speaker in speakers}
-        return self._public
+        """Everyone who ever spoke, by slug, with the names that everybody may know."""
+        speakers = self._history.speakers(Viewer(self._rules(), frozenset()))
+        return {speaker.author.slug: speaker.author for speaker in speakers}
 
     async def _ask(self, batch: Batch) -> JudgedBatch:
-        asked = self._questions.about(batch, self._draft)
+        asked = self.questions.about(batch, self.draft)
         self.report.notices += [
             f"Turn {n} is longer than this model can read; its end was left out."
             for n in asked.cut_turns
@@ -552,8 +545,8 @@ class MemoryWriter:
 
     def _keep_plan(self, piece: Sequence[Turn]) -> None:
         """Keep the plan of the whole pass so far, so that its turns are done with."""
-        if self._draft:
-            files = tuple(PlannedFile(f.rel_path, f.before, f.after) for f in self._draft)
+        if self.draft:
+            files = tuple(PlannedFile(f.rel_path, f.before, f.after) for f in self.draft)
             plan = self._plan(self.report.run, "review", (self._first_id, piece[-1].id), files)
             trailers = noting(self.report.run)
             with self._store.transaction(MEMORY_WRITER, f"plan {plan.id}", trailers=trailers) as tx:
@@ -601,7 +594,7 @@ class MemoryWriter:
             for change in changes:
                 report.files[change.rel_path] = _sum(report.files.get(change.rel_path), change)
         else:
-            report.files = {file.rel_path: file.change for file in self._draft}
+            report.files = {file.rel_path: file.change for file in self.draft}
         self._note(
             {
                 "turns": [piece[0].id, piece[-1].id],

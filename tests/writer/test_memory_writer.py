@@ -9,7 +9,6 @@ import re
 import subprocess
 import sys
 import tracemalloc
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -242,8 +241,7 @@ def test_the_estimate_is_within_a_quarter_of_what_the_run_costs(world):
     writer = world.writer(context_tokens=8192, reply_tokens=2048, batch_turns=16)
     told = writer.estimate()
     model = Diligent([], context_tokens=8192, max_tokens=2048)
-    writer._questions = replace(writer._questions, model=model)
-    writer._model = model
+    writer.model = model
 
     report = asyncio.run(writer.run())
 

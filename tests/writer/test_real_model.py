@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 
 import pytest
 from markdown_it import MarkdownIt
@@ -26,8 +25,7 @@ def test_a_pass_with_the_real_model_completes_and_loses_nothing(tmp_path, model_
     world.say("A little. My sister keeps bees there now.")
     writer = world.writer(reply_tokens=384, temperature=0.2)
     model = open_model(resolve(LLMSettings()), cache_dir=model_cache)
-    writer._questions = replace(writer._questions, model=model)
-    writer._model = model
+    writer.model = model
 
     async def go():
         try:
