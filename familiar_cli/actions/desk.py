@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from familiar_cli.clock import iso, now
-from familiar_cli.memory.desk import add_item, due_items, mark_item, parse_due, read_items
-from familiar_cli.memory.layout import REMINDERS, TASKS
+from familiar_cli.memory import desk
+from familiar_cli.memory.desk import due_items, parse_due, read_items
+from familiar_cli.memory.layout import REMINDERS
 
 if TYPE_CHECKING:
     from datetime import datetime, tzinfo
@@ -66,38 +67,32 @@ class ItemChange:
     dry_run: bool
 
 
-def reminders_of(familiar: Familiar) -> Desk:
-    """Return all reminders.
+def read_list(familiar: Familiar, rel_path: str) -> Desk:
+    """Read the list at `rel_path`: the reminders or the tasks.
 
     Raises:
         BadInputError: The file is not UTF-8.
     """
-    return _desk(familiar, REMINDERS)
+    items = read_items(familiar.memory, rel_path)
+    return Desk(rel_path, _listed(items, rel_path, now(), familiar.zone))
 
 
-def tasks_of(familiar: Familiar) -> Desk:
-    """Return all tasks. Raises as `reminders_of` does."""
-    return _desk(familiar, TASKS)
-
-
-def add_reminder(familiar: Familiar, text: str, at: str, *, dry_run: bool = False) -> ItemChange:
-    """Write a reminder down.
+def add_item(
+    familiar: Familiar, rel_path: str, text: str, when: str | None, *, dry_run: bool = False
+) -> ItemChange:
+    """Write a reminder or a task down.
 
     Raises:
-        UsageError: `text` is empty or too long, or `at` is no time.
+        UsageError: `text` is empty or too long, or `when` is no time.
         RefusedError: The file was changed meanwhile, or may not be written; it stays as it was.
     """
-    return _add(familiar, REMINDERS, text, at, dry_run=dry_run)
+    due = parse_due(when, now(), familiar.zone) if when is not None else None
+    phrases = familiar.phrases
+    added = desk.add_item(familiar.memory, rel_path, text, due, phrases=phrases, dry_run=dry_run)
+    return _done(familiar, added)
 
 
-def add_task(
-    familiar: Familiar, text: str, due: str | None, *, dry_run: bool = False
-) -> ItemChange:
-    """Write a task down. Raises as `add_reminder` does."""
-    return _add(familiar, TASKS, text, due, dry_run=dry_run)
-
-
-def tick_off(
+def mark_item(
     familiar: Familiar, rel_path: str, number: int, mark: ItemStatus, *, dry_run: bool = False
 ) -> ItemChange:
     """Put another mark on an item.
@@ -106,27 +101,14 @@ def tick_off(
         NotFoundError: There is no such item.
         RefusedError: The file was changed meanwhile; it stays as it was.
     """
-    return _done(familiar, mark_item(familiar.memory, rel_path, number, mark, dry_run=dry_run))
-
-
-def _add(
-    familiar: Familiar, rel_path: str, text: str, when: str | None, *, dry_run: bool
-) -> ItemChange:
-    due = parse_due(when, now(), familiar.zone) if when is not None else None
-    phrases = familiar.phrases
-    added = add_item(familiar.memory, rel_path, text, due, phrases=phrases, dry_run=dry_run)
-    return _done(familiar, added)
+    marked = desk.mark_item(familiar.memory, rel_path, number, mark, dry_run=dry_run)
+    return _done(familiar, marked)
 
 
 def _done(familiar: Familiar, change: ListChange) -> ItemChange:
     assert change.item is not None
     item = _listed((change.item,), change.rel_path, now(), familiar.zone)[0]
     return ItemChange(change.rel_path, item, change.changed, change.diff, change.dry_run)
-
-
-def _desk(familiar: Familiar, rel_path: str) -> Desk:
-    items = read_items(familiar.memory, rel_path)
-    return Desk(rel_path, _listed(items, rel_path, now(), familiar.zone))
 
 
 def _listed(

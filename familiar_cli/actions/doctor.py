@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from familiar_cli.actions import doctor_checks
-from familiar_cli.actions.doctor_checks import Diagnosis, Patient, Result, fail, ok, warn
+from familiar_cli.actions.doctor_checks import CheckTarget, Diagnosis, fail, ok, warn
 from familiar_cli.config import environment
 from familiar_cli.config.home import cache_dir, familiar_and_reason, home_and_reason
 from familiar_cli.config.schema import CharacterConfig
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from familiar_cli.actions.doctor_checks import Result
     from familiar_cli.llm.slots import ResolvedSlot
 
 
@@ -36,7 +35,7 @@ _OK = 200
 _MOST_NAMED = 5
 
 
-def ask(slot: ResolvedSlot) -> Result:
+def ask(slot: ResolvedSlot) -> Diagnosis:
     """Return how the server of `slot` answers. The key goes to it, and nowhere else."""
     from familiar_cli.llm.wire import FailedError, is_loopback
 
@@ -78,7 +77,7 @@ async def _models(slot: ResolvedSlot) -> tuple[int, bytes]:
         raise wire.FailedError(wire.Failure(wire.silence(slot, ""))) from None
 
 
-def _judge(slot: ResolvedSlot, status: int, body: bytes) -> Result:
+def _judge(slot: ResolvedSlot, status: int, body: bytes) -> Diagnosis:
     where = slot.base_url
     if status in _UNAUTHORISED:
         key = slot.api_key_env or "llm.api_key_env"
@@ -118,9 +117,9 @@ def _choose(slot: ResolvedSlot) -> str:
 OLDEST_PYTHON = (3, 11)
 
 
-def python(patient: Patient) -> Iterator[Result]:
+def python(target: CheckTarget) -> Iterator[Diagnosis]:
     """Look at the Python that runs this."""
-    del patient
+    del target
     found = f"{platform.python_version()} on {platform.system()}"
     if sys.version_info < OLDEST_PYTHON:
         yield fail(found, "Install Python 3.11 or newer.")
@@ -128,9 +127,9 @@ def python(patient: Patient) -> Iterator[Result]:
         yield ok(found)
 
 
-def sqlite(patient: Patient) -> Iterator[Result]:
+def sqlite(target: CheckTarget) -> Iterator[Diagnosis]:
     """Look for SQLite and its full-text search."""
-    del patient
+    del target
     import sqlite3
 
     connection = sqlite3.connect(":memory:")
@@ -145,31 +144,31 @@ def sqlite(patient: Patient) -> Iterator[Result]:
         connection.close()
 
 
-def home(patient: Patient) -> Iterator[Result]:
+def home(target: CheckTarget) -> Iterator[Diagnosis]:
     """Look at the directory where familiars live."""
     from familiar_cli.imports.import_plan import remove_abandoned
 
-    where = f"{patient.home} ({patient.home_reason})"
-    problem = _unwritable(patient.home)
+    where = f"{target.home} ({target.home_reason})"
+    problem = _unwritable(target.home)
     if problem:
         mend = "Give yourself write permission, or choose another place with --home."
         yield fail(f"{where}: {problem}", mend)
-    elif not patient.home.exists():
+    elif not target.home.exists():
         mend = "Create a familiar: `familiar init --from-card CARD.png`, or try `familiar demo`."
         yield warn(f"{where} does not exist yet", mend)
     else:
-        gone = ", ".join(remove_abandoned(patient.home))
+        gone = ", ".join(remove_abandoned(target.home))
         yield ok(f"{where}; removed leftovers of an interrupted `init`: {gone}" if gone else where)
 
 
-def cache(patient: Patient) -> Iterator[Result]:
+def cache(target: CheckTarget) -> Iterator[Diagnosis]:
     """Look at the directory for model files."""
-    problem = _unwritable(patient.cache)
+    problem = _unwritable(target.cache)
     if problem:
         mend = "Give yourself write permission, or set FAMILIAR_CACHE to another place."
-        yield fail(f"{patient.cache}: {problem}", mend)
+        yield fail(f"{target.cache}: {problem}", mend)
     else:
-        yield ok(str(patient.cache))
+        yield ok(str(target.cache))
 
 
 def _unwritable(directory: Path) -> str:
@@ -189,12 +188,12 @@ def _unwritable(directory: Path) -> str:
 _EXTRA = '`pip install "familiar-memory[local]"`'
 
 
-def tokenizer(patient: Patient) -> Iterator[Result]:
+def tokenizer(target: CheckTarget) -> Iterator[Diagnosis]:
     """Look for an encoding on disk."""
     from familiar_cli import tokens
     from familiar_cli.models.store import TOKEN_ENCODING, encoding_path
 
-    found = encoding_path(patient.cache)
+    found = encoding_path(target.cache)
     counter = tokens.load(found)
     if found is None:
         detail = "tokens are estimated, to within 25%"
@@ -206,9 +205,9 @@ def tokenizer(patient: Patient) -> Iterator[Result]:
         yield ok(f"{counter.name} in {found}")
 
 
-def local(patient: Patient) -> Iterator[Result]:
+def local(target: CheckTarget) -> Iterator[Diagnosis]:
     """Look for the library that runs a model inside the program; it can be added."""
-    if _slot(patient).preset != "local":
+    if _slot(target).preset != "local":
         return
     try:
         import_module("xllamacpp")
@@ -218,12 +217,12 @@ def local(patient: Patient) -> Iterator[Result]:
         yield ok("xllamacpp can be used")
 
 
-def model(patient: Patient) -> Iterator[Result]:
+def model(target: CheckTarget) -> Iterator[Diagnosis]:
     """Look whether a model is chosen, and is on disk where it must be."""
-    slot = _slot(patient)
+    slot = _slot(target)
     if slot.preset == "local":
         is_file = slot.model.endswith(".gguf")
-        yield _own_file(slot.model) if is_file else _from_catalog(slot.model, patient)
+        yield _own_file(slot.model) if is_file else _from_catalog(slot.model, target)
         return
     from familiar_cli.llm.slots import PRESETS
 
@@ -234,12 +233,12 @@ def model(patient: Patient) -> Iterator[Result]:
         yield fail(f"no model is chosen, {where}", PRESETS[slot.preset].choose)
 
 
-def key(patient: Patient) -> Iterator[Result]:
+def key(target: CheckTarget) -> Iterator[Diagnosis]:
     """Look whether the key is there; it is never shown."""
     from familiar_cli.config.environment import keys_file
     from familiar_cli.llm.slots import PRESETS
 
-    slot = _slot(patient)
+    slot = _slot(target)
     if slot.api_key:
         yield ok(f"{slot.api_key_env} is set")
     elif PRESETS[slot.preset].key_needed:
@@ -247,9 +246,9 @@ def key(patient: Patient) -> Iterator[Result]:
         yield fail(f"{slot.api_key_env} is not set", mend)
 
 
-def server(patient: Patient) -> Iterator[Result]:
+def server(target: CheckTarget) -> Iterator[Diagnosis]:
     """Ask the server for its models, for three seconds at most."""
-    slot = _slot(patient)
+    slot = _slot(target)
     if slot.preset == "local":
         return
     if not slot.base_url:
@@ -259,13 +258,13 @@ def server(patient: Patient) -> Iterator[Result]:
     yield ask(slot)
 
 
-def _slot(patient: Patient) -> ResolvedSlot:
+def _slot(target: CheckTarget) -> ResolvedSlot:
     from familiar_cli.llm.slots import resolve
 
-    return resolve(patient.config.llm)
+    return resolve(target.config.llm)
 
 
-def _own_file(name: str) -> Result:
+def _own_file(name: str) -> Diagnosis:
     from pathlib import Path
 
     if Path(name).expanduser().is_file():
@@ -274,12 +273,12 @@ def _own_file(name: str) -> Result:
     return fail(f"no such file: {name!r}", mend)
 
 
-def _from_catalog(name: str, patient: Patient) -> Result:
+def _from_catalog(name: str, target: CheckTarget) -> Diagnosis:
     from familiar_cli.errors import NotFoundError
     from familiar_cli.models.store import path_of
 
     try:
-        found = path_of(name, patient.cache)
+        found = path_of(name, target.cache)
     except NotFoundError as error:
         mend = "`familiar config unset llm.model` uses the default model."
         return fail(str(error), mend)
@@ -290,27 +289,13 @@ def _from_catalog(name: str, patient: Patient) -> Result:
 
 
 # Each check by the part it looks at, in the order in which the findings are shown.
-CHECKS: dict[str, Callable[[Patient], Iterator[Result]]] = {
+CHECKS: dict[str, Callable[[CheckTarget], Iterator[Diagnosis]]] = {
     "python": python,
     "sqlite": sqlite,
     "home": home,
     "cache": cache,
     "familiar": doctor_checks.familiar,
-    "settings": doctor_checks.settings,
-    "memory": doctor_checks.memory,
-    "marks": doctor_checks.marks,
-    "pins": doctor_checks.pins,
-    "journal": doctor_checks.journal,
-    "sync": doctor_checks.sync,
-    "yours": doctor_checks.yours,
-    "people": doctor_checks.people,
-    "privacy": doctor_checks.privacy,
-    "lock": doctor_checks.lock,
-    "history": doctor_checks.history,
-    "withdrawn": doctor_checks.withdrawn,
-    "recall": doctor_checks.recall,
-    "traces": doctor_checks.traces,
-    "keeping": doctor_checks.keeping,
+    **doctor_checks.FAMILIAR_CHECKS,
     "tokenizer": tokenizer,
     "local": local,
     "model": model,
@@ -321,15 +306,16 @@ CHECKS: dict[str, Callable[[Patient], Iterator[Result]]] = {
 
 def examine(home: str | None = None, familiar: str | None = None) -> list[Diagnosis]:
     """Return how every part is. Works also when there is no familiar, and with broken settings."""
-    patient = _patient(home, familiar)
+    target = _find_target(home, familiar)
     return [
-        Diagnosis(name, found.verdict, found.detail, found.mend)
+        replace(found, name=name)
         for name, check in CHECKS.items()
-        for found in _safely(check, patient)
+        if target.found or name not in doctor_checks.FAMILIAR_CHECKS
+        for found in _safely(check, target)
     ]
 
 
-def _patient(home: str | None, familiar: str | None) -> Patient:
+def _find_target(home: str | None, familiar: str | None) -> CheckTarget:
     where, reason = home_and_reason(home)
     try:
         paths = familiar_and_reason(where, familiar)[0]
@@ -339,12 +325,14 @@ def _patient(home: str | None, familiar: str | None) -> Patient:
         config = load_config(paths.config) if paths else CharacterConfig()
     except FamiliarError:
         config = CharacterConfig()  # the check of the settings says why
-    return Patient(where, reason, familiar, cache_dir(), paths, config)
+    return CheckTarget(where, reason, familiar, cache_dir(), paths, config)
 
 
-def _safely(check: Callable[[Patient], Iterator[Result]], patient: Patient) -> Iterator[Result]:
+def _safely(
+    check: Callable[[CheckTarget], Iterator[Diagnosis]], target: CheckTarget
+) -> Iterator[Diagnosis]:
     try:
-        yield from check(patient)
+        yield from check(target)
     except FamiliarError as error:
         yield fail(str(error), error.hint or "")
     except Exception as error:  # noqa: BLE001  # one broken part must not hide the others

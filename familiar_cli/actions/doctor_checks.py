@@ -20,7 +20,7 @@ from familiar_cli.errors import (
 from familiar_cli.memory.pages.lines import BODY
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from familiar_cli.config.home import FamiliarPaths
@@ -33,54 +33,39 @@ Verdict = Literal["ok", "warn", "fail"]
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
-    """What a check found; the check knows which part it is about.
+class Diagnosis:
+    """How one part is.
 
     Args:
+        name: The part; empty until `examine` fills it in.
         verdict: `ok`, `warn` (works, but look at it) or `fail` (does not work).
         detail: What was found, in one line.
         mend: What to do about it; empty when there is nothing to do.
     """
 
+    name: str
     verdict: Verdict
     detail: str
     mend: str = ""
 
 
-def ok(detail: str) -> Result:
-    """Return that a part works."""
-    return Result("ok", detail)
+def ok(detail: str) -> Diagnosis:
+    """Report that a part works."""
+    return Diagnosis("", "ok", detail)
 
 
-def warn(detail: str, mend: str) -> Result:
-    """Return that a part works, but should be looked at."""
-    return Result("warn", detail, mend)
+def warn(detail: str, mend: str) -> Diagnosis:
+    """Report that a part works, but should be looked at."""
+    return Diagnosis("", "warn", detail, mend)
 
 
-def fail(detail: str, mend: str) -> Result:
-    """Return that a part does not work."""
-    return Result("fail", detail, mend)
-
-
-@dataclass(frozen=True, slots=True)
-class Diagnosis:
-    """How one part is.
-
-    Args:
-        name: The part.
-        verdict: See `Result`.
-        detail: See `Result`.
-        mend: See `Result`.
-    """
-
-    name: str
-    verdict: Verdict
-    detail: str
-    mend: str
+def fail(detail: str, mend: str) -> Diagnosis:
+    """Report that a part does not work."""
+    return Diagnosis("", "fail", detail, mend)
 
 
 @dataclass(frozen=True, slots=True)
-class Patient:
+class CheckTarget:
     """What the checks look at.
 
     Args:
@@ -88,7 +73,7 @@ class Patient:
         home_reason: What decided that.
         given: The familiar that was asked for, if any.
         cache: Where model files are kept.
-        paths: The familiar's files; None when it is not clear which one is meant.
+        found: The familiar's files; None when it is not clear which one is meant.
         config: Its settings; the defaults when they cannot be read.
     """
 
@@ -96,64 +81,64 @@ class Patient:
     home_reason: str
     given: str | None
     cache: Path
-    paths: FamiliarPaths | None
+    found: FamiliarPaths | None
     config: CharacterConfig
+
+    @property
+    def paths(self) -> FamiliarPaths:
+        """The files of the familiar; checks in `FAMILIAR_CHECKS` run only where there is one."""
+        assert self.found is not None
+        return self.found
 
 
 MANY_WAITING = 1000  # turns without a vector: chat and daemon would take long
 MOST_NAMED = 3  # so many entries are named, the others are counted
 
 
-def familiar(patient: Patient) -> Iterator[Result]:
+def familiar(target: CheckTarget) -> Iterator[Diagnosis]:
     """Look which familiar is meant."""
     from familiar_cli.config.home import familiar_and_reason
 
     try:
-        paths, reason = familiar_and_reason(patient.home, patient.given)
+        paths, reason = familiar_and_reason(target.home, target.given)
     except FamiliarError as error:
-        asked = patient.given is not None and isinstance(error, NotFoundError)
+        asked = target.given is not None and isinstance(error, NotFoundError)
         yield (fail if asked else warn)(str(error), error.hint or "")
     else:
         yield ok(f"{paths.id} ({reason})")
 
 
-def settings(patient: Patient) -> Iterator[Result]:
+def settings(target: CheckTarget) -> Iterator[Diagnosis]:
     """Look whether the settings can be read."""
     from familiar_cli.config.settings import effective
 
-    if patient.paths is None:
-        return
-    own = sum(row.source == "file" for row in effective(patient.paths.config))
-    yield ok(f"{patient.paths.config}: {own} set, the others are defaults")
+    own = sum(row.source == "file" for row in effective(target.paths.config))
+    yield ok(f"{target.paths.config}: {own} set, the others are defaults")
 
 
-def memory(patient: Patient) -> Iterator[Result]:
+def memory(target: CheckTarget) -> Iterator[Diagnosis]:
     """Look at every file of the memory."""
     from familiar_cli.actions.status import walk_of
     from familiar_cli.memory.store.store import MemoryStore
 
-    if patient.paths is None:
-        return
-    walk = walk_of(MemoryStore(patient.paths.memory))  # also with broken settings
-    yield ok(f"{len(walk.files)} files in {patient.paths.memory}")
+    walk = walk_of(MemoryStore(target.paths.memory))  # also with broken settings
+    yield ok(f"{len(walk.files)} files in {target.paths.memory}")
     if walk.skipped:
         names = _some([f"{entry.rel_path} ({entry.reason})" for entry in walk.skipped])
         yield warn(f"{len(walk.skipped)} left out: {names}", "Check these files.")
-    yield from _large(walk.files, patient.config.memory.max_file_bytes)
+    yield from _large(walk.files, target.config.memory.max_file_bytes)
 
 
-def pins(patient: Patient) -> Iterator[Result]:
+def pins(target: CheckTarget) -> Iterator[Diagnosis]:
     """Look whether prompts have room for all that is pinned, and may show it."""
     from familiar_cli.actions.prompt import list_pins
     from familiar_cli.familiar import Familiar
     from familiar_cli.memory.store.store import MemoryStore
 
-    if patient.paths is None:
-        return
     try:
-        with Familiar(patient.paths) as familiar:
+        with Familiar(target.paths) as familiar:
             # Without its journal, so that a change that broke off is left for that check to find.
-            familiar.memory = MemoryStore(patient.paths.memory)
+            familiar.memory = MemoryStore(target.paths.memory)
             found = list_pins(familiar, by_index=False)
     except FamiliarError:
         return  # the checks of the settings and of the character say why
@@ -170,28 +155,24 @@ def pins(patient: Patient) -> Iterator[Result]:
         yield warn(f"pinned, but in no prompt: {_some(silent)}", mend)
 
 
-def yours(patient: Patient) -> Iterator[Result]:
+def yours(target: CheckTarget) -> Iterator[Diagnosis]:
     """Look what a person rewrote of that which the program made."""
     from familiar_cli.consolidation.calendar import rewritten
     from familiar_cli.memory.store.store import MemoryStore
 
-    if patient.paths is None:
-        return
-    for one in rewritten(MemoryStore(patient.paths.memory), patient.paths.journal):
+    for one in rewritten(MemoryStore(target.paths.memory), target.paths.journal):
         detail = f"{one.rel_path} is yours since {one.since} and no longer updated"
         yield warn(detail, f"To hand it back: `{one.give_back}`.")
 
 
-def people(patient: Patient) -> Iterator[Result]:
+def people(target: CheckTarget) -> Iterator[Diagnosis]:
     """Look whether every person can be told from the others, and every file be read."""
     from contextlib import closing
 
     from familiar_cli.memory.aliases import Aliases
     from familiar_cli.memory.store.store import MemoryStore
 
-    if patient.paths is None:
-        return
-    with closing(Aliases(MemoryStore(patient.paths.memory))) as names:
+    with closing(Aliases(MemoryStore(target.paths.memory))) as names:
         names.refresh(thorough=True)
         known, shared, wrong = names.people(), names.collisions(), names.looks_wrong()
     yield ok(f"{len(known)} with a file")
@@ -206,7 +187,7 @@ def people(patient: Patient) -> Iterator[Result]:
         yield warn(notice, "The next turn repairs it.")
 
 
-def privacy(patient: Patient) -> Iterator[Result]:
+def privacy(target: CheckTarget) -> Iterator[Diagnosis]:
     """Check for accounts that may be the owner's, and for channels without a kind."""
     from familiar_cli.familiar import Familiar
     from familiar_cli.files import is_plain
@@ -214,9 +195,9 @@ def privacy(patient: Patient) -> Iterator[Result]:
     from familiar_cli.text import fold
     from familiar_cli.visibility import OWNER
 
-    if patient.paths is None or not is_plain(patient.paths.history):
+    if not is_plain(target.paths.history):
         return
-    with Familiar(patient.paths) as here:
+    with Familiar(target.paths) as here:
         me, rules = here.me(), here.privacy.rules()
         alone = only_speakers(here.history)
         named = {fold(me.name)} if me.name else set()
@@ -239,15 +220,15 @@ def privacy(patient: Patient) -> Iterator[Result]:
         )
 
 
-def lock(patient: Patient) -> Iterator[Result]:
+def lock(target: CheckTarget) -> Iterator[Diagnosis]:
     """Look whether somebody holds the familiar, or held it and died."""
     from familiar_cli.memory.store.store import hold_lock, lock_holder
 
-    if patient.paths is None or not patient.paths.lock.exists():
+    if not target.paths.lock.exists():
         return
-    left_by = lock_holder(patient.paths.lock)
+    left_by = lock_holder(target.paths.lock)
     try:
-        with hold_lock(patient.paths.lock, 0):
+        with hold_lock(target.paths.lock, 0):
             pass
     except LockedError:
         detail = f"held by {left_by or 'another process'}"
@@ -256,41 +237,39 @@ def lock(patient: Patient) -> Iterator[Result]:
         yield ok(f"free; {left_by} ended abnormally" if left_by else "free")
 
 
-def history(patient: Patient) -> Iterator[Result]:
+def history(target: CheckTarget) -> Iterator[Diagnosis]:
     """Look whether the history is whole, without changing it."""
     from familiar_cli.history.schema import foreign_objects
     from familiar_cli.history.store import HistoryStore
 
-    if patient.paths is None:
-        return
-    if not patient.paths.history.exists():
+    if not target.paths.history.exists():
         yield ok("no turns yet")
         return
-    if not patient.paths.history.is_file():  # SQLite would wait for a named pipe
+    if not target.paths.history.is_file():  # SQLite would wait for a named pipe
         mend = "Move it away, and put your history there if you have a copy."
-        yield fail(f"{patient.paths.history} is not a regular file", mend)
+        yield fail(f"{target.paths.history} is not a regular file", mend)
         return
-    damage = _quick_check(patient)
+    damage = _quick_check(target)
     if damage:
         mend = (
-            f"Replace {patient.paths.history} with a backup copy, or run `familiar history "
+            f"Replace {target.paths.history} with a backup copy, or run `familiar history "
             "salvage`; nothing is changed until then."
         )
         yield fail(f"SQLite reports damage: {damage}", mend)
         return
-    store = HistoryStore(patient.paths.history)
+    store = HistoryStore(target.paths.history)
     try:
         yield ok(f"{store.count()} turns, no damage")
     finally:
         store.close()
-    if foreign := foreign_objects(patient.paths.history):
+    if foreign := foreign_objects(target.paths.history):
         mend = (
             "Another program added it and it can change what is saved; drop it unless you know it."
         )
         yield warn(f"history.db has objects from another program: {_some(foreign)}", mend)
 
 
-def withdrawn(patient: Patient) -> Iterator[Result]:
+def withdrawn(target: CheckTarget) -> Iterator[Diagnosis]:
     """Look whether memory rests on turns that were replaced or withdrawn."""
     from familiar_cli.files import is_plain
     from familiar_cli.history.store import HistoryStore, fallen, marked_count
@@ -298,13 +277,13 @@ def withdrawn(patient: Patient) -> Iterator[Result]:
     from familiar_cli.housekeeping.run import look_through
     from familiar_cli.memory.store.store import MemoryStore
 
-    if patient.paths is None or not is_plain(patient.paths.history):
+    if not is_plain(target.paths.history):
         return
-    with closing(HistoryStore(patient.paths.history)) as store:
+    with closing(HistoryStore(target.paths.history)) as store:
         if not marked_count(store):
             return
         options = Options(now().date(), fallen=partial(fallen, store))
-        found = look_through(MemoryStore(patient.paths.memory), options, ["withdrawn"]).findings
+        found = look_through(MemoryStore(target.paths.memory), options, ["withdrawn"]).findings
     if not found:
         yield ok("no memory rests on a turn that was replaced or withdrawn")
         return
@@ -313,56 +292,52 @@ def withdrawn(patient: Patient) -> Iterator[Result]:
     yield warn(f"memory rests on turns that no longer stand: {files}", mend)
 
 
-def recall(patient: Patient) -> Iterator[Result]:
+def recall(target: CheckTarget) -> Iterator[Diagnosis]:
     """Look how many turns can be found by meaning."""
     from familiar_cli.files import is_plain
     from familiar_cli.history.store import HistoryStore
     from familiar_cli.index.embedder import open_embedder
     from familiar_cli.index.turn_vectors import TurnVectors
 
-    if patient.paths is None or not is_plain(patient.paths.history):
+    if not is_plain(target.paths.history):
         return
-    opened = open_embedder(patient.config.embedding.model, patient.cache)
+    opened = open_embedder(target.config.embedding.model, target.cache)
     if opened.embedder is None:
         yield ok(f"turns are found by words: {opened.reason}")
         return
-    with closing(HistoryStore(patient.paths.history)) as store:
+    with closing(HistoryStore(target.paths.history)) as store:
         turns = store.count()
-    found = TurnVectors(patient.paths.turn_vectors).status(opened.embedder).vectors
+    found = TurnVectors(target.paths.turn_vectors).status(opened.embedder).vectors
     detail = f"{found} of {turns} turns can be found by meaning"
     many = turns - found > MANY_WAITING
     yield warn(detail, "Run `familiar index build`.") if many else ok(detail)
 
 
-def traces(patient: Patient) -> Iterator[Result]:
+def traces(target: CheckTarget) -> Iterator[Diagnosis]:
     """Look whether the newest trace can be read."""
     from familiar_cli.context.trace import latest, trace_ids
 
-    if patient.paths is None:
-        return
     try:
-        latest(patient.paths.traces)
+        latest(target.paths.traces)
     except NotFoundError:
         return
     except BadInputError as error:
         yield warn(str(error), error.hint or "")
     else:
-        yield ok(f"{len(trace_ids(patient.paths.traces))} kept")
+        yield ok(f"{len(trace_ids(target.paths.traces))} kept")
 
 
-def keeping(patient: Patient) -> Iterator[Result]:
+def keeping(target: CheckTarget) -> Iterator[Diagnosis]:
     """Look whether the work that keeps memory has failed and not succeeded since."""
     from familiar_cli.files import check_own
     from familiar_cli.work.passes import SUMMARISING, Failures
 
-    if patient.paths is None:
-        return
-    for directory in (patient.paths.runs, patient.paths.failures, patient.paths.quarantine):
+    for directory in (target.paths.runs, target.paths.failures, target.paths.quarantine):
         try:
             check_own(directory)
         except UnsafePathError as error:
             yield fail(str(error), error.hint or "")
-    failures = Failures(patient.paths.failures)
+    failures = Failures(target.paths.failures)
     for failure in failures.all():
         mend = failure.hint if "again" in failure.hint else ""
         mend = mend or f"{failure.hint} Run `{failure.command}` again.".lstrip()
@@ -373,7 +348,7 @@ def keeping(patient: Patient) -> Iterator[Result]:
         yield warn(detail, f"{summary.hint} A later reply retries it.".lstrip())
 
 
-def _large(files: tuple[MemoryEntry, ...], most_bytes: int) -> Iterator[Result]:
+def _large(files: tuple[MemoryEntry, ...], most_bytes: int) -> Iterator[Diagnosis]:
     large = [entry.rel_path for entry in files if entry.size_bytes > most_bytes]
     if large:
         detail = f"{len(large)} larger than {most_bytes} bytes: {_some(large)}"
@@ -381,15 +356,14 @@ def _large(files: tuple[MemoryEntry, ...], most_bytes: int) -> Iterator[Result]:
         yield warn(detail, mend)
 
 
-def _quick_check(patient: Patient) -> str:
+def _quick_check(target: CheckTarget) -> str:
     """Return what SQLite finds wrong, or an empty text."""
     import sqlite3
     from contextlib import closing
 
     from familiar_cli.history.schema import translated
 
-    assert patient.paths is not None
-    path = patient.paths.history
+    path = target.paths.history
     with (
         translated(path),
         closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as connection,
@@ -403,16 +377,14 @@ def _some(names: list[str]) -> str:
     return ", ".join(names[:MOST_NAMED]) + more
 
 
-def journal(patient: Patient) -> Iterator[Result]:
+def journal(target: CheckTarget) -> Iterator[Diagnosis]:
     """Look at the journal without changing it."""
     from familiar_cli.memory.journal.edits import refused_files
     from familiar_cli.memory.journal.finish import check_mark, read_mark
     from familiar_cli.memory.journal.history import History
     from familiar_cli.memory.journal.repository import Repository
 
-    if patient.paths is None:
-        return
-    repository = Repository(patient.paths.journal)
+    repository = Repository(target.paths.journal)
     if not repository.exists:
         yield ok("empty until the first change")
         return
@@ -425,7 +397,7 @@ def journal(patient: Patient) -> Iterator[Result]:
             mend = "The next command that uses memory completes it: `familiar memory ls`."
             yield warn("a change was interrupted before it was on disk", mend)
         else:
-            yield from _agrees(patient, repository)
+            yield from _agrees(target, repository)
         yield from _size(repository)
         for path, reason in refused_files(repository).items():
             yield fail(
@@ -434,15 +406,13 @@ def journal(patient: Patient) -> Iterator[Result]:
             )
 
 
-def sync(patient: Patient) -> Iterator[Result]:
+def sync(target: CheckTarget) -> Iterator[Diagnosis]:
     """Check whether a sync left something for a person to review or decide."""
     from familiar_cli.actions.sync import remotes_of
     from familiar_cli.actions.sync_decisions import pending_decisions
     from familiar_cli.familiar import Familiar
 
-    if patient.paths is None:
-        return
-    with Familiar(patient.paths) as familiar:
+    with Familiar(target.paths) as familiar:
         remotes = remotes_of(familiar)
         count = len(remotes.all())
         pending = pending_decisions(familiar, remotes)
@@ -452,14 +422,13 @@ def sync(patient: Patient) -> Iterator[Result]:
         yield warn(line, "Run `familiar sync status` and `familiar sync devices`.")
 
 
-def _agrees(patient: Patient, repository: Repository) -> Iterator[Result]:
+def _agrees(target: CheckTarget, repository: Repository) -> Iterator[Diagnosis]:
     """Compare every file with the newest commit; what differs was changed by hand."""
     from familiar_cli.memory.journal.edits import Edits
     from familiar_cli.memory.store.files import Tree
 
-    assert patient.paths is not None
     head = repository.head()
-    edits = Edits(Tree(patient.paths.memory), repository, head)
+    edits = Edits(Tree(target.paths.memory), repository, head)
     differs = [rel_path for rel_path, _ in edits]
     if differs:
         more = f" and {len(differs) - 1:,} more" if len(differs) > 1 else ""
@@ -470,7 +439,7 @@ def _agrees(patient: Patient, repository: Repository) -> Iterator[Result]:
         yield warn(detail, f"Check the permissions of {edits.unreadable[0]}.")
 
 
-def _size(repository: Repository) -> Iterator[Result]:
+def _size(repository: Repository) -> Iterator[Diagnosis]:
     from familiar_cli.memory.journal.exchange import WORTH_IT
 
     loose = len(repository.objects.loose())
@@ -494,13 +463,11 @@ _RECORD: Final = re.compile(r"(?:made_by|sources|blocks)\b")
 _KEY: Final = re.compile(r"[\w-]+[ \t]*:")
 
 
-def marks(patient: Patient) -> Iterator[Result]:
+def marks(target: CheckTarget) -> Iterator[Diagnosis]:
     """Look at front matter, records and comments; each that cannot be read is one finding."""
     from familiar_cli.memory.store.store import MemoryStore
 
-    if patient.paths is None:
-        return
-    store = MemoryStore(patient.paths.memory)
+    store = MemoryStore(target.paths.memory)
     found: list[str] = []
     for entry in store.walk().files:
         if entry.rel_path.lower().endswith((".md", ".markdown")):
@@ -568,3 +535,23 @@ def _comments(text: str) -> Iterator[tuple[int, str]]:
             whole = _WHOLE["turns" if kind == ["turn"] else kind[0]] if kind else None
             if whole and kind != ["private"] and not whole.match(comment[0]):
                 yield line.number, f"a comment that cannot be read: {comment[0].strip()[:60]!r}"
+
+
+# In the order in which the findings are shown.
+FAMILIAR_CHECKS: Final[dict[str, Callable[[CheckTarget], Iterator[Diagnosis]]]] = {
+    "settings": settings,
+    "memory": memory,
+    "marks": marks,
+    "pins": pins,
+    "journal": journal,
+    "sync": sync,
+    "yours": yours,
+    "people": people,
+    "privacy": privacy,
+    "lock": lock,
+    "history": history,
+    "withdrawn": withdrawn,
+    "recall": recall,
+    "traces": traces,
+    "keeping": keeping,
+}

@@ -197,11 +197,12 @@ def _language_of(familiar: Familiar) -> str:
 
 
 def _desk_of(familiar: Familiar) -> DeskStatus:
-    from familiar_cli.actions.desk import reminders_of, tasks_of
+    from familiar_cli.actions.desk import read_list
+    from familiar_cli.memory.layout import REMINDERS, TASKS
 
     conflicts = _conflicts_of(familiar.memory)
     try:
-        reminders, tasks = reminders_of(familiar).items, tasks_of(familiar).items
+        reminders, tasks = (read_list(familiar, one).items for one in (REMINDERS, TASKS))
     except FamiliarError as error:
         return DeskStatus(conflicts=conflicts, problem=str(error))
     return DeskStatus(

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from familiar_cli.commands._base import App, familiar_of, group, output
+from familiar_cli.commands._base import App, familiar_of, group, output, text_or_stdin
 from familiar_cli.commands._options import AnyTime, Closed, DryRun, When
-
-if TYPE_CHECKING:
-    from familiar_cli.memory.desk import ItemStatus
-
+from familiar_cli.memory.layout import REMINDERS, SCRATCH, TASKS
 
 remind_app = group("Manage reminders; the familiar sees them when they are due.")
 
@@ -30,33 +27,18 @@ def add_reminder(
     familiar remind add "Call Anna" --at "tomorrow 9:00"
     familiar remind add "Water it" --at friday --dry-run
     """
-    from familiar_cli.actions.desk import add_reminder
-    from familiar_cli.commands._base import text_or_stdin
-    from familiar_cli.ui.memory_pages import show_change
-
-    with familiar_of(ctx) as familiar:
-        change = add_reminder(familiar, text_or_stdin(text), at, dry_run=dry_run)
-    show_change(output(ctx), change)
+    _add(ctx, REMINDERS, text, at, dry_run=dry_run)
 
 
 @remind_app.command("ls")
-def list_reminders(
-    ctx: typer.Context,
-    *,
-    every: Closed = False,
-) -> None:
+def list_reminders(ctx: typer.Context, *, every: Closed = False) -> None:
     """List open reminders with their numbers; those that are due are marked.
 
     \b
     familiar remind ls
     familiar remind ls --all --json
     """
-    from familiar_cli.actions.desk import reminders_of
-    from familiar_cli.ui.memory_pages import show_items
-
-    with familiar_of(ctx) as familiar:
-        found = reminders_of(familiar)
-    show_items(output(ctx), found, every=every)
+    _list(ctx, REMINDERS, every=every)
 
 
 @remind_app.command("done")
@@ -71,14 +53,7 @@ def mark_reminder_done(
     \b
     familiar remind done 2
     """
-    from familiar_cli.actions.desk import tick_off
-    from familiar_cli.memory.desk import ItemStatus
-    from familiar_cli.memory.layout import REMINDERS
-    from familiar_cli.ui.memory_pages import show_change
-
-    with familiar_of(ctx) as familiar:
-        change = tick_off(familiar, REMINDERS, number, ItemStatus.done, dry_run=dry_run)
-    show_change(output(ctx), change)
+    _mark(ctx, REMINDERS, number, "done", dry_run=dry_run)
 
 
 task_app = group("Manage a task list; the familiar sees it at tier 4.")
@@ -100,33 +75,18 @@ def add_task(
     familiar task add "Mend the lamp"
     familiar task add "Paint the door" --due friday
     """
-    from familiar_cli.actions.desk import add_task
-    from familiar_cli.commands._base import text_or_stdin
-    from familiar_cli.ui.memory_pages import show_change
-
-    with familiar_of(ctx) as familiar:
-        change = add_task(familiar, text_or_stdin(text), due, dry_run=dry_run)
-    show_change(output(ctx), change)
+    _add(ctx, TASKS, text, due, dry_run=dry_run)
 
 
 @task_app.command("ls")
-def list_tasks(
-    ctx: typer.Context,
-    *,
-    every: Closed = False,
-) -> None:
+def list_tasks(ctx: typer.Context, *, every: Closed = False) -> None:
     """List open tasks with their numbers.
 
     \b
     familiar task ls
     familiar task ls --all --json
     """
-    from familiar_cli.actions.desk import tasks_of
-    from familiar_cli.ui.memory_pages import show_items
-
-    with familiar_of(ctx) as familiar:
-        found = tasks_of(familiar)
-    show_items(output(ctx), found, every=every)
+    _list(ctx, TASKS, every=every)
 
 
 @task_app.command("done")
@@ -136,9 +96,7 @@ def mark_task_done(ctx: typer.Context, number: Number, *, dry_run: DryRun = Fals
     \b
     familiar task done 1
     """
-    from familiar_cli.memory.desk import ItemStatus
-
-    _mark(ctx, number, ItemStatus.done, dry_run=dry_run)
+    _mark(ctx, TASKS, number, "done", dry_run=dry_run)
 
 
 @task_app.command("drop")
@@ -148,18 +106,34 @@ def drop_task(ctx: typer.Context, number: Number, *, dry_run: DryRun = False) ->
     \b
     familiar task drop 3
     """
-    from familiar_cli.memory.desk import ItemStatus
-
-    _mark(ctx, number, ItemStatus.dropped, dry_run=dry_run)
+    _mark(ctx, TASKS, number, "dropped", dry_run=dry_run)
 
 
-def _mark(ctx: typer.Context, number: int, mark: ItemStatus, *, dry_run: bool) -> None:
-    from familiar_cli.actions.desk import tick_off
-    from familiar_cli.memory.layout import TASKS
+def _add(ctx: typer.Context, rel_path: str, text: str, when: str | None, *, dry_run: bool) -> None:
+    from familiar_cli.actions.desk import add_item
     from familiar_cli.ui.memory_pages import show_change
 
     with familiar_of(ctx) as familiar:
-        change = tick_off(familiar, TASKS, number, mark, dry_run=dry_run)
+        change = add_item(familiar, rel_path, text_or_stdin(text), when, dry_run=dry_run)
+    show_change(output(ctx), change)
+
+
+def _list(ctx: typer.Context, rel_path: str, *, every: bool) -> None:
+    from familiar_cli.actions.desk import read_list
+    from familiar_cli.ui.memory_pages import show_items
+
+    with familiar_of(ctx) as familiar:
+        found = read_list(familiar, rel_path)
+    show_items(output(ctx), found, every=every)
+
+
+def _mark(ctx: typer.Context, rel_path: str, number: int, mark: str, *, dry_run: bool) -> None:
+    from familiar_cli.actions.desk import mark_item
+    from familiar_cli.memory.desk import ItemStatus
+    from familiar_cli.ui.memory_pages import show_change
+
+    with familiar_of(ctx) as familiar:
+        change = mark_item(familiar, rel_path, number, ItemStatus[mark], dry_run=dry_run)
     show_change(output(ctx), change)
 
 
@@ -198,7 +172,6 @@ def add_to_scratchpad(
     familiar scratch add "The lamp flickers at low tide."
     git diff --stat | familiar scratch add -
     """
-    from familiar_cli.commands._base import text_or_stdin
     from familiar_cli.memory.desk import add_scratch
     from familiar_cli.ui.memory_pages import show_scratch_change
 
@@ -216,7 +189,6 @@ def edit_scratchpad(ctx: typer.Context, *, dry_run: DryRun = False) -> None:
     EDITOR="code --wait" familiar scratch edit
     """
     from familiar_cli.memory.desk import put_scratch, read_scratch
-    from familiar_cli.memory.layout import SCRATCH
     from familiar_cli.ui.memory_pages import show_scratch_change
     from familiar_cli.ui.prompts import edited
 
@@ -245,7 +217,6 @@ def clear_scratchpad(ctx: typer.Context, *, dry_run: DryRun = False) -> None:
 
 def _show(ctx: typer.Context) -> None:
     from familiar_cli.memory.desk import read_scratch
-    from familiar_cli.memory.layout import SCRATCH
     from familiar_cli.ui.emit import exact
 
     out = output(ctx)

@@ -69,16 +69,9 @@ def serve(
     """
     if ctx.invoked_subcommand is not None:
         return
-    from importlib.util import find_spec
-
     from familiar_cli.config.serving import load_serving
-    from familiar_cli.errors import ConfigError
 
-    if not all(map(find_spec, ("starlette", "uvicorn"))):
-        raise ConfigError(
-            "The server needs packages that are not installed: starlette and uvicorn",
-            hint="Run `pip install 'familiar-memory[serve]'`.",
-        )
+    _require_packages("The server", "serve", "starlette", "uvicorn")
     from familiar_cli.serve.running import Listening
 
     home = home_of(ctx)
@@ -129,6 +122,25 @@ def log(
                 write_json(turn.to_json())
             else:
                 say(line_of(turn, familiar.zone))
+
+
+def _require_packages(what: str, extra: str, *names: str) -> None:
+    """Make sure that the packages of an extra are installed.
+
+    Raises:
+        ConfigError: One is not.
+    """
+    from importlib.util import find_spec
+
+    from familiar_cli.errors import ConfigError
+
+    if not all(map(find_spec, names)):
+        listed = f"{', '.join(names[:-1])} and {names[-1]}" if len(names) > 1 else names[0]
+        some = "packages that are" if len(names) > 1 else "a package that is"
+        raise ConfigError(
+            f"{what} needs {some} not installed: {listed}",
+            hint=f"Run `pip install 'familiar-memory[{extra}]'`.",
+        )
 
 
 def _tokens(given: str | None, home: Path, set_to: str) -> TokenFile:
@@ -213,15 +225,7 @@ def web(
     familiar web --port 0 --no-open --json
     familiar web --export yuzu.html
     """
-    from importlib.util import find_spec
-
-    from familiar_cli.errors import ConfigError
-
-    if not all(map(find_spec, ("starlette", "uvicorn"))):
-        raise ConfigError(
-            "The page needs packages that are not installed: starlette and uvicorn",
-            hint="Run `pip install 'familiar-memory[serve]'`.",
-        )
+    _require_packages("The page", "serve", "starlette", "uvicorn")
     if export is not None:
         return _export(ctx, export, force=force)
     from familiar_cli.serve.running import Listening
@@ -299,18 +303,11 @@ def mcp(
     familiar mcp --print-config zed --channel work
     familiar mcp --allow-write
     """
-    from importlib.util import find_spec
-
-    from familiar_cli.errors import ConfigError
     from familiar_cli.identity import check_id
 
     if channel is not None:
         check_id(channel, "The channel id")
-    if find_spec("mcp") is None:
-        raise ConfigError(
-            "The MCP server needs a package that is not installed: mcp",
-            hint="Run `pip install 'familiar-memory[mcp]'`.",
-        )
+    _require_packages("The MCP server", "mcp", "mcp")
     out = output(ctx)
     with familiar_of(ctx) as familiar:
         paths = familiar.paths

@@ -10,7 +10,6 @@ import tomllib
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
 from fnmatch import fnmatchcase
-from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -34,7 +33,7 @@ from familiar_cli.config.schema import (
     MeSettings,
     NoteSettings,
 )
-from familiar_cli.config.settings import FileSettings, load_written, read_text
+from familiar_cli.config.settings import FileSettings, is_written, load_written, read_text, value_at
 from familiar_cli.errors import BadInputError, ConfigError, FamiliarError, UsageError
 from familiar_cli.files import read_plain, write_own, write_whole
 
@@ -349,6 +348,15 @@ def _encoded(found: str) -> str:
 
 
 AUTO: Final = "auto"
+_FILES: Final = ("channel", "character.toml")
+_LEFT_OPEN: Final = {
+    "greeting": AUTO,
+    "recent_turns": 0,
+    "tier": 0,
+    "budget": 0,
+    "processors": AUTO,
+}
+"""By setting or table, the value that leaves it to the more general settings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -430,113 +438,94 @@ class _Merge:
         modality: str,
         at_home: FileSettings[MeSettings] | None,
     ) -> None:
-        self._at_home = at_home
-        self._config, self._own = own.settings, own.tables
-        self._character, self._everywhere = everywhere.settings, everywhere.tables
-        config = own.settings
-        set_here = config.mode != AUTO
-        self._mode = ChannelMode(config.mode) if set_here else OF_MODALITY[modality]
-        self._held = [
-            EffectiveValue("mode", str(self._mode), "channel" if set_here else f"{modality} turns")
-        ]
-
-    @cached_property
-    def _of_mode(self) -> dict[str, Any]:
+        self._own, self._everywhere, self._at_home = own, everywhere, at_home
+        is_set = own.settings.mode != AUTO
+        self._mode = ChannelMode(own.settings.mode) if is_set else OF_MODALITY[modality]
+        source = "channel" if is_set else f"{modality} turns"
+        self._held = [EffectiveValue("mode", str(self._mode), source)]
         usual = MODES[self._mode]
-        return {
+        self._of_mode: dict[str, Value] = {
+            "recent_turns": usual.recent_turns,
             "budget.total": usual.total_tokens,
             "processors.stepped_thinking": "on" if usual.stepped_thinking else "off",
             "processors.recast": "on" if usual.recast else "off",
         }
 
     def channel(self, channel_id: str) -> Channel:
+        config = self._own.settings
         for key in ("name", "kind", "parent"):
-            source = "channel" if key in self._own else "default"
-            self._held.append(EffectiveValue(key, getattr(self._config, key), source))
-        config = self._config
-        greets = self._greeting() == "on"
-        recent_turns = self._recent_turns()
-        tier = self._tier()
-        budget = self._section("budget")
+            self._resolve(key)
+        greeting = self._resolve("greeting", "context.greeting").value
+        recent_turns: Any = self._resolve("recent_turns", "history.recent_turns").value
+        tier: Any = self._resolve("tier", "context.tier").value
+        # Of the budget, the mode's default stays 0: the model may have a smaller one.
+        budget: dict[str, Any] = {
+            name: found.value if found.source in _FILES else 0
+            for name, found in self._section("budget").items()
+        }
         switches = self._section("processors")
-        note = self._section("author_note")
-        me = self._section("me")
+        note: dict[str, Any] = {k: one.value for k, one in self._section("author_note").items()}
+        me: dict[str, Any] = {k: one.value for k, one in self._section("me").items()}
         return Channel(
             id=channel_id,
             config=config,
             mode=self._mode,
             context=ChannelContext(config.name or channel_id, config.kind, config.parent),
-            greets=greets,
+            greets=greeting == "on",
             recent_turns=recent_turns,
             tier=tier,
-            # Of the budget, the mode's default stays 0: the model may have a smaller one.
-            budget=BudgetSettings(**{k: v if s else 0 for k, (v, s) in budget.items()}),
-            processors={name: value == "on" for name, (value, _) in switches.items()},
-            author_note=NoteSettings(**{name: value for name, (value, _) in note.items()}),
+            budget=BudgetSettings(**budget),
+            processors={name: found.value == "on" for name, found in switches.items()},
+            author_note=NoteSettings(**note),
             inject=self._inject(),
-            me=MeSettings(**{name: value for name, (value, _) in me.items()}),
+            me=MeSettings(**me),
             held=tuple(self._held),
         )
 
-    def _greeting(self) -> str:
-        value, source = self._character.context.greeting, "default"
-        if "greeting" in self._everywhere.get("context", {}):
-            source = "character.toml"
-        if self._config.greeting != AUTO:
-            value, source = self._config.greeting, "channel"
-        self._held.append(EffectiveValue("greeting", value, source))
-        return value
+    def _section(self, name: str) -> dict[str, EffectiveValue]:
+        """Resolve each setting of a table that both files have, by its name in the table."""
+        return {
+            entry.name: self._resolve(f"{name}.{entry.name}", f"{name}.{entry.name}")
+            for entry in fields(getattr(self._own.settings, name))
+        }
 
-    def _recent_turns(self) -> int:
-        value, source = MODES[self._mode].recent_turns, f"mode {self._mode}"
-        if "recent_turns" in self._everywhere.get("history", {}):
-            value, source = self._character.history.recent_turns, "character.toml"
-        if self._config.recent_turns:
-            value, source = self._config.recent_turns, "channel"
-        self._held.append(EffectiveValue("recent_turns", value, source))
-        return value
+    def _resolve(self, key: str, general: str = "") -> EffectiveValue:
+        """Find what holds for a setting of the channel, and note it.
 
-    def _tier(self) -> int:
-        value, source = self._character.context.tier, "default"
-        if "tier" in self._everywhere.get("context", {}):
-            source = "character.toml"
-        if self._config.tier:
-            value, source = self._config.tier, "channel"
-        self._held.append(EffectiveValue("tier", value, source))
-        return value
-
-    def _section(self, name: str) -> dict[str, tuple[Any, bool]]:
-        """Return each setting of a table that both files have, and whether a person set it."""
-        found = {}
-        for entry in fields(getattr(self._config, name)):
-            key = f"{name}.{entry.name}"
-            value, source = self._one(name, entry.name)
-            is_set = source in {"channel", "character.toml"}
-            found[entry.name] = (value, is_set)
-            self._held.append(EffectiveValue(key, value, source))
+        Args:
+            key: Its key in the channel's file.
+            general: Its key in `character.toml`; empty: it has none there.
+        """
+        found = self._find_in_files(key, general)
+        if found is None and key in self._of_mode:
+            found = EffectiveValue(key, self._of_mode[key], f"mode {self._mode}")
+        elif found is None:
+            default = value_at(CharacterConfig() if general else ChannelConfig(), general or key)
+            found = EffectiveValue(key, default, "default")
+        self._held.append(found)
         return found
 
-    def _one(self, section: str, name: str) -> tuple[Any, str]:
-        unset = {"budget": 0, "processors": AUTO}.get(section)
+    def _find_in_files(self, key: str, general: str) -> EffectiveValue | None:
+        section, _, name = key.partition(".")
+        at_home = self._at_home if section == "me" else None
         places = (
-            (self._own, self._config, "channel"),
-            (self._everywhere, self._character, "character.toml"),
+            (self._own, key, "channel"),
+            (self._everywhere, general, "character.toml"),
+            (at_home, name, ME_FILE),
         )
-        for tables, config, source in places:
-            value = getattr(getattr(config, section), name)
-            if name in tables.get(section, {}) and (unset is None or value != unset):
-                return value, source
-        key = f"{section}.{name}"
-        if section == "me" and self._at_home and name in self._at_home.tables:
-            return getattr(self._at_home.settings, name), ME_FILE
-        if key in self._of_mode:
-            return self._of_mode[key], f"mode {self._mode}"
-        return getattr(getattr(ChannelConfig(), section), name), "default"
+        for file, at, source in places:
+            if file is not None and is_written(file.tables, at):
+                value = value_at(file.settings, at)
+                # Under the channel's own key, this value leaves it to the next place.
+                if at != key or value != _LEFT_OPEN.get(section):
+                    return EffectiveValue(key, value, source)
+        return None
 
     def _inject(self) -> dict[str, InjectSettings]:
-        merged = {**self._character.inject, **self._config.inject}
+        own, general = self._own.settings.inject, self._everywhere.settings.inject
+        merged = {**general, **own}
         for name, entry in merged.items():
-            source = "channel" if name in self._config.inject else "character.toml"
+            source = "channel" if name in own else "character.toml"
             self._held += [
                 EffectiveValue(f"inject.{name}.{f.name}", getattr(entry, f.name), source)
                 for f in fields(entry)

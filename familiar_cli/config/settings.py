@@ -517,10 +517,9 @@ def effective(path: Path) -> list[Effective]:
     Raises:
         ConfigError: The file has something wrong in it.
     """
-    config = load_config(path)
-    data = parse(read_text(path), path)
-    given = [s for s in all_settings().values() if _applies(s.key, config)]
-    return [_effective(s, config, data) for setting in given for s in _named(setting, config)]
+    file = load_written(path, CharacterConfig)
+    given = [s for s in all_settings().values() if _applies(s.key, file.settings)]
+    return [_effective(s, file) for setting in given for s in _named(setting, file.settings)]
 
 
 def effective_value(path: Path, key: str) -> Effective:
@@ -530,13 +529,14 @@ def effective_value(path: Path, key: str) -> Effective:
         ConfigError: There is no such setting, or the file has something wrong in it.
     """
     setting = find_setting(key)
-    config = load_config(path)
-    if not _applies(key, config):  # a slot that nobody set up is the main model's
+    file = load_written(path, CharacterConfig)
+    if not _applies(key, file.settings):  # a slot that nobody set up is the main model's
         main = effective_value(path, f"llm.{key.rpartition('.')[2]}")
         return Effective(setting, main.value, "[llm]")
-    if not _is_there(config, key.split(".")):  # a table that nobody wrote holds its defaults
+    try:
+        return _effective(setting, file)
+    except KeyError:  # a table that nobody wrote holds its defaults
         return Effective(setting, setting.default, "default")
-    return _effective(setting, config, parse(read_text(path), path))
 
 
 def _named(setting: Setting, config: CharacterConfig) -> list[Setting]:
@@ -544,40 +544,38 @@ def _named(setting: Setting, config: CharacterConfig) -> list[Setting]:
     table, found, leaf = setting.key.partition(f".{ANY_NAME}.")
     if not found:
         return [setting]
-    names: Any = reduce(_step, table.split("."), config)
+    names = value_at(config, table)
     return [replace(setting, key=f"{table}.{name}.{leaf}") for name in names]
-
-
-def _is_there(value: Any, parts: list[str]) -> bool:  # noqa: ANN401
-    for part in parts:
-        if isinstance(value, dict) and part not in value:
-            return False
-        value = _step(value, part)
-    return True
 
 
 def _applies(key: str, config: CharacterConfig) -> bool:
     return not key.startswith(_SLOTS) or key.split(".")[2] in config.llm.slots
 
 
-def _effective(setting: Setting, config: CharacterConfig, data: dict[str, Any]) -> Effective:
+def _effective(setting: Setting, file: FileSettings[CharacterConfig]) -> Effective:
     override = os.environ.get(setting.env) if setting.env else None
     if override:
         return Effective(setting, shown(setting, override), setting.env)
-    value: Any = reduce(_step, setting.key.split("."), config)
+    value = value_at(file.settings, setting.key)
     if setting.rule == "url":
         value = shown(setting, value)
-    if _is_in(data, setting.key):
+    if is_written(file.tables, setting.key):
         return Effective(setting, value, "file")
     taken = setting.key.startswith(_SLOTS) and value != setting.default
     return Effective(setting, value, "[llm]" if taken else "default")
+
+
+def value_at(settings: Any, key: str) -> Any:  # noqa: ANN401
+    """Return the value or table at a dotted key of settings."""
+    return reduce(_step, key.split("."), settings)
 
 
 def _step(value: Any, name: str) -> Any:  # noqa: ANN401
     return value[name] if isinstance(value, dict) else getattr(value, name)
 
 
-def _is_in(data: Any, key: str) -> bool:  # noqa: ANN401
+def is_written(data: Any, key: str) -> bool:  # noqa: ANN401
+    """Tell whether the tables of a file hold a dotted key."""
     for part in key.split("."):
         if not isinstance(data, dict) or part not in data:
             return False

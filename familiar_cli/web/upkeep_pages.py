@@ -194,31 +194,32 @@ def decide_plan(asked: PageRequest) -> Redirect:
 
 def show_desk(asked: PageRequest) -> Shown:
     """Return both lists."""
-    from familiar_cli.actions.desk import reminders_of, tasks_of
+    from familiar_cli.actions.desk import read_list
+    from familiar_cli.memory.layout import REMINDERS, TASKS
 
     every = "all" in asked.query
     lists = [
-        ("reminder", "Reminders", reminders_of(asked.familiar)),
-        ("task", "Tasks", tasks_of(asked.familiar)),
+        ("reminder", "Reminders", read_list(asked.familiar, REMINDERS)),
+        ("task", "Tasks", read_list(asked.familiar, TASKS)),
     ]
     return Shown("desk", {"lists": lists, "every": every})
 
 
 def add_item(asked: PageRequest) -> Redirect:
     """Add an item."""
-    from familiar_cli.actions.desk import add_reminder, add_task
+    from familiar_cli.actions import desk
+    from familiar_cli.memory.layout import REMINDERS, TASKS
 
-    text, at = asked.sent("text"), asked.sent("at").strip()
-    if asked.path["kind"] == "reminder":
-        done = add_reminder(asked.familiar, text, at)
-    else:
-        done = add_task(asked.familiar, text, at or None)
+    at = asked.sent("at").strip()
+    rel_path = REMINDERS if asked.path["kind"] == "reminder" else TASKS
+    when = at if at or rel_path == REMINDERS else None
+    done = desk.add_item(asked.familiar, rel_path, asked.sent("text"), when)
     return Redirect(asked.to("desk"), (f"Added: {done.item.text}",))
 
 
 def mark_item(asked: PageRequest) -> Redirect:
     """Tick an item off, drop it, or open it again."""
-    from familiar_cli.actions.desk import tick_off
+    from familiar_cli.actions import desk
     from familiar_cli.errors import UsageError
     from familiar_cli.memory.desk import ItemStatus
     from familiar_cli.memory.layout import REMINDERS, TASKS
@@ -227,7 +228,7 @@ def mark_item(asked: PageRequest) -> Redirect:
         raise UsageError(f"Unknown mark: {asked.sent('mark')[:40]!r}; nothing was changed")
     rel_path = REMINDERS if asked.path["kind"] == "reminder" else TASKS
     number = to_number(asked.path["number"], "The item")
-    done = tick_off(asked.familiar, rel_path, number, ItemStatus[asked.sent("mark")])
+    done = desk.mark_item(asked.familiar, rel_path, number, ItemStatus[asked.sent("mark")])
     return Redirect(asked.to("desk"), (f"{done.item.mark.capitalize()}: {done.item.text}",))
 
 
