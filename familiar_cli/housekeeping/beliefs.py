@@ -12,7 +12,6 @@ from familiar_cli.housekeeping.lines import (
     DAY,
     DERIVED,
     MOST_CHARS,
-    Check,
     Finding,
     Wordings,
     any_of,
@@ -212,7 +211,6 @@ def _in_note(note: MemoryText, options: Options) -> Iterator[Finding]:
         if not _differ(kind, ordered):
             continue
         yield Finding(
-            CONTRADICTIONS_CHECK.name,
             (note.rel_path,),
             f"{kind}: {len({value for *_, value in values})} values on different days; the newest"
             f" is of {ordered[-1][0]}",
@@ -258,14 +256,6 @@ def _agree(kind: str, one: tuple[date, str], other: tuple[date, str]) -> bool:
 
 def _within(one: str, other: str) -> bool:
     return f" {one} " in f" {other} " or (not one.isascii() and one in other)
-
-
-CONTRADICTIONS_CHECK: Final = Check(
-    "contradictions",
-    "Contradictions",
-    check_contradictions,
-    HEADS,
-)
 
 
 _DAY: Final = 1
@@ -316,15 +306,15 @@ _NO_PLAN: Final = Wordings.of("""
     à demain | hasta mañana | a domani | до завтра | また明日 | 明天见 | 明天見 | 내일 봐
 """)
 _SPAN_HEADS: Final = frozenset[str]().union(*(wordings.heads for _, wordings in _SPANS))
-_STALE_WORDS: Final = _SPAN_HEADS | _NOW.heads | HEADS
+STALE_WORDS: Final = _SPAN_HEADS | _NOW.heads | HEADS
 
 
 def check_stale(corpus: Corpus, options: Options) -> Iterator[Finding]:
     """Yield a finding for each file with beliefs that time has overtaken."""
     for note in corpus.notes:
-        if not note.holds_beliefs or note.known.isdisjoint(_STALE_WORDS):
+        if not note.holds_beliefs or note.known.isdisjoint(STALE_WORDS):
             continue
-        said = [s for s in statements(note, _STALE_WORDS, options) if _is_belief(s)]
+        said = [s for s in statements(note, STALE_WORDS, options) if _is_belief(s)]
         past = [s for s in said if _is_past(s, note, options)]
         lines = {s.line for s in past}
         old = [s for s in said if s.line not in lines and _is_old(s, options)]
@@ -368,7 +358,7 @@ def _finding(note: MemoryText, found: list[Statement], what: str, hint: str) -> 
     days = sorted({_written(statement, note).isoformat() for statement in found})
     told = " to ".join(dict.fromkeys((days[0], days[-1])))
     evidence = quotes(note, (statement.line for statement in found))
-    return Finding(STALE_CHECK.name, (note.rel_path,), f"{what}: of {told}", evidence, hint=hint)
+    return Finding((note.rel_path,), f"{what}: of {told}", evidence, hint=hint)
 
 
 def _written(statement: Statement, note: MemoryText) -> date:
@@ -379,7 +369,6 @@ _PAST_HINT: Final = "Write what came of it, with the date, or remove it."
 _OLD_HINT: Final = (
     "Ask whether it is still true; then give it today's date, or say until when it was."
 )
-STALE_CHECK: Final = Check("stale", "Out of date", check_stale, _STALE_WORDS)
 
 
 _LEAST_SHARE: Final = 0.5  # of a withdrawn line, in a sentence that repeats it
@@ -458,7 +447,6 @@ def _repeating(note: MemoryText, repeated: _Repeated) -> Iterator[Finding]:
     after = "\n".join(text for text in lines if text is not None)
     count = len(whole) + len(by_hand)
     yield Finding(
-        WITHDRAWN_CHECK.name,
         (note.rel_path,),
         f"{counted(count, 'line')} {'repeats' if count == 1 else 'repeat'} what rests on turns "
         "that no longer stand",
@@ -502,7 +490,6 @@ def _withdrawn_finding(
     after = "\n".join(text for text in lines if text is not None)
     gone = {turn for _, turns in resting for turn in turns if turn in fallen}
     return Finding(
-        WITHDRAWN_CHECK.name,
         (note.rel_path,),
         f"{_told(whole, parts, by_hand)}: {_reasons(gone, fallen)}",
         quotes(note, numbers),
@@ -554,8 +541,3 @@ def _hint(whole: list[int], parts: list[int], by_hand: list[int]) -> str:
 
 def _list(numbers: list[int]) -> str:
     return ", ".join(map(str, numbers))
-
-
-WITHDRAWN_CHECK: Final = Check(
-    "withdrawn", "Based on turns that were replaced or withdrawn", check_withdrawn
-)

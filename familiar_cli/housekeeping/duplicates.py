@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final
 from familiar_cli.fts import is_unspaced, words
 from familiar_cli.housekeeping.lines import (
     DERIVED,
-    Check,
     Finding,
     Quote,
     bullet_indent,
@@ -161,7 +160,6 @@ def _finding(notes: dict[str, MemoryText], paths: list[str], what: str) -> Findi
     shared = set(_keys(notes[paths[0]])).intersection(*(_keys(notes[path]) for path in paths[1:]))
     longest = max(shared, key=lambda key: (len(key), key), default="")
     return Finding(
-        DUPLICATES_CHECK.name,
         tuple(paths),
         f"{len(paths)} files {what}",
         tuple(_line_of(notes[path], longest) for path in paths),
@@ -201,7 +199,6 @@ def _said_twice(note: MemoryText) -> Iterator[Finding]:
                 again[at] = first[key]
     if again:
         yield Finding(
-            DUPLICATES_CHECK.name,
             (note.rel_path,),
             "has the same entry twice in one list",
             tuple(
@@ -259,9 +256,6 @@ def _once(lines: list[str], again: dict[int, int]) -> str:
     return "\n".join(line for at, line in enumerate(kept) if at not in again)
 
 
-DUPLICATES_CHECK: Final = Check("duplicates", "Duplicates", check_duplicates)
-
-
 _LEAST_NAME_CHARS: Final = 2
 # So many people who share a name are a family or a fashion, not one person.
 _MOST_SHARING: Final = 4
@@ -287,7 +281,6 @@ def check_twins(corpus: Corpus, options: Options) -> Iterator[Finding]:
         if other not in corpus.led_to(notes[0]) and one not in corpus.led_to(notes[1]):
             names = ", ".join(repr(key) for key in keys)
             yield Finding(
-                TWINS_CHECK.name,
                 (one, other),
                 f"look like one person: both are called {names}",
                 tuple(quote for key in keys for note in notes for quote in _naming(note, key)),
@@ -305,7 +298,6 @@ _HINT: Final = (
     "If they are the same, run `familiar people merge`; if not, a link (`not [the other](…)`) "
     "silences this finding."
 )
-TWINS_CHECK: Final = Check("twins", "People who may be the same", check_twins)
 
 
 def check_doubles(corpus: Corpus, options: Options) -> Iterator[Finding]:
@@ -315,7 +307,6 @@ def check_doubles(corpus: Corpus, options: Options) -> Iterator[Finding]:
         turns = counted(len(channel.originals), "turn")
         repair = PlannedFile(HISTORY, marks_text(channel.originals), "")
         yield Finding(
-            DOUBLES_CHECK.name,
             (HISTORY,),
             f"channel {channel.channel_id!r} repeats {turns} of channel {channel.original_id!r}, "
             "which stay",
@@ -323,6 +314,3 @@ def check_doubles(corpus: Corpus, options: Options) -> Iterator[Finding]:
             repair=(repair,),
             hint="`--propose` makes a plan that withdraws the repeated turns; nothing is deleted.",
         )
-
-
-DOUBLES_CHECK: Final = Check("doubles", "Chats that are kept twice", check_doubles)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli.housekeeping.lines import (
     MOST_QUOTES,
-    Check,
     Finding,
     Quote,
     Wordings,
@@ -116,7 +115,6 @@ def _orders(note: MemoryText) -> Iterator[Finding]:
     ]
     if quotes and _ORDER.search(without_comments(note.text)):
         yield Finding(
-            ORDERS_CHECK.name,
             (note.rel_path,),
             "looks like instructions to a model",
             tuple(quotes),
@@ -135,7 +133,6 @@ def _comments(note: MemoryText) -> Iterator[Finding]:
     found = [(at, end) for at, end in comments_in(note.text) if _speaks(note.text[at:end])]
     if found:
         yield Finding(
-            ORDERS_CHECK.name,
             (note.rel_path,),
             "a hidden comment addresses a model",
             tuple(_quote(note, at, note.text[at:end]) for at, end in found[:MOST_QUOTES]),
@@ -154,7 +151,6 @@ def _hidden(note: MemoryText) -> Iterator[Finding]:
         lines = note.text.split("\n")
         hiding = [number for number, line in enumerate(lines, 1) if _HIDDEN.search(line)]
         yield Finding(
-            ORDERS_CHECK.name,
             (note.rel_path,),
             f"contains invisible characters: {shown}",
             tuple(Quote(note.rel_path, at, _visible(lines[at - 1])) for at in hiding[:MOST_QUOTES]),
@@ -179,9 +175,6 @@ def _quote(note: MemoryText, offset: int, text: str) -> Quote:
     return Quote(note.rel_path, line_at(note.text, offset), " ".join(text.split()))
 
 
-ORDERS_CHECK: Final = Check("orders", "Instructions and hidden text", check_orders)
-
-
 _KEYS: Final = (
     ("private key", r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----"),
     ("API key", r"\bsk-(?:[A-Za-z]+-)*[A-Za-z0-9_-]{20,}"),
@@ -194,7 +187,7 @@ _KEYS: Final = (
     ("token", r"\beyJ[A-Za-z0-9_-]{10,2000}\.eyJ[A-Za-z0-9_-]{10,9000}\.[A-Za-z0-9_-]{10,}"),
     ("password", r"\b[a-z][a-z0-9+.-]{1,20}://[^\s:/@]{1,64}:(?P<url>[^\s:/@]{3,128})@"),
 )
-_WORDS: Final = Wordings.of("""
+SECRET_WORDS: Final = Wordings.of("""
     password | passphrase | passwd | passwort | kennwort | mot de passe | contraseña | senha
     parola | wachtwoord | lösenord | passord | adgangskode | salasana | hasło | heslo
     jelszó | пароль
@@ -206,7 +199,7 @@ _WORDS: Final = Wordings.of("""
 _IS: Final = any_of("is | ist | est | es | är | er | は | 是")
 _MARKS: Final = r"[\"'*`「]{0,3}"
 _NAMED: Final = re.compile(
-    rf"(?:{_WORDS.pattern.pattern}){_MARKS}[ \t]*(?:[:=：]|{_IS}){_MARKS}[ \t]*{_MARKS}"
+    rf"(?:{SECRET_WORDS.pattern.pattern}){_MARKS}[ \t]*(?:[:=：]|{_IS}){_MARKS}[ \t]*{_MARKS}"
     r"(?P<value>[^\s\"'`「」,;，。]{4,128})",
     re.IGNORECASE,
 )
@@ -238,7 +231,6 @@ def check_secrets(corpus: Corpus, options: Options) -> Iterator[Finding]:
         if found:
             kinds = ", ".join(dict.fromkeys(kind for kind, _ in found))
             yield Finding(
-                SECRETS_CHECK.name,
                 (note.rel_path,),
                 f"looks like a secret: {kinds}",
                 tuple(quote for _, quote in found),
@@ -263,7 +255,7 @@ def luhn(digits: str) -> bool:
 
 
 def _in_note(note: MemoryText) -> list[tuple[str, Quote]]:
-    if not _may_hold(note.folded, note.known & _WORDS.heads):
+    if not _may_hold(note.folded, note.known & SECRET_WORDS.heads):
         return []
     found: list[tuple[str, Quote]] = []
     for number, line in enumerate(note.text.split("\n"), 1):
@@ -285,7 +277,7 @@ def _may_hold(folded: str, known: frozenset[str]) -> bool:
 
 def _spans(text: str) -> Iterator[tuple[str, int, int]]:
     folded = text.casefold()
-    if not _may_hold(folded, known_in(folded, _WORDS.heads)):
+    if not _may_hold(folded, known_in(folded, SECRET_WORDS.heads)):
         return
     for kind, pattern in _COMPILED:
         for found in pattern.finditer(text):
@@ -314,9 +306,3 @@ def _mask(secret: str) -> str:
 
 
 _COMPILED: Final = tuple((kind, re.compile(pattern)) for kind, pattern in _KEYS)
-SECRETS_CHECK: Final = Check(
-    "secrets",
-    "Secrets",
-    check_secrets,
-    _WORDS.heads,
-)

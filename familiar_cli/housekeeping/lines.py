@@ -254,20 +254,20 @@ class Finding:
     """Something that a person may want to look at.
 
     Args:
-        check: Which check found it.
         paths: The files it is about.
         message: What it is, in one line.
         evidence: The lines that say so.
         repair: What would mend it, where that takes no judgement.
         hint: What to do about it.
+        check: Which check found it; `look_through` fills it in.
     """
 
-    check: str
     paths: tuple[str, ...]
     message: str
     evidence: tuple[Quote, ...]
     repair: tuple[PlannedFile, ...] = ()
     hint: str = ""
+    check: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.fts import content_words, is_unspaced
-from familiar_cli.housekeeping.lines import DAY, Check, Finding, Quote, quotes, words_in
+from familiar_cli.housekeeping.lines import DAY, Finding, Quote, quotes, words_in
 from familiar_cli.markdown import bullet, newline_of, replace_spans, sections
 from familiar_cli.memory.layout import NOTES, RELATION_KINDS, TOPICS_DIR
 from familiar_cli.memory.pages.lines import private_spans
@@ -88,7 +88,6 @@ def _finding(note: MemoryText, broken: list[_Broken]) -> Finding:
     targets = list(dict.fromkeys(link.target for link in broken))
     more = f" and {len(targets) - _MOST_NAMED} more" if len(targets) > _MOST_NAMED else ""
     return Finding(
-        LINKS_CHECK.name,
         (note.rel_path,),
         f"links to missing files: {', '.join(targets[:_MOST_NAMED])}{more}",
         quotes(note, dict.fromkeys(_lines_of(note.text, broken))),
@@ -123,9 +122,6 @@ def _link(source: str, target: str, written: str) -> str:
     return way_to(target, source) + "".join(re.findall(r"[#?].*", written)[:1])
 
 
-LINKS_CHECK: Final = Check("links", "Broken links", check_links)
-
-
 _LEAST_CHARS: Final = 2
 
 
@@ -144,7 +140,6 @@ def check_orphans(corpus: Corpus, options: Options) -> Iterator[Finding]:
                 alone.pop(target, None)
     for note in alone.values():
         yield Finding(
-            ORPHANS_CHECK.name,
             (note.rel_path,),
             "no other file links to this topic or mentions it",
             quotes(note, [1]),
@@ -216,9 +211,6 @@ def _stem(word: str) -> str:
     return word.removesuffix("s") if len(word) > _LEAST_CHARS else word
 
 
-ORPHANS_CHECK: Final = Check("orphans", "Topics without links", check_orphans)
-
-
 NEAR: Final = 0.8
 """From which share of the largest size on a file is named."""
 
@@ -231,15 +223,11 @@ def check_size(corpus: Corpus, options: Options) -> Iterator[Finding]:
             share = round(100 * note.size_bytes / most)
             state = "is full" if note.size_bytes > most else "is nearly full"
             yield Finding(
-                SIZE_CHECK.name,
                 (note.rel_path,),
                 f"{state}: {note.size_bytes:,} bytes, {share} % of what a file may hold",
                 (),
                 hint="Move part of it to a new file, and link the two.",
             )
-
-
-SIZE_CHECK: Final = Check("size", "Long files", check_size)
 
 
 LEAST_LINES: Final = 5
@@ -270,7 +258,6 @@ def check_topics(corpus: Corpus, options: Options) -> Iterator[Finding]:
         path = taken.setdefault(slug, f"{TOPICS_DIR}/{slug}.md")
         plans += is_free
         yield Finding(
-            TOPICS_CHECK.name,
             (NOTES,),
             f"the section {section.title!r} is long enough for a topic: {len(said)} lines",
             _first_of(section),
@@ -330,9 +317,6 @@ def _moved(body: str, path: str) -> str:
             if not link.startswith("/")
         ),
     )
-
-
-TOPICS_CHECK: Final = Check("topics", "Sections to move to topics", check_topics)
 
 
 _MOST_STEPS: Final = 50
@@ -426,7 +410,6 @@ def _contradictions(stated: list[_Stated], kinds: Kinds) -> Iterator[Finding]:
         other = above.get((order, lower, upper))
         if other is not None and upper < lower:
             yield Finding(
-                RELATIONS_CHECK.name,
                 tuple(dict.fromkeys((one.note.rel_path, other.note.rel_path))),
                 f"{one.relation.relation!r} and {other.relation.relation!r} contradict each other",
                 (
@@ -451,7 +434,6 @@ def _circles(stated: list[_Stated], kinds: Kinds) -> Iterator[Finding]:
         for circle in _found_circles(edges):
             steps = [edges[a][b] for a, b in zip(circle, (*circle[1:], circle[0]), strict=True)]
             yield Finding(
-                RELATIONS_CHECK.name,
                 tuple(dict.fromkeys(one.note.rel_path for one in steps)),
                 f"{len(circle)} relations form a cycle",
                 tuple(q for one in steps for q in quotes(one.note, [one.relation.line])),
@@ -483,7 +465,4 @@ def _found_circles(edges: dict[str, dict[str, _Stated]]) -> Iterator[tuple[str, 
 def _relation_finding(
     note: MemoryText, lines: list[int] | tuple[int, ...], what: str, hint: str
 ) -> Finding:
-    return Finding(RELATIONS_CHECK.name, (note.rel_path,), what, quotes(note, lines), hint=hint)
-
-
-RELATIONS_CHECK: Final = Check("relations", "Relations", check_relations)
+    return Finding((note.rel_path,), what, quotes(note, lines), hint=hint)

@@ -7,21 +7,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from familiar_cli.errors import FamiliarError, ModelError, NotFoundError, UnusableReplyError
-from familiar_cli.housekeeping.beliefs import CONTRADICTIONS_CHECK as CONTRADICTIONS
-from familiar_cli.housekeeping.beliefs import STALE_CHECK as STALE
-from familiar_cli.housekeeping.beliefs import WITHDRAWN_CHECK as WITHDRAWN
-from familiar_cli.housekeeping.duplicates import DOUBLES_CHECK as DOUBLES
-from familiar_cli.housekeeping.duplicates import DUPLICATES_CHECK as DUPLICATES
-from familiar_cli.housekeeping.duplicates import TWINS_CHECK as TWINS
-from familiar_cli.housekeeping.hazards import ORDERS_CHECK as ORDERS
-from familiar_cli.housekeeping.hazards import SECRETS_CHECK as SECRETS
+from familiar_cli.housekeeping import beliefs, duplicates, hazards, links
 from familiar_cli.housekeeping.hazards import masked
-from familiar_cli.housekeeping.lines import MOST_QUOTES, read_corpus
-from familiar_cli.housekeeping.links import LINKS_CHECK as LINKS
-from familiar_cli.housekeeping.links import ORPHANS_CHECK as ORPHANS
-from familiar_cli.housekeeping.links import RELATIONS_CHECK as RELATIONS
-from familiar_cli.housekeeping.links import SIZE_CHECK as SIZE
-from familiar_cli.housekeeping.links import TOPICS_CHECK as TOPICS
+from familiar_cli.housekeeping.lines import MOST_QUOTES, Check, read_corpus
 from familiar_cli.llm.asking import values_in
 from familiar_cli.text import harmless, nearest, one_line
 
@@ -29,26 +17,26 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from datetime import datetime
 
-    from familiar_cli.housekeeping.lines import Check, Finding, Options
+    from familiar_cli.housekeeping.lines import Finding, Options
     from familiar_cli.llm.asking import Asker
     from familiar_cli.llm.types import Completion
     from familiar_cli.memory.store.files import Skipped
     from familiar_cli.memory.store.store import MemoryStore
 
 CHECKS: Final = (
-    SECRETS,
-    ORDERS,
-    TWINS,
-    CONTRADICTIONS,
-    STALE,
-    WITHDRAWN,
-    DOUBLES,
-    DUPLICATES,
-    LINKS,
-    RELATIONS,
-    ORPHANS,
-    TOPICS,
-    SIZE,
+    Check("secrets", "Secrets", hazards.check_secrets, hazards.SECRET_WORDS.heads),
+    Check("orders", "Instructions and hidden text", hazards.check_orders),
+    Check("twins", "People who may be the same", duplicates.check_twins),
+    Check("contradictions", "Contradictions", beliefs.check_contradictions, beliefs.HEADS),
+    Check("stale", "Out of date", beliefs.check_stale, beliefs.STALE_WORDS),
+    Check("withdrawn", "Based on turns that were replaced or withdrawn", beliefs.check_withdrawn),
+    Check("doubles", "Chats that are kept twice", duplicates.check_doubles),
+    Check("duplicates", "Duplicates", duplicates.check_duplicates),
+    Check("links", "Broken links", links.check_links),
+    Check("relations", "Relations", links.check_relations),
+    Check("orphans", "Topics without links", links.check_orphans),
+    Check("topics", "Sections to move to topics", links.check_topics),
+    Check("size", "Long files", links.check_size),
 )
 """Every check, the most urgent first."""
 
@@ -108,7 +96,8 @@ def look_through(
             for f in check.run(corpus, options)
             if since is None or not changed.isdisjoint(f.paths)
         )
-        found += map(_tidied, sorted(of_it, key=lambda f: (f.paths, f.message)))
+        ordered = sorted(of_it, key=lambda f: (f.paths, f.message))
+        found += [_tidied(check.name, finding) for finding in ordered]
     return CheckResults(tuple(found), tuple(c.name for c in wanted), len(notes), corpus.skipped)
 
 
@@ -123,13 +112,13 @@ def _named(name: str) -> Check:
     )
 
 
-def _tidied(finding: Finding) -> Finding:
-    """Return a finding whose quotes are few and short, with every secret in them masked."""
+def _tidied(check: str, finding: Finding) -> Finding:
+    """Name the check of a finding; cut its quotes, and mask every secret in them."""
     shown = tuple(
         replace(quote, text=masked(quote.text.strip()[:_MOST_MASKED])[:_MOST_CHARS])
         for quote in finding.evidence[:MOST_QUOTES]
     )
-    return replace(finding, evidence=shown)
+    return replace(finding, check=check, evidence=shown)
 
 
 Verdict = Literal["real", "not", "unsure"]
