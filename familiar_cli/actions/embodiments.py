@@ -12,7 +12,14 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, Literal
 
-from familiar_cli.actions.write_memories import checked, path_of, plans_of, propose, shrinks
+from familiar_cli.actions.write_memories import (
+    checked,
+    path_of,
+    plans_of,
+    propose,
+    shrinks,
+    stage_change,
+)
 from familiar_cli.clock import iso, now
 from familiar_cli.errors import (
     BadInputError,
@@ -29,7 +36,6 @@ from familiar_cli.memory.pages.lines import (
     put_back,
     tag_bullets,
 )
-from familiar_cli.memory.store.files import MISSING
 from familiar_cli.memory.store.store import hold_lock
 from familiar_cli.memory.store.transactions import retry_on_conflict
 from familiar_cli.review.pending import PlannedFile
@@ -44,7 +50,7 @@ from familiar_cli.sync.participants import (
     shared_file,
     source_of,
 )
-from familiar_cli.text import harmless, sha256_of
+from familiar_cli.text import harmless
 from familiar_cli.visibility import NOBODY
 
 if TYPE_CHECKING:
@@ -53,7 +59,6 @@ if TYPE_CHECKING:
     from familiar_cli.actions.write_memories import MemoryAddress, Writer
     from familiar_cli.familiar import Familiar
     from familiar_cli.memory.store.store import MemoryStore
-    from familiar_cli.memory.store.transactions import Transaction
     from familiar_cli.sync.embodiments import Merged
     from familiar_cli.sync.journal_past import Clock, FilePasts, Order
 
@@ -387,7 +392,7 @@ class _Push:
                 whole = None if text is None else put_back(full or "", text, NOBODY)
                 if whole != full:
                     with self.familiar.memory.transaction("", "", dry_run=True) as tx:
-                        _stage(tx, rel_path, self._expect(rel_path), whole)
+                        stage_change(tx, rel_path, self._before(rel_path), whole)
                     wanted[rel_path] = whole
             except ConflictError:
                 raise
@@ -435,17 +440,13 @@ class _Push:
         store = self.familiar.memory
         with store.transaction(self.writer.source, message, trailers=trailers) as tx:
             for rel_path, text in sorted(files.items()):
-                _stage(tx, rel_path, self._expect(rel_path), text)
+                stage_change(tx, rel_path, self._before(rel_path), text)
 
     def _before(self, rel_path: str) -> str | None:
         if rel_path in self.full:
             return self.full[rel_path]
         store = self.familiar.memory
         return store.read_file(rel_path) if store.exists(rel_path) else None
-
-    def _expect(self, rel_path: str) -> str:
-        before = self._before(rel_path)
-        return MISSING if before is None else sha256_of(before)
 
     def _received(self, rel_path: str, merged: Merged, plans: Mapping[str, str]) -> Received:
         one, sent = self.judged[rel_path], self.sent[rel_path]
@@ -523,13 +524,6 @@ def _with_clock(familiar: Familiar, one: Received) -> Received:
     content = None if is_as_sent else shown
     gone = versions[-1].is_gone
     return replace(one, clock=clock_of(versions), content=content, is_gone=gone)
-
-
-def _stage(tx: Transaction, rel_path: str, expect: str, text: str | None) -> None:
-    if text is None:
-        tx.delete(rel_path, expect=expect)
-    else:
-        tx.write(rel_path, text, expect=expect)
 
 
 def _refused(sent: Sent, error: FamiliarError) -> Received:

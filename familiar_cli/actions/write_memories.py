@@ -326,10 +326,8 @@ def path_of(store: MemoryStore, place: MemoryAddress, *, is_new: bool = False) -
             f"{place.date!r} is not a date for a {place.granularity} memory",
             hint="Dates are 2026-01-31, 2026-W05, 2026-01 or 2026.",
         )
-    if place.granularity == DAILY_DIR:
-        return _daily_path(store, place, is_new=is_new)
-    if place.granularity == SIGNIFICANT_DIR:
-        return _named_path(store, place, is_new=is_new)
+    if place.granularity in {DAILY_DIR, SIGNIFICANT_DIR}:
+        return _dated_path(store, place, is_new=is_new)
     return f"{place.granularity}/{place.date}.md"
 
 
@@ -453,13 +451,13 @@ def _written(
     if held or not writer.may_write:
         file = PlannedFile(rel_path, before, after or "", deletes=after is None)
         with store.transaction(writer.source, what, dry_run=True) as tx:
-            _stage(tx, rel_path, before, after)
+            stage_change(tx, rel_path, before, after)
         plan = propose(familiar, writer, [file], what, held=held, instead=waiting)
         return WriteOutcome("held" if held else "planned", rel_path, plan)
     instance = by or writer.instance
     trailers = {RUN_ID: writer.session} | ({EMBODIMENT: instance} if instance else {})
     with store.transaction(writer.source, f"{what} {rel_path}", trailers=trailers) as tx:
-        _stage(tx, rel_path, before, after)
+        stage_change(tx, rel_path, before, after)
     return WriteOutcome("deleted" if after is None else "written", rel_path)
 
 
@@ -483,7 +481,8 @@ def _waiting(
     return None
 
 
-def _stage(tx: Transaction, rel_path: str, before: str | None, after: str | None) -> None:
+def stage_change(tx: Transaction, rel_path: str, before: str | None, after: str | None) -> None:
+    """Stage the change of a file from one text to another; None: it is not there."""
     expect = MISSING if before is None else sha256_of(before)
     if after is None:
         tx.delete(rel_path, expect=expect)
@@ -548,23 +547,19 @@ def _page_path(rel_path: str) -> str:
     return clean
 
 
-def _daily_path(store: MemoryStore, place: MemoryAddress, *, is_new: bool) -> str:
-    if place.instance:
-        return f"{DAILY_DIR}/{place.date}_{instance_name(place.instance)}.md"
-    there = store.glob(f"{DAILY_DIR}/{place.date}_*.md")
+def _dated_path(store: MemoryStore, place: MemoryAddress, *, is_new: bool) -> str:
+    """Return the file of a day or of a significant moment; without a name, the only one there."""
+    directory, key = place.granularity, "slug"
+    name = slugify(place.slug)
+    if directory == DAILY_DIR:
+        key = "instanceId"
+        name = instance_name(place.instance) if place.instance else ""
+    if name:
+        return f"{directory}/{place.date}_{name}.md"
+    there = store.glob(f"{directory}/{place.date}_*.md")
     if is_new or len(there) != 1:
         several = f"; there are {len(there)} of that day" if there else ""
-        raise UsageError(f"A daily memory needs `instanceId`{several}; nothing was changed")
-    return there[0]
-
-
-def _named_path(store: MemoryStore, place: MemoryAddress, *, is_new: bool) -> str:
-    if slug := slugify(place.slug):
-        return f"{SIGNIFICANT_DIR}/{place.date}_{slug}.md"
-    there = store.glob(f"{SIGNIFICANT_DIR}/{place.date}_*.md")
-    if is_new or len(there) != 1:
-        several = f"; there are {len(there)} of that day" if there else ""
-        raise UsageError(f"A significant memory needs `slug`{several}; nothing was changed")
+        raise UsageError(f"A {directory} memory needs `{key}`{several}; nothing was changed")
     return there[0]
 
 

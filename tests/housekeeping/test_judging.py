@@ -23,7 +23,8 @@ from tests.support.cases import each
 
 def findings(count, text="x"):
     return [
-        Finding("stale", (f"{n}.md",), "old", (Quote(f"{n}.md", 1, text),)) for n in range(count)
+        Finding((f"{n}.md",), "old", (Quote(f"{n}.md", 1, text),), check="stale")
+        for n in range(count)
     ]
 
 

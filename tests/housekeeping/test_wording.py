@@ -15,7 +15,7 @@ LISTS = [
     beliefs._OVER,
     beliefs._NO_PLAN,
     beliefs._PAST,
-    hazards._WORDS,
+    hazards.SECRET_WORDS,
 ]
 ONE_OF = "\n".join(beliefs._ONE_OF.values())
 SAID = [w.strip() for line in ONE_OF.splitlines() for w in line.split("|")]
