@@ -62,7 +62,7 @@ def names_of(markdown: str) -> tuple[str, ...]:
     that the front matter lists.
     """
     title = harmless(title_of(visible_in(markdown, NOBODY)))
-    given = [title, _bare(title), *aliases_of(markdown), *listed_aliases(markdown)]
+    given = [title, _title_without_note(title), *aliases_of(markdown), *listed_aliases(markdown)]
     by_key: dict[str, str] = {}
     for name in given:
         by_key.setdefault(key_of(name), name)
@@ -72,7 +72,7 @@ def names_of(markdown: str) -> tuple[str, ...]:
 
 def aliases_of(markdown: str) -> tuple[str, ...]:
     """Return the names below `## Aliases`, as they are written."""
-    said = (_names_in(line.text) for line in _naming(markdown))
+    said = (_names_in(line.text) for line in _alias_lines(markdown))
     return tuple(dict.fromkeys(name for names in said for name in names if name))
 
 
@@ -87,9 +87,9 @@ def with_alias(markdown: str, name: str, title: str = TITLE) -> str:
     shown = check_alias(name)
     if key_of(shown) in {key_of(known) for known in aliases_of(markdown)}:
         return markdown
-    section = _section(markdown)
+    section = _alias_section(markdown)
     newline = newline_of(markdown)
-    item = f"- {_written(shown)}{newline}"
+    item = f"- {_quoted_name(shown)}{newline}"
     if section is None:
         return _on_new_line(markdown, newline) + f"{title}{newline}{newline}{item}"
     said = [line for line in section.below if line.text.strip()]
@@ -108,7 +108,7 @@ def without_alias(markdown: str, name: str) -> str:
         UsageError: `name` can be none; or a line says it among others, which a person must change.
     """
     key, gone = key_of(check_alias(name)), list[tuple[int, int, str]]()
-    for line in _naming(markdown):
+    for line in _alias_lines(markdown):
         said = {key_of(known) for known in _names_in(line.text)}
         if key in said and len(said) > 1:
             raise UsageError(
@@ -136,11 +136,11 @@ def check_alias(name: str) -> str:
     return shown
 
 
-def _bare(title: str) -> str:
+def _title_without_note(title: str) -> str:
     return _NOTE.sub("", title[:_MOST_CHARS]) if title else ""
 
 
-def _written(name: str) -> str:
+def _quoted_name(name: str) -> str:
     """Return `name` so that it is read again as it is."""
     if _names_in(f"- {name}\n") == (name,):
         return name
@@ -151,11 +151,11 @@ def _written(name: str) -> str:
 
 def _names_in(line: str) -> tuple[str, ...]:
     if bullet(line):
-        return (_name(without_marker(line).rstrip("\r\n")),)
-    return tuple(_name(part) for part in _COMMAS.split(line) if part.strip())
+        return (_clean_name(without_marker(line).rstrip("\r\n")),)
+    return tuple(_clean_name(part) for part in _COMMAS.split(line) if part.strip())
 
 
-def _name(written: str) -> str:
+def _clean_name(written: str) -> str:
     item = written[:_MOST_CHARS]
     exact = _CODE.match(item)
     if exact:
@@ -165,7 +165,7 @@ def _name(written: str) -> str:
     return name if key_of(name) else ""
 
 
-def _section(markdown: str) -> Section | None:
+def _alias_section(markdown: str) -> Section | None:
     """Return what is public of the section `## Aliases`; None: there is no such section."""
     hidden = {start for start, _ in private_spans(markdown, NOBODY)}
     for section in sections(markdown, 2):
@@ -176,9 +176,9 @@ def _section(markdown: str) -> Section | None:
     return None
 
 
-def _naming(markdown: str) -> Iterator[TextLine]:
+def _alias_lines(markdown: str) -> Iterator[TextLine]:
     """Yield the lines below `## Aliases` that name somebody; a paragraph below a list does not."""
-    section = _section(markdown)
+    section = _alias_section(markdown)
     is_list = is_over = False
     for line in section.below if section else ():
         item = line.is_item
@@ -382,7 +382,7 @@ class Aliases(PageIndex[NamedPerson]):
             return None
         if not isinstance(found, dict):
             return None
-        pairs = {(name, slug) for name, slugs in found.items() for slug in _listed(slugs)}
+        pairs = {(name, slug) for name, slugs in found.items() for slug in _slugs_of(slugs)}
         known = self._slugs({key_of(name) for name, _ in pairs})
         select = "SELECT slug FROM people WHERE slug IN"
         there = {slug for (slug,) in self._among(select, {slug for _, slug in pairs})}
@@ -421,7 +421,7 @@ class Aliases(PageIndex[NamedPerson]):
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise _unreadable(error) from error
+            raise _unreadable_people(error) from error
 
     def _scan(self) -> dict[str, str]:
         """Return the signature of each person's file."""
@@ -433,7 +433,7 @@ class Aliases(PageIndex[NamedPerson]):
                     if slug and not unreadable_name(entry.name) and entry.is_file():
                         found[slug] = page_signature(entry.stat(), looked_ns)
         except OSError as error:
-            raise _unreadable(error) from error
+            raise _unreadable_people(error) from error
         return found
 
     def _read_page(self, page: str, signature: str) -> NamedPerson:
@@ -451,7 +451,7 @@ class Aliases(PageIndex[NamedPerson]):
             database.executemany("DELETE FROM people WHERE slug = ?", listed)
             database.executemany("DELETE FROM names WHERE slug = ?", listed)
             for person in pages:
-                _insert(database, person)
+                _insert_person(database, person)
             database.execute("INSERT OR REPLACE INTO state VALUES ('changed', '1')")
 
     def _heads(self, heads: Collection[str]) -> dict[str, NamePrefix]:
@@ -471,18 +471,18 @@ class Aliases(PageIndex[NamedPerson]):
         return {key: tuple(sorted(slugs)) for key, slugs in found.items()}
 
 
-def _listed(slugs: object) -> list[str]:
+def _slugs_of(slugs: object) -> list[str]:
     listed = slugs if isinstance(slugs, list) else [slugs]
     return [slug for slug in listed if isinstance(slug, str)]
 
 
-def _unreadable(error: OSError) -> FamiliarError:
+def _unreadable_people(error: OSError) -> FamiliarError:
     return FamiliarError(
         f"{PEOPLE_DIR!r} cannot be read: {error.strerror}", hint="Check its permissions."
     )
 
 
-def _insert(database: sqlite3.Connection, person: NamedPerson) -> None:
+def _insert_person(database: sqlite3.Connection, person: NamedPerson) -> None:
     names = json.dumps(person.names, ensure_ascii=True)
     database.execute(
         "INSERT INTO people VALUES (?, ?, ?, ?)",

@@ -72,7 +72,7 @@ def due_in(words: str) -> FoundDue | None:
         return None
     found = every[-1]
     parts = found.groups()[:3] if found[1] else found.groups()[3:]
-    return FoundDue(_due(*parts), found.start(), found.end())
+    return FoundDue(_due_from(*parts), found.start(), found.end())
 
 
 def parse_due(text: str, now: datetime, zone: tzinfo | None) -> Due:
@@ -107,7 +107,7 @@ def due_of(moment: datetime, zone: tzinfo | None) -> Due:
     return Due(f"{shown}{local.isoformat()[-6:]}", local, has_time=True)
 
 
-def _due(date: str, time: str | None, offset: str | None) -> Due:
+def _due_from(date: str, time: str | None, offset: str | None) -> Due:
     shown = f"{date} {time}{offset or ''}" if time else date
     padded = time if time is None or time.index(":") == 2 else f"0{time}"  # noqa: PLR2004
     iso = f"{date}T{padded}{(offset or '').upper()}" if padded else date
@@ -156,8 +156,8 @@ class DeskItem:
 def items_in(markdown: str) -> tuple[DeskItem, ...]:
     """Return the items of a list, in the order of the file."""
     return tuple(
-        DeskItem(number, found.line, found.mark, *_said(found.words))
-        for number, found in enumerate(_found(markdown), start=1)
+        DeskItem(number, found.line, found.mark, *_split_due(found.words))
+        for number, found in enumerate(_find_items(markdown), start=1)
     )
 
 
@@ -175,7 +175,7 @@ def due_items(items: Iterable[DeskItem], now: datetime, zone: tzinfo | None) -> 
 def with_details(markdown: str, items: Iterable[DeskItem]) -> Iterator[tuple[DeskItem, range]]:
     """Yield each of `items` with the numbers of the lines that go on below it, up to the next."""
     lines = split_lines(markdown)
-    starts = {found.line for found in _found(markdown)}
+    starts = {found.line for found in _find_items(markdown)}
     for item in items:
         end = _end_of(lines, item.line)
         ends = (number for number in range(item.line + 1, end + 1) if number in starts)
@@ -217,7 +217,7 @@ def with_item(markdown: str, title: str, words: str) -> str:
         return f"{markdown}# {title}\n\n- [ ] {words}\n"
     lines = split_lines(markdown)
     newline = newline_of(markdown)
-    last = max((found.line for found in _found(markdown)), default=0)
+    last = max((found.line for found in _find_items(markdown)), default=0)
     at = _end_of(lines, last) if last else len(lines)
     if not lines[at - 1].endswith("\n"):
         lines[at - 1] += newline
@@ -253,7 +253,7 @@ class _Found:
     words: str
 
 
-def _found(markdown: str) -> Iterator[_Found]:
+def _find_items(markdown: str) -> Iterator[_Found]:
     for line in scan(markdown):
         text = line.text.rstrip("\r\n").removeprefix("\ufeff")
         item = None if line.in_code else bullet(text)
@@ -271,7 +271,7 @@ def _has_come(due: Due | None, now: datetime, zone: tzinfo | None) -> bool:
     return at is None or at <= now
 
 
-def _said(words: str) -> tuple[str, Due | None]:
+def _split_due(words: str) -> tuple[str, Due | None]:
     found = due_in(words)
     if found is None:
         return words.strip(), None
@@ -335,7 +335,7 @@ def read_items(store: MemoryStore, rel_path: str) -> tuple[DeskItem, ...]:
     Raises:
         BadInputError: The file is not UTF-8.
     """
-    return items_in(_read(store, rel_path)[0])
+    return items_in(_read_file(store, rel_path)[0])
 
 
 def add_item(
@@ -356,7 +356,7 @@ def add_item(
     """
     words = item_words(text)
     words = f"{words} @{due.written}" if due else words
-    before, sha256 = _read(store, rel_path)
+    before, sha256 = _read_file(store, rel_path)
     title = phrases.tasks if rel_path == TASKS else phrases.reminders
     after = with_item(before, title, words)
     items = items_in(after)
@@ -365,7 +365,7 @@ def add_item(
             f"{rel_path!r} ends inside a code block, where items are not read; nothing was changed",
             hint=f"Close the code block; see `familiar memory cat {typed(rel_path)}`.",
         )
-    _write(store, rel_path, after, sha256, f"add {words}", dry_run=dry_run)
+    _write_file(store, rel_path, after, sha256, f"add {words}", dry_run=dry_run)
     return ListChange(rel_path, before, after, items[-1], dry_run)
 
 
@@ -378,18 +378,18 @@ def mark_item(
         NotFoundError: There is no such item.
         ConflictError: The file was changed meanwhile; nothing was written.
     """
-    before, sha256 = _read(store, rel_path)
+    before, sha256 = _read_file(store, rel_path)
     item = find_item(items_in(before), number, rel_path)
     after = before if item.mark is mark else mark_line(before, item, mark)
     if before != after:
-        _write(store, rel_path, after, sha256, f"{mark.name} {item.text}", dry_run=dry_run)
+        _write_file(store, rel_path, after, sha256, f"{mark.name} {item.text}", dry_run=dry_run)
     now = find_item(items_in(after), number, rel_path)
     return ListChange(rel_path, before, after, now, dry_run)
 
 
 def read_scratch(store: MemoryStore) -> str:
     """Return what stands on the scratchpad; empty when there is none."""
-    return _read(store, SCRATCH)[0]
+    return _read_file(store, SCRATCH)[0]
 
 
 def add_scratch(store: MemoryStore, text: str, *, dry_run: bool = False) -> ListChange:
@@ -404,10 +404,10 @@ def add_scratch(store: MemoryStore, text: str, *, dry_run: bool = False) -> List
             "The text is empty; nothing was changed",
             hint="Put the text in quotation marks, or use `-` to read standard input.",
         )
-    before, sha256 = _read(store, SCRATCH)
+    before, sha256 = _read_file(store, SCRATCH)
     gap = "" if not before or before.endswith("\n") else "\n"
     after = f"{before}{gap}{text}" + ("" if text.endswith("\n") else "\n")
-    _write(store, SCRATCH, after, sha256, "add to the scratchpad", dry_run=dry_run)
+    _write_file(store, SCRATCH, after, sha256, "add to the scratchpad", dry_run=dry_run)
     return ListChange(SCRATCH, before, after, dry_run=dry_run)
 
 
@@ -417,7 +417,7 @@ def put_scratch(store: MemoryStore, text: str, *, was: str, dry_run: bool = Fals
     Raises:
         ConflictError: Something else than `was` stands there now; it stays.
     """
-    before, sha256 = _read(store, SCRATCH)
+    before, sha256 = _read_file(store, SCRATCH)
     if before != was:
         raise ConflictError(
             f"{SCRATCH!r} was changed meanwhile; it was not overwritten",
@@ -426,7 +426,7 @@ def put_scratch(store: MemoryStore, text: str, *, was: str, dry_run: bool = Fals
     if before and not text.strip():
         return clear_scratch(store, dry_run=dry_run)
     if text != before:
-        _write(store, SCRATCH, text, sha256, "edit the scratchpad", dry_run=dry_run)
+        _write_file(store, SCRATCH, text, sha256, "edit the scratchpad", dry_run=dry_run)
     return ListChange(SCRATCH, before, text, dry_run=dry_run)
 
 
@@ -436,14 +436,14 @@ def clear_scratch(store: MemoryStore, *, dry_run: bool = False) -> ListChange:
     Raises:
         ConflictError: The file was changed meanwhile; it stays.
     """
-    before, sha256 = _read(store, SCRATCH)
+    before, sha256 = _read_file(store, SCRATCH)
     if sha256 != MISSING:
         with store.transaction("human", "clear the scratchpad", dry_run=dry_run) as tx:
             tx.delete(SCRATCH, expect=sha256)
     return ListChange(SCRATCH, before, "", dry_run=dry_run)
 
 
-def _read(store: MemoryStore, rel_path: str) -> tuple[str, str]:
+def _read_file(store: MemoryStore, rel_path: str) -> tuple[str, str]:
     """Return a file's text, and what it must still be when it is written."""
     try:
         file = store.read(rel_path)
@@ -452,7 +452,7 @@ def _read(store: MemoryStore, rel_path: str) -> tuple[str, str]:
     return file.text, file.sha256
 
 
-def _write(
+def _write_file(
     store: MemoryStore, rel_path: str, text: str, expect: str, message: str, *, dry_run: bool
 ) -> None:
     told = one_line(message, _MESSAGE_CHARS)

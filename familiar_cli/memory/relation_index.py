@@ -226,7 +226,9 @@ class RelationIndex(PageIndex[tuple[str, str, str | None]]):
         return [
             GraphPage(path, titles[path])
             if path in titles
-            else GraphPage(path, _bare(path).rpartition("/")[2], exists=self._is_file(path))
+            else GraphPage(
+                path, _without_suffix(path).rpartition("/")[2], exists=self._is_file(path)
+            )
             for path in rel_paths
         ]
 
@@ -358,7 +360,7 @@ class RelationIndex(PageIndex[tuple[str, str, str | None]]):
         public = visible_in(text, NOBODY)
         row = (path, signature, title_of(public, path), same)
         database.execute("INSERT INTO pages VALUES (?, ?, ?, ?)", row)
-        keys = {fold(_bare(path).rpartition("/")[2])}
+        keys = {fold(_without_suffix(path).rpartition("/")[2])}
         if not same:
             is_person = path.startswith(f"{PEOPLE_DIR}/")
             named = names_of(text) if is_person else (row[2], *listed_aliases(public))
@@ -423,5 +425,5 @@ def _is_fresh(root: str, state: Mapping[str, str], kinds: str) -> bool:
         return False
 
 
-def _bare(rel_path: str) -> str:
+def _without_suffix(rel_path: str) -> str:
     return rel_path.removesuffix(_SUFFIX)

@@ -31,7 +31,7 @@ from familiar_cli.history.outgoing import outgoing
 from familiar_cli.memory.journal.edits import is_recordable
 from familiar_cli.memory.journal.history import History
 from familiar_cli.memory.journal.objects import git_object, object_id
-from familiar_cli.memory.journal.packs import DIR_MODE, raw_entries
+from familiar_cli.memory.journal.packs import DIR_MODE, tree_rows
 from familiar_cli.memory.journal.repository import (
     HUMAN,
     INSTANCE,
@@ -50,7 +50,6 @@ if TYPE_CHECKING:
 
     from familiar_cli.config.channel import ChannelConfigs
     from familiar_cli.history.store import HistoryStore
-    from familiar_cli.memory.journal.packs import RawEntry
     from familiar_cli.memory.journal.repository import Commit, Repository
 
 __all__ = [
@@ -119,14 +118,14 @@ class JournalPast:
         """Return a key that is equal for two versions exactly when all their synced files are."""
         content = self._repository.objects.read(self.commit(commit).tree)
         rows = []
-        for entry in raw_entries(content):
-            id_ = entry.id
-            if entry.name.lower() in _WITH_LOCAL and entry.mode == DIR_MODE:
-                prefix = f"{_decode(entry.name)}/"
+        for mode, name, raw in tree_rows(content):
+            id_ = raw.hex()
+            if name.lower() in _WITH_LOCAL and mode == DIR_MODE:
+                prefix = f"{_decode(name)}/"
                 files = dict(self._files(id_, prefix, 1))
                 synced = sorted(path for path in files if is_synced(path))
                 id_ = object_id("blob", repr([(p, files[p]) for p in synced]).encode())
-            rows.append((entry.mode, entry.name, id_))
+            rows.append((mode, name, id_))
         return object_id("blob", repr(rows).encode())
 
     def instance(self, commit: str) -> str:
@@ -173,20 +172,20 @@ class JournalPast:
 
     def _files_in(self, tree: str, prefix: str) -> tuple[tuple[str, str, bool], ...]:
         found = []
-        for entry in raw_entries(self._repository.objects.read(tree)):
-            name = _decode(entry.name)
-            if problem := _problem(entry, name):
+        for mode, raw_name, raw in tree_rows(self._repository.objects.read(tree)):
+            name = _decode(raw_name)
+            if problem := _problem(mode, name):
                 self.refused[prefix + name] = problem
             else:
-                found.append((name, entry.id, entry.mode == DIR_MODE))
+                found.append((name, raw.hex(), mode == DIR_MODE))
         return tuple(found)
 
 
-def _problem(entry: RawEntry, name: str) -> str:
+def _problem(mode: bytes, name: str) -> str:
     """Return why an entry is no file or directory of a memory; empty: it is one."""
-    if entry.mode == _LINK:
+    if mode == _LINK:
         return "it is a link"
-    if entry.mode != DIR_MODE and entry.mode not in _FILES:
+    if mode != DIR_MODE and mode not in _FILES:
         return "it is neither a file nor a directory"
     if "\ufffd" in name or "/" in name or name in _NO_NAMES:
         return "its name is not valid"

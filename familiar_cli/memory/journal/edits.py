@@ -55,7 +55,7 @@ def list_absent(repository: Repository) -> dict[str, AbsentVersion]:
     """
     try:
         found = json.loads(read_plain(os.path.join(repository.path, ABSENT_FILE)))
-        return {str(path): _entry(row) for path, row in found.items()}
+        return {str(path): _absent_version(row) for path, row in found.items()}
     except (OSError, ValueError, AttributeError, KeyError, RecursionError):
         return {}
 
@@ -89,7 +89,7 @@ def forget_absent(repository: Repository, paths: Collection[str]) -> None:
         note_absent(repository, {}, paths)
 
 
-def _entry(row: object) -> AbsentVersion:
+def _absent_version(row: object) -> AbsentVersion:
     if isinstance(row, dict):
         return AbsentVersion(str(row["id"]), str(row["here"]), str(row["why"]))
     return AbsentVersion(str(row), "", CANNOT_BE_HERE)

@@ -6,7 +6,7 @@ import os
 import shutil
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING, Any, Final, Protocol
+from typing import IO, TYPE_CHECKING, Any, Final
 
 from familiar_cli.errors import FamiliarError, RefLimitError, RemoteDamagedError
 from familiar_cli.files import read_plain
@@ -50,15 +50,8 @@ if TYPE_CHECKING:
     from familiar_cli.memory.journal.repository import Reader, Repository
 
 
-class Source(Protocol):
-    """Where objects are read from."""
-
-    def get(self, id_: str) -> GitObject:
-        """Return an object. Raises `FamiliarError` when it is missing or damaged."""
-
-
 def new_objects(
-    source: Source, wants: Iterable[str], is_known: Callable[[str], bool]
+    source: Objects, wants: Iterable[str], is_known: Callable[[str], bool]
 ) -> Iterator[str]:
     """Yield the ids of all objects that commits lead to, parents before children.
 
@@ -82,7 +75,7 @@ def new_objects(
 
 
 def _new_commits(
-    source: Source, wants: Iterable[str], is_known: Callable[[str], bool]
+    source: Objects, wants: Iterable[str], is_known: Callable[[str], bool]
 ) -> list[tuple[str, bytes]]:
     """Return the commits that are not known, and their contents, parents before children."""
     contents: dict[str, bytes] = {}
@@ -100,7 +93,7 @@ def _new_commits(
     return list(done.items())
 
 
-def _tree_of(source: Source, commit: str, known: dict[str, str]) -> str | None:
+def _tree_of(source: Objects, commit: str, known: dict[str, str]) -> str | None:
     """Return the tree of a commit; None when the source does not have it."""
     if commit not in known:
         try:
@@ -110,7 +103,7 @@ def _tree_of(source: Source, commit: str, known: dict[str, str]) -> str | None:
     return known[commit]
 
 
-def _new_in(source: Source, old: list[str], tree: str, seen: set[str]) -> Iterator[str]:
+def _new_in(source: Objects, old: list[str], tree: str, seen: set[str]) -> Iterator[str]:
     """Yield a tree and what is in it, but not what the trees `old` have at the same place."""
     waiting = [(old, tree)]
     while waiting:
@@ -137,7 +130,7 @@ def new_rows(
     return sorted(set(tree_rows(tree)).difference(*before))
 
 
-def _of_kind(source: Source, id_: str, kind: str) -> bytes:
+def _of_kind(source: Objects, id_: str, kind: str) -> bytes:
     found = source.get(id_)
     if found.kind != kind:
         raise RemoteDamagedError(f"Object {id_} is no {kind}")
@@ -209,7 +202,7 @@ class JournalExchange:
             yield incoming
         finally:
             incoming.close()
-            if _taking(self.repository) != os.path.basename(path):
+            if _directory_in_move(self.repository) != os.path.basename(path):
                 shutil.rmtree(path, ignore_errors=True)
 
     def finish(self) -> None:
@@ -218,7 +211,7 @@ class JournalExchange:
         Raises:
             FamiliarError: It cannot be written.
         """
-        name = _taking(self.repository)
+        name = _directory_in_move(self.repository)
         if not name:
             return
         path = os.path.join(self.repository.path, name)
@@ -430,7 +423,7 @@ class IncomingObjects:
             journal.disk.unlink(mark)
 
 
-def _taking(repository: Repository) -> str:
+def _directory_in_move(repository: Repository) -> str:
     """Return the name of the directory that is being moved; empty: there is none."""
     try:
         name = read_plain(os.path.join(repository.path, _TAKING)).decode().strip()
@@ -482,7 +475,7 @@ def compact_journal(repository: Repository, *, dry_run: bool = False) -> Compact
         return Compacted(len(ids), before, None if dry_run else before)
     written: set[str] = set()
     for batch in batches(map(objects.get, _in_order(repository, ids))):
-        written.add(_write(objects, batch))
+        written.add(_write_pack(objects, batch))
     objects.close()
     for id_ in loose:
         objects.forget_loose(id_)
@@ -549,7 +542,7 @@ def _new_entries(
             yield path + name, entry.id
 
 
-def _write(objects: Objects, batch: list[GitObject]) -> str:
+def _write_pack(objects: Objects, batch: list[GitObject]) -> str:
     """Write a pack, make sure that it holds the whole batch, and return its path without suffix."""
     path = objects.add_pack(len(batch), differences(batch))
     if not {one.id for one in batch} <= set(_ids_in(path)):

@@ -149,7 +149,7 @@ def finish_change(
         changes=tuple(recovery.changes),
         result=Applied(),
         seen=recovery.seen,
-        leftovers=tuple(_leftovers(memory.real, [*recovery.rel_paths, *changed])),
+        leftovers=tuple(_find_leftovers(memory.real, [*recovery.rel_paths, *changed])),
     )
     apply_plan(memory.real, plan, repository.disk)
     for path in plan.leftovers:
@@ -245,7 +245,9 @@ class _Recovery:
             content = None if id_ is None else self._read(id_)
             self.changes = [c for c in self.changes if c.rel_path != rel_path]
             self.changes.append(StoredChange(rel_path, now, content))
-        self.notices += [_notice(rel_path, now, merged) for rel_path, now in edited.items()]
+        self.notices += [
+            _recovery_notice(rel_path, now, merged) for rel_path, now in edited.items()
+        ]
 
     def _asides(self) -> set[str]:
         """Return the conflict copies and their list."""
@@ -289,7 +291,7 @@ class _Recovery:
         )
 
 
-def _notice(rel_path: str, now: bytes | None, merged: MergedTree) -> str:
+def _recovery_notice(rel_path: str, now: bytes | None, merged: MergedTree) -> str:
     what = f"{rel_path!r} was {'deleted' if now is None else 'edited'} after a change to it"
     copy = next((one.copy for one in merged.conflicts if one.path == rel_path), "")
     if copy:
@@ -350,10 +352,10 @@ def _check_name(rel_path: str, *, is_new: bool) -> None:
         raise invalid_mark(f"names a change of {rel_path!r}, which is not a valid file path")
 
 
-def _leftovers(root: str, rel_paths: Iterable[str]) -> list[str]:
+def _find_leftovers(root: str, rel_paths: Iterable[str]) -> list[str]:
     """Return the temporary files (real paths) in the directories of `rel_paths`."""
     found = []
-    for directory in {os.path.dirname(_real(root, rel_path)) for rel_path in rel_paths}:
+    for directory in {os.path.dirname(_real_path(root, rel_path)) for rel_path in rel_paths}:
         try:
             names = os.listdir(directory)
         except OSError:
@@ -377,5 +379,5 @@ def _set_aside(repository: Repository, mark: Pending, tell: Callable[[str], None
     clear_mark(repository.path, repository.disk)
 
 
-def _real(root: str, rel_path: str) -> str:
+def _real_path(root: str, rel_path: str) -> str:
     return os.path.join(root, *rel_path.split("/"))

@@ -98,10 +98,10 @@ def former_path(
     if id_ in gone:
         same_name = [p for p in gone[id_] if p.rpartition("/")[2] == rel_path.rpartition("/")[2]]
         return (same_name or gone[id_])[0]
-    return _alike(repository, old, commit.tree, rel_path) if gone else None
+    return _find_similar(repository, old, commit.tree, rel_path) if gone else None
 
 
-def _alike(repository: Repository, old: str | None, new: str, rel_path: str) -> str | None:
+def _find_similar(repository: Repository, old: str | None, new: str, rel_path: str) -> str | None:
     from dulwich.diff_tree import RenameDetector
     from dulwich.objects import ObjectID
 
@@ -111,14 +111,16 @@ def _alike(repository: Repository, old: str | None, new: str, rel_path: str) -> 
         changes = RenameDetector(store).changes_with_renames(
             ObjectID(old.encode()), ObjectID(new.encode())
         )
-        found = [one for one in changes if one.type == "rename" and _text(one.new) == rel_path]
-        return _text(found[0].old) if found else None
+        found = [
+            one for one in changes if one.type == "rename" and _entry_path(one.new) == rel_path
+        ]
+        return _entry_path(found[0].old) if found else None
     finally:
         with suppress(BufferError):  # a pack that broke while it was read stays mapped
             store.close()
 
 
-def _text(entry: TreeEntry | None) -> str | None:
+def _entry_path(entry: TreeEntry | None) -> str | None:
     if entry is None or entry.path is None:
         return None
     return entry.path.decode("utf-8", errors="surrogateescape")
@@ -197,7 +199,7 @@ class History:
             return commit.touched
         old = self._repository.tree_of(commit.parent)
         changes = changed_files(self._repository.tree, old, commit.tree, skip_bad=True)
-        return tuple(Touched(_kind(was, now), path) for path, was, now in sorted(changes))
+        return tuple(Touched(_change_kind(was, now), path) for path, was, now in sorted(changes))
 
     def find(self, word: str) -> Commit:
         """Return the commit that `word` means: an id, the beginning of one, `HEAD`, `HEAD~2`.
@@ -239,7 +241,7 @@ class History:
 
     def all_commits(self) -> Iterator[Commit]:
         """Yield every commit, including merged ones, newest first."""
-        for commit, _ in self._newest_first("", lambda commit, _: _parents(commit, "")):
+        for commit, _ in self._newest_first("", lambda commit, _: _parents_with_path(commit, "")):
             yield commit
 
     def _of_all(self) -> Iterator[LoggedChange]:
@@ -269,7 +271,7 @@ class History:
             at = rel_path
             if kind == "added" and any(t.kind == "deleted" for t in self.touched(commit)):
                 at = self._former(commit, commit.parent, rel_path)
-            return kind is not None, _parents(commit, at)
+            return kind is not None, _parents_with_path(commit, at)
         parents = commit.parents
         now = self._entry(commit.tree, rel_path)
         then = {id_: self._entry(self._repository.tree_of(id_), rel_path) for id_ in parents}
@@ -319,10 +321,10 @@ class History:
             return None
         old = self._repository.tree_of(commit.parent)
         was, now = (self._entry(tree, rel_path) for tree in (old, commit.tree))
-        return None if was == now else _kind(was, now)
+        return None if was == now else _change_kind(was, now)
 
 
-def _parents(commit: Commit, rel_path: str) -> list[tuple[str, str]]:
+def _parents_with_path(commit: Commit, rel_path: str) -> list[tuple[str, str]]:
     return [(id_, rel_path) for id_ in commit.parents]
 
 
@@ -331,7 +333,7 @@ def is_id_prefix(word: str) -> bool:
     return bool(_HEX.fullmatch(word))
 
 
-def _kind(was: str | None, now: str | None) -> Literal["added", "changed", "deleted"]:
+def _change_kind(was: str | None, now: str | None) -> Literal["added", "changed", "deleted"]:
     if was is None:
         return "added"
     return "deleted" if now is None else "changed"

@@ -40,11 +40,11 @@ def make_delta(base: bytes, target: bytes) -> bytes:
     middle = target[head : len(target) - tail]
     return b"".join(
         (
-            _size(len(base)),
-            _size(len(target)),
-            _copy(0, head),
-            _insert(middle),
-            _copy(len(base) - tail, tail),
+            _encode_size(len(base)),
+            _encode_size(len(target)),
+            _copy_instruction(0, head),
+            _insert_instruction(middle),
+            _copy_instruction(len(base) - tail, tail),
         )
     )
 
@@ -77,7 +77,7 @@ def _before_end(content: bytes, at: int, step: int, most: int) -> bytes:
     return content[end - min(step, most - at) : end]
 
 
-def _size(number: int) -> bytes:
+def _encode_size(number: int) -> bytes:
     out = bytearray()
     while number > _MOST_INSERTED:
         out.append(number & _MOST_INSERTED | _COPY)
@@ -85,7 +85,7 @@ def _size(number: int) -> bytes:
     return bytes([*out, number])
 
 
-def _copy(begin: int, length: int) -> bytes:
+def _copy_instruction(begin: int, length: int) -> bytes:
     """Return instructions to copy; an instruction leaves out those bytes of a number that are 0."""
     out = bytearray()
     while length:
@@ -98,7 +98,7 @@ def _copy(begin: int, length: int) -> bytes:
     return bytes(out)
 
 
-def _insert(content: bytes) -> bytes:
+def _insert_instruction(content: bytes) -> bytes:
     parts = (content[at : at + _MOST_INSERTED] for at in range(0, len(content), _MOST_INSERTED))
     return b"".join(bytes([len(part)]) + part for part in parts)
 
@@ -206,7 +206,7 @@ class Objects:
         """Write objects, and return when they are durable. May raise OSError."""
         new = {o.id: o for o in objects}
         if len(new) >= PACK_FROM:
-            self.add_pack(len(new), map(_unpacked, new.values()))
+            self.add_pack(len(new), map(_to_unpacked, new.values()))
             return
         directories = sorted({os.path.dirname(self._path(id_)) for id_ in new})
         missing = [directory for directory in directories if not os.path.isdir(directory)]
@@ -220,13 +220,13 @@ class Objects:
                 if not os.path.exists(path):
                     name = f"tmp_obj_{os.getpid()}{os.urandom(6).hex()}"  # git knows this prefix
                     temporary = os.path.join(os.path.dirname(path), name)
-                    self._disk.create(temporary, _deflated(one))
+                    self._disk.create(temporary, _compress_object(one))
                     waiting.append((temporary, path))
             for temporary, path in waiting:
                 self._disk.replace(temporary, path)
                 self._fresh.append(path)
         except BaseException:
-            _remove(temporary for temporary, _ in waiting)
+            _remove_files(temporary for temporary, _ in waiting)
             raise
         for directory in [*directories, *([self.directory] if missing else ())]:
             self._disk.sync_dir(directory)
@@ -245,7 +245,7 @@ class Objects:
         path = os.path.join(self.directory, "pack", f"tmp_pack_{os.urandom(6).hex()}")
         self._disk.create(path, content)
         rows = ((id_, *place) for id_, place in content.entries.items())
-        before = set(_names(os.path.dirname(path)))
+        before = set(_list_names(os.path.dirname(path)))
         name = finish_pack(self._disk, path, rows, content.sha1digest())
         self._disk.sync_dir(os.path.dirname(path))
         new = (f"{name}.pack", f"{name}.idx")
@@ -259,7 +259,7 @@ class Objects:
     def discard(self) -> None:
         """Take away what was written and never came into effect: on a full disk, room is dear."""
         self.close()
-        _remove(self._fresh)
+        _remove_files(self._fresh)
         self._fresh.clear()
 
     def dulwich_store(self) -> DiskObjectStore:
@@ -287,17 +287,17 @@ class Objects:
         """Return the ids of all loose objects, sorted."""
         return sorted(
             first + rest
-            for first in _names(self.directory)
+            for first in _list_names(self.directory)
             if len(first) == 2  # noqa: PLR2004  # git splits ids after two digits
-            for rest in _names(os.path.join(self.directory, first))
+            for rest in _list_names(os.path.join(self.directory, first))
             if not rest.startswith("tmp_obj_")
         )
 
     def clear_leftovers(self) -> None:
         """Remove what a crash left half written. Only the holder of the lock may do this."""
-        for name in _names(os.path.join(self.directory, "pack")):
+        for name in _list_names(os.path.join(self.directory, "pack")):
             if name.startswith("tmp") or name.endswith(".lock"):
-                _remove([os.path.join(self.directory, "pack", name)])
+                _remove_files([os.path.join(self.directory, "pack", name)])
 
     def forget_loose(self, id_: str) -> None:
         """Remove a loose object that is packed. May raise OSError."""
@@ -350,7 +350,7 @@ class Objects:
 
     def _check_plain(self, directory: str) -> None:
         """Refuse what dulwich would wait for when it opens it, such as a named pipe."""
-        for name in _names(os.path.join(self.directory, directory)):
+        for name in _list_names(os.path.join(self.directory, directory)):
             path = os.path.join(self.directory, directory, name)
             if not os.path.isfile(path):
                 raise self._damaged(f"{path!r} is not a regular file")
@@ -383,11 +383,11 @@ def differences(objects: Iterable[GitObject]) -> Iterator[UnpackedObject]:
             short = make_delta(base.content, one.content)
         is_short = 0 < len(short) < len(one.content) // 2
         chain = chain + 1 if is_short else 0
-        yield _unpacked(one, short, base.id) if base and is_short else _unpacked(one)
+        yield _to_unpacked(one, short, base.id) if base and is_short else _to_unpacked(one)
         base = one
 
 
-def _unpacked(one: GitObject, short: bytes = b"", base: str = "") -> UnpackedObject:
+def _to_unpacked(one: GitObject, short: bytes = b"", base: str = "") -> UnpackedObject:
     from dulwich.objects import RawObjectID
     from dulwich.pack import UnpackedObject
 
@@ -440,19 +440,19 @@ def unreadable(what: str, error: OSError) -> FamiliarError:
     )
 
 
-def _deflated(one: GitObject) -> bytes:
+def _compress_object(one: GitObject) -> bytes:
     level = 0 if one.kind == "tree" and len(one.content) > _LARGE_TREE_BYTES else _LEVEL
     return zlib.compress(f"{one.kind} {len(one.content)}\0".encode() + one.content, level)
 
 
-def _remove(paths: Iterable[str]) -> None:
+def _remove_files(paths: Iterable[str]) -> None:
     """Take files away, as far as that is possible."""
     for path in paths:
         with suppress(OSError):
             os.unlink(path)
 
 
-def _names(directory: str) -> list[str]:
+def _list_names(directory: str) -> list[str]:
     try:
         return os.listdir(directory)
     except (FileNotFoundError, NotADirectoryError):

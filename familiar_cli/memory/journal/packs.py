@@ -39,23 +39,6 @@ _ENTRY: Final = re.compile(rb"([0-7]{5,6}) ([^\0]+)\0(.{20})", re.DOTALL)
 _AROUND_BYTES: Final = 22  # the space, the zero and the id of an entry
 
 
-class RawEntry(NamedTuple):
-    """What stands behind one name in a directory, exactly as it was written, by whomever."""
-
-    mode: bytes
-    name: bytes
-    id: str
-
-
-def raw_entries(tree: bytes) -> list[RawEntry]:
-    """Return the entries of a tree object that came from elsewhere.
-
-    Raises:
-        RefLimitError: It is none.
-    """
-    return [RawEntry(mode, name, id_.hex()) for mode, name, id_ in tree_rows(tree)]
-
-
 def tree_rows(tree: bytes) -> list[tuple[bytes, bytes, bytes]]:
     """Return mode, name and id (20 bytes) of each entry of a tree object.
 
@@ -410,7 +393,7 @@ def _entry_head(data: bytes, offset: int) -> tuple[int, int, int | bytes | None,
     """Return kind, size and base of an object, and how long its head is."""
     kind, size, at = data[0] >> 4 & 7, data[0] & 15, 1
     if data[0] & 0x80:
-        more, at = _number(data, 1)
+        more, at = _read_number(data, 1)
         size |= more << 4
     if kind == _REF_DELTA:
         return kind, size, data[at : at + _ID_BYTES], at + _ID_BYTES
@@ -496,8 +479,8 @@ def _checked_size(entry: _Entry) -> int:
     if entry.base is None:
         return entry.size
     try:
-        old, at = _number(entry.content, 0)
-        new, _ = _number(entry.content, at)
+        old, at = _read_number(entry.content, 0)
+        new, _ = _read_number(entry.content, at)
     except IndexError:
         raise ValueError("a difference is damaged") from None
     _check_size(max(old, new), MOST_OBJECT_BYTES)
@@ -512,8 +495,8 @@ def apply_delta(base: bytes, difference: bytes, most_bytes: int | None = None) -
     """
     parts: list[bytes] = []
     try:
-        old, at = _number(difference, 0)
-        left, at = _number(difference, at)
+        old, at = _read_number(difference, 0)
+        left, at = _read_number(difference, at)
         if old != len(base):
             raise ValueError("a difference rests on something else")
         _check_size(left, most_bytes)
@@ -543,7 +526,7 @@ def apply_delta(base: bytes, difference: bytes, most_bytes: int | None = None) -
     return b"".join(parts)
 
 
-def _number(data: bytes, at: int) -> tuple[int, int]:
+def _read_number(data: bytes, at: int) -> tuple[int, int]:
     """Read a number of which each byte holds seven bits, the lowest first; also where it ends."""
     number = 0
     for shift in range(0, _MOST_BITS, 7):

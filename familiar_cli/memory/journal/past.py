@@ -178,7 +178,7 @@ class MemoryPast:
             UsageError: The words make no sense.
         """
         with self._history() as history:
-            named, rel_path = _split(history, words)
+            named, rel_path = _parse_words(history, words)
             if named:
                 old: Commit | None = named[0]
                 new = named[1] if len(named) > 1 else history.find("HEAD")
@@ -208,7 +208,7 @@ class MemoryPast:
                 )
             if is_binary(content):
                 raise BadInputError(f"{clean!r} is not text, so it has no lines")
-            return list(_blamed(self._repository, history, clean, _lines(content)))
+            return list(_blame_lines(self._repository, history, clean, _split_content(content)))
 
     def version(self, rel_path: str, sha256: str) -> bytes | None:
         """Return the version of a file with a given hash, or None.
@@ -270,7 +270,7 @@ class MemoryPast:
         with self._history() as history:
             if word or run:
                 commits = _of_run(history, run) if run else (history.find(word or ""),)
-                undone = _undone(history.all_commits())
+                undone = _undone_ids(history.all_commits())
                 changes = self._reversal([c for c in commits if c.id not in undone])
                 if changes and not (merges or dry_run):
                     self._check_made_here(commits, changes)
@@ -321,7 +321,7 @@ class MemoryPast:
         What people changed by hand, what came from other machines, and the first commit, with which
         everything began, are taken back only when they are named.
         """
-        undone = _undone(history.all_commits())
+        undone = _undone_ids(history.all_commits())
         for commit in history.all_commits():
             is_ours = not (commit.by_hand or commit.undoes or self.came_from_elsewhere(commit))
             if commit.parent is None or not is_ours or commit.id in undone:
@@ -357,10 +357,10 @@ class MemoryPast:
                 before, after = (
                     self._repository.objects.read(i) if i else None for i in (was, became)
                 )
-                left[rel_path], clash = _reversed(rel_path, before, after, left[rel_path])
+                left[rel_path], clash = _reverse_change(rel_path, before, after, left[rel_path])
                 clashes += [(rel_path, one, commit) for one in clash]
         if clashes:
-            raise _conflict(clashes, commits)
+            raise _undo_conflict(clashes, commits)
         return [
             StoredChange(rel_path, now, left[rel_path])
             for rel_path, now in sorted(found.items())
@@ -442,7 +442,7 @@ class MemoryPast:
         )
 
 
-def _split(history: History, words: Sequence[str]) -> tuple[list[Commit], str]:
+def _parse_words(history: History, words: Sequence[str]) -> tuple[list[Commit], str]:
     """Return the commits and the path that `words` mean; only the last may be a path."""
     *first, last = words or ("",)
     named = [history.find(word) for word in first]
@@ -459,7 +459,7 @@ def _split(history: History, words: Sequence[str]) -> tuple[list[Commit], str]:
     return named, parse_path(last)
 
 
-def _blamed(
+def _blame_lines(
     repository: Repository, history: History, rel_path: str, newest: list[bytes]
 ) -> Iterator[BlamedLine]:
     """Walk back through the versions, assigning each line to the oldest that has it.
@@ -477,8 +477,8 @@ def _blamed(
             content = repository.file_at(parent, path) if is_changed and unclear else b""
             if not unclear or content is None:
                 continue
-            older = _lines(content) if is_changed else lines
-            kept = _same(lines, older) if is_changed else {n: n for n in unclear}
+            older = _split_content(content) if is_changed else lines
+            kept = _match_lines(lines, older) if is_changed else {n: n for n in unclear}
             passed = {kept[n]: place for n, place in unclear.items() if n in kept}
             unclear = {n: place for n, place in unclear.items() if n not in kept}
             if passed:
@@ -488,7 +488,7 @@ def _blamed(
         yield BlamedLine(n + 1, wrote[n], line.decode("utf-8", errors="replace"))
 
 
-def _same(lines: list[bytes], older: list[bytes]) -> dict[int, int]:
+def _match_lines(lines: list[bytes], older: list[bytes]) -> dict[int, int]:
     """Return the places of `lines` that `older` has, too, and where."""
     most = min(len(lines), len(older))
     head = next((n for n in range(most) if lines[n] != older[n]), most)
@@ -501,7 +501,7 @@ def _same(lines: list[bytes], older: list[bytes]) -> dict[int, int]:
     return same | {len(lines) - n: len(older) - n for n in range(1, tail + 1)}
 
 
-def _lines(content: bytes) -> list[bytes]:
+def _split_content(content: bytes) -> list[bytes]:
     lines = content.split(b"\n")
     return lines if lines[-1] else lines[:-1]
 
@@ -517,7 +517,7 @@ def _of_run(history: History, run: str) -> tuple[Commit, ...]:
     return found
 
 
-def _undone(commits: Iterable[Commit]) -> set[str]:
+def _undone_ids(commits: Iterable[Commit]) -> set[str]:
     """Return the ids of those commits, given newest first, that an undo in effect takes back."""
     undone: set[str] = set()
     for commit in commits:
@@ -526,14 +526,14 @@ def _undone(commits: Iterable[Commit]) -> set[str]:
     return undone
 
 
-def _conflict(
+def _undo_conflict(
     clashes: Sequence[tuple[str, Clash, Commit]], commits: Sequence[Commit]
 ) -> ConflictError:
     """Return the error that names every file in which later changes are in the way."""
     newest, oldest = commits[0], commits[-1]
     what = f"the run {newest.run_id}" if len(commits) > 1 else newest.id[:SHORT]
     files = list(dict.fromkeys(rel_path for rel_path, _, _ in clashes))
-    excerpts = [_excerpt(*clash) for clash in clashes[:_MOST_CLASHES]]
+    excerpts = [_clash_excerpt(*clash) for clash in clashes[:_MOST_CLASHES]]
     more = len(clashes) - len(excerpts)
     error = ConflictError(
         f"Later changes of {', '.join(files)} touch what {what} changed; nothing was undone\n"
@@ -548,7 +548,7 @@ def _conflict(
     return error
 
 
-def _reversed(
+def _reverse_change(
     rel_path: str, before: bytes | None, after: bytes | None, now: bytes | None
 ) -> tuple[bytes | None, tuple[Clash, ...]]:
     """Return a file's content without the step from `before` to `after`, and what is in the way."""
@@ -557,7 +557,7 @@ def _reversed(
     if now == before:
         return now, ()
     if now is None or any(is_binary(side or b"") for side in (before, after, now)):
-        return now, (_whole(now, after, before),)
+        return now, (_whole_clash(now, after, before),)
     sides = after or b"", now, before or b""
     content = None if after is None else merge_onto(rel_path, *sides)
     clashes: tuple[Clash, ...] = ()
@@ -566,7 +566,7 @@ def _reversed(
     return (None if before is None and not content else content), clashes
 
 
-def _whole(now: bytes | None, after: bytes | None, before: bytes | None) -> Clash:
+def _whole_clash(now: bytes | None, after: bytes | None, before: bytes | None) -> Clash:
     def lines(content: bytes | None) -> tuple[bytes, ...]:
         if content is None:
             return (b"(no file)",)
@@ -577,23 +577,23 @@ def _whole(now: bytes | None, after: bytes | None, before: bytes | None) -> Clas
     return Clash(1, lines(now), lines(after), lines(before))
 
 
-def _excerpt(rel_path: str, clash: Clash, commit: Commit) -> str:
+def _clash_excerpt(rel_path: str, clash: Clash, commit: Commit) -> str:
     id_ = commit.id[:SHORT]
     return "\n".join(
         (
             f"{rel_path}:{clash.line}",
             "<<<<<<< now",
-            *_shown(clash.ours),
+            *_shown_lines(clash.ours),
             f"||||||| after {id_}",
-            *_shown(clash.base),
+            *_shown_lines(clash.base),
             f"======= before {id_}",
-            *_shown(clash.theirs),
+            *_shown_lines(clash.theirs),
             ">>>>>>>",
         )
     )
 
 
-def _shown(lines: tuple[bytes, ...]) -> list[str]:
+def _shown_lines(lines: tuple[bytes, ...]) -> list[str]:
     more = len(lines) - _MOST_LINES
     shown = [line.decode("utf-8", errors="replace") for line in lines[:_MOST_LINES]]
     return [*shown, f"({more:,} more lines)"] if more > 0 else shown

@@ -158,7 +158,7 @@ def encode_commit(
         "",
         one_line(message, _MAX_SUBJECT_CHARS) or "change the memory",
         "",
-        *(f"{key}: {_flat(value)}" for key, value in trailers),
+        *(f"{key}: {_flatten_value(value)}" for key, value in trailers),
     ]
     text = "\n".join(lines) + "\n"
     return git_object("commit", text.encode("utf-8", errors="surrogateescape"))
@@ -197,7 +197,7 @@ def decode_commit(id_: str, content: bytes) -> Commit:
         time=time,
         message=subject,
         trailers=dict(pairs),
-        touched=_touched(pairs) if is_ours else None,  # an amended commit keeps the old names
+        touched=_read_touched(pairs) if is_ours else None,  # an amended commit keeps the old names
         merged=parents_of(content)[1:],
         is_ours=is_ours,
     )
@@ -234,13 +234,13 @@ def walk_ancestors(commit: str, parents: Callable[[str], Iterable[str]]) -> Iter
         waiting += new
 
 
-def _touched(pairs: list[tuple[str, str]]) -> tuple[Touched, ...] | None:
+def _read_touched(pairs: list[tuple[str, str]]) -> tuple[Touched, ...] | None:
     found = tuple(Touched(_KINDS[k], value) for k, value in pairs if k in _KINDS)  # type: ignore[arg-type]
     promised = dict(pairs).get("Files")
     return found if promised is not None and promised == str(len(found)) else None
 
 
-def _flat(value: str) -> str:
+def _flatten_value(value: str) -> str:
     return value.replace("\n", " ").replace("\0", "")
 
 
@@ -370,7 +370,7 @@ def rewrite_tree(
         was = entry_of(content, name)
         if id_ is None and was and not was.is_dir:
             edits[name] = None
-    for name, inside in _below(changes).items():
+    for name, inside in _changes_by_directory(changes).items():
         was = entry_of(content, name)
         subtree, made = rewrite_tree(read, was.id if was and was.is_dir else None, inside)
         if made[-1].content:
@@ -379,11 +379,11 @@ def rewrite_tree(
         elif was and was.is_dir:
             edits[name] = None
     edits |= {name: Entry(is_dir=False, id=id_) for name, id_ in here.items() if id_ is not None}
-    root = git_object("tree", _edited(content, edits))
+    root = git_object("tree", _edit_tree(content, edits))
     return root.id, [*new, root]
 
 
-def _below(changes: Mapping[str, str | None]) -> dict[str, dict[str, str | None]]:
+def _changes_by_directory(changes: Mapping[str, str | None]) -> dict[str, dict[str, str | None]]:
     below: dict[str, dict[str, str | None]] = {}
     for path, id_ in changes.items():
         first, slash, rest = path.partition("/")
@@ -392,7 +392,7 @@ def _below(changes: Mapping[str, str | None]) -> dict[str, dict[str, str | None]
     return below
 
 
-def _edited(content: bytes, edits: Mapping[str, Entry | None]) -> bytes:
+def _edit_tree(content: bytes, edits: Mapping[str, Entry | None]) -> bytes:
     if len(edits) > _MANY:
         merged = {**decode_tree(content), **edits}
         return encode_tree({name: entry for name, entry in merged.items() if entry})
@@ -403,13 +403,13 @@ def _edited(content: bytes, edits: Mapping[str, Entry | None]) -> bytes:
 
 def encode_tree(entries: Mapping[str, Entry]) -> bytes:
     """Return a tree object's content, in the order git wants."""
-    rows = sorted((_key(name, entry), name, entry) for name, entry in entries.items())
-    return b"".join(_row(name, entry) for _, name, entry in rows)
+    rows = sorted((_sort_key(name, entry), name, entry) for name, entry in entries.items())
+    return b"".join(_encode_entry(name, entry) for _, name, entry in rows)
 
 
 def entry_of(content: bytes, name: str) -> Entry | None:
     """Return one entry of a tree object, or None."""
-    found = _span(content, _bytes(name))
+    found = _find_row(content, _bytes(name))
     if found is None:
         return None
     begin, end = found
@@ -419,7 +419,7 @@ def entry_of(content: bytes, name: str) -> Entry | None:
 
 def with_entry(content: bytes, name: str, entry: Entry | None) -> bytes:
     """Return a tree object's content in which `name` stands for `entry`; None takes it out."""
-    found = _span(content, _bytes(name))
+    found = _find_row(content, _bytes(name))
     if found:
         begin, end = found
         if entry and entry.is_dir == content.startswith(_DIR + b" ", begin):
@@ -427,21 +427,21 @@ def with_entry(content: bytes, name: str, entry: Entry | None) -> bytes:
         content = content[:begin] + content[end:]
     if entry is None:
         return content
-    place = _place(content, _key(name, entry))
-    return content[:place] + _row(name, entry) + content[place:]
+    place = _place_of(content, _sort_key(name, entry))
+    return content[:place] + _encode_entry(name, entry) + content[place:]
 
 
-def _key(name: str, entry: Entry) -> bytes:
+def _sort_key(name: str, entry: Entry) -> bytes:
     """Return what git sorts by: a directory's name ends in `/`."""
     return _bytes(name) + b"/" * entry.is_dir
 
 
-def _row(name: str, entry: Entry) -> bytes:
+def _encode_entry(name: str, entry: Entry) -> bytes:
     mode = _DIR if entry.is_dir else _FILE
     return mode + b" " + _bytes(name) + b"\0" + bytes.fromhex(entry.id)
 
 
-def _span(content: bytes, name: bytes) -> tuple[int, int] | None:
+def _find_row(content: bytes, name: bytes) -> tuple[int, int] | None:
     """Return where the entry of `name` begins and ends."""
     middle = b" " + name + b"\0"
     space = content.find(middle)
@@ -472,7 +472,7 @@ def _is_begin(content: bytes, at: int) -> bool:
     return begin == at
 
 
-def _place(content: bytes, key: bytes) -> int:
+def _place_of(content: bytes, key: bytes) -> int:
     """Return where an entry with that sort key belongs."""
     at = 0
     while at < len(content):

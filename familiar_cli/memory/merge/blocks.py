@@ -66,15 +66,17 @@ def merge_lines(base: bytes, ours: bytes, theirs: bytes) -> MergedLines:
     ends in a newline is merged as a thing of its own.
     """
     (base_lines, base_ends), (our_lines, our_ends), (their_lines, their_ends) = map(
-        _lines, (base, ours, theirs)
+        _lines_and_end, (base, ours, theirs)
     )
     out: list[bytes] = []
     clashes: list[Clash] = []
     at = 0
-    for left, right in _groups(_hunks(base_lines, our_lines), _hunks(base_lines, their_lines)):
-        begin, end = _span([*left, *right])
+    for left, right in _group_hunks(
+        _changed_hunks(base_lines, our_lines), _changed_hunks(base_lines, their_lines)
+    ):
+        begin, end = _span_of([*left, *right])
         out += base_lines[at:begin]
-        mine, other = (_side(base_lines, begin, end, hunks) for hunks in (left, right))
+        mine, other = (_side_of(base_lines, begin, end, hunks) for hunks in (left, right))
         if left and right and mine != other:
             line = left[0].at - (left[0].begin - begin) + 1
             clashes.append(Clash(line, mine, tuple(base_lines[begin:end]), other))
@@ -85,7 +87,7 @@ def merge_lines(base: bytes, ours: bytes, theirs: bytes) -> MergedLines:
     return MergedLines(b"\n".join(out) + (b"\n" if ends and out else b""), tuple(clashes))
 
 
-def _lines(content: bytes) -> tuple[list[bytes], bool]:
+def _lines_and_end(content: bytes) -> tuple[list[bytes], bool]:
     """Return the lines, and whether the last one ends in a newline."""
     if not content:
         return [], True
@@ -93,14 +95,14 @@ def _lines(content: bytes) -> tuple[list[bytes], bool]:
     return (lines, False) if lines[-1] else (lines[:-1], True)
 
 
-def _hunks(base: list[bytes], side: list[bytes]) -> list[_Hunk]:
+def _changed_hunks(base: list[bytes], side: list[bytes]) -> list[_Hunk]:
     return [
         _Hunk(i, i_end, j, tuple(side[j:j_end]))
         for i, i_end, j, j_end in changed_blocks(base, side)
     ]
 
 
-def _groups(left: list[_Hunk], right: list[_Hunk]) -> list[tuple[list[_Hunk], list[_Hunk]]]:
+def _group_hunks(left: list[_Hunk], right: list[_Hunk]) -> list[tuple[list[_Hunk], list[_Hunk]]]:
     """Put together the hunks that touch the same lines, in the order of the base."""
     groups: list[tuple[list[_Hunk], list[_Hunk]]] = []
     rows = sorted([(h, 0) for h in left] + [(h, 1) for h in right], key=lambda r: (r[0][:2], r[1]))
@@ -123,11 +125,11 @@ def _inside(one: _Hunk, other: _Hunk) -> bool:
     return other.begin < one.begin == one.end < other.end
 
 
-def _span(hunks: list[_Hunk]) -> tuple[int, int]:
+def _span_of(hunks: list[_Hunk]) -> tuple[int, int]:
     return min(h.begin for h in hunks), max(h.end for h in hunks)
 
 
-def _side(base: list[bytes], begin: int, end: int, hunks: list[_Hunk]) -> tuple[bytes, ...]:
+def _side_of(base: list[bytes], begin: int, end: int, hunks: list[_Hunk]) -> tuple[bytes, ...]:
     """Return lines `begin` to `end` of the base as one side has them."""
     lines: list[bytes] = []
     at = begin
@@ -302,7 +304,7 @@ def parse_blocks(text: str) -> MergePage:
     said = body.rstrip(" \t\r\n")
     end = body.find("\n", len(said)) if said else 0
     tail = "" if end < 0 else body[end:]
-    return MergePage(_sections(body[:end] if end >= 0 else body), front, bom, tail)
+    return MergePage(_parse_sections(body[:end] if end >= 0 else body), front, bom, tail)
 
 
 def render_blocks(page: MergePage) -> str:
@@ -338,12 +340,12 @@ def reads_back(block: MergeBlock, again: MergeBlock) -> bool:
     return all(map(reads_back, block.sections, again.sections))
 
 
-def _sections(text: str) -> MergeBlock:
+def _parse_sections(text: str) -> MergeBlock:
     """Return the sections of a text, in the one that holds all."""
     root = MergeBlock("section")
     open_, rows = [root], list[Row]()
     root.rows = rows
-    for row, level in _rows(text):
+    for row, level in _rows_with_level(text):
         if not level:
             rows.append(row)
             continue
@@ -360,7 +362,7 @@ def _sections(text: str) -> MergeBlock:
     return root
 
 
-def _rows(text: str) -> Iterator[tuple[Row, int]]:
+def _rows_with_level(text: str) -> Iterator[tuple[Row, int]]:
     """Yield the lines, each with the level of the section that it begins; 0: it begins none."""
     lines = list(scan(text))
     held = _within_comments(text, lines) if _COMMENT in _CLOSED.sub("", text) else frozenset()
@@ -403,7 +405,7 @@ class _Parser:
                 self._last.kind = "whole"
         elif not text.strip():
             self._gap.append(text)
-        elif not row.is_code and (item := _item(text)):
+        elif not row.is_code and (item := _parse_item(text)):
             indent, words_at = item
             self._leave_items(indent)
             block = MergeBlock("item", [text], indent=indent, words_at=words_at)
@@ -440,7 +442,7 @@ class _Parser:
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def _item(text: str) -> tuple[int, int] | None:
+def _parse_item(text: str) -> tuple[int, int] | None:
     """Return the columns before an item's mark, and where its words begin; None: it is no item."""
     item = bullet(text)
     return (len(item.indent.expandtabs(_TAB_CHARS)), item.words_at) if item else None
@@ -501,8 +503,8 @@ class LongLists:
         sides = [
             text[len(head) :].split("\n") for text, head in zip(self.texts, heads, strict=True)
         ]
-        common = list(_common(*sides))
-        gaps = list(_gaps(sides, common))
+        common = list(_common_runs(*sides))
+        gaps = list(_lines_between(sides, common))
         changed = {line for gap in gaps for line in gap if line}  # they may have moved
         if not _is_plain("\n".join(changed)):
             return
@@ -533,11 +535,11 @@ def _is_plain(text: str) -> bool:
     )
 
 
-def _common(
+def _common_runs(
     base: list[str], ours: list[str], theirs: list[str]
 ) -> Iterator[tuple[tuple[int, int, int], int]]:
     """Yield what all three have at matching places: where it begins in each, and its length."""
-    left, right = list(_matches(base, ours)), list(_matches(base, theirs))
+    left, right = list(_matching_runs(base, ours)), list(_matching_runs(base, theirs))
     while left and right:
         (i, j, n), (k, m, size) = left[0], right[0]
         begin, end = max(i, k), min(i + n, k + size)
@@ -547,7 +549,7 @@ def _common(
         done.pop(0)
 
 
-def _gaps(
+def _lines_between(
     sides: Sequence[list[str]], common: Sequence[tuple[tuple[int, int, int], int]]
 ) -> Iterator[list[str]]:
     """Yield the lines of all sides that stand before each common part, and after the last."""
@@ -557,7 +559,7 @@ def _gaps(
         at = [begin + size for begin in begins]
 
 
-def _matches(base: list[str], side: list[str]) -> Iterator[tuple[int, int, int]]:
+def _matching_runs(base: list[str], side: list[str]) -> Iterator[tuple[int, int, int]]:
     """Yield matching runs in order, nearly as `matching_blocks` finds them, but sooner."""
     i = j = 0
     while i < len(base) and j < len(side):

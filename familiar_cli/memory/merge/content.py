@@ -110,7 +110,7 @@ def in_one_order(
     first = [one for one in base if one in both]
     moved = mine != other and [one for one in mine if one in set(first)] == first
     frame = other if moved else mine
-    after_ours, after_theirs = (_followers(side, both) for side in (ours, theirs))
+    after_ours, after_theirs = (_followers_of(side, both) for side in (ours, theirs))
     out: list[_T] = []
     for anchor in (None, *frame):
         if anchor is not None:
@@ -124,7 +124,7 @@ def in_one_order(
     return out
 
 
-def _followers(side: Sequence[_T], both: set[_T]) -> dict[_T | None, list[_T]]:
+def _followers_of(side: Sequence[_T], both: set[_T]) -> dict[_T | None, list[_T]]:
     """Return what only one side has, by the last thing before it that both have."""
     found: dict[_T | None, list[_T]] = {}
     anchor: _T | None = None
@@ -167,8 +167,8 @@ class _Blocks:
         self, base: Sequence[MergeBlock], ours: Sequence[MergeBlock], theirs: Sequence[MergeBlock]
     ) -> list[MergeBlock]:
         """Return the blocks of one list."""
-        began, mine, other = (_keyed(side) for side in (base, ours, theirs))
-        ours_of, theirs_of = (_followed(began, side) for side in (mine, other))
+        began, mine, other = (_by_key(side) for side in (base, ours, theirs))
+        ours_of, theirs_of = (_follow_blocks(began, side) for side in (mine, other))
         from_ours = {key: was for was, key in ours_of.items()}
         from_theirs = {key: was for was, key in theirs_of.items()}
         made: dict[Key, list[MergeBlock]] = {}
@@ -212,7 +212,7 @@ class _Blocks:
     def _one_text(
         self, base: MergeBlock | None, ours: MergeBlock, theirs: MergeBlock, gap: list[str]
     ) -> list[MergeBlock]:
-        text, agree = _words(base, ours, theirs)
+        text, agree = _merge_words(base, ours, theirs)
         merged = ours.copy(gap, ours.after)
         merged.inside = self._several(base.inside if base else (), ours.inside, theirs.inside)
         merged.lines = text.split("\n")
@@ -243,7 +243,7 @@ class _Blocks:
         self._findings.clashes[kind] = None
 
 
-def _keyed(blocks: Sequence[MergeBlock]) -> dict[Key, MergeBlock]:
+def _by_key(blocks: Sequence[MergeBlock]) -> dict[Key, MergeBlock]:
     """Return blocks by what they say; one that stands there twice is two."""
     seen = Counter[tuple[str, ...]]()
     found: dict[Key, MergeBlock] = {}
@@ -254,7 +254,9 @@ def _keyed(blocks: Sequence[MergeBlock]) -> dict[Key, MergeBlock]:
     return found
 
 
-def _followed(base: Mapping[Key, MergeBlock], side: Mapping[Key, MergeBlock]) -> dict[Key, Key]:
+def _follow_blocks(
+    base: Mapping[Key, MergeBlock], side: Mapping[Key, MergeBlock]
+) -> dict[Key, Key]:
     """Return what became of the blocks of `base` on one side: those that are still there."""
     found = {key: key for key in base if key in side}
     if len(found) == len(base) or len(found) == len(side):
@@ -264,11 +266,11 @@ def _followed(base: Mapping[Key, MergeBlock], side: Mapping[Key, MergeBlock]) ->
         gone = [key for key in before[i:i_end] if key not in side]
         new = [key for key in after[j:j_end] if key not in base]
         if gone and new:
-            found.update(_edited(base, side, gone, new))
+            found.update(_match_edited(base, side, gone, new))
     return found
 
 
-def _edited(
+def _match_edited(
     base: Mapping[Key, MergeBlock], side: Mapping[Key, MergeBlock], gone: list[Key], new: list[Key]
 ) -> Iterator[tuple[Key, Key]]:
     """Yield which of the new blocks are old ones that were changed."""
@@ -276,7 +278,7 @@ def _edited(
         (
             (-likeness, i, j)
             for i, was in enumerate(gone)
-            for j, now in _near(new, i * len(new) // len(gone))
+            for j, now in _keys_near(new, i * len(new) // len(gone))
             if (likeness := _likeness(base[was], side[now])) >= _ALIKE
         ),
     )
@@ -290,7 +292,7 @@ def _edited(
             yield was, now
 
 
-def _near(keys: list[Key], place: int) -> Iterator[tuple[int, Key]]:
+def _keys_near(keys: list[Key], place: int) -> Iterator[tuple[int, Key]]:
     """Yield the keys around a place; not every pair of a long list is compared."""
     first = max(0, place - _NEAR)
     yield from enumerate(keys[first : place + _NEAR], start=first)
@@ -306,10 +308,10 @@ def _likeness(one: MergeBlock, other: MergeBlock) -> float:
         fewest = min(map(len, words))
         shared = len(words[0] & words[1]) / fewest if fewest else 0.0
         # Whole words in common say more than letters do.
-        return (1 + shared) / 2 if shared >= _ALIKE else _ratio(*texts)
+        return (1 + shared) / 2 if shared >= _ALIKE else _letter_ratio(*texts)
     if one.level != other.level:
         return 0.0
-    title = _ratio(*(normal_text(without_mark(block.lines[0])) for block in (one, other)))
+    title = _letter_ratio(*(normal_text(without_mark(block.lines[0])) for block in (one, other)))
     within = [{block.key for depth, block in walk_sections(each) if depth} for each in (one, other)]
     most = max(map(len, within))
     return max(title, len(within[0] & within[1]) / most if most else 0.0)
@@ -320,16 +322,16 @@ def without_mark(heading: str) -> str:
     return heading.partition("<!--")[0]
 
 
-def _ratio(one: str, other: str) -> float:
+def _letter_ratio(one: str, other: str) -> float:
     matcher = difflib.SequenceMatcher(
         None, one[:_COMPARED_CHARS], other[:_COMPARED_CHARS], autojunk=False
     )
     return matcher.ratio() if matcher.quick_ratio() >= _ALIKE else 0.0
 
 
-def _words(base: MergeBlock | None, ours: MergeBlock, theirs: MergeBlock) -> tuple[str, bool]:
+def _merge_words(base: MergeBlock | None, ours: MergeBlock, theirs: MergeBlock) -> tuple[str, bool]:
     """Return the lines of two versions of an item or text as one, and whether both can be had."""
-    mark, box, agree = _mark(base, ours, theirs)
+    mark, box, agree = _merge_marks(base, ours, theirs)
     bare = [without_references(block.words) if block else "" for block in (base, ours, theirs)]
     text, same = pick_side(*bare)
     if base is None or normal_text(bare[1]) == normal_text(bare[2]):
@@ -342,15 +344,17 @@ def _words(base: MergeBlock | None, ours: MergeBlock, theirs: MergeBlock) -> tup
     return mark + box + _with_evidence(base, ours, theirs, text), same and agree
 
 
-def _mark(base: MergeBlock | None, ours: MergeBlock, theirs: MergeBlock) -> tuple[str, str, bool]:
+def _merge_marks(
+    base: MergeBlock | None, ours: MergeBlock, theirs: MergeBlock
+) -> tuple[str, str, bool]:
     """Return how an item begins: its mark, its box, and whether both sides agree on that."""
-    marks, boxes = zip(*(_begin(block) for block in (base, ours, theirs)), strict=True)
+    marks, boxes = zip(*(_item_begin(block) for block in (base, ours, theirs)), strict=True)
     mark, _ = pick_side(*marks)
     box, agree = pick_side(*boxes)
     return mark, box, agree or base is None
 
 
-def _begin(block: MergeBlock | None) -> tuple[str, str]:
+def _item_begin(block: MergeBlock | None) -> tuple[str, str]:
     if block is None:
         return "", ""
     begin = block.lines[0][: block.words_at]
@@ -360,24 +364,27 @@ def _begin(block: MergeBlock | None) -> tuple[str, str]:
 
 def _with_evidence(base: MergeBlock | None, ours: MergeBlock, theirs: MergeBlock, text: str) -> str:
     """Return a text with the evidence of both sides, where the first of it stood."""
-    began, mine, other = (_evidence(block) if block else set() for block in (base, ours, theirs))
+    began, mine, other = (_cited_turns(block) if block else set() for block in (base, ours, theirs))
     named = (mine | other) - (began - mine) - (began - other)
     for block, has in ((ours, mine), (theirs, other)):
         if has == named and without_references(block.words) == text:
             return block.words
     if not named:
         return text
-    at = next((_place(block) for block in (ours, theirs) if _bare(block) == text), len(text))
+    at = next(
+        (_evidence_place(block) for block in (ours, theirs) if _bare_words(block) == text),
+        len(text),
+    )
     return " ".join((text[:at].rstrip(" \t"), reference(named))) + text[at:]
 
 
-def _bare(block: MergeBlock) -> str:
+def _bare_words(block: MergeBlock) -> str:
     return without_references(block.words)
 
 
-def _place(block: MergeBlock) -> int:
+def _evidence_place(block: MergeBlock) -> int:
     """Return where evidence stood in a text, as a place in it without evidence."""
-    bare = _bare(block)
+    bare = _bare_words(block)
     if bare == block.words:
         return len(bare)
     at = next(
@@ -391,7 +398,7 @@ def _place(block: MergeBlock) -> int:
     return len(bare[:at].rstrip(" \t"))
 
 
-def _evidence(block: MergeBlock) -> set[Cited]:
+def _cited_turns(block: MergeBlock) -> set[Cited]:
     """Return the turns that a text names, one by one; those of a slip of the pen as one."""
     return {
         turn
@@ -438,14 +445,14 @@ def merge_front(base: str, ours: str, theirs: str, settle: Settle, findings: Mer
     whole, agree = pick_side(base, ours, theirs)
     if agree:
         return whole
-    parts = [_entries(text) for text in (base, ours, theirs)]
+    parts = [_front_entries(text) for text in (base, ours, theirs)]
     if any(part is None for part in parts):
         findings.clashes["front matter"] = None
         return theirs if settle == "theirs" else ours
     began, mine, other = (part or {} for part in parts)
     made: dict[str, str] = {}
     for key in {**began, **mine, **other}:
-        text = _one(key, [part.get(key) for part in (began, mine, other)], settle, findings)
+        text = _merge_key(key, [part.get(key) for part in (began, mine, other)], settle, findings)
         if text is not None:
             made[key] = text
     order = in_one_order(
@@ -456,7 +463,7 @@ def merge_front(base: str, ours: str, theirs: str, settle: Settle, findings: Mer
     return f"{frame[:first]}{''.join(made[key] for key in order)}{frame[last:]}" if made else ""
 
 
-def _entries(front: str) -> dict[str, str] | None:
+def _front_entries(front: str) -> dict[str, str] | None:
     """Return the lines of each key; None: it is no list of keys, or says one twice."""
     if not front:
         return {}
@@ -477,7 +484,7 @@ def _entries(front: str) -> dict[str, str] | None:
     return found
 
 
-def _one(
+def _merge_key(
     key: str, versions: Sequence[str | None], settle: Settle, findings: MergeFindings
 ) -> str | None:
     """Return the lines of one key; None: there is no such key any more."""
@@ -488,14 +495,14 @@ def _one(
     if ours is None or theirs is None:
         findings.kept += 1
         return ours or theirs
-    merged = _lists(base or "", ours, theirs)
+    merged = _merge_lists(base or "", ours, theirs)
     if merged is not None:
         return merged
     findings.clashes[f"key {key!r}"] = None
     return theirs if settle == "theirs" else ours
 
 
-def _lists(base: str, ours: str, theirs: str) -> str | None:
+def _merge_lists(base: str, ours: str, theirs: str) -> str | None:
     """Return two versions of a list as one; None: they are no lists that are written alike."""
     flows = [_FLOW.fullmatch(text) for text in (base, ours, theirs)]
     if flows[1] and flows[2] and (flows[0] or not base):
@@ -503,16 +510,16 @@ def _lists(base: str, ours: str, theirs: str) -> str | None:
             [one.strip() for one in _SPLIT.findall(flow[2]) if one.strip()] if flow else []
             for flow in flows
         )
-        return f"{flows[1][1]}[{', '.join(_items(began, mine, other))}]{flows[1][3]}"
+        return f"{flows[1][1]}[{', '.join(_merge_items(began, mine, other))}]{flows[1][3]}"
     if not all(_is_block(text) for text in (ours, theirs) if text) or (
         base and not _is_block(base)
     ):
         return None
     began, mine, other = (text.splitlines(keepends=True)[1:] for text in (base, ours, theirs))
-    return ours.splitlines(keepends=True)[0] + "".join(_items(began, mine, other))
+    return ours.splitlines(keepends=True)[0] + "".join(_merge_items(began, mine, other))
 
 
-def _items(base: Sequence[str], ours: Sequence[str], theirs: Sequence[str]) -> list[str]:
+def _merge_items(base: Sequence[str], ours: Sequence[str], theirs: Sequence[str]) -> list[str]:
     """Return what either side added, without what either took out."""
     gone = {one for one in base if one not in ours or one not in theirs}
     return in_one_order(
@@ -610,7 +617,7 @@ def stage_merged(
 
 def _merge_text(texts: list[str], settle: Settle) -> MergedContent | None:
     """Return two versions of a page as one; None: that would not be safe."""
-    newlines = [_newline(text) for text in texts]
+    newlines = [_only_newline(text) for text in texts]
     plain = "" not in newlines
     if plain:
         texts = [text.replace("\r\n", "\n") for text in texts]
@@ -639,7 +646,7 @@ def _merge_pages(texts: list[str], settle: Settle, findings: MergeFindings) -> s
     return text if _reads_back(merged, text) and not _shows_more(text, texts) else None
 
 
-def _newline(text: str) -> str:
+def _only_newline(text: str) -> str:
     """Return what ends all lines; empty: some end so and some otherwise."""
     returns = text.count("\r\n")
     if not returns:
@@ -660,15 +667,15 @@ def _shows_more(text: str, texts: list[str]) -> bool:
     """
     if not any(map(may_hide, texts)):
         return False
-    every = [_said(one) for one in texts]
-    shown = [_said(visible_in(one, NOBODY)) for one in texts]
+    every = [_said_lines(one) for one in texts]
+    shown = [_said_lines(visible_in(one, NOBODY)) for one in texts]
     hidden = [here - seen for here, seen in zip(every, shown, strict=True)]
     if not any(hidden):
         return False
-    now = _said(visible_in(text, NOBODY))
+    now = _said_lines(visible_in(text, NOBODY))
     said = [seen - shown[0] for seen in shown]
     return bool(now & ((hidden[1] - said[2]) | (hidden[2] - said[1])))
 
 
-def _said(text: str) -> set[str]:
+def _said_lines(text: str) -> set[str]:
     return {said for line in text.split("\n") if (said := normal_text(line).lstrip("-*+ "))}

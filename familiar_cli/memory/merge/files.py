@@ -66,24 +66,24 @@ def name_alike(
     former: dict[str, set[str]] = {}
     if ours.keys() == theirs.keys():
         return trees, former, {}
-    spellings = _spellings(base, ours, theirs)
+    spellings = _settled_spellings(base, ours, theirs)
     for tree in (base, ours, theirs) if spellings else ():
-        _respell(tree, spellings, former)
+        _apply_spellings(tree, spellings, former)
     renamed = _follow_renames(base, ours, theirs, read, former)
     return (base, ours, theirs), former, renamed
 
 
-def _spellings(base: Files, ours: Files, theirs: Files) -> dict[str, str]:
+def _settled_spellings(base: Files, ours: Files, theirs: Files) -> dict[str, str]:
     """Return the spelling of the last part of a folded path, where the sides differ.
 
     Whoever changed it is followed. Twins on one side are left to whoever made them.
     """
-    first = _spelled(ours.keys() - theirs.keys())
-    second = _spelled(theirs.keys() - ours.keys())
+    first = _parts_by_fold(ours.keys() - theirs.keys())
+    second = _parts_by_fold(theirs.keys() - ours.keys())
     both = {f for f in first.keys() & second.keys() if first[f] != second[f]}
     if not both:
         return {}
-    before = _spelled(base)
+    before = _parts_by_fold(base)
     found = {}
     for folded in both:
         if len(first[folded]) == len(second[folded]) == 1:
@@ -92,27 +92,27 @@ def _spellings(base: Files, ours: Files, theirs: Files) -> dict[str, str]:
     return found
 
 
-def _spelled(paths: Iterable[str]) -> dict[str, set[str]]:
+def _parts_by_fold(paths: Iterable[str]) -> dict[str, set[str]]:
     """Return the last parts of all paths and their parents, by folded path."""
     found: dict[str, set[str]] = {}
     for path in paths:
-        for folded, part in _parts(path):
+        for folded, part in _folded_parts(path):
             found.setdefault(folded, set()).add(part)
     return found
 
 
-def _parts(path: str) -> Iterator[tuple[str, str]]:
+def _folded_parts(path: str) -> Iterator[tuple[str, str]]:
     at = ""
     for part in path.split("/"):
         at = f"{at}/{fold(part)}" if at else fold(part)
         yield at, part
 
 
-def _respell(
+def _apply_spellings(
     tree: dict[str, str], spellings: Mapping[str, str], former: dict[str, set[str]]
 ) -> None:
     for path in list(tree):
-        new = "/".join(spellings.get(folded, part) for folded, part in _parts(path))
+        new = "/".join(spellings.get(folded, part) for folded, part in _folded_parts(path))
         if new != path and new not in tree:
             tree[new] = tree.pop(path)
             former.setdefault(new, set()).add(path)
@@ -133,8 +133,8 @@ def _follow_renames(
     changed_here = {p for p in gone_there if p in ours and ours[p] != base[p]}
     in_both = gone_here & gone_there
     new_here, new_there = ours.keys() - base.keys(), theirs.keys() - base.keys()
-    to = _matches(base, changed_there | in_both, ours, new_here - theirs.keys(), read)
-    too = _matches(base, changed_here | in_both, theirs, new_there - ours.keys(), read)
+    to = _match_renames(base, changed_there | in_both, ours, new_here - theirs.keys(), read)
+    too = _match_renames(base, changed_here | in_both, theirs, new_there - ours.keys(), read)
     for tree, other, renames in ((ours, theirs, to), (theirs, ours, too)):
         for old, new in renames.items():
             if old not in base or new in other or new not in tree:
@@ -149,7 +149,7 @@ def _follow_renames(
     return found
 
 
-def _matches(
+def _match_renames(
     base: Files, gone: Collection[str], tree: Files, new: Collection[str], read: Read
 ) -> dict[str, str]:
     """Detect renames: the identical new file, or else the most similar one."""
@@ -160,7 +160,7 @@ def _matches(
     for old in sorted(gone):
         same = [path for path in free if tree[path] == base[old]]
         if same:
-            found[old] = min(same, key=lambda path: (_name(path) != _name(old), path))
+            found[old] = min(same, key=lambda path: (_file_name(path) != _file_name(old), path))
             free.discard(found[old])
     rest = [old for old in sorted(gone) if old not in found]
     if not rest or not free or len(rest) * len(free) > _MOST_PAIRS:
@@ -184,8 +184,8 @@ class _Contents:
     def likeness(self, one: str, other: str) -> float:
         """Return the share of the larger content that both have, by bytes: 0 to 1."""
         first, second = self._of(one), self._of(other)
-        most = max(_size(first), _size(second))
-        return _size(first & second) / most if most else 0.0
+        most = max(_total_bytes(first), _total_bytes(second))
+        return _total_bytes(first & second) / most if most else 0.0
 
     def _of(self, blob: str) -> Counter[bytes]:
         if blob not in self._lines:
@@ -195,11 +195,11 @@ class _Contents:
         return self._lines[blob]
 
 
-def _size(lines: Mapping[bytes, int]) -> int:
+def _total_bytes(lines: Mapping[bytes, int]) -> int:
     return sum(len(line) * count for line, count in lines.items())
 
 
-def _name(path: str) -> str:
+def _file_name(path: str) -> str:
     return path.rpartition("/")[2]
 
 
@@ -260,7 +260,7 @@ def copy_path(rel_path: str, instance: str, is_taken: Callable[[str], bool]) -> 
 
 def listed_conflicts(text: str) -> list[Conflict]:
     """Return the conflicts that the list names; a line that is damaged names none."""
-    found = (_read(entry[1]) for entry in _ENTRY.finditer(text))
+    found = (_parse_conflict(entry[1]) for entry in _ENTRY.finditer(text))
     return [one for one in found if one is not None]
 
 
@@ -280,7 +280,7 @@ def conflicts_in(store: MemoryStore) -> list[Conflict]:
 
 def list_text(conflicts: Iterable[Conflict]) -> str:
     """Return the list as a file; empty when there is nothing to list."""
-    lines = [_line(one) for one in conflicts]
+    lines = [_list_line(one) for one in conflicts]
     return _HEAD + "".join(lines) if lines else ""
 
 
@@ -304,7 +304,7 @@ def open_conflicts(
     return sorted(found, key=lambda one: (one.path, one.copy))
 
 
-def _line(one: Conflict) -> str:
+def _list_line(one: Conflict) -> str:
     told: dict[str, Any] = {
         "path": one.path,
         "copy": one.copy,
@@ -314,16 +314,16 @@ def _line(one: Conflict) -> str:
         "what": list(one.what),
     }
     data = json.dumps(told, ensure_ascii=False).replace("<", "\\u003c").replace(">", "\\u003e")
-    link = f"[{_shown(one.path)}]({quote(one.copy.removeprefix(_BELOW))})"
-    which = f": the version of {_shown(one.theirs)}" if one.theirs else ""
+    link = f"[{_escape_name(one.path)}]({quote(one.copy.removeprefix(_BELOW))})"
+    which = f": the version of {_escape_name(one.theirs)}" if one.theirs else ""
     return f"- {link}{which} <!-- conflict {data} -->\n"
 
 
-def _shown(name: str) -> str:
+def _escape_name(name: str) -> str:
     return re.sub(r"([\[\]<>`*_\\])", r"\\\1", name)
 
 
-def _read(data: str) -> Conflict | None:
+def _parse_conflict(data: str) -> Conflict | None:
     try:
         told: Mapping[str, Any] = json.loads(data)
         what = tuple(map(str, told["what"]))

@@ -87,7 +87,7 @@ class Numbering:
         wanted = set(turn_ids)
         elsewhere = self.origins(wanted) if wanted else {}
         found = (elsewhere.get(turn_id, (self.own, turn_id)) for turn_id in wanted)
-        return _joined(Cited(instance, number, number) for instance, number in found)
+        return _join_citations(Cited(instance, number, number) for instance, number in found)
 
     def local(self, cited: Cited) -> Mapping[int, int]:
         """Return the turns of a citation that are held here: the local id of each number."""
@@ -143,7 +143,7 @@ class Numbering:
                 left += (Cited(one.instance, n, n) for n in one.ids if n not in fallen)
             else:
                 left.append(one)
-        return _joined(left)
+        return _join_citations(left)
 
     def cite_originals(self, text: str, originals: Mapping[int, int]) -> str:
         """Return a text that cites local turns in place of their doubles.
@@ -181,7 +181,7 @@ PLAIN: Final = Numbering()
 
 def citations_in(text: str) -> list[Cited]:
     """Return what a line, or a longer text, names, in the order in which it does."""
-    return [one for comment in _REFERENCE.finditer(text) for one in _read(comment[1])]
+    return [one for comment in _REFERENCE.finditer(text) for one in _parse_citations(comment[1])]
 
 
 def parse_turn_name(text: str) -> Cited | None:
@@ -192,7 +192,7 @@ def parse_turn_name(text: str) -> Cited | None:
     return Cited(instance, int(number), int(number))
 
 
-def _read(body: str) -> Iterator[Cited]:
+def _parse_citations(body: str) -> Iterator[Cited]:
     instance = ""
     for match in _RANGE.finditer(body):
         if not match[2]:
@@ -210,16 +210,16 @@ def reference(turns: Iterable[Cited | int]) -> str:
     Args:
         turns: A number alone is that of the instance that the familiar began on.
     """
-    named = _joined(one if isinstance(one, Cited) else Cited("", one, one) for one in turns)
+    named = _join_citations(one if isinstance(one, Cited) else Cited("", one, one) for one in turns)
     groups = (
-        (f"{instance}:" if instance else "") + ", ".join(map(_numbers, group))
+        (f"{instance}:" if instance else "") + ", ".join(map(_format_range, group))
         for instance, group in groupby(named, key=lambda one: one.instance)
     )
     body = "; ".join(groups)
     return f"<!-- turns {body} -->" if body else ""
 
 
-def _joined(cited: Iterable[Cited]) -> list[Cited]:
+def _join_citations(cited: Iterable[Cited]) -> list[Cited]:
     """Return citations as few as say the same, sorted by instance and number."""
     found: list[Cited] = []
     for one in sorted(cited):
@@ -231,13 +231,13 @@ def _joined(cited: Iterable[Cited]) -> list[Cited]:
     return found
 
 
-def _numbers(one: Cited) -> str:
+def _format_range(one: Cited) -> str:
     return f"{one.first}-{one.last}" if one.last > one.first else f"{one.first}"
 
 
 def spans(turn_ids: Iterable[int]) -> str:
     """Return `turn_ids` as few numbers: `12-14, 20`."""
-    return ", ".join(map(_numbers, _joined(Cited("", n, n) for n in turn_ids)))
+    return ", ".join(map(_format_range, _join_citations(Cited("", n, n) for n in turn_ids)))
 
 
 def turn_ids(line: str, numbering: Numbering) -> tuple[int, ...]:
@@ -253,10 +253,10 @@ def turn_count(line: str) -> int:
 
 def last_turn(line: str, numbering: Numbering = PLAIN) -> int | None:
     """Return the newest local turn that a line names; None when it names none that is held here."""
-    return max((n for one in citations_in(line) for n in _last(one, numbering)), default=None)
+    return max((n for one in citations_in(line) for n in _last_ids(one, numbering)), default=None)
 
 
-def _last(one: Cited, numbering: Numbering) -> Iterable[int]:
+def _last_ids(one: Cited, numbering: Numbering) -> Iterable[int]:
     instance = one.instance or numbering.began
     return (one.last,) if instance == numbering.own else numbering.local(one).values()
 
@@ -476,7 +476,7 @@ class EvidenceText:
 
         It is 0 for what is no sentence: what has no words, or has the signs of a program's data.
         """
-        pieces = set(_pieces(text))
+        pieces = set(_word_pieces(text))
         if not pieces or _DEBRIS.intersection(text):
             return 0.0
         return sum(piece in self._text for piece in pieces) / len(pieces)
@@ -488,7 +488,7 @@ class EvidenceText:
 
 def main_script(text: str) -> str | None:
     """Return the script most letters of `text` are of, e.g. `LATIN`; None: too few letters."""
-    scripts = _scripts(text)
+    scripts = _count_scripts(text)
     if scripts.total() < _LEAST_LETTERS:
         return None
     return scripts.most_common(1)[0][0]
@@ -498,11 +498,11 @@ def scripts_in(texts: Iterable[str]) -> frozenset[str]:
     """Return every script that a letter of `texts` is of."""
     found: Counter[str] = Counter()
     for text in texts:
-        found.update(_scripts(text))
+        found.update(_count_scripts(text))
     return frozenset(found)
 
 
-def _scripts(text: str) -> Counter[str]:
+def _count_scripts(text: str) -> Counter[str]:
     found: Counter[str] = Counter()
     for char, times in Counter(text).items():
         if char.isalpha():
@@ -511,7 +511,7 @@ def _scripts(text: str) -> Counter[str]:
     return found
 
 
-def _pieces(text: str) -> Iterable[str]:
+def _word_pieces(text: str) -> Iterable[str]:
     """Yield the beginnings of longer words, and the pairs of signs where no spaces are written."""
     for word in normal_line(text).split():
         if _UNSPACED.match(word):
@@ -529,7 +529,7 @@ Key = tuple[tuple[str, ...], str]
 
 def bullet_items(text: str) -> list[str]:
     """Return the bullets, paragraphs and headings of a text, each whole: later lines included."""
-    return ["".join(line.text for line in lines) for lines in _items(text)]
+    return ["".join(line.text for line in lines) for lines in _item_lines(text)]
 
 
 def key_of(item: str) -> Key:
@@ -569,12 +569,12 @@ def tag_bullets(
             such a one stays as it is.
     """
     edits: list[tuple[int, int, str]] = []
-    for lines in _items(text):
+    for lines in _item_lines(text):
         item = "".join(line.text for line in lines)
         kinds = {kind for kind, _ in _TAG.findall(item)}
         if "via" in kinds or not _is_fact_item(lines[0].text):
             continue
-        if known and (there := known.get(_bare(item))):
+        if known and (there := known.get(_bare_item(item))):
             edits.append((lines[0].start, lines[0].start + len(item), there))
             continue
         tags = [] if "chat" in kinds else [f"[chat:{tag_value(chat)}]" for chat in chats]
@@ -588,14 +588,14 @@ def tag_bullets(
 def bare_items(text: str) -> dict[str, str]:
     """Return the bullets of a text, each with its line end, by what is left without their tags."""
     found = {}
-    for lines in _items(text):
+    for lines in _item_lines(text):
         item = "".join(line.text for line in lines)
         if _is_fact_item(lines[0].text):
-            found[_bare(item)] = item if item.endswith("\n") else f"{item}\n"
+            found[_bare_item(item)] = item if item.endswith("\n") else f"{item}\n"
     return found
 
 
-def _bare(item: str) -> str:
+def _bare_item(item: str) -> str:
     """Return a bullet without the tag of its instance, and without what it rests on."""
     told = _VIA.sub("", without_references(item))
     return "\n".join(line.rstrip() for line in told.rstrip().split("\n"))
@@ -616,7 +616,7 @@ def _is_title(item: str) -> bool:
     return item.startswith("# ")
 
 
-def _items(text: str) -> Iterator[list[TextLine]]:
+def _item_lines(text: str) -> Iterator[list[TextLine]]:
     current: list[TextLine] = []
     is_heading = False
     for line in scan(text):
@@ -646,18 +646,18 @@ _LABEL_CHARS: Final = 80
 
 
 @cache
-def _beginnings() -> tuple[str, ...]:
+def _private_beginnings() -> tuple[str, ...]:
     """Return what such a heading begins with, in each language."""
     return tuple(f"{table.in_private}{table.colon.rstrip()}" for table in tables())
 
 
 @cache
-def _meant() -> re.Pattern[str]:
+def _private_pattern() -> re.Pattern[str]:
     """Return a pattern for lines that resemble the start of a private section.
 
     It accepts damaged headings and marks, also quoted, indented or in a list.
     """
-    begin = f"(?:{'|'.join(map(re.escape, _beginnings()))})"
+    begin = f"(?:{'|'.join(map(re.escape, _private_beginnings()))})"
     # Some programs end lines with a carriage return alone.
     return re.compile(rf"<!--[ \t]*priv|(?:^\ufeff?|\r)[ \t>#*_]*(?:[-+][ \t>]*#+[ \t]*)?{begin}")
 
@@ -674,7 +674,7 @@ def private_heading(label: str, scope: str, phrases: Phrases = ENGLISH) -> str:
 def private_scope(heading: str) -> str | None:
     """Return the private scope of a heading's section, or None."""
     found = _PRIVATE.search(heading)
-    return _scope(found[1]) if found else None
+    return _scope_of_mark(found[1]) if found else None
 
 
 def visible_in(text: str, viewer: Viewer) -> str:
@@ -687,7 +687,7 @@ def visible_in(text: str, viewer: Viewer) -> str:
 def may_hide(text: str) -> bool:
     """Return whether a text could hold a private section; quick, and in doubt it could."""
     marked = "<!--" in text and _MEANT_MARK.search(text)
-    return bool(marked) or any(begin in text for begin in _beginnings())
+    return bool(marked) or any(begin in text for begin in _private_beginnings())
 
 
 def private_spans(text: str, viewer: Viewer) -> list[tuple[int, int]]:
@@ -699,7 +699,7 @@ def private_spans(text: str, viewer: Viewer) -> list[tuple[int, int]]:
 
 def is_damaged(line: str) -> bool:
     """Tell whether a line resembles the start of a private section but has no valid mark."""
-    return _meant().search(line) is not None and not _PRIVATE.search(line)
+    return _private_pattern().search(line) is not None and not _PRIVATE.search(line)
 
 
 def owned_lines(text: str) -> Iterator[tuple[TextLine, frozenset[str]]]:
@@ -718,13 +718,13 @@ def owned_lines(text: str) -> Iterator[tuple[TextLine, frozenset[str]]]:
                 if level < line.level or (line.level == 1 and level > 1)
             ]
         if "<!-- private " in line.text and (marks := _PRIVATE.findall(line.text)):
-            opened.append((_level(line), frozenset(map(_scope, marks))))
+            opened.append((_intended_level(line), frozenset(map(_scope_of_mark, marks))))
         elif is_damaged(line.text):
-            opened.append((_level(line), frozenset({_NOBODY})))
+            opened.append((_intended_level(line), frozenset({_NOBODY})))
         yield line, frozenset().union(*(scopes for _, scopes in opened))
 
 
-def _level(line: TextLine) -> int:
+def _intended_level(line: TextLine) -> int:
     """Return the intended heading level of a line."""
     if line.in_code:
         return 0
@@ -732,7 +732,7 @@ def _level(line: TextLine) -> int:
     return line.level or min(levels, default=_USUAL_LEVEL)
 
 
-def _scope(mark: str) -> str:
+def _scope_of_mark(mark: str) -> str:
     if mark.startswith(_PERSON):
         return person_scope(unquote(mark[1:], errors="surrogatepass"))
     return channel_scope(unquote(mark, errors="surrogatepass"))
@@ -745,7 +745,7 @@ def outward_text(text: str, viewer: Viewer) -> str:
         text: The page.
         viewer: Who will see it.
     """
-    shown = visible_in(text[_start(text) :], viewer).strip("\n")
+    shown = visible_in(text[_words_start(text) :], viewer).strip("\n")
     return f"{shown}\n" if shown else ""
 
 
@@ -769,7 +769,7 @@ def put_back(text: str, new: str, viewer: Viewer) -> str:
     """
     if outward_text(text, viewer) == new:
         return text
-    start = _start(text)
+    start = _words_start(text)
     body = text[start:]
     kept = "".join(line.text for line, scopes in owned_lines(body) if not viewer.sees(scopes))
     gap = "" if not kept or new.endswith("\n\n") else "\n" if new.endswith("\n") else "\n\n"
@@ -782,7 +782,7 @@ def put_back(text: str, new: str, viewer: Viewer) -> str:
     return made
 
 
-def _start(text: str) -> int:
+def _words_start(text: str) -> int:
     """Return where the words of a page begin: below its front matter, and the empty line there."""
     start = body_start(text)
     return len(text) - len(text[start:].lstrip("\n"))

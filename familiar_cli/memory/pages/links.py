@@ -117,19 +117,19 @@ def unhidden_text(text: str) -> str:
     bare = without_code(text)
     if "<!--" in bare:
         spans = markdown.comments(bare)
-        bare = replace_spans(bare, ((*span, _blank(bare[slice(*span)])) for span in spans))
-    return _HIDDEN.sub(lambda hidden: _blank(hidden[0]), bare) if "%%" in bare else bare
+        bare = replace_spans(bare, ((*span, _blank_text(bare[slice(*span)])) for span in spans))
+    return _HIDDEN.sub(lambda hidden: _blank_text(hidden[0]), bare) if "%%" in bare else bare
 
 
 def without_code(text: str) -> str:
     """Return `text` with spaces where code is, so that every other character keeps its place."""
     if "`" not in text and "~~~" not in text:
         return text
-    bare = (_blank(line.text) if line.in_code else line.text for line in markdown.scan(text))
-    return _TICKS.sub(lambda code: _blank(code[0]), "".join(bare))
+    bare = (_blank_text(line.text) if line.in_code else line.text for line in markdown.scan(text))
+    return _TICKS.sub(lambda code: _blank_text(code[0]), "".join(bare))
 
 
-def _blank(code: str) -> str:
+def _blank_text(code: str) -> str:
     return re.sub(r"[^\n]", " ", code)
 
 
@@ -231,7 +231,7 @@ class PageNames:
         fits = [
             (path, how)
             for path in self._by_name.get(posixpath.basename(wanted), ())
-            for how in [_fit(wanted, path)]
+            for how in [_name_fit(wanted, path)]
             if how
         ]
         below = f"{here}/" if here else ""
@@ -297,7 +297,7 @@ class PageNames:
         return names
 
 
-def _fit(wanted: str, path: str) -> str:
+def _name_fit(wanted: str, path: str) -> str:
     """Return how a folded name fits a path: `whole`, `end`, or not at all."""
     for said in (fold(path), fold(bare_of(path))):
         if said == wanted.removeprefix("/"):
@@ -377,7 +377,7 @@ class Relinking:
         written = text[place.start : place.end]
         is_known = place.target in self.to or self.before.has(place.target)
         if is_known and resolve_target(written, is_at) != wanted:
-            yield place.start, place.end, way_to(wanted, is_at) + _anchor(written)
+            yield place.start, place.end, way_to(wanted, is_at) + _anchor_of(written)
         if self._shows_old(wanted, place.label and text[slice(*place.label)]) and place.label:
             assert self.relabel
             yield *place.label, self.relabel.new
@@ -402,7 +402,7 @@ class Relinking:
             label = name if label is None and not by_path else label
             name = self.after.name_of(wanted, is_at, link.name if by_path else "")
         way = way_to(wanted, is_at)
-        yield *link.whole, _written(text, link, name, label, way, is_yaml=is_yaml)
+        yield *link.whole, _write_wiki_link(text, link, name, label, way, is_yaml=is_yaml)
 
     def _shows_old(self, target: str, shown: str | None) -> bool:
         change = self.relabel
@@ -518,12 +518,12 @@ def move_with_links(store: MemoryStore, old: str, new: str, *, dry_run: bool) ->
     return MoveResult(tx.result, tuple(file.rel_path for file in changed), pages.skipped)
 
 
-def _anchor(written: str) -> str:
+def _anchor_of(written: str) -> str:
     found = _ANCHOR.search(written)
     return found[0] if found else ""
 
 
-def _written(
+def _write_wiki_link(
     text: str, link: WikiLink, name: str, label: str | None, way: str, *, is_yaml: bool
 ) -> str:
     """Return a wiki link with another name and label."""

@@ -110,7 +110,7 @@ def relations_in(text: str, rel_path: str, known: Collection[str] = ()) -> Relat
     """
     found: list[Relation] = []
     unread: list[int] = []
-    lines = list(_lines(text))
+    lines = list(_relation_lines(text))
     if not lines:
         return RelationLines()
     bare = unhidden_text(text)
@@ -119,7 +119,7 @@ def relations_in(text: str, rel_path: str, known: Collection[str] = ()) -> Relat
         item = bullet(said)
         if item is None or len(said) > _MOST_LINE_CHARS:
             continue
-        read = list(_relations(said[item.words_at :], rel_path, known))
+        read = list(_linked_relations(said[item.words_at :], rel_path, known))
         turns = tuple(citations_in(line.text))
         if not read and not item.indent:
             unread.append(line.number)
@@ -139,9 +139,9 @@ def line_of(one: Relation, way: str) -> str:
     return f"- {one.relation} [{name}]({way}){when} {reference(one.evidence)}".rstrip()
 
 
-def _lines(text: str) -> Iterator[tuple[TextLine, frozenset[str]]]:
+def _relation_lines(text: str) -> Iterator[tuple[TextLine, frozenset[str]]]:
     """Yield the lines below such headings, with the private channels that each belongs to."""
-    if not any(title in fold(text) for title in _titles()):
+    if not any(title in fold(text) for title in _section_titles()):
         return
     inside = 0
     for line, private in owned_lines(text):
@@ -154,24 +154,24 @@ def _lines(text: str) -> Iterator[tuple[TextLine, frozenset[str]]]:
 
 
 @cache
-def _titles() -> tuple[str, ...]:
+def _section_titles() -> tuple[str, ...]:
     return tuple({fold(table.headings[SECTION]) for table in tables()})
 
 
-def _relations(words: str, rel_path: str, known: Collection[str]) -> Iterator[Relation]:
+def _linked_relations(words: str, rel_path: str, known: Collection[str]) -> Iterator[Relation]:
     """Yield what one line says: a relation to each page that it leads to."""
-    ends = list(_ends(words, rel_path))
+    ends = list(_relation_ends(words, rel_path))
     if not ends:
-        yield from _named(words, known)
+        yield from _named_relations(words, known)
         return
-    relation = _relation(words[: ends[0][0]])
+    relation = _relation_words(words[: ends[0][0]])
     if relation:
-        since, until, evidence = _when(words[ends[-1][1] :])
+        since, until, evidence = _parse_span(words[ends[-1][1] :])
         for _, _, target, name in ends:
             yield Relation(relation, target, name, since, until, evidence)
 
 
-def _ends(words: str, rel_path: str) -> Iterator[tuple[int, int, str, str]]:
+def _relation_ends(words: str, rel_path: str) -> Iterator[tuple[int, int, str, str]]:
     """Yield what a line leads to: from where to where it says so, the path, and the name."""
     found = [
         (
@@ -190,7 +190,7 @@ def _ends(words: str, rel_path: str) -> Iterator[tuple[int, int, str, str]]:
     yield from sorted(found)
 
 
-def _named(words: str, known: Collection[str]) -> Iterator[Relation]:
+def _named_relations(words: str, known: Collection[str]) -> Iterator[Relation]:
     """Yield the relation of a line without a link: one of the table, and a name behind it."""
     note = _NOTE.search(words)
     said = words[: note.start()] if note else words
@@ -198,20 +198,20 @@ def _named(words: str, known: Collection[str]) -> Iterator[Relation]:
     for count in range(len(parts) - 1, 0, -1):
         relation = " ".join(parts[:count]).strip(_AROUND)
         if fold(relation) in known:
-            since, until, evidence = _when(words[note.start() :] if note else "")
+            since, until, evidence = _parse_span(words[note.start() :] if note else "")
             name = " ".join(parts[count:]).strip(_AROUND + ".")
             if name:
                 yield Relation(relation, "", name, since, until, evidence)
             return
 
 
-def _relation(words: str) -> str:
+def _relation_words(words: str) -> str:
     said = one_line(words, MOST_RELATION_CHARS + 1).strip(_AROUND)
     is_one = any(map(str.isalpha, said)) and len(said) <= MOST_RELATION_CHARS
     return said if is_one else ""
 
 
-def _when(rest: str) -> tuple[str, str, tuple[Cited, ...]]:
+def _parse_span(rest: str) -> tuple[str, str, tuple[Cited, ...]]:
     """Return since and until when, and the turns, as the notes behind a link say."""
     turns = _TURNS.search(rest)
     evidence = tuple(citations_in(f"<!-- turns {turns[1]} -->")) if turns else ()
@@ -219,11 +219,11 @@ def _when(rest: str) -> tuple[str, str, tuple[Cited, ...]]:
     span = _SPAN.search(rest)
     if span:
         return span[1], span[2], evidence
-    since, until = (_dated(rest, field) for field in ("since_when", "until_when"))
+    since, until = (_field_date(rest, field) for field in ("since_when", "until_when"))
     return since, until, evidence
 
 
-def _dated(rest: str, field: str) -> str:
+def _field_date(rest: str, field: str) -> str:
     found = _dates(field).search(rest)
     return next(filter(None, found.groups()), "") if found else ""
 
@@ -356,7 +356,7 @@ def build_graph(store: MemoryStore) -> Graph:
             try:
                 texts[entry.rel_path] = store.read_file(entry.rel_path)
             except FamiliarError as error:
-                skipped.append(_skipped(entry.rel_path, error))
+                skipped.append(_skipped_file(entry.rel_path, error))
     there = {entry.rel_path for entry in walk.files}
     links: list[Link] = []
     broken: list[Link] = []
@@ -374,17 +374,17 @@ def build_graph(store: MemoryStore) -> Graph:
                 (links if found else broken).append(Link(source, found or named.name, "link"))
     links, broken = list(dict.fromkeys(links)), list(dict.fromkeys(broken))
     pairs = {(link.source, link.target) for link in links}
-    links += [m for m in _mentions(texts) if (m.source, m.target) not in pairs]
+    links += [m for m in _find_mentions(texts) if (m.source, m.target) not in pairs]
     return Graph(tuple(sorted(there)), tuple(links), tuple(broken), tuple(skipped))
 
 
-def _skipped(rel_path: str, error: FamiliarError) -> Skipped:
+def _skipped_file(rel_path: str, error: FamiliarError) -> Skipped:
     from familiar_cli.memory.store.files import Skipped
 
     return Skipped(rel_path, str(error))
 
 
-def _mentions(texts: Mapping[str, str]) -> Iterable[Link]:
+def _find_mentions(texts: Mapping[str, str]) -> Iterable[Link]:
     """Yield where the text of one file names the person or topic that another is about.
 
     A name counts as written, capitals included, so that "May" is no month in "it may rain".

@@ -438,14 +438,14 @@ class Tree:
         """Return the text file at `rel_path`. Raises `BadInputError` when it is not UTF-8."""
         content = self.read_bytes(rel_path)
         clean = parse_path(rel_path)
-        return MemoryFile(clean, _decoded(clean, content), sha256_of(content), len(content))
+        return MemoryFile(clean, _decode_text(clean, content), sha256_of(content), len(content))
 
     def read_head(self, rel_path: str, most_bytes: int) -> MemoryHead:
         """Return the first `most_bytes` of the text file at `rel_path`. Raises as `read` does."""
         content = self.read_bytes(rel_path, most_bytes + 1)
         clean = parse_path(rel_path)
         is_whole = len(content) <= most_bytes
-        text = _decoded(clean, content[:most_bytes], is_whole=is_whole)
+        text = _decode_text(clean, content[:most_bytes], is_whole=is_whole)
         if is_whole:
             return MemoryHead(clean, text, True, len(content), sha256_of(content))  # noqa: FBT003
         size_bytes = os.path.getsize(locate_path(self.real, clean))
@@ -466,9 +466,9 @@ class Tree:
         at = ""
         *directories, last = rel_path.split("/")
         for name in directories:
-            at += f"{_twin(name, self._names_in(at)) or name}/"
+            at += f"{_similar_name(name, self._names_in(at)) or name}/"
         names = self._names_in(at)
-        meant = _twin(last, names) or nearest(last, names)
+        meant = _similar_name(last, names) or nearest(last, names)
         return at + meant if meant else None
 
     def _no_file(self, rel_path: str) -> NotFoundError:
@@ -488,7 +488,7 @@ class Tree:
         return [name for name in names if not name.startswith(".")]
 
 
-def _twin(name: str, names: list[str]) -> str | None:
+def _similar_name(name: str, names: list[str]) -> str | None:
     """Return the one of `names` that only case or Unicode form tells from `name`, or None."""
     return name if name in names else next((n for n in names if fold(n) == fold(name)), None)
 
@@ -507,7 +507,7 @@ def too_large_to_read(status: os.stat_result) -> str:
     return f"has {status.st_size:,} bytes, and files over {MAX_READ_BYTES:,} are not read"
 
 
-def _decoded(rel_path: str, content: bytes, *, is_whole: bool = True) -> str:
+def _decode_text(rel_path: str, content: bytes, *, is_whole: bool = True) -> str:
     try:
         return codecs.getincrementaldecoder("utf-8")().decode(content, final=is_whole)
     except UnicodeDecodeError as error:

@@ -376,15 +376,15 @@ def hold_lock(lock_path: Path, timeout_s: float) -> Iterator[None]:
                 left_s = max(timeout_s - (clock.stopwatch_s() - begun_s), 0)
                 stack.enter_context(locked(lock_path, left_s))
         except LockedError as error:
-            raise _locked(lock_path) from error
+            raise _locked_error(lock_path) from error
         except OSError as error:
             raise FamiliarError(
                 f"{str(lock_path.parent)!r} cannot be written to: {error.strerror or error};"
                 " nothing was changed",
                 hint="Check its permissions, and whether the disk is full or read-only.",
             ) from error
-        _sign(lock_path)
-        stack.callback(_unsign, lock_path)
+        _sign_lock(lock_path)
+        stack.callback(_unsign_lock, lock_path)
         yield
 
 
@@ -404,7 +404,7 @@ def lock_holder(lock_path: Path) -> str | None:
         return None
 
 
-def _sign(lock_path: Path) -> None:
+def _sign_lock(lock_path: Path) -> None:
     # A command's arguments may be private, so only the first word after it is told.
     command = [os.path.basename(sys.argv[0]) or "python", *sys.argv[1:2]]
     who = {
@@ -417,12 +417,12 @@ def _sign(lock_path: Path) -> None:
         write_own(holder_path(lock_path), json.dumps(who).encode(), durable=False)
 
 
-def _unsign(lock_path: Path) -> None:
+def _unsign_lock(lock_path: Path) -> None:
     with suppress(OSError):
         holder_path(lock_path).unlink()
 
 
-def _locked(lock_path: Path) -> LockedError:
+def _locked_error(lock_path: Path) -> LockedError:
     who = lock_holder(lock_path) or "another process"
     return LockedError(
         f"The memory is being changed by {who}; nothing was changed",

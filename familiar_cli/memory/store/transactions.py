@@ -235,7 +235,7 @@ class StagedTree:
             case "write":
                 self._put(step.rel_path, step.content, any_size=step.any_size)
             case "append":
-                self._put(step.rel_path, _joined(old or b"", step), any_size=step.any_size)
+                self._put(step.rel_path, _appended(old or b"", step), any_size=step.any_size)
             case "delete":
                 self._take(step.rel_path)
             case "move":
@@ -354,7 +354,7 @@ class StagedTree:
     def _names_in(self, directory: str) -> _Names:
         if directory not in self._names:
             real = self._real(directory)
-            found = _listdir(real, directory)
+            found = _list_names(real, directory)
             dotted = [name for name in found if name.startswith(".")]
             self.leftovers += [os.path.join(real, n) for n in dotted if is_leftover(n)]
             private = {name for name in dotted if is_private(name)}
@@ -397,7 +397,7 @@ class StagedTree:
         return real
 
 
-def _listdir(real: str, directory: str) -> list[str]:
+def _list_names(real: str, directory: str) -> list[str]:
     try:
         return os.listdir(real)
     except (FileNotFoundError, NotADirectoryError):
@@ -410,7 +410,7 @@ def _listdir(real: str, directory: str) -> list[str]:
         ) from error
 
 
-def _joined(old: bytes, step: StagedStep) -> bytes:
+def _appended(old: bytes, step: StagedStep) -> bytes:
     apart = step.on_new_line and old and not old.endswith(b"\n")
     return old + (b"\n" if apart else b"") + step.content
 
@@ -541,12 +541,12 @@ def apply_plan(root: str, plan: WritePlan, disk: Disk | None = None) -> None:
         return
     work = _Work(root, disk or Disk())
     try:
-        _clear(plan.leftovers)
+        _remove_files(plan.leftovers)
         work.lay_out(plan)
         work.carry_out()
     except OSError as error:
         kept = work.take_back()
-        raise _failed(error, work.at, kept) from error
+        raise _apply_error(error, work.at, kept) from error
     except BaseException:
         work.take_back()
         raise
@@ -610,7 +610,7 @@ class _Work:
                     self._disk.unlink(move.path)
             except OSError:
                 kept.append(move.old or move.path)
-        _clear(p for m in self._moves for p in (m.new, m.old) if p and p not in kept)
+        _remove_files(p for m in self._moves for p in (m.new, m.old) if p and p not in kept)
         for directory in reversed(self._made_dirs):
             with suppress(OSError):
                 os.rmdir(directory)
@@ -620,7 +620,7 @@ class _Work:
         """Make the names durable; drop the kept old files and directories that became empty."""
         for directory in {os.path.dirname(move.path) for move in self._moves}:
             self._disk.sync_dir(directory)
-        _clear(move.old for move in self._moves if move.old)
+        _remove_files(move.old for move in self._moves if move.old)
         for move in self._moves:
             directory = os.path.dirname(move.path)
             while move.new is None and directory != self._root:
@@ -647,13 +647,13 @@ class _Work:
             self._disk.sync_dir(os.path.dirname(path))
 
 
-def _clear(temporary: Iterable[str]) -> None:
+def _remove_files(temporary: Iterable[str]) -> None:
     for path in temporary:
         with suppress(OSError):
             os.unlink(path)
 
 
-def _failed(error: OSError, rel_path: str, kept: list[str]) -> FamiliarError:
+def _apply_error(error: OSError, rel_path: str, kept: list[str]) -> FamiliarError:
     reason = why(error)
     what = f"{rel_path!r} could not be changed: {reason}"
     if kept:

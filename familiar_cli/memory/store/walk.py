@@ -12,7 +12,7 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
-from itertools import takewhile
+from itertools import islice, takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
 from familiar_cli.clock import stopwatch_s, wall_ns
@@ -34,7 +34,7 @@ from familiar_cli.memory.store.files import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     import regex
 
@@ -78,7 +78,7 @@ def list_files(tree: Tree, rel_path: str, *, hidden: bool) -> FileListing:
     files, looked_ns = [], wall_ns()
     for name, path in found:
         try:
-            files.append(_entry(name, os.lstat(path), looked_ns, is_dir=False))
+            files.append(_memory_entry(name, os.lstat(path), looked_ns, is_dir=False))
         except OSError as error:
             skipped.append(Skipped(name, reason_of(error)))
     return FileListing(tuple(files), tuple(sorted(skipped, key=lambda s: s.rel_path)))
@@ -87,20 +87,8 @@ def list_files(tree: Tree, rel_path: str, *, hidden: bool) -> FileListing:
 def list_dir(tree: Tree, rel_path: str, *, hidden: bool, limit: int) -> list[MemoryEntry]:
     """Return what `MemoryStore.list_dir` promises."""
     clean = parse_path(rel_path)
-    start = locate_path(tree.real, clean)
-    if not tree.is_dir(clean):
-        if clean:
-            raise tree.not_found(clean, "directory")
-        return []
-    entries, looked_ns = [], wall_ns()
-    for name in _listdir(start, clean):
-        if not _is_shown(name, hidden=hidden) or unreadable_name(name):
-            continue
-        real = os.path.realpath(os.path.join(start, name))
-        if path_inside(tree.real, real) and os.path.exists(real):
-            path = f"{clean}/{name}" if clean else name
-            is_dir = os.path.isdir(real)
-            entries.append(_entry(path, os.stat(real), looked_ns, is_dir=is_dir))
+    names = _names_in(tree, clean, hidden=hidden)
+    entries = list(_entries_of(tree, clean, names))
     if len(entries) > limit:
         raise TooManyResultsError(
             f"{clean or '.'!r} holds {len(entries):,} entries, more than the limit of {limit:,}",
@@ -112,31 +100,33 @@ def list_dir(tree: Tree, rel_path: str, *, hidden: bool, limit: int) -> list[Mem
 def list_page(tree: Tree, rel_path: str, *, after: str, most: int) -> tuple[list[MemoryEntry], int]:
     """Return what `MemoryStore.list_page` promises."""
     clean = parse_path(rel_path)
-    start = locate_path(tree.real, clean)
-    if not tree.is_dir(clean):
-        if clean:
-            raise tree.not_found(clean, "directory")
-        return [], 0
-    entries: list[MemoryEntry] = []
-    looked_ns = wall_ns()
-    names = [name for name in _listdir(start, clean) if _is_shown(name, hidden=False)]
-    for name in names[bisect_right(names, after) :]:
-        if len(entries) == most:
-            break
-        real = os.path.realpath(os.path.join(start, name))
-        if unreadable_name(name) or not path_inside(tree.real, real) or not os.path.exists(real):
-            continue
-        path = f"{clean}/{name}" if clean else name
-        is_dir = os.path.isdir(real)
-        entries.append(_entry(path, os.stat(real), looked_ns, is_dir=is_dir))
-    return entries, len(names)
+    names = _names_in(tree, clean, hidden=False)
+    entries = _entries_of(tree, clean, names[bisect_right(names, after) :])
+    return list(islice(entries, most)), len(names)
 
 
-def _listdir(real: str, rel_path: str) -> list[str]:
+def _names_in(tree: Tree, rel_path: str, *, hidden: bool) -> list[str]:
+    """Return the names in a directory, sorted; none for a memory that is not there yet."""
+    if not tree.is_dir(rel_path):
+        if rel_path:
+            raise tree.not_found(rel_path, "directory")
+        return []
     try:
-        return sorted(os.listdir(real))
+        names = os.listdir(locate_path(tree.real, rel_path))
     except OSError as error:
         raise unreadable(rel_path, error) from error
+    return sorted(name for name in names if _is_shown(name, hidden=hidden))
+
+
+def _entries_of(tree: Tree, rel_path: str, names: Iterable[str]) -> Iterator[MemoryEntry]:
+    """Yield what can be read of a directory's entries; links are followed inside the memory."""
+    root, looked_ns = tree.real, wall_ns()
+    start = locate_path(root, rel_path)
+    for name in names:
+        real = os.path.realpath(os.path.join(start, name))
+        if not unreadable_name(name) and path_inside(root, real) and os.path.exists(real):
+            path = f"{rel_path}/{name}" if rel_path else name
+            yield _memory_entry(path, os.stat(real), looked_ns, is_dir=os.path.isdir(real))
 
 
 def unreadable(rel_path: str, error: OSError) -> FamiliarError:
@@ -213,7 +203,9 @@ def is_link(entry: os.DirEntry[str]) -> bool:
     return getattr(entry.stat(follow_symlinks=False), "st_reparse_tag", 0) == _JUNCTION
 
 
-def _entry(rel_path: str, status: os.stat_result, looked_ns: int, *, is_dir: bool) -> MemoryEntry:
+def _memory_entry(
+    rel_path: str, status: os.stat_result, looked_ns: int, *, is_dir: bool
+) -> MemoryEntry:
     ms = max(_EARLIEST_MS, min(status.st_mtime_ns // _NS_PER_MS, _LATEST_MS))
     modified = _EPOCH + timedelta(milliseconds=ms)
     stamp = stamp_of(status, looked_ns)
@@ -287,7 +279,7 @@ def list_all(root: str) -> Listing:
                 raise unreadable("", error) from error
             closed.append(Skipped(prefix.rstrip("/"), reason_of(error)))
             continue
-        folders.append(DirectoryEntry(prefix, *_looks(entries)))
+        folders.append(DirectoryEntry(prefix, *_stat_entries(entries)))
         waiting += [
             (entry.path, f"{prefix}{entry.name}/")
             for entry in entries
@@ -297,7 +289,7 @@ def list_all(root: str) -> Listing:
     return Listing(tuple(folders), tuple(closed), looked_ns)
 
 
-def _looks(entries: list[os.DirEntry[str]]) -> tuple[list[str], list[os.stat_result]]:
+def _stat_entries(entries: list[os.DirEntry[str]]) -> tuple[list[str], list[os.stat_result]]:
     """Return names and looks of what is still there."""
     if os.name != "nt":  # there, a directory may tell of a file as it was a while ago
         try:
@@ -306,11 +298,11 @@ def _looks(entries: list[os.DirEntry[str]]) -> tuple[list[str], list[os.stat_res
             pass
         else:
             return [entry.name for entry in entries], seen
-    found = [(entry.name, look) for entry in entries if (look := _look(entry.path))]
+    found = [(entry.name, look) for entry in entries if (look := _stat_or_none(entry.path))]
     return [name for name, _ in found], [look for _, look in found]
 
 
-def _look(path: str) -> os.stat_result | None:
+def _stat_or_none(path: str) -> os.stat_result | None:
     try:
         return os.lstat(path)
     except OSError:
@@ -379,7 +371,7 @@ class _Matcher:
 
     def __init__(self, pattern: str, *, case_insensitive: bool, limits: Limits) -> None:
         self._pattern = pattern
-        self._compiled = _compile(pattern, case_insensitive=case_insensitive)
+        self._compiled = _compile_pattern(pattern, case_insensitive=case_insensitive)
         self._by_line = bool(_NEEDS_LINES.search(pattern))
         self._timeout_s = limits.grep_timeout_s
         self._deadline_s = stopwatch_s() + limits.grep_timeout_s
@@ -401,7 +393,7 @@ class _Matcher:
         A match in the whole text never begins after the first line that matches by itself.
         """
         if self._by_line:
-            yield from enumerate(_lines(text), 1)
+            yield from enumerate(_text_lines(text), 1)
             return
         number, at = 1, 0
         while at < len(text) and (match := self._search(text, at)):
@@ -425,7 +417,7 @@ class _Matcher:
             ) from error
 
 
-def _compile(pattern: str, *, case_insensitive: bool) -> regex.Pattern[str]:
+def _compile_pattern(pattern: str, *, case_insensitive: bool) -> regex.Pattern[str]:
     import regex
 
     if len(pattern) > MAX_PATTERN_CHARS:
@@ -460,7 +452,7 @@ def _too_large(pattern: str) -> LimitError:
     return LimitError(f"{pattern!r} is too large for a regular expression", hint="Simplify it.")
 
 
-def _lines(text: str) -> list[str]:
+def _text_lines(text: str) -> list[str]:
     lines = text.split("\n")
     return lines if lines[-1] else lines[:-1]
 
@@ -468,7 +460,7 @@ def _lines(text: str) -> list[str]:
 def _text_of(path: str) -> str | Skipped:
     """Return a file's text with plain newlines at line ends, or why it has none."""
     try:
-        content = _read(path)
+        content = _read_if_small(path)
     except OSError as error:
         return Skipped(path, f"cannot be read: {error.strerror or error}")
     if content is None:
@@ -484,7 +476,7 @@ def _text_of(path: str) -> str | Skipped:
     return text.removeprefix("\ufeff")
 
 
-def _read(path: str) -> bytes | None:
+def _read_if_small(path: str) -> bytes | None:
     """Return a file's bytes, or None when they are too many to read.
 
     Opening it as Python files do would take twice as long.
@@ -542,17 +534,17 @@ class _Part:
 
 def fits_shape(names: Sequence[str], shape: Sequence[_Part]) -> bool:
     """Tell whether a path, as its names, has the `shape`, in time linear in both."""
-    here = _entered({0}, shape)
+    here = _with_skipped_stars({0}, shape)
     for name in names:
         stay = {i for i in here if i < len(shape) and shape[i].any_dirs and name[0] != "."}
         step = {
             i + 1 for i in here if i < len(shape) and not shape[i].any_dirs and shape[i].fits(name)
         }
-        here = _entered(stay | step, shape)
+        here = _with_skipped_stars(stay | step, shape)
     return len(shape) in here
 
 
-def _entered(here: set[int], shape: Sequence[_Part]) -> set[int]:
+def _with_skipped_stars(here: set[int], shape: Sequence[_Part]) -> set[int]:
     """Add the places that `**` reaches by standing for nothing."""
     reached = set(here)
     for i, part in enumerate(shape):
