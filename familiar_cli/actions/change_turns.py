@@ -13,8 +13,6 @@ from familiar_cli.history.rows import in_pairs
 from familiar_cli.history.selection import kept_turns
 from familiar_cli.history.store import GREETING, choose, standings, supersede, withdraw
 from familiar_cli.identity import NEUTRAL, Author, parse_author
-from familiar_cli.imports.chat_lines import swipes_of
-from familiar_cli.imports.foreign_chat import SILLY_TAVERN
 from familiar_cli.memory.layout import NOTES
 from familiar_cli.text import fold, harmless, slugify
 from familiar_cli.visibility import OWNER
@@ -227,6 +225,9 @@ def choose_reply(familiar: Familiar, channel_id: str, number: int) -> Turn:
 
 def swipes_in(kept: Kept) -> tuple[str, ...]:
     """Return the swipes that an imported turn came with."""
+    from familiar_cli.imports.chat_lines import swipes_of
+    from familiar_cli.imports.foreign_chat import SILLY_TAVERN
+
     return swipes_of(json.loads(kept.raw)) if kept.format == SILLY_TAVERN else ()
 
 
