@@ -53,7 +53,7 @@ class Familiar:
     """
 
     def __init__(self, paths: FamiliarPaths, tell: OnText = lambda _: None) -> None:
-        """Take the familiar at `paths`; `tell` is told in words what a person should know."""
+        """Open the familiar at `paths`; `tell` is called with messages for the person at hand."""
         self.paths = paths
         self.tell = tell
         self._character: Character | None = None
@@ -93,7 +93,7 @@ class Familiar:
         """The settings in `character.toml`.
 
         Raises:
-            ConfigError: The file has an unknown key, a wrong type, or is no TOML.
+            ConfigError: The file has an unknown key, a wrong type, or is not valid TOML.
         """
         return self._written.settings
 
@@ -105,7 +105,7 @@ class Familiar:
 
     @cached_property
     def settings_files(self) -> SettingsFiles:
-        """The settings files that were read so far."""
+        """The settings files that have been read."""
         from familiar_cli.config.settings import SettingsFiles
 
         return SettingsFiles()
@@ -117,7 +117,7 @@ class Familiar:
 
     @property
     def instance(self) -> Instance:
-        """Which instance of the familiar lives here; one that never had an id gets it now.
+        """The instance of the familiar on this machine; its id is made if it has none.
 
         Raises:
             ConfigError: `instance.id` is damaged, or cannot be read or written.
@@ -128,7 +128,7 @@ class Familiar:
 
     @property
     def numbering(self) -> Numbering:
-        """Which turns citations in memory mean here, and how a turn is cited.
+        """The mapping between citations in memory and local turns.
 
         Raises:
             ConfigError: `instance.id` is damaged, or cannot be read.
@@ -154,7 +154,7 @@ class Familiar:
 
     @property
     def days_name(self) -> str:
-        """What the daily files that are made here are named after.
+        """The name that daily files made here bear.
 
         Raises:
             ConfigError: `instance.id` is damaged, or cannot be read.
@@ -168,7 +168,7 @@ class Familiar:
 
     @cached_property
     def channels(self) -> ChannelConfigs:
-        """The channels that have settings of their own."""
+        """The settings of single channels."""
         from familiar_cli.config.channel import ChannelConfigs
         from familiar_cli.history.selection import spoken_in
 
@@ -181,13 +181,13 @@ class Familiar:
 
     @cached_property
     def subscriptions(self) -> SubscriptionRegistry:
-        """The channels that are listened to."""
+        """The subscribed channels."""
         from familiar_cli.config.channel import SubscriptionRegistry
 
         return SubscriptionRegistry(self.paths.subscriptions)
 
     def channel(self, channel_id: str, modality: str = "text") -> Channel:
-        """Return what holds in a channel when what is said comes as `modality`.
+        """Return the effective settings of a channel for a modality.
 
         Raises:
             ConfigError: Its file, or `character.toml`, has something wrong in it.
@@ -205,7 +205,7 @@ class Familiar:
         return self.settings_files.load(self.paths.me, MeSettings)
 
     def me(self, channel_id: str = "") -> Me:
-        """Return who speaks in a channel, unless somebody is named.
+        """Return the default speaker of a channel.
 
         Raises:
             ConfigError: Its file, `character.toml` or `me.toml` has something wrong in it.
@@ -213,7 +213,7 @@ class Familiar:
         return self.me_in(self.channel(channel_id))
 
     def me_in(self, channel: Channel) -> Me:
-        """Return who speaks in a channel of which is known what holds there; see `me`."""
+        """Return the default speaker of a channel whose settings are known; see `me`."""
         from familiar_cli.config.home import login_account
         from familiar_cli.identity import NEUTRAL, Me, parse_author
         from familiar_cli.text import one_line
@@ -248,7 +248,7 @@ class Familiar:
 
     @property
     def privacy(self) -> Privacy:
-        """What is private, and who sees what."""
+        """The privacy rules: who sees what."""
         from familiar_cli.privacy import Privacy
 
         shares = self.config.memory_writer.dm == "share"
@@ -288,14 +288,14 @@ class Familiar:
 
     @cached_property
     def index(self) -> EmbeddingIndex:
-        """What finds memories by words and by meaning. Its files are made at the first search."""
+        """The index of the memory. Its files are made at the first search."""
         from familiar_cli.index.build import EmbeddingIndex
 
         return EmbeddingIndex(self.memory)
 
     @cached_property
     def finder(self) -> Finder:
-        """What searches memory and history. Files are made at the first search."""
+        """The search of memory and history. Its files are made at the first search."""
         from familiar_cli.finding import Finder
 
         return Finder(
@@ -309,7 +309,7 @@ class Familiar:
 
     @cached_property
     def journal(self) -> GitJournal:
-        """What records every change of the memory."""
+        """The journal of every change of the memory."""
         from familiar_cli.memory.journal.git import GitJournal
 
         return GitJournal(
@@ -317,7 +317,7 @@ class Familiar:
         )
 
     def _signature(self) -> str:
-        """Return what commits say of who made them; empty where the familiar began."""
+        """Return the instance that commits name; empty on the first one."""
         from familiar_cli.config.home import read_instance
 
         found = read_instance(self.paths.instance)
@@ -363,7 +363,7 @@ class Familiar:
 
     @cached_property
     def counter(self) -> TokenCounter:
-        """What counts tokens: exact if its encoding is on disk, else an estimate."""
+        """The token counter: exact if its encoding is on disk, else an estimate."""
         from familiar_cli import tokens
         from familiar_cli.config.home import cache_dir
         from familiar_cli.context.budget import RememberingCounter
@@ -373,7 +373,7 @@ class Familiar:
 
     @cached_property
     def summaries(self) -> Summaries:
-        """What older turns were about, in short."""
+        """The summaries of older turns."""
         from familiar_cli.history.summaries import Summaries
 
         return Summaries(self.history)
@@ -401,7 +401,7 @@ class Familiar:
 
     @cached_property
     def summary_keeper(self) -> SummaryKeeper:
-        """What keeps the summaries up with the conversation."""
+        """The upkeep of the summaries."""
         from familiar_cli.context.summarising import SummaryKeeper
 
         return SummaryKeeper(
@@ -421,7 +421,7 @@ class Familiar:
         return SlotModels(self.config.llm, self.settings_files.note, lambda: self._own_account)
 
     def character(self) -> Character:
-        """Return who the familiar is, as its files say now."""
+        """Read the character from its files."""
         from familiar_cli.context.character import read_character
 
         self._character = read_character(
@@ -431,7 +431,7 @@ class Familiar:
 
     @property
     def name(self) -> str:
-        """What the familiar is called."""
+        """The name of the familiar."""
         return self.character().name
 
     @property
@@ -466,7 +466,7 @@ class Familiar:
 
     @property
     def who(self) -> Who:
-        """Who it is, for a model that writes its memory; macros are expanded."""
+        """The familiar as a model that writes its memory is told of it; macros are expanded."""
         from familiar_cli.context.character import who_of
 
         return who_of(
@@ -485,13 +485,13 @@ class Familiar:
         return ZoneInfo(self.config.timezone) if self.config.timezone else None
 
     def names(self) -> Aliases:
-        """Return who is called what. The caller closes it."""
+        """Open the index of names. The caller closes it."""
         from familiar_cli.memory.aliases import Aliases
 
         return Aliases(self.memory)
 
     def relations(self) -> RelationIndex:
-        """Return the graph of people, places and topics. The caller closes it."""
+        """Open the graph of people, places and topics. The caller closes it."""
         from familiar_cli.memory.relation_index import RelationIndex
 
         return RelationIndex(self.memory)
@@ -527,18 +527,18 @@ class Familiar:
         )
 
     def labels(self, people: Iterable[Author | None] = (), channel_id: str = "") -> Labels:
-        """Return what people are called in texts of a channel, and where nothing else is said."""
+        """Return the labels of people in texts of a channel."""
         from familiar_cli.identity import Labels
 
         return Labels(frozenset(filter(None, people)), self.name, self.me(channel_id))
 
     def _labels(self) -> Labels:
-        """Return what everybody is called in public."""
+        """Return the public labels of everybody who spoke."""
         return self.labels(s.author for s in self.history.speakers(self.privacy.program()))
 
     @cached_property
     def runs(self) -> Runs:
-        """What is kept of each pass of the memory writer."""
+        """The records of the passes of the memory writer."""
         from familiar_cli.writer.applying import Runs
 
         return Runs(self.paths.runs, self.paths.quarantine)

@@ -71,7 +71,7 @@ class Allowance:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """What a model reads and writes.
+    """The context window of a model.
 
     Args:
         context_tokens: Most tokens of both together.
@@ -118,7 +118,7 @@ def allowance(
     window: Window,
     character_tokens: int = 0,
 ) -> Allowance:
-    """Return how many tokens a prompt may have: what was set, else what mode and model suggest.
+    """Return the token budget of a prompt: as it is set, else as mode and model suggest.
 
     Where nobody set a total, a character that is larger than its share makes the prompt larger by
     what it lacks, as far as the model can read it; all other layers keep theirs.
@@ -250,7 +250,7 @@ def first_kept(turn_ids: Sequence[int | None], weights: Sequence[int]) -> int:
 
 
 def _halvings(turn_id: int | None) -> int:
-    """Return how often an id can be halved; less than any for a turn without one."""
+    """Count the factors of two in an id; -1 for a turn without one."""
     return (turn_id & -turn_id).bit_length() if turn_id else -1
 
 
@@ -301,7 +301,7 @@ class Budgeter:
         layer_tokens: Mapping[Layer, int],
         total_tokens: int,
     ) -> Filled:
-        """Return what of `contributions` fits.
+        """Fit contributions into the budget.
 
         Args:
             contributions: What was offered.
@@ -384,14 +384,14 @@ class Budgeter:
         return Filled(tuple(fragments[index] for index in range(len(costs))), room.uses(), taken)
 
     def cost(self, offered: Contribution, text: str | None = None) -> int:
-        """Return what a contribution costs, as if it became a message of its own."""
+        """Return the cost of a contribution as a message of its own."""
         if offered.dialogue:
             lines = [EXAMPLE_MARK, *(line.text for line in offered.dialogue)]
             return sum(MESSAGE_TOKENS + self.counter.count(line) for line in lines)
         return _around(offered) + self.counter.count(offered.text if text is None else text)
 
     def _frame(self, contributions: Sequence[Contribution]) -> int:
-        """Return what the prompt costs beside the pieces in it."""
+        """Return the cost of the prompt beside the pieces in it."""
         examples = any(offered.dialogue for offered in contributions)
         start = MESSAGE_TOKENS + self.counter.count(START_MARK) if examples else 0
         shared = {
@@ -421,7 +421,7 @@ class Budgeter:
 
 @dataclass(slots=True)
 class _Room:
-    """What is left, and below which priority nothing more is given away."""
+    """The tokens that are left, and the priorities below which nothing more is served."""
 
     total: int
     frame: int
@@ -436,7 +436,7 @@ class _Room:
     pinned: dict[str, Fragment] = field(default_factory=dict)
 
     def free(self, offered: Contribution) -> int:
-        """Return how many tokens `offered` may have."""
+        """Return the most tokens that `offered` may have."""
         left = self._left()
         if offered.fit is Fit.required:
             return left
@@ -515,7 +515,7 @@ class _Room:
         )
 
     def _growth(self) -> int:
-        """Return how much more the chat may still take before its layer is full.
+        """Return the tokens that the chat may still grow by before its layer is full.
 
         A digest stands above the chat. Were it cut shorter with every turn that the chat grows by,
         no prompt would begin like the one before.
@@ -602,7 +602,7 @@ def _said(text: str) -> Iterator[str]:
 
 
 def _around(offered: Contribution) -> int:
-    """Return what a piece costs beside its words: a message, or its line in one that it shares."""
+    """Return the overhead of a piece: a message, or its line in a shared one."""
     return JOINT_TOKENS if offered.place is PromptSpan.depth else MESSAGE_TOKENS
 
 

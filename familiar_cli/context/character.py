@@ -46,7 +46,7 @@ _COMMA: Final = re.compile(r"(?<!\\),")
 
 @dataclass(frozen=True, slots=True)
 class Macros:
-    """What macros become in one turn.
+    """The values of macros in one turn.
 
     Args:
         char: The familiar's name.
@@ -229,7 +229,7 @@ class Character:
         )
 
     def who(self, tier: int = DEFAULT_TIER) -> list[str]:
-        """Return what a prompt of a tier says of it, without the example dialogues.
+        """Return the texts about it in a prompt of a tier, without the example dialogues.
 
         Macros stay as they are, so that it is the same for whoever speaks.
         """
@@ -246,7 +246,7 @@ class Character:
 def who_of(
     character: Character, me: Me, phrases: Phrases, *, system_prompt: str, pick_seed: str
 ) -> Who:
-    """Return who a familiar is, for a model that writes its memory; macros are expanded.
+    """Describe a familiar to a model that writes its memory; macros are expanded.
 
     Args:
         character: The character.

@@ -343,7 +343,7 @@ class ContextPipeline:
         return completion
 
     def count(self, messages: Sequence[Message]) -> int:
-        """Return what `messages` cost as one prompt."""
+        """Count the tokens of `messages` as one prompt."""
         texts = sum(self.counter.count(message["content"]) for message in messages)
         return PROMPT_TOKENS + texts + MESSAGE_TOKENS * len(messages)
 
@@ -386,7 +386,7 @@ async def _offers(provider: ContextProvider, request: ContextRequest) -> Sequenc
 async def _within(
     name: str, deadline_s: float | None, work: Coroutine[object, object, T]
 ) -> tuple[T | None, Report]:
-    """Return what `work` gives and how it went; None when it fails or is late.
+    """Run `work` under a deadline; return its result, None when it fails or is late, and a report.
 
     Late work is told to stop and not waited for: it may be in no hurry to listen. A `TimeoutError`
     of its own is a failure like any other.
@@ -429,7 +429,7 @@ def _hides(assembled: Assembled) -> bool:
 
 
 def _newest(request: ContextRequest) -> list[Contribution]:
-    """Return what was said, and what stands below it: the reply so far that is to go on."""
+    """Return the newest pieces: what was said, and a reply that is to go on."""
     said = Contribution(
         layer=Layer.recent_history,
         priority=UTTERANCE_PRIORITY,

@@ -203,7 +203,7 @@ class SteppedThinkingPreProcessor(SideModel):
         return cut_to(note, room, self._counter.count)
 
     def _room(self, request: ContextRequest, contributions: Sequence[Contribution]) -> int:
-        """Return how many tokens a note may have beside what its layer holds already."""
+        """Return the most tokens of a note beside what its layer holds already."""
         taken = sum(
             MESSAGE_TOKENS + self._counter.count(piece.text)
             for piece in contributions
@@ -318,7 +318,7 @@ class ShortFramePreProcessor:
     async def process(
         self, request: ContextRequest, contributions: Sequence[Contribution]
     ) -> list[Contribution]:
-        """Return what goes into the short prompt, and all the rest as left out."""
+        """Shorten the prompt; all the rest is marked as left out."""
         made = [self._piece(offered) for offered in contributions]
         self._shorten_chat(made)
         self._shorten_memory(made)
@@ -401,7 +401,7 @@ class ShortFramePreProcessor:
 
 
 def sentences(text: str) -> str:
-    """Return what Markdown says as one paragraph of plain sentences, without headings."""
+    """Turn Markdown into one paragraph of plain sentences, without headings."""
     lines = []
     for line in scan(split_front_matter(text)[1]):
         words = without_marker(line.text.strip()).strip()
@@ -414,7 +414,7 @@ def sentences(text: str) -> str:
 
 
 def _speech(text: str) -> str:
-    """Return what was said in a turn, without paragraphs that only tell what was done."""
+    """Return the speech in a turn, without paragraphs of action alone."""
     paragraphs = [part.strip() for part in text.split("\n\n")]
     said = [part for part in paragraphs if part and not _ACTION.match(part)]
     return " ".join(said or paragraphs)

@@ -88,7 +88,7 @@ class ReplyFilter:
 
 
 def _may_begin_mark(text: str) -> bool:
-    """Return whether `text`, from its `<` on, may go on as a mark."""
+    """Return whether `text`, which begins with `<`, may become a mark."""
     said = _BETWEEN.sub("", text[1:]).removeprefix("/").casefold()
     return len(text) < _LONGEST_MARK and _WORD.startswith(said)
 
@@ -140,13 +140,13 @@ class ShortReply:
 
     @property
     def asked(self) -> dict[str, Any]:
-        """What `ChatModel.prepare` is told of it."""
+        """The arguments for `ChatModel.prepare`."""
         labels = (f"\n{name}:" for name in (*self.names, self.char))
         extra = {**self.sampling, "stop": [*_STOPS, *labels]} if self.sampling else None
         return {"max_tokens": self.max_tokens, "temperature": self.temperature, "extra": extra}
 
     def shown(self, reply: str, *, is_cut: bool = False) -> tuple[str, bool]:
-        """Return what is shown of a whole reply, and whether that lacks its end.
+        """Return the shown part of a whole reply, and whether its end is missing.
 
         Args:
             reply: What the model said.
@@ -160,7 +160,7 @@ class ShortReply:
         return shown, is_cut and not whole
 
     def shown_so_far(self, begun: str) -> str:
-        """Return what is shown in any case, however a reply goes on that has begun so."""
+        """Return the part of an unfinished reply that is shown however it goes on."""
         line, is_over = self._first_line(begun)
         longest = max(map(len, (*self.names, self.char + _REMEMBERS, *_NAMES)))
         return self._chosen(line, margin=0 if is_over else longest + _AROUND_LABEL)
@@ -279,7 +279,7 @@ class PartialReply:
     exact: bool = False
 
     def added(self, text: str) -> str:
-        """Return what is to stand right after the text, given what the model said."""
+        """Return the continuation that the model wrote, joined to fit the text."""
         text = self._without_repetition(text)
         if self.exact:
             return text.lstrip() if self._ends_in_space else text

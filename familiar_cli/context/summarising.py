@@ -49,7 +49,7 @@ _NONE: Final = "(there is none yet)"
 def summary_messages(
     summary: str, turns: Sequence[str], *, name: str, words: int
 ) -> tuple[Message, ...]:
-    """Return what is sent to fold `turns` into `summary`.
+    """Build the request to fold `turns` into `summary`.
 
     Args:
         summary: The summary so far; may be empty.
@@ -126,7 +126,7 @@ class SummaryLimits:
 
 
 def summary_tokens(layers: Mapping[Layer, int], phrases: Phrases, counter: TokenCounter) -> int:
-    """Return how many tokens a prompt has for a summary, beside the line above it."""
+    """Return the most tokens of a summary, beside the line above it."""
     titles = (phrases.earlier, phrases.earlier_here)
     title = max(_TITLE_TOKENS, *(counter.count(title) for title in titles))
     return max(layers[Layer.history_summary] - title, 1)
@@ -331,7 +331,7 @@ class SummaryKeeper:
         self._jobs = jobs
 
     def look_back(self, trace: Trace) -> DueSummary | None:
-        """Take on the work that a turn has made due, if any; nothing is done yet.
+        """Schedule the summary that a turn has made due, if any.
 
         Raises:
             FamiliarError: The history could not be read or written.

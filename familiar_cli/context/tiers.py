@@ -34,7 +34,7 @@ LONG: Final = f"{DIGEST_DIR}/long.md"
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """What is loaded from a tier on.
+    """A file or directory, and the tier that loads it.
 
     Args:
         tier: The lowest one.
@@ -90,7 +90,7 @@ def loaded_whole(tier: int) -> frozenset[str]:
 
 
 def withheld(rel_path: str, tier: int) -> str:
-    """Return why a prompt of that tier does not hold a file, in words; empty when it may."""
+    """Return the reason why a tier does not load a file; empty when it does."""
     lowest = lowest_tier(rel_path)
     if lowest is None or tier >= lowest:
         return ""

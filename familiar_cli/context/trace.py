@@ -127,7 +127,7 @@ _SHORT_CHARS: Final = 60  # a text no longer than saying where it stands
 
 
 def to_bytes(record: dict[str, Any]) -> bytes:
-    """Return what goes into the file for the plain values of a record."""
+    """Encode the plain values of a record as a file."""
     compact = _point_into_messages(_without_messages(record), record["messages"])
     try:
         return json.dumps(compact, ensure_ascii=False, indent=1).encode() + b"\n"
@@ -217,7 +217,7 @@ def _point_into_messages(
 
 
 def _pointer(text: str, messages: Sequence[dict[str, str]]) -> dict[str, int] | None:
-    """Return where in the messages `text` stands, or None."""
+    """Return the position of `text` in the messages, or None."""
     if len(text) <= _SHORT_CHARS:
         return None
     for number, message in enumerate(messages):
@@ -259,7 +259,7 @@ _PIECE_KEYS: Final = (
     *("place", "role", "depth", "turn_id", "text", "lines", "sha256", "score", "cause", "hidden"),
     *("cut", "turns", "origin"),
 )
-"""What the record keeps of a fragment, in this order; `cut` follows from the others."""
+"""The keys of a fragment in the record, in this order; `cut` follows from the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -406,7 +406,7 @@ def make_trace(assembled: Assembled, *, model: str, counter: str) -> Trace:
 
 
 def _recorded(fragment: Fragment) -> Fragment:
-    """Return what the record keeps; the whole is all there is, also where a part was offered."""
+    """Reduce a fragment to what is recorded, and measure it against all there is of it."""
     kept = {key: getattr(fragment, key) for key in _PIECE_KEYS if key != "cut"}
     kept["offered_tokens"] = max(fragment.offered_tokens, fragment.whole_tokens)
     return Fragment(**kept)

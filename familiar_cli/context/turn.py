@@ -65,7 +65,7 @@ class Listener:
 
     @property
     def text(self) -> str:
-        """What came so far."""
+        """The text so far."""
         return "".join(self._pieces)
 
     def __call__(self, piece: str) -> None:
@@ -91,7 +91,7 @@ class Listener:
 
 
 def notices(assembled: Assembled, *more: str) -> tuple[str, ...]:
-    """Return what is missing in a prompt although it should be there."""
+    """Return notices of what is missing in a prompt."""
     problems = [
         f"{piece.rel_path or piece.source}: {piece.problem}"
         for piece in assembled.fragments
@@ -107,7 +107,7 @@ def reported(reports: tuple[Report, ...]) -> list[str]:
 
 
 def why_stopped(replied: Replied, model: ChatModel) -> list[str]:
-    """Return why a reply ended before its end."""
+    """Return a notice when a reply was cut short."""
     match replied.completion.finish_reason:
         case "length" if replied.is_cut:
             mend = "`familiar config set llm.max_tokens N` allows longer ones"
@@ -132,7 +132,7 @@ _CALLS: Final = frozenset({"tool_calls", "function_call"})
 
 @dataclass(frozen=True, slots=True)
 class TurnResult:
-    """What came of a turn.
+    """The outcome of a turn.
 
     Args:
         turn: What the person said, as it is kept; None off the record.
@@ -155,7 +155,7 @@ class TurnResult:
     added: str | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Return what `ask --json` says of it."""
+        """Return the object that `ask --json` prints."""
         trace = self.trace.to_json()
         return {
             "turn": self.turn.id if self.turn else None,
@@ -172,7 +172,7 @@ class TurnResult:
 
 @dataclass(frozen=True, slots=True)
 class Watcher:
-    """What a caller has a say in, and is told, before a turn goes out.
+    """The hooks of a caller before a turn goes out.
 
     Args:
         amend: Returns the record as it is to be kept.
@@ -309,7 +309,7 @@ class TurnRunner:
         return TurnResult(None, None, text, replace(trace, notices=told), told)
 
     def _what_is_kept(self, result: TurnResult) -> str:
-        """Return what stays of a turn that failed, in words."""
+        """Describe what is kept of a turn that failed."""
         del result
         return "nothing was kept"
 
@@ -340,7 +340,7 @@ def request_for(
     me: Me = Me(),  # noqa: B008  # frozen
     phrases: Phrases = ENGLISH,
 ) -> ContextRequest:
-    """Return what a prompt is wanted for. A channel without turns is opened with a greeting.
+    """Build the request for a prompt. A channel without turns is opened with a greeting.
 
     Args:
         said: What was said.
@@ -399,12 +399,12 @@ def request_for(
 
 
 def labels_in(history: HistoryStore, channel_id: str, name: str, me: Me) -> Labels:
-    """Return what people are called in a channel; `name` is the familiar's."""
+    """Return the labels of people in a channel; `name` is the familiar's."""
     return Labels(frozenset(history.recent_distinct_authors(channel_id, _MOST_LABELLED)), name, me)
 
 
 def _unanswered(turns: list[Turn]) -> tuple[Turn, ...]:
-    """Return what people said since the familiar last did, oldest first."""
+    """Return the turns of people since the familiar last spoke, oldest first."""
     waiting = list(takewhile(lambda turn: turn.role != "assistant", reversed(turns)))
     return tuple(turn for turn in reversed(waiting) if turn.role == "user")
 

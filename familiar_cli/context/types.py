@@ -34,7 +34,7 @@ class Modality(StrEnum):
 
 
 class Layer(StrEnum):
-    """Whose budget a piece is paid from."""
+    """The budget that a piece is paid from."""
 
     core = "core"
     character = "character"
@@ -72,7 +72,7 @@ class PromptSpan(StrEnum):
 
 
 class Fit(StrEnum):
-    """What may be done to a piece for which there is too little room.
+    """How a piece may be shortened when there is too little room.
 
     `cut`: its end goes, at the end of a sentence. `queue`: as `cut`, and once one of its layer and
     priority was cut or left out, none after it gets anything. `newest`: as `queue`, but the last
@@ -118,8 +118,8 @@ class Said:
     Args:
         text: The words.
         author: Who says it; None when nobody in particular does.
-        channel_id: Where.
-        modality: How.
+        channel_id: The id of the channel.
+        modality: Text or voice.
         greeting: Which greeting opens a channel that has no turns yet: 1 is the card's first
             message, the alternatives follow; 0: none; None: the first there is, unless the
             channel's settings want none.
@@ -170,7 +170,7 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class ContextRequest:
-    """What a prompt is wanted for.
+    """The request for a prompt.
 
     Args:
         familiar_id: Whose prompt it is.
@@ -288,7 +288,7 @@ class Contribution:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What it is asked about why it is not in a prompt: a memory file or a turn of the history."""
+    """A memory file or a turn whose absence from a prompt is to be explained."""
 
     rel_path: str | None = None
     turn_id: int | None = None
@@ -317,7 +317,7 @@ class Fragment(Contribution):
 
     @classmethod
     def of(cls, offered: Contribution, tokens: int, offered_tokens: int, reason: str) -> Self:
-        """Return what became of `offered`; nothing of it is kept for no tokens."""
+        """Return the fragment of `offered`; it is kept when it has any tokens."""
         return cls(*(*_OFFERED(offered), tokens, offered_tokens, tokens > 0, reason))
 
     @property
@@ -348,7 +348,7 @@ Verdict = Literal["answered", "late", "failed"]
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What one provider or processor did.
+    """The outcome of one provider or processor.
 
     Args:
         name: Its name.
@@ -400,7 +400,7 @@ class ContextProvider(Protocol):
 
     @property
     def name(self) -> str:
-        """What it is called in a trace."""
+        """The name in a trace."""
 
     @property
     def deadline_s(self) -> float | None:
@@ -416,14 +416,14 @@ class Explains(Protocol):
 
     @property
     def name(self) -> str:
-        """What it is called in a trace."""
+        """The name in a trace."""
 
     @property
     def looks_at(self) -> str:
-        """Which files or turns it reads at all, in words."""
+        """The files or turns it reads at all, in words."""
 
     def why_not(self, subject: Subject, request: ContextRequest) -> str | None:
-        """Return why it would offer nothing of `subject` for `request`, as things are now.
+        """Explain why it would offer nothing of `subject` for `request`, as things are now.
 
         Returns:
             A reason, as the end of a sentence; empty when nothing speaks against it; None when it
@@ -436,7 +436,7 @@ class PreProcessor(Protocol):
 
     @property
     def name(self) -> str:
-        """What it is called in a trace."""
+        """The name in a trace."""
 
     @property
     def deadline_s(self) -> float:
@@ -453,7 +453,7 @@ class PostProcessor(Protocol):
 
     @property
     def name(self) -> str:
-        """What it is called in a trace."""
+        """The name in a trace."""
 
     @property
     def deadline_s(self) -> float:

@@ -32,7 +32,7 @@ _VOICE_TOKENS: Final = 150
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What was asked of a model.
+    """The cost of asking a model.
 
     Args:
         calls: Requests that were answered, repairs included.
@@ -93,7 +93,7 @@ class Asker:
         shape: str,
         read: Callable[[Completion], T],
     ) -> T:
-        """Return what `read` makes of the reply.
+        """Ask, and return the reply as `read` parses it.
 
         Args:
             system: The system message.
@@ -193,7 +193,7 @@ def _sum(known: N | None, new: N | None) -> N | None:
 async def ask_side_model(
     calls: list[SideCall], name: str, model: ChatModel, messages: Sequence[Message]
 ) -> Completion:
-    """Return what `model` says; `calls` keeps the call, also one that failed.
+    """Ask `model` once, and record the call in `calls`, also one that fails.
 
     Args:
         calls: The calls of a turn so far.
@@ -260,7 +260,7 @@ def _next_start(text: str, at: int) -> int:
 
 
 def _end_of(text: str, start: int) -> int | None:
-    """Return where the JSON value that begins at `start` ends, or None when it does not."""
+    """Find the end of the JSON value that begins at `start`, or return None."""
     depth, inside, escaped = 0, False, False
     for at in range(start, len(text)):
         char = text[at]

@@ -73,12 +73,12 @@ class StreamedReply:
 
     @property
     def text(self) -> str:
-        """What has been said so far."""
+        """The text so far."""
         return "".join(self._pieces)
 
     @property
     def complete(self) -> bool:
-        """The server said that the reply is over."""
+        """Whether the server has ended the reply."""
         return self.done or self.finish_reason is not None
 
     def take_event(self, data: str) -> str:
@@ -385,7 +385,7 @@ def _check_allowed(slot: ResolvedSlot) -> None:
 
 
 def _wait_s(failure: Failure, asked: int, deadline: float) -> float | None:
-    """Return how long to wait before asking again, or None when that would not help."""
+    """Return the seconds before the next attempt, or None when retrying would not help."""
     if not failure.again:
         return None
     # Not all clients of a server that was down should come back in the same moment.

@@ -128,7 +128,7 @@ _QUESTION: list[Message] = [{"role": "user", "content": "Say hello in one short 
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """What a model did with one small question.
+    """The measured answer to one small question.
 
     Args:
         model: The model that answered, by the server's own account.

@@ -1,4 +1,4 @@
-"""Which server and model a slot means, after the preset's defaults and the environment had a say.
+"""Resolve slots to servers and models, from settings, the environment and the presets' defaults.
 
 The configuration's loader has already filled what a slot leaves open from `[llm]`, so a slot of the
 settings is complete. The environment stands in for `[llm]`: it overrides the main slot, and every
@@ -32,7 +32,7 @@ LOCAL_MODEL = "smollm2-135m-instruct"
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """What is assumed of one kind of server where the settings say nothing.
+    """The defaults for one kind of server.
 
     Args:
         base_url: Its address up to `/v1`; empty when only the user can know.
@@ -139,7 +139,7 @@ _MOST: Final = 100_000_000
 
 
 def known_window(base_url: str, model: str) -> int:
-    """Return what the server said of a model; 0: nothing."""
+    """Return the context window that a server reported for a model; 0: none."""
     said = _read(_path()).get(_key(base_url, model), 0)
     return said if is_window(said) else 0
 
@@ -245,7 +245,7 @@ def for_plans(
 
 
 def resolve(settings: LLMSettings, slot: str = MAIN) -> ResolvedSlot:
-    """Return what `slot` means; a slot without settings means the main model.
+    """Resolve a slot; one without settings is the main model.
 
     A missing key or model is no error yet, so that a prompt can be assembled and shown without
     either: see `check_usable`.
@@ -283,7 +283,7 @@ def resolve(settings: LLMSettings, slot: str = MAIN) -> ResolvedSlot:
 
 
 def _window(chosen: SlotSettings, base_url: str, model: str) -> tuple[int, str]:
-    """Return what the model reads and writes together, and where that is known from."""
+    """Return the context window of the model, and the source of that number."""
     if chosen.context_tokens:
         return chosen.context_tokens, "setting"
     said = known_window(base_url, model) if base_url else 0

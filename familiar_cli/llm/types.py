@@ -41,7 +41,7 @@ class PreparedRequest:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a reply cost, as far as the server tells.
+    """The cost of a reply, as far as the server reports it.
 
     Args:
         prompt_tokens: Tokens that the server read, in its own counting.

@@ -112,7 +112,7 @@ class FailedError(Exception):
 def from_status(
     slot: ResolvedSlot, status: int, headers: Mapping[str, str], body: bytes
 ) -> Failure:
-    """Return what an HTTP answer other than 200 means."""
+    """Translate an HTTP status other than 200."""
     raw = body.decode("utf-8", errors="replace")
     words = _words(slot, raw, headers)
     error = _error_for(slot, status, words, raw)
@@ -121,7 +121,7 @@ def from_status(
 
 
 def from_payload(slot: ResolvedSlot, payload: dict[str, Any]) -> Failure:
-    """Return what an error inside a reply means; it has a status of its own, or none."""
+    """Translate an error inside a reply; it has a status of its own, or none."""
     error = payload.get("error")
     code = error.get("code") if isinstance(error, dict) else None
     status = code if isinstance(code, int) and not isinstance(code, bool) else 0
@@ -133,7 +133,7 @@ def from_payload(slot: ResolvedSlot, payload: dict[str, Any]) -> Failure:
 
 
 def from_environment(slot: ResolvedSlot, error: Exception) -> Failure:
-    """Return what it means that no connection can be prepared: proxies or certificates are wrong.
+    """Translate a failure to prepare a connection: wrong proxies or certificates.
 
     The address of a proxy may hold a password, and httpx repeats it: only names are told.
     """
@@ -150,7 +150,7 @@ def from_environment(slot: ResolvedSlot, error: Exception) -> Failure:
 
 
 def from_transport(slot: ResolvedSlot, error: Exception, partial: str = "") -> Failure:
-    """Return what an exception of httpx, or of anything below it, means."""
+    """Translate an exception of httpx, or of anything below it."""
     import httpx  # noqa: PLC0415  # 0.13 s
 
     error = _one_of(error)
@@ -300,7 +300,7 @@ def _key(slot: ResolvedSlot) -> str:
 
 
 def _words(slot: ResolvedSlot, raw: str, headers: Mapping[str, str]) -> str:
-    """Return what the server says about an error, as one short line without the key."""
+    """Return the server's message about an error, as one short line without the key."""
     if "html" in headers.get("content-type", "") or raw.lstrip().startswith("<"):
         return ""
     if headers.get("location"):
@@ -397,7 +397,7 @@ async def whole(slot: ResolvedSlot, response: httpx.Response) -> bytes:
 
 
 async def beginning(response: httpx.Response) -> bytes:
-    """Return what can soon be had of the body of an error; nothing of a packed one."""
+    """Read the beginning of an error's body, for a short time; nothing of a compressed one."""
     body = bytearray()
     if not _is_plain(response):
         return b""
@@ -446,7 +446,7 @@ async def events(slot: ResolvedSlot, response: httpx.Response) -> AsyncGenerator
 
 
 def is_loopback(url: str) -> bool:
-    """Return whether `url` leads to this machine, which no proxy and no network is needed for."""
+    """Return whether `url` leads to this machine, which needs no proxy and no network."""
     import ipaddress  # noqa: PLC0415
 
     host = urlsplit(url).hostname or ""
