@@ -24,7 +24,7 @@ from familiar_cli.familiar import Familiar
 from familiar_cli.imports.cards import Card, read_card
 from familiar_cli.imports.create import called, create_familiar, id_for, plan_unpack
 from familiar_cli.imports.foreign_files import read_foreign
-from familiar_cli.imports.import_chat import ChatImportOptions, import_chat_files
+from familiar_cli.imports.import_chat import ChatImportOptions, import_chat_files, lend_history
 from familiar_cli.imports.import_lorebook import import_lorebook, load_book
 from familiar_cli.imports.lorebook_shelf import place_for
 from familiar_cli.imports.sillytavern import (
@@ -339,7 +339,7 @@ class _Bringing:
                 )
             rehearse = self._is_rehearsal and not character.is_new
             outcomes = [outcome, *self._books(familiar, character, card, dry_run=rehearse)]
-            with self._history(familiar, copied=rehearse) as history:
+            with lend_history(familiar.history, is_trial=rehearse) as history:
                 done = self._chats(familiar, history, character)
             if not self._is_rehearsal:
                 self._index(familiar)
@@ -404,19 +404,6 @@ class _Bringing:
                 continue
             self._register.note(file, outcome, reason, familiar=character.id)
             yield outcome
-
-    @contextmanager
-    def _history(self, familiar: Familiar, *, copied: bool) -> Iterator[HistoryStore]:
-        """Lend the history of a familiar, or a copy of it to try things out on."""
-        if not copied:
-            yield familiar.history
-            return
-        with tempfile.TemporaryDirectory(prefix="history-", dir=self._place) as scratch:
-            copy = familiar.history.copy_to(Path(scratch) / "history.db")
-            try:
-                yield copy
-            finally:
-                copy.close()
 
     def _chats(
         self, familiar: Familiar, history: HistoryStore, character: _Character

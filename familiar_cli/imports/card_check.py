@@ -54,7 +54,7 @@ class CardFinding:
 
 
 def check_card(card: Card, counter: TokenCounter) -> list[CardFinding]:
-    """Return what is wrong or unusual in `card`, the worst first."""
+    """Find problems and oddities in `card`, the worst first."""
     found = [CardFinding("warning", "format", warning) for warning in card.warnings]
     for look in (_speech, _texts, _macros, _greetings, _depth_prompt, _assets, _dates, _book):
         found.extend(look(card))
@@ -259,7 +259,7 @@ class CardSummary:
 
 
 def summarise(card: Card, counter: TokenCounter) -> CardSummary:
-    """Return what `card` is, with its lengths as `counter` counts them."""
+    """Summarise `card`, with token counts by `counter`."""
     book = as_object(card.data.get("character_book"))
     first = [card.text("first_mes")] if card.text("first_mes").strip() else []
     return CardSummary(

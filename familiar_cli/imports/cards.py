@@ -206,12 +206,12 @@ class Card:
         return str_or_empty(self.data.get(field))
 
     def texts(self, field: str) -> list[str]:
-        """Return what of the field is text, when it is a list, else an empty list."""
+        """Return the texts of a field that is a list, else an empty list."""
         return text_list(self.data.get(field))
 
     @property
     def extensions(self) -> dict[str, Any]:
-        """What programs added; empty when that is no object."""
+        """Settings of other programs; empty if not an object."""
         return as_object(self.data.get("extensions"))
 
 
@@ -405,7 +405,7 @@ def storable(text: str) -> str:
 
 
 def kept_of(card: Card, *, book_dir: str | None) -> KeptCard:
-    """Return what `card.json` holds for `card`.
+    """Return the content of `card.json` for `card`.
 
     Text with lone surrogates stays here besides its file, so that it can go out as it came.
 
@@ -433,7 +433,7 @@ def dump_kept(kept: KeptCard) -> bytes:
 
 
 def effects_of_card(card: Card, *, book_dir: str | None) -> Effects:
-    """Return what prompts have of the fields of a card, and what is kept without effect."""
+    """Describe which fields of a card reach prompts, and which are only kept."""
     kept = kept_of(card, book_dir=book_dir)
     names = [field for field in FILE_FIELDS if is_text(card.data.get(field))]
     names += _names(kept["data"])

@@ -267,7 +267,7 @@ SUFFIXES: Final = frozenset({".jsonl", ".ndjson", ".json"})
 """What is looked for in a directory."""
 
 TEXT_SUFFIXES: Final = frozenset({".txt", ".md", ".log", ".csv"})
-"""What is looked into in a directory, and passed over where it is no chat."""
+"""Text files of a directory that are tried, and skipped if they hold no chat."""
 
 _FIRST_LINES: Final = 20  # lines or elements that tell the format
 _START_BYTES: Final = 4096
@@ -326,7 +326,7 @@ def _chats(source: ChatFile, reading: Reading) -> Iterator[ForeignChat | Skip]:
 def _of_text(
     source: ChatFile, reading: Reading, start: bytes, channels: tuple[str, ...]
 ) -> ForeignChat:
-    """Return the chat in a file that is no JSON.
+    """Read the chat in a text file that is not JSON.
 
     Raises:
         BadInputError: There is none.

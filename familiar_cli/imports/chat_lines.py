@@ -374,7 +374,7 @@ def export_chat(
     Args:
         history: The history.
         channel_id: The channel; None: the only one there is, or all of them as plain lines.
-        chat_format: As what.
+        chat_format: The output format.
         familiar_name: What the familiar is called where the source does not say.
         me: Whose home it is.
 

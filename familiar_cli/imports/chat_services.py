@@ -439,7 +439,7 @@ def _discord_message(
 
 
 def _discord_head(source: ChatFile) -> dict[str, Any] | None:
-    """Return what an export says before its messages; None: it is none."""
+    """Read an export's header, before its messages; None if it is another file."""
     with source.open() as stream:
         start = stream.read(_HEAD_BYTES)
     found = _MESSAGES.search(start)
@@ -468,7 +468,7 @@ def _speaker(value: dict[str, Any]) -> str:
 
 
 def _discord_words(value: dict[str, Any]) -> str:
-    """Return what a message says, and a line for all that is in it besides."""
+    """Return the text of a message, with a line for each attachment, sticker and embed."""
     lines = [str_or_empty(value.get("content"))]
     for kind, *names in (("attachment", "fileName", "url"), ("sticker", "name", "id")):
         for item in object_list(value.get(f"{kind}s")):

@@ -267,7 +267,7 @@ class WrittenTime:
 
 @lru_cache(maxsize=4096)
 def read_stamp(text: str) -> WrittenTime:
-    """Return what a text that fits `STAMP` says."""
+    """Parse a text that matches `STAMP`."""
     dated = _DATE_IN.search(text)
     rest = f"{text[: dated.start()]} {text[dated.end() :]}" if dated else text
     if dated and rest.startswith(" T"):
@@ -346,7 +346,7 @@ def _offset(text: str) -> timedelta:
 
 
 def with_offset(moment: datetime, offset: timedelta) -> datetime:
-    """Return `moment` in a zone that is so far ahead of UTC; UTC where there is no such zone."""
+    """Attach a UTC offset to a naive `moment`; UTC if the offset is out of range."""
     possible = abs(offset) < timedelta(hours=24)
     return moment.replace(tzinfo=timezone(offset if possible else timedelta(0)))
 

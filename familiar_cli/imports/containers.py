@@ -183,7 +183,7 @@ def parse_png(raw: bytes, *, origin: str) -> Png:
     """Return the chunks of `raw`.
 
     Raises:
-        BadInputError: It is no PNG, is cut off, or a chunk's checksum does not match.
+        BadInputError: It is not a PNG, is cut off, or a chunk's checksum does not match.
     """
     if not raw.startswith(SIGNATURE):
         raise BadInputError(f"{origin!r} is not a PNG picture")
@@ -313,7 +313,7 @@ class CardFile:
 
 
 def open_container(raw: bytes, *, origin: str) -> CardFile:
-    """Return what `raw` carries.
+    """Read the card that a file carries.
 
     Args:
         raw: The file's bytes.

@@ -168,7 +168,7 @@ def template_card(template: str, *, name: str = "", also: tuple[str, ...] = ()) 
 def plan_unpack(
     card: Card, store: MemoryStore, *, overwrite: bool = False, keep_edits: bool = False
 ) -> ImportPlan:
-    """Return what unpacking `card` into `store` would change. Nothing is written.
+    """Plan the unpacking of `card` into `store`. Nothing is written.
 
     Args:
         card: The card.
@@ -349,7 +349,7 @@ def id_for(card: Card) -> str:
 
 
 def called(card: Card) -> str:
-    """Return what the character is called: the nickname, else the name."""
+    """Return the character's nickname, else its name."""
     return one_line(card.text("nickname"), _MAX_NAME_CHARS) or one_line(card.name, _MAX_NAME_CHARS)
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from familiar_cli.errors import BadInputError, FamiliarError, NotFoundError, UsageError
 from familiar_cli.imports import lorebook, lorebook_shelf
 from familiar_cli.imports.lorebook import DEFAULTS, Lorebook, LoreEntry, Shape
-from familiar_cli.imports.lorebook_shelf import edits_of
+from familiar_cli.imports.lorebook_shelf import edits_of, walk_paths
 from familiar_cli.memory.layout import IMPORTED_LORE_DIR
 from familiar_cli.memory.pages.front_matter import parse_lore
 from familiar_cli.memory.store.files import parse_path
@@ -60,7 +60,9 @@ def find(store: MemoryStore, directory: str, settings: BookSettings) -> EntryFil
     but for what is another directory's. Directories below with books of their own are those books'.
     """
     skipped: list[str] = []
-    paths = _own(_paths(store, directory, skipped), directory, _others(store, directory))
+    paths = _own(
+        walk_paths(store, directory, skipped=skipped), directory, _others(store, directory)
+    )
     here = _read(store, [path for path in paths if path.endswith(".md")], skipped)
     wanted = {record.path: key for key, record in settings.entries.items()}
     away = [path for path in wanted if path not in here and store.exists(path)]
@@ -68,7 +70,11 @@ def find(store: MemoryStore, directory: str, settings: BookSettings) -> EntryFil
     found = _claim(seen, settings, wanted)
     if len(found) < len(settings.entries):
         known = seen.keys() | _recorded(store, directory)
-        others = [p for p in _paths(store, "", skipped) if p.endswith(".md") and p not in known]
+        others = [
+            p
+            for p in walk_paths(store, "", skipped=skipped)
+            if p.endswith(".md") and p not in known
+        ]
         marked = _read(store, others, skipped)
         found = _claim(seen | marked, settings, wanted)
     claimed = {file.path for file in found.values()}
@@ -98,7 +104,7 @@ def _others(store: MemoryStore, directory: str) -> list[str]:
 
 
 def _own(found: list[str], directory: str, others: list[str]) -> list[str]:
-    """Return what of a directory is not in one below it that has books of its own."""
+    """Leave out paths in directories below that have books of their own."""
     below = tuple(f"{other}/" for other in others if other.startswith(f"{directory}/"))
     return [path for path in found if not path.startswith(below)]
 
@@ -111,15 +117,6 @@ def _recorded(store: MemoryStore, directory: str) -> set[str]:
             settings = lorebook_shelf.load_settings(store, other)
             found |= {record.path for record in settings.entries.values()}
     return found
-
-
-def _paths(store: MemoryStore, directory: str, skipped: list[str]) -> list[str]:
-    try:
-        walk = store.walk(directory)
-    except NotFoundError:
-        return []
-    skipped += [f"{item.rel_path}: {item.reason}" for item in walk.skipped]
-    return [entry.rel_path for entry in walk.files if not entry.is_dir]
 
 
 def _read(store: MemoryStore, paths: list[str], skipped: list[str]) -> dict[str, LoreFile]:
@@ -275,7 +272,7 @@ def _number(entries: list[dict[str, Any]], name: str, *, unique: bool) -> None:
 
 
 def _required() -> dict[str, Any]:
-    """Return what no reader of World Info does without."""
+    """Return defaults for the settings that every World Info reader needs."""
     needed = ("key", "keysecondary", "comment", "content", "order", "position", "disable")
     return {name: deepcopy(DEFAULTS[name]) for name in needed}
 
@@ -317,7 +314,7 @@ def choose_book(store: MemoryStore, *, name: str = "", directory: str | None = N
             are merged, and a warning says so.
 
     Raises:
-        NotFoundError: There is no lore, or no such book.
+        NotFoundError: No lore, or no book of that name.
         UsageError: Several could be meant; they are listed.
     """
     if directory is not None and not name:

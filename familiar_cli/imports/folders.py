@@ -577,7 +577,7 @@ def read_tree(directory: Path) -> FolderContents:
 def map_tree(
     files: Mapping[str, bytes], there: Iterable[str], warnings: list[str]
 ) -> list[FolderPage]:
-    """Return what the files become: those of a tier stand where they stood, the rest is kept.
+    """Map files to pages: those of a tier keep their path, others are kept aside.
 
     Args:
         files: The bytes of each, by its path in the tree.
@@ -640,7 +640,7 @@ def _problem(source: str, content: bytes) -> str:
 
 
 def _merge(there: bytes, new: bytes) -> bytes | None:
-    """Return what is there with the bullets it lacks, or None when it is no text."""
+    """Add missing bullets to an existing page, or return None if either is not text."""
     try:
         return merge_bullets(there.decode("utf-8"), new.decode("utf-8")).encode()
     except UnicodeDecodeError:

@@ -98,7 +98,7 @@ class Skip:
     Args:
         line: Where it stands, as in `Message`.
         reason: Why.
-        damaged: It is no message that could be read, rather than one that is here already.
+        damaged: It could not be read; otherwise it was left out on purpose.
     """
 
     line: int

@@ -70,8 +70,8 @@ def write_result(path: Path, content: bytes, *, force: bool = False) -> None:
     """Write `content` atomically to a file outside the memory, readable by its owner only.
 
     Args:
-        path: Where.
-        content: What.
+        path: Output path.
+        content: The bytes.
         force: A file that is there already may be overwritten.
 
     Raises:
@@ -143,7 +143,7 @@ def read_json(
     A byte order mark may lead. Lone surrogates stay as they are; `dump_json` writes them back.
 
     Raises:
-        BadInputError: It is no JSON, nests too deeply, or holds a number that JSON does not have.
+        BadInputError: It is not valid JSON, nests too deeply, or holds a number beyond JSON.
     """
     repeated: list[str] = []
 
@@ -261,7 +261,7 @@ def read_yaml(raw: bytes, *, origin: str) -> Any:  # noqa: ANN401  # YAML holds 
     """Return the value that `raw` holds, made of dicts, lists and strings alone.
 
     Raises:
-        BadInputError: It is no YAML, is too large, nests too deeply, or uses aliases.
+        BadInputError: It is not valid YAML, is too large, nests too deeply, or uses aliases.
     """
     import yaml  # noqa: PLC0415  # slow to import, and few cards need it
 

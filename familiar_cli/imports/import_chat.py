@@ -254,7 +254,7 @@ class Bringing:
         self._finish(appender, number + 1)
 
     def result(self) -> ImportedChat:
-        """Return what became of the chat so far."""
+        """Return the outcome so far."""
         done, place = self.done, self._place
         done.channel, done.branch_of = self._channel, place.parent
         done.is_new, done.is_copy = place.is_new, place.is_copy
@@ -488,7 +488,7 @@ def import_chats(
     Args:
         history: The history.
         path: The file or directory; None: standard input.
-        wish: How.
+        wish: Import options.
         on_progress: Told a chat's name and how many of its lines are done.
 
     Raises:
@@ -520,7 +520,7 @@ def import_chats(
                 f"{chats[0][0].name!r} holds {len(chats)} chats, which cannot share a channel",
                 hint="Omit `--channel`: each chat gets its own channel.",
             )
-        with _on_trial(history, dry_run=wish.dry_run) as where:
+        with lend_history(history, is_trial=wish.dry_run) as where:
             done = _bring_in(where, chats, failed, wish, on_progress)
             return replace(done, passed_over=tuple(over))
 
@@ -614,9 +614,9 @@ def _find(
 
 
 @contextmanager
-def _on_trial(history: HistoryStore, *, dry_run: bool) -> Iterator[HistoryStore]:
-    """Lend the history, or for a dry run a copy of it that goes again."""
-    if not dry_run:
+def lend_history(history: HistoryStore, *, is_trial: bool) -> Iterator[HistoryStore]:
+    """Lend the history, or for a trial a copy of it that goes again."""
+    if not is_trial:
         yield history
         return
     with tempfile.TemporaryDirectory(prefix="familiar-") as scratch:

@@ -63,7 +63,7 @@ _BOOK_DEFAULTS: Final = {
 
 
 def effects_of(book: Lorebook, states: Mapping[int, State]) -> Effects:
-    """Return what becomes of the settings of `book`.
+    """Describe the effect of each setting of `book`.
 
     Args:
         book: The book.
@@ -139,7 +139,7 @@ def plan_import(
     update: bool = False,
     force: bool = False,
 ) -> LorebookPlan:
-    """Return what importing `book` will do.
+    """Plan the import of `book`.
 
     A book that was imported before is recognised by its name or its content, its entries by their
     text, title and number; files that a person moved are found by the id in them.
@@ -153,7 +153,7 @@ def plan_import(
         force: So may those that a person edited, and those a person deleted.
 
     Raises:
-        UnsafePathError: `into` is no directory for lore below the memory root.
+        UnsafePathError: `into` is not a visible directory below the memory root.
         RefusedError: Files would change and neither `update` nor `force` is given.
         ConflictError: Files that a person edited would change and `force` is not given.
         BadInputError: The settings kept in `into` are damaged.
@@ -466,7 +466,7 @@ def load_book(raw: bytes, *, origin: str) -> Lorebook:
 
 
 def _what_it_is_instead(raw: bytes, origin: str) -> str:
-    """Return what a file is that is neither JSON nor a card's container, or an empty string."""
+    """Describe a file that is neither JSON nor a card; empty for one that may be."""
     try:
         text = decoded(raw).lstrip()
     except ValueError:

@@ -167,7 +167,7 @@ _SHOWN_PATHS: Final = 12
 def load_ledger(
     store: MemoryStore, rel_path: str, parse: Callable[[Any], T], *, keeps: str, hint: str
 ) -> T | None:
-    """Return what `parse` makes of the ledger at `rel_path`; None when there is none.
+    """Load the ledger at `rel_path` with `parse`; None when there is none.
 
     Args:
         store: The memory.

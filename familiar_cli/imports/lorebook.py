@@ -317,7 +317,7 @@ def frame_as_world(frame: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def frame_as_book(frame: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the root of a World Info file says as a book's own settings."""
+    """Convert the root of a World Info file to a `character_book`'s own settings."""
     known = {name: frame[name] for name in _FRAME if name in frame}
     rest = {n: value for n, value in frame.items() if n not in known and n != "extensions"}
     extensions = dict(as_object(frame.get("extensions")))
@@ -382,7 +382,7 @@ def _left_of_book(entry: LoreEntry, world: dict[str, Any]) -> dict[str, Any]:
 
 
 def _restored(left: dict[str, Any], title: str) -> dict[str, Any]:
-    """Return what `_left_of_book` kept, with a title that was edited since in its place."""
+    """Restore the settings that `_left_of_book` kept, under the current title."""
     if "name" not in left:
         return left
     field = "name" if str(left["name"] or "").strip() else "comment"

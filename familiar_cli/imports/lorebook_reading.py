@@ -235,7 +235,7 @@ class Format:
         return LoreEntry("book", {**blank, **order, **mapped, **self._rest(raw, used)})
 
     def _rest(self, data: Mapping[str, Any], used: Iterable[str]) -> dict[str, Any]:
-        """Return what of `data` is not in `used`, under the program's name in `extensions`."""
+        """Keep the unused settings of `data` under the program's name in `extensions`."""
         rest = {name: value for name, value in data.items() if name not in used}
         return {"extensions": {self.tool: rest} if rest else {}}
 
@@ -328,7 +328,7 @@ def read_book(data: object, *, origin: str) -> Lorebook:
         origin: Where it came from, for messages and, by its stem, for a book without a name.
 
     Raises:
-        BadInputError: It is no lorebook; the message says what it is instead.
+        BadInputError: It is not a lorebook; the message says what it is.
         LimitError: It has more than `MAX_ENTRIES` entries.
     """
     check_depth(data, origin=origin)
@@ -421,7 +421,7 @@ def _entries_of(data: dict[str, Any], origin: str, source: str) -> Lorebook:
 def _slots_of(
     data: dict[str, Any], origin: str, notes: Notes, *, expected: bool
 ) -> list[tuple[str, Any]]:
-    """Return what stands in `entries`, each with its name there, or an empty one in a list.
+    """List the values of `entries`, each with its key there, or an empty one in a list.
 
     Args:
         data: What may be a book.

@@ -250,13 +250,11 @@ def load_settings(store: MemoryStore, directory: str) -> BookSettings:
 
 def dump_settings(settings: BookSettings) -> str:
     """Return the text of the file: ASCII, one line for each book and entry, in a fixed order."""
-    lines = [f'{{"familiar_lorebook": {VERSION},']
-    lines.append(_object("books", settings.books) + ",")
-    lines.append(_object("entries", settings.entries) + "}")
-    return "\n".join(lines) + "\n"
+    books, entries = _rows("books", settings.books), _rows("entries", settings.entries)
+    return f'{{"familiar_lorebook": {VERSION},\n{books},\n{entries}}}\n'
 
 
-def _object(name: str, records: Mapping[str, BookRecord | EntryRecord]) -> str:
+def _rows(name: str, records: Mapping[str, BookRecord | EntryRecord]) -> str:
     rows = [f'"{key}": {json.dumps(asdict(records[key]))}' for key in sorted(records)]
     return f'"{name}": {{' + ",".join(f"\n{row}" for row in rows) + "}"
 
@@ -312,7 +310,7 @@ def book_directories(store: MemoryStore) -> list[str]:
     """Return every directory below `lore/` that has books, sorted."""
     return sorted(
         str(PurePosixPath(path).parent)
-        for path in _paths(store, LORE_DIR)
+        for path in walk_paths(store, LORE_DIR, hidden=True)
         if PurePosixPath(path).name == FILE_NAME
     )
 
@@ -422,7 +420,10 @@ def _new_place(
     book: Lorebook, store: MemoryStore, shelves: dict[str, BookSettings]
 ) -> tuple[str, tuple[str, ...]]:
     name, depth = directory_name(book.name), len(PurePosixPath(IMPORTED_LORE_DIR).parts)
-    taken = {fold(PurePosixPath(p).parts[depth]) for p in _paths(store, IMPORTED_LORE_DIR)}
+    taken = {
+        fold(PurePosixPath(p).parts[depth])
+        for p in walk_paths(store, IMPORTED_LORE_DIR, hidden=True)
+    }
     names = (name if n == 1 else f"{name}-{n}" for n in count(1))
     directory = f"{IMPORTED_LORE_DIR}/{next(n for n in names if fold(n) not in taken)}"
     key = book_id_of(book.name)
@@ -436,11 +437,23 @@ def _new_place(
     return directory, (note,)
 
 
-def _paths(store: MemoryStore, directory: str) -> list[str]:
+def walk_paths(
+    store: MemoryStore, directory: str, *, hidden: bool = False, skipped: list[str] | None = None
+) -> list[str]:
+    """Return every file below a directory, none where there is no such directory.
+
+    Args:
+        store: The memory.
+        directory: The directory.
+        hidden: Hidden files count, too.
+        skipped: Gets what could not be read: path and reason.
+    """
     try:
-        walk = store.walk(directory, hidden=True)
+        walk = store.walk(directory, hidden=hidden)
     except NotFoundError:
         return []
+    if skipped is not None:
+        skipped += [f"{item.rel_path}: {item.reason}" for item in walk.skipped]
     return [entry.rel_path for entry in walk.files if not entry.is_dir]
 
 
@@ -472,7 +485,7 @@ def is_constant(entry: LoreEntry) -> bool:
 def heading(entry: LoreEntry) -> str:
     """Return the title in one line; where it says nothing a key or the number stands in.
 
-    A regular expression is no title: it is not run, and reads like noise.
+    A regular expression is not used as a title: it reads like noise.
     """
     keys = [key for key in entry.keys if not is_expression(key)]
     return _first_line(entry, (entry.title, *keys[:1], *entry.other_titles), is_expression)
@@ -489,7 +502,7 @@ def _first_line(entry: LoreEntry, names: Iterable[str], is_bad: Callable[[str], 
 
 
 def edits_of(text: str, entry: LoreEntry, entry_id: str) -> dict[str, Any]:
-    """Return what a person changed on the page of `entry`: some of title, keys, enabled, content.
+    """Compare the page of `entry` with its source: changed title, keys, enabled, content.
 
     Line ends alone, which an editor may change, are no edit.
     """

@@ -196,7 +196,7 @@ def find_personas(directory: Path) -> list[PersonaDir]:
 
 
 def map_persona(files: Mapping[str, bytes], user: Author, user_name: str) -> Mapped:
-    """Return what the files of a persona become.
+    """Map the files of a persona to pages of memory.
 
     Args:
         files: The bytes of each, by its path in the folder.
@@ -271,7 +271,7 @@ class _Mapping:
     warnings: list[str]
 
     def of(self, source: str, content: bytes, part: str) -> list[FolderPage]:
-        """Return what one file becomes beside its original; nothing for a file without meaning."""
+        """Map one file to pages beside its original; none for an unknown file."""
         if _SESSION.fullmatch(source) and is_plain(source):
             return [FolderPage(source, source, content, is_original=True)]
         text = self._text(source, content) if part else ""

@@ -61,7 +61,7 @@ class Face:
 
 
 def face_of(card: Card) -> Face:
-    """Return what a card looks like."""
+    """Summarise a card for comparison with others."""
     texts = {(field, sha256_of(card.text(field).strip())) for field in _TEXTS if card.text(field)}
     return Face(_meaning(card), fold(card.name), frozenset(texts))
 
@@ -269,7 +269,7 @@ class _Looking:
                 self._note(entry, kind)
 
     def _entries(self, directory: os.DirEntry[str] | Path, kind: Kind) -> list[os.DirEntry[str]]:
-        """Return what is in a directory and stays within the folder; the rest is noted."""
+        """List a directory; note unreadable entries and links that leave the folder."""
         try:
             with os.scandir(directory) as found:
                 entries = sorted(found, key=lambda entry: entry.name)
@@ -368,7 +368,7 @@ def read_group(file: FoundFile) -> CharacterGroup:
 
 
 def read_book_links(file: FoundFile) -> BookLinks:
-    """Return what the settings in a file say of books.
+    """Read which books the settings in a file link to characters.
 
     Raises:
         FamiliarError: It cannot be read, or holds no object.
@@ -482,7 +482,7 @@ class ImportedFolder:
 
 @dataclass(slots=True)
 class Register:
-    """Notes what becomes of each file, also where several familiars have a part in it."""
+    """Collects the outcome of each file, also where several familiars share it."""
 
     _notes: dict[str, list[FileReport]] = field(default_factory=dict)
 

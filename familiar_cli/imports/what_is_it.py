@@ -88,7 +88,7 @@ def instead(wanted: Kind, path: Path) -> BadInputError | None:
 
 
 def what_is(path: Path) -> Recognized | None:
-    """Return what a file or directory is; None: nobody knows it."""
+    """Recognize a file or directory by its content; None if unknown."""
     if path.is_dir():
         return _directory(path)
     for kind in (_settings, _card, _archive, _chat, _lorebook):
