@@ -266,8 +266,7 @@ def branch(
         str, typer.Option("--from", metavar="TURN", help="Last turn that both channels share.")
     ],
     channel: Annotated[
-        str | None,
-        typer.Option("--channel", metavar="ID", help="Parent; default: the channel of the turn."),
+        str | None, typer.Option(metavar="ID", help="Parent; default: the channel of the turn.")
     ] = None,
 ) -> None:
     """Start a channel that continues another one from one of its turns.

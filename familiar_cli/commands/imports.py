@@ -176,9 +176,7 @@ def import_lorebook(
     into: Annotated[
         str | None,
         typer.Option(
-            "--into",
-            metavar="DIR",
-            help="Directory in memory; default: the book's own in lore/imported/.",
+            metavar="DIR", help="Directory in memory; default: the book's own in lore/imported/."
         ),
     ] = None,
     update: Update = False,
@@ -313,8 +311,7 @@ def import_chat(
     me: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAME",
-            help="Your name in the chat, if several people speak; may be repeated.",
+            metavar="NAME", help="Your name in the chat, if several people speak; may be repeated."
         ),
     ] = None,
     format_: Annotated[
@@ -393,8 +390,7 @@ sillytavern_app = App()
 def import_sillytavern(
     ctx: typer.Context,
     directory: Annotated[
-        str,
-        typer.Argument(metavar="DIR", help="Data folder, e.g. SillyTavern/data/default-user."),
+        str, typer.Argument(metavar="DIR", help="Data folder, e.g. SillyTavern/data/default-user.")
     ],
     *,
     only: Annotated[

@@ -56,21 +56,15 @@ def init(
     from_card: Annotated[
         str | None,
         typer.Option(
-            "--from-card",
-            metavar="FILE",
-            help="PNG, CHARX, JSON or YAML card; `-` reads standard input.",
+            metavar="FILE", help="PNG, CHARX, JSON or YAML card; `-` reads standard input."
         ),
     ] = None,
     from_persona: Annotated[
-        str | None,
-        typer.Option(
-            "--from-persona", metavar="DIR", help="Persona folder with IDENTITY.md, SOUL.md …"
-        ),
+        str | None, typer.Option(metavar="DIR", help="Persona folder with IDENTITY.md, SOUL.md …")
     ] = None,
     from_remote: Annotated[
         str | None,
         typer.Option(
-            "--from-remote",
             metavar="ADDRESS",
             help="Remote of a familiar that lives on another machine; see `familiar sync`.",
         ),
@@ -78,16 +72,12 @@ def init(
     template: Annotated[
         str | None,
         typer.Option(
-            "--template",
-            metavar="NAME",
-            help="Template: companion, assistant, narrator, keeper or workmate.",
+            metavar="NAME", help="Template: companion, assistant, narrator, keeper or workmate."
         ),
     ] = None,
     user: Annotated[
         str | None,
-        typer.Option(
-            "--user", metavar="PLATFORM:ID", help="Account that a persona's USER.md is about."
-        ),
+        typer.Option(metavar="PLATFORM:ID", help="Account that a persona's USER.md is about."),
     ] = None,
     update: Annotated[
         bool, typer.Option("--update", help="Update files whose source in the persona has changed.")

@@ -43,9 +43,7 @@ def serve(
     ] = None,
     token_file: Annotated[
         str | None,
-        typer.Option(
-            "--token-file", metavar="FILE", help="File with the tokens that clients must send."
-        ),
+        typer.Option(metavar="FILE", help="File with the tokens that clients must send."),
     ] = None,
     no_background: Annotated[
         bool,
@@ -199,17 +197,14 @@ def web(
     ctx: typer.Context,
     *,
     port: Annotated[
-        int,
-        typer.Option(metavar="N", min=0, max=65535, help="Port to listen on; 0: any free one."),
+        int, typer.Option(metavar="N", min=0, max=65535, help="Port to listen on; 0: any free one.")
     ] = 8766,
     no_open: Annotated[
         bool, typer.Option("--no-open", help="Print the link; do not open a browser.")
     ] = False,
     export: Annotated[
         str | None,
-        typer.Option(
-            "--export", metavar="FILE", help="Write everything as one page to FILE, and exit."
-        ),
+        typer.Option(metavar="FILE", help="Write everything as one page to FILE, and exit."),
     ] = None,
     force: Annotated[
         bool, typer.Option("--force", help="With --export: overwrite FILE if it exists.")
@@ -274,19 +269,14 @@ def mcp(
     ctx: typer.Context,
     *,
     allow_write: Annotated[
-        bool,
-        typer.Option("--allow-write", help="Let clients change memory without a review."),
+        bool, typer.Option("--allow-write", help="Let clients change memory without a review.")
     ] = False,
     channel: Annotated[
-        str | None,
-        typer.Option(
-            "--channel", metavar="ID", help="The client's own channel, even a private one."
-        ),
+        str | None, typer.Option(metavar="ID", help="The client's own channel, even a private one.")
     ] = None,
     print_config: Annotated[
         str | None,
         typer.Option(
-            "--print-config",
             metavar="claude-desktop|claude-code|cursor|zed",
             help="Print the client's settings for this server, and exit.",
         ),

@@ -268,8 +268,7 @@ def write_memory(
     ] = False,
     since: SinceTurns = None,
     channel: Annotated[
-        list[str] | None,
-        typer.Option(metavar="ID", help="Only this channel (can be repeated)."),
+        list[str] | None, typer.Option(metavar="ID", help="Only this channel (can be repeated).")
     ] = None,
     steps: Annotated[
         int | None,
