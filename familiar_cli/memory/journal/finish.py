@@ -6,6 +6,7 @@ still has its old text with a line typed into it is an edit of the old text: it 
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 from contextlib import suppress
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from familiar_cli.errors import FamiliarError, NotFoundError, UnsafePathError
 from familiar_cli.files import TEMP_PREFIX, is_misspelled, read_plain
 from familiar_cli.memory.journal.edits import list_absent
-from familiar_cli.memory.journal.objects import object_id
+from familiar_cli.memory.journal.objects import damaged, is_id, object_id, unreadable
 from familiar_cli.memory.journal.repository import (
     changed_files,
     file_id,
@@ -32,6 +33,8 @@ from familiar_cli.memory.store.files import (
     signature,
 )
 from familiar_cli.memory.store.store import PENDING_MARK
+from familiar_cli.memory.store.transactions import WritePlan, apply_plan
+from familiar_cli.memory.store.walk import scan
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -41,7 +44,6 @@ if TYPE_CHECKING:
     from familiar_cli.memory.merge.files import MergedTree
     from familiar_cli.memory.store.files import Signature, Tree
 
-MARK_FILE = PENDING_MARK
 FORMER_BRANCH = "familiar-former"
 
 
@@ -62,17 +64,13 @@ class Pending:
 
 def read_mark(directory: str) -> Pending | None:
     """Return the mark, or None when every commit is on disk."""
-    import json
-
-    from familiar_cli.memory.journal.objects import is_id, unreadable
-
     try:
-        found = json.loads(read_plain(os.path.join(directory, MARK_FILE)))
+        found = json.loads(read_plain(os.path.join(directory, PENDING_MARK)))
         mark = Pending(found["base"], found["commit"], bool(found.get("is_forward")))
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise unreadable(repr(MARK_FILE), error) from error
+        raise unreadable(repr(PENDING_MARK), error) from error
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise invalid_mark("makes no sense") from error
     if not is_id(mark.commit) or not (mark.base is None or is_id(mark.base)):
@@ -82,33 +80,29 @@ def read_mark(directory: str) -> Pending | None:
 
 def invalid_mark(why: str) -> FamiliarError:
     """Return the error for a mark that no change of ours has left."""
-    from familiar_cli.memory.journal.objects import damaged
-
-    error = damaged(f"{MARK_FILE!r} {why}")
+    error = damaged(f"{PENDING_MARK!r} {why}")
     error.hint = (
-        f"Delete {MARK_FILE!r} in journal.git: the memory stays as it is, and what differs from the"
-        " journal is then committed as edited by hand."
+        f"Delete {PENDING_MARK!r} in journal.git: the memory stays as it is, and what differs from"
+        " the journal is then committed as edited by hand."
     )
     return error
 
 
 def write_mark(directory: str, mark: Pending, disk: Disk) -> None:
     """Decide a change, durably. May raise OSError."""
-    import json
-
-    disk.put(os.path.join(directory, MARK_FILE), (json.dumps(asdict(mark)) + "\n").encode())
+    disk.put(os.path.join(directory, PENDING_MARK), (json.dumps(asdict(mark)) + "\n").encode())
 
 
 def clear_mark(directory: str, disk: Disk) -> None:
     """Take the mark away. Should a power failure bring it back, finishing again changes nothing."""
     with suppress(FileNotFoundError):
-        disk.unlink(os.path.join(directory, MARK_FILE))
+        disk.unlink(os.path.join(directory, PENDING_MARK))
 
 
 def mark_signature(directory: str) -> object:
     """Return a value that differs for every mark, None when there is none; costs one look."""
     try:
-        status = os.lstat(os.path.join(directory, MARK_FILE))
+        status = os.lstat(os.path.join(directory, PENDING_MARK))
     except OSError:
         return None
     return status.st_ino, status.st_mtime_ns, status.st_size
@@ -138,7 +132,6 @@ def finish_change(
     if head not in {mark.base, mark.commit}:
         _set_aside(repository, mark, tell)
         return True
-    from familiar_cli.memory.store.transactions import WritePlan, apply_plan
 
     recovery = _Recovery(repository, memory, mark)
     recovery.run()
@@ -251,8 +244,6 @@ class _Recovery:
 
     def _asides(self) -> set[str]:
         """Return the conflict copies and their list."""
-        from familiar_cli.memory.store.walk import scan
-
         found = {
             f"{CONFLICTS_DIR}/{path}"
             for tree in (self._old, self._new)
@@ -366,12 +357,12 @@ def _find_leftovers(root: str, rel_paths: Iterable[str]) -> list[str]:
 
 def _set_aside(repository: Repository, mark: Pending, tell: Callable[[str], None]) -> None:
     """Drop a mark that is done already; keep one that the branch knows nothing of."""
-    at, seen = repository.head(), 0
+    at = repository.head()
     while at and at != mark.commit:
-        at, seen = repository.commit(at).parent, seen + 1
+        at = repository.commit(at).parent
     if at is None:
         aside = os.path.join(repository.path, f"familiar-unfinished-{mark.commit[:10]}")
-        repository.disk.replace(os.path.join(repository.path, MARK_FILE), aside)
+        repository.disk.replace(os.path.join(repository.path, PENDING_MARK), aside)
         tell(
             f"The journal's branch was moved by hand while commit {mark.commit[:10]} was being"
             f" carried out; {aside!r} names it. Compare: `familiar memory show {mark.commit[:10]}`"

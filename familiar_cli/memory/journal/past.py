@@ -17,6 +17,7 @@ from familiar_cli.errors import (
     UsageError,
 )
 from familiar_cli.memory.journal.edits import list_absent
+from familiar_cli.memory.journal.exchange import Compacted, compact_journal
 from familiar_cli.memory.journal.history import (
     SHORT,
     History,
@@ -31,13 +32,13 @@ from familiar_cli.memory.layout import DERIVED, SYNC
 from familiar_cli.memory.merge.blocks import Clash, merge_lines
 from familiar_cli.memory.merge.content import merge_onto
 from familiar_cli.memory.store.files import MISSING, StoredChange, is_private, parse_path
+from familiar_cli.memory.store.store import hold_lock
 from familiar_cli.text import sha256_of, typed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from datetime import datetime
 
-    from familiar_cli.memory.journal.exchange import Compacted
     from familiar_cli.memory.journal.git import GitJournal
     from familiar_cli.memory.journal.history import FileDiff
     from familiar_cli.memory.journal.repository import Commit, Repository
@@ -394,9 +395,6 @@ class MemoryPast:
             LockedError: A writer held the lock for too long.
             FamiliarError: The disk refused; nothing is lost.
         """
-        from familiar_cli.memory.journal.exchange import Compacted, compact_journal
-        from familiar_cli.memory.store.store import hold_lock
-
         if not self._repository.exists:
             return Compacted(0, 0, 0)
         with (

@@ -8,7 +8,7 @@ import platform
 import sys
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from familiar_cli import clock
 from familiar_cli.errors import FamiliarError, LockedError
@@ -17,11 +17,10 @@ from familiar_cli.memory.store.files import MISSING, Limits, Tree
 from familiar_cli.text import one_line, sha256_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from familiar_cli.errors import RefusedError
     from familiar_cli.files import Disk
-    from familiar_cli.memory.journal import Journal
     from familiar_cli.memory.store.files import (
         FileListing,
         GrepHit,
@@ -30,13 +29,11 @@ if TYPE_CHECKING:
         MemoryEntry,
         MemoryFile,
         MemoryHead,
+        StoredChange,
     )
     from familiar_cli.memory.store.transactions import Transaction, WritePlan
 
     OnChange = Callable[[tuple[str, ...]], None]
-    from collections.abc import Callable, Sequence
-
-    from familiar_cli.memory.store.files import StoredChange
 
 __all__ = ["MISSING", "Limits", "MemoryStore"]
 
@@ -68,7 +65,7 @@ class MemoryStore:
         limits: Limits = Limits(),  # noqa: B008  # frozen
         lock_path: str | Path | None = None,
         lock_timeout_s: float = 10.0,
-        journal: Journal | None = None,
+        journal: Journal | LazyJournal | None = None,
         disk: Disk | None = None,
         on_change: OnChange | None = None,
     ) -> None:
@@ -433,7 +430,7 @@ def _locked_error(lock_path: Path) -> LockedError:
 _PATIENCE_S = 0.05  # for the lock, before looking again whether the writer is done
 
 
-def wait_for_pending(journal: Journal, lock_path: Path, timeout_s: float) -> None:
+def wait_for_pending(journal: Journal | LazyJournal, lock_path: Path, timeout_s: float) -> None:
     """Return when every decided change is on disk; finish one whose writer is gone.
 
     One that cannot be finished stops no reader: the journal tells of it once.
@@ -445,13 +442,14 @@ def wait_for_pending(journal: Journal, lock_path: Path, timeout_s: float) -> Non
     while journal.pending():
         try:
             with hold_lock(lock_path, min(_PATIENCE_S, timeout_s)):
-                return journal.begin()
+                journal.begin()
+                return
         except LockedError:
             if clock.stopwatch_s() - begun_s > timeout_s:
                 raise
         except FamiliarError as error:
-            return journal.give_up(error)
-    return None
+            journal.give_up(error)
+            return
 
 
 PENDING_MARK: Final = "familiar-pending"
@@ -475,6 +473,49 @@ def state_of(directory: str) -> object:
     return status.st_ino, status.st_mtime_ns
 
 
+class Journal(Protocol):
+    """Told of each transaction in this order: `begin`, `prepare`, then `applied` or `abandoned`.
+
+    All but `pending`, `give_up` and `state` are called while the lock is held. What `begin` or
+    `prepare` raises stops the transaction before any file was touched.
+    """
+
+    def pending(self) -> bool:
+        """Tell whether a change is decided but not all of it is on disk; costs one look."""
+
+    def give_up(self, error: FamiliarError) -> None:
+        """A reader cannot finish what is pending: from now on that is pending no more.
+
+        Whoever writes is still stopped by it.
+        """
+
+    def state(self) -> object:
+        """Return a value that differs after every transaction; costs one look."""
+
+    def begin(self, *, look: bool = False) -> None:
+        """Before anything is read: finish what a crash cut short, note what people changed.
+
+        Args:
+            look: Look at every file, however long it takes.
+        """
+
+    def prepare(
+        self,
+        source: str,
+        message: str,
+        changes: Sequence[StoredChange],
+        trailers: Mapping[str, str],
+        joined: Joined | None = None,
+    ) -> None:
+        """All rules hold and no file is touched yet: record durably what is about to be."""
+
+    def applied(self, changes: Sequence[StoredChange]) -> None:
+        """Every change is on disk."""
+
+    def abandoned(self, changes: Sequence[StoredChange]) -> None:
+        """The disk refused; every file is as it was before."""
+
+
 class LazyJournal:
     """A `Journal` that is made when it is first needed.
 
@@ -492,33 +533,9 @@ class LazyJournal:
         """See `Journal`."""
         return os.path.lexists(self._mark) and self._make().pending()
 
-    def give_up(self, error: FamiliarError) -> None:
-        """See `Journal`."""
-        self._make().give_up(error)
-
     def state(self) -> object:
         """See `Journal`."""
         return state_of(self._path)
 
-    def begin(self, *, look: bool = False) -> None:
-        """See `Journal`."""
-        self._make().begin(look=look)
-
-    def prepare(
-        self,
-        source: str,
-        message: str,
-        changes: Sequence[StoredChange],
-        trailers: Mapping[str, str],
-        joined: Joined | None = None,
-    ) -> None:
-        """See `Journal`."""
-        self._make().prepare(source, message, changes, trailers, joined)
-
-    def applied(self, changes: Sequence[StoredChange]) -> None:
-        """See `Journal`."""
-        self._make().applied(changes)
-
-    def abandoned(self, changes: Sequence[StoredChange]) -> None:
-        """See `Journal`."""
-        self._make().abandoned(changes)
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401  # all else is up to the journal
+        return getattr(self._make(), name)

@@ -14,11 +14,11 @@ import pytest
 
 from familiar_cli import clock
 from familiar_cli.errors import FamiliarError, LockedError
-from familiar_cli.memory.journal.finish import MARK_FILE, Pending, write_mark
+from familiar_cli.memory.journal.finish import Pending, write_mark
 from familiar_cli.memory.journal.objects import git_object
 from familiar_cli.memory.journal.repository import encode_commit, rewrite_tree
 from familiar_cli.memory.merge.files import conflicts_in
-from familiar_cli.memory.store.store import hold_lock
+from familiar_cli.memory.store.store import PENDING_MARK, hold_lock
 from tests.support import dying
 from tests.support.journals import World
 
@@ -228,7 +228,7 @@ class TestReadingWhileSomeoneWrites:
             time.sleep(0.2)
             assert seen == []
             world.by_hand("b.md", "b 2\n")
-            (world.root / "journal.git" / MARK_FILE).unlink()
+            (world.root / "journal.git" / PENDING_MARK).unlink()
             reader.join(5)
         assert seen == ["b 2\n"]
 
@@ -278,7 +278,7 @@ class TestAMarkThatCannotBeUsed:
     @pytest.mark.parametrize("text", ["", "{", "[]", '{"base": null}'])
     def test_is_one_clear_error_for_writers_and_one_warning_for_readers(self, world, text) -> None:
         world.commit("first", a="1")
-        (world.root / "journal.git" / MARK_FILE).write_text(text, encoding="utf-8")
+        (world.root / "journal.git" / PENDING_MARK).write_text(text, encoding="utf-8")
         world = world.again()
         for _ in range(2):
             assert world.store.read_file("a.md") == "1"
@@ -293,7 +293,7 @@ class TestAMarkThatCannotBeUsed:
         base = world.commit("first", a="1")
         commit = world.commit("second", a="2")
         again = world.again()
-        (world.root / "journal.git" / MARK_FILE).write_text("{", encoding="utf-8")
+        (world.root / "journal.git" / PENDING_MARK).write_text("{", encoding="utf-8")
         assert again.store.read_file("a.md") == "2"
         world.by_hand("a.md", "1")
         write_mark(world.journal.path, Pending(base, commit), dying.Disk())
