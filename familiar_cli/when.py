@@ -35,7 +35,6 @@ WEEKDAY_OF: Final = {
 }
 """The number of each name of a weekday, long or short; Monday is 0."""
 
-_NEAR: Final = {"yesterday": -1, "today": 0, "tomorrow": 1}
 _MINUTES: Final = {
     **dict.fromkeys(("m", "min", "mins", "minute", "minutes"), 1),
     **dict.fromkeys(("h", "hour", "hours"), 60),
@@ -169,7 +168,7 @@ class _Relative:
     ahead: bool
 
     def read(self, words: str) -> When | None:
-        return self._counted(words) or self._named(words) or self._spoken(words)
+        return self._counted(words) or self._spoken(words)
 
     def _counted(self, words: str) -> When | None:
         found = _COUNTED.fullmatch(words)
@@ -218,29 +217,6 @@ class _Relative:
         else:
             moment = self.now.astimezone(UTC) + timedelta(minutes=minutes)
         return When(moment, has_time=True, is_counted=True)
-
-    def _named(self, words: str) -> When | None:
-        beside = "next " if self.ahead else "last "
-        first, _, rest = words.removeprefix("on ").removeprefix(beside).partition(" ")
-        day = self._day(first.rstrip(","))
-        if day is None:
-            hour = read_hour(words.removeprefix("at "))
-            return self._nearest(hour) if hour else None
-        if not rest:
-            return When(datetime.combine(day, time()), has_time=False)
-        hour = read_hour(rest.removeprefix("at "))
-        return When(datetime.combine(day, hour), has_time=True) if hour else None
-
-    def _day(self, word: str) -> date | None:
-        """Return the day a word names; a weekday is the next or the last one, and never today."""
-        today = self._wall().date()
-        if word in _NEAR:
-            return today + timedelta(days=_NEAR[word])
-        if word not in WEEKDAY_OF:
-            return None
-        if self.ahead:
-            return today + timedelta(days=(WEEKDAY_OF[word] - today.weekday() - 1) % 7 + 1)
-        return today - timedelta(days=(today.weekday() - WEEKDAY_OF[word] - 1) % 7 + 1)
 
     def _nearest(self, hour: time) -> When:
         """Return the next or the last time that the clock shows an hour."""
