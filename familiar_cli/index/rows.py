@@ -45,8 +45,15 @@ def put(
             return  # another process was quicker
         vectors = _vectors_of(connection, rel_path)
         _take_out(connection, rel_path)
-        row = _Row(rel_path, sha256, seen, made, len(text), pinned=is_pinned(text))
-        document = row.insert(connection)
+        document = _insert_document(
+            connection,
+            rel_path,
+            sha256,
+            seen,
+            made,
+            char_count=len(text),
+            pinned=is_pinned(text),
+        )
         _Chunks(connection, document, text, made, vectors).write()
         connection.executemany(
             "INSERT OR IGNORE INTO links VALUES (?, ?)", [(document, t) for t in links]
@@ -65,7 +72,7 @@ def put_problem(
     empty = chunking.Cut("", None, "", (), (), ())
     with transaction(connection):
         _take_out(connection, rel_path)
-        _Row(rel_path, "", seen, empty, 0, problem).insert(connection)
+        _insert_document(connection, rel_path, "", seen, empty, problem=problem)
 
 
 def held_sha256(connection: sqlite3.Connection, rel_path: str) -> str | None:
@@ -126,39 +133,28 @@ def _vectors_of(connection: sqlite3.Connection, rel_path: str) -> dict[bytes, _V
     return {key: vectors for key, *vectors in found}
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
-    """One row of `documents`."""
-
-    rel_path: str
-    sha256: str
-    seen: FileStamp
-    made: Cut
-    char_count: int
-    problem: str = ""
-    pinned: bool | None = None
-
-    def insert(self, connection: sqlite3.Connection) -> int:
-        made = self.made
-        _count_change(connection)
-        day = made.day.isoformat() if made.day else ""
-        cursor = connection.execute(
-            "INSERT INTO documents (rel_path, sha256, size_bytes, mtime_ns, ctime_ns, settled,"
-            " title, day, instance, char_count, problem, pinned)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                self.rel_path,
-                self.sha256,
-                *self.seen,
-                made.title,
-                day,
-                made.instance,
-                self.char_count,
-                self.problem,
-                self.pinned,
-            ),
-        )
-        return int(cursor.lastrowid or 0)
+def _insert_document(
+    connection: sqlite3.Connection,
+    rel_path: str,
+    sha256: str,
+    seen: FileStamp,
+    made: Cut,
+    *,
+    char_count: int = 0,
+    problem: str = "",
+    pinned: bool | None = None,
+) -> int:
+    """Write a row of `documents`, and return its id."""
+    _count_change(connection)
+    day = made.day.isoformat() if made.day else ""
+    row = (rel_path, sha256, *seen, made.title, day, made.instance, char_count, problem, pinned)
+    cursor = connection.execute(
+        "INSERT INTO documents (rel_path, sha256, size_bytes, mtime_ns, ctime_ns, settled,"
+        " title, day, instance, char_count, problem, pinned)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        row,
+    )
+    return int(cursor.lastrowid or 0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from familiar_cli.index.build import EmbeddingIndex, Progress
     from familiar_cli.index.embedder import Embedder, EmbedderChoice, Encoded
     from familiar_cli.index.rank import PassageLines
-    from familiar_cli.index.types import Hit, Method
+    from familiar_cli.index.types import Method
     from familiar_cli.index.vectors import Cosines, Ids
 
 SENTENCES: Final = 5
@@ -33,18 +33,6 @@ DENSE_DEPTH: Final = 200
 """How many lines that are near in meaning are looked at, besides those found by words."""
 DENSE_FLOOR: Final = 0.25
 """Least nearness of a hit that holds none of the words; below it, things are unrelated."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Found:
-    method: Method
-    hits: tuple[Hit, ...]
-    model: str = ""
-    waiting: int = 0
-    unread: int = 0
-    notes: tuple[str, ...] = ()
-    hint: str = ""
-    named: tuple[str, ...] = ()
 
 
 def search(
@@ -84,18 +72,8 @@ def search(
     options = replace(options, judge=shown.counts) if shown else options
     found = _find(index, query, options, opened, progress)
     elapsed_ms = round((stopwatch_s() - start) * 1000, 3)
-    return SearchResult(
-        found.method,
-        query,
-        tuple(map(shown.of, found.hits)) if shown else found.hits,
-        elapsed_ms,
-        found.model,
-        found.waiting,
-        found.unread,
-        found.notes,
-        found.hint,
-        found.named,
-    )
+    given = tuple(map(shown.of, found.hits)) if shown else found.hits
+    return replace(found, hits=given, elapsed_ms=elapsed_ms)
 
 
 def _find(
@@ -104,17 +82,17 @@ def _find(
     options: SearchOptions,
     opened: EmbedderChoice | None,
     progress: Progress | None,
-) -> _Found:
+) -> SearchResult:
     if not index.store.root.is_dir():
-        return _Found("grep" if options.method == "grep" else "lexical", ())
+        return SearchResult("grep" if options.method == "grep" else "lexical", query)
     if options.method == "grep":
-        return _Found("grep", hits.find_in_files(index.store, query, options))
+        return SearchResult("grep", query, hits.find_in_files(index.store, query, options))
     try:
         return index.use(lambda c: _answer(index, c, query, options, opened, progress=progress))
     except IndexUnusableError as error:
         told = (f"{error}. All files were read instead.",)
         found = hits.find_in_files(index.store, query, options)
-        return _Found("grep", found, notes=told, hint=error.hint or "")
+        return SearchResult("grep", query, found, notes=told, hint=error.hint or "")
 
 
 def _answer(
@@ -125,7 +103,7 @@ def _answer(
     opened: EmbedderChoice | None,
     *,
     progress: Progress | None,
-) -> _Found:
+) -> SearchResult:
     fresh = Refreshed()
     if options.refresh:
         fresh = index.refresh_by(connection, progress, options.refresh_s)
@@ -178,7 +156,7 @@ class _Asked:
     notes: list[str]
     hint: str = ""
 
-    def answer(self) -> _Found:
+    def answer(self) -> SearchResult:
         self.connection.execute("BEGIN")  # one state of the index, whatever others write meanwhile
         restricted = self._restrict()
         by_words = rank.Lexical()
@@ -221,7 +199,15 @@ class _Asked:
             method = "dense" if self.options.method == "dense" else "hybrid"
         model = meaning.embedder.model if meaning else ""
         waiting = self._waiting()
-        return _Found(method, hit, model, waiting, notes=tuple(self.notes), hint=self.hint)
+        return SearchResult(
+            method,
+            self.query,
+            hit,
+            model=model,
+            waiting=waiting,
+            notes=tuple(self.notes),
+            hint=self.hint,
+        )
 
     def _ask_model(self) -> _Meaning | None:
         """Return what the model says of the question; None by words alone."""

@@ -182,8 +182,8 @@ class SearchResult:
 
     method: Method
     query: str
-    hits: tuple[Hit, ...]
-    elapsed_ms: float
+    hits: tuple[Hit, ...] = ()
+    elapsed_ms: float = 0.0
     model: str = ""
     waiting: int = 0
     unread: int = 0
