@@ -223,7 +223,7 @@ def test_a_reply_that_fails_after_again_leaves_the_one_before(root, serve) -> No
 
 
 def test_help_names_every_command(root, serve) -> None:
-    from familiar_cli.work.passes import COMMANDS
+    from familiar_cli.ui.chat import COMMANDS
 
     serve("One.")
     told = chat("/help").stderr
