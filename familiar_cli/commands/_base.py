@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterator, Sequence
+    from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
     from datetime import date, datetime
     from pathlib import Path
 
@@ -280,6 +280,40 @@ def text_or_stdin(text: str, *, exact: bool = False) -> str:
     except UnicodeDecodeError as error:
         raise UsageError(f"Standard input is not UTF-8 text: {error}") from error
     return given if exact else given.removeprefix("\ufeff").replace("\r\n", "\n")
+
+
+def answer_content(
+    out: Output,
+    content: bytes,
+    file: str,
+    data: Mapping[str, object],
+    inline: Mapping[str, object],
+    *,
+    force: bool,
+) -> None:
+    """Write a result into `file`, or on stdout when it is `-`.
+
+    Args:
+        out: Where the words go.
+        content: The result.
+        file: The file.
+        data: What `--json` tells of the file.
+        inline: What it tells when there is none.
+        force: A file that is there already is overwritten.
+
+    Raises:
+        ConflictError: There is one, and `force` is not set.
+    """
+    from pathlib import Path
+
+    from familiar_cli.imports.foreign_files import write_result
+    from familiar_cli.ui.emit import exact_bytes
+
+    if file == "-":
+        out.answer(inline, lambda: exact_bytes(content))
+        return
+    write_result(Path(file).expanduser(), content, force=force)
+    out.answer(data, f"Wrote {file} ({len(content):,} bytes)")
 
 
 def read_card_at(file: str) -> Card:

@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from familiar_cli.commands._base import App, familiar_of, globals_of, output, run_async
+from familiar_cli.commands._base import (
+    App,
+    answer_content,
+    familiar_of,
+    globals_of,
+    output,
+    run_async,
+)
 from familiar_cli.commands._options import turn_name
 
 if TYPE_CHECKING:
@@ -162,16 +169,9 @@ def _replay(
 
 
 def _html(out: Output, trace: Trace, file: str, *, force: bool) -> None:
-    from pathlib import Path
-
-    from familiar_cli.imports.foreign_files import write_result
-    from familiar_cli.ui.emit import exact_bytes
     from familiar_cli.ui.html.page import page
 
-    content = page(trace).encode("utf-8")
+    html = page(trace)
+    content = html.encode("utf-8")
     data = {"turn": trace.turn, "path": None if file == "-" else file, "bytes": len(content)}
-    if file == "-":
-        out.answer({**data, "html": content.decode("utf-8")}, lambda: exact_bytes(content))
-        return
-    write_result(Path(file).expanduser(), content, force=force)
-    out.answer(data, f"Wrote {file} ({len(content):,} bytes)")
+    answer_content(out, content, file, data, {**data, "html": html}, force=force)

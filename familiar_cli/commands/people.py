@@ -9,6 +9,7 @@ import typer
 
 from familiar_cli.commands._base import (
     App,
+    answer_content,
     familiar_of,
     file_or_stdin,
     globals_of,
@@ -493,34 +494,20 @@ def _import(out: Output, familiar: Familiar, file: str, *, dry_run: bool) -> Non
 
 def _export(out: Output, familiar: Familiar, file: str, *, force: bool) -> None:
     import json
-    from pathlib import Path
 
     from familiar_cli.actions.graph import export_graph
     from familiar_cli.imports.entity_graph import graph_json
-    from familiar_cli.imports.foreign_files import write_result
-    from familiar_cli.ui.emit import exact_bytes
 
     found = graph_json(export_graph(familiar))
     content = (json.dumps(found, ensure_ascii=False, indent=1) + "\n").encode("utf-8")
-    if file == "-":
-        out.answer(found, lambda: exact_bytes(content))
-        return
-    write_result(Path(file).expanduser(), content, force=force)
     counts = {"nodes": len(found["nodes"]), "edges": len(found["edges"])}
-    out.answer({"written": file, **counts}, f"Wrote {file} ({len(content):,} bytes)")
+    answer_content(out, content, file, {"written": file, **counts}, found, force=force)
 
 
 def _html(out: Output, found: Around, file: str, *, force: bool) -> None:
-    from pathlib import Path
-
-    from familiar_cli.imports.foreign_files import write_result
-    from familiar_cli.ui.emit import exact_bytes
     from familiar_cli.ui.html.ego import ego_page
 
-    content = ego_page(found).encode("utf-8")
+    html = ego_page(found)
+    content = html.encode("utf-8")
     data = {**found.to_json(), "written": None if file == "-" else file, "bytes": len(content)}
-    if file == "-":
-        out.answer({**data, "html": content.decode("utf-8")}, lambda: exact_bytes(content))
-        return
-    write_result(Path(file).expanduser(), content, force=force)
-    out.answer(data, f"Wrote {file} ({len(content):,} bytes)")
+    answer_content(out, content, file, data, {**data, "html": html}, force=force)
