@@ -39,11 +39,11 @@ def me_page(shown: ShownMe) -> PagePart:
         "description": shown.description.rstrip("\n"),
     }
     rows = [
-        [plain(name, "dim"), plain(value), plain(shown.sources[name], "dim")]
+        [plain(name, "dim"), value, plain(shown.sources[name], "dim")]
         for name, value in values.items()
     ]
     accounts = ", ".join((shown.account, *shown.also))
-    rows.append([plain("account", "dim"), plain(accounts), plain("")])
+    rows.append([plain("account", "dim"), accounts, ""])
     return Columns(rows)
 
 

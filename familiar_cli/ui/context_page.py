@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING, Final, cast
 
 from familiar_cli.clock import iso
 from familiar_cli.text import counted, harmless, one_line
-from familiar_cli.ui.page import Bar, Columns, Indented, Name, PagePart, Stack, Words, plain
+from familiar_cli.ui.page import (
+    Bar,
+    Columns,
+    Indented,
+    Name,
+    PagePart,
+    Stack,
+    Words,
+    named_values,
+    plain,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -50,9 +60,7 @@ def context_page(trace: Trace) -> PagePart:
 
 def found_page(found: Sequence[Fragment]) -> PagePart:
     """Return which files pieces of memory are from, and what of each is in the prompt."""
-    rows: list[list[PagePart]] = [
-        [Name(piece.rel_path or ""), plain(piece.text)] for piece in found
-    ]
+    rows: list[list[object]] = [[Name(piece.rel_path or ""), piece.text] for piece in found]
     return _table(rows) or plain("  nothing that fits")
 
 
@@ -90,7 +98,7 @@ def _summary(trace: Trace) -> PagePart:
     ]
     rows += [("error", trace.error)] if trace.error else []
     rows += [("notice", notice) for notice in trace.notices]
-    return Columns([[plain(name, "dim"), plain(value)] for name, value in rows])
+    return named_values(rows)
 
 
 def _client(trace: Trace) -> str:
@@ -123,7 +131,7 @@ def _layers(trace: Trace) -> PagePart:
     return Indented(Columns(rows, right=(2,)), 2)
 
 
-def _layer(layer: LayerUse) -> list[PagePart]:
+def _layer(layer: LayerUse) -> list[object]:
     used, budget = layer.used_tokens, layer.budget_tokens
     style = "red" if used > budget else "" if used else "dim"
     more = layer.share_tokens and budget > layer.share_tokens
@@ -168,14 +176,14 @@ def row_key(piece: Fragment) -> object:
     return (piece.layer, piece.source, state_of(piece), own)
 
 
-def _row(same: list[Fragment], *, lines: bool) -> list[PagePart]:
+def _row(same: list[Fragment], *, lines: bool) -> list[object]:
     first, state = same[0], state_of(same[0])
     tokens = sum(piece.tokens if piece.kept else piece.offered_tokens for piece in same)
     return [
-        plain(first.layer),
+        first.layer,
         Name(first.source),
         Name(origin_of(same) if lines else first.rel_path or origin_of(same)),
-        plain(_span([piece.priority for piece in same])),
+        _span([piece.priority for piece in same]),
         plain("" if first.score is None else f"{first.score:.2f}", "dim"),
         plain(tokens, "" if first.kept else "dim"),
         plain(state, _STATE_STYLES[state]),
@@ -201,13 +209,13 @@ def _span(numbers: list[int]) -> str:
 
 def _cuts(pieces: Sequence[Fragment]) -> PagePart | None:
     cut = [piece for piece in pieces if piece.reason]
-    rows: list[list[PagePart]] = []
+    rows: list[list[object]] = []
     for _, group in groupby(cut, key=lambda piece: (row_key(piece), piece.reason)):
         same = list(group)
         offered, sent = _total(same)
         lost = f"{sent} of {offered} tokens" if sent else f"{offered} tokens"
         origin = origin_of(same) or same[0].source
-        rows.append([Name(origin), plain(lost, "dim"), plain(same[0].reason)])
+        rows.append([Name(origin), plain(lost, "dim"), same[0].reason])
     return _table(rows)
 
 
@@ -219,12 +227,12 @@ def _total(same: list[Fragment]) -> tuple[int, int]:
 
 
 def _reports(reports: Sequence[Report]) -> PagePart | None:
-    rows: list[list[PagePart]] = [
+    rows: list[list[object]] = [
         [
-            plain(report.name),
+            report.name,
             plain(report.verdict, "" if report.verdict == "answered" else "red"),
-            plain(f"{report.elapsed_ms:.1f} ms"),
-            plain(report.reason),
+            f"{report.elapsed_ms:.1f} ms",
+            report.reason,
         ]
         for report in reports
     ]
@@ -232,20 +240,15 @@ def _reports(reports: Sequence[Report]) -> PagePart | None:
 
 
 def _side_calls(calls: Sequence[SideCall]) -> PagePart | None:
-    rows: list[list[PagePart]] = [
-        [
-            plain(call.name),
-            plain(call.model),
-            plain(f"{call.elapsed_ms:.1f} ms"),
-            plain(call.error, "red"),
-        ]
+    rows: list[list[object]] = [
+        [call.name, call.model, f"{call.elapsed_ms:.1f} ms", plain(call.error, "red")]
         for call in calls
     ]
     return _table(rows, right=(2,))
 
 
 def _table(
-    rows: list[list[PagePart]], header: Iterable[str] = (), *, right: Iterable[int] = ()
+    rows: list[list[object]], header: Iterable[str] = (), *, right: Iterable[int] = ()
 ) -> PagePart | None:
     return Indented(Columns(rows, tuple(header), tuple(right)), 2) if rows else None
 
@@ -296,14 +299,14 @@ def why_page(found: Why) -> PagePart:
 
 
 def _pieces(pieces: Sequence[Fragment]) -> PagePart:
-    rows: list[list[PagePart]] = [
+    rows: list[list[object]] = [
         [
             Name(piece.source),
             Name(origin_of([piece])),
             plain(f"priority {piece.priority}", "dim"),
             plain("" if piece.score is None else f"score {piece.score:.2f}", "dim"),
-            plain(f"{piece.tokens} of {piece.offered_tokens} tokens"),
-            plain(state_of(piece)),
+            f"{piece.tokens} of {piece.offered_tokens} tokens",
+            state_of(piece),
             plain(piece.cause, "dim"),
         ]
         for piece in pieces
@@ -312,11 +315,11 @@ def _pieces(pieces: Sequence[Fragment]) -> PagePart:
 
 
 def _paid_from(found: Why) -> PagePart:
-    rows: list[list[PagePart]] = [
+    rows: list[list[object]] = [
         [
-            plain(layer.name),
+            layer.name,
             Bar(layer.used_tokens, layer.budget_tokens),
-            plain(f"{layer.used_tokens} of {layer.budget_tokens} tokens"),
+            f"{layer.used_tokens} of {layer.budget_tokens} tokens",
         ]
         for layer in found.layers
     ]
@@ -325,12 +328,12 @@ def _paid_from(found: Why) -> PagePart:
 
 def _rivals(pieces: Sequence[Fragment]) -> PagePart:
     shown = pieces[:_MOST_RIVALS]
-    rows: list[list[PagePart]] = [
+    rows: list[list[object]] = [
         [
             Name(piece.source),
             Name(origin_of([piece])),
             plain(f"priority {piece.priority}", "dim"),
-            plain(f"{piece.tokens} tokens"),
+            f"{piece.tokens} tokens",
         ]
         for piece in shown
     ]
@@ -402,7 +405,7 @@ def _facts(found: Replayed) -> PagePart:
     then, now = _told(found.then), _told(found.now)
     names = ("model", "time", "read", "written", "cost", "ended")
     rows = [
-        [plain(name, "dim"), plain(old), plain(new)]
+        [plain(name, "dim"), old, new]
         for name, old, new in zip(names, then, now, strict=True)
         if old or new
     ]

@@ -34,8 +34,8 @@ def channels_page(found: Sequence[ChannelCount], zone: tzinfo | None) -> PagePar
     rows = [
         [
             plain(one_line(c.channel, 60), "bold"),
-            plain(f"{c.turns:,}"),
-            plain(f"{_day(c.first_at, zone)} – {_day(c.last_at, zone)}"),
+            f"{c.turns:,}",
+            f"{_day(c.first_at, zone)} – {_day(c.last_at, zone)}",
             plain(f"imported ({c.imported_from})" if c.imported_from else "", "dim"),
         ]
         for c in found
@@ -166,8 +166,8 @@ def stats_page(found: Statistics, labels: Labels, zone: tzinfo | None) -> PagePa
 
 def _bars(title: str, rows: Sequence[tuple[str, int]]) -> list[PagePart]:
     most = max((count for _, count in rows), default=1)
-    cells: list[list[PagePart]] = [
-        [plain(f"  {one_line(label, 40)}"), plain(f"{count:,}"), Bar(count, most, even=True)]
+    cells: list[list[object]] = [
+        [f"  {one_line(label, 40)}", f"{count:,}", Bar(count, most, even=True)]
         for label, count in rows
     ]
     return [plain(title, "dim"), Columns(cells, right=(1,))]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from familiar_cli.memory.journal.history import SHORT
 from familiar_cli.text import counted, harmless, one_line
 from familiar_cli.ui.emit import exact
-from familiar_cli.ui.page import Columns, Name, Stack, Words, local, plain, print_page
+from familiar_cli.ui.page import Columns, Name, Stack, Words, local, named_values, plain, print_page
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -40,17 +40,17 @@ _KILO = 1024
 
 def tree_page(files: Iterable[MemoryEntry], zone: tzinfo | None) -> PagePart:
     """Return files below their directories, with size and time of the last change."""
-    rows: list[list[PagePart]] = []
+    rows: list[list[object]] = []
     above: list[str] = []
     for entry in files:
         *directories, name = entry.rel_path.split("/")
         for depth, directory in enumerate(directories):
             if directories[: depth + 1] != above[: depth + 1]:
-                rows.append([plain("  " * depth + directory + "/", "bold"), plain(""), plain("")])
+                rows.append([plain("  " * depth + directory + "/", "bold"), "", ""])
         above = directories
         time = local(entry.modified, zone)
         size = plain(size_text(entry.size_bytes), "dim")
-        rows.append([plain("  " * len(directories) + name), size, plain(time, "dim")])
+        rows.append(["  " * len(directories) + name, size, plain(time, "dim")])
     return Columns(rows, right=(1,))
 
 
@@ -59,7 +59,7 @@ def pins_page(found: PinnedFiles) -> PagePart:
     rows = [
         [
             plain(pin.rel_path, "bold"),
-            plain(f"{pin.tokens:,} tokens"),
+            f"{pin.tokens:,} tokens",
             plain(pin.note, "yellow" if pin.note else "dim"),
         ]
         for pin in found.pins
@@ -70,12 +70,12 @@ def pins_page(found: PinnedFiles) -> PagePart:
 
 def hits_page(hits: Iterable[GrepHit]) -> PagePart:
     """Return hits below the file they are in, with what matched standing out."""
-    rows: list[list[PagePart]] = []
+    rows: list[list[object]] = []
     above = ""
     for hit in hits:
         if hit.rel_path != above:
             above = hit.rel_path
-            rows.append([plain(hit.rel_path, "bold"), plain("")])
+            rows.append([plain(hit.rel_path, "bold"), ""])
         line = plain(hit.text[: hit.start])
         line.append(hit.text[hit.start : hit.end], "bold yellow")
         line.append(hit.text[hit.end :])
@@ -114,7 +114,7 @@ def links_page(steps: Iterable[LinkStep]) -> PagePart:
     rows = [
         [
             plain(step.distance, "dim"),
-            plain(step.rel_path),
+            step.rel_path,
             plain(f"{step.link.source} {_verb(step.link)} {step.link.target}", "dim"),
         ]
         for step in steps
@@ -166,7 +166,7 @@ def log_page(changes: Iterable[LoggedChange], zone: tzinfo | None) -> PagePart:
             plain(change.commit.id[:SHORT], "yellow"),
             plain(local(change.commit.time, zone), "dim"),
             plain(change.commit.source, "bold"),
-            plain(change.commit.message),
+            change.commit.message,
         ]
         for change in changes
     )
@@ -274,13 +274,13 @@ def shared_line(named: Named) -> str:
     return f"{named.name!r} is shared by {', '.join(named.slugs)}"
 
 
-def _row(person: KnownPerson, zone: tzinfo | None) -> list[PagePart]:
+def _row(person: KnownPerson, zone: tzinfo | None) -> list[object]:
     size = "none" if person.size_bytes is None else size_text(person.size_bytes)
     return [
         Name(person.slug, "bold"),
-        plain(person.name),
-        plain(person.aliases),
-        plain(person.turns),
+        person.name,
+        person.aliases,
+        person.turns,
         plain(local(person.last_seen, zone) or "never", "dim"),
         plain(f"{size} (cannot be read)" if person.problem else size, "dim"),
     ]
@@ -398,10 +398,10 @@ def _print(items: list[ListedItem]) -> None:
 
     rows = [
         [
-            plain(item.number),
-            plain(f"[{_BOXES[item.mark]}]"),
+            item.number,
+            f"[{_BOXES[item.mark]}]",
             plain(_when(item), "bold" if item.is_due else "dim"),
-            plain(item.text),
+            item.text,
         ]
         for item in items
     ]
@@ -443,9 +443,7 @@ def built_text(built: IndexBuilt) -> str:
 
 def status_page(status: IndexStatus, turns: TurnsStatus, opened: EmbedderChoice) -> PagePart:
     """Return how the index is."""
-    return Columns(
-        [[plain(name, "dim"), plain(value)] for name, value in _lines(status, turns, opened)]
-    )
+    return named_values(_lines(status, turns, opened))
 
 
 def _lines(

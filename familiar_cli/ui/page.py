@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import unicodedata
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, cast
 
 from familiar_cli.clock import parse_iso, to_zone
@@ -92,20 +92,24 @@ class Stack:
 
 @dataclass(slots=True)
 class Columns:
-    """Rows as columns without lines between them; see `terminal.columns`."""
+    """Rows as columns without lines between them; see `terminal.columns`.
 
-    rows: Iterable[Sequence[PagePart]]
+    A cell is a part, or anything that becomes text by `plain`.
+    """
+
+    rows: Iterable[Sequence[object]]
     header: Sequence[str] = ()
     right: Sequence[int] = ()
+    _cells: list[list[PagePart]] = field(init=False)
 
     def __post_init__(self) -> None:
-        """Hold on to rows that can be gone through only once."""
-        self.rows = list(self.rows)
+        """Make a part of every cell."""
+        self._cells = [[_as_part(cell) for cell in row] for row in self.rows]
 
     def lines(self, encoding: str) -> list[str]:
         """See `Part`."""
         rows = [[[name] for name in self.header]] if self.header else []
-        rows += [[cell.lines(encoding) for cell in row] for row in self.rows]
+        rows += [[cell.lines(encoding) for cell in row] for row in self._cells]
         widths: dict[int, int] = {}
         for row in rows:
             for number, cell in enumerate(row):
@@ -117,7 +121,7 @@ class Columns:
     def __rich__(self) -> RenderableType:
         from familiar_cli.ui import terminal
 
-        rows = [[_drawn(cell) for cell in row] for row in self.rows]
+        rows = [[_drawn(cell) for cell in row] for row in self._cells]
         return terminal.columns(rows, self.header, right=self.right)
 
 
@@ -163,6 +167,10 @@ def print_page(*parts: PagePart | RenderableType) -> None:
     lines = (line for part in parts for line in cast("PagePart", part).lines(encoding))
     sys.stdout.write("".join(line.rstrip(" ") + "\n" for line in lines))
     sys.stdout.flush()
+
+
+def _as_part(cell: object) -> PagePart:
+    return cast("PagePart", cell) if hasattr(cell, "lines") else plain(cell)
 
 
 def _drawn(part: object) -> RenderableType:

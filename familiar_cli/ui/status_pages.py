@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from familiar_cli.clock import iso, now
 from familiar_cli.text import counted, one_line
 from familiar_cli.ui.emit import write_json
-from familiar_cli.ui.page import Columns, Name, local, plain
+from familiar_cli.ui.page import Columns, Name, local, named_values, plain
 from familiar_cli.ui.writing_pages import pass_notices, pass_text
 from familiar_cli.work.passes import WRITING, Event
 
@@ -39,18 +39,18 @@ MOST_DUE = 5  # reminders, or files in conflict, that a status names
 
 def status_page(status: FamiliarStatus, zone: tzinfo | None = None) -> PagePart:
     """Return how one familiar is, in its timezone; what is empty says what to do next."""
-    return Columns([[plain(name, "dim"), plain(value)] for name, value in _lines(status, zone)])
+    return named_values(_lines(status, zone))
 
 
 def list_page(rows: Sequence[ListedFamiliar]) -> PagePart:
     """Return the familiars as a table; `*` marks the one that commands mean."""
     body = [
         [
-            plain("*" if row.chosen else " "),
+            "*" if row.chosen else " ",
             plain(row.id, "bold" if row.chosen else ""),
-            plain(row.name),
-            plain("?" if row.problem else row.turns),
-            plain("?" if row.problem else row.memory_files),
+            row.name,
+            "?" if row.problem else row.turns,
+            "?" if row.problem else row.memory_files,
         ]
         for row in rows
     ]
@@ -160,12 +160,12 @@ _STYLES = {"ok": "green", "warn": "yellow", "fail": "bold red"}
 
 def doctor_page(checks: Sequence[Diagnosis]) -> PagePart:
     """Return what was found, one line each; below what is not well, what mends it."""
-    rows: list[list[PagePart]] = []
+    rows: list[list[object]] = []
     for check in checks:
         verdict = plain(check.verdict, _STYLES[check.verdict])
-        rows.append([verdict, plain(check.name), plain(check.detail)])
+        rows.append([verdict, check.name, check.detail])
         if check.mend:
-            rows.append([plain(""), plain(""), plain(f"-> {check.mend}", "bold")])
+            rows.append(["", "", plain(f"-> {check.mend}", "bold")])
     return Columns(rows)
 
 
@@ -177,12 +177,12 @@ def models_page(models: Sequence[ListedModel]) -> PagePart:
     rows = [
         [
             plain(model.name, "bold" if model.state == "ready" else ""),
-            plain(model.kind),
-            plain(size(model.size_bytes)),
-            plain(size(model.memory_bytes) if model.memory_bytes else ""),
-            plain(model.licence),
+            model.kind,
+            size(model.size_bytes),
+            size(model.memory_bytes) if model.memory_bytes else "",
+            model.licence,
             plain(_on_disk(model), "red" if model.broken else ""),
-            plain(model.purpose),
+            model.purpose,
         ]
         for model in models
     ]
@@ -200,7 +200,7 @@ def probe_page(slot: str, where: str, probe: Probe, window_tokens: int = 0) -> P
     """Return how a model did, and how many tokens its server says that it reads."""
     lines = [*_speed_lines(slot, where, probe)]
     lines += [("reads", f"{window_tokens:,} tokens")] if window_tokens else []
-    return Columns([[plain(name, "dim"), plain(text)] for name, text in lines])
+    return named_values(lines)
 
 
 def _on_disk(model: ListedModel) -> str:
@@ -310,7 +310,7 @@ def setting_page(row: Effective) -> PagePart:
     ]
     if setting.env:
         lines.append(("variable", f"{setting.env} overrides the file"))
-    return Columns([[plain(name, "dim"), plain(value)] for name, value in lines])
+    return named_values(lines)
 
 
 def written(value: object) -> str:
@@ -324,7 +324,7 @@ def _in_effect(row: Effective) -> str:
     return f"{written(row.effective)} ({row.effective_source})"
 
 
-def _row(row: Effective) -> list[PagePart]:
+def _row(row: Effective) -> list[object]:
     if row.effective is not None:
         value = one_line(written(row.effective), _VALUE_CHARS)
         return _cells(row.setting.key, value, f"{row.effective_source}, {row.source}")
@@ -335,8 +335,8 @@ def _row(row: Effective) -> list[PagePart]:
     return _cells(row.setting.key, value, source, own=row.source != "default")
 
 
-def _cells(name: str, value: str, source: str, *, own: bool = False) -> list[PagePart]:
-    return [plain(name, "bold" if own else ""), plain(value), plain(source, "" if own else "dim")]
+def _cells(name: str, value: str, source: str, *, own: bool = False) -> list[object]:
+    return [plain(name, "bold" if own else ""), value, plain(source, "" if own else "dim")]
 
 
 _CHANNEL_VALUE_CHARS = 60
@@ -344,14 +344,14 @@ _CHANNEL_VALUE_CHARS = 60
 
 def channels_page(rows: Sequence[ListedChannel], zone: tzinfo | None) -> PagePart:
     """Return the channels as a table."""
-    body: list[list[PagePart]] = [
+    body: list[list[object]] = [
         [
             Name(row.id, "bold"),
-            plain(row.label),
-            plain("?" if row.problem else row.mode),
-            plain(", ".join(_state(row))),
-            plain(row.turns),
-            plain(local(row.last_at, zone)),
+            row.label,
+            "?" if row.problem else row.mode,
+            ", ".join(_state(row)),
+            row.turns,
+            local(row.last_at, zone),
             plain(", ".join(row.subscribed), "dim"),
         ]
         for row in rows

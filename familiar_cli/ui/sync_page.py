@@ -58,8 +58,8 @@ def status_page(found: SyncStatus, zone: tzinfo | None) -> PagePart:
     remotes = Columns(
         [
             plain(one.name, "cyan"),
-            plain(one.address),
-            plain(f"synced {_when(one.synced_at, zone)}" if one.synced_at else "never synced"),
+            one.address,
+            f"synced {_when(one.synced_at, zone)}" if one.synced_at else "never synced",
             plain(f"{counted(one.ahead, 'commit')} to push", "yellow")
             if one.ahead
             else plain("up to date" if one.synced_at else ""),
@@ -69,7 +69,7 @@ def status_page(found: SyncStatus, zone: tzinfo | None) -> PagePart:
     instances = Columns(
         [
             plain(one.id, "cyan"),
-            plain(_state(one)),
+            _state(one),
             plain(f"last change {_when(one.last_at, zone)}" if one.last_at else "", "dim"),
         ]
         for one in found.instances
@@ -77,7 +77,7 @@ def status_page(found: SyncStatus, zone: tzinfo | None) -> PagePart:
     embodiments = Columns(
         [
             plain(one.id, "cyan"),
-            plain("embodiment"),
+            "embodiment",
             plain(f"synced {_when(one.last_sync, zone)}" if one.last_sync else "", "dim"),
         ]
         for one in found.embodiments

@@ -178,10 +178,10 @@ def digests_page(tiers: Sequence[DigestStatus], zone: tzinfo | None) -> PagePart
     """Return how the digests stand; times are told in `zone`."""
     rows = [
         [
-            plain(digest_path(tier.name)),
-            plain(f"{tier.tokens:,} of {tier.budget_tokens:,} tokens"),
+            digest_path(tier.name),
+            f"{tier.tokens:,} of {tier.budget_tokens:,} tokens",
             plain(local(tier.made_at, zone) or "never", "dim"),
-            plain(digest_state(tier)),
+            digest_state(tier),
         ]
         for tier in tiers
     ]
