@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.actions import sync as action
 from familiar_cli.actions.consolidate import Consolidating, ConsolidationOptions
+from familiar_cli.actions.sync_decisions import remotes_of
 from familiar_cli.actions.write_memory import memory_writer, write_memory
 from familiar_cli.clock import stopwatch_s
 from familiar_cli.errors import FamiliarError, LockedError, RemoteUnreachableError
@@ -78,7 +79,7 @@ class BackgroundSync:
         try:
             is_on = self._familiar.config.sync.interval_s > 0
             has_memory = any(self._familiar.paths.memory.iterdir())
-            return is_on and has_memory and bool(action.remotes_of(self._familiar).all())
+            return is_on and has_memory and bool(remotes_of(self._familiar).all())
         except (OSError, FamiliarError):  # `sync` and `doctor` say what is wrong
             return False
 

@@ -408,14 +408,12 @@ def journal(target: CheckTarget) -> Iterator[Diagnosis]:
 
 def sync(target: CheckTarget) -> Iterator[Diagnosis]:
     """Check whether a sync left something for a person to review or decide."""
-    from familiar_cli.actions.sync import remotes_of
-    from familiar_cli.actions.sync_decisions import pending_decisions
+    from familiar_cli.actions.sync_decisions import pending_decisions, remotes_of
     from familiar_cli.familiar import Familiar
 
     with Familiar(target.paths) as familiar:
-        remotes = remotes_of(familiar)
-        count = len(remotes.all())
-        pending = pending_decisions(familiar, remotes)
+        count = len(remotes_of(familiar).all())
+        pending = pending_decisions(familiar)
     if count:
         yield ok(f"{count} remote{'s' * (count != 1)}")
     for line in pending.lines():

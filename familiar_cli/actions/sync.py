@@ -8,12 +8,16 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli import clock
-from familiar_cli.actions.sync_decisions import PendingDecisions, participants_of, pending_decisions
+from familiar_cli.actions.sync_decisions import (
+    PendingDecisions,
+    participants_of,
+    pending_decisions,
+    remotes_of,
+)
 from familiar_cli.errors import FamiliarError, NotFoundError, PartialError, RefusedError, UsageError
 from familiar_cli.files import read_plain, remove, write_own
 from familiar_cli.memory.merge.files import conflicts_in
 from familiar_cli.sync.participants import Devices
-from familiar_cli.sync.remotes import FILE, Remotes
 from familiar_cli.work.passes import SYNCING
 
 if TYPE_CHECKING:
@@ -247,11 +251,6 @@ class SyncStatus:
         }
 
 
-def remotes_of(familiar: Familiar) -> Remotes:
-    """Return the remotes of a familiar."""
-    return Remotes(familiar.paths.root / FILE)
-
-
 async def sync(
     familiar: Familiar,
     name: str | None,
@@ -321,7 +320,7 @@ def _sync_all(
         familiar.journal.repository.close()
     conflicts = tuple(conflicts_in(familiar.memory))
     missing = refused_files(familiar.journal.repository)
-    pending = pending_decisions(familiar, remotes_of(familiar))
+    pending = pending_decisions(familiar)
     return SyncReport(
         familiar.instance.id, tuple(done), failed, conflicts, missing, how.dry_run, pending
     )
@@ -346,7 +345,7 @@ def engine_of(
         turns=HistoryConversations(familiar.history, familiar.channels, _about(familiar))
         if travels
         else None,
-        participants=participants_of(familiar, remotes_of(familiar)),
+        participants=participants_of(familiar),
         sender=sender_of(familiar, secret, trust),
         progress=progress,
     )
@@ -486,7 +485,7 @@ def status(familiar: Familiar) -> SyncStatus:
             failure.message if failure else "",
             failure.at if failure else None,
             tuple(Devices(familiar.paths.embodiments).all().values()),
-            pending_decisions(familiar, remotes),
+            pending_decisions(familiar),
             signing_key_of(familiar).fingerprint(),
         )
     finally:

@@ -18,7 +18,7 @@ from familiar_cli.memory.merge.content import WHOLE, merge_content
 from familiar_cli.memory.merge.files import conflicts_in, list_text
 from familiar_cli.memory.store.files import MISSING
 from familiar_cli.sync.participants import PendingDeletions, SyncParticipants, Trust
-from familiar_cli.sync.remotes import SeenRefs, instances_seen
+from familiar_cli.sync.remotes import FILE, Remotes, SeenRefs, instances_seen
 from familiar_cli.text import counted, sha256_of, typed
 from familiar_cli.work.passes import SYNCING
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from familiar_cli.sync.engine import SyncEngine
     from familiar_cli.sync.joining import Outcome
     from familiar_cli.sync.participants import LargeDeletion
-    from familiar_cli.sync.remotes import RefAside, Remotes
+    from familiar_cli.sync.remotes import RefAside
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,12 +119,17 @@ class DeviceTrust:
     new: bool = False
 
 
-def participants_of(familiar: Familiar, remotes: Remotes) -> SyncParticipants:
+def remotes_of(familiar: Familiar) -> Remotes:
+    """Return the remotes of a familiar."""
+    return Remotes(familiar.paths.root / FILE)
+
+
+def participants_of(familiar: Familiar) -> SyncParticipants:
     """Return the machines from which changes are accepted."""
-    return SyncParticipants(remotes, approve=familiar.config.sync.approve == "on")
+    return SyncParticipants(remotes_of(familiar), approve=familiar.config.sync.approve == "on")
 
 
-def pending_decisions(familiar: Familiar, remotes: Remotes) -> PendingDecisions:
+def pending_decisions(familiar: Familiar) -> PendingDecisions:
     """Return the pending decisions as of the last sync, without contacting a remote.
 
     Raises:
@@ -134,15 +139,11 @@ def pending_decisions(familiar: Familiar, remotes: Remotes) -> PendingDecisions:
     from familiar_cli.history.incoming import count_held
     from familiar_cli.sync.begin import refused_bundles
 
-    participants = participants_of(familiar, remotes)
+    participants = participants_of(familiar)
     trust = participants.all()
     held = count_held(familiar.history) if is_plain(familiar.paths.history) else {}
-    repository = familiar.journal.repository
-    aside = [
-        (name, ref)
-        for name in sorted(remotes.all())
-        for ref in SeenRefs(repository, name).aside().values()
-    ]
+    repository, names = familiar.journal.repository, sorted(remotes_of(familiar).all())
+    aside = [(name, ref) for name in names for ref in SeenRefs(repository, name).aside().values()]
     return PendingDecisions(
         tuple(participants.unseen()),
         tuple(sorted(name for name, level in trust.items() if level is Trust.waiting)),
@@ -151,19 +152,19 @@ def pending_decisions(familiar: Familiar, remotes: Remotes) -> PendingDecisions:
         tuple((name, ref) for name, ref in aside if _is_admitted(trust, ref.instance)),
         tuple(
             (name, file, reason)
-            for name in sorted(remotes.all())
+            for name in names
             for file, reason in refused_bundles(repository.path, name).items()
         ),
     )
 
 
-def list_devices(familiar: Familiar, remotes: Remotes) -> tuple[DeviceTrust, ...]:
+def list_devices(familiar: Familiar) -> tuple[DeviceTrust, ...]:
     """Return every known machine, and mark all of them as seen.
 
     Raises:
         ConfigError: `sync.toml` cannot be read or written.
     """
-    participants, own = participants_of(familiar, remotes), familiar.instance.id
+    participants, own = participants_of(familiar), familiar.instance.id
     unseen, trust = set(participants.unseen()), participants.all()
     names = {*trust, *instances_seen(familiar.journal.repository)} - {own}
     others = (DeviceTrust(n, trust.get(n, Trust.known), new=n in unseen) for n in sorted(names))
@@ -172,13 +173,13 @@ def list_devices(familiar: Familiar, remotes: Remotes) -> tuple[DeviceTrust, ...
     return found
 
 
-def block_device(familiar: Familiar, remotes: Remotes, instance: str) -> None:
+def block_device(familiar: Familiar, instance: str) -> None:
     """Take nothing more from a machine; see `Participants.block`."""
     heard_of = instances_seen(familiar.journal.repository)
-    participants_of(familiar, remotes).block(instance, familiar.instance.id, heard_of)
+    participants_of(familiar).block(instance, familiar.instance.id, heard_of)
 
 
-def allow_device(familiar: Familiar, remotes: Remotes, instance: str) -> int:
+def allow_device(familiar: Familiar, instance: str) -> int:
     """Trust a machine, and apply its pending facts; see `Participants.allow`.
 
     Returns:
@@ -188,7 +189,7 @@ def allow_device(familiar: Familiar, remotes: Remotes, instance: str) -> int:
     from familiar_cli.history.incoming import release
 
     heard_of = instances_seen(familiar.journal.repository)
-    participants_of(familiar, remotes).allow(instance, heard_of)
+    participants_of(familiar).allow(instance, heard_of)
     if not is_plain(familiar.paths.history):
         return 0
     return release(familiar.history, familiar.instance.id, instance)
@@ -196,7 +197,6 @@ def allow_device(familiar: Familiar, remotes: Remotes, instance: str) -> int:
 
 async def accept_deletions(
     familiar: Familiar,
-    remotes: Remotes,
     engine: SyncEngine,
     instance: str | None,
     *,
@@ -207,7 +207,6 @@ async def accept_deletions(
 
     Args:
         familiar: Whose memory.
-        remotes: Its remotes.
         engine: What syncs it.
         instance: The machine whose changes are merged; None: all that wait.
         wait_s: The longest wait for a sync of the same familiar.
@@ -222,7 +221,7 @@ async def accept_deletions(
     """
     from familiar_cli.work.passes import Waiting, exclusive
 
-    waiting = pending_decisions(familiar, remotes).deletions
+    waiting = pending_decisions(familiar).deletions
     chosen = [one for one in waiting if instance in {None, one.instance}]
     if not chosen:
         told = f"No merge of {instance!r} waits" if instance else "No merge waits"

@@ -120,7 +120,8 @@ def init(
 def _begin(
     ctx: typer.Context, address: str, wanted: str | None, trust: SignatureTrust, *, dry_run: bool
 ) -> None:
-    from familiar_cli.actions.sync import begin, remotes_of
+    from familiar_cli.actions.sync import begin
+    from familiar_cli.actions.sync_decisions import remotes_of
     from familiar_cli.commands.sync import ask_secret
     from familiar_cli.errors import UsageError
     from familiar_cli.familiar import Familiar

@@ -234,11 +234,10 @@ def devices(ctx: typer.Context) -> None:
     familiar sync devices --json
     """
     from familiar_cli.actions import sync_decisions as action
-    from familiar_cli.actions.sync import remotes_of
     from familiar_cli.ui.sync_page import devices_text
 
     with familiar_of(ctx) as familiar:
-        found = action.list_devices(familiar, remotes_of(familiar))
+        found = action.list_devices(familiar)
     output(ctx).answer({"devices": found}, devices_text(found))
 
 
@@ -250,11 +249,10 @@ def allow(ctx: typer.Context, name: Device) -> None:
     familiar sync allow phone-1a2b
     """
     from familiar_cli.actions import sync_decisions as action
-    from familiar_cli.actions.sync import remotes_of
 
     out = output(ctx)
     with familiar_of(ctx) as familiar:
-        applied = action.allow_device(familiar, remotes_of(familiar), name)
+        applied = action.allow_device(familiar, name)
     out.answer({"allowed": name, "applied": applied}, f"Allowed {name}.")
     out.note("Next: `familiar sync` takes its changes.")
 
@@ -267,10 +265,9 @@ def block(ctx: typer.Context, name: Device) -> None:
     familiar sync block old-phone-1a2b
     """
     from familiar_cli.actions import sync_decisions as action
-    from familiar_cli.actions.sync import remotes_of
 
     with familiar_of(ctx) as familiar:
-        action.block_device(familiar, remotes_of(familiar), name)
+        action.block_device(familiar, name)
     text = f"Blocked {name}. `familiar sync allow {name}` undoes this."
     output(ctx).answer({"blocked": name}, text)
 
@@ -290,15 +287,14 @@ def accept(
     familiar sync accept phone-1a2b
     """
     from familiar_cli.actions import sync_decisions as action
-    from familiar_cli.actions.sync import PATIENCE_S, engine_of, remotes_of
+    from familiar_cli.actions.sync import PATIENCE_S, engine_of
     from familiar_cli.ui.progress import telling
     from familiar_cli.ui.sync_page import accepted_text
 
     out = output(ctx)
     with familiar_of(ctx) as familiar, telling(out) as progress:
-        remotes, engine = remotes_of(familiar), engine_of(familiar, progress)
         accepting = action.accept_deletions(
-            familiar, remotes, engine, name, wait_s=PATIENCE_S, progress=progress
+            familiar, engine_of(familiar, progress), name, wait_s=PATIENCE_S, progress=progress
         )
         waited, done = run_async(accepting)
     data = {"accepted": waited, "written": done.written, "deleted": done.deleted}
@@ -366,11 +362,11 @@ def add_remote(
     familiar sync remote add server me@example.org:ada.git
     familiar sync remote add stick dir:/media/stick/ada
     """
-    from familiar_cli.actions import sync as action
+    from familiar_cli.actions.sync_decisions import remotes_of
 
     out = output(ctx)
     with familiar_of(ctx) as familiar:
-        meant = action.remotes_of(familiar).add(name, address)
+        meant = remotes_of(familiar).add(name, address)
     out.answer({"name": name, "address": meant.text}, f"Added {name}: {meant}")
     if meant.kind == "http":
         out.note(
@@ -386,11 +382,11 @@ def list_remotes(ctx: typer.Context) -> None:
     \b
     familiar sync remote ls
     """
-    from familiar_cli.actions import sync as action
+    from familiar_cli.actions.sync_decisions import remotes_of
 
     out = output(ctx)
     with familiar_of(ctx) as familiar:
-        known = action.remotes_of(familiar).all()
+        known = remotes_of(familiar).all()
     data = {"remotes": [{"name": name, "address": at.text} for name, at in known.items()]}
     out.answer(data, "".join(f"{name}\t{at}\n" for name, at in known.items()))
     if not known:
