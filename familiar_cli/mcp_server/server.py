@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from mcp import types
 from mcp.server import Server, ServerRequestContext
 from mcp.server.subscriptions import (
     InMemorySubscriptionBus,
@@ -17,36 +18,6 @@ from mcp.server.subscriptions import (
     ResourceUpdated,
 )
 from mcp.shared.exceptions import MCPError
-from mcp.types import (
-    INVALID_PARAMS,
-    CallToolRequestParams,
-    CallToolResult,
-    CompleteRequestParams,
-    CompleteResult,
-    Completion,
-    EmptyResult,
-    GetPromptRequestParams,
-    GetPromptResult,
-    ListPromptsResult,
-    ListResourcesResult,
-    ListResourceTemplatesResult,
-    ListToolsResult,
-    PaginatedRequestParams,
-    PromptArgument,
-    PromptMessage,
-    ReadResourceRequestParams,
-    ReadResourceResult,
-    Resource,
-    ResourceTemplate,
-    ResourceTemplateReference,
-    SubscribeRequestParams,
-    TextContent,
-    TextResourceContents,
-    ToolAnnotations,
-    UnsubscribeRequestParams,
-)
-from mcp.types import Prompt as ListedPrompt
-from mcp.types import Tool as ListedTool
 
 from familiar_cli import __version__
 from familiar_cli.actions.write_memories import ReadVersions
@@ -64,7 +35,6 @@ if TYPE_CHECKING:
 
     from jsonschema.protocols import Validator
     from mcp.server.session import ServerSession
-    from mcp.types import SubscriptionsListenRequestParams, SubscriptionsListenResult
 
     from familiar_cli.actions.familiar_pool import FamiliarPool
     from familiar_cli.config.home import FamiliarPaths
@@ -147,8 +117,8 @@ class Watching:
         self._work: asyncio.Task[None] | None = None
 
     async def listen(
-        self, ctx: ServerRequestContext[Any, Any], params: SubscriptionsListenRequestParams
-    ) -> SubscriptionsListenResult:
+        self, ctx: ServerRequestContext[Any, Any], params: types.SubscriptionsListenRequestParams
+    ) -> types.SubscriptionsListenResult:
         """Tell a client of changes for as long as it listens; protocol 2026-07-28 and later."""
         self._listening += 1
         self._begin()
@@ -284,12 +254,14 @@ class MemoryServer:
         await asyncio.to_thread(self._thread.shutdown)
 
     async def _list_tools(
-        self, ctx: Context, params: PaginatedRequestParams | None
-    ) -> ListToolsResult:
+        self, ctx: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListToolsResult:
         del ctx, params
-        return ListToolsResult(tools=[_listed(tool) for tool in TOOLS])
+        return types.ListToolsResult(tools=[_listed(tool) for tool in TOOLS])
 
-    async def _call_tool(self, ctx: Context, params: CallToolRequestParams) -> CallToolResult:
+    async def _call_tool(
+        self, ctx: Context, params: types.CallToolRequestParams
+    ) -> types.CallToolResult:
         tool = _BY_NAME.get(params.name)
         if tool is None:
             return _failed(f"There is no tool {params.name!r}", f"Known: {', '.join(_BY_NAME)}.")
@@ -305,98 +277,106 @@ class MemoryServer:
             )
         if tool.searches:
             self._embed_soon()
-        text = TextContent(type="text", text=made.text)
-        return CallToolResult(content=[text], structured_content=made.data)
+        text = types.TextContent(type="text", text=made.text)
+        return types.CallToolResult(content=[text], structured_content=made.data)
 
     async def _list_resources(
-        self, ctx: Context, params: PaginatedRequestParams | None
-    ) -> ListResourcesResult:
+        self, ctx: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListResourcesResult:
         with _as_errors():
             cursor = params.cursor if params else None
             paths = await self._ask(ctx, catalogue.paths)
             found, following = catalogue.page_of(paths, cursor)
         listed = [
-            Resource(uri=self._uri(path), name=path, mime_type=catalogue.MIME) for path in found
+            types.Resource(uri=uri_of(self._paths.id, path), name=path, mime_type=catalogue.MIME)
+            for path in found
         ]
-        return ListResourcesResult(resources=listed, next_cursor=following)
+        return types.ListResourcesResult(resources=listed, next_cursor=following)
 
     async def _list_templates(
-        self, ctx: Context, params: PaginatedRequestParams | None
-    ) -> ListResourceTemplatesResult:
+        self, ctx: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListResourceTemplatesResult:
         del ctx, params
-        made = ResourceTemplate(
+        made = types.ResourceTemplate(
             uri_template=catalogue.template(self._paths.id),
             name="memory",
             description="A memory file.",
             mime_type=catalogue.MIME,
         )
-        return ListResourceTemplatesResult(resource_templates=[made])
+        return types.ListResourceTemplatesResult(resource_templates=[made])
 
     async def _read_resource(
-        self, ctx: Context, params: ReadResourceRequestParams
-    ) -> ReadResourceResult:
+        self, ctx: Context, params: types.ReadResourceRequestParams
+    ) -> types.ReadResourceResult:
         uri = str(params.uri)
         with _as_errors(uri=uri):
             text = await self._ask(ctx, lambda caller: catalogue.read(caller, uri))
-        content = TextResourceContents(uri=uri, text=text, mime_type=catalogue.MIME)
-        return ReadResourceResult(contents=[content])
+        content = types.TextResourceContents(uri=uri, text=text, mime_type=catalogue.MIME)
+        return types.ReadResourceResult(contents=[content])
 
-    async def _subscribe(self, ctx: Context, params: SubscribeRequestParams) -> EmptyResult:
+    async def _subscribe(
+        self, ctx: Context, params: types.SubscribeRequestParams
+    ) -> types.EmptyResult:
         self._watching.subscribe(str(params.uri), ctx.session)
-        return EmptyResult()
+        return types.EmptyResult()
 
-    async def _unsubscribe(self, ctx: Context, params: UnsubscribeRequestParams) -> EmptyResult:
+    async def _unsubscribe(
+        self, ctx: Context, params: types.UnsubscribeRequestParams
+    ) -> types.EmptyResult:
         del ctx
         self._watching.unsubscribe(str(params.uri))
-        return EmptyResult()
+        return types.EmptyResult()
 
     async def _list_prompts(
-        self, ctx: Context, params: PaginatedRequestParams | None
-    ) -> ListPromptsResult:
+        self, ctx: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListPromptsResult:
         del ctx, params
-        return ListPromptsResult(prompts=[_listed_prompt(p) for p in catalogue.PROMPTS.values()])
+        return types.ListPromptsResult(
+            prompts=[_listed_prompt(p) for p in catalogue.PROMPTS.values()]
+        )
 
-    async def _get_prompt(self, ctx: Context, params: GetPromptRequestParams) -> GetPromptResult:
+    async def _get_prompt(
+        self, ctx: Context, params: types.GetPromptRequestParams
+    ) -> types.GetPromptResult:
         with _as_errors():
             given = params.arguments or {}
             words = await self._ask(ctx, lambda caller: catalogue.made(caller, params.name, given))
-        text = TextContent(type="text", text=harmless(words))
-        return GetPromptResult(messages=[PromptMessage(role="user", content=text)])
+        text = types.TextContent(type="text", text=harmless(words))
+        return types.GetPromptResult(messages=[types.PromptMessage(role="user", content=text)])
 
-    async def _complete(self, ctx: Context, params: CompleteRequestParams) -> CompleteResult:
+    async def _complete(
+        self, ctx: Context, params: types.CompleteRequestParams
+    ) -> types.CompleteResult:
         asked = params.argument
 
         def values(caller: Caller) -> list[str]:
-            if isinstance(params.ref, ResourceTemplateReference):
+            if isinstance(params.ref, types.ResourceTemplateReference):
                 return [path for path in catalogue.paths(caller) if path.startswith(asked.value)]
             return catalogue.completed(caller, asked.name, asked.value)
 
         with _as_errors():
             found = await self._ask(ctx, values)
         most = catalogue.MOST_VALUES
-        told = Completion(values=found[:most], total=len(found), has_more=len(found) > most)
-        return CompleteResult(completion=told)
+        told = types.Completion(values=found[:most], total=len(found), has_more=len(found) > most)
+        return types.CompleteResult(completion=told)
 
     async def _ask(self, ctx: Context, work: Callable[[Caller], T]) -> T:
         """Return what `work` makes of whoever asks."""
         client, state = self._client(ctx), getattr(ctx.request, "scope", {}).get("state", {})
         session = state.get(SESSION, self._session)
 
-        def ask(familiar: Familiar) -> T:
-            manner = self._manner
-            caller = Caller(
-                familiar,
-                manner.channel_id,
-                client,
-                session,
-                allow_write=manner.allow_write,
-                reads=self._reads,
-            )
-            return work(caller)
-
         def run() -> T:
+            manner = self._manner
             with self._pool.hold(self._paths.id) as familiar:
-                return ask(familiar)
+                caller = Caller(
+                    familiar,
+                    manner.channel_id,
+                    client,
+                    session,
+                    allow_write=manner.allow_write,
+                    reads=self._reads,
+                )
+                return work(caller)
 
         return await asyncio.get_running_loop().run_in_executor(self._thread, run)
 
@@ -416,9 +396,6 @@ class MemoryServer:
             async with self._pool.lease(self._paths.id) as familiar:
                 if embedder := familiar.finder.embedder.embedder:
                     await in_thread(lambda: familiar.index.embed_waiting(embedder, at_most=SOME))
-
-    def _uri(self, rel_path: str) -> str:
-        return catalogue.uri_of(self._paths.id, rel_path)
 
     def _client(self, ctx: Context) -> str:
         """Return what the client calls itself, as it may stand in the journal."""
@@ -442,24 +419,24 @@ def _as_errors(**data: str) -> Iterator[None]:
     try:
         yield
     except FamiliarError as error:
-        raise MCPError(INVALID_PARAMS, _said(str(error), error.hint), data or None) from error
+        raise MCPError(types.INVALID_PARAMS, _said(str(error), error.hint), data or None) from error
 
 
-def _listed_prompt(prompt: catalogue.Prompt) -> ListedPrompt:
+def _listed_prompt(prompt: catalogue.Prompt) -> types.Prompt:
     arguments = [
-        PromptArgument(name=name, description=what, required=name in prompt.needs)
+        types.PromptArgument(name=name, description=what, required=name in prompt.needs)
         for name, what in prompt.takes.items()
     ]
-    return ListedPrompt(name=prompt.name, description=prompt.description, arguments=arguments)
+    return types.Prompt(name=prompt.name, description=prompt.description, arguments=arguments)
 
 
-def _listed(tool: Tool) -> ListedTool:
-    hints = ToolAnnotations(open_world_hint=False)
+def _listed(tool: Tool) -> types.Tool:
+    hints = types.ToolAnnotations(open_world_hint=False)
     if tool.kind == "read":
         hints.read_only_hint = True
     elif tool.kind == "add":
         hints.destructive_hint = False
-    return ListedTool(
+    return types.Tool(
         name=tool.name,
         description=tool.description,
         input_schema=tool.input_schema,
@@ -468,9 +445,9 @@ def _listed(tool: Tool) -> ListedTool:
     )
 
 
-def _failed(message: str, hint: str | None) -> CallToolResult:
-    text = TextContent(type="text", text=_said(message, hint))
-    return CallToolResult(content=[text], is_error=True)
+def _failed(message: str, hint: str | None) -> types.CallToolResult:
+    text = types.TextContent(type="text", text=_said(message, hint))
+    return types.CallToolResult(content=[text], is_error=True)
 
 
 def _said(message: str, hint: str | None) -> str:

@@ -11,6 +11,7 @@ from familiar_cli.errors import (
     AnsweredError,
     ChannelBusyError,
     ConfigError,
+    FamiliarError,
     LimitError,
     LockedError,
     ModelError,
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
     from familiar_cli.context.trace import Trace
-    from familiar_cli.errors import FamiliarError
 
 _STATUS: Final = (  # the first that fits counts
     (RateLimitError, 429),
@@ -104,6 +104,15 @@ def from_error(error: FamiliarError) -> ApiError:
     status = next((number for kind, number in _STATUS if isinstance(error, kind)), 500)
     hint = f". {error.hint}" if error.hint else ""
     return ApiError(status, f"{error}{hint}", code=_CODES.get(error.code, error.code))
+
+
+def to_api_error(error: Exception) -> ApiError:
+    """Return any error as one for a chat program."""
+    if isinstance(error, ApiError):
+        return error
+    if isinstance(error, FamiliarError):
+        return from_error(error)
+    return ApiError(500, f"The server failed: {type(error).__name__}")
 
 
 MEMORY_SUFFIX: Final = "+memory"

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
@@ -19,10 +20,10 @@ from familiar_cli.serve import api_format
 from familiar_cli.serve.api_format import (
     ApiError,
     find_model,
-    from_error,
     other_character,
     parse,
     parse_object,
+    to_api_error,
     unknown_model,
 )
 from familiar_cli.serve.guard import Guard, RequestBudget
@@ -282,13 +283,9 @@ def make_app(
         ]
         if api
         else [Route("/health", server.health)],
-        exception_handlers={
-            ApiError: _refused,
-            FamiliarError: _failed,
-            404: _no_such_page,
-            405: _wrong_method,
-            Exception: _broken,
-        },
+        exception_handlers=dict.fromkeys(
+            (ApiError, FamiliarError, HTTPException, Exception), _refused
+        ),
         lifespan=lifespan,
     )
 
@@ -326,28 +323,12 @@ def _check_json(request: Request) -> None:
         raise ApiError(415, f"The request must be {_JSON}")
 
 
-async def _refused(_: Request, error: Exception) -> Response:
-    assert isinstance(error, ApiError)
-    return JSONResponse(error.to_json(), error.status)
-
-
-async def _failed(request: Request, error: Exception) -> Response:
-    assert isinstance(error, FamiliarError)
-    return await _refused(request, from_error(error))
-
-
-async def _no_such_page(request: Request, error: Exception) -> Response:
-    del error
-    return await _refused(request, ApiError(404, f"There is nothing at {request.url.path!r}"))
-
-
-async def _wrong_method(request: Request, error: Exception) -> Response:
-    del error
-    return await _refused(
-        request, ApiError(405, f"{request.url.path!r} does not support {request.method}")
-    )
-
-
-async def _broken(request: Request, error: Exception) -> Response:
-    why = f"The server failed: {type(error).__name__}"
-    return await _refused(request, ApiError(500, why))
+async def _refused(request: Request, error: Exception) -> Response:
+    """Return the answer to a request that failed."""
+    match error:
+        case HTTPException(status_code=404):
+            error = ApiError(404, f"There is nothing at {request.url.path!r}")
+        case HTTPException(status_code=status):
+            error = ApiError(status, f"{request.url.path!r} does not support {request.method}")
+    told = to_api_error(error)
+    return JSONResponse(told.to_json(), told.status)

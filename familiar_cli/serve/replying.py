@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.actions.client_chat import SOURCE
 from familiar_cli.actions.talk import Asking, find_memory, take_turn
-from familiar_cli.context.trace import TracedMessage
+from familiar_cli.context.trace import Trace, TracedMessage
 from familiar_cli.context.turn import TurnResult, Watcher
 from familiar_cli.context.types import Fragment, Said
-from familiar_cli.errors import FamiliarError
 from familiar_cli.history.matching import kept_words, without_fence
 from familiar_cli.llm.slots import check_usable
 from familiar_cli.llm.types import Wrapping
 from familiar_cli.serve import api_format
-from familiar_cli.serve.api_format import ApiError, from_error, text_of
+from familiar_cli.serve.api_format import text_of, to_api_error
 from familiar_cli.serve.guard import respond
 from familiar_cli.serve.speakers import Alone, RequestIdentity, key_of
 
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
     from familiar_cli.actions.client_chat import ClientChat
-    from familiar_cli.context.trace import Trace
     from familiar_cli.context.types import Fragment, Role
     from familiar_cli.llm.types import ChatModel, Completion, Message, PreparedRequest
     from familiar_cli.serve.aligning import RequestLine
@@ -273,20 +271,6 @@ def _piece(piece: Fragment) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class PreparedReply:
-    """The prompt is made and what was said is kept; the model is being asked."""
-
-    trace: Trace
-
-
-@dataclass(frozen=True, slots=True)
-class ReplyChunk:
-    """A piece of the reply; of a program's own prompt, an event of the model's server."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
 class Ended:
     """The reply is over.
 
@@ -297,6 +281,13 @@ class Ended:
 
     result: TurnResult | None = None
     error: Exception | None = None
+
+
+TurnEvent = Trace | str | Ended
+"""The prompt, once what was said is kept; a piece of the reply; its end.
+
+A piece is text, or for a program's own prompt an event of the model's server.
+"""
 
 
 class ServedTurn:
@@ -312,10 +303,10 @@ class ServedTurn:
         self._served = served
         self._wanted = wanted
         self._alone = alone
-        self._events: asyncio.Queue[PreparedReply | ReplyChunk | Ended] = asyncio.Queue()
+        self._events: asyncio.Queue[TurnEvent] = asyncio.Queue()
         self.task = asyncio.ensure_future(self._run())
 
-    async def next(self) -> PreparedReply | ReplyChunk | Ended:
+    async def next(self) -> TurnEvent:
         """Wait for the next event; nothing follows `Ended`."""
         return await self._events.get()
 
@@ -343,7 +334,9 @@ class ServedTurn:
         """Ask the model just what the program asks; no memory goes in, and nothing is kept."""
         familiar = self._served.familiar
         check_usable(familiar.models.slot())
-        model = ClientsPrompt(familiar.models.open(), self._wanted.asked, "", self._on_event)
+        model = ClientsPrompt(
+            familiar.models.open(), self._wanted.asked, "", self._events.put_nowait
+        )
         await model.complete(model.prepare(()))
 
     async def _take(self) -> TurnResult:
@@ -370,24 +363,18 @@ class ServedTurn:
         return Asking(
             memory_only=asked.memory_only,
             model=self._model,
-            watcher=Watcher(lambda trace: traced(trace, asked), self._on_begun),
+            watcher=Watcher(lambda trace: traced(trace, asked), self._events.put_nowait),
         )
 
     def _model(self, model: ChatModel) -> ChatModel:
         asked = self._wanted.asked
         if asked.memory_only:
-            return ClientsPrompt(model, asked, self._served.familiar.name, self._on_event)
+            return ClientsPrompt(model, asked, self._served.familiar.name, self._events.put_nowait)
         return WithSampling(model, asked.sampling)
-
-    def _on_begun(self, trace: Trace) -> None:
-        self._events.put_nowait(PreparedReply(trace))
 
     def _on_text(self, text: str) -> None:
         if not self._wanted.asked.memory_only:
-            self._events.put_nowait(ReplyChunk(text))
-
-    def _on_event(self, event: str) -> None:
-        self._events.put_nowait(ReplyChunk(event))
+            self._events.put_nowait(text)
 
 
 _STREAM: Final = (
@@ -443,29 +430,29 @@ class Replying:
 
     async def _play(self, send: Send) -> None:
         first = await self._turn.next()
-        if isinstance(first, PreparedReply):
-            self._trace = first.trace
+        if isinstance(first, Trace):
+            self._trace = first
             first = await self._turn.next()
         if isinstance(first, Ended) and first.error:
-            await respond(send, _told(first.error), self._headers())
+            await respond(send, to_api_error(first.error), self._headers())
         elif self._wanted.asked.stream:
             await self._stream(send, first)
         else:
             await self._whole(send, first)
 
-    async def _stream(self, send: Send, event: PreparedReply | ReplyChunk | Ended) -> None:
+    async def _stream(self, send: Send, event: TurnEvent) -> None:
         headers = [*_STREAM, *self._headers()]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         shape = self._shape()
         raw = self._is_raw
         if not raw:
             await _put(send, api_format.event(shape.first()))
-        while isinstance(event, ReplyChunk):
-            await _put(send, api_format.event(event.text if raw else shape.piece(event.text)))
+        while isinstance(event, str):
+            await _put(send, api_format.event(event if raw else shape.piece(event)))
             event = await self._turn.next()
         assert isinstance(event, Ended)
         if event.error:
-            await _put(send, api_format.event(_told(event.error).to_json()))
+            await _put(send, api_format.event(to_api_error(event.error).to_json()))
         elif not raw and event.result:
             reason = event.result.trace.finish_reason or "stop"
             await _put(send, api_format.event(shape.last(reason)))
@@ -474,14 +461,14 @@ class Replying:
         await _put(send, api_format.DONE)
         await send({"type": "http.response.body", "body": b""})
 
-    async def _whole(self, send: Send, event: PreparedReply | ReplyChunk | Ended) -> None:
+    async def _whole(self, send: Send, event: TurnEvent) -> None:
         pieces: list[str] = []
-        while isinstance(event, ReplyChunk):
-            pieces.append(event.text)
+        while isinstance(event, str):
+            pieces.append(event)
             event = await self._turn.next()
         assert isinstance(event, Ended)
         if event.error:
-            await respond(send, _told(event.error), self._headers())
+            await respond(send, to_api_error(event.error), self._headers())
             return
         if self._is_raw:
             body = pieces[-1].encode() if pieces else b"{}"
@@ -552,14 +539,6 @@ def _recalled(trace: Trace) -> list[str]:
         elif piece.turn_id:
             found.append(f"turn:{piece.turn_id}")
     return found
-
-
-def _told(error: Exception) -> ApiError:
-    if isinstance(error, ApiError):
-        return error
-    if isinstance(error, FamiliarError):
-        return from_error(error)
-    return ApiError(500, f"The server failed: {type(error).__name__}")
 
 
 async def _hung_up(receive: Receive) -> None:

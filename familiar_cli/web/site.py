@@ -13,6 +13,7 @@ from http.cookies import CookieError, SimpleCookie
 from typing import TYPE_CHECKING, Any, Final
 
 from starlette.applications import Starlette
+from starlette.datastructures import QueryParams
 from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
@@ -223,7 +224,7 @@ class Site:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         headers = {k.decode("latin-1").lower(): v.decode("latin-1") for k, v in scope["headers"]}
-        out = _guarded(send, scope["path"])
+        out = _guarded(send)
         app = self._let_in(scope, headers) or self._app
         await app(scope, receive, out)
 
@@ -232,7 +233,7 @@ class Site:
         host, path = headers.get("host", ""), scope["path"]
         if path.startswith("/static/") or (self._programs and self.is_for_programs(path)):
             return None
-        query = dict(_pairs(scope["query_string"]))
+        query = QueryParams(scope["query_string"])
         is_visit = scope["method"] == "GET" and not _PREFETCH & {
             headers.get(name, "").partition(";")[0].strip() for name in _PURPOSES
         }
@@ -403,15 +404,8 @@ def _is_form(request: Request) -> bool:
     return kind == "application/x-www-form-urlencoded"
 
 
-def _pairs(query: bytes) -> list[tuple[str, str]]:
-    from urllib.parse import parse_qsl
-
-    return parse_qsl(query.decode("latin-1"), keep_blank_values=True)
-
-
-def _guarded(send: Send, path: str) -> Send:
+def _guarded(send: Send) -> Send:
     """Return a `send` that tells browsers what a page may load, which is nothing from elsewhere."""
-    del path
 
     async def put(message: Message) -> None:
         if message["type"] == "http.response.start":
