@@ -505,7 +505,7 @@ def _export(out: Output, familiar: Familiar, file: str, *, force: bool) -> None:
 
 
 def _html(out: Output, found: Around, file: str, *, force: bool) -> None:
-    from familiar_cli.ui.html.ego import ego_page
+    from familiar_cli.ui.html.pictures import ego_page
 
     html = ego_page(found)
     content = html.encode("utf-8")

@@ -18,10 +18,9 @@ from familiar_cli.config.home import list_familiars
 from familiar_cli.config.serving import check_reach, is_loopback_host
 from familiar_cli.errors import ConfigError
 from familiar_cli.familiar import Familiar
-from familiar_cli.serve.application import make_app
+from familiar_cli.serve.application import CONNECTION, Background, make_app
 from familiar_cli.serve.conversations import Served
 from familiar_cli.serve.guard import Rules, host_names
-from familiar_cli.serve.services import CONNECTION, Background
 from familiar_cli.web.site import Door, Site
 from familiar_cli.work.passes import stopped_by_signals
 

@@ -34,7 +34,7 @@ from familiar_cli.visibility import OWNER
 from familiar_cli.web import memory_pages, turn_pages, upkeep_pages
 from familiar_cli.web.asking import Data, PageRequest, Redirect, address, read_form
 from familiar_cli.web.drawing import draw, static, stylesheet
-from familiar_cli.web.live import changes
+from familiar_cli.web.turn_pages import changes
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator

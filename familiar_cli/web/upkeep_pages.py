@@ -96,7 +96,7 @@ def show_graph(asked: PageRequest) -> Shown:
 def drawn(asked: PageRequest, found: Around) -> dict[str, Any]:
     """Return what a template needs for a picture and the list of what it shows."""
     from familiar_cli.ui.graph_page import when
-    from familiar_cli.ui.html.ego import MOST_NODES, ego_svg
+    from familiar_cli.ui.html.pictures import MOST_NODES, ego_svg
 
     nodes = {node.path: node for node in found.nodes}
 

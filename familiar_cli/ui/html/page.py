@@ -12,7 +12,7 @@ from familiar_cli.clock import iso
 from familiar_cli.text import sha256_of
 from familiar_cli.ui.context_page import origin_of, row_key, state_of, what
 from familiar_cli.ui.html.elements import Html, environment, joined
-from familiar_cli.ui.html.sankey import NARROW, WIDE, flows, lay_out, svg
+from familiar_cli.ui.html.pictures import NARROW, WIDE, flows, lay_out, sankey_svg
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -65,7 +65,9 @@ def _diagrams(trace: Trace) -> Html:
         f"through {len({flow.layer for flow in found})} layers to {len(found)} pieces. "
         "The tables below say the same."
     )
-    return joined(*(svg(lay_out(found, trace.layers, total, f), label) for f in (WIDE, NARROW)))
+    return joined(
+        *(sankey_svg(lay_out(found, trace.layers, total, f), label) for f in (WIDE, NARROW))
+    )
 
 
 def _alike_pieces(trace: Trace) -> list[tuple[int, list[Fragment]]]:

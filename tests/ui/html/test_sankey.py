@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli.context.types import Layer, LayerUse
-from familiar_cli.ui.html.sankey import (
+from familiar_cli.ui.html.pictures import (
     MOST_FLOWS,
     NARROW,
     WIDE,
@@ -17,7 +17,7 @@ from familiar_cli.ui.html.sankey import (
     flows,
     head,
     lay_out,
-    svg,
+    sankey_svg,
     tail,
 )
 from tests.support.traces import piece, trace
@@ -82,7 +82,7 @@ def test_twice_the_tokens_are_twice_as_thick() -> None:
 def test_what_is_lost_is_hatched_and_dashed_and_has_its_own_mark() -> None:
     made = trace(7)
     diagram = lay_out(flows(made), made.layers, (430, 1000), WIDE)
-    picture = svg(diagram, "a label")
+    picture = sankey_svg(diagram, "a label")
     assert 'class="ribbon lost layer-character"' in picture
     assert 'id="wide-layer-character"' in picture
     assert {node.label[0] for node in diagram.nodes if node.state} == {"●", "◐", "○"}

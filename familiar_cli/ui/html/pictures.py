@@ -1,21 +1,25 @@
-"""A Sankey diagram of a prompt's budget, from each layer to its pieces, as SVG."""
+"""Pictures as SVG: a Sankey diagram of a prompt's budget, and who is around somebody."""
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import TYPE_CHECKING, Final
+from math import atan2, cos, pi, sin
+from typing import TYPE_CHECKING, Any, Final
 
+from familiar_cli.memory.relation_index import LINKS
 from familiar_cli.text import one_line
 from familiar_cli.ui.context_page import origin_of, row_key, state_of
-from familiar_cli.ui.html.elements import Html, el, joined
+from familiar_cli.ui.html.elements import Html, el, environment, joined
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
+    from familiar_cli.actions.graph import Around
     from familiar_cli.context.trace import Trace
     from familiar_cli.context.types import Fragment, LayerUse
-
+    from familiar_cli.memory.relation_index import Edge, GraphPage
 
 MOST_FLOWS: Final = 36
 """So many can be told apart; of the rest, those of one layer and fate become one."""
@@ -345,7 +349,7 @@ def tail(label: str, cells: int) -> str:
     return f"…{end}" if cells >= _USEFUL_CELLS else ""
 
 
-def svg(diagram: Diagram, label: str) -> Html:
+def sankey_svg(diagram: Diagram, label: str) -> Html:
     """Return the diagram as an SVG element, named `label` for those who do not see it."""
     frame = diagram.frame
     size = f"0 0 {frame.width:g} {diagram.height:.0f}"
@@ -421,3 +425,94 @@ def _draw_label(node: SankeyNode, frame: Frame) -> Html:
 
 def _color(layer: str) -> str:
     return f"layer-{layer.replace('_', '-')}"
+
+
+Place = tuple[float, float]
+
+MOST_NODES: Final = 40
+"""A picture of more shows nothing."""
+
+_STEP: Final = 210
+_MARGIN_X: Final = 110
+_MARGIN_Y: Final = 50
+_LINE: Final = 14
+_ARROWS: Final = "→↘↓↙←↖↑↗"  # as one looks at it: y grows downwards
+
+
+def ego_page(found: Around) -> str:
+    """Return a page for a browser that loads nothing and runs no script."""
+    title = found.center.title if found.center else ""
+    return str(_macros().page(title, ego_svg(found))).strip() + "\n"
+
+
+def ego_svg(found: Around, href: Callable[[GraphPage], str] = lambda _: "") -> Html:
+    """Return the picture. Whatever a memory says is text in it.
+
+    Args:
+        found: What is around somebody.
+        href: Where a page leads to; empty: nowhere.
+    """
+    nodes = found.nodes[:MOST_NODES]
+    places = _places(_rings(found, nodes))
+    drawn = [e for e in found.edges if e.source in places and e.target in places]
+    lines = [(_line_kind(edge), places[edge.source], places[edge.target]) for edge in drawn]
+    labels = _edge_labels([edge for edge in drawn if edge.relation != LINKS], places)
+    picture = _macros().picture(found, nodes, places, _box(places), lines, labels, href)
+    return Html(str(picture).strip())
+
+
+def _macros() -> Any:  # noqa: ANN401  # the macros are attributes
+    return environment("familiar_cli.ui.html").get_template("ego.html").module
+
+
+def _box(places: dict[str, Place]) -> tuple[str, ...]:
+    """Return what is seen: as much as the circles and their names need."""
+    xs, ys = zip(*places.values(), strict=True)
+    left, top = min(xs) - _MARGIN_X, min(ys) - _MARGIN_Y
+    width, height = max(xs) + _MARGIN_X - left, max(ys) + _MARGIN_Y - top
+    return tuple(f"{size:.0f}" for size in (left, top, width, height))
+
+
+def _rings(found: Around, nodes: tuple[GraphPage, ...]) -> list[list[str]]:
+    """Return the pages by how many steps they are away."""
+    left = [node.path for node in nodes]
+    rings = [[left.pop(0)]]
+    while left:
+        near = {
+            end
+            for edge in found.edges
+            if {edge.source, edge.target} & set(rings[-1])
+            for end in (edge.source, edge.target)
+        }
+        ring = [path for path in left if path in near] or left
+        rings.append(ring)
+        left = [path for path in left if path not in ring]
+    return rings
+
+
+def _places(rings: list[list[str]]) -> dict[str, Place]:
+    places: dict[str, Place] = {}
+    for number, ring in enumerate(rings):
+        for at, path in enumerate(ring):
+            angle = 2 * pi * at / len(ring) - pi / 2 + number * 0.3
+            places[path] = (_STEP * number * cos(angle), _STEP * number * sin(angle))
+    return places
+
+
+def _line_kind(edge: Edge) -> str:
+    return "link" if edge.relation == LINKS else "over" if edge.until else "relation"
+
+
+def _edge_labels(
+    edges: list[Edge], places: dict[str, Place]
+) -> list[tuple[str, str, float, float]]:
+    """Return each relation, its arrow and its place; those of the same two below one another."""
+    beside: Counter[frozenset[str]] = Counter()
+    labels = []
+    for edge in edges:
+        (x1, y1), (x2, y2) = places[edge.source], places[edge.target]
+        arrow = _ARROWS[round(atan2(y2 - y1, x2 - x1) / (pi / 4)) % len(_ARROWS)]
+        ends = frozenset((edge.source, edge.target))
+        labels.append((edge.relation, arrow, (x1 + x2) / 2, (y1 + y2) / 2 + beside[ends] * _LINE))
+        beside[ends] += 1
+    return labels
