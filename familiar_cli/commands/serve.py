@@ -306,10 +306,10 @@ def mcp(
             out, print_config, paths, _own_options(channel, allow_write=allow_write)
         )
         return
-    from familiar_cli.mcp_server.server import Manner
+    from familiar_cli.mcp_server.server import ServerOptions
     from familiar_cli.mcp_server.stdio import serve_stdio
 
-    run_async(serve_stdio(paths, Manner(channel, allow_write=allow_write, tell=out.warn)))
+    run_async(serve_stdio(paths, ServerOptions(channel, allow_write=allow_write, tell=out.warn)))
 
 
 def _own_options(channel: str | None, *, allow_write: bool) -> list[str]:

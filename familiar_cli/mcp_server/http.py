@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from familiar_cli.actions.familiar_pool import FamiliarPool
     from familiar_cli.config.home import FamiliarPaths
     from familiar_cli.familiar import Familiar
-    from familiar_cli.mcp_server.server import Manner
+    from familiar_cli.mcp_server.server import ServerOptions
 
 _HEADER: Final = b"mcp-session-id"
 _FORWARDED: Final = frozenset({b"forwarded", b"x-forwarded-for", b"via"})
@@ -38,7 +38,9 @@ class Endpoint:
         manner: How callers are treated.
     """
 
-    def __init__(self, paths: FamiliarPaths, pool: FamiliarPool[Familiar], manner: Manner) -> None:
+    def __init__(
+        self, paths: FamiliarPaths, pool: FamiliarPool[Familiar], manner: ServerOptions
+    ) -> None:
         self._server = MemoryServer(paths, pool, replace(manner, lasts=False))
         self._manager = StreamableHTTPSessionManager(
             self._server.protocol, json_response=True, stateless=True

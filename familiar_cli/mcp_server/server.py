@@ -98,10 +98,10 @@ def _validator(tool: Tool) -> Validator:
 EVERY_S: Final = 1.0
 """How often memory is looked at: an `lstat` for each file."""
 
-Look = dict[str, tuple[int, int]]
+FileStamps = dict[str, tuple[int, int]]
 
 
-class Watching:
+class ChangeWatcher:
     """Tells clients which files changed, whoever changed them.
 
     Args:
@@ -147,7 +147,7 @@ class Watching:
         if self._work is None or self._work.done():
             self._work = asyncio.create_task(self._watch(self._look()))
 
-    async def _watch(self, before: Look) -> None:
+    async def _watch(self, before: FileStamps) -> None:
         while self._listening or self._sessions:
             await asyncio.sleep(EVERY_S)
             now = await asyncio.to_thread(self._look)
@@ -163,7 +163,7 @@ class Watching:
         for session in self._sessions.get(uri, ()):
             await session.send_resource_updated(uri)
 
-    def _look(self) -> Look:
+    def _look(self) -> FileStamps:
         try:
             files = list_all(str(self._paths.memory)).files()
             return {
@@ -188,7 +188,7 @@ Context = ServerRequestContext[Any, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Manner:
+class ServerOptions:
     """How a server treats its callers.
 
     Args:
@@ -215,7 +215,9 @@ class MemoryServer:
         manner: How callers are treated.
     """
 
-    def __init__(self, paths: FamiliarPaths, pool: FamiliarPool[Familiar], manner: Manner) -> None:
+    def __init__(
+        self, paths: FamiliarPaths, pool: FamiliarPool[Familiar], manner: ServerOptions
+    ) -> None:
         self._paths = paths
         self._pool = pool
         # Calls are worked off in their order; a thread each would change it.
@@ -225,7 +227,7 @@ class MemoryServer:
         self._manner = manner
         self._session = uuid.uuid4().hex[:12]
         self._reads = ReadVersions()
-        self._watching = Watching(paths)
+        self._watching = ChangeWatcher(paths)
         self.protocol: Server[Any] = Server(
             "familiar",
             version=__version__,

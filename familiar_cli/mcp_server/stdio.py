@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from familiar_cli.config.home import FamiliarPaths
-    from familiar_cli.mcp_server.server import Manner
+    from familiar_cli.mcp_server.server import ServerOptions
 
 _STDIN: Final = 0
 _READ_BYTES: Final = 64 * 1024
@@ -29,7 +29,7 @@ _MOST_LINE_BYTES: Final = 32 * 1024 * 1024
 _ANSWERING_S: Final = 30  # for what was asked before the client closed its end
 
 
-async def serve_stdio(paths: FamiliarPaths, manner: Manner) -> None:
+async def serve_stdio(paths: FamiliarPaths, manner: ServerOptions) -> None:
     """Serve one client over standard input and output; only in the main thread.
 
     The protocol keeps both to itself: whatever else writes to standard output meanwhile, of this

@@ -31,9 +31,16 @@ from familiar_cli.serve.api_format import (
     unknown_model,
 )
 from familiar_cli.serve.guard import Guard, RequestBudget
-from familiar_cli.serve.replying import Replying, ServedTurn, has_exchange, keep, keep_chat, recall
+from familiar_cli.serve.replying import (
+    ReplyResponse,
+    ServedTurn,
+    has_exchange,
+    keep,
+    keep_chat,
+    recall,
+)
 from familiar_cli.serve.speakers import (
-    Alone,
+    ConversationLocks,
     RequestIdentity,
     is_client_job,
     is_connection_test,
@@ -201,7 +208,7 @@ CONNECTION: Final = "familiar.connection"
 """The key in a request's state of what tells its connection from all others."""
 
 
-class Memories:
+class McpEndpoints:
     """An ASGI application; `familiar` among its path's parameters names one, else the default.
 
     Args:
@@ -238,10 +245,10 @@ class Memories:
             if paths.id not in self._open:
                 await asyncio.to_thread(_load)
                 from familiar_cli.mcp_server.http import Endpoint  # noqa: PLC0415  # a second
-                from familiar_cli.mcp_server.server import Manner  # noqa: PLC0415
+                from familiar_cli.mcp_server.server import ServerOptions  # noqa: PLC0415
 
                 self._open[paths.id] = Endpoint(
-                    paths, self._pool, Manner(client="http", tell=self._tell)
+                    paths, self._pool, ServerOptions(client="http", tell=self._tell)
                 )
             return self._open[paths.id]
 
@@ -274,10 +281,10 @@ class Server:
         memories: The same for agents.
     """
 
-    def __init__(self, pool: FamiliarPool[Served], memories: Memories) -> None:
+    def __init__(self, pool: FamiliarPool[Served], memories: McpEndpoints) -> None:
         self.pool = pool
         self.memories = memories
-        self.alone = Alone()
+        self.alone = ConversationLocks()
         self.turns: set[ServedTurn] = set()
 
     async def models(self, request: Request) -> Response:
@@ -299,7 +306,7 @@ class Server:
         del request
         return JSONResponse({"status": "ok"})
 
-    async def chat(self, request: Request) -> Replying:
+    async def chat(self, request: Request) -> ReplyResponse:
         """Reply to a conversation."""
         asked, headers = await self._asked(request)
         lease = AsyncExitStack()
@@ -314,7 +321,7 @@ class Server:
             self.turns.discard(turn)
             await lease.aclose()
 
-        return Replying(turn, wanted, served, ended, created_s=int(now().timestamp()))
+        return ReplyResponse(turn, wanted, served, ended, created_s=int(now().timestamp()))
 
     async def context(self, request: Request) -> Response:
         """Recall memory for a conversation; no model is asked, and nothing is saved."""
@@ -456,7 +463,7 @@ def make_app(
         tell: Callback for messages to a person.
         api: It speaks to chat programs, too.
     """
-    server = Server(pool, Memories(site.pool, tell))
+    server = Server(pool, McpEndpoints(site.pool, tell))
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:

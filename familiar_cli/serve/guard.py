@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from familiar_cli.serve import api_format
 from familiar_cli.serve.api_format import ApiError
-from familiar_cli.web.site import BY_OWNER
+from familiar_cli.web.site import BY_OWNER, add_headers
 from familiar_cli.work.jobs import WorkLimit, apart, in_thread, limited
 
 if TYPE_CHECKING:
@@ -419,13 +419,7 @@ def _with_cors(send: Send, origin: str) -> Send:
         (b"access-control-expose-headers", _SHOWN.encode()),
         (b"vary", b"Origin"),
     ]
-
-    async def put(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            message = {**message, "headers": [*message.get("headers", ()), *added]}
-        await send(message)
-
-    return put
+    return add_headers(send, added)
 
 
 async def _preflight(send: Send, headers: dict[str, str], *, allowed: bool) -> None:

@@ -18,7 +18,7 @@ from familiar_cli.llm.types import Wrapping
 from familiar_cli.serve import api_format
 from familiar_cli.serve.api_format import text_of, to_api_error
 from familiar_cli.serve.guard import respond
-from familiar_cli.serve.speakers import Alone, RequestIdentity, key_of
+from familiar_cli.serve.speakers import ConversationLocks, RequestIdentity, key_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from familiar_cli.serve.api_format import ReplyRequest, Sampling
     from familiar_cli.serve.conversations import Served
     from familiar_cli.serve.guard import RequestBudget
-    from familiar_cli.serve.speakers import Alone, RequestIdentity
+    from familiar_cli.serve.speakers import ConversationLocks, RequestIdentity
 
 _ROLES: Final = frozenset({"system", "user", "assistant"})
 _FENCE: Final = "memory"
@@ -212,7 +212,7 @@ async def recall(served: Served, wanted: RequestIdentity, budget: RequestBudget)
     }
 
 
-async def keep(served: Served, wanted: RequestIdentity, alone: Alone) -> dict[str, Any]:
+async def keep(served: Served, wanted: RequestIdentity, alone: ConversationLocks) -> dict[str, Any]:
     """Keep the newest exchange; what is kept already is not added again."""
     *lines, reply = wanted.asked.lines
     message_id = wanted.message_id
@@ -241,7 +241,7 @@ async def keep(served: Served, wanted: RequestIdentity, alone: Alone) -> dict[st
         return await asyncio.to_thread(write)
 
 
-async def keep_chat(served: Served, chat: ClientChat, alone: Alone) -> dict[str, Any]:
+async def keep_chat(served: Served, chat: ClientChat, alone: ConversationLocks) -> dict[str, Any]:
     """Keep a whole chat as its program shows it now."""
     from familiar_cli.actions.client_chat import keep_client_chat  # noqa: PLC0415  # the importer
 
@@ -271,7 +271,7 @@ def _piece(piece: Fragment) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class ReplyEnd:
     """The reply is over.
 
     Args:
@@ -283,7 +283,7 @@ class Ended:
     error: Exception | None = None
 
 
-TurnEvent = Trace | str | Ended
+TurnEvent = Trace | str | ReplyEnd
 """The prompt, once what was said is kept; a piece of the reply; its end.
 
 A piece is text, or for a program's own prompt an event of the model's server.
@@ -299,7 +299,7 @@ class ServedTurn:
         alone: Who waits for whom.
     """
 
-    def __init__(self, served: Served, wanted: RequestIdentity, alone: Alone) -> None:
+    def __init__(self, served: Served, wanted: RequestIdentity, alone: ConversationLocks) -> None:
         self._served = served
         self._wanted = wanted
         self._alone = alone
@@ -323,12 +323,12 @@ class ServedTurn:
             else:
                 result = await self._take()
         except asyncio.CancelledError:
-            self._events.put_nowait(Ended())
+            self._events.put_nowait(ReplyEnd())
             raise
         except Exception as error:  # noqa: BLE001  # whoever waits for the reply tells of it
-            self._events.put_nowait(Ended(error=error))
+            self._events.put_nowait(ReplyEnd(error=error))
         else:
-            self._events.put_nowait(Ended(result))
+            self._events.put_nowait(ReplyEnd(result))
 
     async def _do_chore(self) -> None:
         """Ask the model just what the program asks; no memory goes in, and nothing is kept."""
@@ -385,7 +385,7 @@ _STREAM: Final = (
 _MOST_NAMED: Final = 20  # pieces of memory in a header
 
 
-class Replying:
+class ReplyResponse:
     """An ASGI response that plays a turn. When the program hangs up, the turn is ended.
 
     Args:
@@ -433,7 +433,7 @@ class Replying:
         if isinstance(first, Trace):
             self._trace = first
             first = await self._turn.next()
-        if isinstance(first, Ended) and first.error:
+        if isinstance(first, ReplyEnd) and first.error:
             await respond(send, to_api_error(first.error), self._headers())
         elif self._wanted.asked.stream:
             await self._stream(send, first)
@@ -450,7 +450,7 @@ class Replying:
         while isinstance(event, str):
             await _put(send, api_format.event(event if raw else shape.piece(event)))
             event = await self._turn.next()
-        assert isinstance(event, Ended)
+        assert isinstance(event, ReplyEnd)
         if event.error:
             await _put(send, api_format.event(to_api_error(event.error).to_json()))
         elif not raw and event.result:
@@ -466,7 +466,7 @@ class Replying:
         while isinstance(event, str):
             pieces.append(event)
             event = await self._turn.next()
-        assert isinstance(event, Ended)
+        assert isinstance(event, ReplyEnd)
         if event.error:
             await respond(send, to_api_error(event.error), self._headers())
             return
@@ -496,7 +496,7 @@ class Replying:
             f"chatcmpl-{turn or 'unkept'}", self._wanted.asked.model, self._created_s
         )
 
-    def _usage(self, event: Ended) -> dict[str, int]:
+    def _usage(self, event: ReplyEnd) -> dict[str, int]:
         assert event.result is not None
         tokens = self._served.familiar.counter.count(event.result.text)
         return api_format.usage_of(event.result.trace, tokens)

@@ -343,7 +343,7 @@ def key_of(wanted: RequestIdentity) -> str:
     return sha256(first.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-class Alone:
+class ConversationLocks:
     """Lets requests of one conversation through one after another."""
 
     def __init__(self) -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from datetime import date
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import parse_qs, quote, urlencode
 
 from familiar_cli.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Coroutine, Iterable, Mapping
 
     from familiar_cli.familiar import Familiar
     from familiar_cli.history.rows import Turn
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
 
 
 _MOST_FIELDS: Final = 1000
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +59,29 @@ class PageRequest:
         if not text:
             return None
         return to_number(text, name)
+
+    def day(self, name: str) -> date | None:
+        """Return the day that the address, or a form, gives for `name`; None: it gives none.
+
+        Raises:
+            UsageError: It is not a date.
+        """
+        text = self.query.get(name, "") or self.sent(name)
+        try:
+            return date.fromisoformat(text) if text else None
+        except ValueError:
+            raise UsageError(f"{text[:40]!r} is not a date; write it as 2026-01-31") from None
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Return the result of `work`, and close what the familiar opened for it."""
+
+        async def run() -> T:
+            try:
+                return await work
+            finally:
+                await self.familiar.aclose()
+
+        return asyncio.run(run())
 
     def to(self, *parts: object, **query: object) -> str:
         """Return the address of a page; parameters that are None or empty are left out."""

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from familiar_cli.memory.store.transactions import Transaction
     from familiar_cli.web.asking import PageRequest
 
-_VIEWS: Final = ("text", "source", "blame", "history", "links", "edit")
 _MOST_LISTED: Final = 200
 _RENDERED_CHARS: Final = 24_000  # so much is formatted within 100 ms; the rest is shown as it is
 _SHOWN_CHARS: Final = 400_000
@@ -69,7 +68,7 @@ def _directory(asked: PageRequest, rel_path: str) -> Shown:
 
 def _file(asked: PageRequest, rel_path: str) -> Shown:
     view = asked.query.get("view", "text")
-    if view not in _VIEWS:
+    if view not in _SHOW:
         raise UsageError(f"There is no view {view[:40]!r} of a file")
     values: dict[str, Any] = {
         "rel_path": rel_path,
@@ -295,7 +294,6 @@ def _change(asked: PageRequest, message: str, stage: Callable[[Transaction], Non
 
 _MOST_CHANGED: Final = 200
 _MOST_DIFFS: Final = 12
-_DAY_CHARS: Final = 24_000
 _FIRST: Final = date(2, 1, 1)
 _LAST: Final = date(9998, 12, 31)  # the day after has to be one, too, in every zone
 
@@ -308,7 +306,7 @@ def show_day(asked: PageRequest) -> Shown | Redirect:
         days = asked.familiar.journal_days.all()
         number = min(to_number(asked.query["n"], "n"), max(len(days) - 1, 0))
         return Redirect(asked.to("asof", at=days[number].day if days else None))
-    found = as_of(asked.familiar, _day(asked), _named(asked, "since"))
+    found = as_of(asked.familiar, _day(asked), _day_within(asked, "since"))
     return Shown("asof", _day_values(asked, found))
 
 
@@ -328,7 +326,7 @@ def show_file_then(asked: PageRequest) -> Shown:
     front, body = split_front_matter(text)
     html = None
     if content is not None:
-        html = rendered(body[:_DAY_CHARS], rel_path, asked.base, asked.familiar.numbering)
+        html = rendered(body[:_RENDERED_CHARS], rel_path, asked.base, asked.familiar.numbering)
     memory = asked.familiar.memory
     is_now = content is not None and memory.exists(rel_path)
     same = is_now and memory.read_bytes(rel_path) == content
@@ -394,17 +392,12 @@ def _pictures(trace: Trace) -> dict[str, Any]:
 def _day(asked: PageRequest) -> date:
     from familiar_cli.actions.past import today
 
-    return _named(asked, "at") or today(asked.familiar)
+    return _day_within(asked, "at") or today(asked.familiar)
 
 
-def _named(asked: PageRequest, name: str) -> date | None:
-    text = asked.query.get(name, "") or asked.sent(name)
-    if not text:
-        return None
-    try:
-        return min(max(date.fromisoformat(text), _FIRST), _LAST)
-    except ValueError:
-        raise UsageError(f"{text[:40]!r} is not a date; write it as 2026-01-31") from None
+def _day_within(asked: PageRequest, name: str) -> date | None:
+    day = asked.day(name)
+    return day and min(max(day, _FIRST), _LAST)
 
 
 _A_PAGE: Final = 50

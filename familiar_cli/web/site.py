@@ -37,7 +37,7 @@ from familiar_cli.web.drawing import draw, static, stylesheet
 from familiar_cli.web.turn_pages import changes
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator
+    from collections.abc import Awaitable, Callable, Iterable, Iterator
 
     from starlette.requests import Request
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -111,7 +111,7 @@ POLICY: Final = (
     "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "
     "img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
-_HEADERS: Final = (
+_HEADERS: Final = (  # what a page may load is nothing from elsewhere
     (b"content-security-policy", POLICY.encode()),
     (b"x-content-type-options", b"nosniff"),
     (b"x-frame-options", b"DENY"),
@@ -224,7 +224,7 @@ class Site:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         headers = {k.decode("latin-1").lower(): v.decode("latin-1") for k, v in scope["headers"]}
-        out = _guarded(send)
+        out = add_headers(send, _HEADERS)
         app = self._let_in(scope, headers) or self._app
         await app(scope, receive, out)
 
@@ -404,12 +404,12 @@ def _is_form(request: Request) -> bool:
     return kind == "application/x-www-form-urlencoded"
 
 
-def _guarded(send: Send) -> Send:
-    """Return a `send` that tells browsers what a page may load, which is nothing from elsewhere."""
+def add_headers(send: Send, added: Iterable[tuple[bytes, bytes]]) -> Send:
+    """Return a `send` that adds headers to the response."""
 
     async def put(message: Message) -> None:
         if message["type"] == "http.response.start":
-            message = {**message, "headers": [*message.get("headers", ()), *_HEADERS]}
+            message = {**message, "headers": [*message.get("headers", ()), *added]}
         await send(message)
 
     return put

@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 import threading
 from contextlib import suppress
-from datetime import date
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.errors import FamiliarError, NotFoundError, UsageError
+from familiar_cli.errors import FamiliarError, NotFoundError
 from familiar_cli.memory.store.store import state_of
 from familiar_cli.web.asking import Data, Redirect, Shown, WebPage, with_speakers
 from familiar_cli.web.drawing import layers_chart, timeline_picture
@@ -198,13 +197,8 @@ def show_replay(asked: PageRequest) -> Shown | Redirect:
 
     trace = find_trace(asked.familiar, asked.path["turn"])
 
-    async def send() -> Any:  # noqa: ANN401  # the pair of replies
-        try:
-            return await send_again(asked.familiar, trace)
-        finally:
-            await asked.familiar.aclose()
-
-    return Shown("turn", {**_turn_values(asked), "replayed": asyncio.run(send())})
+    replayed = asked.run(send_again(asked.familiar, trace))
+    return Shown("turn", {**_turn_values(asked), "replayed": replayed})
 
 
 def _turn_values(asked: PageRequest) -> dict[str, Any]:
@@ -344,7 +338,7 @@ def _search_memory(asked: PageRequest, values: dict[str, Any]) -> dict[str, Any]
 
     from familiar_cli.index.types import options_from
 
-    since = _since(values["since"])
+    since = asked.day("since")
     options = options_from(
         k=_K,
         method=values["method"],
@@ -363,7 +357,7 @@ def _search_turns(asked: PageRequest, query: str, method: str) -> dict[str, Any]
     from familiar_cli.actions.search import search_past
 
     wanted = method if method in {"auto", "lexical"} else "hybrid"
-    since = _since(asked.query.get("since", ""))
+    since = asked.day("since")
     return {
         "past": search_past(
             asked.familiar, query, k=_K, method=wanted, since=since, viewer=asked.viewer
@@ -378,13 +372,6 @@ def _bars(hit: Hit) -> list[tuple[str, str, float | None]]:
         for name, said in _BARS
         for value in (getattr(hit.signals, name),)
     ]
-
-
-def _since(text: str) -> date | None:
-    try:
-        return date.fromisoformat(text) if text else None
-    except ValueError:
-        raise UsageError(f"{text[:40]!r} is not a date; write it as 2026-01-31") from None
 
 
 PAGES: Final = (

@@ -7,14 +7,12 @@ import json
 from contextlib import suppress
 from functools import partial
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from familiar_cli.errors import BadInputError, NotFoundError, UsageError
 from familiar_cli.web.asking import Data, Redirect, Shown, WebPage, to_number, with_speakers
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
-
     from familiar_cli.actions.graph import Around
     from familiar_cli.actions.sync_decisions import Choice
     from familiar_cli.config.settings import Effective
@@ -232,8 +230,6 @@ def mark_item(asked: PageRequest) -> Redirect:
     return Redirect(asked.to("desk"), (f"{done.item.mark.capitalize()}: {done.item.text}",))
 
 
-T = TypeVar("T")
-
 _FORM: Final = "page"
 """A field that only our own forms have."""
 
@@ -285,7 +281,7 @@ def make_digest(name: Name, asked: PageRequest) -> Redirect | Data:
     from familiar_cli.actions.consolidate import Consolidating, ConsolidationOptions
     from familiar_cli.ui.writing_pages import digest_notes, digest_text
 
-    made, problem = _run(asked, Consolidating(asked.familiar).distill(name, ConsolidationOptions()))
+    made, problem = asked.run(Consolidating(asked.familiar).distill(name, ConsolidationOptions()))
     if _FORM not in asked.form:
         return _json({**made.to_json(), "notification": problem or None})
     told = (digest_text(made).strip(), *digest_notes(made), problem)
@@ -297,7 +293,7 @@ def make_periods(asked: PageRequest) -> Redirect:
     from familiar_cli.actions.consolidate import Consolidating, ConsolidationOptions
     from familiar_cli.ui.writing_pages import consolidation_notices, consolidation_text
 
-    report = _run(asked, Consolidating(asked.familiar).consolidate(ConsolidationOptions()))
+    report = asked.run(Consolidating(asked.familiar).consolidate(ConsolidationOptions()))
     told = (
         *consolidation_text(report).splitlines(),
         *consolidation_notices(report),
@@ -314,16 +310,6 @@ def search_days(asked: PageRequest) -> Data:
     found = search_sessions(asked.familiar, query, user=user, viewer=asked.viewer)
     days = [{"date": day, "turns": [hit.to_json() for hit in hits]} for day, hits in found.items()]
     return _json({"query": query, "persona": asked.familiar.paths.id, "days": days})
-
-
-def _run(asked: PageRequest, work: Coroutine[Any, Any, T]) -> T:
-    async def run() -> T:
-        try:
-            return await work
-        finally:
-            await asked.familiar.aclose()
-
-    return asyncio.run(run())
 
 
 def _json(data: dict[str, Any]) -> Data:

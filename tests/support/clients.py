@@ -15,7 +15,7 @@ from mcp import Client
 from familiar_cli.actions.familiar_pool import FamiliarPool
 from familiar_cli.config.home import find_familiar
 from familiar_cli.familiar import Familiar
-from familiar_cli.mcp_server.server import Manner, MemoryServer
+from familiar_cli.mcp_server.server import MemoryServer, ServerOptions
 from tests.support.world import home
 
 
@@ -23,7 +23,7 @@ from tests.support.world import home
 async def asking(familiar: str = "ada", **manner: Any) -> AsyncIterator[Client]:
     """Ask a familiar's memory while the block lasts; `manner` are fields of `Manner`."""
     pool = FamiliarPool(home(), Familiar)
-    server = MemoryServer(find_familiar(home(), familiar), pool, Manner(**manner))
+    server = MemoryServer(find_familiar(home(), familiar), pool, ServerOptions(**manner))
     try:
         async with Client(server.protocol) as client:
             yield client
