@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from familiar_cli.familiar import Familiar
+from familiar_cli.finding import Finder
 from tests.support.embedders import EmbedderChoice, TokenWordEmbedder, WordEmbedder
 from tests.support.world import data, live, run
 
@@ -43,7 +43,7 @@ def test_status_before_and_after(memory) -> None:
 
 
 def test_status_counts_vectors_of_tokens(memory, monkeypatch) -> None:
-    monkeypatch.setattr(Familiar, "embedder", EmbedderChoice(TokenWordEmbedder()))
+    monkeypatch.setattr(Finder, "embedder", EmbedderChoice(TokenWordEmbedder()))
     run("index", "build")
     assert data("index", "status")["status"]["token_vectors"] == 5
     assert "2 of words, 5 of tokens" in run("index", "status").stdout
@@ -81,7 +81,7 @@ def test_links_of_a_missing_file_are_not_found(memory) -> None:
 @pytest.fixture
 def model(monkeypatch) -> WordEmbedder:
     embedder = WordEmbedder(alike=[("umbrella", "parasol")])
-    monkeypatch.setattr(Familiar, "embedder", EmbedderChoice(embedder))
+    monkeypatch.setattr(Finder, "embedder", EmbedderChoice(embedder))
     return embedder
 
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from familiar_cli.familiar import Familiar
+from familiar_cli.finding import Finder
 from tests.support.embedders import EmbedderChoice, WordEmbedder
 from tests.support.world import data, live, run
 
@@ -75,7 +75,7 @@ def test_all_is_memory_and_past_in_one_list(ada) -> None:
 
 def test_what_shares_no_word_is_found_by_meaning(ada, monkeypatch) -> None:
     embedder = WordEmbedder(alike=[("umbrella", "parasol")])
-    monkeypatch.setattr(Familiar, "embedder", EmbedderChoice(embedder))
+    monkeypatch.setattr(Finder, "embedder", EmbedderChoice(embedder))
     assert texts("parasol", "--past") == []
     assert "index build" in run("search", "parasol", "--past").stderr
     run("index", "build")

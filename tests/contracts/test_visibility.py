@@ -20,6 +20,7 @@ import familiar_cli
 from familiar_cli import cli
 from familiar_cli.errors import FamiliarError
 from familiar_cli.familiar import Familiar
+from familiar_cli.finding import Finder
 from familiar_cli.history.summaries import Summary
 from familiar_cli.index.embedder import EmbedderChoice
 from familiar_cli.mcp_server import catalogue
@@ -64,7 +65,7 @@ LEADS = {
 @pytest.fixture
 def planted(serve, monkeypatch) -> Familiar:
     """A familiar that was told a word in private, and knows it in every way it can know one."""
-    monkeypatch.setattr(Familiar, "embedder", EmbedderChoice(WordEmbedder()))
+    monkeypatch.setattr(Finder, "embedder", EmbedderChoice(WordEmbedder()))
     hidden = private_heading("DM:anna", person_scope("discord-anna"))
     section = f"\n{hidden}\n\n- {SAID} <!-- turns 1 -->\n"
     relation = f"\n### Relations\n\n- {SECRET} of [Bo](discord-bo.md)\n"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from familiar_cli.familiar import Familiar
+from familiar_cli.finding import Finder
 from tests.support.clients import asking, called
 from tests.support.embedders import EmbedderChoice, WordEmbedder
 from tests.support.world import live
@@ -55,7 +55,7 @@ async def test_sixteen_clients_that_write_at_once_lose_nothing():
 
 async def test_what_has_no_vector_yet_gets_one_after_a_search(monkeypatch):
     live(notes="# Notes\n\n- Green tea.\n")
-    monkeypatch.setattr(Familiar, "embedder", EmbedderChoice(WordEmbedder()))
+    monkeypatch.setattr(Finder, "embedder", EmbedderChoice(WordEmbedder()))
     asked = {"query": "green tea"}
     async with asyncio.timeout(20), asking() as client:
         while (await called(client, "memory_search", **asked))["method"] != "hybrid":  # noqa: ASYNC110
