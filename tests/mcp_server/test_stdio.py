@@ -81,15 +81,15 @@ def test_stray_words_do_not_reach_standard_output():
     live(notes="# Notes\n\n- Green tea.\n")
     noise = """
 import os, subprocess, sys
-import familiar_cli.familiar as f
-class Loud(f.Familiar):
+import familiar_cli.finding as f
+class Loud(f.Finder):
     def search(self, *args, **more):
         print("stray print")
         os.write(1, b"stray bytes\\n")
         subprocess.run([sys.executable, "-c", "print('stray child', repr(input('?')) )"])
         return super().search(*args, **more)
-import familiar_cli.mcp_server.stdio as o
-o.Familiar = Loud
+f.Finder = Loud
+import familiar_cli.mcp_server.stdio
 """
     answers, err = said(started(code=noise), BEGIN + called(2, "memory_search", query="tea"))
     assert sorted(answers) == [1, 2]
