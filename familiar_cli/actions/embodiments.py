@@ -39,8 +39,16 @@ from familiar_cli.memory.pages.lines import (
 from familiar_cli.memory.store.store import hold_lock
 from familiar_cli.memory.store.transactions import retry_on_conflict
 from familiar_cli.review.pending import PlannedFile
-from familiar_cli.sync.embodiments import EmbodimentChange, FileHere, Judged, judge, merge
-from familiar_cli.sync.journal_past import EMBODIMENT, Version, clock_of
+from familiar_cli.sync.journal_past import (
+    EMBODIMENT,
+    EmbodimentChange,
+    FileHere,
+    Judged,
+    Version,
+    clock_of,
+    judge,
+    merge,
+)
 from familiar_cli.sync.participants import (
     Device,
     Devices,
@@ -59,8 +67,7 @@ if TYPE_CHECKING:
     from familiar_cli.actions.write_memories import MemoryAddress, Writer
     from familiar_cli.familiar import Familiar
     from familiar_cli.memory.store.store import MemoryStore
-    from familiar_cli.sync.embodiments import Merged
-    from familiar_cli.sync.journal_past import Clock, FilePasts, Order
+    from familiar_cli.sync.journal_past import Clock, FilePasts, Merged, Order
 
 _TRIES: Final = 20  # others may write the same files at the same time
 _FEW: Final = 3  # files that may be deleted at once, however few there are

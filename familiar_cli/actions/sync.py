@@ -334,7 +334,7 @@ def engine_of(
 ) -> SyncEngine:
     """Return what syncs a familiar; see `sync`. The caller closes the journal's repository."""
     from familiar_cli.sync.engine import SyncEngine
-    from familiar_cli.sync.journal_past import HistoryConversations
+    from familiar_cli.sync.turns import HistoryConversations
 
     travels = familiar.config.sync.turns == "on"
     return SyncEngine(
@@ -559,8 +559,8 @@ def begin(
     from familiar_cli.identity import check_familiar_id
     from familiar_cli.imports.import_plan import new_familiar
     from familiar_cli.sync.begin import begin_from
-    from familiar_cli.sync.journal_past import read_abouts
     from familiar_cli.sync.remotes import SeenRefs, read_address
+    from familiar_cli.sync.turns import read_abouts
     from familiar_cli.text import slugify
 
     meant = read_address(address)

@@ -20,13 +20,14 @@ from familiar_cli.errors import (
     RemoteDamagedError,
     RemoteRefusedError,
 )
+from familiar_cli.history.incoming import rename
 from familiar_cli.memory.journal.exchange import JournalExchange
 from familiar_cli.memory.journal.repository import translated
 from familiar_cli.memory.store.store import hold_lock
 from familiar_cli.sync.begin import Sender, open_transport
 from familiar_cli.sync.git_remotes import PathRemote
 from familiar_cli.sync.joining import AncestryWalk, Outcome, all_before, join
-from familiar_cli.sync.journal_past import JournalPast, take_turns, turns_commit, turns_since
+from familiar_cli.sync.journal_past import JournalPast
 from familiar_cli.sync.participants import Admission, PendingDeletions, Trust
 from familiar_cli.sync.remotes import (
     MAIN_REF,
@@ -38,6 +39,7 @@ from familiar_cli.sync.remotes import (
     local_ref,
     set_local_ref,
 )
+from familiar_cli.sync.turns import take_turns, turns_commit, turns_since
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
@@ -48,9 +50,9 @@ if TYPE_CHECKING:
     from familiar_cli.memory.journal.exchange import IncomingObjects
     from familiar_cli.memory.journal.repository import Repository
     from familiar_cli.memory.store.store import MemoryStore
-    from familiar_cli.sync.journal_past import HistoryConversations
     from familiar_cli.sync.participants import LargeDeletion, SyncParticipants
     from familiar_cli.sync.remotes import Address, Transport
+    from familiar_cli.sync.turns import HistoryConversations
 
 _TRIES: Final = 3  # while others push, what a remote lists may be gone a moment later
 
@@ -494,7 +496,7 @@ class _Run:
             made = replace_id(self._engine._instance_path, own)  # noqa: SLF001
             told = there.get(TURNS_REFS + own)
             if self._turns and told:
-                self._turns.renamed(own, made.id)
+                rename(self._turns.history, own, made.id)
                 take_turns(self._repository, self._turns, made.id, own, told)
             self._notes.append(
                 f"The id {own!r} is also used by another copy of this familiar, perhaps a restored"

@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, BinaryIO, Final
 
@@ -21,7 +22,6 @@ from familiar_cli.errors import (
 from familiar_cli.files import TEMP_PREFIX, Disk, SharedDisk, is_disk_full, open_patiently, why
 from familiar_cli.memory.journal.repository import translated
 from familiar_cli.sync import sealing
-from familiar_cli.sync import sealing as bundle
 from familiar_cli.sync.remotes import (
     MAIN_REF,
     MEMORY_REFS,
@@ -36,7 +36,6 @@ from familiar_cli.sync.sealing import (
     UNSIGNED_HEAD,
     BundleFile,
     Header,
-    SeenBundle,
     fingerprint,
     read_seen,
     read_signature,
@@ -145,16 +144,16 @@ class BundleFolder:
         for reason in dict.fromkeys(reasons.values()):
             names = [name for name, given in reasons.items() if given == reason]
             self.say(f"a bundle is {reason}, and was skipped", names)
-        now = {b.name: _seen(b, reasons.get(b.name, "")) for b in found}
+        now = {b.name: replace(b, refused=reasons.get(b.name, "")) for b in found}
         if now != before:
             write_seen(self._seen_path, now)
-        self.refused = [one for one in found if one.name in reasons]
-        return [one for one in found if one.name not in reasons]
+        self.refused = [one for one in now.values() if one.refused]
+        return [one for one in now.values() if not one.refused]
 
     def _objections(
         self,
         found: list[BundleFile],
-        known: Mapping[str, SeenBundle],
+        known: Mapping[str, BundleFile],
         is_vouched_for: Callable[[BundleFile], bool],
     ) -> dict[str, str]:
         """Return what is wrong with bundles that anybody could have written, by name."""
@@ -217,8 +216,8 @@ class BundleFolder:
                 "`familiar sync` sends everything.",
             ) from error
         proof = self._signing.fingerprint() if self.signs else ""
-        made = _bundle_file(name, size, header, proof, is_sealed=self.seals)
-        write_seen(self._seen_path, {**read_seen(self._seen_path), name: _seen(made)})
+        made = BundleFile(name, size, header, self.seals, proof)
+        write_seen(self._seen_path, {**read_seen(self._seen_path), name: made})
         return made
 
     def remove(self, name: str) -> None:
@@ -243,7 +242,7 @@ class BundleFolder:
         with self._reading():
             return sorted(os.listdir(self.path))
 
-    def _check_gone(self, known: Mapping[str, SeenBundle], found: list[BundleFile]) -> None:
+    def _check_gone(self, known: Mapping[str, BundleFile], found: list[BundleFile]) -> None:
         """Refuse the empty directory that is left where a stick was."""
         if known and not found:
             raise RemoteUnreachableError(
@@ -252,13 +251,12 @@ class BundleFolder:
                 "`familiar sync remote rm NAME`, then `familiar sync remote add NAME dir:PATH`.",
             )
 
-    def _bundle(self, name: str, digest: str, before: SeenBundle | None) -> BundleFile | None:
+    def _bundle(self, name: str, digest: str, before: BundleFile | None) -> BundleFile | None:
         path = os.path.join(self.path, name)
         try:
             size = os.stat(path).st_size
             if before and before.size_bytes == size:
-                header, proof = before.header, before.proof
-                return _bundle_file(name, size, header, proof, is_sealed=before.is_sealed)
+                return before
             with open_patiently(path) as file:
                 if _digest(file) != digest.lower():
                     self.say("a bundle has not arrived completely, and was skipped", [name])
@@ -267,10 +265,10 @@ class BundleFolder:
                 is_sealed = file.read(len(SEALED)) == SEALED
             with self._decrypted(name) as file:
                 signer = read_signature(file, _place(name))
-                header = bundle.read_header(file)
+                header = sealing.read_header(file)
             proof = PASSPHRASE if name in self._proven else ""
             proof = fingerprint(signer) if signer else proof
-            one = _bundle_file(name, size, header, proof, is_sealed=is_sealed, signer=signer)
+            one = BundleFile(name, size, header, is_sealed, proof, signer)
             self._check_refs(one)
         except FileNotFoundError:  # taken away since the folder was listed
             return None
@@ -380,23 +378,6 @@ class BundleFolder:
                 f"'dir:{self.path}' cannot be read: {why(error)}; nothing was changed",
                 hint="Check the drive and its permissions, then run `familiar sync` again.",
             ) from error
-
-
-def _bundle_file(
-    name: str,
-    size: int,
-    header: Header,
-    proof: str,
-    *,
-    is_sealed: bool,
-    signer: bytes | None = None,
-) -> BundleFile:
-    instance, number = _place(name).split(".")
-    return BundleFile(name, instance, int(number), is_sealed, size, header, proof, signer)
-
-
-def _seen(one: BundleFile, refused: str = "") -> SeenBundle:
-    return SeenBundle(one.size_bytes, one.header, one.is_sealed, one.proof, refused)
 
 
 def _place(name: str) -> str:

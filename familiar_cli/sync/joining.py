@@ -354,50 +354,48 @@ def join(
         if tried:
             store.catch_up()
         try:
-            is_last = tried == _TRIES - 1
-            how = _JoinOptions(accepted, dry_run=dry_run, is_last=is_last)
-            return _join_once(store, repository, heads, began, how)
+            return _join_once(
+                store,
+                JournalPast(repository, began),
+                heads,
+                accepted,
+                dry_run=dry_run,
+                is_last=tried == _TRIES - 1,
+            )
         except ConflictError as meanwhile:
             error = meanwhile
     assert error is not None
     raise error
 
 
-@dataclass(frozen=True, slots=True)
-class _JoinOptions:
-    """See `join`; `is_last`: nothing is tried again after this."""
-
-    accepted: frozenset[str]
-    dry_run: bool
-    is_last: bool
-
-
 def _join_once(
     store: MemoryStore,
-    repository: Repository,
+    past: JournalPast,
     heads: Mapping[str, str],
-    began: str,
-    how: _JoinOptions,
+    accepted: frozenset[str],
+    *,
+    dry_run: bool,
+    is_last: bool,
 ) -> Outcome:
-    own = repository.head()
+    """Join once; see `join`. `is_last`: nothing is tried again after this."""
+    own = past.repository.head()
     if own is None:
         return Outcome()
-    past = JournalPast(repository, began)
     new = [h for h in dict.fromkeys(heads.values()) if not comes_before(past.parents, h, own)]
     if not new:
-        return _put_late(store, repository, past, own, dry_run=how.dry_run)
+        return _put_late(store, past, own, dry_run=dry_run)
 
     merged = merge_heads([own, *new], past)
     here = past.tree(own)
     unmerged = {name: head for name, head in heads.items() if head in new}
-    waiting = _large_deletions(past, own, unmerged, merged, how.accepted)
+    waiting = _large_deletions(past, own, unmerged, merged, accepted)
     if waiting:
         new = [head for head in new if head not in {one.commit for one in waiting}]
         if not new:
             return Outcome(waiting=waiting)
         merged = merge_heads([own, *new], past)
-    taking = _Taking(store, past, merged.blobs, here, list_absent(repository))
-    taking.sort_out(merged.changes_from(here), is_settled=how.is_last)
+    taking = _Taking(store, past, merged.blobs, here, list_absent(past.repository))
+    taking.sort_out(merged.changes_from(here), is_settled=is_last)
     commits = tuple(newest(past.parents, new))
     is_forward = taking.can_forward and _continues(past, own, commits, merged)
     if not is_forward and not taking.changes_tree:
@@ -406,7 +404,7 @@ def _join_once(
         own, commits, taking.absent, tuple(taking.gone), taking.new_blobs(), is_forward=is_forward
     )
     message = _message(past, commits)
-    with store.transaction(SYNC, message, dry_run=how.dry_run, joined=joined) as tx:
+    with store.transaction(SYNC, message, dry_run=dry_run, joined=joined) as tx:
         taking.stage(tx)
     done = tx.result
     return Outcome(
@@ -461,11 +459,9 @@ def _continues(past: JournalPast, own: str, commits: Sequence[str], merged: Merg
     return past.tree(commits[0]) == merged.files and past.holds_only_files(commits[0])
 
 
-def _put_late(
-    store: MemoryStore, repository: Repository, past: JournalPast, own: str, *, dry_run: bool
-) -> Outcome:
+def _put_late(store: MemoryStore, past: JournalPast, own: str, *, dry_run: bool) -> Outcome:
     """Write those files that could not be here before, and can now."""
-    known = list_absent(repository)
+    known = list_absent(past.repository)
     if not known:
         return Outcome()
     taking = _Taking(store, past, {}, past.tree(own), known)

@@ -1,69 +1,27 @@
-"""What a sync reads from the journal, and the commits that carry turns."""
+"""The past of the journal and of single files, as merges and embodiments need it."""
 
 from __future__ import annotations
 
-import json
-import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Literal, TypeVar, cast
 
-from familiar_cli import clock
-from familiar_cli.clock import now
-from familiar_cli.config.channel_kinds import PRIVATE_KINDS
-from familiar_cli.errors import BadInputError
-from familiar_cli.history.incoming import (
-    FactScope,
-    InstanceTwiceError,
-    Taken,
-    count_held,
-    intake,
-    read_there,
-    release,
-    rename,
-    taken_through,
-    unrestricted,
-)
-from familiar_cli.history.lines import BadLineError, ThroughLine, dumped, parsed
-from familiar_cli.history.outgoing import outgoing
 from familiar_cli.memory.journal.edits import is_recordable
 from familiar_cli.memory.journal.history import History
-from familiar_cli.memory.journal.objects import git_object, object_id
+from familiar_cli.memory.journal.objects import object_id
 from familiar_cli.memory.journal.packs import DIR_MODE, tree_rows
-from familiar_cli.memory.journal.repository import (
-    HUMAN,
-    INSTANCE,
-    encode_commit,
-    rewrite_tree,
-    translated,
-)
+from familiar_cli.memory.journal.repository import HUMAN
 from familiar_cli.memory.layout import SYNC, is_synced
+from familiar_cli.memory.merge.files import Editor, Side, blob_id, merge_trees
 from familiar_cli.memory.store.files import MAX_LEVELS
-from familiar_cli.sync.remotes import TURNS_REFS, local_ref, set_local_ref
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
-    from contextlib import AbstractContextManager
-    from datetime import datetime
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
-    from familiar_cli.config.channel import ChannelConfigs
-    from familiar_cli.history.store import HistoryStore
     from familiar_cli.memory.journal.repository import Commit, Repository
-
-__all__ = [
-    "BadLineError",
-    "InstanceTwiceError",
-    "Since",
-    "Taken",
-    "new_lines",
-    "read_there",
-    "rename",
-    "since",
-    "take_in",
-    "taken_through",
-]
+    from familiar_cli.memory.merge.files import MergedTree
 
 _FILES: Final = {b"100644", b"100755", b"100664"}
 _LINK: Final = b"120000"
@@ -85,7 +43,7 @@ class JournalPast:
     """
 
     def __init__(self, repository: Repository, began: str) -> None:
-        self._repository = repository
+        self.repository = repository
         self._began = began
         self.refused: dict[str, str] = {}
         self.commit = lru_cache(maxsize=None)(repository.commit)
@@ -110,13 +68,13 @@ class JournalPast:
         """Tell whether nothing of a version was left out."""
         if not self.refused:
             return True
-        apart = JournalPast(self._repository, self._began)
+        apart = JournalPast(self.repository, self._began)
         apart.tree(commit)
         return not apart.refused
 
     def tree_id(self, commit: str) -> str:
         """Return a key that is equal for two versions exactly when all their synced files are."""
-        content = self._repository.objects.read(self.commit(commit).tree)
+        content = self.repository.objects.read(self.commit(commit).tree)
         rows = []
         for mode, name, raw in tree_rows(content):
             id_ = raw.hex()
@@ -153,7 +111,7 @@ class JournalPast:
         """Return the content of a file."""
         if blob in self._small:
             return self._small[blob]
-        content = self._repository.objects.read(blob)
+        content = self.repository.objects.read(blob)
         if len(content) <= _SMALL_BYTES and len(self._small) < _MOST_SMALL:
             self._small[blob] = content  # what a merge reads is compared with once more
         return content
@@ -172,7 +130,7 @@ class JournalPast:
 
     def _files_in(self, tree: str, prefix: str) -> tuple[tuple[str, str, bool], ...]:
         found = []
-        for mode, raw_name, raw in tree_rows(self._repository.objects.read(tree)):
+        for mode, raw_name, raw in tree_rows(self.repository.objects.read(tree)):
             name = _decode(raw_name)
             if problem := _problem(mode, name):
                 self.refused[prefix + name] = problem
@@ -335,373 +293,179 @@ class FilePasts:
         return Version(self.count, commit.id, instance, commit.source, is_gone)
 
 
-_TURN: Final = re.compile(rb'^\{"v":\d+,"kind":"turn",', re.MULTILINE)
-_TAKEN: Final = "refs/familiar/turns/"
-"""Before an instance, in the journal: the commit whose turns are all in the history."""
-
-
-def take_turns(
-    repository: Repository, turns: HistoryConversations, own: str, instance: str, commit: str
-) -> int:
-    """Import what is new in the conversations of another instance, and return how many turns.
-
-    Raises:
-        FamiliarError: Something in them makes no sense, or the disk refused; it is tried again.
-    """
-    ref = _TAKEN + instance
-    before = local_ref(repository, ref)
-    if before == commit:
-        return 0
-    past = JournalPast(repository, "")
-    known = past.tree(before).items() if before else set()
-    files = past.tree(commit)
-    channels = files.get(_channels_path(instance))
-    if channels is not None:  # before the first turn of a private channel is here
-        turns.take_channels(past.read(channels))
-    count = 0
-    for path, id_ in sorted(files.items() - known):
-        if path.startswith(f"turns/{instance}/"):
-            count += turns.take_in(own, path, past.read(id_))
-    with translated(repository.path):
-        set_local_ref(repository, ref, commit)
-    return count
-
-
-def turns_commit(
-    repository: Repository,
-    turns: HistoryConversations,
-    own: str,
-    *,
-    lock: Callable[[], AbstractContextManager[None]],
-    dry_run: bool,
-) -> tuple[str | None, int]:
-    """Commit what is new in the conversations here.
-
-    Returns:
-        The newest commit, or None when there is none; and how many turns are not in it (yet).
-    """
-    ref = TURNS_REFS + own
-    head = local_ref(repository, ref)
-    past = JournalPast(repository, "")
-    files = past.tree(head) if head else {}
-    newest = max((path for path in files if path.startswith(f"turns/{own}/")), default="")
-    data = past.read(files[newest]) if newest else b""
-    rel_path, lines = turns.new_lines(own, newest, data)
-    blobs = {rel_path: git_object("blob", (data if rel_path == newest else b"") + lines)}
-    if not lines:
-        blobs.clear()
-    channels = git_object("blob", turns.channels())
-    if files.get(_channels_path(own)) != channels.id and (channels.content or head):
-        blobs[_channels_path(own)] = channels
-    about = git_object("blob", turns.about())
-    if files.get(_about_path(own)) != about.id and about.content and (blobs or head):
-        blobs[_about_path(own)] = about
-    if dry_run or not blobs:
-        return head, turn_count(lines)
-    ids = {path: blob.id for path, blob in blobs.items()}
-    tree, made = rewrite_tree(repository.tree, repository.tree_of(head), ids)
-    commit = encode_commit(
-        tree,
-        head,
-        SYNC,
-        f"turns of {own}",
-        at=clock.now().astimezone(),
-        trailers=[(INSTANCE, own)],
-    )
-    with lock(), translated(repository.path):
-        repository.objects.write([*blobs.values(), *made, commit])
-        repository.objects.keep()
-        set_local_ref(repository, ref, commit.id)
-    return commit.id, 0
-
-
-def read_abouts(repository: Repository, refs: Mapping[str, str]) -> list[bytes]:
-    """Read what each instance states about the familiar.
-
-    Args:
-        repository: The journal.
-        refs: The refs of a remote; see `SeenRefs`.
-    """
-    past = JournalPast(repository, "")
-    found = (
-        (past.tree(id_), _about_path(ref.removeprefix(TURNS_REFS)))
-        for ref, id_ in sorted(refs.items())
-        if ref.startswith(TURNS_REFS)
-    )
-    return [past.read(files[path]) for files, path in found if path in files]
-
-
-def _about_path(instance: str) -> str:
-    return f"familiar/{instance}.json"
-
-
-def _channels_path(instance: str) -> str:
-    return f"channels/{instance}.json"
-
-
-def turns_since(repository: Repository, own: str, before: str | None, commit: str) -> int:
-    """Return how many turns of this instance a commit has beyond an earlier one."""
-    past = JournalPast(repository, "")
-    old = past.tree(before) if before else {}
-    count = 0
-    for path, id_ in past.tree(commit).items():
-        if path.startswith(f"turns/{own}/") and old.get(path) != id_:
-            begun = len(past.read(old[path])) if path in old else 0  # files only grow
-            count += turn_count(past.read(id_)[begun:])
-    return count
-
-
-def turn_count(lines: bytes) -> int:
-    """Return how many of the lines are turns, rather than marks and other facts."""
-    return len(_TURN.findall(lines))
-
-
-MOST_LINE_BYTES: Final = 64 * 1024 * 1024
-"""A longer line is no turn of this program's."""
-
-_AT_ONCE: Final = 20_000  # lines of one transaction
-_LARGE_BYTES: Final = 1024 * 1024
-_MOST_PARTS: Final = 999  # a name with more digits would not sort after the others
-_FILE: Final = re.compile(
-    r"turns/([a-z0-9]+(?:-[a-z0-9]+)*)/([0-9]{4}-(?:0[1-9]|1[0-2]))(?:_([0-9]{3}))?\.jsonl"
-)
+Kept = Literal["", "deletion", "edit"]
+"""Which of a deletion and an edit at the same time was not followed: the deletion, always."""
 
 
 @dataclass(frozen=True, slots=True)
-class Since:
-    """What an instance's files hold already.
+class EmbodimentChange:
+    """What an embodiment did to a file.
 
     Args:
-        through: Their last line, which says how far they reach.
-        rel_path: The newest of them; empty: there is none.
-        size_bytes: How large that is.
+        rel_path: Which.
+        text: Its text now; None: it deleted the file.
+        base: The clock of the version that it began with; None: the version of the memory counts.
+        since: The version of the memory that it last saw; 0: none.
     """
 
-    through: ThroughLine = field(default_factory=lambda: ThroughLine(0, 0))
-    rel_path: str = ""
-    size_bytes: int = 0
+    rel_path: str
+    text: str | None
+    base: Clock | None = None
+    since: int = 0
 
 
-def since(rel_path: str, data: bytes) -> Since:
-    """Read the contents of a series of files that ends with `rel_path`.
+@dataclass(frozen=True, slots=True)
+class FileHere:
+    """A file as it is here, and as it was.
 
     Args:
-        rel_path: Its path.
-        data: Its bytes, or their end with at least its last line.
-
-    Raises:
-        BadLineError: Its last line does not say how far it reaches.
+        now: Its text; None: there is none.
+        versions: Its versions, oldest first.
+        text: Returns the text of one of them; None: it was gone.
     """
-    last = data.rstrip(b"\n").rpartition(b"\n")[2]
-    line = parsed(last)
-    if not isinstance(line, ThroughLine):
-        raise BadLineError(f"{rel_path!r} does not end with a `through` line")
-    return Since(line, rel_path, len(data))
+
+    now: str | None
+    versions: Sequence[Version]
+    text: Callable[[Version], str | None]
 
 
-def file_of(rel_path: str) -> tuple[str, str, int] | None:
-    """Return the instance, the month and the part of a file of turns; None: it is none."""
-    found = _FILE.fullmatch(rel_path)
-    return (found[1], found[2], int(found[3] or 1)) if found else None
-
-
-def new_lines(
-    history: HistoryStore, own: str, since: Since, *, at: datetime | None = None
-) -> tuple[str, Iterator[bytes]]:
-    """Return the file to which new lines are added, and those lines; none if nothing is new.
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """Where a change stands to what is here.
 
     Args:
-        history: The history.
-        own: The instance that this is.
-        since: What its files hold already.
-        at: The present; None: now.
-
-    Raises:
-        FamiliarError: As `HistoryStore.append`, while the lines are read.
+        change: The change.
+        order: `after` may be taken as it is, `before` and `equal` bring nothing.
+        base: The text that it began with; None: there was none, or it is not known.
+        since: The versions that came after that.
     """
-    this_month = f"turns/{own}/{at or now():%Y-%m}.jsonl"
-    rel_path = max(this_month, _next_part(since))
-    return rel_path, map(dumped, outgoing(history, own, since.through))
+
+    change: EmbodimentChange
+    order: Order
+    base: str | None
+    since: Sequence[Version] = ()
 
 
-def _next_part(since: Since) -> str:
-    """Return the file that goes on with the newest one: itself, unless it has grown large."""
-    named = file_of(since.rel_path)
-    if named is None or since.size_bytes < _LARGE_BYTES:
-        return since.rel_path
-    instance, month, part = named
-    return f"turns/{instance}/{month}_{min(part + 1, _MOST_PARTS):03}.jsonl"
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """What becomes of the files.
+
+    Args:
+        texts: The new text of each file that changes, None to delete it; copies below `conflicts/`
+            are among them.
+        conflicts: The copy that holds the other version, for each file in conflict.
+        kept: Files that one side deleted and the other edited, so that they stay.
+    """
+
+    texts: Mapping[str, str | None] = field(default_factory=dict)
+    conflicts: Mapping[str, str] = field(default_factory=dict)
+    kept: frozenset[str] = frozenset()
 
 
-def take_in(
-    history: HistoryStore,
+def judge(change: EmbodimentChange, here: FileHere) -> Judged:
+    """Return where a change stands to the file as it is here.
+
+    What the embodiment sends again, and what it never edited, is `before`: the text tells, since an
+    answer may be lost, a request repeated, and a device restored from an old copy.
+    """
+    at = begun_at(change, here.versions)
+    base = here.text(here.versions[at - 1]) if at else None
+    since = here.versions[at or 0 :]
+    if change.text == here.now:
+        return Judged(change, "equal", base, since)
+    if at and change.text == base:
+        return Judged(change, "before", base, since)
+    if any(here.text(version) == change.text for version in since):
+        return Judged(change, "before", base, since)
+    order: Order = "concurrent" if since else "after"
+    return Judged(change, order, base, since)
+
+
+def begun_at(change: EmbodimentChange, versions: Sequence[Version]) -> int | None:
+    """Return how many versions of a file a change knows of; None: it knows of others.
+
+    Those are versions that this journal has lost, or never had.
+    """
+    if change.base is None:
+        return sum(version.at <= change.since for version in versions)
+    for count in range(len(versions), -1, -1):
+        order = compare(clock_of(versions[:count]), change.base)
+        if order == "equal":
+            return count
+        if order == "before":
+            break  # the older ones are before it, too
+    return None
+
+
+def merge(
+    judged: Iterable[Judged],
+    device: str,
     own: str,
-    rel_path: str,
-    data: bytes,
-    offset: int = 0,
-    *,
-    scope_of: Callable[[str], FactScope] = unrestricted,
-) -> Taken:
-    """Take in what a file of turns says; the same again changes nothing.
-
-    A line without an end is left for later. Lines that stand before a bad one are kept.
+    now: Callable[[str], str | None],
+    conflicts: Mapping[str, str],
+) -> Merged:
+    """Apply the changes that are `after` or `concurrent` to the files.
 
     Args:
-        history: The history.
-        own: The instance that this is.
-        rel_path: The file's path.
-        data: Its bytes from `offset` on.
-        offset: Where `data` begins, which is the beginning of a line.
-        scope_of: Returns which facts of an instance are accepted.
-
-    Raises:
-        BadLineError: The file has no right name, or a line says what cannot be.
-        InstanceTwiceError: A turn with the same name is another one here.
-        FamiliarError: As `HistoryStore.append`.
+        judged: The changes.
+        device: The embodiment that they come from.
+        own: This instance.
+        now: Returns the text of a file; None: there is none.
+        conflicts: The files below `conflicts/` that are there, with their texts.
     """
-    named = file_of(rel_path)
-    if named is None:
-        raise BadLineError(f"{rel_path!r} is not a turn file; nothing of it was read")
-    taken, start = Taken(), 0
-    while start < len(data):
-        end, problem = start, None
-        with intake(history, own, scope_of) as taking:
-            for _ in range(_AT_ONCE):
-                stop = data.find(b"\n", end)
-                if stop < 0:
-                    break
-                try:
-                    taking.take(named[0], _decode_line(data[end:stop]))
-                except BadLineError as error:
-                    problem = error
-                    break
-                end = stop + 1
-            if end > start:
-                taking.note_through(named[0], rel_path, offset + start, offset + end)
-        taken = taken.plus(taking.taken)
-        if problem is None and len(data) - end > MOST_LINE_BYTES and end == start:
-            problem = BadLineError("it is unterminated")
-        if problem is not None:
-            at = data.count(b"\n", 0, end) + 1
-            where = f"Line {at} of {rel_path!r}" + (f", from byte {offset} on," if offset else "")
-            raise BadLineError(
-                f"{where} cannot be read: {problem}; the lines before it were",
-                hint="Sync again once the instance that wrote it has been repaired.",
-            ) from problem
-        if end == start:
-            break
-        start = end
-    return taken
+    every = list(judged)
+    texts = {one.change.rel_path: one.change.text for one in every if one.order == "after"}
+    both = [one for one in every if one.order == "concurrent"]
+    kept = frozenset(
+        one.change.rel_path
+        for one in both
+        if one.change.text is None or now(one.change.rel_path) is None
+    )
+    restored = {one.change.rel_path: one.change.text for one in both if one.change.text is not None}
+    texts |= {path: text for path, text in restored.items() if path in kept}
+    clashing = [one for one in both if one.change.rel_path not in kept]
+    if not clashing:
+        return Merged(texts, {}, kept)
+    made, read = _merge_trees(clashing, device, own, now, conflicts)
+    ours = {**conflicts, **{one.change.rel_path: now(one.change.rel_path) for one in clashing}}
+    for path, blob in made.files.items():
+        text = read(blob).decode("utf-8")
+        if ours.get(path) != text:
+            texts[path] = text
+    return Merged(texts, {one.path: one.copy for one in made.conflicts}, kept)
 
 
-def _decode_line(line: bytes) -> str:
-    if len(line) > MOST_LINE_BYTES:
-        raise BadLineError("it is too long")
-    try:
-        return line.decode()
-    except UnicodeDecodeError as error:
-        raise BadLineError("it is not UTF-8") from error
+def _merge_trees(
+    clashing: Sequence[Judged],
+    device: str,
+    own: str,
+    now: Callable[[str], str | None],
+    conflicts: Mapping[str, str],
+) -> tuple[MergedTree, Callable[[str], bytes]]:
+    """Return three-way merged what both sides changed, and what reads the result."""
+    blobs: dict[str, bytes] = {}
 
+    def tree(texts: Mapping[str, str | None]) -> dict[str, str]:
+        found = {path: text.encode() for path, text in texts.items() if text is not None}
+        blobs.update((blob_id(content), content) for content in found.values())
+        return {path: blob_id(content) for path, content in found.items()}
 
-class HistoryConversations:
-    """Turns the history into files, and files of others into turns.
+    since = {one.change.rel_path: one.since for one in clashing}
 
-    Args:
-        history: The turns.
-        configs: What is set for each channel; among it, whether it is private.
-        about: What a machine that begins must know of the familiar, as JSON.
-    """
+    def our_hands(path: str) -> tuple[Editor, ...]:
+        hands = (Editor(v.instance, v.source) for v in since.get(path, ()))
+        return tuple(dict.fromkeys(hands))
 
-    def __init__(self, history: HistoryStore, configs: ChannelConfigs, about: bytes = b"") -> None:
-        self._history = history
-        self._configs = configs
-        self._about = about
-        self._untrusted: Collection[str] = ()
-        self._existing_through: int | None = None
-
-    def restrict(self, own: str, untrusted: Collection[str]) -> None:
-        """From now on, accept facts about others from trusted instances only.
-
-        What waited for trust is applied.
-
-        Args:
-            own: The instance that this is.
-            untrusted: Those that may state facts about their own turns and channels only.
-        """
-        self._untrusted = untrusted
-        self._existing_through = self._history.newest_id()
-        for instance in count_held(self._history).keys() - set(untrusted):
-            release(self._history, own, instance)
-
-    def count_held(self) -> Mapping[str, int]:
-        """Return how many facts about others wait, by the instance that states them."""
-        return count_held(self._history)
-
-    def about(self) -> bytes:
-        """Encode the familiar's settings for a new machine; empty if there are none."""
-        return self._about
-
-    def new_lines(self, own: str, rel_path: str, data: bytes) -> tuple[str, bytes]:
-        """Return the file that grows, and the lines that are new; empty: nothing is.
-
-        Args:
-            own: The instance that this is.
-            rel_path: The newest file of this instance; empty: there is none yet.
-            data: Its bytes.
-        """
-        before = since(rel_path, data) if rel_path else Since()
-        path, lines = new_lines(self._history, own, before)
-        return path, b"".join(lines)
-
-    def take_in(self, own: str, rel_path: str, data: bytes) -> int:
-        """Import what is new in a file of another instance; return how many turns it was.
-
-        Raises:
-            FamiliarError: Something in it makes no sense; what stands before it was imported.
-        """
-        instance = rel_path.split("/")[1]
-        through = taken_through(self._history, instance, rel_path)
-        if through >= len(data):
-            return 0
-        new = data[through:]
-        scope_of = self._scope_of
-        return take_in(self._history, own, rel_path, new, through, scope_of=scope_of).turns
-
-    def channels(self) -> bytes:
-        """Encode which channels are private here; sorted, so that equal settings give equal bytes.
-
-        Raises:
-            ConfigError: A channel's file cannot be read.
-        """
-        found = {}
-        private = self._configs.private()
-        for channel_id in sorted(private):
-            kind = self._configs.read(channel_id).settings.kind
-            found[channel_id] = kind if kind in PRIVATE_KINDS else min(PRIVATE_KINDS)
-        if not found:
-            return b""
-        return (json.dumps(found, ensure_ascii=False, indent=1, sort_keys=True) + "\n").encode()
-
-    def take_channels(self, data: bytes) -> None:
-        """Make channels private here that are private elsewhere, unless a person said otherwise.
-
-        Raises:
-            BadInputError: It makes no sense, so nobody knows what may be private.
-            ConfigError: A channel's file cannot be read or written.
-        """
-        try:
-            told = json.loads(data or b"{}")
-            rows = {str(channel): str(kind) for channel, kind in told.items()}
-        except (ValueError, AttributeError, RecursionError) as error:
-            raise BadInputError("What it tells of its channels makes no sense") from error
-        for channel_id, kind in rows.items():
-            is_set = channel_id.strip() and "kind" in self._configs.read(channel_id).tables
-            if channel_id.strip() and not is_set and kind in PRIVATE_KINDS:
-                self._configs.set_values(channel_id, {"kind": kind})
-
-    def _scope_of(self, instance: str) -> FactScope:
-        return FactScope(instance not in self._untrusted, self._existing_through)
-
-    def renamed(self, old: str, new: str) -> None:
-        """Go on under another name; what both copies said before they parted keeps the old one."""
-        rename(self._history, old, new)
+    base = {one.change.rel_path: one.base for one in clashing}
+    ours = {one.change.rel_path: now(one.change.rel_path) for one in clashing}
+    theirs = {one.change.rel_path: one.change.text for one in clashing}
+    made = merge_trees(
+        tree({**conflicts, **base}),
+        Side(tree({**conflicts, **ours}), own, our_hands),
+        # An edit on an embodiment is a person's, or as good as one: it is never taken for a file
+        # that can be made again.
+        Side(tree({**conflicts, **theirs}), device, lambda _: (Editor(device, HUMAN),)),
+        lambda blob: blobs[blob],
+    )
+    blobs.update(made.blobs)
+    return made, lambda blob: blobs[blob]

@@ -8,7 +8,7 @@ import re
 import shutil
 import subprocess
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 from urllib.parse import urlsplit, urlunsplit
@@ -504,10 +504,8 @@ class SeenRefs:
             for name in names:
                 path = os.path.join(directory, name)
                 ref = _HEADS + os.path.relpath(path, self._top).replace(os.sep, "/")
-                with suppress(OSError):
-                    id_ = read_plain(path).decode("ascii", errors="replace").strip()
-                    if is_id(id_):
-                        found[ref] = id_
+                if id_ := _read_id(path):
+                    found[ref] = id_
         return found
 
     def note(self, refs: Mapping[str, str]) -> None:
@@ -515,9 +513,8 @@ class SeenRefs:
         before = self.all()
         for ref, id_ in refs.items():
             if before.get(ref) != id_ and ref.startswith(_HEADS):
-                path = os.path.join(self._top, *ref.removeprefix(_HEADS).split("/"))
-                os.makedirs(os.path.dirname(path), exist_ok=True)
-                self._repository.disk.put(path, f"{id_}\n".encode())
+                at = f"refs/remotes/{os.path.basename(self._top)}/{ref.removeprefix(_HEADS)}"
+                set_local_ref(self._repository, at, id_)
 
     def aside(self) -> dict[str, RefAside]:
         """Return the refs of which nothing is taken, by name."""
@@ -529,18 +526,13 @@ class SeenRefs:
 
     def note_aside(self, refs: Mapping[str, RefAside]) -> None:
         """Remember the refs of which nothing is taken, as far as that is possible."""
-        rows = [
-            {"ref": one.ref, "id": one.id, "reason": one.reason, "is_final": one.is_final}
-            for _, one in sorted(refs.items())
-        ]
+        rows = [asdict(one) for _, one in sorted(refs.items())]
         if refs != self.aside():
             with suppress(OSError):
                 write_own(self._aside_path, json.dumps(rows).encode(), durable=False)
 
     def forget(self) -> None:
         """Remove all of them: the remote is no longer one of ours."""
-        import shutil
-
         shutil.rmtree(self._top, ignore_errors=True)
         with suppress(OSError):
             remove(self._aside_path)
@@ -568,12 +560,15 @@ def instances_seen(repository: Repository) -> frozenset[str]:
 
 def local_ref(repository: Repository, ref: str) -> str | None:
     """Return the commit that a ref of the journal names, or None."""
-    try:
-        path = os.path.join(repository.path, *ref.split("/"))
+    return _read_id(os.path.join(repository.path, *ref.split("/")))
+
+
+def _read_id(path: str) -> str | None:
+    """Read the commit that a ref's file names; None: it names none."""
+    with suppress(OSError):
         id_ = read_plain(path).decode("ascii", errors="replace").strip()
-    except OSError:
-        return None
-    return id_ if is_id(id_) else None
+        return id_ if is_id(id_) else None
+    return None
 
 
 def set_local_ref(repository: Repository, ref: str, id_: str) -> None:

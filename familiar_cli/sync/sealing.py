@@ -11,7 +11,7 @@ import re
 import secrets
 import stat
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, BinaryIO, Final
 
 from familiar_cli.errors import RemoteDamagedError, RemoteKeyError
@@ -446,25 +446,33 @@ class BundleFile:
     """One bundle, all of which has arrived.
 
     Args:
-        name: Of the file.
-        instance: Who wrote it.
-        number: Its place among the bundles of that instance.
-        is_sealed: Whether it is encrypted.
+        name: Of the file; it has a digest, so of the same size, it is the same.
         size_bytes: Its size.
         header: What it says of itself.
+        is_sealed: Whether it is encrypted.
         proof: Which secret its writer knew: the fingerprint of the key that it is signed with, or
             `PASSPHRASE`; empty: none.
         signer: That key, where it was read just now.
+        refused: Why nothing is taken from it; empty: it is used.
     """
 
     name: str
-    instance: str
-    number: int
-    is_sealed: bool
     size_bytes: int
     header: Header
+    is_sealed: bool
     proof: str = ""
-    signer: bytes | None = None
+    signer: bytes | None = field(default=None, compare=False)
+    refused: str = ""
+
+    @property
+    def instance(self) -> str:
+        """The instance that wrote it."""
+        return self.name.lower().split(".")[0]
+
+    @property
+    def number(self) -> int:
+        """Its place among the bundles of that instance."""
+        return int(self.name.split(".")[1])
 
 
 _V2: Final = b"# v2 git bundle\n"
@@ -543,36 +551,18 @@ def _lines(file: BinaryIO) -> Iterator[bytes]:
         yield file.readline(_MOST_LINE_BYTES)
 
 
-@dataclass(frozen=True, slots=True)
-class SeenBundle:
-    """A bundle that was seen in a folder. Its name has a digest: of the same size, it is the same.
-
-    Args:
-        size_bytes: Its size.
-        header: What it says of itself.
-        is_sealed: Whether it is encrypted.
-        proof: See `BundleFile`.
-        refused: Why nothing is taken from it; empty: it is used.
-    """
-
-    size_bytes: int
-    header: Header
-    is_sealed: bool
-    proof: str = ""
-    refused: str = ""
-
-
-def read_seen(path: str) -> dict[str, SeenBundle]:
+def read_seen(path: str) -> dict[str, BundleFile]:
     """Read which bundles were seen in a folder, by name; empty if the file is unusable."""
     try:
         rows = json.loads(read_plain(path))
         return {
-            name: SeenBundle(
+            name: BundleFile(
+                name,
                 row["bytes"],
                 Header(dict(row["refs"]), tuple(row["needs"])),
                 row.get("sealed", name.endswith(".age")) is True,
                 str(row.get("proof", "")),
-                str(row.get("refused", "")),
+                refused=str(row.get("refused", "")),
             )
             for name, row in rows.items()
         }
@@ -580,7 +570,7 @@ def read_seen(path: str) -> dict[str, SeenBundle]:
         return {}
 
 
-def write_seen(path: str, found: Mapping[str, SeenBundle]) -> None:
+def write_seen(path: str, found: Mapping[str, BundleFile]) -> None:
     """Remember what was seen, as far as that is possible."""
     rows = {
         name: {

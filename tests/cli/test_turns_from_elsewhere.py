@@ -7,7 +7,7 @@ import json
 import pytest
 
 from familiar_cli.history import HistoryStore
-from familiar_cli.sync.journal_past import take_in
+from familiar_cli.sync.turns import take_in
 from tests.support.world import home, live, run
 
 FILE = "turns/desk-b2/2026-03.jsonl"

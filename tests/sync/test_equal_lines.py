@@ -12,7 +12,7 @@ from familiar_cli.history import HistoryStore
 from familiar_cli.history.imports import Appender, ChatOrigin
 from familiar_cli.history.matching import ChatPlacement, IncomingLine
 from familiar_cli.history.rows import Turn
-from familiar_cli.sync.journal_past import take_in
+from familiar_cli.sync.turns import take_in
 from tests.history.test_elsewhere import OLDER
 from tests.sync.test_turn_laws import ANNA, START, Machine, exchange
 

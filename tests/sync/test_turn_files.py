@@ -8,17 +8,10 @@ import shutil
 import pytest
 
 from familiar_cli.errors import FamiliarError
-from familiar_cli.history.incoming import rename
+from familiar_cli.history.incoming import InstanceTwiceError, rename, taken_through
 from familiar_cli.history.lines import BadLineError, dumped, parsed
 from familiar_cli.history.store import withdraw
-from familiar_cli.sync.journal_past import (
-    InstanceTwiceError,
-    Since,
-    new_lines,
-    since,
-    take_in,
-    taken_through,
-)
+from familiar_cli.sync.turns import last_through, new_lines, take_in
 from familiar_cli.visibility import OWNER, PrivacyRules
 from tests.support import pages
 from tests.sync.test_turn_laws import START, Machine, exchange
@@ -269,9 +262,9 @@ def test_of_two_copies_of_one_machine_nothing_is_lost_and_nothing_is_there_twice
 def test_the_last_line_of_a_file_says_how_far_it_reaches(lap) -> None:
     lap.say("cli", "one")
     lap.export(3)
-    assert since(MARCH, lap.files[MARCH]).through.turn == 1
+    assert last_through(MARCH, lap.files[MARCH]).turn == 1
     with pytest.raises(BadLineError):
-        since(MARCH, lines({}))
+        last_through(MARCH, lines({}))
 
 
 def test_lines_are_read_as_they_were_written(lap) -> None:
@@ -285,7 +278,7 @@ def test_lines_are_read_as_they_were_written(lap) -> None:
 
 
 def test_a_history_without_a_turn_has_no_lines_and_is_not_made(lap) -> None:
-    assert b"".join(new_lines(lap.history, "lap-a1", Since())[1]) == b""
+    assert new_lines(lap.history, "lap-a1")[1] == b""
     assert not lap.history.path.exists()
 
 

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from familiar_cli.errors import FamiliarError
 from familiar_cli.history import HistoryStore
 from familiar_cli.history.imports import Appender, ChatOrigin
+from familiar_cli.history.incoming import taken_through
 from familiar_cli.history.lines import TurnName, names_of
 from familiar_cli.history.matching import ChatPlacement, IncomingLine
 from familiar_cli.history.rows import Turn
@@ -30,7 +31,7 @@ from familiar_cli.history.store import (
 )
 from familiar_cli.identity import Author
 from familiar_cli.imports.chat_lines import export_chat
-from familiar_cli.sync.journal_past import Since, new_lines, since, take_in, taken_through
+from familiar_cli.sync.turns import new_lines, take_in
 from familiar_cli.visibility import OWNER
 
 NAMES = ("desk-b2", "lap-a1", "srv-c3", "tab-0d")
@@ -94,10 +95,8 @@ class Machine:
 
     def export(self, month: int = 3) -> None:
         newest = max(self.files, default="")
-        known = since(newest, self.files[newest]) if newest else Since()
-        at = START.replace(month=month)
-        rel_path, lines = new_lines(self.history, self.name, known, at=at)
-        added = b"".join(lines)
+        at, data = START.replace(month=month), self.files.get(newest, b"")
+        rel_path, added = new_lines(self.history, self.name, newest, data, at=at)
         if added:
             self.files[rel_path] = self.files.get(rel_path, b"") + added
 
