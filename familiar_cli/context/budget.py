@@ -483,7 +483,8 @@ class _Room:
         if pin is None or offered.layer is Layer.pinned:
             return ""
         # What a pin lacks for want of room may be said elsewhere.
-        says_more = bool(pin.reason) and not set(_said(offered.text)).issubset(_said(pin.text))
+        lines = set(_text_lines(offered.text))
+        says_more = bool(pin.reason) and not lines.issubset(_text_lines(pin.text))
         return "" if says_more else "its file is pinned, and already included"
 
     def give_back(self, fragment: Fragment) -> None:
@@ -595,7 +596,7 @@ def _step(fragments: dict[int, Fragment], last: Fragment, room: _Room) -> None:
     room.hold(last.layer)
 
 
-def _said(text: str) -> Iterator[str]:
+def _text_lines(text: str) -> Iterator[str]:
     """Yield the lines of a text that say something; headings only say where it is from."""
     lines = (line.strip() for line in text.split("\n") if any(map(str.isalnum, line)))
     return (line for line in lines if not line.startswith(("#", "[")))

@@ -75,9 +75,9 @@ class Macros:
             text = _with_original(text, original)
         marked = _NAMES.sub(_mark, _OWN.sub("\ufffd", text))
         done = _Expansion(f"{self.seed}\n{text}", self.pick_seed).run(marked)
-        return self._named(re.sub(rf"[\r\n]*{_TRIM}[\r\n]*", "", done))
+        return self._fill_names(re.sub(rf"[\r\n]*{_TRIM}[\r\n]*", "", done))
 
-    def _named(self, text: str) -> str:
+    def _fill_names(self, text: str) -> str:
         names = {_CHAR: framed(self.char), _USER: framed(self.user)}
         names |= {_CHAR_BACK: names[_CHAR][::-1], _USER_BACK: names[_USER][::-1]}
         if _PERSONA in text:

@@ -83,10 +83,10 @@ def name_speakers(
     if len(people) < 2:  # noqa: PLR2004  # one person needs no name
         return list(contributions)
     labels = labels.joined(offered.author for offered in contributions)
-    return [_named(offered, labels) for offered in contributions]
+    return [_with_speaker(offered, labels) for offered in contributions]
 
 
-def _named(offered: Contribution, labels: Labels) -> Contribution:
+def _with_speaker(offered: Contribution, labels: Labels) -> Contribution:
     if offered.place is not PromptSpan.chat or offered.author is None:
         return offered
     return replace(offered, text=f"{labels.of(offered.author)}: {offered.text}")

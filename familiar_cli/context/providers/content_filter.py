@@ -166,11 +166,11 @@ def _parts(said: str) -> dict[str, str]:
     parts: dict[str, str] = {}
     for mark, end in zip(marks, ends, strict=False):
         name = mark[1].lower()
-        parts[name] = parts.get(name) or _told(said[mark.end() : end])
+        parts[name] = parts.get(name) or _without_nothing(said[mark.end() : end])
     return parts
 
 
-def _told(text: str) -> str:
+def _without_nothing(text: str) -> str:
     """Return what was said; words that say that there is nothing are nothing."""
     return "" if text.strip(_WRAPPING).lower() in _NOTHING else text.strip()
 

@@ -107,7 +107,7 @@ class ContentSearchProvider:
             found = await self._recall(self._retrieval, request, people, until_s)
             return [*_without_said(people, found), *found]
         except Exception as error:  # noqa: BLE001  # whatever fails here, nobody is forgotten
-            return [*people, _told(f"memory was not searched: {_words(error)}")]
+            return [*people, _problem(f"memory was not searched: {_words(error)}")]
 
     def why_not(self, subject: Subject, request: ContextRequest) -> str | None:
         """Return why a file is not in a prompt; see `Explains`."""
@@ -128,18 +128,18 @@ class ContentSearchProvider:
         people: list[Contribution],
         until_s: float,
     ) -> list[Contribution]:
-        found, late = await self._look(retrieval, request, people, until_s)
+        found, late = await self._search_in_time(retrieval, request, people, until_s)
         if found.behind:
             retrieval.memory.finder.note_behind()
         remarks = [_remark(remark) for remark in found.remarks]
         remarks += map(_left, found.left)
-        late = [*late, *([_told(found.unread)] if found.unread else [])]
+        late = [*late, *([_problem(found.unread)] if found.unread else [])]
         if not found.passages:
             return [*remarks, *late]
         offered = await self._chosen(retrieval, request, people, found)
         return [*offered, *remarks, *late]
 
-    async def _look(
+    async def _search_in_time(
         self,
         retrieval: Retrieval,
         request: ContextRequest,
@@ -155,7 +155,7 @@ class ContentSearchProvider:
         found = founds[-1] if founds else Candidates(behind=True)
         if not done:
             task.cancel()
-            return found, [] if founds else [_told("memory was not searched in time")]
+            return found, [] if founds else [_problem("memory was not searched in time")]
         error = task.exception()
         if isinstance(error, FamiliarError) and founds:
             return found, [_remark(f"searched by words only: {error}")]
@@ -178,7 +178,7 @@ class ContentSearchProvider:
             chosen = await asyncio.wait_for(asked, _FILTER_SHARE * self._filter.deadline_s)
         except Exception as error:  # noqa: BLE001  # a filter that fails filters nothing
             why = f"the filter failed ({_words(error)}), so everything found is used"
-            return [*(_offered(p, found.how) for p in found.passages), _told(why)]
+            return [*(_offered(p, found.how) for p in found.passages), _problem(why)]
         return _made(chosen, found, request.phrases)
 
     def _room(self, request: ContextRequest, people: Sequence[Contribution]) -> int:
@@ -259,7 +259,7 @@ def _remark(words: str) -> Contribution:
     )
 
 
-def _told(words: str) -> Contribution:
+def _problem(words: str) -> Contribution:
     return Contribution(Layer.content, 0, "", SOURCE, PromptSpan.depth, depth=DEPTH, problem=words)
 
 

@@ -230,7 +230,10 @@ class PeopleSource:
         slug = slug_in(subject.rel_path or "")
         if slug is None:
             return None
-        if slug in dict(self._present(request)) or slug in dict(_causes(self._named(request)[0])):
+        if slug in dict(self._present(request)):
+            return ""
+        named, _ = self._names_in(request)
+        if slug in dict(_causes(named)):
             return ""
         last = f"is not among the {self._recent_author_limit} who spoke last here"
         return f"its person does not speak, {last}, and is not named in what was said"
@@ -262,7 +265,7 @@ class PeopleSource:
             self._take(slug, cause, request, gathered)
 
     def _take_named(self, request: ContextRequest, gathered: _Gathered) -> None:
-        named, notices = self._named(request)
+        named, notices = self._names_in(request)
         gathered.problems += [_problem(ALIASES_JSON, notice) for notice in notices]
         causes = list(_causes(named))
         gathered.sharers = len(causes)
@@ -278,7 +281,7 @@ class PeopleSource:
         """Return the slug of each who takes part, and why; the first matters most."""
         return taking_part(self._history, request, self._recent_author_limit)
 
-    def _named(self, request: ContextRequest) -> tuple[list[Named], list[str]]:
+    def _names_in(self, request: ContextRequest) -> tuple[list[Named], list[str]]:
         """Return who is named in what was said, and what is to be told of it."""
         aliases = self._aliases()
         try:
@@ -464,7 +467,7 @@ class RelationsProvider:
 
     def _read(self, request: ContextRequest) -> list[Contribution]:
         try:
-            named = [people_path(slug) for slug in self._named(request)]
+            named = [people_path(slug) for slug in self._names_in(request)]
             present = [people_path(slug) for slug in self._present(request)]
             people = list(dict.fromkeys([*named, *present]))[:_MOST_PEOPLE]
             with closing(self._graph()) as graph:
@@ -476,9 +479,9 @@ class RelationsProvider:
             return [_piece(problem=str(error))]
         if not edges:
             return []
-        return [self._told(edges, titles, people, request.phrases)]
+        return [self._piece_of_edges(edges, titles, people, request.phrases)]
 
-    def _named(self, request: ContextRequest) -> list[str]:
+    def _names_in(self, request: ContextRequest) -> list[str]:
         with closing(self._aliases()) as aliases:
             aliases.refresh()
             return [slug for named in aliases.find(request.query) for slug in named.slugs]
@@ -501,7 +504,7 @@ class RelationsProvider:
 
         return graph.once(sorted(may, key=rank))
 
-    def _told(
+    def _piece_of_edges(
         self, edges: list[Edge], titles: dict[str, str], people: list[str], phrases: Phrases
     ) -> Contribution:
         lines, text = [phrases.related], phrases.related
