@@ -19,7 +19,9 @@ from familiar_cli.actions.write_memory import write_memory
 from familiar_cli.config.home import FamiliarPaths
 from familiar_cli.errors import FamiliarError
 from familiar_cli.familiar import Familiar
+from familiar_cli.finding import Finder
 from familiar_cli.history import HistoryStore
+from familiar_cli.llm.open import SlotModels
 from familiar_cli.work.passes import WRITING, Failures
 from tests.support.passes import set_back
 from tests.support.server import ChatServer, Stall, bad_key
@@ -205,7 +207,7 @@ class Broken:
 @pytest.fixture
 def broken(monkeypatch):
     model = Broken()
-    monkeypatch.setattr(Familiar, "model", lambda *_, **__: model)
+    monkeypatch.setattr(SlotModels, "open", lambda *_, **__: model)
     monkeypatch.setenv("FAMILIAR_LLM_BASE_URL", "http://127.0.0.1:9/v1")
     monkeypatch.setenv("FAMILIAR_LLM_MODEL", "broken")
     return model
@@ -270,7 +272,7 @@ def test_vectors_that_cannot_be_made_end_no_daemon(monkeypatch, watched):
         raise RuntimeError("no such operator")
 
     root = talked(2)
-    monkeypatch.setattr(Familiar, "embed_changes", raising)
+    monkeypatch.setattr(Finder, "embed_changes", raising)
 
     daemon, events = watched(root)
 
