@@ -413,14 +413,6 @@ _NOT_READ_AGAIN: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class UndoResult:
-    """What was undone, or would be, and what the user should know."""
-
-    undone: Undone
-    notices: tuple[str, ...]
-
-
 def undo(
     familiar: Familiar,
     word: str | None = None,
@@ -428,8 +420,11 @@ def undo(
     run: str | None = None,
     dry_run: bool = False,
     merges: bool = False,
-) -> UndoResult:
+) -> tuple[Undone, tuple[str, ...]]:
     """Take back one change, or all changes of a run; see `MemoryPast.undo`.
+
+    Returns:
+        What was undone, or would be, and what the user should know.
 
     Raises:
         ConflictError: Later changes touch the same lines; nothing was changed.
@@ -443,4 +438,4 @@ def undo(
     if not dry_run and any(c.rel_path.startswith(f"{PEOPLE_DIR}/") for c in done.changes):
         with closing(familiar.names()) as names:
             notices += published(names)
-    return UndoResult(done, notices)
+    return done, notices

@@ -519,18 +519,17 @@ def undo(
     out = output(ctx)
     familiar = familiar_of(ctx)
     if (commit or run) and not (yes or dry_run or out.as_json) and sys.stdin.isatty():
-        would = undo(familiar, commit, run=run, dry_run=True).undone
+        would, _ = undo(familiar, commit, run=run, dry_run=True)
         if would.changes and would.is_from_elsewhere:
             _print_diff(out, None, memory_pages.undone_text(would, dry_run=True))
             yes = typer.confirm("Remove this here and, with the next sync, everywhere?", err=True)
-    done = undo(familiar, commit, run=run, dry_run=dry_run, merges=yes)
-    undone = done.undone
-    data = {**memory_pages.undone_data(undone, dry_run=dry_run), "notices": list(done.notices)}
+    undone, notices = undo(familiar, commit, run=run, dry_run=dry_run, merges=yes)
+    data = {**memory_pages.undone_data(undone, dry_run=dry_run), "notices": list(notices)}
     _print_diff(out, data, memory_pages.undone_text(undone, dry_run=dry_run))
     if undone.changes:
         what = f"run {run}" if run else undone.commit.message
         out.note(f"{'Would undo' if dry_run else 'Undid'}: {what}")
-    for notice in done.notices:
+    for notice in notices:
         out.note(notice)
 
 

@@ -412,7 +412,7 @@ def graph(
     familiar graph --import graph.db --dry-run
     """
     from familiar_cli.actions.graph import around, overview
-    from familiar_cli.ui import graph_page as page
+    from familiar_cli.ui import memory_pages as page
     from familiar_cli.ui.emit import exact
 
     out = output(ctx)

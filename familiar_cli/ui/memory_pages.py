@@ -1,11 +1,13 @@
-"""Pages of memory: files and their changes, people, housekeeping and the desk."""
+"""Pages of memory: files and their changes, people and their graph, housekeeping and the desk."""
 
 from __future__ import annotations
 
+import json
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.memory.journal.history import SHORT
+from familiar_cli.memory.relation_index import LINKS
 from familiar_cli.text import counted, harmless, one_line
 from familiar_cli.ui.emit import exact
 from familiar_cli.ui.page import Columns, Name, Stack, Words, local, named_values, plain, print_page
@@ -14,7 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from datetime import tzinfo
 
+    from rich.console import RenderableType
+
     from familiar_cli.actions.desk import Desk, ItemChange, ListedItem
+    from familiar_cli.actions.graph import Around
     from familiar_cli.actions.housekeep import FindingWithPlan, Tidied
     from familiar_cli.actions.index import IndexBuilt, TurnsStatus
     from familiar_cli.actions.people import KnownPerson
@@ -29,10 +34,10 @@ if TYPE_CHECKING:
     from familiar_cli.memory.journal.past import BlamedLine, Difference, Undone
     from familiar_cli.memory.journal.repository import Commit
     from familiar_cli.memory.pages.relations import Link, LinkStep
+    from familiar_cli.memory.relation_index import Edge, GraphPage
     from familiar_cli.memory.store.files import Applied, GrepHit, MemoryEntry, Skipped
     from familiar_cli.ui.emit import Output
     from familiar_cli.ui.page import PagePart
-
 
 _MOST_NAMED = 5
 _KILO = 1024
@@ -474,3 +479,89 @@ def _lines(
 
 def _none(opened: EmbedderChoice) -> str:
     return f"none: {opened.reason}" + (f": `{opened.hint}`" if opened.hint else "")
+
+
+def graph_tree(found: Around) -> RenderableType:
+    """Return the page in the middle with what is around it, each page once, near ones first."""
+    from rich.tree import Tree
+
+    assert found.center
+    titles = {node.path: node for node in found.nodes}
+    root = Tree(plain(_shown(found.center), "bold"))
+    branches = {found.center.path: root}
+    told: set[Edge] = set()
+    level = [found.center.path]
+    while level:
+        below: list[str] = []
+        for path in level:
+            for edge in found.edges:
+                if edge in told or path not in {edge.source, edge.target}:
+                    continue
+                told.add(edge)
+                other = edge.target if path == edge.source else edge.source
+                is_new = other not in branches
+                child = branches[path].add(plain(edge_text(edge, path, titles)))
+                if is_new:
+                    branches[other] = child
+                    below.append(other)
+        level = below
+    return root
+
+
+def overview_text(found: Around) -> str:
+    """Return all relations, one a line."""
+    titles = {node.path: node for node in found.nodes}
+    return "".join(
+        f"{_title(edge.source, titles)}: {edge.relation} "
+        f"{_title(edge.target, titles)}{edge_span(edge)}\n"
+        for edge in found.edges
+    )
+
+
+def edge_text(edge: Edge, path: str, titles: dict[str, GraphPage]) -> str:
+    """Return an edge as one of its ends tells it."""
+    if path == edge.source:
+        return f"{edge.relation} {_titled_path(edge.target, titles)}{edge_span(edge)}"
+    if edge.relation == LINKS:
+        return f"{_titled_path(edge.source, titles)} {LINKS} it"
+    relation = f"is {edge.relation} {_title(path, titles)}{edge_span(edge)}"
+    return f"{_titled_path(edge.source, titles)} {relation}"
+
+
+def edge_span(edge: Edge) -> str:
+    """Return from when until when it holds, in brackets; empty where that is not known."""
+    told = [f"since {edge.since}"] if edge.since else []
+    told += [f"until {edge.until}"] if edge.until else []
+    return f" ({', '.join(told)})" if told else ""
+
+
+def dot_text(found: Around) -> str:
+    """Return the graph in the language of Graphviz."""
+    nodes = "".join(
+        f"  {json.dumps(node.id)} [label={json.dumps(node.title, ensure_ascii=False)}];\n"
+        for node in found.nodes
+    )
+    edges = "".join(
+        f"  {json.dumps(_id(edge.source))} -> {json.dumps(_id(edge.target))}"
+        f" [label={json.dumps(edge.relation + edge_span(edge), ensure_ascii=False)}];\n"
+        for edge in found.edges
+    )
+    return f"digraph familiar {{\n{nodes}{edges}}}\n"
+
+
+def _shown(node: GraphPage) -> str:
+    return f"{node.title}  {node.path}"
+
+
+def _titled_path(path: str, titles: dict[str, GraphPage]) -> str:
+    node = titles.get(path)
+    missing = ", which does not exist" if node and node.kind == "missing" else ""
+    return f"{_title(path, titles)}  {path}{missing}"
+
+
+def _title(path: str, titles: dict[str, GraphPage]) -> str:
+    return titles[path].title if path in titles else _id(path)
+
+
+def _id(path: str) -> str:
+    return path.removesuffix(".md")

@@ -424,10 +424,12 @@ def undo_change(asked: PageRequest) -> Redirect:
     """Take a change back by a new one."""
     from familiar_cli.actions.past import undo as take_back
 
-    done = take_back(asked.familiar, asked.path["commit"], merges=bool(asked.sent("yes")))
-    what = done.undone.commit.message
-    told = f"Undone: {what}" if done.undone.changes else f"No longer in effect: {what}"
-    return Redirect(asked.to("journal"), (told, *done.notices))
+    undone, notices = take_back(
+        asked.familiar, asked.path["commit"], merges=bool(asked.sent("yes"))
+    )
+    what = undone.commit.message
+    told = f"Undone: {what}" if undone.changes else f"No longer in effect: {what}"
+    return Redirect(asked.to("journal"), (told, *notices))
 
 
 PAGES: Final = (

@@ -93,8 +93,8 @@ def show_graph(asked: PageRequest) -> Shown:
 
 def drawn(asked: PageRequest, found: Around) -> dict[str, Any]:
     """Return what a template needs for a picture and the list of what it shows."""
-    from familiar_cli.ui.graph_page import when
     from familiar_cli.ui.html.pictures import MOST_NODES, ego_svg
+    from familiar_cli.ui.memory_pages import edge_span
 
     nodes = {node.path: node for node in found.nodes}
 
@@ -106,7 +106,7 @@ def drawn(asked: PageRequest, found: Around) -> dict[str, Any]:
             "from": nodes[edge.source],
             "to": nodes[edge.target],
             "relation": edge.relation,
-            "when": when(edge).strip(" ()"),
+            "when": edge_span(edge).strip(" ()"),
             "turns": edge.evidence,
             "is_link": edge.is_link,
         }
