@@ -78,18 +78,20 @@ async def _models(slot: ResolvedSlot) -> tuple[int, bytes]:
 
 
 def _judge(slot: ResolvedSlot, status: int, body: bytes) -> Diagnosis:
+    from familiar_cli.llm.slots import PRESETS
+
     where = slot.base_url
     if status in _UNAUTHORISED:
         key = slot.api_key_env or "llm.api_key_env"
         mend = f"Set {key} to a valid key."
         return fail(f"{where} rejects the key (status {status})", mend)
     if status >= _SERVER_ERROR:
-        return warn(f"{where} answers with status {status}", _start(slot))
+        return warn(f"{where} answers with status {status}", PRESETS[slot.preset].start)
     names = _names(body) if status == _OK else []
     if names and slot.model not in names:
         known = ", ".join(one_line(name, 40) for name in names[:_MOST_NAMED])
         detail = f"{where} answers, but does not list {slot.model!r}; it has {known}"
-        return warn(detail, _choose(slot))
+        return warn(detail, PRESETS[slot.preset].choose)
     return ok(f"{where} answers")
 
 
@@ -100,18 +102,6 @@ def _names(body: bytes) -> list[str]:
         return [str(entry["id"]) for entry in found["data"]]
     except (ValueError, KeyError, TypeError, RecursionError):
         return []
-
-
-def _start(slot: ResolvedSlot) -> str:
-    from familiar_cli.llm.slots import PRESETS
-
-    return PRESETS[slot.preset].start
-
-
-def _choose(slot: ResolvedSlot) -> str:
-    from familiar_cli.llm.slots import PRESETS
-
-    return PRESETS[slot.preset].choose
 
 
 OLDEST_PYTHON = (3, 11)

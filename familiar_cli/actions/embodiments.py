@@ -17,6 +17,7 @@ from familiar_cli.actions.write_memories import (
     path_of,
     plans_of,
     propose,
+    read_if_there,
     shrinks,
     stage_change,
 )
@@ -351,7 +352,7 @@ class _Push:
             raise RefusedError(f"{rel_path!r} is not a file that embodiments share")
         if rel_path in self.judged:
             raise RefusedError(f"{rel_path!r} was sent twice; the first one counts")
-        full = store.read_file(rel_path) if store.exists(rel_path) else None
+        full = read_if_there(store, rel_path)
         pasts = self.familiar.file_pasts
         here = FileHere(
             None if full is None else _shown(full),
@@ -452,8 +453,7 @@ class _Push:
     def _before(self, rel_path: str) -> str | None:
         if rel_path in self.full:
             return self.full[rel_path]
-        store = self.familiar.memory
-        return store.read_file(rel_path) if store.exists(rel_path) else None
+        return read_if_there(self.familiar.memory, rel_path)
 
     def _received(self, rel_path: str, merged: Merged, plans: Mapping[str, str]) -> Received:
         one, sent = self.judged[rel_path], self.sent[rel_path]

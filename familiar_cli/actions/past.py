@@ -21,6 +21,7 @@ from familiar_cli.memory.layout import (
     PEOPLE_DIR,
     SESSIONS_DIR,
     SIGNIFICANT_DIR,
+    is_hidden,
     people_path,
 )
 from familiar_cli.visibility import OWNER
@@ -84,11 +85,6 @@ def as_of(familiar: Familiar, day: date, since: date | None = None) -> AsOf:
     turn = familiar.history.turn(trace.turn) if trace and trace.turn else None
     count = sum(not is_hidden(path) for path, _ in files)
     return AsOf(day, state, known, count, old, changed, turn, trace)
-
-
-def is_hidden(rel_path: str) -> bool:
-    """Tell whether a file is the program's own, and no memory."""
-    return rel_path.startswith(".") or "/." in rel_path
 
 
 def end_of(familiar: Familiar, day: date) -> datetime:

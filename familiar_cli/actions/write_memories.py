@@ -436,7 +436,7 @@ def _written(
     by: str,
 ) -> WriteOutcome:
     store = familiar.memory
-    before = _text(store, rel_path)
+    before = read_if_there(store, rel_path)
     waiting = None
     if not writer.may_write and what in {"create", "update"}:
         is_addition = what == "create" and rel_path.startswith(f"{DAILY_DIR}/")
@@ -513,7 +513,8 @@ def _edited(rel_path: str, where: str = "") -> RefusedError:
     )
 
 
-def _text(store: MemoryStore, rel_path: str) -> str | None:
+def read_if_there(store: MemoryStore, rel_path: str) -> str | None:
+    """Read a file of memory; None: there is no such file."""
     return store.read_file(rel_path) if store.exists(rel_path) else None
 
 

@@ -501,12 +501,9 @@ def _read_again(path: Path) -> Instance:
 
 
 def _text(instance: Instance) -> str:
-    lines = (f"{key} = {_quoted(getattr(instance, key))}\n" for key in ("id", "began", "days"))
+    # Slugs need no escapes.
+    lines = (f'{key} = "{getattr(instance, key)}"\n' for key in ("id", "began", "days"))
     return _NOTE + "".join(lines)
-
-
-def _quoted(text: str) -> str:
-    return f'"{text}"'  # a slug needs no escapes
 
 
 def _can_name_files(days: object) -> bool:

@@ -535,9 +535,6 @@ def _hint(whole: list[int], parts: list[int], by_hand: list[int]) -> str:
     ]
     hints = [f"`--propose` makes a plan that {' and '.join(plans)}."] if plans else []
     if by_hand:
-        hints.append(f"Edit {'line' if len(by_hand) == 1 else 'lines'} {_list(by_hand)} by hand.")
+        lines = "line" if len(by_hand) == 1 else "lines"
+        hints.append(f"Edit {lines} {', '.join(map(str, by_hand))} by hand.")
     return " ".join(hints)
-
-
-def _list(numbers: list[int]) -> str:
-    return ", ".join(map(str, numbers))

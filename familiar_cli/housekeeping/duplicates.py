@@ -135,7 +135,7 @@ def check_duplicates(corpus: Corpus, options: Options) -> Iterator[Finding]:
     for path, note in notes.items():
         words = words_of(note.folded)
         if len(words) >= _LEAST_WORDS:
-            same = said[_digest(words)]
+            same = said[sha256_of("\n".join(words))]
             same.append(path)
             if len(same) == 1:
                 sketches.add(path, words)
@@ -150,10 +150,6 @@ def check_duplicates(corpus: Corpus, options: Options) -> Iterator[Finding]:
 def _counts(note: MemoryText) -> bool:
     is_text = note.rel_path.lower().endswith(_MARKDOWN)
     return is_text and note.directory not in (*DERIVED, SELF_DIR)
-
-
-def _digest(words: list[str]) -> str:
-    return sha256_of("\n".join(words))
 
 
 def _finding(notes: dict[str, MemoryText], paths: list[str], what: str) -> Finding:

@@ -22,6 +22,7 @@ from familiar_cli.memory.layout import (
     SESSIONS_DIR,
     SIGNIFICANT_DIR,
     TASKS,
+    is_hidden,
     is_in_conflicts,
 )
 from familiar_cli.memory.pages.lines import (
@@ -164,7 +165,7 @@ class MemoryText:
     @property
     def is_hidden(self) -> bool:
         """Whether it is kept for the program, and no search sees it."""
-        return self.rel_path.startswith(".") or "/." in self.rel_path
+        return is_hidden(self.rel_path)
 
     @cached_property
     def links(self) -> tuple[LinkPlace, ...]:
@@ -465,7 +466,7 @@ def read_corpus(
     return Corpus(
         notes=tuple(note for note in notes if not note.is_hidden),
         hidden=tuple(note for note in notes if note.is_hidden),
-        paths=frozenset(f.rel_path for f in walk.files if not _is_hidden(f.rel_path)),
+        paths=frozenset(f.rel_path for f in walk.files if not is_hidden(f.rel_path)),
         skipped=tuple(skipped),
     )
 
@@ -487,7 +488,3 @@ def quotes_private(store: MemoryStore, finding: Finding) -> bool:
 def _is_wanted(entry: MemoryEntry) -> bool:
     is_text = entry.rel_path.lower().endswith(_TEXT) and not is_in_conflicts(entry.rel_path)
     return is_text and not entry.rel_path.startswith(f"{PENDING_DIR}/")
-
-
-def _is_hidden(rel_path: str) -> bool:
-    return rel_path.startswith(".") or "/." in rel_path

@@ -97,6 +97,11 @@ def is_synced(rel_path: str) -> bool:
     ).intersection(parts)
 
 
+def is_hidden(rel_path: str) -> bool:
+    """Tell whether a file is kept for the program, so that no search sees it."""
+    return rel_path.startswith(".") or "/." in rel_path
+
+
 def is_in_conflicts(rel_path: str) -> bool:
     """Tell whether a file belongs to the conflicts between machines, not to what is remembered."""
     return rel_path.startswith(f"{CONFLICTS_DIR}/")

@@ -377,7 +377,7 @@ def _day_values(asked: PageRequest, found: AsOf) -> dict[str, Any]:
 
 
 def _listed(days: JournalDays, commit: str, directory: str = "") -> list[tuple[str, bool]]:
-    from familiar_cli.actions.past import is_hidden
+    from familiar_cli.memory.layout import is_hidden
 
     return [entry for entry in days.files(commit, directory) if not is_hidden(entry[0])]
 
