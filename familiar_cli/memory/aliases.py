@@ -1,4 +1,4 @@
-"""The names in a person's file, and files that say whose other account they are."""
+"""Who is called what: the names in a person's file, `people/_aliases.json`, and an index."""
 
 from __future__ import annotations
 

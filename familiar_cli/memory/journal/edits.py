@@ -1,8 +1,12 @@
-"""Find what people changed since the last commit, looking closely only at what may have changed.
+"""Find what people changed since the last commit, and collect new commits before they are written.
 
 The size and times of each file, as they were when its content was last compared, are kept in a
 table. A file that has the same is not read again, unless it had been changed so shortly before the
 comparison that a second edit could have left the same time.
+
+A second list names files whose version in the journal this machine cannot hold, such as a reserved
+name. They came from other machines. Without the list they would count as deleted, or as changed
+back, by hand here, and sync would carry that to every other machine.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Walk through the journal: which changes there were, of what, by whom, since when."""
+"""Walk through the journal: its changes, its days, and how two states of the memory differ."""
 
 from __future__ import annotations
 

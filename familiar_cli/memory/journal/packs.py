@@ -1,7 +1,8 @@
-"""Git packs, read object by object without a library; dulwich indexes and writes them.
+"""Read git packs object by object without a library, and bound what comes from elsewhere.
 
-Most of what a small change reads is packed, and importing dulwich takes a third of its time.
-Nothing that a file says is believed: offsets and sizes are checked, and who asks compares the id.
+Most of what a small change reads is packed, and importing dulwich takes a third of its time; it
+indexes and writes packs. Nothing that a file says is believed: offsets and sizes are checked, and
+who asks compares the id.
 """
 
 from __future__ import annotations

@@ -1,4 +1,9 @@
-"""`journal.git` on disk: a bare git repository with one branch, whose tip is the newest commit."""
+r"""`journal.git` on disk: commits and directories as values, and the branch with the newest.
+
+A tree object is a row of entries, `<mode> <name>\0<20 bytes of id>`, sorted by name. Looking for
+one name, and putting one entry in place of another, works on the bytes as they are, so that a
+directory of ten thousand files costs hardly more than one of ten.
+"""
 
 from __future__ import annotations
 

@@ -463,7 +463,11 @@ _FENCES: Final = ("```", "~~~")
 
 
 class LongLists:
-    """Three versions of a page, and what was put out of their way.
+    """Three versions of a page, without the parts of long lists that all of them share.
+
+    A run of lines that stand in all versions one after another is put out of the way: one item with
+    a name of its own stands for it until the rest is merged. So the time goes with the number of
+    changes, not with the length of the list.
 
     Args:
         texts: The base, ours and theirs, with newlines between lines.

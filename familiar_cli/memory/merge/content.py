@@ -1,4 +1,9 @@
-"""Merge two versions of one file: front matter key by key, then the page."""
+"""Merge two versions of one file: front matter key by key, then the page block by block.
+
+Blocks are the same that say the same, wherever they stand in their list. What one side added comes
+after what it followed there, ours first; what one side took out is gone, unless the other changed
+it. Where both changed one block in two ways, one version stands and the place is noted.
+"""
 
 from __future__ import annotations
 

@@ -3,6 +3,13 @@
 Only files that changed on both sides are read. What one side alone changed is taken byte for byte;
 a file that one side deleted and the other changed is kept. Which version stands in a file where
 both cannot be had is told by `POLICIES`; the other one is kept whole below `conflicts/`.
+
+Names that differ only in case or in Unicode's normal form are one file on some systems, so they are
+one everywhere. Where one side renamed a file that the other one changed, the change goes along.
+
+A copy is the other machine's file, byte for byte, so that any program can open and compare it. What
+belongs to it stands in `conflicts/README.md`, a list for people whose lines end in a comment for
+the program. That list is made anew by each merge and never conflicts itself.
 """
 
 from __future__ import annotations

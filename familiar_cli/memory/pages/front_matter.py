@@ -1,4 +1,11 @@
-"""Front matter: the YAML at the top of a page, and the names it lists."""
+"""Front matter, and pages that are read by their form: pinned files, lore, files of `self/`.
+
+An entry of a lorebook is front matter when it is pinned, an H1 with the title, a bullet for each
+key, `- **Disabled**` when it is switched off, a comment with the id of its settings, a blank line,
+then the text as it is. A file of `self/` is one H1, a blank line, and the field's text exactly as
+the card had it; fields without a file of their own stand in `self/card.json`, and the card as it
+came is `self/.original.<suffix>`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,13 @@
-"""Citations: the turns that a line of memory rests on, in a quiet HTML comment at its end."""
+"""What the lines of a page carry: citations, tags, private sections and the program's own marks.
+
+- Citations name the turns that a line rests on, in a quiet HTML comment at its end.
+- Machine text is for the program or for finding one's way, and no model is shown it: front matter,
+  HTML comments, the record of a page that was made of others, the tags of a daily file, and lists
+  of nothing but links to other pages of memory.
+- Bullets such as `- text [chat:id] [via:instance]` say where something was said, and which instance
+  wrote it down.
+- Whether two texts say the same is told as far as letters can tell.
+"""
 
 from __future__ import annotations
 
@@ -302,7 +311,7 @@ _GAP: Final = re.compile(r"(?:\r?\n){3,}")
 
 
 def machine_spans(text: str) -> list[Span]:
-    """Return where such text stands in a page, in order, as characters from … to."""
+    """Return where machine text stands in a page, in order, as characters from … to."""
     spans = [(0, start)] if (start := body_start(text)) else []
     spans += comments(text)
     if "blocks:" in text or "made_" in text or "sources:" in text:
@@ -336,7 +345,7 @@ def shown_between(text: str, start: int, end: int, hidden: Iterable[Span]) -> st
 
 
 def blank_spans(text: str) -> str:
-    """Return a page with spaces where such text stands, so that all else keeps its place."""
+    """Return a page with spaces where machine text stands, so that all else keeps its place."""
     parts, at = [], 0
     for start, end in machine_spans(text):
         if end > at:
@@ -351,7 +360,7 @@ def readable_text(text: str) -> str:
 
 
 def with_references(text: str) -> str:
-    """Return a page as `readable` does, but with the comments that name turns."""
+    """Return a page as `readable_text` does, but with the comments that name turns."""
     spans = [span for span in machine_spans(text) if not is_reference(text[slice(*span)])]
     return shown_between(text, 0, len(text), spans)
 
@@ -426,7 +435,7 @@ def normal_line(text: str) -> str:
 
 
 def normal_lines(text: str) -> frozenset[str]:
-    """Return each line of `text` that has words, as `normal` returns it."""
+    """Return each line of `text` that has words, as `normal_line` returns it."""
     return frozenset(line for line in map(normal_line, split_lines(text)) if line)
 
 
@@ -750,7 +759,7 @@ def outward_text(text: str, viewer: Viewer) -> str:
 
 
 def holds_back(text: str, viewer: Viewer) -> bool:
-    """Return whether a page has something private that `outward` leaves out."""
+    """Return whether a page has something private that `outward_text` leaves out."""
     return bool(private_spans(text, viewer))
 
 
@@ -761,8 +770,8 @@ def put_back(text: str, new: str, viewer: Viewer) -> str:
 
     Args:
         text: The page as it is; empty where there is none.
-        new: What `outward` gave, changed.
-        viewer: As it was given to `outward`.
+        new: What `outward_text` gave, changed.
+        viewer: As it was given to `outward_text`.
 
     Raises:
         RefusedError: What is private could not be kept so.

@@ -1,4 +1,8 @@
-"""The Markdown links of a memory file: where they stand, and which path each of them means."""
+"""Links of memory files: where they stand, which path each means, and how they follow a move.
+
+Wiki links, `[[tea#Green|a cup]]`, lead where Obsidian leads them. When files move or become one,
+links lead where they led, and every other byte stays.
+"""
 
 from __future__ import annotations
 
@@ -87,7 +91,7 @@ def link_targets(text: str, rel_path: str) -> list[str]:
 
 
 def link_places(text: str, rel_path: str) -> list[LinkPlace]:
-    """Return where the links of the file at `rel_path` stand, in order; see `targets`."""
+    """Return where the links of the file at `rel_path` stand, in order; see `link_targets`."""
     found = (
         place for place in places_in(unhidden_text(text), rel_path) if place.target != rel_path
     )

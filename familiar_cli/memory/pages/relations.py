@@ -4,6 +4,13 @@
 that Mika is Robin's sister. A relation ends with `until 2025-01`; its line stays. What leads there
 is a Markdown link, a wiki link, or, behind a relation of the table, a name alone. Nothing is read
 out of any other section.
+
+What a relation is the other way round stands in a table, to which `relations.md` of a memory adds:
+
+| relation | the other way round |
+|---|---|
+| coach of | coached by |
+| bandmate of | bandmate of |
 """
 
 from __future__ import annotations

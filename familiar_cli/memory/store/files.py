@@ -1,4 +1,7 @@
-"""Read single files below the memory root, and say clearly what stands in the way."""
+"""The values and paths of the memory room, and reading single files below the memory root.
+
+No path leads outside the memory, and none is written that some system cannot hold.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Read and change the memory directory, and nothing outside it."""
+"""Read and change the memory directory, and nothing outside it.
+
+There is one writer at a time, by a lock between processes; readers wait until no change is half
+done. The journal is told of each change, and is loaded only when something is to be done.
+"""
 
 from __future__ import annotations
 

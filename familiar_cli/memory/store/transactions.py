@@ -1,4 +1,8 @@
-"""Stage any number of changes, and make all of them or none."""
+"""Stage any number of changes, and make all of them or none.
+
+A transaction collects steps; they are applied to a staged tree, which refuses what a rule forbids;
+the resulting plan is carried out on disk.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The files of the memory in one order, each with one `lstat`, and what was left out."""
+"""List the files of the memory, search their lines under a time limit, and match their paths."""
 
 from __future__ import annotations
 
