@@ -10,7 +10,7 @@ import pytest
 
 from familiar_cli.errors import RefusedError
 from familiar_cli.familiar import Familiar
-from familiar_cli.history.selection import visible
+from familiar_cli.history.selection import visible_condition
 from familiar_cli.identity import NEUTRAL, Author
 from familiar_cli.visibility import NOBODY, OWNER, channel_scope, person_scope
 from tests.support.world import home, live, run
@@ -57,7 +57,7 @@ def test_a_persons_one_to_one_conversations_share_what_they_said(familiar: Famil
     ]
     with familiar.history.use(create=False) as connection:
         for who, viewer in viewers.items():
-            sql, values = visible(viewer)
+            sql, values = visible_condition(viewer)
             found = connection.execute(f"SELECT count(*) FROM turns WHERE {sql}", values)
             assert found.fetchone()[0] == (who is ANNA)
 

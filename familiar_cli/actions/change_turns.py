@@ -11,7 +11,7 @@ from familiar_cli.errors import NotFoundError, RefusedError, UsageError
 from familiar_cli.history import store
 from familiar_cli.history.rows import in_pairs
 from familiar_cli.history.selection import kept_turns
-from familiar_cli.history.store import GREETING, choose, standings, supersede, withdraw
+from familiar_cli.history.store import GREETING, select_alternative, standings, supersede, withdraw
 from familiar_cli.identity import NEUTRAL, Author, parse_author
 from familiar_cli.memory.layout import NOTES
 from familiar_cli.text import fold, harmless, slugify
@@ -219,7 +219,7 @@ def choose_reply(familiar: Familiar, channel_id: str, number: int) -> Turn:
             hint=f"Choose a number from 1 to {len(replies)}.",
         )
     chosen = replies[number - 1]
-    choose(familiar.history, chosen.id)
+    select_alternative(familiar.history, chosen.id)
     return chosen
 
 
@@ -263,7 +263,7 @@ def choose_swipe(familiar: Familiar, turn_id: int, number: int) -> tuple[int, tu
     text = swipes[number - 1]
     known = next((kept.turn for kept in group.values() if kept.turn.content == text), None)
     if known is not None:
-        return known.id, choose(history, known.id) if len(group) > 1 else ()
+        return known.id, select_alternative(history, known.id) if len(group) > 1 else ()
     standing = next(
         kept.turn for i, kept in group.items() if not standings(history, [i])[i].superseded_by
     )

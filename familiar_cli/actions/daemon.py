@@ -13,7 +13,7 @@ from familiar_cli.actions.sync_decisions import remotes_of
 from familiar_cli.actions.write_memory import memory_writer, write_memory
 from familiar_cli.clock import stopwatch_s
 from familiar_cli.errors import FamiliarError, LockedError, RemoteUnreachableError
-from familiar_cli.history.outgoing import SAID_HERE, count
+from familiar_cli.history.outgoing import SAID_HERE, count_unread_turns
 from familiar_cli.index.build import SOME
 from familiar_cli.text import counted
 from familiar_cli.work.jobs import in_thread
@@ -182,7 +182,7 @@ class Daemon:
         seen = history.newest_id()
         scheduler = MemoryWriterScheduler(
             self._write,
-            partial(count, history, SAID_HERE),
+            partial(count_unread_turns, history, SAID_HERE),
             turn_threshold=set_to.turn_threshold,
             idle_timeout=set_to.idle_timeout,
             on_error=self._failed,

@@ -272,7 +272,7 @@ def history(target: CheckTarget) -> Iterator[Diagnosis]:
 def withdrawn(target: CheckTarget) -> Iterator[Diagnosis]:
     """Look whether memory rests on turns that were replaced or withdrawn."""
     from familiar_cli.files import is_plain
-    from familiar_cli.history.store import HistoryStore, fallen, marked_count
+    from familiar_cli.history.store import HistoryStore, marked_count, removed_turns
     from familiar_cli.housekeeping.lines import Options
     from familiar_cli.housekeeping.run import look_through
     from familiar_cli.memory.store.store import MemoryStore
@@ -282,7 +282,7 @@ def withdrawn(target: CheckTarget) -> Iterator[Diagnosis]:
     with closing(HistoryStore(target.paths.history)) as store:
         if not marked_count(store):
             return
-        options = Options(now().date(), fallen=partial(fallen, store))
+        options = Options(now().date(), fallen=partial(removed_turns, store))
         found = look_through(MemoryStore(target.paths.memory), options, ["withdrawn"]).findings
     if not found:
         yield ok("no memory rests on a turn that was replaced or withdrawn")

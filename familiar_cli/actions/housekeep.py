@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from familiar_cli.clock import iso, now, to_zone
 from familiar_cli.errors import FamiliarError
 from familiar_cli.history.imports import find_doubles
-from familiar_cli.history.store import fallen
+from familiar_cli.history.store import removed_turns
 from familiar_cli.housekeeping.lines import Options, quotes_private
 from familiar_cli.housekeeping.run import REPLY_TOKENS, Judgement, judge, look_through
 from familiar_cli.memory.layout import HOUSEKEEPING, new_run_id, noting
@@ -175,7 +175,7 @@ class _Past:
 
     def fallen(self, turn_ids: Collection[int]) -> dict[int, str]:
         """Return which of some turns no longer stand, and what became of each."""
-        return self._read(lambda: fallen(self._familiar.history, turn_ids), {})
+        return self._read(lambda: removed_turns(self._familiar.history, turn_ids), {})
 
     def doubles(self) -> list[DoubledChannel]:
         """Return the channels that repeat turns of others."""

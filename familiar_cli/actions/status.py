@@ -272,7 +272,7 @@ def _history_of(path: Path) -> _Past:
         return _Past()
     from familiar_cli.clock import iso
     from familiar_cli.history import WRITER
-    from familiar_cli.history.outgoing import SAID_HERE, count
+    from familiar_cli.history.outgoing import SAID_HERE, count_unread_turns
     from familiar_cli.history.store import HistoryStore
 
     store = HistoryStore(path)
@@ -280,8 +280,8 @@ def _history_of(path: Path) -> _Past:
         mark = store.watermark(WRITER)
         turn = store.turn(mark)
         written = WrittenStatus(mark or None, iso(turn.at) if turn else None)
-        waiting = count(store)
-        imported = waiting - count(store, SAID_HERE)
+        waiting = count_unread_turns(store)
+        imported = waiting - count_unread_turns(store, SAID_HERE)
         return _Past(store.count(), waiting, imported, store.last_turn(), written)
     finally:
         store.close()

@@ -186,13 +186,13 @@ def allow_device(familiar: Familiar, instance: str) -> int:
         How many facts about the turns of others were applied.
     """
     from familiar_cli.files import is_plain
-    from familiar_cli.history.incoming import release
+    from familiar_cli.history.incoming import release_facts
 
     heard_of = instances_seen(familiar.journal.repository)
     participants_of(familiar).allow(instance, heard_of)
     if not is_plain(familiar.paths.history):
         return 0
-    return release(familiar.history, familiar.instance.id, instance)
+    return release_facts(familiar.history, familiar.instance.id, instance)
 
 
 async def accept_deletions(

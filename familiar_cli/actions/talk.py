@@ -39,7 +39,7 @@ from familiar_cli.errors import (
     UsageError,
 )
 from familiar_cli.history.rows import HEARD, Turn
-from familiar_cli.history.store import Heard, keep_once, of_id, whole_reply
+from familiar_cli.history.store import KeptMessage, keep_once, turn_of_message, whole_reply
 from familiar_cli.llm.slots import PRESETS, check_usable
 from familiar_cli.text import one_line
 from familiar_cli.work.passes import Waiting, exclusive
@@ -94,7 +94,7 @@ def _meant(familiar: Familiar, said: Said) -> Turn | None:
                 f"There is no turn {said.reply_to}", hint="Run `familiar history show`."
             )
         return turn
-    turn = of_id(familiar.history, said.channel_id, said.message_id, said.author)
+    turn = turn_of_message(familiar.history, said.channel_id, said.message_id, said.author)
     if turn is not None and turn.content != said.text:
         raise ConflictError(
             f"Message {said.message_id!r} of channel {said.channel_id!r} is kept in other words, "
@@ -387,7 +387,7 @@ def turn_request(
     return replace(request, begun=PartialReply(said.instead_of.content, prefill, exact))
 
 
-def hear(familiar: Familiar, said: Said, at: datetime | None = None) -> Heard:
+def hear(familiar: Familiar, said: Said, at: datetime | None = None) -> KeptMessage:
     """Keep what is said, and return its turn; the familiar sees it when it is next asked.
 
     It never waits for a reply that is being made. A message whose id is there already is not added

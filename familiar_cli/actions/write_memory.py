@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.errors import FamiliarError, NotFoundError
-from familiar_cli.history.outgoing import ALL, SAID_HERE, Which, count
+from familiar_cli.history.outgoing import ALL, SAID_HERE, UnreadFilter, count_unread_turns
 from familiar_cli.llm.slots import check_usable, for_plans
 from familiar_cli.work.passes import PATIENCE_S, WRITING
 from familiar_cli.writer.memory_writer import MemoryWriter, WriterSettings, due_turns
@@ -55,7 +55,7 @@ def memory_writer(
     )
 
 
-def of_channels(familiar: Familiar, channels: Sequence[str]) -> Which:
+def of_channels(familiar: Familiar, channels: Sequence[str]) -> UnreadFilter:
     """Return the turns of these channels, or of all if none is named.
 
     Raises:
@@ -70,13 +70,13 @@ def of_channels(familiar: Familiar, channels: Sequence[str]) -> Which:
                 f"There are no turns in channel {channel!r}; nothing was written",
                 hint="Run `familiar history ls`.",
             )
-    return Which(frozenset(channels))
+    return UnreadFilter(frozenset(channels))
 
 
-def imported_turns(familiar: Familiar, which: Which = ALL) -> int:
+def imported_turns(familiar: Familiar, which: UnreadFilter = ALL) -> int:
     """Return how many imported turns wait."""
     here = replace(which, said_here=True)
-    return count(familiar.history, which) - count(familiar.history, here)
+    return count_unread_turns(familiar.history, which) - count_unread_turns(familiar.history, here)
 
 
 def _writer_settings(familiar: Familiar, slot: ResolvedSlot) -> WriterSettings:

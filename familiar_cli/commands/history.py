@@ -224,7 +224,7 @@ def choose(
     familiar history choose 1204 --swipe 2
     """
     from familiar_cli.actions.change_turns import choose_swipe
-    from familiar_cli.history.store import choose as choose_turn
+    from familiar_cli.history.store import select_alternative as choose_turn
 
     with familiar_of(ctx) as familiar:
         chosen = familiar.numbering.turn_number(turn)

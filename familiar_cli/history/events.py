@@ -48,7 +48,7 @@ class EventOrigin(NamedTuple):
     clock: int
 
 
-def append(
+def append_event(
     connection: sqlite3.Connection,
     kind: str,
     subject: str | bytes | None = None,
@@ -101,11 +101,13 @@ def _fold(connection: sqlite3.Connection, kind: str, subject: str | bytes) -> in
     return int(latest)
 
 
-def mark(connection: sqlite3.Connection, turn_ids: Collection[int], kind: str, value: int) -> None:
+def mark_turns(
+    connection: sqlite3.Connection, turn_ids: Collection[int], kind: str, value: int
+) -> None:
     """Mark turns here, in a transaction."""
     for turn_id in turn_ids:
-        append(connection, kind, None, turn_id, value)
-    settle(connection, turn_ids)
+        append_event(connection, kind, None, turn_id, value)
+    settle_marks(connection, turn_ids)
 
 
 def slots_of(connection: sqlite3.Connection, turn_ids: Iterable[int]) -> dict[int, int]:
@@ -144,7 +146,7 @@ def forget_from(
     connection.execute(sql, (place, scope))
 
 
-def settle(connection: sqlite3.Connection, turn_ids: Iterable[int]) -> None:
+def settle_marks(connection: sqlite3.Connection, turn_ids: Iterable[int]) -> None:
     """Let marks come to the same for these turns, and all at their places, as on other machines."""
     slots = sorted(set(slots_of(connection, turn_ids).values()))
     at_place: defaultdict[int, list[_Member]] = defaultdict(list)
@@ -317,11 +319,13 @@ def branch_off(
             hint=f"Run `familiar history choose {turn.id}` or `familiar history restore "
             f"{turn.id}` first, or branch off at an earlier turn.",
         )
-    move(connection, channel_id, parent, turn.id)
+    set_branch(connection, channel_id, parent, turn.id)
     return made
 
 
-def leave(connection: sqlite3.Connection, channel_id: str, parent: str, turn_id: int) -> None:
+def begin_branch(
+    connection: sqlite3.Connection, channel_id: str, parent: str, turn_id: int
+) -> None:
     """Let a channel branch off at a turn of another's past, whether it stands or not.
 
     The same once more changes nothing.
@@ -337,12 +341,12 @@ def leave(connection: sqlite3.Connection, channel_id: str, parent: str, turn_id:
             f"Channel {channel_id!r} was made in the meantime; nothing was changed",
             hint="Run the same command again.",
         )
-    move(connection, channel_id, parent, turn_id)
+    set_branch(connection, channel_id, parent, turn_id)
 
 
-def move(connection: sqlite3.Connection, channel_id: str, parent: str, turn_id: int) -> None:
+def set_branch(connection: sqlite3.Connection, channel_id: str, parent: str, turn_id: int) -> None:
     """Let a channel leave another one after a turn, wherever it did so before."""
-    append(connection, BRANCH, pack(channel_id), turn_id, pack(parent))
+    append_event(connection, BRANCH, pack(channel_id), turn_id, pack(parent))
 
 
 def branch_of(connection: sqlite3.Connection, channel_id: str) -> Branch | None:
@@ -371,7 +375,7 @@ def parts_of(connection: sqlite3.Connection, channel_id: str) -> list[BranchPart
     return parts
 
 
-def condition(parts: Sequence[BranchPart]) -> tuple[str, list[Any]]:
+def parts_condition(parts: Sequence[BranchPart]) -> tuple[str, list[Any]]:
     """Return an SQL condition for the turns of a past, and its values."""
     found, values = [], list[Any]()
     for part in parts:
@@ -389,7 +393,7 @@ def family_of(connection: sqlite3.Connection, channel_id: str) -> frozenset[str]
     return frozenset(unpack(row[0]) for row in connection.execute(_FAMILY, (root,)))
 
 
-def heard(connection: sqlite3.Connection, channel_id: str) -> tuple[str, list[Any]]:
+def heard_condition(connection: sqlite3.Connection, channel_id: str) -> tuple[str, list[Any]]:
     """Return an SQL condition for the turns that a channel may show, and its values.
 
     That is all but what tells how its branches, or those of its parents, went on.
@@ -399,7 +403,7 @@ def heard(connection: sqlite3.Connection, channel_id: str) -> tuple[str, list[An
     root = pack(parts[-1].channel_id)
     if len(parts) == 1 and not connection.execute(sql, (root,)).fetchone():
         return "TRUE", []
-    here, values = condition(parts)
+    here, values = parts_condition(parts)
     return f"({here} OR turns.channel_id NOT IN ({_FAMILY}))", [*values, root]
 
 

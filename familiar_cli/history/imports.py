@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from familiar_cli.errors import ConflictError, RefusedError
 from familiar_cli.history import store
-from familiar_cli.history.events import CHAT, append, leave
+from familiar_cli.history.events import CHAT, append_event, begin_branch
 from familiar_cli.history.matching import (
     SERVED,
     IncomingLine,
@@ -22,7 +22,7 @@ from familiar_cli.history.matching import (
 )
 from familiar_cli.history.rows import COLUMNS, HEARD, by_time, from_ms, in_ms, pack, to_row
 from familiar_cli.history.selection import TurnFilter, kept_turns, select
-from familiar_cli.history.store import GREETING, find, note_id, standings, withdraw
+from familiar_cli.history.store import GREETING, find_message, note_id, standings, withdraw
 from familiar_cli.visibility import OWNER
 
 if TYPE_CHECKING:
@@ -129,13 +129,13 @@ class Appender:
         """Replace a turn by the line that rewords it, or restore an earlier wording.
 
         Raises:
-            FamiliarError: As `standing.supersede`.
+            FamiliarError: As `store.supersede`.
         """
         others = store.standings(self._history, (old.id,))[old.id].alternatives
         for other, state in store.standings(self._history, others).items():
             turn = None if state.withdrawn else self._history.turn(other)
             if turn and turn.content == line.turn.content and turn.author == line.turn.author:
-                store.choose(self._history, other)
+                store.select_alternative(self._history, other)
                 return
         with self._history.change() as connection:
             self._begin(connection)
@@ -158,7 +158,7 @@ class Appender:
     def _begin(self, connection: sqlite3.Connection) -> int:
         """Make sure that the channel is what it is to be, and return the number of the chat."""
         if self._place.parent:
-            leave(connection, self._channel_id, self._place.parent, self._place.turn_id)
+            begin_branch(connection, self._channel_id, self._place.parent, self._place.turn_id)
         return _chat_id(connection, self._channel_id, self._origin)
 
     def _check_end(self, connection: sqlite3.Connection, chat_id: int, first: IncomingLine) -> None:
@@ -203,7 +203,7 @@ def _chat_id(connection: sqlite3.Connection, channel_id: str, origin: ChatOrigin
     )
     texts = (channel_id, origin.key, KIND, origin.format, origin.name, origin.head)
     number = int(connection.execute(sql, tuple(map(pack, texts))).fetchone()[0])
-    append(connection, CHAT, pack(origin.key))
+    append_event(connection, CHAT, pack(origin.key))
     return number
 
 
@@ -213,7 +213,7 @@ def _by_id(connection: sqlite3.Connection, batch: Sequence[IncomingLine]) -> lis
     verdicts = []
     for line in batch:
         turn, key = line.turn, line.message_id
-        known = find(connection, turn.channel_id, key)
+        known = find_message(connection, turn.channel_id, key)
         earlier = known or seen.get(key)
         if key:
             seen.setdefault(key, turn)

@@ -13,11 +13,11 @@ from familiar_cli.history.events import (
     CHANNEL,
     CHAT,
     EventOrigin,
-    append,
+    append_event,
     branch_of,
     fold_all,
     forget_from,
-    settle,
+    settle_marks,
     share_place,
     slots_of,
     stand_at,
@@ -34,7 +34,7 @@ from familiar_cli.history.lines import (
     TurnName,
     foreign_names,
     local_ids,
-    parsed,
+    parse_line,
     read_state,
     remember_own,
     weave,
@@ -238,11 +238,11 @@ def read_there(history: HistoryStore, instance: str) -> list[tuple[int, int]]:
 def _told_last(connection: sqlite3.Connection, instance: str) -> ThroughLine | None:
     """Return what an instance told last of how far it has read."""
     text = read_state(connection, f"{_THROUGH}{instance}")
-    line = parsed(text) if text else None
+    line = parse_line(text) if text else None
     return line if isinstance(line, ThroughLine) else None
 
 
-def rename(history: HistoryStore, old: str, new: str) -> None:
+def rename_instance(history: HistoryStore, old: str, new: str) -> None:
     """Go on under another name, because another machine uses the old one too.
 
     What that machine tells under the old name, and was said before the two parted, keeps that name
@@ -258,7 +258,7 @@ def rename(history: HistoryStore, old: str, new: str) -> None:
         fold_all(connection)
 
 
-def release(history: HistoryStore, own: str, instance: str) -> int:
+def release_facts(history: HistoryStore, own: str, instance: str) -> int:
     """Apply the pending facts about others of newly allowed instances.
 
     Args:
@@ -355,7 +355,7 @@ class Intake:
         if self._is_parted:
             again = weave_all(self.connection, self.own)
             lowest = min((place for place in (lowest, again) if place is not None), default=None)
-        settle(self.connection, self._touched)
+        settle_marks(self.connection, self._touched)
         if lowest is not None:
             forget_from(self.connection, max(lowest, 1))
 
@@ -370,7 +370,7 @@ class Intake:
 
     def _take(self, instance: str, text: str) -> list[TurnName]:
         """Take a line in, or let it wait; return the turn that it was."""
-        line = parsed(text)
+        line = parse_line(text)
         if line is None:
             self._hold(instance, text, TurnName(_UNKNOWN, 0))
         elif isinstance(line, ThroughLine):
@@ -609,11 +609,11 @@ class Intake:
             self._add_mark(line, origin)
         elif isinstance(line, BranchLine):
             channel, left, parent = pack(line.channel), self._given(line.turn), pack(line.parent)
-            append(self.connection, BRANCH, channel, left, parent, at=line.at, origin=origin)
+            append_event(self.connection, BRANCH, channel, left, parent, at=line.at, origin=origin)
             forget_from(self.connection, 1, channel)
         else:
             channel, is_out = pack(line.channel), int(line.withdrawn)
-            append(self.connection, CHANNEL, channel, value=is_out, at=line.at, origin=origin)
+            append_event(self.connection, CHANNEL, channel, value=is_out, at=line.at, origin=origin)
             forget_from(self.connection, 1)
 
     def _add_mark(self, line: MarkLine, origin: EventOrigin) -> None:
@@ -622,12 +622,12 @@ class Intake:
         places = slots_of(self.connection, (turn_id, value))
         if line.mark == "superseded" and value and places[turn_id] != places[value]:
             raise BadLineError(f"turn {line.value} does not stand in the place of {line.turn}")
-        append(self.connection, line.mark, None, turn_id, value, at=line.at, origin=origin)
+        append_event(self.connection, line.mark, None, turn_id, value, at=line.at, origin=origin)
         self._touched.add(turn_id)
 
     def _add_chat(self, line: ChatLine, origin: EventOrigin) -> None:
         number = self._chat(line.key, line.channel)
-        if append(self.connection, CHAT, pack(line.key), origin=origin):
+        if append_event(self.connection, CHAT, pack(line.key), origin=origin):
             texts = (line.channel, line.chat_kind, line.format, line.name, line.head)
             sql = (
                 "UPDATE chats SET channel_id = ?, kind = ?, format = ?, name = ?, head = ? "

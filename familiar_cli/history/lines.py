@@ -206,7 +206,7 @@ _FIELDS: Final[Mapping[type[Any], Sequence[tuple[str, str, bool]]]] = {
 _KIND_OF: Final = {kind: name for name, kind in _KINDS.items()}
 
 
-def dumped(line: Line) -> bytes:
+def encode_line(line: Line) -> bytes:
     """Return a line with its end. The same line is always the same bytes."""
     told: dict[str, Any] = {"v": VERSION, "kind": _KIND_OF[type(line)]}
     for field in fields(line):
@@ -223,7 +223,7 @@ def dumped(line: Line) -> bytes:
         return f"{_json(told, ascii_only=True)}\n".encode()
 
 
-def parsed(text: str | bytes) -> Line | None:
+def parse_line(text: str | bytes) -> Line | None:
     """Parse a line; None if a newer version wrote a kind that is unknown here.
 
     Raises:

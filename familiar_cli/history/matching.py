@@ -18,13 +18,13 @@ from familiar_cli.history.events import (
     BranchPart,
     all_branches,
     branch_of,
-    condition,
     has_turns,
+    parts_condition,
     parts_of,
 )
 from familiar_cli.history.rows import in_ms, pack, unpack
 from familiar_cli.history.selection import TurnFilter, select
-from familiar_cli.history.store import find
+from familiar_cli.history.store import find_message
 from familiar_cli.visibility import OWNER
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ class Matching:
     def verdict(self, line: IncomingLine) -> LineMatch:
         """Match the next line with the channel; an inserted line counts as new."""
         for part in self._parts:
-            named = find(self._connection, part.channel_id, line.message_id)
+            named = find_message(self._connection, part.channel_id, line.message_id)
             if named and part.holds(named):
                 self._pass_to(named.id)
                 return LineMatch.of_known(named, line.turn)
@@ -170,7 +170,7 @@ class Matching:
 
     def _is_edit(self, line: IncomingLine) -> bool:
         """Tell whether one of the next turns is an earlier wording of the line."""
-        where, past = condition(self._parts)
+        where, past = parts_condition(self._parts)
         sql = (
             "SELECT id, raw, author_platform, author_user_id, role, at_ms, content, estimated "  # noqa: S608
             "FROM turns JOIN turn_extras ON id = turn_id "

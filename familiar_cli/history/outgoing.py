@@ -60,7 +60,7 @@ _OURS: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Which:
+class UnreadFilter:
     """Selection among the unread turns.
 
     Args:
@@ -86,12 +86,12 @@ class Which:
         return "NOT unread.imported" if self.said_here else "1"
 
 
-ALL: Final = Which()
-SAID_HERE: Final = Which(said_here=True)
+ALL: Final = UnreadFilter()
+SAID_HERE: Final = UnreadFilter(said_here=True)
 """What the writer reads by itself; what was imported waits until a person asks for it."""
 
 
-def count(history: HistoryStore, which: Which = ALL) -> int:
+def count_unread_turns(history: HistoryStore, which: UnreadFilter = ALL) -> int:
     """Count the unread turns that still stand."""
     sql = f"SELECT channel_id, count(*) {UNREAD} WHERE {which.condition} GROUP BY 1"
     if which.channels is None:
@@ -104,7 +104,7 @@ def count(history: HistoryStore, which: Which = ALL) -> int:
     )
 
 
-def turns(history: HistoryStore, which: Which = ALL) -> Iterator[Turn]:
+def unread_turns(history: HistoryStore, which: UnreadFilter = ALL) -> Iterator[Turn]:
     """Yield the unread turns, oldest first, a page at a time."""
     sql = (
         f"SELECT {SELECTED} FROM unread CROSS JOIN turns ON turns.id = unread.turn_id "  # noqa: S608
@@ -128,7 +128,7 @@ def unread_among(history: HistoryStore, turn_ids: Collection[int]) -> set[int]:
         return {row[0] for row in rows_among(connection, sql, turn_ids)}
 
 
-def fresh(history: HistoryStore, after: datetime) -> dict[str, int]:
+def fresh_exchanges(history: HistoryStore, after: datetime) -> dict[str, int]:
     """Return the channels whose newest exchange may still change, and the place where it begins.
 
     Its reply was made after a moment, nothing followed it, and the writer has not read it. What
@@ -147,13 +147,13 @@ def fresh(history: HistoryStore, after: datetime) -> dict[str, int]:
     return {channel: place for channel, place in begun.items() if place is not None}
 
 
-def settled(history: HistoryStore, after: datetime) -> int:
+def count_settled(history: HistoryStore, after: datetime) -> int:
     """Count the unread turns said here, except exchanges that may still change."""
-    begun = fresh(history, after).items()
+    begun = fresh_exchanges(history, after).items()
     newest = [
         t.id for c, at in begun for t in history.recent(c, _TAIL, viewer=OWNER) if place_of(t) >= at
     ]
-    return max(count(history, SAID_HERE) - len(unread_among(history, newest)), 0)
+    return max(count_unread_turns(history, SAID_HERE) - len(unread_among(history, newest)), 0)
 
 
 def _newest_exchange(turns: Sequence[Turn], after: datetime) -> int | None:
@@ -167,7 +167,7 @@ def _newest_exchange(turns: Sequence[Turn], after: datetime) -> int | None:
     return place_of((*question, *reversed(replies))[0])
 
 
-def ours(history: HistoryStore, turn_ids: Collection[int]) -> set[int]:
+def read_here(history: HistoryStore, turn_ids: Collection[int]) -> set[int]:
     """Return those of these turns that are read here, and not by another instance's writer."""
     sql = f"SELECT id FROM turns WHERE {_OURS.format('id')} AND id IN"  # noqa: S608
     with history.use(create=False) as connection:
@@ -236,7 +236,7 @@ def unread_through(connection: sqlite3.Connection, last_id: int) -> tuple[tuple[
     return tuple(runs)
 
 
-def finish(history: HistoryStore, turn_ids: Collection[int]) -> None:
+def mark_read(history: HistoryStore, turn_ids: Collection[int]) -> None:
     """Mark turns as read; all others stay unread.
 
     Call it only when what came of them is durable.

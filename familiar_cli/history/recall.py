@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 
 from familiar_cli import fts
 from familiar_cli.clock import stopwatch_s
-from familiar_cli.history.events import PLACED, heard, parts_of
-from familiar_cli.history.events import condition as in_past
+from familiar_cli.history.events import PLACED, heard_condition, parts_of
+from familiar_cli.history.events import parts_condition as in_past
 from familiar_cli.history.rows import SELECTED, to_turn, unpack
-from familiar_cli.history.selection import TurnFilter, around, visible
+from familiar_cli.history.selection import TurnFilter, around, visible_condition
 from familiar_cli.sqlite import connect, rows_among, transaction
 from familiar_cli.text import fold_word
 
@@ -441,14 +441,14 @@ def _condition(
     before_id: int | None,
 ) -> tuple[str, list[object]]:
     """Return which turns may be found at all: conditions for SQL, and their values."""
-    may_be_seen, values = visible(viewer)
+    may_be_seen, values = visible_condition(viewer)
     parts = [may_be_seen]
     if channel_id is not None:
         of_past, past = in_past(parts_of(connection, channel_id))
         parts.append(of_past)
         values += past
     if here is not None:
-        may_be_heard, given = heard(connection, here)
+        may_be_heard, given = heard_condition(connection, here)
         parts.append(may_be_heard)
         values += given
     if before_id is not None:

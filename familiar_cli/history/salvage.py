@@ -13,7 +13,7 @@ from familiar_cli.clock import now
 from familiar_cli.errors import FamiliarError, NotFoundError
 from familiar_cli.files import Disk, is_plain, remove, why
 from familiar_cli.history.rows import COLUMNS, DamagedRowError, to_turn
-from familiar_cli.history.schema import opened
+from familiar_cli.history.schema import open_to_write
 from familiar_cli.history.tables import OLDER_TABLES, add_events
 from familiar_cli.sqlite import transaction
 
@@ -324,7 +324,7 @@ def _salvage(path: Path, *, dry_run: bool) -> Salvaged:
         for end in _ENDS:
             remove(f"{new}{end}")
         result = Salvaged(turns=len(turns))
-        with closing(opened(new, 0)) as connection:
+        with closing(open_to_write(new, 0)) as connection:
             _fill(connection, turns, others, pages, result)
             result.missing = _reserve(connection, pages, schema) - len(turns)
             connection.execute("DELETE FROM unread WHERE turn_id NOT IN (SELECT id FROM turns)")

@@ -58,10 +58,10 @@ class HistoryFile:
         """
         with self._lock, translated(self.path):
             if self._connection is None and (create or self.path.exists()):
-                open_it = opened if create else opened_to_read
+                open_it = open_to_write if create else open_to_read
                 self._connection = open_it(self.path, self._busy_timeout_s)
             if self._connection is None and self._empty is None:
-                self._empty = empty()
+                self._empty = empty_history()
             connection = self._connection or self._empty
             assert connection is not None
             yield connection
@@ -75,7 +75,7 @@ class HistoryFile:
 _ALSO_OURS: Final = ("sqlite_", "turns_fts", "legacy_")
 
 
-def opened(path: Path, busy_timeout_s: float) -> sqlite3.Connection:
+def open_to_write(path: Path, busy_timeout_s: float) -> sqlite3.Connection:
     """Return a connection to the history at `path`, made or brought up to date if need be.
 
     Raises:
@@ -95,14 +95,14 @@ def opened(path: Path, busy_timeout_s: float) -> sqlite3.Connection:
     return connection
 
 
-def opened_to_read(path: Path, busy_timeout_s: float) -> sqlite3.Connection:
+def open_to_read(path: Path, busy_timeout_s: float) -> sqlite3.Connection:
     """Return a connection to the history at `path`, also on a disk that takes no writing.
 
     Raises:
         As `opened`.
     """
     try:
-        return opened(path, busy_timeout_s)
+        return open_to_write(path, busy_timeout_s)
     except sqlite3.Error as error:
         if fault_of(error) is not Fault.read_only or _has_unmerged_turns(path):
             raise
@@ -121,7 +121,7 @@ def opened_to_read(path: Path, busy_timeout_s: float) -> sqlite3.Connection:
     )
 
 
-def empty() -> sqlite3.Connection:
+def empty_history() -> sqlite3.Connection:
     """Return a connection to a history in memory in which nothing was said."""
     connection = connect(":memory:", 0)
     for step in MIGRATIONS:
@@ -136,7 +136,7 @@ def foreign_objects(path: Path) -> list[str]:
     Raises:
         As `opened`.
     """
-    with closing(empty()) as own, closing(opened_to_read(path, 0)) as connection:
+    with closing(empty_history()) as own, closing(open_to_read(path, 0)) as connection:
         listed = "SELECT type, name FROM sqlite_master"
         known = set(own.execute(listed))
         return [

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.history.events import END, BranchPart, condition, parts_of
+from familiar_cli.history.events import END, BranchPart, parts_condition, parts_of
 from familiar_cli.history.rows import (
     PLACE,
     SELECTED,
@@ -34,14 +34,14 @@ if TYPE_CHECKING:
     Where = tuple[str, Sequence[object]]
 
 
-def of_turn(connection: sqlite3.Connection, turn_id: int) -> Author | None:
+def only_speaker_at(connection: sqlite3.Connection, turn_id: int) -> Author | None:
     """Return the only person who had spoken by a turn, or None if there were several."""
     sql = "SELECT platform, user_id FROM one_to_one WHERE turn_id = ?"
     row = connection.execute(sql, (turn_id,)).fetchone()
     return _author(row) if row else None
 
 
-def inherit(connection: sqlite3.Connection, turn_id: int, other_id: int) -> None:
+def inherit_privacy(connection: sqlite3.Connection, turn_id: int, other_id: int) -> None:
     """Copy the privacy of a turn to one that answers or replaces it."""
     sql = "INSERT OR IGNORE INTO one_to_one SELECT ?, platform, user_id FROM one_to_one"
     connection.execute(f"{sql} WHERE turn_id = ?", (turn_id, other_id))
@@ -127,7 +127,7 @@ def spoken_in(history: HistoryFile) -> list[str]:
     return [unpack(row[0]) for row in history.rows("SELECT channel_id FROM only_speakers")]
 
 
-def visible(viewer: Viewer, *, also: Collection[str] = ()) -> tuple[str, list[Any]]:
+def visible_condition(viewer: Viewer, *, also: Collection[str] = ()) -> tuple[str, list[Any]]:
     """Build the SQL condition, and its values, for turns that a viewer may see.
 
     Args:
@@ -227,7 +227,7 @@ class TurnFilter:
             parts.append((" AND turns.at_ms >= ?", in_ms(self.since)))
         if self.until is not None:
             parts.append((" AND turns.at_ms < ?", in_ms(self.until)))
-        sql, seen = visible(self.viewer)
+        sql, seen = visible_condition(self.viewer)
         return f" AND {sql}{''.join(s for s, _ in parts)}", [*seen, *(v for _, v in parts)]
 
     def where_all(self, connection: sqlite3.Connection) -> tuple[str, list[Any]]:
@@ -235,7 +235,7 @@ class TurnFilter:
         sql, values = self.where()
         if self.channel_id is None:
             return sql, values
-        of_past, past = condition(parts_of(connection, self.channel_id))
+        of_past, past = parts_condition(parts_of(connection, self.channel_id))
         return f" AND {of_past}{sql}", [*past, *values]
 
 

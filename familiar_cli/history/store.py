@@ -12,14 +12,14 @@ from familiar_cli.history import selection
 from familiar_cli.history.events import (
     CHANNEL,
     all_branches,
-    append,
+    append_event,
     branch_of,
     branch_off,
     family_of,
     forget_from,
-    mark,
-    move,
+    mark_turns,
     parts_of,
+    set_branch,
     stand_at,
 )
 from familiar_cli.history.lines import own_instance, turn_names
@@ -42,7 +42,7 @@ from familiar_cli.history.rows import (
     unpack,
 )
 from familiar_cli.history.schema import HistoryFile
-from familiar_cli.history.selection import newest_rows, visible
+from familiar_cli.history.selection import newest_rows, visible_condition
 from familiar_cli.identity import NEUTRAL
 from familiar_cli.sqlite import connect, rows_among
 from familiar_cli.visibility import OWNER
@@ -66,33 +66,33 @@ _OF_ID: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class KeptMessage:
     """A message that is kept; `is_new` unless it was kept before, under the same id."""
 
     turn: Turn
     is_new: bool
 
 
-def insert(connection: sqlite3.Connection, turn: Turn, message_id: str = "") -> Turn:
+def insert_turn(connection: sqlite3.Connection, turn: Turn, message_id: str = "") -> Turn:
     """Write a turn down with what is known of it, and return it with its number.
 
     Raises:
         ConflictError: The channel has another turn with that message id.
     """
-    known = find(connection, turn.channel_id, message_id, turn.author)
+    known = find_message(connection, turn.channel_id, message_id, turn.author)
     if known:
         raise ConflictError(
             f"Message {message_id!r} of channel {turn.channel_id!r} is already kept as turn "
             f"{known.id}; nothing was added"
         )
-    if find(connection, turn.channel_id, message_id):
+    if find_message(connection, turn.channel_id, message_id):
         message_id = _qualified(message_id, turn.author)
     turn = replace(turn, id=connection.execute(INSERT, to_row(turn)).lastrowid or 0)
     note_id(connection, turn.channel_id, message_id, turn.id)
     if turn.reply_to is not None:
         connection.execute("INSERT INTO replies VALUES (?, ?)", (turn.id, turn.reply_to))
-        selection.inherit(connection, turn.id, turn.reply_to)
-    return replace(turn, one_to_one=selection.of_turn(connection, turn.id))
+        selection.inherit_privacy(connection, turn.id, turn.reply_to)
+    return replace(turn, one_to_one=selection.only_speaker_at(connection, turn.id))
 
 
 def note_id(connection: sqlite3.Connection, channel_id: str, message_id: str, turn_id: int) -> None:
@@ -102,7 +102,7 @@ def note_id(connection: sqlite3.Connection, channel_id: str, message_id: str, tu
         connection.execute("INSERT INTO message_ids VALUES (?, ?, ?)", values)
 
 
-def find(
+def find_message(
     connection: sqlite3.Connection, channel_id: str, message_id: str, author: Author | None = None
 ) -> Turn | None:
     """Return the turn of a channel with a message id, or None.
@@ -130,27 +130,27 @@ def _qualified(message_id: str, author: Author | None) -> str:
     return f"{author.platform}:{message_id}" if author else message_id
 
 
-def of_id(
+def turn_of_message(
     history: HistoryFile, channel_id: str, message_id: str, author: Author | None = None
 ) -> Turn | None:
     """Return the turn of a channel with a message id, as `find` does."""
     if not message_id:
         return None
     with history.use(create=False) as connection:
-        return find(connection, channel_id, message_id, author)
+        return find_message(connection, channel_id, message_id, author)
 
 
-def keep_once(history: HistoryFile, turn: Turn, message_id: str = "") -> Heard:
+def keep_once(history: HistoryFile, turn: Turn, message_id: str = "") -> KeptMessage:
     """Write a message down, unless the channel has one with that id already.
 
     Raises:
         FamiliarError: As `HistoryStore.append`.
     """
     with history.change() as connection:
-        known = find(connection, turn.channel_id, message_id, turn.author)
+        known = find_message(connection, turn.channel_id, message_id, turn.author)
         if known:
-            return Heard(known, is_new=False)
-        return Heard(insert(connection, turn, message_id), is_new=True)
+            return KeptMessage(known, is_new=False)
+        return KeptMessage(insert_turn(connection, turn, message_id), is_new=True)
 
 
 def whole_reply(history: HistoryFile, turn_id: int, channel_id: str | None = None) -> Turn | None:
@@ -247,7 +247,7 @@ class HistoryStore(HistoryFile):
         when = to_ms(at or now())
         turn = Turn(0, channel_id, author, role, content, when, modality, source, partial)
         with self.change() as connection:
-            return insert(connection, replace(turn, reply_to=reply_to), message_id)
+            return insert_turn(connection, replace(turn, reply_to=reply_to), message_id)
 
     def append_all(self, turns: Iterable[Turn]) -> None:
         """Save many turns in one transaction; each is given its id.
@@ -257,7 +257,7 @@ class HistoryStore(HistoryFile):
         """
         with self.change() as connection:
             for turn in turns:
-                insert(connection, turn, "")
+                insert_turn(connection, turn, "")
 
     def begin(
         self, channel_id: str, content: str, *, at: datetime | None = None, modality: str = "text"
@@ -296,7 +296,7 @@ class HistoryStore(HistoryFile):
         """
         end = 2**_BITS - 1 if before_id is None else before_id
         with self.use(create=False) as connection:
-            sql, values = visible(viewer)
+            sql, values = visible_condition(viewer)
             where = (f" AND {sql}", values)
             rows = newest_rows(connection, _STANDING, where, limit, end, channel_id=channel_id)
             return [to_turn(row) for row in rows]
@@ -493,7 +493,7 @@ def _raise_watermark(connection: sqlite3.Connection, name: str, turn_id: int) ->
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class TurnStatus:
     """What became of a turn.
 
     Args:
@@ -529,14 +529,14 @@ def supersede(history: HistoryStore, old: Turn, new: Turn) -> Turn:
         _check_shown(connection, old.id)
         if new.channel_id != old.channel_id:
             _leave_before(connection, new.channel_id, old)
-        made = insert(connection, new)
-        selection.inherit(connection, made.id, old.id)
+        made = insert_turn(connection, new)
+        selection.inherit_privacy(connection, made.id, old.id)
         if new.channel_id != old.channel_id:
             return made
         stand_at(connection, made.id, old.id)
-        mark(connection, (old.id,), "superseded", made.id)
+        mark_turns(connection, (old.id,), "superseded", made.id)
         if old.hidden:
-            mark(connection, (made.id,), "hidden", 1)
+            mark_turns(connection, (made.id,), "hidden", 1)
     return replace(made, place=place_of(old), stands=not old.hidden)
 
 
@@ -549,11 +549,11 @@ def _leave_before(connection: sqlite3.Connection, channel_id: str, turn: Turn) -
             f"Turn {turn.id} is not the last one of channel {channel_id!r}; nothing was changed",
             hint=f"Run `familiar history show --channel {channel_id}`.",
         )
-    move(connection, channel_id, branch.parent, last[0][0] if len(last) > 1 else 0)
+    set_branch(connection, channel_id, branch.parent, last[0][0] if len(last) > 1 else 0)
     forget_from(connection, place_of(turn), pack(channel_id))
 
 
-def choose(history: HistoryStore, turn_id: int) -> tuple[int, ...]:
+def select_alternative(history: HistoryStore, turn_id: int) -> tuple[int, ...]:
     """Let a turn stand, and none of its alternatives; return those that do not stand any more.
 
     Raises:
@@ -572,9 +572,9 @@ def choose(history: HistoryStore, turn_id: int) -> tuple[int, ...]:
         _check_not_withdrawn(connection, turn_id)
         others = standing_of(connection, found.alternatives)
         gone = tuple(i for i, other in others.items() if i != turn_id and not other.superseded_by)
-        mark(connection, gone, "superseded", turn_id)
+        mark_turns(connection, gone, "superseded", turn_id)
         if found.superseded_by:
-            mark(connection, (turn_id,), "superseded", 0)
+            mark_turns(connection, (turn_id,), "superseded", 0)
     return gone
 
 
@@ -615,7 +615,7 @@ def withdraw_channel(history: HistoryStore, channel_id: str, *, withdrawn: bool 
         sql = "SELECT 1 FROM channels_set_aside WHERE channel_id = ?"
         if bool(connection.execute(sql, (key,)).fetchone()) == withdrawn:
             return False
-        append(connection, CHANNEL, key, value=int(withdrawn))
+        append_event(connection, CHANNEL, key, value=int(withdrawn))
         forget_from(connection, first)
     return True
 
@@ -626,7 +626,7 @@ def withdrawn_channels(history: HistoryStore) -> frozenset[str]:
     return frozenset(unpack(row[0]) for row in rows)
 
 
-def standings(history: HistoryStore, turn_ids: Iterable[int]) -> dict[int, Standing]:
+def standings(history: HistoryStore, turn_ids: Iterable[int]) -> dict[int, TurnStatus]:
     """Return the standing of each of these turns that exists."""
     with history.use(create=False) as connection:
         return standing_of(connection, turn_ids)
@@ -638,7 +638,7 @@ def marked_count(history: HistoryStore) -> int:
     return int(history.rows(sql)[0][0])
 
 
-def fallen(history: HistoryStore, turn_ids: Iterable[int]) -> dict[int, str]:
+def removed_turns(history: HistoryStore, turn_ids: Iterable[int]) -> dict[int, str]:
     """Return which of these turns were replaced or withdrawn, and what became of each, in words."""
     found = standings(history, turn_ids)
     return {
@@ -650,7 +650,7 @@ def fallen(history: HistoryStore, turn_ids: Iterable[int]) -> dict[int, str]:
     }
 
 
-def standing_of(connection: sqlite3.Connection, turn_ids: Iterable[int]) -> dict[int, Standing]:
+def standing_of(connection: sqlite3.Connection, turn_ids: Iterable[int]) -> dict[int, TurnStatus]:
     """Return the standing of each of these turns, by number; see `standings`."""
     select = (
         "SELECT turns.id, coalesce(superseded_by, 0), coalesce(withdrawn, 0) OR turns.channel_id "
@@ -669,7 +669,7 @@ def standing_of(connection: sqlite3.Connection, turn_ids: Iterable[int]) -> dict
         for slot, group in groups.items()
     }
     return {
-        turn_id: Standing(by or None, bool(withdrawn), bool(hidden), groups[slot])
+        turn_id: TurnStatus(by or None, bool(withdrawn), bool(hidden), groups[slot])
         for turn_id, by, withdrawn, hidden, slot, _ in rows
     }
 
@@ -688,7 +688,7 @@ def _set_withdrawn(history: HistoryStore, turn_ids: Iterable[int], value: int) -
         if value:
             _check_not_replaced(connection, wanted)
         changed = tuple(turn_id for turn_id in wanted if known[turn_id] != value)
-        mark(connection, changed, "withdrawn", value)
+        mark_turns(connection, changed, "withdrawn", value)
     return changed
 
 

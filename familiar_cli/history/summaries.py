@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.history.events import END, PLACED, BranchPart, condition, parts_of
+from familiar_cli.history.events import END, PLACED, BranchPart, parts_condition, parts_of
 from familiar_cli.history.rows import (
     SELECTED,
     Row,
@@ -22,7 +22,7 @@ from familiar_cli.history.rows import (
     to_turn,
     unpack,
 )
-from familiar_cli.history.selection import oldest_rows, visible
+from familiar_cli.history.selection import oldest_rows, visible_condition
 from familiar_cli.sqlite import rows_among
 from familiar_cli.visibility import Viewer
 
@@ -211,7 +211,7 @@ class Summaries:
         """Return how many turns `turns` would find; never more than `limit` are looked at."""
         where, values = _visible_in(scope, rules)
         if scope != PUBLIC:
-            sql, past = condition(self._past(scope))
+            sql, past = parts_condition(self._past(scope))
             where, values = f" AND {sql}{where}", [*past, *values]
         there = "FROM standing AS turns"
         sql = (
@@ -239,7 +239,7 @@ def _summary(row: Row) -> Summary:
 def _visible_in(scope: str, rules: PrivacyRules) -> tuple[str, list[Any]]:
     """Build the SQL condition, and its values, for turns that a summary may cover."""
     own = frozenset({rules.scope_of_channel(scope)} if scope else ())
-    sql, values = visible(Viewer(rules, own, scope))
+    sql, values = visible_condition(Viewer(rules, own, scope))
     if scope != PUBLIC:
         return f" AND {sql}", values
     no_branches = "channel_id NOT IN (SELECT channel_id FROM branches)"

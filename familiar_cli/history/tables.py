@@ -23,7 +23,7 @@ _MILLISECONDS_FROM: Final = 10**11  # seconds reach this in the year 5138
 _ROLES: Final = {"user", "assistant", "system"}
 
 
-class Old(NamedTuple):
+class OlderTable(NamedTuple):
     """The table that holds the old turns, and its columns in lower case."""
 
     table: str
@@ -36,13 +36,13 @@ def tables(connection: sqlite3.Connection) -> list[str]:
     return [name for (name,) in found if not name.startswith("sqlite_")]
 
 
-def find_turns(connection: sqlite3.Connection) -> Old | None:
+def find_turns(connection: sqlite3.Connection) -> OlderTable | None:
     """Return the table with old turns, or None: this is no history of an earlier program."""
     for table in sorted(tables(connection), key=lambda name: name.lower() != "turns"):
         described = connection.execute(f"PRAGMA table_info({_quoted(table)})").fetchall()
         columns = frozenset(column[1].lower() for column in described)
         if {"role", "content"} <= columns and columns & {"speaker", "author_display_name"}:
-            return Old(table, columns)
+            return OlderTable(table, columns)
     return None
 
 
@@ -63,7 +63,7 @@ def keep_copy(path: Path, version: int) -> None:
     Disk().replace(str(temporary), str(aside))
 
 
-def set_aside(connection: sqlite3.Connection) -> Old | None:
+def set_aside(connection: sqlite3.Connection) -> OlderTable | None:
     """Rename all plain tables to `legacy_<name>`, and return the one with turns, if any."""
     old = find_turns(connection)
     for index in _own_indexes(connection):
@@ -74,7 +74,7 @@ def set_aside(connection: sqlite3.Connection) -> Old | None:
     return old._replace(table=f"legacy_{old.table}") if old else None
 
 
-def copy_turns(connection: sqlite3.Connection, old: Old) -> None:
+def copy_turns(connection: sqlite3.Connection, old: OlderTable) -> None:
     """Write every old turn into `turns`, in the order of the ids they keep."""
     names = ["id" if "id" in old.columns else "rowid", *sorted(old.columns - {"id"})]
     listed = ", ".join(_quoted(name) if name != "rowid" else name for name in names)

@@ -20,7 +20,7 @@ from familiar_cli.history import store
 from familiar_cli.history.matching import normal_words
 from familiar_cli.history.rows import IMPORTED, Turn
 from familiar_cli.history.selection import TurnFilter, newest, turns_from
-from familiar_cli.history.store import GREETING, of_id, whole_reply
+from familiar_cli.history.store import GREETING, turn_of_message, whole_reply
 from familiar_cli.identity import MAX_ID_CHARS
 from familiar_cli.serve.aligning import KeptLine, Placement, RequestLine, align
 from familiar_cli.serve.api_format import ApiError
@@ -264,7 +264,7 @@ class Conversations:
             history.branch(found.channel_id, placement.after, found.parent)
             store.withdraw(history, replaced or ())
         if placement and placement.chosen:
-            store.choose(history, placement.chosen)
+            store.select_alternative(history, placement.chosen)
         if placement and placement.revised:
             edit_turn(self._familiar, placement.revised, placement.words)
         if unknown := self._not_restored(found):
@@ -291,7 +291,7 @@ class Conversations:
             return question, old
         for turn_id, text in self._alternatives([old]).get(old.id, {}).items():
             if normal_words(text) == normal_words(reply):
-                store.choose(history, turn_id)
+                store.select_alternative(history, turn_id)
                 return question, history.turn(turn_id) or old
         new = replace(old, id=0, content=reply, at=to_ms(now()), source=SOURCE, partial=False)
         return question, store.supersede(history, old, replace(new, reply_to=question.id))
@@ -350,7 +350,7 @@ class Conversations:
             return None
         history = self._familiar.history
         for channel_id in channels:
-            turn = of_id(history, channel_id, message_id, author)
+            turn = turn_of_message(history, channel_id, message_id, author)
             if turn is None:
                 continue
             reply, last = whole_reply(history, turn.id, channel_id), self._kept(channel_id, ())[-1:]

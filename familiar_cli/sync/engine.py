@@ -20,7 +20,7 @@ from familiar_cli.errors import (
     RemoteDamagedError,
     RemoteRefusedError,
 )
-from familiar_cli.history.incoming import rename
+from familiar_cli.history.incoming import rename_instance
 from familiar_cli.memory.journal.exchange import JournalExchange
 from familiar_cli.memory.journal.repository import translated
 from familiar_cli.memory.store.store import hold_lock
@@ -496,7 +496,7 @@ class _Run:
             made = replace_id(self._engine._instance_path, own)  # noqa: SLF001
             told = there.get(TURNS_REFS + own)
             if self._turns and told:
-                rename(self._turns.history, own, made.id)
+                rename_instance(self._turns.history, own, made.id)
                 take_turns(self._repository, self._turns, made.id, own, told)
             self._notes.append(
                 f"The id {own!r} is also used by another copy of this familiar, perhaps a restored"

@@ -18,11 +18,11 @@ from familiar_cli.history.incoming import (
     Taken,
     count_held,
     intake,
-    release,
+    release_facts,
     taken_through,
     unrestricted,
 )
-from familiar_cli.history.lines import BadLineError, ThroughLine, dumped, parsed
+from familiar_cli.history.lines import BadLineError, ThroughLine, encode_line, parse_line
 from familiar_cli.history.outgoing import outgoing
 from familiar_cli.memory.journal.objects import git_object
 from familiar_cli.memory.journal.repository import (
@@ -186,7 +186,7 @@ def last_through(rel_path: str, data: bytes) -> ThroughLine:
     Raises:
         BadLineError: Its last line does not say.
     """
-    line = parsed(data.rstrip(b"\n").rpartition(b"\n")[2])
+    line = parse_line(data.rstrip(b"\n").rpartition(b"\n")[2])
     if not isinstance(line, ThroughLine):
         raise BadLineError(f"{rel_path!r} does not end with a `through` line")
     return line
@@ -224,7 +224,7 @@ def new_lines(
         _, month, part = named
         rel_path = f"turns/{own}/{month}_{min(part + 1, _MOST_PARTS):03}.jsonl"
     this_month = f"turns/{own}/{at or clock.now():%Y-%m}.jsonl"
-    lines = b"".join(map(dumped, outgoing(history, own, through)))
+    lines = b"".join(map(encode_line, outgoing(history, own, through)))
     return max(this_month, rel_path), lines
 
 
@@ -326,7 +326,7 @@ class HistoryConversations:
         self._untrusted = untrusted
         self._existing_through = self.history.newest_id()
         for instance in count_held(self.history).keys() - set(untrusted):
-            release(self.history, own, instance)
+            release_facts(self.history, own, instance)
 
     def take_in(self, own: str, rel_path: str, data: bytes) -> int:
         """Import what is new in a file of another instance; return how many turns it was.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.clock import iso, to_zone
 from familiar_cli.history.recall import match_spans
-from familiar_cli.history.store import Standing
+from familiar_cli.history.store import TurnStatus
 from familiar_cli.text import harmless, one_line
 from familiar_cli.ui.page import Bar, Columns, Indented, Stack, plain
 
@@ -45,7 +45,7 @@ def channels_page(found: Sequence[ChannelCount], zone: tzinfo | None) -> PagePar
 
 def transcript_page(
     shown: Sequence[Kept],
-    standings: Mapping[int, Standing],
+    standings: Mapping[int, TurnStatus],
     labels: Labels,
     zone: tzinfo | None,
     *,
@@ -70,7 +70,7 @@ def transcript_page(
     for (channel, day), members in groupby(shown, place):
         parts.append(plain(f"{one_line(channel)}, {day}", "bold"))
         for kept in members:
-            became = standings.get(kept.turn.id, Standing())
+            became = standings.get(kept.turn.id, TurnStatus())
             is_chosen = kept.turn.id == chosen
             flags = (*_marks_of(became), *map(str, filter(None, [written.get(kept.turn.id)])))
             parts.append(_said_by(kept, labels, zone, chosen=is_chosen, flags=flags))
@@ -81,7 +81,7 @@ def transcript_page(
 
 def transcript_data(
     shown: Iterable[Kept],
-    standings: Mapping[int, Standing],
+    standings: Mapping[int, TurnStatus],
     swipes: Mapping[int, Sequence[str]],
     written: Mapping[int, TurnName],
     ids: Mapping[int, str],
@@ -90,13 +90,13 @@ def transcript_data(
     return [
         _turn_data(kept, ids)
         | {"origin": str(written[kept.turn.id]) if kept.turn.id in written else None}
-        | _standing_data(standings.get(kept.turn.id, Standing()))
+        | _standing_data(standings.get(kept.turn.id, TurnStatus()))
         | ({"swipes": list(given)} if (given := swipes.get(kept.turn.id)) else {})
         for kept in shown
     ]
 
 
-def _standing_data(became: Standing) -> dict[str, Any]:
+def _standing_data(became: TurnStatus) -> dict[str, Any]:
     return {
         "standing": became.stands,
         "superseded_by": became.superseded_by,
@@ -105,7 +105,7 @@ def _standing_data(became: Standing) -> dict[str, Any]:
     }
 
 
-def _marks_of(became: Standing) -> tuple[str, ...]:
+def _marks_of(became: TurnStatus) -> tuple[str, ...]:
     """Return what became of a turn, in short; nothing when it stands alone."""
     if became.withdrawn:
         return ("withdrawn",)

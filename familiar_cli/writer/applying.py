@@ -638,7 +638,7 @@ def reconcile(store: MemoryStore, history: HistoryStore, instance: str = "") -> 
         return 0
     before = history.unsummarised_count()
     if part is not None:
-        outgoing.finish(history, turn_ids(f"<!-- turns {part} -->", PLAIN))
+        outgoing.mark_read(history, turn_ids(f"<!-- turns {part} -->", PLAIN))
     elif through > history.watermark(WRITER):
         history.move_watermark(WRITER, through)  # an older version's file
     return before - history.unsummarised_count()

@@ -12,7 +12,7 @@ from familiar_cli.clock import iso, now
 from familiar_cli.errors import FamiliarError
 from familiar_cli.history import WRITER, outgoing
 from familiar_cli.history.events import END
-from familiar_cli.history.outgoing import ALL, settled
+from familiar_cli.history.outgoing import ALL, count_settled
 from familiar_cli.history.rows import place_of
 from familiar_cli.identity import Author, Labels, Me
 from familiar_cli.llm.asking import Asker
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Sequence
     from datetime import datetime, tzinfo
 
-    from familiar_cli.history.outgoing import Which
+    from familiar_cli.history.outgoing import UnreadFilter
     from familiar_cli.history.rows import Turn
     from familiar_cli.history.store import HistoryStore
     from familiar_cli.identity import Who
@@ -84,7 +84,7 @@ def due_turns(
     """
     if switch == "off":
         return 0
-    waiting = settled(history, now() - timedelta(seconds=idle_timeout))
+    waiting = count_settled(history, now() - timedelta(seconds=idle_timeout))
     silence_s = 0.0 if switch == "auto" and is_local else _silence_s(history)
     due = is_due(waiting, silence_s, turn_threshold=turn_threshold, idle_timeout=idle_timeout)
     return waiting if due else 0
@@ -269,7 +269,7 @@ class MemoryWriter:
         self,
         mode: Mode = "apply",
         *,
-        which: Which = ALL,
+        which: UnreadFilter = ALL,
         since: datetime | None = None,
         again: bool = False,
         newest: bool = False,
@@ -313,7 +313,7 @@ class MemoryWriter:
     def estimate(
         self,
         *,
-        which: Which = ALL,
+        which: UnreadFilter = ALL,
         since: datetime | None = None,
         again: bool = False,
         newest: bool = False,
@@ -346,7 +346,13 @@ class MemoryWriter:
             if 0 < from_turns <= turns:
                 break
         made.aliases.close()
-        if turns and (every := outgoing.count(self.history, which)) > turns >= from_turns > 0:
+        if (
+            turns
+            and (every := outgoing.count_unread_turns(self.history, which))
+            > turns
+            >= from_turns
+            > 0
+        ):
             batches = round(batches * every / turns)
             tokens += round(last * (every - turns))  # the files have grown by then
             turns = every
@@ -374,14 +380,16 @@ class _WriterPass:
         ConfigError: The model reads too little for this work.
     """
 
-    def __init__(self, writer: MemoryWriter, mode: Mode, which: Which, *, newest: bool) -> None:
+    def __init__(
+        self, writer: MemoryWriter, mode: Mode, which: UnreadFilter, *, newest: bool
+    ) -> None:
         settings = writer.settings
         self._store, self._history, self._model = writer.store, writer.history, writer.model
         self._runs, self._rules, self._own = writer.runs, writer.rules, settings.numbering.own
         self._me = writer.me
         self._mode, self._which = mode, which
         quiet = timedelta(seconds=settings.quiet_gap_s)
-        self._fresh = {} if newest else outgoing.fresh(self._history, now() - quiet)
+        self._fresh = {} if newest else outgoing.fresh_exchanges(self._history, now() - quiet)
         self._first_id, self._may_move = 0, True
         self.draft = Draft(self._store)
         self.report = WriterReport(new_run_id())
@@ -422,7 +430,7 @@ class _WriterPass:
             except FamiliarError as error:  # derived: it is made again whenever it is wanted
                 report.notices.append(f"The name index was not updated: {error}")
         self.aliases.close()
-        report.remaining = outgoing.count(self._history, self._which)
+        report.remaining = outgoing.count_unread_turns(self._history, self._which)
         if self._mode != "apply":
             report.diff = self.draft.diff()
         report.outcome = _outcome(report, self._mode)
@@ -463,7 +471,7 @@ class _WriterPass:
         done with, and what was read is read again with them.
         """
         if since is None and not again:
-            yield from outgoing.turns(self._history, self._which)
+            yield from outgoing.unread_turns(self._history, self._which)
             return
         after = 0
         if since is not None:
@@ -471,12 +479,12 @@ class _WriterPass:
             if first is None:
                 return
             after = first - 1
-            oldest = next(outgoing.turns(self._history), None)
+            oldest = next(outgoing.unread_turns(self._history), None)
             self._may_move = oldest is None or oldest.id >= first
         while page := self._history.after(after, _PAGE):
             after = page[-1].id
             ids = [turn.id for turn in page]
-            ours, unread = outgoing.ours(self._history, ids), None
+            ours, unread = outgoing.read_here(self._history, ids), None
             for turn in page:
                 if turn.id not in ours:
                     continue
@@ -579,7 +587,7 @@ class _WriterPass:
 
     def _move(self, piece: Sequence[Turn]) -> None:
         if self._may_move:
-            outgoing.finish(self._history, [turn.id for turn in piece])
+            outgoing.mark_read(self._history, [turn.id for turn in piece])
 
     def _tell(
         self, piece: Sequence[Turn], verdicts: Sequence[JudgedBatch], applied: StepOutcome

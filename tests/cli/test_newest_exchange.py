@@ -77,5 +77,5 @@ def test_other_conversations_and_messages_without_a_reply_do_not_wait(root) -> N
         say(store, "Just said.", "And replied to.", channel="harbour")
         store.append("old", "user", "Imported.", source="import-chat")
         store.append("old", "assistant", "Imported too.", source="import-chat")
-        begun = outgoing.fresh(store, now() - timedelta(minutes=30))
+        begun = outgoing.fresh_exchanges(store, now() - timedelta(minutes=30))
     assert begun == {"cli": 3, "harbour": 6}

@@ -39,7 +39,7 @@ def test_superseded_replies_are_exported_as_swipes(store) -> None:
     one = store.append("cli", "assistant", "Green.")
     two = standing.supersede(store, one, other(one, "Black."))
     three = standing.supersede(store, two, other(two, "White."))
-    standing.choose(store, two.id)
+    standing.select_alternative(store, two.id)
     standing.withdraw(store, [three.id, two.id])
     standing.restore(store, [two.id])
 

@@ -8,7 +8,7 @@ import shutil
 import pytest
 
 from familiar_cli.familiar import Familiar
-from familiar_cli.history.events import move
+from familiar_cli.history.events import set_branch
 from tests.cli.test_sync import Home
 from tests.support.forging import AT, forge, turn
 from tests.support.remotes import HAS_GIT, bare, bare_by_hand
@@ -135,7 +135,7 @@ def test_a_known_machine_puts_no_existing_channel_under_another(first, second, h
     with Familiar.load_from_disk(second.path, "ada") as familiar:
         dm = next(t for t in familiar.history.after(0, 99) if t.channel_id == "dm-1")
         with familiar.history.change() as connection:
-            move(connection, "public", "dm-1", dm.id)
+            set_branch(connection, "public", "dm-1", dm.id)
     second.run("sync")
     first.run("sync")
     assert "my secret" not in shown(first, "public")

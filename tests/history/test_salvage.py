@@ -11,7 +11,7 @@ from familiar_cli.errors import FamiliarError
 from familiar_cli.history import selection
 from familiar_cli.history.rows import Turn
 from familiar_cli.history.salvage import salvage
-from familiar_cli.history.store import HistoryStore, insert
+from familiar_cli.history.store import HistoryStore, insert_turn
 from familiar_cli.identity import Author
 from tests.support.cases import each
 from tests.support.world import data, live, run
@@ -39,7 +39,7 @@ def whole(tmp_path_factory) -> bytes:
             author = None if n % 4 == 3 else ANNA if channel == "dm" else other
             role = "user" if author else "assistant"
             turn = Turn(0, channel, author, role, words(n), AT, "text", "cli", partial=False)
-            insert(connection, turn, f"m{n}")
+            insert_turn(connection, turn, f"m{n}")
     store.close()
     return path.read_bytes()
 
@@ -68,7 +68,7 @@ def test_noise_anywhere_costs_few_turns_and_makes_nothing_public(tmp_path, whole
     assert len(turns) == found.turns
     assert [t.content for t in turns] == [words(t.id) for t in turns]
     with store.use(create=False) as connection:
-        private = [t.id for t in turns if selection.of_turn(connection, t.id) == ANNA]
+        private = [t.id for t in turns if selection.only_speaker_at(connection, t.id) == ANNA]
     assert private == [t.id for t in turns if t.channel_id == "dm"]
     assert store.append("room", "user", "and on", author=ANNA).id == TURNS + 1
     store.close()

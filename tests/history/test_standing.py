@@ -21,7 +21,7 @@ from familiar_cli.history.recall import recall, search
 from familiar_cli.history.rows import Turn
 from familiar_cli.history.selection import TurnFilter, around, newest, select
 from familiar_cli.history.statistics import statistics
-from familiar_cli.history.store import Standing
+from familiar_cli.history.store import TurnStatus
 from familiar_cli.history.summaries import PUBLIC, Summaries, Summary
 from familiar_cli.identity import Author
 from familiar_cli.imports.chat_lines import export_chat
@@ -72,8 +72,8 @@ def test_what_was_replaced_is_kept_and_shown_on_request(store) -> None:
     new = standing.supersede(store, one, other(one, "eins"))
 
     assert standing.standings(store, [1, 2]) == {
-        one.id: Standing(superseded_by=new.id, alternatives=(1, 2)),
-        new.id: Standing(alternatives=(1, 2)),
+        one.id: TurnStatus(superseded_by=new.id, alternatives=(1, 2)),
+        new.id: TurnStatus(alternatives=(1, 2)),
     }
     assert words(k.turn for k in select(store, TurnFilter(OWNER))) == ["eins"]
     assert words(k.turn for k in select(store, TurnFilter(OWNER, everything=True))) == [
@@ -94,11 +94,11 @@ def test_an_earlier_reply_can_be_chosen_again(store) -> None:
     two = standing.supersede(store, one, other(one, "two"))
     three = standing.supersede(store, two, other(two, "three"))
 
-    assert standing.choose(store, one.id) == (three.id,)
+    assert standing.select_alternative(store, one.id) == (three.id,)
     assert words(store.recent("cli", 9, viewer=OWNER)) == ["one"]
-    assert standing.choose(store, two.id) == (one.id,)
+    assert standing.select_alternative(store, two.id) == (one.id,)
     assert words(store.recent("cli", 9, viewer=OWNER)) == ["two"]
-    assert standing.choose(store, two.id) == ()
+    assert standing.select_alternative(store, two.id) == ()
     assert {s.alternatives for s in standing.standings(store, [1, 2, 3]).values()} == {(1, 2, 3)}
 
 
@@ -139,15 +139,15 @@ def test_a_turn_that_does_not_stand_is_not_replaced_again(store) -> None:
     assert store.count() == 2
     standing.withdraw(store, [2])
     with pytest.raises(RefusedError, match="withdrawn"):
-        standing.choose(store, 2)
+        standing.select_alternative(store, 2)
 
 
 def test_only_a_turn_with_alternatives_can_be_chosen(store) -> None:
     say(store, "one")
     with pytest.raises(RefusedError, match="no alternatives"):
-        standing.choose(store, 1)
+        standing.select_alternative(store, 1)
     with pytest.raises(NotFoundError):
-        standing.choose(store, 2)
+        standing.select_alternative(store, 2)
 
 
 def test_a_channel_is_withdrawn_and_restored_as_a_whole(store) -> None:
@@ -410,9 +410,9 @@ class _Model:
         group = {i for i, place in self.places.items() if place == self.places[turn.id]}
         if len(group) == 1 or turn.id in self.withdrawn:
             with pytest.raises(RefusedError):
-                standing.choose(store, turn.id)
+                standing.select_alternative(store, turn.id)
             return
-        standing.choose(store, turn.id)
+        standing.select_alternative(store, turn.id)
         self.superseded |= group
         self.superseded.discard(turn.id)
 

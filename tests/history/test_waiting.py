@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli.history import WRITER, HistoryStore, outgoing
-from familiar_cli.history.outgoing import ALL, SAID_HERE, Which
+from familiar_cli.history.outgoing import ALL, SAID_HERE, UnreadFilter
 from tests.support.chats import bring, robin, save, talk
 
-ONLY_B = Which(frozenset({"b"}))
-WHICH = (ALL, SAID_HERE, ONLY_B, Which(frozenset({"a", "b"}), said_here=True))
+ONLY_B = UnreadFilter(frozenset({"b"}))
+WHICH = (ALL, SAID_HERE, ONLY_B, UnreadFilter(frozenset({"a", "b"}), said_here=True))
 
 
 @pytest.fixture
@@ -28,16 +28,16 @@ def said(store, *channels: str, source: str = "cli") -> list[int]:
 
 
 def ids(store, which=ALL) -> list[int]:
-    return [turn.id for turn in outgoing.turns(store, which)]
+    return [turn.id for turn in outgoing.unread_turns(store, which)]
 
 
 def test_turns_of_other_channels_go_on_waiting(store) -> None:
     said(store, "a", "b", "a", "b", "a")
 
-    outgoing.finish(store, ids(store, ONLY_B))
+    outgoing.mark_read(store, ids(store, ONLY_B))
 
     assert ids(store) == [1, 3, 5]
-    assert (store.unsummarised_count(), outgoing.count(store, ONLY_B)) == (3, 0)
+    assert (store.unsummarised_count(), outgoing.count_unread_turns(store, ONLY_B)) == (3, 0)
     assert len(store.unsummarised_times()) == 3
 
 
@@ -45,11 +45,11 @@ def test_imported_turns_go_on_waiting(store, tmp_path) -> None:
     bring(store, save(tmp_path / "old.jsonl", *talk(3)))
     said(store, "cli", "cli")
 
-    assert outgoing.count(store, SAID_HERE) == 2
-    outgoing.finish(store, ids(store, SAID_HERE))
+    assert outgoing.count_unread_turns(store, SAID_HERE) == 2
+    outgoing.mark_read(store, ids(store, SAID_HERE))
 
-    assert (outgoing.count(store, SAID_HERE), store.unsummarised_count()) == (0, 3)
-    assert [turn.source for turn in outgoing.turns(store)] == ["import-chat"] * 3
+    assert (outgoing.count_unread_turns(store, SAID_HERE), store.unsummarised_count()) == (0, 3)
+    assert [turn.source for turn in outgoing.unread_turns(store)] == ["import-chat"] * 3
 
 
 def test_a_channel_that_goes_on_after_an_import_is_told_apart(store, tmp_path) -> None:
@@ -59,23 +59,23 @@ def test_a_channel_that_goes_on_after_an_import_is_told_apart(store, tmp_path) -
     said(store, channel)
     bring(store, save(tmp_path / "b.jsonl", robin("B.", "2031-01-01T00:00:00Z")))
 
-    assert outgoing.count(store, SAID_HERE) == 1
-    outgoing.finish(store, ids(store, SAID_HERE))
+    assert outgoing.count_unread_turns(store, SAID_HERE) == 1
+    outgoing.mark_read(store, ids(store, SAID_HERE))
 
     assert ids(store) == [1, 2, 4]
 
 
 def test_a_pass_in_steps_may_end_anywhere(store) -> None:
     said(store, "a", "b", "b", "a", "b")
-    outgoing.finish(store, ids(store, ONLY_B)[:2])
+    outgoing.mark_read(store, ids(store, ONLY_B)[:2])
     assert (ids(store), store.watermark(WRITER)) == ([1, 4, 5], 3)
 
-    outgoing.finish(store, [1, 4])
+    outgoing.mark_read(store, [1, 4])
     assert ids(store) == [5]
 
 
 def test_looking_writes_nothing(store) -> None:
-    assert (outgoing.count(store, SAID_HERE), ids(store)) == (0, [])
+    assert (outgoing.count_unread_turns(store, SAID_HERE), ids(store)) == (0, [])
     assert not store.path.exists()
 
 
@@ -107,7 +107,7 @@ def test_what_was_done_when_killed_is_either_done_or_waits(store, monkeypatch) -
     with monkeypatch.context() as patch:
         patch.setattr(HistoryStore, "note_read", dies)
         with pytest.raises(KeyboardInterrupt):
-            outgoing.finish(store, [2])
+            outgoing.mark_read(store, [2])
 
     assert ids(store) == [1, 2]
 
@@ -132,9 +132,9 @@ def test_a_turn_is_read_once_and_none_is_lost(tmp_path_factory, data) -> None:
             }
             found = ids(store, which)
             assert (set(found), len(found)) == (meant, len(meant))
-            assert outgoing.count(store, which) == len(meant)
+            assert outgoing.count_unread_turns(store, which) == len(meant)
             done = found[: data.draw(st.integers(0, len(found)))]
-            outgoing.finish(store, done)
+            outgoing.mark_read(store, done)
             pending -= set(done)
             assert set(ids(store)) == pending
             assert store.unsummarised_count() == len(store.unsummarised_times()) == len(pending)

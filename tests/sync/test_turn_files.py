@@ -8,8 +8,8 @@ import shutil
 import pytest
 
 from familiar_cli.errors import FamiliarError
-from familiar_cli.history.incoming import InstanceTwiceError, rename, taken_through
-from familiar_cli.history.lines import BadLineError, dumped, parsed
+from familiar_cli.history.incoming import InstanceTwiceError, rename_instance, taken_through
+from familiar_cli.history.lines import BadLineError, encode_line, parse_line
 from familiar_cli.history.store import withdraw
 from familiar_cli.sync.turns import last_through, new_lines, take_in
 from familiar_cli.visibility import OWNER, PrivacyRules
@@ -251,7 +251,7 @@ def test_of_two_copies_of_one_machine_nothing_is_lost_and_nothing_is_there_twice
     twin.say("cli", "twin alone")
     lap.swipe(2, "lap swipe")
     lap.export()
-    rename(twin.history, "lap-a1", "aaa-77")
+    rename_instance(twin.history, "lap-a1", "aaa-77")
     twin.hear(lap)
     exchange([lap, twin, desk])
     assert lap.view() == twin.view() == desk.view()
@@ -272,9 +272,9 @@ def test_lines_are_read_as_they_were_written(lap) -> None:
     lap.swipe(0, "x")
     lap.export(3)
     for line in lap.files[MARCH].splitlines(keepends=True):
-        told = parsed(line)
+        told = parse_line(line)
         assert told is not None
-        assert dumped(told) == line
+        assert encode_line(told) == line
 
 
 def test_a_history_without_a_turn_has_no_lines_and_is_not_made(lap) -> None:
@@ -301,4 +301,6 @@ def test_a_summary_that_ended_after_a_turn_that_came_late_is_made_again(lap, des
 def test_the_lines_in_the_documentation_can_be_read() -> None:
     page = (pages.ROOT / "docs/reference/turn-files.md").read_text("utf-8")
     shown = [line for line in page.splitlines() if line.startswith('{"v"')]
-    assert [dumped(parsed(line)).decode() for line in shown] == [f"{line}\n" for line in shown]
+    assert [encode_line(parse_line(line)).decode() for line in shown] == [
+        f"{line}\n" for line in shown
+    ]

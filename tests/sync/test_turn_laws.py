@@ -21,8 +21,8 @@ from familiar_cli.history.matching import ChatPlacement, IncomingLine
 from familiar_cli.history.rows import Turn
 from familiar_cli.history.selection import TurnFilter, select
 from familiar_cli.history.store import (
-    choose,
     restore,
+    select_alternative,
     standings,
     supersede,
     withdraw,
@@ -190,7 +190,7 @@ def branch_and_say(me: Machine, text: str, which: int, name: str) -> None:
 DO = {
     "say": lambda me, text, channel, length: me.say(channel, text + "!" * length),
     "swipe": lambda me, text, which: me.swipe(which, text),
-    "choose": lambda me, _, which: choose(me.history, me.pick(which)),
+    "choose": lambda me, _, which: select_alternative(me.history, me.pick(which)),
     "withdraw": lambda me, _, which: withdraw(me.history, [me.pick(which)]),
     "restore": lambda me, _, which: restore(me.history, [me.pick(which)]),
     "branch": branch_and_say,

@@ -23,7 +23,7 @@ def pair(tmp_path):
 
 
 def unread(machine: Machine) -> list[str]:
-    return [turn.content for turn in outgoing.turns(machine.history)]
+    return [turn.content for turn in outgoing.unread_turns(machine.history)]
 
 
 def test_a_writer_reads_what_was_written_down_on_its_machine(pair) -> None:
@@ -41,14 +41,14 @@ def test_what_comes_from_elsewhere_leaves_what_is_unread_here(pair) -> None:
     desk.export()
     lap.hear(desk)
     lap.say("cli", "mine")
-    outgoing.finish(lap.history, [turn.id for turn in outgoing.turns(lap.history)][-1:])
+    outgoing.mark_read(lap.history, [turn.id for turn in outgoing.unread_turns(lap.history)][-1:])
     assert unread(lap) == ["lap-a1 0", "lap-a1 1", "lap-a1 2"]
     assert lap.history.unsummarised_count() == 3
 
 
 def test_turns_of_an_instance_that_never_comes_back_are_read_by_who_forgets_it(pair) -> None:
     lap, desk = pair
-    outgoing.finish(desk.history, [next(outgoing.turns(desk.history)).id])
+    outgoing.mark_read(desk.history, [next(outgoing.unread_turns(desk.history)).id])
     desk.say("cli", "last words")
     desk.export()
     lap.hear(desk)
@@ -58,7 +58,7 @@ def test_turns_of_an_instance_that_never_comes_back_are_read_by_who_forgets_it(p
         ["lap-a1 0", "lap-a1 1", "lap-a1 2", "desk-b2 1", "desk-b2 2", "last words"]
     )
     assert outgoing.hand_over(lap.history, desk.name, ()) == 0
-    outgoing.finish(lap.history, [turn.id for turn in outgoing.turns(lap.history)])
+    outgoing.mark_read(lap.history, [turn.id for turn in outgoing.unread_turns(lap.history)])
     assert unread(lap) == []
     assert lap.history.unsummarised_count() == 0
 
@@ -66,7 +66,7 @@ def test_turns_of_an_instance_that_never_comes_back_are_read_by_who_forgets_it(p
 def test_what_comes_from_an_instance_that_was_forgotten_is_read_until_it_is_back(pair) -> None:
     lap, desk = pair
     outgoing.hand_over(lap.history, desk.name, [(1, 3)])
-    outgoing.finish(lap.history, [turn.id for turn in outgoing.turns(lap.history)])
+    outgoing.mark_read(lap.history, [turn.id for turn in outgoing.unread_turns(lap.history)])
     desk.say("cli", "a sign of life")
     desk.export()
     lap.hear(desk)

@@ -17,7 +17,7 @@ import pytest
 from familiar_cli import tokens
 from familiar_cli.errors import ConfigError, FamiliarError, LockedError, RequestRefusedError
 from familiar_cli.history import HistoryStore
-from familiar_cli.history.outgoing import Which
+from familiar_cli.history.outgoing import UnreadFilter
 from familiar_cli.identity import Who
 from familiar_cli.llm.types import Completion, ScriptedModel, Usage
 from familiar_cli.memory.layout import WRITER_JSON
@@ -195,13 +195,13 @@ def test_a_crash_after_a_part_is_made_up_for_and_the_rest_goes_on_waiting(world)
     world.say(channel="garden")
     world.say(channel="kitchen")
     world.say(channel="garden")
-    dying, kitchen = Killed(world.history.path), Which(frozenset({"kitchen"}))
+    dying, kitchen = Killed(world.history.path), UnreadFilter(frozenset({"kitchen"}))
     with pytest.raises(KeyboardInterrupt):
         asyncio.run(world.writer(reply(op(turns=[2])), history=dying).run(which=kitchen))
     dying.close()
     assert world.history.unsummarised_count() == 3
 
-    report = world.write(NOTHING, run={"which": Which(frozenset({"garden"}))})
+    report = world.write(NOTHING, run={"which": UnreadFilter(frozenset({"garden"}))})
 
     assert (report.turns_covered, world.history.unsummarised_count()) == (2, 0)
     assert "was interrupted" in report.notices[0]
@@ -254,7 +254,7 @@ def test_one_channel_is_written_and_the_others_go_on_waiting(world):
     world.say("I keep bees.", channel="garden")
     world.say("I bake bread.", channel="kitchen")
 
-    report = world.write(reply(op(turns=[2])), run={"which": Which(frozenset({"kitchen"}))})
+    report = world.write(reply(op(turns=[2])), run={"which": UnreadFilter(frozenset({"kitchen"}))})
 
     assert (report.turns_covered, report.remaining) == (1, 0)
     assert "I bake bread." in world.prompt

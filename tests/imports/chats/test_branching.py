@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from familiar_cli.history import HistoryStore
 from familiar_cli.history import store as standing
-from familiar_cli.history.outgoing import count
+from familiar_cli.history.outgoing import count_unread_turns
 from tests.support.chats import HEAD, bring, exported, only, robin, said, save, talk, yuzu
 
 
@@ -36,7 +36,7 @@ def test_a_branch_holds_only_what_it_says_itself(store, tmp_path) -> None:
     assert turns(store) == {"main": 8, "other": 2}
     assert (done["other"].branch_of, done["other"].already_there) == ("main", 4)
     assert said(store, "other") == [line["mes"] for line in other]
-    assert count(store) == 10
+    assert count_unread_turns(store) == 10
 
 
 def test_a_shared_beginning_is_enough(store, tmp_path) -> None:

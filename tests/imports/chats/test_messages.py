@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from familiar_cli.errors import PartialError, RefusedError
 from familiar_cli.history import HistoryStore
 from familiar_cli.history.selection import TurnFilter, select
-from familiar_cli.history.store import of_id
+from familiar_cli.history.store import turn_of_message
 from familiar_cli.visibility import OWNER
 from tests.support.chats import bring, exported, only, said, save
 
@@ -94,7 +94,7 @@ def test_the_same_id_in_another_channel_is_another_message(store, tmp_path) -> N
     save(tmp_path / "d.jsonl", line("b", id="x"))
     other = only(bring(store, tmp_path / "d.jsonl", channel="d"))
     assert other.imported == 1
-    assert of_id(store, "d", "x").channel_id == "d"
+    assert turn_of_message(store, "d", "x").channel_id == "d"
 
 
 def test_a_chat_with_ids_that_was_imported_before_ids_counted_is_known_again(
@@ -138,7 +138,7 @@ def test_a_history_of_an_earlier_version_on_a_disk_that_takes_no_writing_is_refu
         with pytest.raises(sqlite3.OperationalError) as caught:
             only_read.execute("CREATE TABLE x (y)")
         read_only = caught.value
-    monkeypatch.setattr(schema, "opened", refused)
+    monkeypatch.setattr(schema, "open_to_write", refused)
     with pytest.raises(RefusedError, match="older format"):
         said(store, "c")
 
@@ -188,7 +188,7 @@ def test_whatever_is_passed_on_line_by_line_is_there_or_told(tmp_path, messages)
                 by(k.turn) for k in select(store, TurnFilter(OWNER, "c"))
             ]
             done = bring(store, tmp_path / "c.jsonl", channel="c")
-            stored = of_id(store, "c", str(number))
+            stored = turn_of_message(store, "c", str(number))
             is_there = (author, words) in [
                 by(k.turn) for k in select(store, TurnFilter(OWNER, "c"))
             ]
