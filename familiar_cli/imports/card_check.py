@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from familiar_cli.imports import containers
 from familiar_cli.imports.cards import FILE_FIELDS, KNOWN_FIELDS
 from familiar_cli.imports.containers import ASSET_SCHEME
-from familiar_cli.imports.foreign_files import as_object, object_list
+from familiar_cli.imports.foreign_files import as_object, object_list, storable
 from familiar_cli.memory.pages.front_matter import SELF_FILES
 from familiar_cli.text import harmless, str_or_empty
 
@@ -34,7 +34,6 @@ _ALWAYS_SENT: Final = (
 _MS_SINCE: Final = 10**11  # as seconds that would be the year 5138
 _ROLES: Final = ("system", "user", "assistant", 0, 1, 2)  # SillyTavern also writes numbers
 _START: Final = re.compile(r"<START>", re.IGNORECASE)
-_SURROGATE: Final = re.compile(r"[\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +86,7 @@ def _speech(card: Card) -> Iterator[CardFinding]:
 def _texts(card: Card) -> Iterator[CardFinding]:
     for field in KNOWN_FIELDS:
         for text in (card.text(field), *card.texts(field)):
-            if _SURROGATE.search(text):
+            if storable(text) != text:
                 yield CardFinding(
                     "warning", field, "holds half a character; it is kept, and shown as \ufffd"
                 )

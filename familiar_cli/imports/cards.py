@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict
 
 from familiar_cli.errors import BadInputError
-from familiar_cli.imports.containers import V1_FIELDS, CardFile, open_container
-from familiar_cli.imports.foreign_files import as_object, dump_json, text_list
+from familiar_cli.imports.containers import SUFFIXES, V1_FIELDS, CardFile, open_container
+from familiar_cli.imports.foreign_files import as_object, dump_json, storable, text_list
 from familiar_cli.imports.import_plan import Effects
-from familiar_cli.memory.pages.front_matter import SELF_FILES
+from familiar_cli.memory.layout import SELF_DIR
+from familiar_cli.memory.pages.front_matter import ORIGINAL_STEM, SELF_FILES
 from familiar_cli.text import str_or_empty
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from familiar_cli.memory.store.store import MemoryStore
 
 FieldKind = Literal["text", "texts", "object", "objects", "date"]
 
@@ -367,7 +369,6 @@ def _named(data: dict[str, Any], origin: str, notes: list[str]) -> dict[str, Any
 
 
 FILE_FIELDS: Final = tuple(entry.field for entry in SELF_FILES)
-_SURROGATE = re.compile(r"[\ud800-\udfff]")
 _ALWAYS_THERE: Final = ("name",)  # not worth a mention
 _USED: Final = {
     **dict.fromkeys(FILE_FIELDS, ""),
@@ -399,11 +400,6 @@ class KeptCard(TypedDict, total=False):
     book: str
 
 
-def storable(text: str) -> str:
-    """Return `text` as UTF-8 can hold it: a lone surrogate becomes U+FFFD."""
-    return _SURROGATE.sub("\ufffd", text)
-
-
 def kept_of(card: Card, *, book_dir: str | None) -> KeptCard:
     """Return the content of `card.json` for `card`.
 
@@ -430,6 +426,20 @@ def kept_of(card: Card, *, book_dir: str | None) -> KeptCard:
 def dump_kept(kept: KeptCard) -> bytes:
     """Return the bytes of `card.json`."""
     return (dump_json(kept) + "\n").encode("utf-8")
+
+
+ORIGINALS: Final = tuple(
+    dict.fromkeys(f"{SELF_DIR}/{ORIGINAL_STEM}{suffix}" for suffix in SUFFIXES.values())
+)
+"""Where the file may be that a familiar was made of."""
+
+
+def original_file(store: MemoryStore) -> tuple[bytes, str]:
+    """Return the original file and its path; no bytes if it is gone or there never was one."""
+    for rel_path in ORIGINALS:
+        if store.exists(rel_path):
+            return store.read_bytes(rel_path), rel_path
+    return b"", ""
 
 
 def effects_of_card(card: Card, *, book_dir: str | None) -> Effects:

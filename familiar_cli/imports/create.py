@@ -11,17 +11,17 @@ from familiar_cli.errors import BadInputError, NotFoundError, RefusedError, Usag
 from familiar_cli.identity import check_familiar_id
 from familiar_cli.imports.cards import (
     FILE_FIELDS,
+    ORIGINALS,
     V3_SPEC,
     Card,
     dump_kept,
     effects_of_card,
     is_text,
     kept_of,
-    storable,
 )
 from familiar_cli.imports.containers import SUFFIXES
 from familiar_cli.imports.folders import FolderImportOptions, plan_folder, read_folder
-from familiar_cli.imports.foreign_files import OWN_DEPTH, read_json
+from familiar_cli.imports.foreign_files import OWN_DEPTH, read_json, storable
 from familiar_cli.imports.import_lorebook import plan_import
 from familiar_cli.imports.import_plan import FileToWrite, ImportPlan, ImportReport, build_familiar
 from familiar_cli.imports.lorebook_reading import read_book
@@ -233,7 +233,7 @@ def _original(card: Card) -> str:
 def _stale(store: MemoryStore, files: Mapping[str, bytes]) -> tuple[str, ...]:
     """Return the files that only a card puts there and this one does not have."""
     possible = [self_file(field).rel_path for field in FILE_FIELDS]
-    possible += [f"{SELF_DIR}/{ORIGINAL_STEM}{suffix}" for suffix in set(SUFFIXES.values())]
+    possible += ORIGINALS
     return tuple(sorted(path for path in possible if path not in files and store.exists(path)))
 
 

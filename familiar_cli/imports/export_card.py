@@ -21,12 +21,11 @@ from familiar_cli.imports.cards import (
     REQUIRED_V3,
     V2_SPEC,
     V3_SPEC,
-    storable,
+    original_file,
 )
 from familiar_cli.imports.containers import (
     ASSET_KEYWORD,
     ASSET_SCHEME,
-    SUFFIXES,
     V2_KEYWORD,
     V3_KEYWORD,
     Chunk,
@@ -43,11 +42,12 @@ from familiar_cli.imports.foreign_files import (
     json_line,
     object_list,
     read_json,
+    storable,
 )
 from familiar_cli.imports.import_lorebook import load_book
 from familiar_cli.imports.lorebook_shelf import same_book
-from familiar_cli.memory.layout import CARD_JSON, SELF_DIR
-from familiar_cli.memory.pages.front_matter import ORIGINAL_STEM, field_text, self_file
+from familiar_cli.memory.layout import CARD_JSON
+from familiar_cli.memory.pages.front_matter import field_text, self_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -331,7 +331,7 @@ def export_card(store: MemoryStore, card_format: CardFormat, *, default_name: st
         BadInputError: `self/card.json` or the original can no longer be read.
     """
     value = current_value(store, default_name=default_name)
-    carried = Carried.of(*_original(store))
+    carried = Carried.of(*original_file(store))
     if card_format == "json":
         packed, left_out = pack_json(value, carried)
         return Exported((dump_json(packed) + "\n").encode("utf-8"), left_out)
@@ -414,20 +414,11 @@ def _own_book(store: MemoryStore, directory: str) -> str:
     settings = lorebook_shelf.load_settings(store, directory)
     if len(settings.books) <= 1:
         return ""
-    content, origin = _original(store)
+    content, origin = original_file(store)
     try:
         return same_book(settings, load_book(content, origin=origin)) or ""
     except (BadInputError, LimitError):
         return ""
-
-
-def _original(store: MemoryStore) -> tuple[bytes, str]:
-    """Return the original file and its name; no bytes when it is gone or there never was one."""
-    for suffix in dict.fromkeys(SUFFIXES.values()):
-        rel_path = f"{SELF_DIR}/{ORIGINAL_STEM}{suffix}"
-        if store.exists(rel_path):
-            return store.read_bytes(rel_path), rel_path
-    return b"", ""
 
 
 def _in_order(data: dict[str, Any]) -> dict[str, Any]:

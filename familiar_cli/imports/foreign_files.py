@@ -206,6 +206,11 @@ def dump_json(value: object, *, indent: int | None = 2) -> str:
     return _SURROGATE.sub(lambda lone: f"\\u{ord(lone[0]):04x}", text)
 
 
+def storable(text: str) -> str:
+    """Return `text` as UTF-8 can hold it: a lone surrogate becomes U+FFFD."""
+    return _SURROGATE.sub("\ufffd", text)
+
+
 def json_line(value: object) -> str:
     """Return `value` as `dump_json` does, in one line."""
     return dump_json(value, indent=None)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from familiar_cli.errors import BadInputError, NotFoundError
 from familiar_cli.imports import import_plan
+from familiar_cli.imports.foreign_files import storable
 from familiar_cli.imports.lorebook import KEYS, LoreEntry, Shape, digest
 from familiar_cli.memory.layout import IMPORTED_LORE_DIR, LORE_DIR
 from familiar_cli.memory.pages.front_matter import LorePage, is_expression, parse_lore
@@ -458,8 +459,6 @@ def walk_paths(
 
 
 _MAX_TITLE_CHARS: Final = 200
-_LONE_SURROGATE: Final = re.compile("[\ud800-\udfff]")
-_REPLACEMENT: Final = "\ufffd"  # stands on the page where UTF-8 can hold nothing
 
 
 def page_of(entry: LoreEntry, entry_id: str) -> LorePage:
@@ -470,7 +469,7 @@ def page_of(entry: LoreEntry, entry_id: str) -> LorePage:
         keys=entry.keys,
         enabled=entry.enabled,
         entry_id=entry_id,
-        body=_LONE_SURROGATE.sub(_REPLACEMENT, body),
+        body=storable(body),
         pinned=is_constant(entry),
     )
 

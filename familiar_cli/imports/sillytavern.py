@@ -15,7 +15,7 @@ from familiar_cli.errors import (
     PartialError,
     UsageError,
 )
-from familiar_cli.imports.cards import read_card
+from familiar_cli.imports.cards import original_file, read_card
 from familiar_cli.imports.containers import SUFFIXES
 from familiar_cli.imports.foreign_files import (
     as_object,
@@ -25,8 +25,6 @@ from familiar_cli.imports.foreign_files import (
     text_list,
 )
 from familiar_cli.imports.what_is_it import INSIDE, instead
-from familiar_cli.memory.layout import SELF_DIR
-from familiar_cli.memory.pages.front_matter import ORIGINAL_STEM
 from familiar_cli.text import fold, sha256_of, str_or_empty, typed
 
 if TYPE_CHECKING:
@@ -75,14 +73,11 @@ def _meaning(card: Card) -> str:
 
 def original_card(store: MemoryStore) -> Card | None:
     """Return the card that a familiar was made of; None: it was made of none."""
-    for suffix in SUFFIXES.values():
-        rel_path = f"{SELF_DIR}/{ORIGINAL_STEM}{suffix}"
-        if store.exists(rel_path):
-            try:
-                return read_card(store.read_bytes(rel_path), origin=rel_path)
-            except FamiliarError:
-                return None
-    return None
+    try:
+        content, origin = original_file(store)
+        return read_card(content, origin=origin) if origin else None
+    except FamiliarError:
+        return None
 
 
 def recognised(wanted: Mapping[str, Face], known: Mapping[str, Face]) -> dict[str, str]:
@@ -121,7 +116,15 @@ Kind = Literal[
 ]
 
 CARD_SUFFIXES: Final = frozenset((*SUFFIXES.values(), ".yml"))
-_PLACES: Final = ("characters", "chats", "worlds", "groups", "group chats")
+_PLACES: Final[dict[str, tuple[Kind, frozenset[str]]]] = {
+    "characters": ("character", CARD_SUFFIXES),
+    "worlds": ("world", frozenset({".json"})),
+    "groups": ("group", frozenset({".json"})),
+    "group chats": ("group_chat", frozenset({".jsonl"})),
+}
+"""What the files of a directory are; only `chats` has directories in it."""
+
+_CHATS: Final = "chats"
 _SURE: Final = frozenset(("characters", "chats", "group chats"))
 """Directories of which one at least makes a folder SillyTavern's."""
 
@@ -230,7 +233,7 @@ class _Looking:
 
     def top(self) -> None:
         for entry in self._entries(self._root, "other"):
-            if entry.name in _PLACES and _is_dir(entry):
+            if entry.name in (*_PLACES, _CHATS) and _is_dir(entry):
                 self._place(entry)
             elif entry.name == "settings.json" and _is_file(entry):
                 self._note(entry, "settings")
@@ -240,20 +243,14 @@ class _Looking:
                 self._note(entry, "other", "not a kind of file that is imported")
 
     def _place(self, place: os.DirEntry[str]) -> None:
-        if place.name == "characters":
-            self._all(place, "character", CARD_SUFFIXES)
-        elif place.name == "worlds":
-            self._all(place, "world", {".json"})
-        elif place.name == "groups":
-            self._all(place, "group", {".json"})
-        elif place.name == "group chats":
-            self._all(place, "group_chat", {".jsonl"})
-        else:
-            for entry in self._entries(place, "chat"):
-                if _is_dir(entry):
-                    self._all(entry, "chat", {".jsonl"})
-                else:
-                    self._note(entry, "chat", "it is not in a character's directory")
+        if place.name in _PLACES:
+            self._all(place, *_PLACES[place.name])
+            return
+        for entry in self._entries(place, "chat"):
+            if _is_dir(entry):
+                self._all(entry, "chat", {".jsonl"})
+            else:
+                self._note(entry, "chat", "it is not in a character's directory")
 
     def _all(self, directory: os.DirEntry[str], kind: Kind, suffixes: Iterable[str]) -> None:
         for entry in self._entries(directory, kind):
