@@ -16,7 +16,7 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 from familiar_cli import tokens
-from familiar_cli.consolidation.calendar import Consolidator, survey
+from familiar_cli.consolidation.calendar import Consolidator, survey_periods
 from familiar_cli.consolidation.composing import Composer
 from familiar_cli.consolidation.engine import FileMaker
 from familiar_cli.consolidation.period_states import Today
@@ -81,7 +81,7 @@ class Life:
         composer = Composer(asker, Who("Aria"), part_tokens=6000)
         started = time.perf_counter()
         now = datetime.combine(self.day, datetime.min.time(), UTC) + timedelta(hours=6)
-        states = survey(self.store, Today(now, UTC), "bench", self.cache)
+        states = survey_periods(self.store, Today(now, UTC), "bench", self.cache)
         engine = FileMaker(self.store, lambda: composer)
         report = asyncio.run(Consolidator(states, engine).run())
         seconds = time.perf_counter() - started

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from familiar_cli import fts
 from familiar_cli.memory.layout import people_path
-from familiar_cli.memory.pages.lines import reference
+from familiar_cli.memory.pages.lines import citation_comment
 from familiar_cli.text import slugify
 from familiar_cli.writer.grounds import session_path, session_title, slot_of
 
@@ -232,12 +232,12 @@ def summary_file(session: Session, title: str) -> tuple[str, list[Place]]:
     number = {turn.id: turn.number for turn in session.turns}
     text, places = title, list[Place]()
     if session.summary:
-        text += f"\n{' '.join(session.summary.split())} {reference(number.values())}\n"
+        text += f"\n{' '.join(session.summary.split())} {citation_comment(number.values())}\n"
     text += "\n## Facts\n\n"
     for point in session.points or chosen(session):
         known = tuple(turn for turn in point.turns if turn in number)
         start = len(text)
-        text += f"- {point.text} {reference(number[turn] for turn in known)}".rstrip() + "\n"
+        text += f"- {point.text} {citation_comment(number[turn] for turn in known)}".rstrip() + "\n"
         places.append((start, len(text), known))
     return text, places
 

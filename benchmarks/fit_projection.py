@@ -42,9 +42,9 @@ def lines(data: dict[str, Any]) -> Iterator[str]:
             for pair in said:
                 text += f"\n**{name}:** {' '.join(pair['query'].split())}\n"
                 text += f"\n**Companion:** {' '.join(pair['response'].split())}\n"
-            made = chunking.cut(text, f"sessions/{day}-evening.md")
+            made = chunking.cut_text(text, f"sessions/{day}-evening.md")
             for line in made.lines:
-                above = chunking.label(made.title, line.heading, made.day)
+                above = chunking.index_label(made.title, line.heading, made.day)
                 yield chunking.embedding_text(above, text[line.start : line.end])
 
 

@@ -48,7 +48,7 @@ from familiar_cli.index.embedder import (
     Spec,
     open_embedder,
 )
-from familiar_cli.index.search import search
+from familiar_cli.index.search import search_memory
 from familiar_cli.index.types import SearchOptions
 from familiar_cli.memory.store.store import MemoryStore
 from familiar_cli.visibility import OWNER
@@ -192,7 +192,7 @@ def refresh(directory: Path, files: int, runs: int) -> dict[str, float]:
                 os.stat(f"{folder}/{name}")  # noqa: PTH116  # the barest there is
 
     def once() -> None:
-        scan.forget()
+        scan.stop_watching()
         index.refresh()
 
     found = pairs(once, bare, runs)
@@ -221,7 +221,9 @@ def query(directory: Path, pieces: int, runs: int, embedder: Embedder | None) ->
     opened = EmbedderChoice(Chance())
     index.build_if_stale(opened.embedder)
     with sqlite3.connect(index.directory / schema.FILE) as db:
-        matrix = np.concatenate([rows for _, rows in vectors.load(db, index.directory).parts])
+        matrix = np.concatenate(
+            [rows for _, rows in vectors.load_vectors(db, index.directory).parts]
+        )
         rows = db.execute("SELECT id, heading_path, text FROM chunks").fetchall()
     db.close()
     plain = sqlite3.connect(":memory:")
@@ -236,7 +238,7 @@ def query(directory: Path, pieces: int, runs: int, embedder: Embedder | None) ->
         plain.execute(matched, (fts.match_any(ASKED),)).fetchall()
 
     def ours() -> None:
-        search(index, ASKED, SearchOptions(k=10, refresh=False, viewer=OWNER), opened)
+        search_memory(index, ASKED, SearchOptions(k=10, refresh=False, viewer=OWNER), opened)
 
     found = pairs(ours, bare, runs)
     plain.close()

@@ -34,7 +34,7 @@ from benchmarks.conversations import pages, read
 from familiar_cli.config.home import cache_dir
 from familiar_cli.index.build import EmbeddingIndex
 from familiar_cli.index.embedder import EmbedderChoice, open_embedder
-from familiar_cli.index.search import search
+from familiar_cli.index.search import search_memory
 from familiar_cli.index.types import SearchOptions
 from familiar_cli.memory.store.store import MemoryStore
 from familiar_cli.tokens import heuristic
@@ -140,10 +140,10 @@ def ask(asking: Asking, question: Question, path_of: dict[TurnId, str], method: 
     files = frozenset(path_of[turn] for turn in question.turns)
     turns = frozenset((path_of[turn], turn) for turn in question.turns)
     options = SearchOptions(DEPTH, method, snippet_tokens=150, viewer=OWNER)
-    found = search(asking.index, question.text, options, asking.opened)
+    found = search_memory(asking.index, question.text, options, asking.opened)
     paths = [hit.rel_path for hit in found.hits]
     if not files.intersection(paths):
-        more = search(asking.index, question.text, replace(options, k=FAR), asking.opened)
+        more = search_memory(asking.index, question.text, replace(options, k=FAR), asking.opened)
         paths = [hit.rel_path for hit in more.hits]
     first = next((n for n, path in enumerate(paths) if path in files), None)
     order = turns_hit(asking, question, method)
@@ -163,7 +163,7 @@ def ask(asking: Asking, question: Question, path_of: dict[TurnId, str], method: 
 def turns_hit(asking: Asking, question: Question, method: Wanted) -> list[tuple[str, TurnId]]:
     """Return the turns of the best lines, best first, each once."""
     options = SearchOptions(2 * DEPTH, method, lines=True, viewer=OWNER)
-    lines = search(asking.index, question.text, options, asking.opened)
+    lines = search_memory(asking.index, question.text, options, asking.opened)
     named: dict[tuple[str, TurnId], None] = {}
     for hit in lines.hits:
         for begin, end, turns in asking.places.get(hit.rel_path, ()):

@@ -355,9 +355,9 @@ class Familiar:
         history = HistoryStore(self.paths.history)
         spooled = self.paths.root / "replying"
         if path.isdir(spooled):  # noqa: PTH112  # unlike `Path.is_dir`, never raises
-            from familiar_cli.context.on_record import recover
+            from familiar_cli.context.on_record import recover_replies
 
-            for reply in recover(history, spooled):
+            for reply in recover_replies(history, spooled):
                 self.tell(f"The reply as turn {reply.id} broke off when its process was killed")
         return history
 
@@ -499,7 +499,7 @@ class Familiar:
     def _summariser(self) -> Summariser:
         from familiar_cli.config.channel_kinds import OF_MODALITY
         from familiar_cli.config.home import zone_of
-        from familiar_cli.context.budget import Window, allowance
+        from familiar_cli.context.budget import Window, prompt_allowance
         from familiar_cli.context.summarising import (
             LOCAL_STEPS,
             MOST_STEPS,
@@ -510,7 +510,9 @@ class Familiar:
         )
 
         slot, window = self.models.slot(SLOT), Window.of(self.models.slot())
-        layers = allowance(self.config.budget, mode=OF_MODALITY["text"], window=window).layers
+        layers = prompt_allowance(
+            self.config.budget, mode=OF_MODALITY["text"], window=window
+        ).layers
         return Summariser(
             self.summaries,
             self.models.open_usable(SLOT),

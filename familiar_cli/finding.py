@@ -112,9 +112,9 @@ class Finder:
         if options.method not in {"lexical", "grep"}:
             self.load_embedder()
             opened = self.embedder
-        from familiar_cli.index.search import search  # noqa: PLC0415  # while the model is opened
+        from familiar_cli.index.search import search_memory  # noqa: PLC0415  # while the model is opened
 
-        return search(self.index, query, options, opened, progress)
+        return search_memory(self.index, query, options, opened, progress)
 
     def near_turns(self, query: str) -> NearTurns | None:
         """Return a scorer of how near turns are to `query` in meaning, or None without a model.

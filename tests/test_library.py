@@ -32,7 +32,7 @@ from familiar_cli import (
 )
 from familiar_cli.actions.daemon import Daemon
 from familiar_cli.actions.housekeep import tidy_up
-from familiar_cli.actions.sent import replay
+from familiar_cli.actions.sent import replay_trace
 from familiar_cli.index.build import count_waiting
 from familiar_cli.index.embedder import EmbedderChoice
 from familiar_cli.visibility import OWNER
@@ -145,7 +145,7 @@ async def test_a_prompt_is_assembled_replayed_and_memory_looked_through(ada, ser
         said = Said("Hello", ANNA, "harbour")
         assert (await assemble(familiar, said)).messages[-1].content == "Hello"
         result = await take_turn(familiar, said)
-        again = await replay(familiar, result.trace)
+        again = await replay_trace(familiar, result.trace)
         assert (again.then.text, again.now.text) == ("Fair winds.", "Foul winds.")
         assert (await tidy_up(familiar)).files == 1
 

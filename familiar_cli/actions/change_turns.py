@@ -11,7 +11,13 @@ from familiar_cli.errors import NotFoundError, RefusedError, UsageError
 from familiar_cli.history import store
 from familiar_cli.history.rows import in_pairs
 from familiar_cli.history.selection import kept_turns
-from familiar_cli.history.store import GREETING, select_alternative, standings, supersede, withdraw
+from familiar_cli.history.store import (
+    GREETING,
+    select_alternative,
+    supersede_turn,
+    turn_statuses,
+    withdraw_turns,
+)
 from familiar_cli.identity import NEUTRAL, Author, parse_author
 from familiar_cli.memory.layout import NOTES
 from familiar_cli.text import fold, harmless, slugify
@@ -34,7 +40,7 @@ def again(familiar: Familiar, said: Said) -> Said:
         NotFoundError: Nothing was said in the channel.
         RefusedError: Its last turn is no reply.
     """
-    return remade(familiar, replace(said, remake="again"))
+    return replace_last_reply(familiar, replace(said, remake="again"))
 
 
 def go_on(familiar: Familiar, said: Said) -> Said:
@@ -44,10 +50,10 @@ def go_on(familiar: Familiar, said: Said) -> Said:
         NotFoundError: Nothing was said in the channel.
         RefusedError: Its last turn is no reply.
     """
-    return remade(familiar, replace(said, remake="continue"))
+    return replace_last_reply(familiar, replace(said, remake="continue"))
 
 
-def remade(familiar: Familiar, said: Said) -> Said:
+def replace_last_reply(familiar: Familiar, said: Said) -> Said:
     """Return `said` with the last reply of its channel, and what that replies to, as they are now.
 
     What asks for no reply in place of another is returned as it is.
@@ -65,12 +71,12 @@ def remade(familiar: Familiar, said: Said) -> Said:
             f"There are no turns in channel {channel_id!r}", hint="Run `familiar channel ls`."
         )
     last = turns[-1]
-    question = _question(familiar, turns)
+    question = _answered_turn(familiar, turns)
     if question is None:
         raise RefusedError(
             f"The last turn of channel {channel_id!r}, turn {last.id}, is no reply; "
             "nothing was asked",
-            hint=_hint(last, channel_id),
+            hint=_retry_hint(last, channel_id),
         )
     return replace(
         said,
@@ -82,7 +88,7 @@ def remade(familiar: Familiar, said: Said) -> Said:
     )
 
 
-def _question(familiar: Familiar, turns: list[Turn]) -> Turn | None:
+def _answered_turn(familiar: Familiar, turns: list[Turn]) -> Turn | None:
     """Find the turn that the last one replies to: the one it names, else the one before it."""
     last = turns[-1]
     if last.role != "assistant" or last.source == GREETING:
@@ -95,7 +101,7 @@ def _question(familiar: Familiar, turns: list[Turn]) -> Turn | None:
     return before if before is not None and before.role == "user" else None
 
 
-def _hint(last: Turn, channel_id: str) -> str:
+def _retry_hint(last: Turn, channel_id: str) -> str:
     if last.role == "user":
         where = "" if last.channel_id == channel_id else f" --channel {channel_id}"
         return f"Run `familiar ask --reply-to {last.id}{where}` for a first reply to it."
@@ -161,7 +167,7 @@ def last_exchange(familiar: Familiar, channel_id: str) -> StandingExchange:
     return StandingExchange(turns[at], tuple(turns[at + 1 :]))
 
 
-def unanswered(familiar: Familiar, said: Said) -> Said | None:
+def answer_last_turn(familiar: Familiar, said: Said) -> Said | None:
     """Turn `said` into a request to answer the last turn of its channel; None if it is a reply.
 
     Raises:
@@ -180,7 +186,7 @@ def take_back(familiar: Familiar, channel_id: str) -> StandingExchange:
         NotFoundError: Nothing was said there.
     """
     exchange = last_exchange(familiar, channel_id)
-    withdraw(familiar.history, [turn.id for turn in exchange.turns])
+    withdraw_turns(familiar.history, [turn.id for turn in exchange.turns])
     return exchange
 
 
@@ -196,7 +202,7 @@ def alternatives(familiar: Familiar, channel_id: str) -> Alternatives:
             f"There is no reply to turn {exchange.said.id} yet", hint="Type /again to ask for one."
         )
     reply = exchange.replies[-1]
-    ids = standings(familiar.history, [reply.id])[reply.id].alternatives or (reply.id,)
+    ids = turn_statuses(familiar.history, [reply.id])[reply.id].alternatives or (reply.id,)
     found = [turn for turn in map(familiar.history.turn, ids) if turn is not None]
     return Alternatives(tuple(found), ids.index(reply.id) + 1)
 
@@ -247,7 +253,7 @@ def choose_swipe(familiar: Familiar, turn_id: int, number: int) -> tuple[int, tu
         RefusedError: What stands there was withdrawn.
     """
     history = familiar.history
-    became = standings(history, [turn_id]).get(turn_id)
+    became = turn_statuses(history, [turn_id]).get(turn_id)
     if became is None:
         raise NotFoundError(
             f"There is no turn {turn_id}; nothing was changed", hint="Run `familiar history show`."
@@ -265,9 +271,9 @@ def choose_swipe(familiar: Familiar, turn_id: int, number: int) -> tuple[int, tu
     if known is not None:
         return known.id, select_alternative(history, known.id) if len(group) > 1 else ()
     standing = next(
-        kept.turn for i, kept in group.items() if not standings(history, [i])[i].superseded_by
+        kept.turn for i, kept in group.items() if not turn_statuses(history, [i])[i].superseded_by
     )
-    new = supersede(history, standing, replace(standing, content=text, partial=False))
+    new = supersede_turn(history, standing, replace(standing, content=text, partial=False))
     return new.id, (standing.id,)
 
 
@@ -295,7 +301,7 @@ def edit_turn(familiar: Familiar, turn_id: int, text: str) -> Turn:
         )
     if text == turn.content:
         raise UsageError(f"Turn {turn_id} says that already; nothing was changed")
-    return store.supersede(
+    return store.supersede_turn(
         familiar.history, turn, replace(turn, content=text, source=EDIT, partial=False)
     )
 

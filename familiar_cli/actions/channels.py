@@ -81,7 +81,7 @@ def channels_of(familiar: Familiar) -> list[ListedChannel]:
     ids = [*with_turns, *sorted(others - with_turns.keys())]
     out, private = withdrawn_channels(familiar.history), familiar.channels.private()
     return [
-        _listed(familiar, i, with_turns.get(i), branches.get(i), out=out, private=private)
+        _list_channel(familiar, i, with_turns.get(i), branches.get(i), out=out, private=private)
         for i in ids
     ]
 
@@ -103,7 +103,7 @@ def shown_channel(familiar: Familiar, channel_id: str, modality: str = "text") -
     allowed = allowance_in(familiar, channel)
     return ShownChannel(
         channel,
-        _listed(
+        _list_channel(
             familiar,
             channel_id,
             found,
@@ -118,7 +118,7 @@ def shown_channel(familiar: Familiar, channel_id: str, modality: str = "text") -
     )
 
 
-def _listed(
+def _list_channel(
     familiar: Familiar,
     channel_id: str,
     summary: ChannelSummary | None,

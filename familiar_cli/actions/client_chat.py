@@ -79,14 +79,14 @@ def keep_client_chat(familiar: Familiar, chat: ClientChat) -> ImportedChat:
         text = "".join(json.dumps(line) + "\n" for line in chat.lines)
         path.write_bytes(text.encode("utf-8", "surrogatepass"))
         options = ChatImportOptions(aside=True, is_current=True)
-        reading = _reading(familiar, chat)
+        reading = _read_options(familiar, chat)
         done = import_chat_files(familiar.history, [(path, reading)], options)
     if done.failed:
         raise done.failed[0].error
     return done.chats[0]
 
 
-def _reading(familiar: Familiar, chat: ClientChat) -> Reading:
+def _read_options(familiar: Familiar, chat: ClientChat) -> Reading:
     reading = chat_reading(familiar)
     if chat.group is None:
         return solo_reading(reading)
@@ -184,13 +184,13 @@ class ServedLine:
         }
 
 
-def newest(familiar: Familiar, limit: int) -> list[ServedLine]:
+def newest_served(familiar: Familiar, limit: int) -> list[ServedLine]:
     """Return the newest `limit` turns that came through the server, oldest first."""
     name = familiar.name
-    return [_line(turn, name) for turn in newest_from(familiar.history, SOURCE, limit)]
+    return [_served_line(turn, name) for turn in newest_from(familiar.history, SOURCE, limit)]
 
 
-def follow(familiar: Familiar, first: Sequence[ServedLine]) -> Iterator[ServedLine]:
+def follow_served(familiar: Familiar, first: Sequence[ServedLine]) -> Iterator[ServedLine]:
     """Yield `first`, and then each turn that comes, until the caller stops asking."""
     yield from first
     name, seen = familiar.name, familiar.history.newest_id()
@@ -200,11 +200,11 @@ def follow(familiar: Familiar, first: Sequence[ServedLine]) -> Iterator[ServedLi
             for turn_id, *_ in found:
                 turn = familiar.history.turn(turn_id)
                 if turn:
-                    yield _line(turn, name)
+                    yield _served_line(turn, name)
             seen = found[-1][0]
 
 
-def _line(turn: Turn, name: str) -> ServedLine:
+def _served_line(turn: Turn, name: str) -> ServedLine:
     who = name if turn.role == "assistant" else (turn.author.label if turn.author else "")
     return ServedLine(
         turn.id,

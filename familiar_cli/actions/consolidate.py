@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli import clock
 from familiar_cli.config.schedule import read_schedule
-from familiar_cli.consolidation.calendar import Consolidator, rewritten, survey
+from familiar_cli.consolidation.calendar import Consolidator, rewritten_files, survey_periods
 from familiar_cli.consolidation.composing import Composer, Replies
-from familiar_cli.consolidation.digests import NAMES, Digest, Distiller, notify
+from familiar_cli.consolidation.digests import NAMES, Digest, Distiller, run_notifier
 from familiar_cli.consolidation.engine import FileMaker
 from familiar_cli.consolidation.library import newest_sessions
 from familiar_cli.consolidation.period_states import Today
@@ -140,7 +140,7 @@ class Consolidating:
         if made.outcome in {"made", "held"} and name != "short" and not how.dry_run:
             what = "awaits review" if made.outcome == "held" else f"{made.tokens:,} tokens"
             problem = await asyncio.to_thread(
-                notify,
+                run_notifier,
                 set_to.notify,
                 f"{self._familiar.name}: the {name} digest was made ({what})",
                 timeout_s=set_to.notify_timeout_s,
@@ -150,7 +150,7 @@ class Consolidating:
     def rewritten(self) -> tuple[Rewritten, ...]:
         """Return what a person rewrote, so that it is not made again."""
         with suppress(FamiliarError):  # `familiar doctor` says what is wrong with the journal
-            return rewritten(self._familiar.memory, self._familiar.paths.journal)
+            return rewritten_files(self._familiar.memory, self._familiar.paths.journal)
         return ()
 
     def distiller(self) -> Distiller:
@@ -197,7 +197,7 @@ class Consolidating:
             for done in report.done
         ]
         held = [
-            _held(CONSOLIDATING, f"{period} awaits review: {plan}", plan)
+            _held_event(CONSOLIDATING, f"{period} awaits review: {plan}", plan)
             for period, plan in report.held.items()
         ]
         return [*made, *held, *(failed(CONSOLIDATING, e, retry_in_s) for e in report.failed)]
@@ -213,11 +213,11 @@ class Consolidating:
         if made.outcome == "made":
             return [Event("made", message, command, {"rel_path": made.rel_path}), *notes]
         if made.outcome == "held":
-            return [_held(command, message, made.plan_id), *notes]
+            return [_held_event(command, message, made.plan_id), *notes]
         return [Event("note", message, command), *notes]
 
     def _states(self, only: Period | None = None, *, everything: bool = False) -> PeriodStates:
-        return survey(
+        return survey_periods(
             self._familiar.memory,
             self.today,
             self._familiar.days_name,
@@ -247,7 +247,7 @@ class Consolidating:
         slots = {"short": SLOT, "mid": set_to.mid_slot, "long": set_to.long_slot}
         return Distiller(
             newest_sessions(self._familiar.memory, self.today.cutoff_hour),
-            {name: _digest(set_to, name) for name in NAMES},
+            {name: _find_digest(set_to, name) for name in NAMES},
             self._familiar.counter.count,
             lambda name: self._engine(slots[name], how),
             self.today,
@@ -299,7 +299,7 @@ def day_named(familiar: Familiar, name: str | None) -> date:
     return read_day(name, clock.now() - timedelta(hours=cutoff_hour), familiar.zone)
 
 
-def _held(command: str, message: str, plan_id: str) -> Event:
+def _held_event(command: str, message: str, plan_id: str) -> Event:
     return Event("held", message, command, {"plan_id": plan_id})
 
 
@@ -323,7 +323,7 @@ def _check_on_disk(slot: ResolvedSlot) -> None:
         )
 
 
-def _digest(set_to: DistillSettings, name: Name) -> Digest:
+def _find_digest(set_to: DistillSettings, name: Name) -> Digest:
     at, key = getattr(set_to, f"{name}_at"), f"distill.{name}_at"
     budget: int = getattr(set_to, f"{name}_tokens")
     return Digest(name, budget, read_schedule(at, key), getattr(set_to, name) == "on")

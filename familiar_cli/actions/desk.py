@@ -74,7 +74,7 @@ def read_list(familiar: Familiar, rel_path: str) -> Desk:
         BadInputError: The file is not UTF-8.
     """
     items = read_items(familiar.memory, rel_path)
-    return Desk(rel_path, _listed(items, rel_path, now(), familiar.zone))
+    return Desk(rel_path, _list_items(items, rel_path, now(), familiar.zone))
 
 
 def add_item(
@@ -89,7 +89,7 @@ def add_item(
     due = parse_due(when, now(), familiar.zone) if when is not None else None
     phrases = familiar.phrases
     added = desk.add_item(familiar.memory, rel_path, text, due, phrases=phrases, dry_run=dry_run)
-    return _done(familiar, added)
+    return _finish_item(familiar, added)
 
 
 def mark_item(
@@ -102,25 +102,25 @@ def mark_item(
         RefusedError: The file was changed meanwhile; it stays as it was.
     """
     marked = desk.mark_item(familiar.memory, rel_path, number, mark, dry_run=dry_run)
-    return _done(familiar, marked)
+    return _finish_item(familiar, marked)
 
 
-def _done(familiar: Familiar, change: ListChange) -> ItemChange:
+def _finish_item(familiar: Familiar, change: ListChange) -> ItemChange:
     assert change.item is not None
-    item = _listed((change.item,), change.rel_path, now(), familiar.zone)[0]
+    item = _list_items((change.item,), change.rel_path, now(), familiar.zone)[0]
     return ItemChange(change.rel_path, item, change.changed, change.diff, change.dry_run)
 
 
-def _listed(
+def _list_items(
     items: tuple[DeskItem, ...], rel_path: str, moment: datetime, zone: tzinfo | None
 ) -> tuple[ListedItem, ...]:
     # A reminder that names no time is due at any; a task without one is never late.
     timed = [item for item in items if rel_path == REMINDERS or (item.due and item.due.at(zone))]
     due = {item.number for item in due_items(timed, moment, zone)}
-    return tuple(_one(item, zone, is_due=item.number in due) for item in items)
+    return tuple(_listed_item(item, zone, is_due=item.number in due) for item in items)
 
 
-def _one(item: DeskItem, zone: tzinfo | None, *, is_due: bool) -> ListedItem:
+def _listed_item(item: DeskItem, zone: tzinfo | None, *, is_due: bool) -> ListedItem:
     at = item.due.at(zone) if item.due else None
     return ListedItem(
         number=item.number,

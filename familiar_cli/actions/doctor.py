@@ -43,17 +43,17 @@ def ask(slot: ResolvedSlot) -> Diagnosis:
         detail = f"{slot.base_url} was not checked, because {environment.OFFLINE} is set"
         return warn(detail, f"Unset {environment.OFFLINE}.")
     try:
-        status, body = asyncio.run(_models(replace(slot, timeout_s=TIMEOUT_S)))
+        status, body = asyncio.run(_list_models(replace(slot, timeout_s=TIMEOUT_S)))
     except FailedError as failed:
         error = failed.failure.error
         return fail(str(error), error.hint or "")
-    result = _judge(slot, status, body)
+    result = _judge_status(slot, status, body)
     if result.verdict != "ok":
         return result
-    return replace(result, detail=f"{result.detail}{_window(slot, body)}")
+    return replace(result, detail=f"{result.detail}{_check_window(slot, body)}")
 
 
-def _window(slot: ResolvedSlot, listed: bytes) -> str:
+def _check_window(slot: ResolvedSlot, listed: bytes) -> str:
     """Ask how much the model reads, so that prompts go by it; return that in words."""
     from familiar_cli.llm.open import learn_window
 
@@ -61,7 +61,7 @@ def _window(slot: ResolvedSlot, listed: bytes) -> str:
     return f"; {slot.model} reads {tokens:,} tokens" if tokens else ""
 
 
-async def _models(slot: ResolvedSlot) -> tuple[int, bytes]:
+async def _list_models(slot: ResolvedSlot) -> tuple[int, bytes]:
     """Return the status of the list of models, and the list where there is one."""
     from familiar_cli.llm import wire
 
@@ -69,15 +69,15 @@ async def _models(slot: ResolvedSlot) -> tuple[int, bytes]:
     try:
         async with (
             asyncio.timeout(slot.timeout_s),
-            wire.answer(slot, "GET", url, accept="application/json") as response,
+            wire.open_answer(slot, "GET", url, accept="application/json") as response,
         ):
             is_there = response.status_code == _OK
-            return response.status_code, await wire.whole(slot, response) if is_there else b""
+            return response.status_code, await wire.read_whole(slot, response) if is_there else b""
     except TimeoutError:
-        raise wire.FailedError(wire.Failure(wire.silence(slot, ""))) from None
+        raise wire.FailedError(wire.Failure(wire.silence_error(slot, ""))) from None
 
 
-def _judge(slot: ResolvedSlot, status: int, body: bytes) -> Diagnosis:
+def _judge_status(slot: ResolvedSlot, status: int, body: bytes) -> Diagnosis:
     from familiar_cli.llm.slots import PRESETS
 
     where = slot.base_url
@@ -87,7 +87,7 @@ def _judge(slot: ResolvedSlot, status: int, body: bytes) -> Diagnosis:
         return fail(f"{where} rejects the key (status {status})", mend)
     if status >= _SERVER_ERROR:
         return warn(f"{where} answers with status {status}", PRESETS[slot.preset].start)
-    names = _names(body) if status == _OK else []
+    names = _model_names(body) if status == _OK else []
     if names and slot.model not in names:
         known = ", ".join(one_line(name, 40) for name in names[:_MOST_NAMED])
         detail = f"{where} answers, but does not list {slot.model!r}; it has {known}"
@@ -95,7 +95,7 @@ def _judge(slot: ResolvedSlot, status: int, body: bytes) -> Diagnosis:
     return ok(f"{where} answers")
 
 
-def _names(body: bytes) -> list[str]:
+def _model_names(body: bytes) -> list[str]:
     """Return the names in a list of models; none when it is not one."""
     try:
         found: Any = json.loads(body)
@@ -139,7 +139,7 @@ def home(target: CheckTarget) -> Iterator[Diagnosis]:
     from familiar_cli.imports.import_plan import remove_abandoned
 
     where = f"{target.home} ({target.home_reason})"
-    problem = _unwritable(target.home)
+    problem = _why_unwritable(target.home)
     if problem:
         mend = "Give yourself write permission, or choose another place with --home."
         yield fail(f"{where}: {problem}", mend)
@@ -153,7 +153,7 @@ def home(target: CheckTarget) -> Iterator[Diagnosis]:
 
 def cache(target: CheckTarget) -> Iterator[Diagnosis]:
     """Look at the directory for model files."""
-    problem = _unwritable(target.cache)
+    problem = _why_unwritable(target.cache)
     if problem:
         mend = "Give yourself write permission, or set FAMILIAR_CACHE to another place."
         yield fail(f"{target.cache}: {problem}", mend)
@@ -161,7 +161,7 @@ def cache(target: CheckTarget) -> Iterator[Diagnosis]:
         yield ok(str(target.cache))
 
 
-def _unwritable(directory: Path) -> str:
+def _why_unwritable(directory: Path) -> str:
     """Return why nothing can be written into `directory`, or where it is to be made; or nothing."""
     there = directory
     while not os.path.lexists(there) and there != there.parent:
@@ -197,7 +197,7 @@ def tokenizer(target: CheckTarget) -> Iterator[Diagnosis]:
 
 def local(target: CheckTarget) -> Iterator[Diagnosis]:
     """Look for the library that runs a model inside the program; it can be added."""
-    if _slot(target).preset != "local":
+    if _main_slot(target).preset != "local":
         return
     try:
         import_module("xllamacpp")
@@ -209,7 +209,7 @@ def local(target: CheckTarget) -> Iterator[Diagnosis]:
 
 def model(target: CheckTarget) -> Iterator[Diagnosis]:
     """Look whether a model is chosen, and is on disk where it must be."""
-    slot = _slot(target)
+    slot = _main_slot(target)
     if slot.preset == "local":
         is_file = slot.model.endswith(".gguf")
         yield _own_file(slot.model) if is_file else _from_catalog(slot.model, target)
@@ -228,7 +228,7 @@ def key(target: CheckTarget) -> Iterator[Diagnosis]:
     from familiar_cli.config.environment import keys_file
     from familiar_cli.llm.slots import PRESETS
 
-    slot = _slot(target)
+    slot = _main_slot(target)
     if slot.api_key:
         yield ok(f"{slot.api_key_env} is set")
     elif PRESETS[slot.preset].key_needed:
@@ -238,7 +238,7 @@ def key(target: CheckTarget) -> Iterator[Diagnosis]:
 
 def server(target: CheckTarget) -> Iterator[Diagnosis]:
     """Ask the server for its models, for three seconds at most."""
-    slot = _slot(target)
+    slot = _main_slot(target)
     if slot.preset == "local":
         return
     if not slot.base_url:
@@ -248,10 +248,10 @@ def server(target: CheckTarget) -> Iterator[Diagnosis]:
     yield ask(slot)
 
 
-def _slot(target: CheckTarget) -> ResolvedSlot:
-    from familiar_cli.llm.slots import resolve
+def _main_slot(target: CheckTarget) -> ResolvedSlot:
+    from familiar_cli.llm.slots import resolve_slot
 
-    return resolve(target.config.llm)
+    return resolve_slot(target.config.llm)
 
 
 def _own_file(name: str) -> Diagnosis:
@@ -301,7 +301,7 @@ def examine(home: str | None = None, familiar: str | None = None) -> list[Diagno
         replace(found, name=name)
         for name, check in CHECKS.items()
         if target.found or name not in doctor_checks.FAMILIAR_CHECKS
-        for found in _safely(check, target)
+        for found in _run_check(check, target)
     ]
 
 
@@ -318,7 +318,7 @@ def _find_target(home: str | None, familiar: str | None) -> CheckTarget:
     return CheckTarget(where, reason, familiar, cache_dir(), paths, config)
 
 
-def _safely(
+def _run_check(
     check: Callable[[CheckTarget], Iterator[Diagnosis]], target: CheckTarget
 ) -> Iterator[Diagnosis]:
     try:

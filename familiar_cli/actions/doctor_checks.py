@@ -110,9 +110,9 @@ def familiar(target: CheckTarget) -> Iterator[Diagnosis]:
 
 def settings(target: CheckTarget) -> Iterator[Diagnosis]:
     """Look whether the settings can be read."""
-    from familiar_cli.config.settings import effective
+    from familiar_cli.config.settings import effective_settings
 
-    own = sum(row.source == "file" for row in effective(target.paths.config))
+    own = sum(row.source == "file" for row in effective_settings(target.paths.config))
     yield ok(f"{target.paths.config}: {own} set, the others are defaults")
 
 
@@ -124,9 +124,9 @@ def memory(target: CheckTarget) -> Iterator[Diagnosis]:
     walk = walk_of(MemoryStore(target.paths.memory))  # also with broken settings
     yield ok(f"{len(walk.files)} files in {target.paths.memory}")
     if walk.skipped:
-        names = _some([f"{entry.rel_path} ({entry.reason})" for entry in walk.skipped])
+        names = _shorten_names([f"{entry.rel_path} ({entry.reason})" for entry in walk.skipped])
         yield warn(f"{len(walk.skipped)} left out: {names}", "Check these files.")
-    yield from _large(walk.files, target.config.memory.max_file_bytes)
+    yield from _large_files(walk.files, target.config.memory.max_file_bytes)
 
 
 def pins(target: CheckTarget) -> Iterator[Diagnosis]:
@@ -152,15 +152,15 @@ def pins(target: CheckTarget) -> Iterator[Diagnosis]:
     silent = [f"{pin.rel_path} ({pin.note})" for pin in found.pins if not pin.tokens]
     if silent:
         mend = "Change or unpin them: `familiar memory unpin PATH`."
-        yield warn(f"pinned, but in no prompt: {_some(silent)}", mend)
+        yield warn(f"pinned, but in no prompt: {_shorten_names(silent)}", mend)
 
 
 def yours(target: CheckTarget) -> Iterator[Diagnosis]:
     """Look what a person rewrote of that which the program made."""
-    from familiar_cli.consolidation.calendar import rewritten
+    from familiar_cli.consolidation.calendar import rewritten_files
     from familiar_cli.memory.store.store import MemoryStore
 
-    for one in rewritten(MemoryStore(target.paths.memory), target.paths.journal):
+    for one in rewritten_files(MemoryStore(target.paths.memory), target.paths.journal):
         detail = f"{one.rel_path} is yours since {one.since} and no longer updated"
         yield warn(detail, f"To hand it back: `{one.give_back}`.")
 
@@ -178,11 +178,11 @@ def people(target: CheckTarget) -> Iterator[Diagnosis]:
     yield ok(f"{len(known)} with a file")
     broken = [person.slug for person in known if person.problem]
     if broken:
-        yield warn(f"not readable: {_some(broken)}", "Save them as UTF-8 text.")
+        yield warn(f"not readable: {_shorten_names(broken)}", "Save them as UTF-8 text.")
     if shared:
         names_of = [f"{named.name!r} ({', '.join(named.slugs)})" for named in shared]
         mend = "The name refers to both. `familiar people alias PERSON NAME --remove`"
-        yield warn(f"shared names: {_some(names_of)}", mend)
+        yield warn(f"shared names: {_shorten_names(names_of)}", mend)
     for notice in wrong:
         yield warn(notice, "The next turn repairs it.")
 
@@ -215,8 +215,8 @@ def privacy(target: CheckTarget) -> Iterator[Diagnosis]:
         unsaid = here.privacy.undescribed()
     if unsaid:
         yield ok(
-            f"{len(unsaid)} channels have no kind and one speaker, and are public: {_some(unsaid)};"
-            " `familiar channel set ID --kind dm` makes one private"
+            f"{len(unsaid)} channels have no kind and one speaker, and are public:"
+            f" {_shorten_names(unsaid)}; `familiar channel set ID --kind dm` makes one private"
         )
 
 
@@ -266,7 +266,7 @@ def history(target: CheckTarget) -> Iterator[Diagnosis]:
         mend = (
             "Another program added it and it can change what is saved; drop it unless you know it."
         )
-        yield warn(f"history.db has objects from another program: {_some(foreign)}", mend)
+        yield warn(f"history.db has objects from another program: {_shorten_names(foreign)}", mend)
 
 
 def withdrawn(target: CheckTarget) -> Iterator[Diagnosis]:
@@ -287,7 +287,7 @@ def withdrawn(target: CheckTarget) -> Iterator[Diagnosis]:
     if not found:
         yield ok("no memory rests on a turn that was replaced or withdrawn")
         return
-    files = _some([rel_path for finding in found for rel_path in finding.paths])
+    files = _shorten_names([rel_path for finding in found for rel_path in finding.paths])
     mend = "Run `familiar housekeep withdrawn --propose`."
     yield warn(f"memory rests on turns that no longer stand: {files}", mend)
 
@@ -315,10 +315,10 @@ def recall(target: CheckTarget) -> Iterator[Diagnosis]:
 
 def traces(target: CheckTarget) -> Iterator[Diagnosis]:
     """Look whether the newest trace can be read."""
-    from familiar_cli.context.trace import latest, trace_ids
+    from familiar_cli.context.trace import latest_trace, trace_ids
 
     try:
-        latest(target.paths.traces)
+        latest_trace(target.paths.traces)
     except NotFoundError:
         return
     except BadInputError as error:
@@ -348,10 +348,10 @@ def keeping(target: CheckTarget) -> Iterator[Diagnosis]:
         yield warn(detail, f"{summary.hint} A later reply retries it.".lstrip())
 
 
-def _large(files: tuple[MemoryEntry, ...], most_bytes: int) -> Iterator[Diagnosis]:
+def _large_files(files: tuple[MemoryEntry, ...], most_bytes: int) -> Iterator[Diagnosis]:
     large = [entry.rel_path for entry in files if entry.size_bytes > most_bytes]
     if large:
-        detail = f"{len(large)} larger than {most_bytes} bytes: {_some(large)}"
+        detail = f"{len(large)} larger than {most_bytes} bytes: {_shorten_names(large)}"
         mend = "They can be read, but not written: split them, or raise `memory.max_file_bytes`."
         yield warn(detail, mend)
 
@@ -361,18 +361,18 @@ def _quick_check(target: CheckTarget) -> str:
     import sqlite3
     from contextlib import closing
 
-    from familiar_cli.history.schema import translated
+    from familiar_cli.history.schema import translate_errors
 
     path = target.paths.history
     with (
-        translated(path),
+        translate_errors(path),
         closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as connection,
     ):
         lines = [str(row[0]) for row in connection.execute("PRAGMA quick_check(3)")]
     return "" if lines == ["ok"] else "; ".join(lines)
 
 
-def _some(names: list[str]) -> str:
+def _shorten_names(names: list[str]) -> str:
     more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
     return ", ".join(names[:MOST_NAMED]) + more
 
@@ -397,8 +397,8 @@ def journal(target: CheckTarget) -> Iterator[Diagnosis]:
             mend = "The next command that uses memory completes it: `familiar memory ls`."
             yield warn("a change was interrupted before it was on disk", mend)
         else:
-            yield from _agrees(target, repository)
-        yield from _size(repository)
+            yield from _compare_files(target, repository)
+        yield from _check_size(repository)
         for path, reason in refused_files(repository).items():
             yield fail(
                 f"{path!r} of another machine is not here: {reason}",
@@ -420,7 +420,7 @@ def sync(target: CheckTarget) -> Iterator[Diagnosis]:
         yield warn(line, "Run `familiar sync status` and `familiar sync devices`.")
 
 
-def _agrees(target: CheckTarget, repository: Repository) -> Iterator[Diagnosis]:
+def _compare_files(target: CheckTarget, repository: Repository) -> Iterator[Diagnosis]:
     """Compare every file with the newest commit; what differs was changed by hand."""
     from familiar_cli.memory.journal.edits import Edits
     from familiar_cli.memory.store.files import Tree
@@ -437,7 +437,7 @@ def _agrees(target: CheckTarget, repository: Repository) -> Iterator[Diagnosis]:
         yield warn(detail, f"Check the permissions of {edits.unreadable[0]}.")
 
 
-def _size(repository: Repository) -> Iterator[Diagnosis]:
+def _check_size(repository: Repository) -> Iterator[Diagnosis]:
     from familiar_cli.memory.journal.exchange import WORTH_IT
 
     loose = len(repository.objects.loose())
@@ -482,10 +482,10 @@ def marks(target: CheckTarget) -> Iterator[Diagnosis]:
 
 def damage_in(text: str) -> list[tuple[int, str]]:
     """Return the damaged machine parts of a file: the line of each, and what is wrong."""
-    return [*_front(text), *_comments(text)]
+    return [*_front_problems(text), *_comment_problems(text)]
 
 
-def _front(text: str) -> Iterator[tuple[int, str]]:
+def _front_problems(text: str) -> Iterator[tuple[int, str]]:
     from familiar_cli.consolidation.pages import read_page
     from familiar_cli.markdown import split_front_matter, split_lines
 
@@ -520,7 +520,7 @@ def _bad_yaml(head: str) -> int | None:
     return None
 
 
-def _comments(text: str) -> Iterator[tuple[int, str]]:
+def _comment_problems(text: str) -> Iterator[tuple[int, str]]:
     from familiar_cli.markdown import scan
     from familiar_cli.memory.pages.lines import is_damaged
 

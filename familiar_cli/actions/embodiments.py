@@ -13,12 +13,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, Literal
 
 from familiar_cli.actions.write_memories import (
-    checked,
+    check_content,
     path_of,
     plans_of,
-    propose,
+    propose_changes,
     read_if_there,
-    shrinks,
+    shrinks_by_half,
     stage_change,
 )
 from familiar_cli.clock import iso, now
@@ -47,7 +47,7 @@ from familiar_cli.sync.journal_past import (
     Judged,
     Version,
     clock_of,
-    judge,
+    judge_change,
     merge,
 )
 from familiar_cli.sync.participants import (
@@ -210,17 +210,17 @@ def pull(
     if goes_on:
         familiar.file_pasts.read_on()
     else:
-        _look(familiar)
-    known = _known(familiar, since)
+        _read_past(familiar)
+    known = _version_of(familiar, since)
     devices = Devices(familiar.paths.embodiments)
     old = devices.all().get(device_id, Device(device_id))
     if not goes_on or old.seen != known:
         devices.put(replace(old, last_sync=iso(now()), seen=known))
     pasts = familiar.file_pasts
-    return pasts.kept((pasts.hash, known), lambda: _pulled(pasts, known))
+    return pasts.kept((pasts.hash, known), lambda: _collect_changes(pasts, known))
 
 
-def _pulled(pasts: FilePasts, known: int) -> EmbodimentPull:
+def _collect_changes(pasts: FilePasts, known: int) -> EmbodimentPull:
     entries, deleted = [], []
     for rel_path in pasts.paths:
         versions = pasts.versions(rel_path)
@@ -231,8 +231,8 @@ def _pulled(pasts: FilePasts, known: int) -> EmbodimentPull:
         text = pasts.text(rel_path, versions[-1])
         if versions[-1].is_gone:
             deleted.append(file)
-        elif text is not None and (shown := _shown(text)):
-            entries.append(_entry(file, text, shown, versions))
+        elif text is not None and (shown := _shareable_text(text)):
+            entries.append(_shared_entry(file, text, shown, versions))
     return EmbodimentPull(
         tuple(entries), tuple(deleted), Token(pasts.count, pasts.hash), is_whole=not known
     )
@@ -267,8 +267,8 @@ def push(
         )
 
     def push() -> tuple[FilePasts, int, list[Received]]:
-        pasts = _look(familiar)
-        seen = _known(familiar, since)
+        pasts = _read_past(familiar)
+        seen = _version_of(familiar, since)
         return pasts, seen, _Push(familiar, writer, device.id, seen).take(changes)
 
     pasts, seen, received = retry_on_conflict(push, _TRIES)
@@ -287,7 +287,7 @@ def push(
 
 def sync_state(familiar: Familiar) -> SyncState:
     """Return how far each embodiment is, and of which deletions it has not heard."""
-    pasts = _look(familiar)
+    pasts = _read_past(familiar)
     devices = Devices(familiar.paths.embodiments).all()
     tombstones = []
     for rel_path in pasts.paths:
@@ -332,7 +332,7 @@ class _Push:
             try:
                 rel_path = self._judge(sent)
             except FamiliarError as error:
-                self.results[number] = _refused(sent, error)
+                self.results[number] = _refuse_change(sent, error)
             else:
                 numbers[rel_path] = number
         merged = self._merge()
@@ -355,7 +355,7 @@ class _Push:
         full = read_if_there(store, rel_path)
         pasts = self.familiar.file_pasts
         here = FileHere(
-            None if full is None else _shown(full),
+            None if full is None else _shareable_text(full),
             pasts.versions(rel_path),
             partial(self._text, rel_path),
         )
@@ -363,31 +363,31 @@ class _Push:
         if sent.content is not None:
             change = replace(change, text=self._words(rel_path, sent, here, change))
         self.full[rel_path], self.sent[rel_path] = full, sent.content
-        self.judged[rel_path] = judge(change, here)
+        self.judged[rel_path] = judge_change(change, here)
         return rel_path
 
     def _words(self, rel_path: str, sent: Sent, here: FileHere, change: EmbodimentChange) -> str:
         """Return what was sent, with the tags of bullets that are new."""
-        text = checked(sent.content or "")
+        text = check_content(sent.content or "")
         if not (file := shared_file(rel_path)) or file.category:
             return text
-        base = judge(change, here).base
+        base = judge_change(change, here).base
         known = bare_items(here.now or "") | bare_items(base or "")
         return tag_bullets(text, via=sent.source or self.device, chats=sent.chats, known=known)
 
     def _text(self, rel_path: str, version: Version) -> str | None:
         text = self.familiar.file_pasts.text(rel_path, version)
-        return None if text is None else _shown(text)
+        return None if text is None else _shareable_text(text)
 
     def _merge(self) -> Merged:
         both = any(one.order == "concurrent" for one in self.judged.values())
-        copies = _copies(self.familiar.memory) if both else {}
+        copies = _conflict_copies(self.familiar.memory) if both else {}
         own = self.familiar.instance.id
         return merge(self.judged.values(), self.device, own, self._now, copies)
 
     def _now(self, rel_path: str) -> str | None:
         full = self.full.get(rel_path)
-        return None if full is None else _shown(full)
+        return None if full is None else _shareable_text(full)
 
     def _wanted(self, merged: Merged, numbers: Mapping[str, int]) -> dict[str, str | None]:
         """Return the whole text of each file that is to change; what cannot be is refused."""
@@ -421,7 +421,7 @@ class _Push:
         return waiting | {
             path
             for path, text in wanted.items()
-            if text is not None and shrinks(self.full.get(path) or "", text)
+            if text is not None and shrinks_by_half(self.full.get(path) or "", text)
         }
 
     def _plan(self, files: Mapping[str, str | None]) -> dict[str, str]:
@@ -437,7 +437,7 @@ class _Push:
         waiting = plans_of(self.familiar.memory, self.writer)
         before = next((plan for plan in waiting if plan.rests_on.endswith(what)), None)
         held = self.writer.may_write
-        plan = propose(self.familiar, self.writer, planned, what, held=held, instead=before)
+        plan = propose_changes(self.familiar, self.writer, planned, what, held=held, instead=before)
         return dict.fromkeys(files, plan)
 
     def _write(self, files: Mapping[str, str | None]) -> None:
@@ -476,12 +476,12 @@ class _Push:
         return Received(rel_path, result, one.order, content=sent, copy=copy)
 
 
-def _shown(text: str) -> str:
+def _shareable_text(text: str) -> str:
     """Return what an embodiment is given of a file, as `checked` would leave it."""
     return harmless(outward_text(text, NOBODY)).replace("\r", "\n")
 
 
-def _copies(store: MemoryStore) -> dict[str, str]:
+def _conflict_copies(store: MemoryStore) -> dict[str, str]:
     """Return the files below `conflicts/` with their texts; others are left out."""
     found = {}
     with suppress(NotFoundError):
@@ -491,7 +491,7 @@ def _copies(store: MemoryStore) -> dict[str, str]:
     return found
 
 
-def _look(familiar: Familiar) -> FilePasts:
+def _read_past(familiar: Familiar) -> FilePasts:
     """Return the past of all files, with what people changed by hand up to now."""
     store, repository = familiar.memory, familiar.journal.repository
     if not repository.exists and store.root.is_dir():
@@ -503,7 +503,7 @@ def _look(familiar: Familiar) -> FilePasts:
     return familiar.file_pasts
 
 
-def _known(familiar: Familiar, since: Token | None) -> int:
+def _version_of(familiar: Familiar, since: Token | None) -> int:
     """Return which version of this memory a token means; 0: none."""
     pasts = familiar.file_pasts
     if since is None or not 0 < since.version <= pasts.count:
@@ -512,7 +512,9 @@ def _known(familiar: Familiar, since: Token | None) -> int:
     return since.version if is_ours else 0
 
 
-def _entry(file: SharedFile, text: str, shown: str, versions: Sequence[Version]) -> SharedEntry:
+def _shared_entry(
+    file: SharedFile, text: str, shown: str, versions: Sequence[Version]
+) -> SharedEntry:
     by = versions[-1].instance
     if file.category:
         return SharedEntry(file, shown, clock_of(versions), by)
@@ -526,14 +528,14 @@ def _with_clock(familiar: Familiar, one: Received) -> Received:
     if one.result == "refused" or not versions:
         return replace(one, content=None, is_gone=one.result == "unchanged")
     text = familiar.file_pasts.text(one.rel_path, versions[-1])
-    shown = None if text is None else _shown(text)
+    shown = None if text is None else _shareable_text(text)
     is_as_sent = shown is not None and shown.strip() == (one.content or "").strip()
     content = None if is_as_sent else shown
     gone = versions[-1].is_gone
     return replace(one, clock=clock_of(versions), content=content, is_gone=gone)
 
 
-def _refused(sent: Sent, error: FamiliarError) -> Received:
+def _refuse_change(sent: Sent, error: FamiliarError) -> Received:
     place = sent.place
     named = place.rel_path or " ".join(filter(None, (place.granularity, place.date, place.slug)))
     return Received(named, "refused", reason=f"{error}. {error.hint or ''}".strip())

@@ -76,7 +76,7 @@ def edge_json(edge: Edge) -> dict[str, Any]:
     }
 
 
-def around(
+def neighbourhood(
     familiar: Familiar,
     name: str,
     depth: int = 1,
@@ -104,7 +104,7 @@ def around(
     """
     with closing(familiar.relations()) as graph:
         graph.refresh(thorough=thorough)
-        center = _meant(familiar, graph, name)
+        center = _find_page(familiar, graph, name)
         nodes, edges = graph.around(center, depth, viewer=viewer, most=most, links=links)
         kept = graph.once(edges)
     return Around(nodes[0], tuple(nodes), tuple(kept), depth, is_cut=len(nodes) >= most)
@@ -131,13 +131,13 @@ def overview(
     return Around(None, tuple(nodes), tuple(kept), is_cut=len(nodes) >= most)
 
 
-def _meant(familiar: Familiar, graph: RelationIndex, name: str) -> str:
+def _find_page(familiar: Familiar, graph: RelationIndex, name: str) -> str:
     """Return the page that a name means: a path of one, else a person, else a title."""
     for path in (name, f"{name}.md"):
         if path in graph.titles([path]):
             return path
     try:
-        return _person(familiar, name)
+        return _find_person(familiar, name)
     except NotFoundError:
         found = graph.named(name)
     if len(found) == 1:
@@ -152,7 +152,7 @@ def _meant(familiar: Familiar, graph: RelationIndex, name: str) -> str:
     )
 
 
-def _person(familiar: Familiar, name: str) -> str:
+def _find_person(familiar: Familiar, name: str) -> str:
     from familiar_cli.actions.people import find_person
 
     with closing(familiar.names()) as names:
@@ -209,10 +209,10 @@ def import_graph(familiar: Familiar, path: Path, *, dry_run: bool = False) -> Im
             if any(node.type == _OWN for node in ends) or edge.source == edge.target:
                 done.left_out += 1
                 continue
-            one, other = (_page(node, places, known, draft, done) for node in ends)
+            one, other = (_page_of(node, places, known, draft, done) for node in ends)
             if one and other and one != other:
                 made = Relation(edge.relation, other, ends[1].label, edge.since, edge.until)
-                is_new = _add(draft, one, made, familiar.phrases.heading("relations"))
+                is_new = _add_item(draft, one, made, familiar.phrases.heading("relations"))
                 done.relations += is_new
                 done.known += not is_new
             else:
@@ -242,7 +242,7 @@ def export_graph(familiar: Familiar) -> EntityGraph:
     return EntityGraph(tuple(nodes), tuple(edges))
 
 
-def _page(
+def _page_of(
     node: EntityNode,
     places: dict[str, str],
     known: RelationIndex,
@@ -265,7 +265,7 @@ def _page(
     return path
 
 
-def _add(draft: Draft, rel_path: str, made: Relation, heading: str) -> bool:
+def _add_item(draft: Draft, rel_path: str, made: Relation, heading: str) -> bool:
     """Add a relation to a page, unless it states it already; tell whether it was new."""
     text = draft.text(rel_path) or ""
     for there in relations_in(text, rel_path).relations:

@@ -12,9 +12,9 @@ from familiar_cli.errors import FamiliarError
 from familiar_cli.history.imports import find_doubles
 from familiar_cli.history.store import removed_turns
 from familiar_cli.housekeeping.lines import Options, quotes_private
-from familiar_cli.housekeeping.run import REPLY_TOKENS, Judgement, judge, look_through
-from familiar_cli.memory.layout import HOUSEKEEPING, new_run_id, noting
-from familiar_cli.review.pending import ReviewPlan, read_plans, stage
+from familiar_cli.housekeeping.run import REPLY_TOKENS, Judgement, judge_findings, look_through
+from familiar_cli.memory.layout import HOUSEKEEPING, new_run_id, pass_trailers
+from familiar_cli.review.pending import ReviewPlan, read_plans, stage_plan
 from familiar_cli.text import sha256_of
 from familiar_cli.work.jobs import in_thread
 
@@ -148,13 +148,13 @@ async def tidy_up(
     problem = None
     if ask_model:
         on_step("asking the model", looked.files)
-        judged, problem = await _judged(familiar, looked.findings, run, on_wait)
+        judged, problem = await _judge_findings(familiar, looked.findings, run, on_wait)
     plans = read_plans(familiar.memory, again=again)
     repairs = [plan_of(finding) for finding in looked.findings]
-    new = _new(repairs, plans) if propose else {}
-    _propose(familiar.memory, new.values(), run)
+    new = _new_plans(repairs, plans) if propose else {}
+    _propose_plans(familiar.memory, new.values(), run)
     found = tuple(
-        _found(finding, repair, {*plans.waiting, *new}, plans, judged.get(number))
+        _with_plan(finding, repair, {*plans.waiting, *new}, plans, judged.get(number))
         for number, (finding, repair) in enumerate(zip(looked.findings, repairs, strict=True))
     )
     skipped = (*looked.skipped, *past.skipped)
@@ -225,7 +225,7 @@ def plan_of(finding: Finding) -> ReviewPlan | None:
     )
 
 
-def _new(repairs: Iterable[ReviewPlan | None], plans: Plans) -> dict[str, ReviewPlan]:
+def _new_plans(repairs: Iterable[ReviewPlan | None], plans: Plans) -> dict[str, ReviewPlan]:
     """Return the plans, by name, that neither wait nor were rejected."""
     return {
         plan.id: plan
@@ -234,17 +234,17 @@ def _new(repairs: Iterable[ReviewPlan | None], plans: Plans) -> dict[str, Review
     }
 
 
-def _propose(store: MemoryStore, new: Collection[ReviewPlan], run: str) -> None:
+def _propose_plans(store: MemoryStore, new: Collection[ReviewPlan], run: str) -> None:
     """Put plans before a person, in one transaction."""
     if not new:
         return
     message = f"propose {len(new)} repairs"
-    with store.transaction(HOUSEKEEPING, message, trailers=noting(run)) as tx:
+    with store.transaction(HOUSEKEEPING, message, trailers=pass_trailers(run)) as tx:
         for plan in new:
-            stage(tx, store, replace(plan, run=run))
+            stage_plan(tx, store, replace(plan, run=run))
 
 
-def _found(
+def _with_plan(
     finding: Finding,
     repair: ReviewPlan | None,
     waiting: Collection[str],
@@ -259,7 +259,7 @@ def _found(
     )
 
 
-async def _judged(
+async def _judge_findings(
     familiar: Familiar, findings: Sequence[Finding], run: str, on_wait: Callable[[str], None]
 ) -> tuple[dict[int, Judgement], FamiliarError | None]:
     """Return what the model makes of the findings. Its failure takes none of them away.
@@ -285,7 +285,7 @@ async def _judged(
         )
         shares = familiar.config.memory_writer.dm == "share"
         shown = [n for n, f in enumerate(findings) if shares or not quotes_private(store, f)]
-        told = await judge(asker, [findings[n] for n in shown])
+        told = await judge_findings(asker, [findings[n] for n in shown])
     except FamiliarError as error:
         return {}, error
     return {shown[n]: judgement for n, judgement in told.judgements.items()}, told.problem

@@ -22,7 +22,7 @@ from familiar_cli.errors import (
 )
 from familiar_cli.familiar import Familiar
 from familiar_cli.imports.cards import Card, read_card
-from familiar_cli.imports.create import called, create_familiar, id_for, plan_unpack
+from familiar_cli.imports.create import character_name, create_familiar, id_for, plan_unpack
 from familiar_cli.imports.foreign_files import read_foreign
 from familiar_cli.imports.import_chat import ChatImportOptions, import_chat_files, lend_history
 from familiar_cli.imports.import_lorebook import import_lorebook, load_book
@@ -34,13 +34,13 @@ from familiar_cli.imports.sillytavern import (
     ImportedFolder,
     Outcome,
     Register,
-    choose,
+    choose_persona,
     face_of,
+    match_names,
     original_card,
     read_book_links,
     read_group,
     read_personas,
-    recognised,
 )
 from familiar_cli.text import counted, fold, nearest, typed
 
@@ -184,7 +184,7 @@ class _Bringing:
         command = f"`familiar me --from-sillytavern {typed(str(file.path))} --name NAME`"
         try:
             raw, origin = read_foreign(file.path), file.rel_path
-            persona = choose(read_personas(raw, origin=origin), origin=origin)
+            persona = choose_persona(read_personas(raw, origin=origin), origin=origin)
             place = place_of_me(self._home, None)
             said = show_me(self._home, None)
             wanted = {"name": persona.name, "description": persona.description}
@@ -208,11 +208,11 @@ class _Bringing:
         # A picture comes before the JSON of the same name: SillyTavern itself knows pictures only.
         for file in sorted(self._folder.of("character"), key=lambda f: f.path.suffix != ".png"):
             try:
-                card = _read(file)
+                card = _read_card_file(file)
             except FamiliarError as error:
                 self._broken[file] = str(error)
                 continue
-            made = _Character(file, called(card) or file.stem, face_of(card), id_for(card))
+            made = _Character(file, character_name(card) or file.stem, face_of(card), id_for(card))
             twin = by_content.setdefault(made.face.meaning, made)
             if twin is made:
                 self._characters.append(made)
@@ -224,12 +224,12 @@ class _Bringing:
         """Find the familiars that were made of these cards, and ids for the others."""
         there = list_familiars(self._home)
         wanted = {character.file.rel_path: character.face for character in self._characters}
-        known = recognised(wanted, self._faces(there))
+        known = match_names(wanted, self._faces(there))
         taken = {entry.name for entry in self._home.iterdir()} if self._home.is_dir() else set()
         for character in self._characters:
             found = known.get(character.file.rel_path)
             character.is_new = found is None
-            character.id = found or _free(character.id, taken)
+            character.id = found or _free_id(character.id, taken)
             taken.add(character.id)
 
     def _faces(self, ids: Iterable[str]) -> dict[str, Face]:
@@ -303,8 +303,8 @@ class _Bringing:
                 self._register.note(file, "skipped", _NOT_NAMED)
         if not wanted:
             return
-        chosen = [c for c in self._characters if _names(c) & wanted]
-        known = {name for c in chosen for name in _names(c)}
+        chosen = [c for c in self._characters if _character_names(c) & wanted]
+        known = {name for c in chosen for name in _character_names(c)}
         known.update(name for file in self._broken for name in _names_of(file))
         missing = next((name for name in only if fold(name) not in known), None)
         if missing is not None:
@@ -330,7 +330,7 @@ class _Bringing:
         home = self._place if character.is_new else self._home
         familiar = Familiar(FamiliarPaths(home / character.id))
         with familiar:
-            card = _read(character.file)
+            card = _read_card_file(character.file)
             outcome, reason, warnings = self._card(home, familiar, character, card)
             self._register.note(character.file, outcome, reason, familiar=character.id)
             for file in character.same:
@@ -350,7 +350,7 @@ class _Bringing:
                 character.id,
                 character.name,
                 character.file.rel_path,
-                "imported" if character.is_new else _strongest(outcomes),
+                "imported" if character.is_new else _strongest_outcome(outcomes),
                 turns,
                 sum(chat.already_there for chat in done.chats),
                 len({chat.channel for chat in done.chats}),
@@ -363,7 +363,7 @@ class _Bringing:
     ) -> tuple[Outcome, str, tuple[str, ...]]:
         """Make the familiar, or bring it up to its card; its outcome, the reason, and warnings."""
         if character.is_new:
-            made = create_familiar(home, card, _memory, familiar_id=character.id)
+            made = create_familiar(home, card, _open_memory, familiar_id=character.id)
             return "imported", "", made.warnings
         before = original_card(familiar.memory)
         if before and face_of(before).meaning == character.face.meaning:
@@ -398,7 +398,7 @@ class _Bringing:
             file = self._worlds[name]
             self._step()
             try:
-                outcome, reason = _book(familiar, file, dry_run=dry_run)
+                outcome, reason = _import_book(familiar, file, dry_run=dry_run)
             except FamiliarError as error:
                 self._register.note(file, "refused", str(error), familiar=character.id)
                 continue
@@ -475,27 +475,27 @@ class _Bringing:
         self._progress(_FILES, min(self._steps, len(self._folder.files)), len(self._folder.files))
 
 
-def _free(wanted: str, taken: Collection[str]) -> str:
+def _free_id(wanted: str, taken: Collection[str]) -> str:
     """Return an id that no familiar has: `wanted`, or that with a number."""
     numbered = (f"{wanted}-{number}" for number in count(2))
     return next(name for name in chain([wanted], numbered) if name not in taken)
 
 
-def _read(file: FoundFile) -> Card:
+def _read_card_file(file: FoundFile) -> Card:
     return read_card(read_foreign(file.path), origin=file.path.name)
 
 
-def _memory(paths: FamiliarPaths) -> MemoryStore:
+def _open_memory(paths: FamiliarPaths) -> MemoryStore:
     return Familiar(paths).memory
 
 
-def _book(familiar: Familiar, file: FoundFile, *, dry_run: bool) -> tuple[Outcome, str]:
+def _import_book(familiar: Familiar, file: FoundFile, *, dry_run: bool) -> tuple[Outcome, str]:
     """Import a book; return what became of it, and why."""
     book = load_book(read_foreign(file.path), origin=file.path.name)
     into, _ = place_for(book, familiar.memory)
     is_new = not familiar.memory.exists(f"{into}/.lorebook.json")
     try:
-        done = _newest(familiar, book, dry_run=dry_run)
+        done = _import_newest(familiar, book, dry_run=dry_run)
     except ConflictError:
         return "skipped", (
             f"the book has changed, and so have your files in {into!r}, which are kept; "
@@ -507,7 +507,7 @@ def _book(familiar: Familiar, file: FoundFile, *, dry_run: bool) -> tuple[Outcom
     return ("imported" if is_new else "updated"), ""
 
 
-def _newest(familiar: Familiar, book: Lorebook, *, dry_run: bool) -> ImportedLorebook:
+def _import_newest(familiar: Familiar, book: Lorebook, *, dry_run: bool) -> ImportedLorebook:
     """Import a book, with what has changed; one from the card that says the same stays as it is."""
     try:
         return import_lorebook(familiar.memory, book, dry_run=dry_run)
@@ -517,7 +517,7 @@ def _newest(familiar: Familiar, book: Lorebook, *, dry_run: bool) -> ImportedLor
         return import_lorebook(familiar.memory, book, update=True, dry_run=dry_run)
 
 
-def _names(character: _Character) -> set[str]:
+def _character_names(character: _Character) -> set[str]:
     """Return by which names `--only` knows a character, folded."""
     own = {fold(character.name), character.face.name, character.id}
     return own.union(*map(_names_of, (character.file, *character.same)))
@@ -558,5 +558,5 @@ def _of_chat(chat: ImportedChat) -> tuple[Outcome, str, bool]:
     return outcome, ", ".join(left), bool(chat.damaged or chat.changed or chat.inserted)
 
 
-def _strongest(outcomes: Iterable[Outcome]) -> Outcome:
+def _strongest_outcome(outcomes: Iterable[Outcome]) -> Outcome:
     return "updated" if {"updated", "imported"} & set(outcomes) else "unchanged"

@@ -72,7 +72,7 @@ def show_me(home: Path, familiar: Familiar | None, channel_id: str = "") -> Show
     if familiar is None:
         written = load_written(home / ME_FILE, MeSettings)
         sources = {n: ME_FILE if n in written.tables else "default" for n in NAMES if n != "also"}
-        return _shown(written.settings, sources, "User", NEUTRAL)
+        return _describe_me(written.settings, sources, "User", NEUTRAL)
     channel = familiar.channel(channel_id)
     sources = {
         held.key.removeprefix("me."): held.source
@@ -80,10 +80,10 @@ def show_me(home: Path, familiar: Familiar | None, channel_id: str = "") -> Show
         if held.key.startswith("me.") and held.key != "me.also"
     }
     me = familiar.me_in(channel)
-    return _shown(channel.me, sources, me.name_of(me.author), me.account)
+    return _describe_me(channel.me, sources, me.name_of(me.author), me.account)
 
 
-def _shown(me: MeSettings, sources: dict[str, str], label: str, account: Author) -> ShownMe:
+def _describe_me(me: MeSettings, sources: dict[str, str], label: str, account: Author) -> ShownMe:
     return ShownMe(
         me.name,
         me.description,
@@ -137,7 +137,7 @@ def with_accounts(place: MePlace, accounts: Sequence[str]) -> str:
         UsageError: One of them is no account.
     """
     named = [parse_author(account) for account in accounts if account]
-    there = () if "" in accounts else _said(place).get("also", ())
+    there = () if "" in accounts else _source_of(place).get("also", ())
     found = dict.fromkeys([*there, *(f"{a.platform}:{a.user_id}" for a in named)])
     return json.dumps(list(found), ensure_ascii=False)
 
@@ -150,7 +150,7 @@ def forget_me(place: MePlace, *, dry_run: bool = False) -> Edit:
     """
     from familiar_cli.config.edit import unset_values
 
-    tables: Any = _said(place)
+    tables: Any = _source_of(place)
     keys = [f"{place.prefix}{name}" for name in NAMES if name in tables]
     if not keys:
         raise NotFoundError(
@@ -160,12 +160,12 @@ def forget_me(place: MePlace, *, dry_run: bool = False) -> Edit:
     return unset_values(place.path, keys, dry_run=dry_run, root=place.root)
 
 
-def _said(place: MePlace) -> Any:  # noqa: ANN401  # a table of TOML
+def _source_of(place: MePlace) -> Any:  # noqa: ANN401  # a table of TOML
     written: FileSettings[Any] = load_written(place.path, place.root)
     return written.tables if place.root is MeSettings else written.tables.get("me", {})
 
 
-def speaker(
+def author_in_channel(
     familiar: Familiar, channel_id: str, account: str | None = None, name: str | None = None
 ) -> Author:
     """Return who says something in a channel: `account`, `PLATFORM:ID`; None: whose home it is.

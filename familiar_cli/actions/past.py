@@ -10,7 +10,7 @@ from datetime import date, datetime, time, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.actions.people import published
+from familiar_cli.actions.people import publish_names
 from familiar_cli.clock import now, to_utc, to_zone
 from familiar_cli.consolidation.periods import TIERS, day_of, period_in, session_day
 from familiar_cli.errors import FamiliarError, NotFoundError, UsageError
@@ -92,7 +92,7 @@ def end_of(familiar: Familiar, day: date) -> datetime:
     return to_utc(datetime.combine(day + timedelta(days=1), time()), familiar.zone)
 
 
-def today(familiar: Familiar) -> date:
+def local_today(familiar: Familiar) -> date:
     """Return which day it is where the familiar lives."""
     from familiar_cli.clock import now
 
@@ -152,7 +152,7 @@ async def prompt_then(familiar: Familiar, day: date, text: str, channel_id: str 
         then.history = familiar.history
         then.finder.embedder = familiar.finder.embedder
         then.index.refresh()
-        return await _assemble(then, end_of(familiar, day), text, channel_id)
+        return await _assemble_then(then, end_of(familiar, day), text, channel_id)
 
 
 def _lay_out(
@@ -176,7 +176,7 @@ def _lay_out(
         shutil.copytree(familiar.paths.channels, root / "channels")
 
 
-async def _assemble(then: Familiar, end: datetime, text: str, channel_id: str) -> Trace:
+async def _assemble_then(then: Familiar, end: datetime, text: str, channel_id: str) -> Trace:
     from familiar_cli.actions.prompt import pipeline, turn_setup
     from familiar_cli.actions.talk import turn_request
     from familiar_cli.context.turn import dry_run
@@ -289,12 +289,14 @@ def timeline(familiar: Familiar, at: str = "", span: str = "") -> Timeline:
     ends = first_and_last(familiar.history)
     begun, ended = (to_zone(moment, zone).date() for moment in ends) if ends else (None, None)
     today = to_zone(now(), zone).date()
-    day = _within(read_day(at, now(), zone)) if at else _within(ended or today)
+    day = _clamp_day(read_day(at, now(), zone)) if at else _clamp_day(ended or today)
     if span not in SPANS:
-        span = next((s for s in SPANS if _is_light(familiar, *_ends(day, s))), SPANS[-1])
-    first, last = _ends(day, span)
+        span = next((s for s in SPANS if _is_light(familiar, *_span_ends(day, s))), SPANS[-1])
+    first, last = _span_ends(day, span)
     whole_hours = _whole_hours(first, zone) and _whole_hours(last, zone)
-    said = said_between(familiar.history, *_moments(first, last, zone), whole_hours=whole_hours)
+    said = said_between(
+        familiar.history, *_span_moments(first, last, zone), whole_hours=whole_hours
+    )
     per_day: Counter[date] = Counter()
     first_of: dict[date, int] = {}
     spoken: dict[tuple[str, str], list[tuple[date, int, int]]] = defaultdict(list)
@@ -304,13 +306,13 @@ def timeline(familiar: Familiar, at: str = "", span: str = "") -> Timeline:
         first_of[on] = min(one.first, first_of.get(on, one.first))
         if one.account:
             spoken[one.account].append((on, one.turns, one.first))
-    lanes = _lanes(familiar, spoken)
+    lanes = _speaker_lanes(familiar, spoken)
     return Timeline(
         span,
         first,
         last,
         tuple(DayCount(on, per_day[on], first_of[on]) for on in sorted(per_day)),
-        _rows(familiar, first, last),
+        _daily_rows(familiar, first, last),
         lanes,
         max(len(spoken) - len(lanes), 0),
         begun,
@@ -318,7 +320,7 @@ def timeline(familiar: Familiar, at: str = "", span: str = "") -> Timeline:
     )
 
 
-def _lanes(
+def _speaker_lanes(
     familiar: Familiar, spoken: dict[tuple[str, str], list[tuple[date, int, int]]]
 ) -> tuple[Lane, ...]:
     most = sorted(spoken, key=lambda account: (-sum(s[1] for s in spoken[account]), account))
@@ -340,23 +342,23 @@ def _lanes(
     return tuple(found)
 
 
-def _rows(familiar: Familiar, first: date, last: date) -> dict[str, tuple[DatedFile, ...]]:
+def _daily_rows(familiar: Familiar, first: date, last: date) -> dict[str, tuple[DatedFile, ...]]:
     found: dict[str, tuple[DatedFile, ...]] = {}
     for directory in (SESSIONS_DIR, *TIERS, SIGNIFICANT_DIR):
-        marks = (_mark(path) for path in _files(familiar, directory))
+        marks = (_dated_file(path) for path in _dated_paths(familiar, directory))
         inside = [m for m in marks if m and m.first <= last and m.last >= first]
         found[directory] = tuple(sorted(inside, key=lambda m: (m.first, m.rel_path)))
     return found
 
 
-def _files(familiar: Familiar, directory: str) -> Iterator[str]:
+def _dated_paths(familiar: Familiar, directory: str) -> Iterator[str]:
     try:
         yield from (entry.rel_path for entry in familiar.memory.walk(directory).files)
     except NotFoundError:
         return
 
 
-def _mark(rel_path: str) -> DatedFile | None:
+def _dated_file(rel_path: str) -> DatedFile | None:
     named = period_in(rel_path)
     if named:
         return DatedFile(rel_path, named[0].first, named[0].last)
@@ -372,12 +374,12 @@ def _mark(rel_path: str) -> DatedFile | None:
     return None
 
 
-def _within(day: date) -> date:
+def _clamp_day(day: date) -> date:
     """Return a day that has a year on both sides of it."""
     return day.replace(year=min(max(day.year, 2), _LAST_YEAR), day=min(day.day, 28))
 
 
-def _ends(day: date, span: str) -> tuple[date, date]:
+def _span_ends(day: date, span: str) -> tuple[date, date]:
     months = _MONTHS[span]
     begins = (day.month - 1) // months * months + 1
     first = date(day.year, begins, 1)
@@ -385,21 +387,21 @@ def _ends(day: date, span: str) -> tuple[date, date]:
     return first, date(year, month + 1, 1) - _DAY
 
 
-def _moments(first: date, last: date, zone: tzinfo | None) -> tuple[datetime, datetime]:
-    return _midnight(first, zone), _midnight(last + _DAY, zone)
+def _span_moments(first: date, last: date, zone: tzinfo | None) -> tuple[datetime, datetime]:
+    return _local_midnight(first, zone), _local_midnight(last + _DAY, zone)
 
 
-def _midnight(day: date, zone: tzinfo | None) -> datetime:
+def _local_midnight(day: date, zone: tzinfo | None) -> datetime:
     return datetime(day.year, day.month, day.day, tzinfo=zone).astimezone(zone)
 
 
 def _whole_hours(day: date, zone: tzinfo | None) -> bool:
-    offset = _midnight(day, zone).utcoffset()
+    offset = _local_midnight(day, zone).utcoffset()
     return offset is not None and not offset % _HOUR
 
 
 def _is_light(familiar: Familiar, first: date, last: date) -> bool:
-    since, until = _moments(first, last, familiar.zone)
+    since, until = _span_moments(first, last, familiar.zone)
     return count_up_to(familiar.history, since, until, _MOST_TURNS + 1) <= _MOST_TURNS
 
 
@@ -433,5 +435,5 @@ def undo(
         notices = (_NOT_READ_AGAIN,)
     if not dry_run and any(c.rel_path.startswith(f"{PEOPLE_DIR}/") for c in done.changes):
         with closing(familiar.names()) as names:
-            notices += published(names)
+            notices += publish_names(names)
     return done, notices

@@ -87,7 +87,7 @@ def without_name(store: MemoryStore, slug: str, name: str) -> PeopleDraft:
         UsageError: A line of the list says other names as well.
     """
     draft = Draft(store)
-    before = _text(draft, slug)
+    before = _person_text(draft, slug)
     after = without_alias(before, name)
     if after == before:
         raise NotFoundError(
@@ -98,7 +98,7 @@ def without_name(store: MemoryStore, slug: str, name: str) -> PeopleDraft:
     return PeopleDraft(draft, 0)
 
 
-def merged(
+def merge_files(
     store: MemoryStore,
     kept: str,
     other: str,
@@ -127,20 +127,22 @@ def merged(
             f"{kept!r} is already one person; nothing was changed",
             hint="Give two people: `familiar people ls` lists them.",
         )
-    theirs = _text(draft, other, titles.get(other, ""))
-    ours = _text(draft, kept, titles.get(kept, ""))
+    theirs = _person_text(draft, other, titles.get(other, ""))
+    ours = _person_text(draft, kept, titles.get(kept, ""))
     for slug, text in ((kept, ours), (other, theirs)):
         if main_account(text):
             raise UsageError(
                 f"{slug!r} was merged into {main_account(text)!r} already; nothing was changed",
                 hint=f"Undo that first: `familiar people split {slug}`.",
             )
-    after, moved = _joined(ours, theirs, phrases)
+    after, moved = _join_texts(ours, theirs, phrases)
     names = aliases_of(theirs)
     name = title_of(after) or kept
     draft.put(people_path(kept), after)
     draft.put(people_path(other), stub_page(title_of(theirs) or other, kept, name, names, phrases))
-    _relink(draft, store, pages, {people_path(other): people_path(kept)}, skip=people_path(other))
+    _relink_all(
+        draft, store, pages, {people_path(other): people_path(kept)}, skip=people_path(other)
+    )
     for file in list(draft):
         draft.put(file.rel_path, tidy_relations(file.after, file.rel_path))
     return PeopleDraft(draft, moved)
@@ -172,22 +174,22 @@ def split_draft(
         NotFoundError: `other` has no file, and never said anything.
     """
     draft = Draft(store)
-    theirs = _text(draft, other, titles.get(other, ""))
+    theirs = _person_text(draft, other, titles.get(other, ""))
     kept = main_account(theirs)
     if kept is None:
         raise UsageError(
             f"{other!r} was not merged into anybody; nothing was changed",
             hint="`familiar people merge` merges two people.",
         )
-    ours = _text(draft, kept)
+    ours = _person_text(draft, kept)
     own = applying.new_file(title_of(theirs) or other)
     for name in names_of(theirs):
         if name in aliases_of(theirs):
             own = with_alias(own, name, phrases.heading("aliases"))
         if key_of(name) != key_of(title_of(ours)):
-            ours = _without(ours, name)
+            ours = _without_alias(ours, name)
     moved = 0
-    for heading, said in _parts(ours, phrases):
+    for heading, said in _split_sections(ours, phrases):
         lines = [line for line in said if heading and _rests_on(line, other, said_by, numbering)]
         if lines:
             own = applying.with_bullets(own, heading, [line.rstrip("\r\n") for line in lines])
@@ -199,7 +201,7 @@ def split_draft(
     return PeopleDraft(draft, moved)
 
 
-def renamed(
+def rename_files(
     store: MemoryStore, slug: str, old: str, new: str, phrases: Phrases = ENGLISH
 ) -> PeopleDraft:
     """Return the change that calls somebody `new` instead of `old`, in their file and in links.
@@ -209,24 +211,24 @@ def renamed(
         UsageError: `new` can be no name.
     """
     draft, pages = Draft(store), LinkedPages(store)
-    text = _text(draft, slug)
+    text = _person_text(draft, slug)
     if key_of(old) not in {key_of(name) for name in names_of(text)}:
         raise NotFoundError(
             f"{slug!r} is not called {old!r}; nothing was changed",
             hint=f"Show their names: `familiar people show {slug}`.",
         )
-    after = with_alias(_without(text, old), new, phrases.heading("aliases"))
+    after = with_alias(_without_alias(text, old), new, phrases.heading("aliases"))
     title = title_of(text)
     path, relabel = people_path(slug), None
     if key_of(title) == key_of(old):
         after = applying.with_title(after, title, new)
         relabel = Relabel(path, title, new)
     draft.put(path, after)
-    _relink(draft, store, pages, {}, skip=path, relabel=relabel)
+    _relink_all(draft, store, pages, {}, skip=path, relabel=relabel)
     return PeopleDraft(draft, 0)
 
 
-def make(
+def apply_draft(
     store: MemoryStore, change: PeopleDraft, message: str, *, dry_run: bool
 ) -> tuple[str, ...]:
     """Make a change in one transaction; return the files that changed, or would."""
@@ -235,7 +237,7 @@ def make(
     return tx.result.written
 
 
-def _joined(ours: str, theirs: str, phrases: Phrases) -> tuple[str, int]:
+def _join_texts(ours: str, theirs: str, phrases: Phrases) -> tuple[str, int]:
     """Return our file with all that only theirs says, and how many lines that is."""
     after = _with_head(ours, theirs)
     moved = 0
@@ -248,7 +250,7 @@ def _joined(ours: str, theirs: str, phrases: Phrases) -> tuple[str, int]:
         moved += len(split_lines(summary))
     for name in names_of(theirs):
         after = with_alias(after, name, phrases.heading("aliases"))
-    for heading, said in _parts(theirs, phrases):
+    for heading, said in _split_sections(theirs, phrases):
         if heading_in(heading.lstrip("# ")) == "aliases":
             continue
         fresh = [
@@ -289,7 +291,7 @@ def _with_head(ours: str, theirs: str) -> str:
     return f"{pages[0].bom}{front}{body}"
 
 
-def _parts(text: str, phrases: Phrases) -> Iterator[tuple[str, list[str]]]:
+def _split_sections(text: str, phrases: Phrases) -> Iterator[tuple[str, list[str]]]:
     """Yield the H2 headings, each with the lines below it that are not blank.
 
     What is private for another reason than that heading comes below one that says so. Whatever
@@ -317,7 +319,7 @@ def _parts(text: str, phrases: Phrases) -> Iterator[tuple[str, list[str]]]:
             )
 
 
-def _relink(
+def _relink_all(
     draft: Draft,
     store: MemoryStore,
     before: LinkedPages,
@@ -333,7 +335,7 @@ def _relink(
             draft.put(file.rel_path, file.after)
 
 
-def _text(draft: Draft, slug: str, title: str = "") -> str:
+def _person_text(draft: Draft, slug: str, title: str = "") -> str:
     """Return somebody's file; one that is not there begins with `title`, if there is one."""
     text = draft.text(people_path(slug))
     if text is None and title:
@@ -346,7 +348,7 @@ def _text(draft: Draft, slug: str, title: str = "") -> str:
     return text
 
 
-def _without(text: str, name: str) -> str:
+def _without_alias(text: str, name: str) -> str:
     try:
         return without_alias(text, name)
     except UsageError as error:
@@ -421,7 +423,7 @@ def people_of(familiar: Familiar, *, thorough: bool = True) -> KnownPeople:
         files = {person.slug: person for person in names.people()}
         collisions = tuple(names.collisions())
     said = speakers_of(familiar)
-    sizes = _sizes(familiar) if thorough else {}
+    sizes = _file_sizes(familiar) if thorough else {}
     known = []
     silent = sorted(files.keys() - said.keys())
     for slug in [*said, *silent]:  # who spoke stands as the history has it, the latest first
@@ -544,7 +546,7 @@ def speakers_of(familiar: Familiar) -> dict[str, Speaker]:
     return {s.author.slug: replace(s, author=me.named(s.author)) for s in said}
 
 
-def _sizes(familiar: Familiar) -> dict[str, int]:
+def _file_sizes(familiar: Familiar) -> dict[str, int]:
     try:
         walk = familiar.memory.walk(PEOPLE_DIR)
     except NotFoundError:
@@ -608,9 +610,9 @@ def add_alias(familiar: Familiar, person: str, name: str, *, dry_run: bool = Fal
         UsageError: Several people are, or `name` can be none.
         RefusedError: The file may not be written, or has changed meanwhile; nothing was changed.
     """
-    with _meant(familiar, person) as (names, slug):
+    with _find_person(familiar, person) as (names, slug):
         draft = with_name(familiar.memory, slug, name, _new_page(familiar, slug), familiar.phrases)
-        return _named(familiar, names, slug, name, draft, dry_run=dry_run)
+        return _change_alias(familiar, names, slug, name, draft, dry_run=dry_run)
 
 
 def remove_alias(
@@ -623,9 +625,9 @@ def remove_alias(
         UsageError: Several people are, or a line of the list says other names as well.
         RefusedError: The file may not be written, or has changed meanwhile; nothing was changed.
     """
-    with _meant(familiar, person) as (names, slug):
+    with _find_person(familiar, person) as (names, slug):
         draft = without_name(familiar.memory, slug, name)
-        return _named(familiar, names, slug, name, draft, dry_run=dry_run)
+        return _change_alias(familiar, names, slug, name, draft, dry_run=dry_run)
 
 
 def merge(familiar: Familiar, kept: str, other: str, *, dry_run: bool = False) -> PeopleChange:
@@ -636,12 +638,12 @@ def merge(familiar: Familiar, kept: str, other: str, *, dry_run: bool = False) -
         UsageError: Several people are called so, or they are the same already.
         RefusedError: A file may not be written; nothing was changed.
     """
-    with _meant(familiar, kept) as (names, slug):
+    with _find_person(familiar, kept) as (names, slug):
         gone = find_person(familiar, names, other)
-        titles = _titles(familiar)
-        draft = merged(familiar.memory, slug, gone, familiar.phrases, titles)
+        titles = _person_titles(familiar)
+        draft = merge_files(familiar.memory, slug, gone, familiar.phrases, titles)
         done = PeopleChange(slug, gone, (), draft.moved, draft.draft.diff(), dry_run=dry_run)
-        return _made(familiar, names, done, draft, f"merge {gone} into {slug}")
+        return _make_change(familiar, names, done, draft, f"merge {gone} into {slug}")
 
 
 def split(familiar: Familiar, other: str, *, dry_run: bool = False) -> PeopleChange:
@@ -657,8 +659,8 @@ def split(familiar: Familiar, other: str, *, dry_run: bool = False) -> PeopleCha
         turn = familiar.history.turn(turn_id)
         return turn.author.slug if turn and turn.author else None
 
-    with _meant(familiar, other) as (names, slug):
-        titles = _titles(familiar)
+    with _find_person(familiar, other) as (names, slug):
+        titles = _person_titles(familiar)
         draft = split_draft(
             familiar.memory,
             slug,
@@ -668,7 +670,7 @@ def split(familiar: Familiar, other: str, *, dry_run: bool = False) -> PeopleCha
             numbering=familiar.numbering,
         )
         done = PeopleChange(slug, "", (), draft.moved, draft.draft.diff(), dry_run=dry_run)
-        return _made(familiar, names, done, draft, f"split {slug}")
+        return _make_change(familiar, names, done, draft, f"split {slug}")
 
 
 def rename(
@@ -681,21 +683,21 @@ def rename(
         UsageError: Several people are, or `new` can be no name.
         RefusedError: A file may not be written; nothing was changed.
     """
-    with _meant(familiar, person) as (names, slug):
-        draft = renamed(familiar.memory, slug, old, new, familiar.phrases)
+    with _find_person(familiar, person) as (names, slug):
+        draft = rename_files(familiar.memory, slug, old, new, familiar.phrases)
         done = PeopleChange(slug, old, (), draft.moved, draft.draft.diff(), dry_run=dry_run)
-        return _made(familiar, names, done, draft, f"rename {old!r} of {slug}")
+        return _make_change(familiar, names, done, draft, f"rename {old!r} of {slug}")
 
 
 @contextmanager
-def _meant(familiar: Familiar, person: str) -> Iterator[tuple[Aliases, str]]:
+def _find_person(familiar: Familiar, person: str) -> Iterator[tuple[Aliases, str]]:
     """Open who is called what, and tell whom `person` means."""
     with closing(familiar.names()) as names:
         names.refresh(thorough=True)
         yield names, find_person(familiar, names, person)
 
 
-def _named(
+def _change_alias(
     familiar: Familiar,
     names: Aliases,
     slug: str,
@@ -706,24 +708,24 @@ def _named(
 ) -> AliasChange:
     diff = draft.draft.diff()
     message = f"alias {name!r} of {slug}"
-    changed = bool(make(familiar.memory, draft, message, dry_run=dry_run))
+    changed = bool(apply_draft(familiar.memory, draft, message, dry_run=dry_run))
     done = AliasChange(slug, people_path(slug), name, changed, diff, dry_run=dry_run)
     if dry_run:
         return done
-    notices = published(names)
+    notices = publish_names(names)
     return replace(done, collisions=shared_names(names, slug), notices=notices)
 
 
-def _made(
+def _make_change(
     familiar: Familiar, names: Aliases, done: PeopleChange, draft: PeopleDraft, message: str
 ) -> PeopleChange:
     # All files are made ready before the transaction, and refused there if they changed meanwhile.
-    files = make(familiar.memory, draft, message, dry_run=done.dry_run)
-    notices = () if done.dry_run else published(names)
+    files = apply_draft(familiar.memory, draft, message, dry_run=done.dry_run)
+    notices = () if done.dry_run else publish_names(names)
     return replace(done, files=files, notices=notices)
 
 
-def published(names: Aliases) -> tuple[str, ...]:
+def publish_names(names: Aliases) -> tuple[str, ...]:
     """Bring the list of names up to date, and return what is to be told."""
     try:
         return names.publish()
@@ -733,11 +735,11 @@ def published(names: Aliases) -> tuple[str, ...]:
 
 def _new_page(familiar: Familiar, slug: str) -> str:
     """Return the beginning of a file about somebody who is known by what was said only."""
-    title = _titles(familiar).get(slug)
+    title = _person_titles(familiar).get(slug)
     return f"# {title}\n" if title else ""
 
 
-def _titles(familiar: Familiar) -> dict[str, str]:
+def _person_titles(familiar: Familiar) -> dict[str, str]:
     """Return the titles of files about those who spoke, by slug: a name, else the account."""
     handle = familiar.me().handle
     authors = [speaker.author for speaker in speakers_of(familiar).values()]

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.config.channel_kinds import MODES, OF_MODALITY
-from familiar_cli.context.budget import MESSAGE_TOKENS, Window, allowance
+from familiar_cli.context.budget import MESSAGE_TOKENS, Window, prompt_allowance
 from familiar_cli.context.pipeline import ContextPipeline
 from familiar_cli.context.providers.character import CharacterProvider
 from familiar_cli.context.providers.content_search import ContentSearchProvider
@@ -125,7 +125,9 @@ def allowance_in(
     ]
     needed = sum(MESSAGE_TOKENS + familiar.counter.count(text) for text in texts if text)
     window = Window.of(familiar.models.slot())
-    return allowance(channel.budget, mode=channel.mode, window=window, character_tokens=needed)
+    return prompt_allowance(
+        channel.budget, mode=channel.mode, window=window, character_tokens=needed
+    )
 
 
 def pipeline(
@@ -146,13 +148,13 @@ def pipeline(
     used = () if dry else setup.processors
     is_short = has_short_frame(familiar) and (not dry or familiar.config.context.frame == "short")
     return ContextPipeline(
-        _providers(familiar, setup, remembered, dry=dry),
+        _make_providers(familiar, setup, remembered, dry=dry),
         familiar.counter,
         pre_processors=[
-            *([_thinking(familiar, setup.char)] if "stepped_thinking" in used else ()),
+            *([_make_thinking(familiar, setup.char)] if "stepped_thinking" in used else ()),
             *([_short_frame(familiar, setup)] if is_short else ()),
         ],
-        post_processors=[_recast(familiar, setup.char)] if "recast" in used else (),
+        post_processors=[_make_recast(familiar, setup.char)] if "recast" in used else (),
         short_reply=partial(_short_reply, familiar, setup) if is_short else None,
     )
 
@@ -228,12 +230,12 @@ def _short_reply(familiar: Familiar, setup: TurnSetup, request: ContextRequest) 
     return replace(style, sampling=known)
 
 
-def filters(familiar: Familiar) -> bool:
+def has_filter(familiar: Familiar) -> bool:
     """Return whether a model chooses among the memories that were found: where it is set up."""
     return FILTER_SLOT in familiar.config.llm.slots
 
 
-def _providers(
+def _make_providers(
     familiar: Familiar, setup: TurnSetup, remembered: Sequence[Spoken], *, dry: bool
 ) -> list[ContextProvider]:
     set_to, memory = familiar.config, familiar.memory
@@ -272,7 +274,7 @@ def _providers(
             beyond=beyond,
         ),
         FromTier(_content_search(familiar, setup, pinned, dry=dry), STANDARD),
-        FromTier(_relations(familiar), STANDARD),
+        FromTier(_make_relations(familiar), STANDARD),
         *([] if at_start else [block]),
         DeskProvider(memory, familiar.zone, deadline_s=deadline_s),
         *([RememberedProvider(remembered)] if remembered else ()),
@@ -315,14 +317,16 @@ def _content_search(
         familiar.history,
         familiar.names,
         familiar.counter,
-        retrieval=_retrieval(familiar, setup, pinned),
-        content_filter=_filter(familiar, setup.char) if filters(familiar) and not dry else None,
+        retrieval=_make_retrieval(familiar, setup, pinned),
+        content_filter=_make_filter(familiar, setup.char)
+        if has_filter(familiar) and not dry
+        else None,
         deadline_s=set_to.context.provider_deadline_s,
         numbering=familiar.numbering,
     )
 
 
-def _relations(familiar: Familiar) -> RelationsProvider:
+def _make_relations(familiar: Familiar) -> RelationsProvider:
     from familiar_cli.context.providers.people import taking_part
 
     return RelationsProvider(
@@ -335,7 +339,7 @@ def _relations(familiar: Familiar) -> RelationsProvider:
     )
 
 
-def _retrieval(familiar: Familiar, setup: TurnSetup, pinned: PinnedMemory) -> Retrieval:
+def _make_retrieval(familiar: Familiar, setup: TurnSetup, pinned: PinnedMemory) -> Retrieval:
     from familiar_cli.context.providers.retrieval import Memory, Retrieval
 
     set_to = familiar.config
@@ -346,7 +350,7 @@ def _retrieval(familiar: Familiar, setup: TurnSetup, pinned: PinnedMemory) -> Re
         familiar.history,
         setup.character.macros_of,
         setup.channel.recent_turns,
-        _recaller(familiar, setup.char, refresh_s) if set_to.recall.enabled == "on" else None,
+        _make_recaller(familiar, setup.char, refresh_s) if set_to.recall.enabled == "on" else None,
         pinned.of,
         familiar.numbering,
     )
@@ -360,7 +364,7 @@ def _retrieval(familiar: Familiar, setup: TurnSetup, pinned: PinnedMemory) -> Re
     )
 
 
-def _recaller(familiar: Familiar, char: str, within_s: float) -> Recaller:
+def _make_recaller(familiar: Familiar, char: str, within_s: float) -> Recaller:
     from familiar_cli.context.providers.passages import Recaller
 
     return Recaller(
@@ -373,7 +377,7 @@ def _recaller(familiar: Familiar, char: str, within_s: float) -> Recaller:
     )
 
 
-def _filter(familiar: Familiar, char: str) -> Filter:
+def _make_filter(familiar: Familiar, char: str) -> Filter:
     from familiar_cli.context.providers.content_filter import Filter
 
     set_to = familiar.config.filter
@@ -388,7 +392,7 @@ def _filter(familiar: Familiar, char: str) -> Filter:
     )
 
 
-def _thinking(familiar: Familiar, char: str) -> SteppedThinkingPreProcessor:
+def _make_thinking(familiar: Familiar, char: str) -> SteppedThinkingPreProcessor:
     from familiar_cli.context.processors import SteppedThinkingPreProcessor
 
     return SteppedThinkingPreProcessor(
@@ -399,7 +403,7 @@ def _thinking(familiar: Familiar, char: str) -> SteppedThinkingPreProcessor:
     )
 
 
-def _recast(familiar: Familiar, char: str) -> RecastPostProcessor:
+def _make_recast(familiar: Familiar, char: str) -> RecastPostProcessor:
     from familiar_cli.context.processors import RecastPostProcessor
 
     return RecastPostProcessor(
@@ -431,10 +435,10 @@ def with_effective(familiar: Familiar, rows: list[Effective]) -> list[Effective]
             found |= {key: (value, source) for key, value, source in resolve(familiar, rows)}
         except FamiliarError:  # what is wrong is told where it is used; the settings are shown
             continue
-    return [_with(row, found.get(row.setting.key)) for row in rows]
+    return [_with_resolved(row, found.get(row.setting.key)) for row in rows]
 
 
-def _with(row: Effective, resolved: tuple[Value, str] | None) -> Effective:
+def _with_resolved(row: Effective, resolved: tuple[Value, str] | None) -> Effective:
     if resolved is None or resolved[0] == row.value:
         return row
     if row.value != row.setting.default and not row.setting.key.startswith("budget."):
@@ -574,7 +578,7 @@ def set_pins(
         for rel_path in clean:
             file = memory.read(rel_path)
             if pinned:
-                _check(rel_path)
+                _check_path(rel_path)
             text = with_pin(file.text, rel_path) if pinned else without_pin(file.text)
             tx.write(rel_path, text, expect=file.sha256)
     return tx.result
@@ -609,7 +613,7 @@ def list_pins(familiar: Familiar, *, by_index: bool = True) -> PinnedFiles:
     find = partial(find_pins, familiar.index) if by_index else by_files
     pinned = pinned_memory(familiar, setup, find).of(request)
     pins = sorted(
-        (_file(familiar, piece, pinned) for piece in pinned.pieces if piece.rel_path),
+        (_pinned_file(familiar, piece, pinned) for piece in pinned.pieces if piece.rel_path),
         key=lambda pin: pin.rel_path,
     )
     problems = tuple(piece.problem for piece in pinned.pieces if not piece.rel_path)
@@ -617,7 +621,7 @@ def list_pins(familiar: Familiar, *, by_index: bool = True) -> PinnedFiles:
     return PinnedFiles(tuple(pins), sum(pin.tokens for pin in pins), budget, problems)
 
 
-def _file(familiar: Familiar, piece: Contribution, pinned: Pinned) -> PinnedFile:
+def _pinned_file(familiar: Familiar, piece: Contribution, pinned: Pinned) -> PinnedFile:
     from familiar_cli.context.budget import MESSAGE_TOKENS
 
     assert piece.rel_path
@@ -629,7 +633,7 @@ def _file(familiar: Familiar, piece: Contribution, pinned: Pinned) -> PinnedFile
     return PinnedFile(piece.rel_path, tokens, not piece.shortened, piece.shortened)
 
 
-def _check(rel_path: str) -> None:
+def _check_path(rel_path: str) -> None:
     if rel_path in _SELF:
         raise RefusedError(
             f"{rel_path!r} is part of the character, which is already in every prompt;"

@@ -114,12 +114,12 @@ def search_memories(
         if known is None or hit.score > known.score:
             best[hit.rel_path] = hit
     ranked = sorted(best.values(), key=lambda hit: (-hit.score, hit.rel_path))[: options.k]
-    cited = [_cited(familiar, hit, viewer) for hit in ranked]
-    memories = (_memory(hit, turns) for hit, turns in zip(ranked, cited, strict=True))
-    return FoundMemories(tuple(memories), results[0].method, _notes(results))
+    cited = [_cited_turns(familiar, hit, viewer) for hit in ranked]
+    memories = (_found_memory(hit, turns) for hit, turns in zip(ranked, cited, strict=True))
+    return FoundMemories(tuple(memories), results[0].method, _result_notes(results))
 
 
-def _memory(hit: Hit, turns: tuple[int, ...]) -> FoundMemory:
+def _found_memory(hit: Hit, turns: tuple[int, ...]) -> FoundMemory:
     top = hit.rel_path.partition("/")[0]
     tier = top if top in _TIERS else ""
     return FoundMemory(
@@ -127,7 +127,7 @@ def _memory(hit: Hit, turns: tuple[int, ...]) -> FoundMemory:
     )
 
 
-def _cited(familiar: Familiar, hit: Hit, viewer: Viewer) -> tuple[int, ...]:
+def _cited_turns(familiar: Familiar, hit: Hit, viewer: Viewer) -> tuple[int, ...]:
     """Return the turns that what is shown of a hit rests on."""
     try:
         text = familiar.memory.read_file(hit.rel_path)
@@ -137,12 +137,16 @@ def _cited(familiar: Familiar, hit: Hit, viewer: Viewer) -> tuple[int, ...]:
     return turn_ids(shown_between(text, hit.char_start, hit.char_end, hidden), familiar.numbering)
 
 
-def _notes(results: Sequence[SearchResult]) -> tuple[str, ...]:
-    told = (note for result in results for note in (*result.notes, result.hint and _try(result)))
+def _result_notes(results: Sequence[SearchResult]) -> tuple[str, ...]:
+    told = (
+        note
+        for result in results
+        for note in (*result.notes, result.hint and _suggest_next(result))
+    )
     return tuple(dict.fromkeys(filter(None, told)))
 
 
-def _try(result: SearchResult) -> str:
+def _suggest_next(result: SearchResult) -> str:
     return result.hint if "`" in result.hint else f"Run `{result.hint}`."
 
 
@@ -244,7 +248,7 @@ def search_past(
 
     scores = scores_of_turns(found.turns, query, speaker=speaker, zone=familiar.zone)
     hits = [
-        _hit(familiar, one.turn, score, speaker(one.turn))
+        _past_hit(familiar, one.turn, score, speaker(one.turn))
         for one, score in zip(found.turns, scores, strict=True)
     ]
     wanted = [
@@ -255,7 +259,7 @@ def search_past(
     return PastFound(tuple(wanted[:k]), "hybrid" if near else "lexical", waiting)
 
 
-def _hit(familiar: Familiar, turn: Turn, score: float, speaker: str) -> PastHit:
+def _past_hit(familiar: Familiar, turn: Turn, score: float, speaker: str) -> PastHit:
     return PastHit(
         (turn.id, turn.id),
         turn.channel_id,
@@ -369,34 +373,34 @@ def excerpt_of(text: str, query: str) -> tuple[str, tuple[tuple[int, int], ...]]
     stems = {w[: max(_STEM_CHARS, len(w) - _ENDING_CHARS)] if w.isascii() else w for w in wanted}
     marks = [
         (begin, end)
-        for begin, end, word in _words(text)
-        if any(_fits(word, stem) for stem in stems)
+        for begin, end, word in _word_spans(text)
+        if any(_fits_stem(word, stem) for stem in stems)
     ]
     if not marks:
         marks = sorted(
             (at, at + len(w)) for w in wanted if not w.isascii() and (at := text.find(w)) >= 0
         )
     if len(text) <= _EXCERPT_CHARS:
-        return text, _apart(marks)
+        return text, _without_overlaps(marks)
     start = max(marks[0][0] - _BEFORE_CHARS, 0) if marks else 0
     end = min(start + _EXCERPT_CHARS, len(text))
     head, tail = ("…" if start else ""), ("…" if end < len(text) else "")
     moved = [
         (b - start + len(head), e - start + len(head)) for b, e in marks if b >= start and e <= end
     ]
-    return f"{head}{text[start:end]}{tail}", _apart(moved)
+    return f"{head}{text[start:end]}{tail}", _without_overlaps(moved)
 
 
-def _words(text: str) -> Iterator[tuple[int, int, str]]:
+def _word_spans(text: str) -> Iterator[tuple[int, int, str]]:
     for found in _WORD.finditer(text):
         yield found.start(), found.end(), fold_word(found[0])
 
 
-def _fits(word: str, stem: str) -> bool:
+def _fits_stem(word: str, stem: str) -> bool:
     return word == stem if len(stem) < _STEM_CHARS else word.startswith(stem)
 
 
-def _apart(marks: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+def _without_overlaps(marks: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
     """Return marks without those that overlap an earlier one."""
     kept: list[tuple[int, int]] = []
     for begin, end in marks:

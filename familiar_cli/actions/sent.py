@@ -37,15 +37,15 @@ def find_trace(familiar: Familiar, turn: int | str | None = None) -> Trace:
         BadInputError: The record is damaged.
         UsageError: `turn` names no turn.
     """
-    from familiar_cli.context.trace import latest, read_trace
+    from familiar_cli.context.trace import latest_trace, read_trace
 
     if turn is None:
-        return latest(familiar.paths.traces)
+        return latest_trace(familiar.paths.traces)
     number = familiar.numbering.turn_number(turn)
     try:
         return read_trace(familiar.paths.traces, number)
     except NotFoundError as error:
-        raise NotFoundError(_why(familiar, number), hint=_instead(familiar)) from error
+        raise NotFoundError(_why_missing(familiar, number), hint=_other_turns(familiar)) from error
 
 
 def request_bytes(trace: Trace) -> bytes:
@@ -69,18 +69,18 @@ def sent_of(trace: Trace) -> PreparedRequest:
 
 def messages_diff(older: Trace, newer: Trace) -> str:
     """Return how the messages of two turns differ, as a unified diff; empty when they do not."""
-    before, after = _text(older.messages), _text(newer.messages)
+    before, after = _all_text(older.messages), _all_text(newer.messages)
     return unified(before, after, f"turn {older.turn}", f"turn {newer.turn}").rstrip("\n")
 
 
-def _text(messages: Sequence[TracedMessage]) -> str:
+def _all_text(messages: Sequence[TracedMessage]) -> str:
     return "".join(f"--- {m.role}\n{harmless(m.content)}\n\n" for m in messages)
 
 
-def _why(familiar: Familiar, turn: int) -> str:
+def _why_missing(familiar: Familiar, turn: int) -> str:
     from familiar_cli.history.lines import origins
 
-    found = _turn(familiar, turn)
+    found = _find_turn(familiar, turn)
     if found is None:
         return f"No such turn: {turn}"
     if found.source.startswith("import"):
@@ -89,7 +89,7 @@ def _why(familiar: Familiar, turn: int) -> str:
     if written:
         return f"Turn {turn} was written down on {written.instance!r}, and what it sent is there"
     keep = familiar.config.context.keep_traces
-    oldest = min(_kept(familiar), default=None)
+    oldest = min(_kept_turns(familiar), default=None)
     if keep and oldest is not None and turn < oldest:
         return (
             f"What turn {turn} sent is no longer kept: context.keep_traces = {keep}, "
@@ -98,20 +98,20 @@ def _why(familiar: Familiar, turn: int) -> str:
     return f"Turn {turn} has no trace: no reply was requested, or its file was deleted"
 
 
-def _instead(familiar: Familiar) -> str:
-    kept = _kept(familiar)
+def _other_turns(familiar: Familiar) -> str:
+    kept = _kept_turns(familiar)
     if not kept:
         return _ASK
     return f"Traces are kept from turn {min(kept)} to {max(kept)}: `familiar context {max(kept)}`."
 
 
-def _kept(familiar: Familiar) -> set[int]:
+def _kept_turns(familiar: Familiar) -> set[int]:
     from familiar_cli.context.trace import trace_ids
 
     return trace_ids(familiar.paths.traces)
 
 
-def _turn(familiar: Familiar, turn: int) -> Turn | None:
+def _find_turn(familiar: Familiar, turn: int) -> Turn | None:
     if not familiar.paths.history.is_file():
         return None
     from familiar_cli.history.store import HistoryStore
@@ -175,7 +175,7 @@ def layers_over_time(
 _OF_MEMORY: Final = frozenset({Layer.content, Layer.digest, Layer.pinned, Layer.desk})
 
 
-def recalled(trace: Trace) -> list[Fragment]:
+def recalled_pieces(trace: Trace) -> list[Fragment]:
     """Return the pieces of a prompt that come from memory, or from turns long ago."""
     return [piece for piece in trace.contributions if piece.kept and piece.layer in _OF_MEMORY]
 
@@ -219,7 +219,7 @@ class Why:
         return asdict(self)
 
 
-def why(familiar: Familiar, trace: Trace, asked: str) -> Why:
+def explain_piece(familiar: Familiar, trace: Trace, asked: str) -> Why:
     """Return why `asked` was, or was not, in the prompt of `trace`.
 
     Args:
@@ -232,17 +232,17 @@ def why(familiar: Familiar, trace: Trace, asked: str) -> Why:
         UsageError: It is neither.
         UnsafePathError: The path leads outside the memory.
     """
-    subject = _subject(familiar, asked)
-    pieces = _pieces(familiar, trace, subject)
+    subject = _find_subject(familiar, asked)
+    pieces = _pieces_of(familiar, trace, subject)
     if pieces:
-        return _offered(familiar, trace, subject, pieces)
+        return _explain_offered(familiar, trace, subject, pieces)
     _check_exists(familiar, subject)
     reasons = _why_absent(familiar, trace, subject)
-    since = _newer(familiar, trace, subject)
-    return Why(trace.turn, _name(subject), "absent", reasons=tuple(reasons), since=since)
+    since = _newer_file(familiar, trace, subject)
+    return Why(trace.turn, _subject_name(subject), "absent", reasons=tuple(reasons), since=since)
 
 
-def _subject(familiar: Familiar, asked: str) -> Subject:
+def _find_subject(familiar: Familiar, asked: str) -> Subject:
     from familiar_cli.memory.store.files import parse_path
 
     found = _TURN.fullmatch(asked.strip())
@@ -257,11 +257,11 @@ def _subject(familiar: Familiar, asked: str) -> Subject:
     return Subject(rel_path)
 
 
-def _name(subject: Subject) -> str:
+def _subject_name(subject: Subject) -> str:
     return subject.rel_path or f"turn:{subject.turn_id}"
 
 
-def _pieces(familiar: Familiar, trace: Trace, subject: Subject) -> list[Fragment]:
+def _pieces_of(familiar: Familiar, trace: Trace, subject: Subject) -> list[Fragment]:
     if subject.rel_path is not None:
         return [piece for piece in trace.contributions if piece.rel_path == subject.rel_path]
     sources = _without_number(familiar, trace, subject)
@@ -281,21 +281,23 @@ def _without_number(familiar: Familiar, trace: Trace, subject: Subject) -> set[s
     return {"history.greeting"} if opened else set()
 
 
-def _offered(familiar: Familiar, trace: Trace, subject: Subject, pieces: list[Fragment]) -> Why:
+def _explain_offered(
+    familiar: Familiar, trace: Trace, subject: Subject, pieces: list[Fragment]
+) -> Why:
     lost = [piece for piece in pieces if piece.reason and piece.offered_tokens]
     return Why(
         turn=trace.turn,
-        subject=_name(subject),
-        verdict=_verdict(pieces),
+        subject=_subject_name(subject),
+        verdict=_judge_pieces(pieces),
         contributions=tuple(pieces),
         layers=_paid_from(trace, pieces),
-        rivals=tuple(_rivals(trace, lost)),
+        rivals=tuple(_served_before(trace, lost)),
         reasons=tuple(dict.fromkeys(piece.reason for piece in pieces if piece.reason)),
-        since=_changed(familiar, subject, pieces),
+        since=_file_change(familiar, subject, pieces),
     )
 
 
-def _verdict(pieces: list[Fragment]) -> Verdict:
+def _judge_pieces(pieces: list[Fragment]) -> Verdict:
     if not any(piece.kept for piece in pieces):
         return "out"
     return "cut" if any(piece.reason for piece in pieces) else "kept"
@@ -310,7 +312,7 @@ def _paid_from(trace: Trace, pieces: list[Fragment]) -> tuple[LayerUse, ...]:
     return (*(layer for layer in trace.layers if layer.name in names), whole)
 
 
-def _rivals(trace: Trace, lost: list[Fragment]) -> list[Fragment]:
+def _served_before(trace: Trace, lost: list[Fragment]) -> list[Fragment]:
     """Return what was served before those that had no room, the most important first.
 
     Where their layer had room left, it is the prompt as a whole that was full.
@@ -346,17 +348,17 @@ def _check_exists(familiar: Familiar, subject: Subject) -> None:
 def _why_absent(familiar: Familiar, trace: Trace, subject: Subject) -> list[str]:
     if subject.turn_id is not None and subject.turn_id == trace.reply_turn:
         return ["It is the reply to this prompt."]
-    providers = _explaining(familiar, trace)
-    request = _request(familiar, trace)
+    providers = _explaining_providers(familiar, trace)
+    request = _restore_request(familiar, trace)
     answers = [(provider, provider.why_not(subject, request)) for provider in providers]
-    reasons = [_reason(trace, p, answer) for p, answer in answers if answer is not None]
+    reasons = [_give_reason(trace, p, answer) for p, answer in answers if answer is not None]
     if not reasons:
         reasons = ["No provider reads it. The providers are:"]
         reasons += [f"{provider.name}: {provider.looks_at}" for provider in providers]
-    return [*reasons, *_silent(trace, providers)]
+    return [*reasons, *_failed_parts(trace, providers)]
 
 
-def _explaining(familiar: Familiar, trace: Trace) -> list[Explains]:
+def _explaining_providers(familiar: Familiar, trace: Trace) -> list[Explains]:
     from familiar_cli.actions.prompt import pipeline, turn_setup
     from familiar_cli.context.types import Explains
 
@@ -365,33 +367,34 @@ def _explaining(familiar: Familiar, trace: Trace) -> list[Explains]:
     return [provider for provider in providers if isinstance(provider, Explains)]
 
 
-def _reason(trace: Trace, provider: Explains, answer: str) -> str:
+def _give_reason(trace: Trace, provider: Explains, answer: str) -> str:
     report = next((r for r in trace.providers if r.name == provider.name), None)
     if report is None:
         return f"{provider.name}: it was not used for this prompt."
     if report.verdict != "answered":
-        fate = f"it {_fate(report.verdict)} ({report.reason})"
+        fate = f"it {_verdict_text(report.verdict)} ({report.reason})"
         return f"{provider.name}: {fate}, so nothing it would have offered is included."
     if answer:
         return f"{provider.name}: {answer}."
     return f"{provider.name}: it would offer it now, but did not then; something has changed since."
 
 
-def _fate(verdict: str) -> str:
+def _verdict_text(verdict: str) -> str:
     return "was late" if verdict == "late" else "failed"
 
 
-def _silent(trace: Trace, providers: list[Explains]) -> list[str]:
+def _failed_parts(trace: Trace, providers: list[Explains]) -> list[str]:
     """Return a line for each part that failed, and that cannot be asked what it looks at."""
     known = {provider.name for provider in providers}
     return [
-        f"{report.name}: it {_fate(report.verdict)}, and what it would have offered is unknown."
+        f"{report.name}: it {_verdict_text(report.verdict)},"
+        " and what it would have offered is unknown."
         for report in trace.providers
         if report.verdict != "answered" and report.name not in known
     ]
 
 
-def _request(familiar: Familiar, trace: Trace) -> ContextRequest:
+def _restore_request(familiar: Familiar, trace: Trace) -> ContextRequest:
     """Return the request as it was, as far as the record and the history still know it."""
     from familiar_cli.context.turn import labels_in
     from familiar_cli.context.types import ContextRequest, Layer, Modality
@@ -418,7 +421,7 @@ def _request(familiar: Familiar, trace: Trace) -> ContextRequest:
     )
 
 
-def _changed(familiar: Familiar, subject: Subject, pieces: list[Fragment]) -> str:
+def _file_change(familiar: Familiar, subject: Subject, pieces: list[Fragment]) -> str:
     """Return what has become of a file that something was offered of."""
     if subject.rel_path is None:
         return ""
@@ -432,8 +435,8 @@ def _changed(familiar: Familiar, subject: Subject, pieces: list[Fragment]) -> st
     return "The file has changed since." if then and now not in then else ""
 
 
-def _newer(familiar: Familiar, trace: Trace, subject: Subject) -> str:
-    changed = _modified(familiar, subject)
+def _newer_file(familiar: Familiar, trace: Trace, subject: Subject) -> str:
+    changed = _modified_at(familiar, subject)
     if changed is None or changed <= trace.at:
         return ""
     return (
@@ -442,7 +445,7 @@ def _newer(familiar: Familiar, trace: Trace, subject: Subject) -> str:
     )
 
 
-def _modified(familiar: Familiar, subject: Subject) -> datetime | None:
+def _modified_at(familiar: Familiar, subject: Subject) -> datetime | None:
     from familiar_cli.clock import since_1970
 
     if subject.rel_path is None:
@@ -524,7 +527,7 @@ class Replayed:
         return {**asdict(self), **more}
 
 
-async def replay(
+async def replay_trace(
     familiar: Familiar,
     trace: Trace,
     *,
@@ -555,7 +558,7 @@ async def replay(
     chosen = familiar.models.slot(slot or "main")
     chosen = replace(chosen, model=model or (chosen.model if slot else sent.model))
     check_usable(chosen)
-    request, completion, elapsed_ms = await _send(sent, chosen, on_wait)
+    request, completion, elapsed_ms = await _send_again(sent, chosen, on_wait)
     if not completion.text.strip():
         why = f" ({completion.finish_reason})" if completion.finish_reason else ""
         raise BadReplyError(f"The model {chosen.model!r} returned an empty reply{why}")
@@ -565,13 +568,13 @@ async def replay(
         sent_model=chosen.model,
         model_then=sent.model,
         url_then=sent.url,
-        then=_then(familiar, trace, sent),
-        now=_now(request, completion, elapsed_ms),
+        then=_recorded_reply(familiar, trace, sent),
+        now=_new_reply(request, completion, elapsed_ms),
         error_then=trace.error,
     )
 
 
-async def _send(
+async def _send_again(
     sent: PreparedRequest, slot: ResolvedSlot, on_wait: Callable[[str], None] | None
 ) -> tuple[PreparedRequest, Completion, float]:
     from familiar_cli.clock import stopwatch_s
@@ -590,7 +593,9 @@ async def _send(
         await model.aclose()
 
 
-def _now(request: PreparedRequest, completion: Completion, elapsed_ms: float) -> ReplayedReply:
+def _new_reply(
+    request: PreparedRequest, completion: Completion, elapsed_ms: float
+) -> ReplayedReply:
 
     return ReplayedReply(
         request.url,
@@ -602,7 +607,9 @@ def _now(request: PreparedRequest, completion: Completion, elapsed_ms: float) ->
     )
 
 
-def _then(familiar: Familiar, trace: Trace, sent: PreparedRequest) -> ReplayedReply | None:
+def _recorded_reply(
+    familiar: Familiar, trace: Trace, sent: PreparedRequest
+) -> ReplayedReply | None:
     turn = familiar.history.turn(trace.reply_turn) if trace.reply_turn is not None else None
     if turn is None:
         return None

@@ -152,9 +152,9 @@ def status_of(familiar: Familiar) -> FamiliarStatus:
     Raises:
         ConfigError: Its settings are wrong.
     """
-    from familiar_cli.llm.slots import resolve
+    from familiar_cli.llm.slots import resolve_slot
 
-    slot, walk = resolve(familiar.config.llm), walk_of(familiar.memory)
+    slot, walk = resolve_slot(familiar.config.llm), walk_of(familiar.memory)
     past = _history_of(familiar.paths.history)
     return FamiliarStatus(
         familiar=familiar.paths.id,
@@ -167,24 +167,24 @@ def status_of(familiar: Familiar) -> FamiliarStatus:
         skipped=len(walk.skipped),
         turns=past.turns,
         unsummarised_turns=past.unwritten,
-        unindexed_files=_unindexed(familiar, walk),
-        last_turn=_last(past.last),
+        unindexed_files=_count_unindexed(familiar, walk),
+        last_turn=_last_turn(past.last),
         written=past.written,
         failures=familiar.failures.all(),
         summary=_summary_of(familiar),
         desk=_desk_of(familiar),
         imported_turns=past.imported,
-        rewritten=_rewritten(familiar),
+        rewritten=_find_rewritten(familiar),
         language=_language_of(familiar),
         language_is_set=familiar.config.language != "auto",
     )
 
 
-def _rewritten(familiar: Familiar) -> tuple[Rewritten, ...]:
-    from familiar_cli.consolidation.calendar import rewritten
+def _find_rewritten(familiar: Familiar) -> tuple[Rewritten, ...]:
+    from familiar_cli.consolidation.calendar import rewritten_files
 
     try:
-        return rewritten(familiar.memory, familiar.paths.journal)
+        return rewritten_files(familiar.memory, familiar.paths.journal)
     except FamiliarError:
         return ()  # `familiar doctor` says what is wrong with the journal
 
@@ -222,7 +222,7 @@ def _conflicts_of(store: MemoryStore) -> tuple[str, ...]:
         return ()  # `familiar sync resolve` says what is wrong there
 
 
-def _unindexed(familiar: Familiar, walk: FileListing) -> int:
+def _count_unindexed(familiar: Familiar, walk: FileListing) -> int:
     """Return how many files the index does not hold as they are."""
     try:
         index = familiar.index.status()
@@ -244,10 +244,12 @@ def walk_of(store: MemoryStore) -> FileListing:
 def list_of(home: Path) -> list[ListedFamiliar]:
     """Return every familiar in `home`, sorted by id; a broken one is listed with its problem."""
     chosen = chosen_familiar(home)
-    return [_listed(FamiliarPaths(home / name), chosen == name) for name in list_familiars(home)]
+    return [
+        _list_familiar(FamiliarPaths(home / name), chosen == name) for name in list_familiars(home)
+    ]
 
 
-def _listed(paths: FamiliarPaths, chosen: bool) -> ListedFamiliar:  # noqa: FBT001
+def _list_familiar(paths: FamiliarPaths, chosen: bool) -> ListedFamiliar:  # noqa: FBT001
     familiar = Familiar(paths)
     try:
         turns = _history_of(paths.history).turns
@@ -322,7 +324,7 @@ def _summary_of(familiar: Familiar) -> SummaryStatus:
     )
 
 
-def _last(turn: Turn | None) -> LastTurn | None:
+def _last_turn(turn: Turn | None) -> LastTurn | None:
     from familiar_cli.clock import iso
 
     if turn is None:

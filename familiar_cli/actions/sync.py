@@ -105,10 +105,10 @@ class SyncReport:
         problems = []
         if self.conflicts:
             count = len({one.path for one in self.conflicts})
-            named = _few(one.path for one in self.conflicts)
+            named = _shorten_paths(one.path for one in self.conflicts)
             problems.append(f"{count} file{'s' * (count != 1)} in conflict: {named}")
         if self.refused:
-            problems.append(f"skipped: {_few(self.refused)}")
+            problems.append(f"skipped: {_shorten_paths(self.refused)}")
         if self.pending.is_open:
             problems.append("something waits or was set aside")
         if not problems:
@@ -163,7 +163,7 @@ def _refused_json(refused: Mapping[str, str]) -> list[dict[str, str]]:
     return [{"path": path, "reason": why} for path, why in sorted(refused.items())]
 
 
-def _few(paths: Iterable[str]) -> str:
+def _shorten_paths(paths: Iterable[str]) -> str:
     names = sorted(set(paths))
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")  # noqa: PLR2004
 
@@ -315,7 +315,7 @@ def _sync_all(
             else:
                 done.append(synced)
                 if not how.dry_run:
-                    _note(familiar, synced)
+                    _record_sync(familiar, synced)
     finally:
         familiar.journal.repository.close()
     conflicts = tuple(conflicts_in(familiar.memory))
@@ -342,7 +342,9 @@ def engine_of(
         familiar.journal.repository,
         familiar.paths.instance,
         lambda: familiar.instance,
-        turns=HistoryConversations(familiar.history, familiar.channels, _about(familiar))
+        turns=HistoryConversations(
+            familiar.history, familiar.channels, _describe_familiar(familiar)
+        )
         if travels
         else None,
         participants=participants_of(familiar),
@@ -351,7 +353,7 @@ def engine_of(
     )
 
 
-def _about(familiar: Familiar) -> bytes:
+def _describe_familiar(familiar: Familiar) -> bytes:
     """Return the familiar's id, and the names of its remotes, for a machine that begins."""
     from familiar_cli.text import sha256_of
 
@@ -474,12 +476,12 @@ def status(familiar: Familiar) -> SyncStatus:
                 RemoteStatus(
                     name,
                     address.text,
-                    _noted(familiar, name).get("at"),
-                    _ahead(past, head, seen[name]),
+                    _recorded_sync(familiar, name).get("at"),
+                    _count_ahead(past, head, seen[name]),
                 )
                 for name, address in remotes.all().items()
             ),
-            _instances(past, head, instance, seen, remotes.forgotten()),
+            _instance_statuses(past, head, instance, seen, remotes.forgotten()),
             tuple(conflicts_in(familiar.memory)),
             refused_files(repository),
             failure.message if failure else "",
@@ -606,7 +608,7 @@ def begin(
     return made.id, familiar.instance
 
 
-def _note(familiar: Familiar, synced: Synced) -> None:
+def _record_sync(familiar: Familiar, synced: Synced) -> None:
     from familiar_cli.history.outgoing import hand_back
 
     forgotten = remotes_of(familiar).forgotten()
@@ -621,11 +623,11 @@ def _note(familiar: Familiar, synced: Synced) -> None:
 
 
 def _is_newer(familiar: Familiar, synced: Synced, instance: str) -> bool:
-    heads = _noted(familiar, synced.remote).get("heads")
+    heads = _recorded_sync(familiar, synced.remote).get("heads")
     return isinstance(heads, dict) and heads.get(instance) != synced.instances[instance]
 
 
-def _noted(familiar: Familiar, remote: str) -> dict[str, Any]:
+def _recorded_sync(familiar: Familiar, remote: str) -> dict[str, Any]:
     try:
         found = json.loads(read_plain(_note_path(familiar, remote)))
     except (OSError, ValueError, RecursionError):
@@ -654,7 +656,7 @@ def _note_path(familiar: Familiar, remote: str) -> Path:
     return familiar.paths.runs / "sync" / f"{remote}.json"
 
 
-def _ahead(past: Any, head: str | None, seen: dict[str, str]) -> int:  # noqa: ANN401
+def _count_ahead(past: Any, head: str | None, seen: dict[str, str]) -> int:  # noqa: ANN401
     from familiar_cli.sync.joining import AncestryWalk, all_before
     from familiar_cli.sync.remotes import MEMORY_REFS
 
@@ -666,7 +668,7 @@ def _ahead(past: Any, head: str | None, seen: dict[str, str]) -> int:  # noqa: A
     return len(AncestryWalk(past.parents, [[head], known]).only(0))
 
 
-def _instances(
+def _instance_statuses(
     past: Any,  # noqa: ANN401
     head: str | None,
     own: Instance,

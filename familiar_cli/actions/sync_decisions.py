@@ -318,7 +318,7 @@ class _Sides:
 
 def open_conflicts(familiar: Familiar) -> tuple[OpenConflict, ...]:
     """Return the conflicts of the memory, sorted by path; what both versions say, with each."""
-    return tuple(_shown(_sides(familiar.memory, one)) for one in conflicts_in(familiar.memory))
+    return tuple(_shown(_read_sides(familiar.memory, one)) for one in conflicts_in(familiar.memory))
 
 
 def resolve(
@@ -342,20 +342,20 @@ def resolve(
     """
     if path is not None:
         found = _named(familiar.memory, path, choice)
-        after = [_chosen(familiar, one, choice) for one in found]
-        return _settle(familiar.memory, found, after, choice, dry_run=dry_run)
+        after = [_chosen_content(familiar, one, choice) for one in found]
+        return _settle_all(familiar.memory, found, after, choice, dry_run=dry_run)
     settled: list[tuple[_Sides, bytes | None]] = []
     errors: dict[str, FamiliarError] = {}
     for copy in [one.conflict.copy for one in _named(familiar.memory, None, "ours")]:
         try:
             (one,) = _named(familiar.memory, copy, choice, among_all=True)
-            settled.append((one, _chosen(familiar, one, choice)))
+            settled.append((one, _chosen_content(familiar, one, choice)))
         except (RefusedError, UsageError) as error:
             errors[copy] = error
     if not settled:
         raise next(iter(errors.values()))
     sides, contents = zip(*settled, strict=True)
-    done = _settle(familiar.memory, sides, contents, choice, dry_run=dry_run)
+    done = _settle_all(familiar.memory, sides, contents, choice, dry_run=dry_run)
     return replace(done, skipped={copy: str(error) for copy, error in errors.items()})
 
 
@@ -365,7 +365,7 @@ def to_edit(familiar: Familiar, path: str | None) -> tuple[str, str]:
     Raises as `resolve` does.
     """
     (one,) = _one(_named(familiar.memory, path, "merged"))
-    return one.conflict.copy, _text(one, _chosen(familiar, one, "merged") or b"")
+    return one.conflict.copy, _text(one, _chosen_content(familiar, one, "merged") or b"")
 
 
 def resolve_by_hand(
@@ -382,7 +382,7 @@ def resolve_by_hand(
             hint=f"Run `familiar sync resolve {typed(path)} --edit` again.",
         )
     found = _one(_named(familiar.memory, path, "merged"))
-    return _settle(familiar.memory, found, [text.encode()], "edit", dry_run=dry_run)
+    return _settle_all(familiar.memory, found, [text.encode()], "edit", dry_run=dry_run)
 
 
 def _named(
@@ -415,7 +415,7 @@ def _named(
             f"{twice!r} has several other versions: {copies}; nothing was changed",
             hint=f"Name one of them: `familiar sync resolve {typed(found[0].copy)} --{choice}`.",
         )
-    return [_sides(store, one) for one in found]
+    return [_read_sides(store, one) for one in found]
 
 
 def _one(found: list[_Sides]) -> list[_Sides]:
@@ -427,18 +427,18 @@ def _one(found: list[_Sides]) -> list[_Sides]:
     return found
 
 
-def _sides(store: MemoryStore, conflict: Conflict) -> _Sides:
+def _read_sides(store: MemoryStore, conflict: Conflict) -> _Sides:
     ours = store.read_bytes(conflict.path) if store.exists(conflict.path) else None
     return _Sides(conflict, ours, store.read_bytes(conflict.copy))
 
 
-def _chosen(familiar: Familiar, one: _Sides, choice: Choice) -> bytes | None:
+def _chosen_content(familiar: Familiar, one: _Sides, choice: Choice) -> bytes | None:
     """Return what a file is to hold."""
     if choice == "ours":
         return one.ours
     if one.ours is None:
         return one.theirs
-    base = _base(familiar, one.conflict.base)
+    base = _base_content(familiar, one.conflict.base)
     made = merge_content(
         one.conflict.path, base if base is not None else b"", one.ours, one.theirs, _SETTLE[choice]
     )
@@ -452,7 +452,7 @@ def _chosen(familiar: Familiar, one: _Sides, choice: Choice) -> bytes | None:
     return one.theirs if is_whole or (base is None and choice == "theirs") else made.content
 
 
-def _base(familiar: Familiar, blob: str) -> bytes | None:
+def _base_content(familiar: Familiar, blob: str) -> bytes | None:
     """Return what both versions began with; empty: nothing; None: that is not known any more."""
     if not blob:
         return b""
@@ -465,7 +465,7 @@ def _base(familiar: Familiar, blob: str) -> bytes | None:
         repository.close()
 
 
-def _settle(
+def _settle_all(
     store: MemoryStore,
     found: Sequence[_Sides],
     after: Sequence[bytes | None],
@@ -488,7 +488,7 @@ def _settle(
             one.conflict.path,
             one.conflict.copy,
             content != one.ours,
-            _diff(one.ours or b"", content or b"", one.conflict.path, one.conflict.path),
+            _side_diff(one.ours or b"", content or b"", one.conflict.path, one.conflict.path),
         )
         for one, content in zip(found, after, strict=True)
     )
@@ -509,11 +509,11 @@ def _put_list(
 
 def _shown(one: _Sides) -> OpenConflict:
     found = one.conflict
-    diff = _diff(one.ours or b"", one.theirs, found.path, found.copy)
+    diff = _side_diff(one.ours or b"", one.theirs, found.path, found.copy)
     return OpenConflict(found.path, found.copy, found.ours, found.theirs, found.what, diff)
 
 
-def _diff(before: bytes, after: bytes, old: str, new: str) -> str:
+def _side_diff(before: bytes, after: bytes, old: str, new: str) -> str:
     try:
         return unified(before.decode(), after.decode(), old, new)
     except UnicodeDecodeError:

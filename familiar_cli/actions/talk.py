@@ -8,10 +8,10 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.actions.change_turns import remade
+from familiar_cli.actions.change_turns import replace_last_reply
 from familiar_cli.actions.prompt import (
-    filters,
     for_memory,
+    has_filter,
     has_short_frame,
     memory_pipeline,
     pipeline,
@@ -66,7 +66,7 @@ def kept_question(familiar: Familiar, said: Said) -> Said:
         ConflictError: The message with that id is kept in other words.
         UsageError: It is to be off the record.
     """
-    turn, history = _meant(familiar, said), familiar.history
+    turn, history = _meant_turn(familiar, said), familiar.history
     if turn is None:
         return said
     if said.off_record:
@@ -86,7 +86,7 @@ def kept_question(familiar: Familiar, said: Said) -> Said:
     )
 
 
-def _meant(familiar: Familiar, said: Said) -> Turn | None:
+def _meant_turn(familiar: Familiar, said: Said) -> Turn | None:
     if said.reply_to is not None:
         turn = familiar.history.turn(said.reply_to)
         if turn is None:
@@ -144,7 +144,7 @@ _NOT_SHORT: Final = (
 _NO_FILTER: Final = "the filter would choose among what memory adds; it was not asked"
 
 
-def _same(model: ChatModel) -> ChatModel:
+def _same_model(model: ChatModel) -> ChatModel:
     return model
 
 
@@ -159,7 +159,7 @@ class Asking:
     """
 
     memory_only: bool = False
-    model: Callable[[ChatModel], ChatModel] = _same
+    model: Callable[[ChatModel], ChatModel] = _same_model
     watcher: Watcher = UNWATCHED
 
 
@@ -179,9 +179,9 @@ async def assemble(familiar: Familiar, said: Said, *, viewer: Viewer | None = No
         UsageError: The greeting that was asked for cannot open the channel.
     """
     familiar.finder.load_embedder()
-    said = kept_question(familiar, remade(familiar, said))
+    said = kept_question(familiar, replace_last_reply(familiar, said))
     familiar.privacy.check_member(said.channel_id, said.author)
-    setup = _setup(familiar, said)
+    setup = _turn_setup(familiar, said)
     made_by = pipeline(familiar, setup, remembered=said.remembered, dry=True)
     assembled = await made_by.assemble(turn_request(familiar, said, setup, viewer))
     return dry_run(
@@ -191,7 +191,7 @@ async def assemble(familiar: Familiar, said: Said, *, viewer: Viewer | None = No
         told=(
             setup.allowance.notice,
             _NO_NOTE if "stepped_thinking" in setup.processors else "",
-            _NO_FILTER if filters(familiar) else "",
+            _NO_FILTER if has_filter(familiar) else "",
             _NOT_SHORT if _is_told_short(familiar) else "",
         ),
     )
@@ -206,7 +206,7 @@ async def find_memory(familiar: Familiar, said: Said) -> Trace:
         UsageError: Nothing was said.
     """
     familiar.finder.load_embedder()
-    setup = _setup(familiar, said)
+    setup = _turn_setup(familiar, said)
     request = for_memory(turn_request(familiar, said, setup), setup.allowance, familiar.counter)
     assembled = await memory_pipeline(familiar, setup).assemble(request)
     return dry_run(assembled, model="", counter=familiar.counter.name)
@@ -224,7 +224,7 @@ def opening_of(familiar: Familiar, said: Said) -> str:
         UsageError: The greeting that was asked for cannot open the channel.
     """
     said = replace(said, text=said.text or "Hello")
-    return turn_request(familiar, said, _setup(familiar, said)).opening
+    return turn_request(familiar, said, _turn_setup(familiar, said)).opening
 
 
 async def take_turn(
@@ -269,16 +269,16 @@ async def take_turn(
     check_usable(familiar.models.slot())
     familiar.finder.load_embedder()
     channel_id = kept_question(familiar, said).channel_id
-    alone = nullcontext() if said.off_record else _answering(familiar, channel_id, on_wait)
+    alone = nullcontext() if said.off_record else _hold_channel(familiar, channel_id, on_wait)
     async with alone:
-        said = kept_question(familiar, remade(familiar, said))
+        said = kept_question(familiar, replace_last_reply(familiar, said))
         check_unanswered(familiar, said)
         if said.off_record:
             familiar.privacy.check_member(said.channel_id, said.author)
         else:
             familiar.privacy.enter(said.channel_id, said.author, said.kind)
-        setup = _setup(familiar, said)
-        runner = _runner(familiar, said, setup, asking)
+        setup = _turn_setup(familiar, said)
+        runner = _make_runner(familiar, said, setup, asking)
         request = turn_request(familiar, said, setup)
         if asking.memory_only:
             request = for_memory(request, setup.allowance, familiar.counter)
@@ -292,7 +292,7 @@ async def take_turn(
     return result if said.off_record else _with_names(familiar, result)
 
 
-def _answering(
+def _hold_channel(
     familiar: Familiar, channel_id: str, on_wait: Callable[[str], None] | None
 ) -> AbstractAsyncContextManager[None]:
     """Hold a channel while a message is answered there."""
@@ -308,13 +308,13 @@ def _answering(
     return exclusive(lock_path, wait_s, on_wait or (lambda _: None), waiting)
 
 
-def _setup(familiar: Familiar, said: Said) -> TurnSetup:
+def _turn_setup(familiar: Familiar, said: Said) -> TurnSetup:
     setup = turn_setup(familiar, said.channel_id, str(said.modality))
     setup.character.character.check_readable()
     return setup
 
 
-def _runner(familiar: Familiar, said: Said, setup: TurnSetup, asking: Asking) -> TurnRunner:
+def _make_runner(familiar: Familiar, said: Said, setup: TurnSetup, asking: Asking) -> TurnRunner:
     if asking.memory_only:
         made_by = memory_pipeline(familiar, setup)
     else:

@@ -21,7 +21,7 @@ from familiar_cli.errors import (
     RefusedError,
     UsageError,
 )
-from familiar_cli.housekeeping.hazards import masked
+from familiar_cli.housekeeping.hazards import mask_secrets
 from familiar_cli.markdown import body_start
 from familiar_cli.memory.layout import DAILY_DIR, PENDING_DIR, PERIOD_DIRS, RUN_ID, SIGNIFICANT_DIR
 from familiar_cli.memory.merge.content import merge_content
@@ -37,10 +37,10 @@ from familiar_cli.memory.store.transactions import retry_on_conflict
 from familiar_cli.review.pending import (
     PlannedFile,
     ReviewPlan,
-    decide,
+    decide_plan,
     pending_ids,
     read_pending,
-    stage,
+    stage_plan,
 )
 from familiar_cli.sync.journal_past import EMBODIMENT
 from familiar_cli.sync.participants import is_shared
@@ -182,7 +182,7 @@ def create_memory(
         RefusedError: A rule forbids it, or something else is there; nothing was changed.
     """
     rel_path = path_of(familiar.memory, place, is_new=True)
-    words = checked(content)
+    words = check_content(content)
     is_memory = rel_path.partition("/")[0] in GRANULARITIES
 
     def made(before: str | None) -> str:
@@ -191,7 +191,7 @@ def create_memory(
         else:
             new = words
         if before is None:
-            return _front(rel_path, writer.instance, participating) + new
+            return _new_front_matter(rel_path, writer.instance, participating) + new
         if not rel_path.startswith(f"{DAILY_DIR}/"):
             if outward_text(before, writer.viewer).strip() == new.strip():
                 return before
@@ -202,7 +202,7 @@ def create_memory(
         there = outward_text(before, NOBODY)
         return put_back(before, merge_bullets(there, new), NOBODY)
 
-    return _write(familiar, writer, rel_path, "create", made)
+    return _write_or_plan(familiar, writer, rel_path, "create", made)
 
 
 def update_memory(
@@ -219,27 +219,28 @@ def update_memory(
         RefusedError: A rule forbids it; nothing was changed.
     """
     rel_path = path_of(familiar.memory, place)
-    checked(content[body_start(content) :])
+    check_content(content[body_start(content) :])
     is_merged = False
     sent = ""
 
     def made(before: str | None) -> str:
         nonlocal is_merged, sent
         if before is None:
-            raise _missing(rel_path)
+            raise _not_found(rel_path)
         own_front = before[: body_start(before)]  # as it was read with the text
-        sent = checked(content.removeprefix(own_front))
+        sent = check_content(content.removeprefix(own_front))
         base, now = _base_and_now(familiar, writer, rel_path)
         is_merged = base != now
         if not is_merged:
             return put_back(before, sent, writer.viewer)
         merged = merge_content(rel_path, base.encode(), now.encode(), sent.encode(), "both")
         if not _BOTH_STAY.issuperset(merged.clashes):
-            raise _edited(rel_path, "in the same place")
+            raise _refuse_edited(rel_path, "in the same place")
         return put_back(before, merged.content.decode(), writer.viewer)
 
     done = replace(
-        _write(familiar, writer, rel_path, "update", made, by=edited_by), is_merged=is_merged
+        _write_or_plan(familiar, writer, rel_path, "update", made, by=edited_by),
+        is_merged=is_merged,
     )
     if done.outcome == "written":
         writer.reads.note(writer.session, rel_path, sent)
@@ -263,7 +264,7 @@ def delete_memory(familiar: Familiar, writer: Writer, place: MemoryAddress) -> W
 
     def made(before: str | None) -> None:
         if before is None:
-            raise _missing(rel_path)
+            raise _not_found(rel_path)
         if holds_back(before, writer.viewer):
             raise RefusedError(
                 f"{rel_path!r} cannot be deleted from here; nothing was changed",
@@ -271,9 +272,9 @@ def delete_memory(familiar: Familiar, writer: Writer, place: MemoryAddress) -> W
             )
         base, now = _base_and_now(familiar, writer, rel_path)
         if base != now:
-            raise _edited(rel_path)
+            raise _refuse_edited(rel_path)
 
-    done = _write(familiar, writer, rel_path, "delete", made)
+    done = _write_or_plan(familiar, writer, rel_path, "delete", made)
     writer.reads.forget(writer.session, rel_path)
     return done
 
@@ -289,7 +290,7 @@ def take_back(familiar: Familiar, writer: Writer, *, everything: bool = False) -
     if plans and not everything:
         plans = plans[-1:]
     for plan in plans:
-        decide(familiar.memory, plan, reject=range(1, len(plan.hunks) + 1))
+        decide_plan(familiar.memory, plan, reject=range(1, len(plan.hunks) + 1))
     commits = _own_commits(familiar, writer) if everything or not plans else []
     if not commits and not plans:
         raise NotFoundError("This session has no change that can be undone")
@@ -331,7 +332,7 @@ def path_of(store: MemoryStore, place: MemoryAddress, *, is_new: bool = False) -
     return f"{place.granularity}/{place.date}.md"
 
 
-def checked(content: str) -> str:
+def check_content(content: str) -> str:
     """Return a text as it may be written: harmless, with a newline at its end.
 
     Raises:
@@ -345,7 +346,7 @@ def checked(content: str) -> str:
             "`content` begins with front matter; nothing was changed",
             hint="Send the text below it; the front matter of a file stays as it is.",
         )
-    if masked(text) != text:
+    if mask_secrets(text) != text:
         raise RefusedError(
             "`content` holds what looks like a password, a key or a card number; nothing was "
             "changed",
@@ -354,12 +355,12 @@ def checked(content: str) -> str:
     return text
 
 
-def shrinks(before: str, after: str) -> bool:
+def shrinks_by_half(before: str, after: str) -> bool:
     """Return whether a text loses more than half of itself."""
     return len(before) > _LONG_CHARS and len(after) * 2 < len(before)
 
 
-def propose(
+def propose_changes(
     familiar: Familiar,
     writer: Writer,
     files: Sequence[PlannedFile],
@@ -398,11 +399,11 @@ def propose(
         trailers = {RUN_ID: writer.session}
         message = f"propose to {what}: {files[0].rel_path}"
         with familiar.memory.transaction(writer.source, message, trailers=trailers) as tx:
-            stage(tx, familiar.memory, plan)
+            stage_plan(tx, familiar.memory, plan)
     return plan.id
 
 
-def _write(
+def _write_or_plan(
     familiar: Familiar,
     writer: Writer,
     rel_path: str,
@@ -422,11 +423,11 @@ def _write(
         by: Who edited it, where that is not the writer's instance.
     """
     return retry_on_conflict(
-        lambda: _written(familiar, writer, rel_path, what, made, by=by), _TRIES
+        lambda: _write_once(familiar, writer, rel_path, what, made, by=by), _TRIES
     )
 
 
-def _written(
+def _write_once(
     familiar: Familiar,
     writer: Writer,
     rel_path: str,
@@ -440,19 +441,21 @@ def _written(
     waiting = None
     if not writer.may_write and what in {"create", "update"}:
         is_addition = what == "create" and rel_path.startswith(f"{DAILY_DIR}/")
-        waiting = _waiting(store, writer, rel_path, before, is_addition=is_addition)
+        waiting = _waiting_plan(store, writer, rel_path, before, is_addition=is_addition)
     start = waiting.files[0].after if waiting else before
     after = made(start)
     if after == start:
         return WriteOutcome(
             "planned" if waiting else "unchanged", rel_path, waiting.id if waiting else ""
         )
-    held = bool(before and after is not None and what == "update" and shrinks(before, after))
+    held = bool(
+        before and after is not None and what == "update" and shrinks_by_half(before, after)
+    )
     if held or not writer.may_write:
         file = PlannedFile(rel_path, before, after or "", deletes=after is None)
         with store.transaction(writer.source, what, dry_run=True) as tx:
             stage_change(tx, rel_path, before, after)
-        plan = propose(familiar, writer, [file], what, held=held, instead=waiting)
+        plan = propose_changes(familiar, writer, [file], what, held=held, instead=waiting)
         return WriteOutcome("held" if held else "planned", rel_path, plan)
     instance = by or writer.instance
     trailers = {RUN_ID: writer.session} | ({EMBODIMENT: instance} if instance else {})
@@ -461,7 +464,7 @@ def _written(
     return WriteOutcome("deleted" if after is None else "written", rel_path)
 
 
-def _waiting(
+def _waiting_plan(
     store: MemoryStore,
     writer: Writer,
     rel_path: str,
@@ -505,7 +508,7 @@ def _base_and_now(familiar: Familiar, writer: Writer, rel_path: str) -> tuple[st
     return base, now
 
 
-def _edited(rel_path: str, where: str = "") -> RefusedError:
+def _refuse_edited(rel_path: str, where: str = "") -> RefusedError:
     return RefusedError(
         f"{rel_path!r} was edited since this session read it{where and f', {where}'};"
         " nothing was changed",
@@ -518,14 +521,14 @@ def read_if_there(store: MemoryStore, rel_path: str) -> str | None:
     return store.read_file(rel_path) if store.exists(rel_path) else None
 
 
-def _missing(rel_path: str) -> NotFoundError:
+def _not_found(rel_path: str) -> NotFoundError:
     return NotFoundError(
         f"There is no memory {rel_path!r}; nothing was changed",
         hint="memory_list lists what exists, memory_create writes a new one.",
     )
 
 
-def _front(rel_path: str, instance: str, participating: Sequence[str]) -> str:
+def _new_front_matter(rel_path: str, instance: str, participating: Sequence[str]) -> str:
     """Return the front matter of a new memory; a day says in its name whose it is."""
     lines = []
     if instance and not rel_path.startswith(f"{DAILY_DIR}/"):

@@ -200,8 +200,8 @@ def begin_due_work(familiar: Familiar, result: TurnResult, *, stays: bool = True
     if result.interrupted:
         return DueWork()
     familiar.finder.catch_up_later(familiar.jobs)  # a second's work, which nobody need be told of
-    summarised, problem = _summary(familiar, result.trace)
-    written, another = _memory(familiar, stays=stays)
+    summarised, problem = _tidy_summary(familiar, result.trace)
+    written, another = _tidy_memory(familiar, stays=stays)
     familiar.jobs.start()
     return DueWork(summarised, written, tuple(p for p in (problem, another) if p))
 
@@ -216,7 +216,7 @@ def leave_due_work(familiar: Familiar, result: TurnResult) -> None:
         familiar.summary_keeper.note(result.trace)
 
 
-def _summary(familiar: Familiar, trace: Trace) -> tuple[int, str]:
+def _tidy_summary(familiar: Familiar, trace: Trace) -> tuple[int, str]:
     try:
         due = familiar.summary_keeper.look_back(trace)
     except FamiliarError as error:
@@ -224,7 +224,7 @@ def _summary(familiar: Familiar, trace: Trace) -> tuple[int, str]:
     return (due.turns if due else 0), ""
 
 
-def _memory(familiar: Familiar, *, stays: bool) -> tuple[int, str]:
+def _tidy_memory(familiar: Familiar, *, stays: bool) -> tuple[int, str]:
     try:
         return write_later(familiar, embeds=stays), ""
     except FamiliarError as error:

@@ -144,10 +144,10 @@ def _beginning(incomplete: str, paths: Iterable[str]) -> list[str]:
 
 def index_words(out: Output, familiar: Familiar) -> None:
     """Make what came in searchable by its words; where that fails, what came in stands."""
-    from familiar_cli.ui.progress import steps
+    from familiar_cli.ui.progress import show_totals
 
     try:
-        with steps(out) as report:
+        with show_totals(out) as report:
             familiar.finder.index_words(report)
     except FamiliarError as error:
         out.warn(f"What came in cannot be searched yet: {error}")

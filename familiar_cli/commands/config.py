@@ -36,7 +36,7 @@ def show(
     familiar config show llm.preset
     """
     from familiar_cli.actions.prompt import with_effective
-    from familiar_cli.config.settings import effective, effective_value
+    from familiar_cli.config.settings import effective_settings, effective_value
     from familiar_cli.ui import status_pages as page
 
     path, familiar = _path(ctx), familiar_of(ctx)
@@ -44,7 +44,7 @@ def show(
         row = _effective(familiar, effective_value(path, key))
         output(ctx).answer(row.to_json(), page.setting_page(row))
         return
-    rows, where = with_effective(familiar, effective(path)), _where(ctx)
+    rows, where = with_effective(familiar, effective_settings(path)), _where(ctx)
     data = {
         "where": [{"key": k, "value": v, "source": s} for k, v, s in where],
         "settings": [row.to_json() for row in rows],
@@ -60,10 +60,10 @@ def get(ctx: typer.Context, key: Key) -> None:
     familiar config get llm.preset
     """
     from familiar_cli.config.settings import effective_value
-    from familiar_cli.ui.status_pages import written
+    from familiar_cli.ui.status_pages import value_words
 
     row = _effective(familiar_of(ctx), effective_value(_path(ctx), key))
-    output(ctx).answer(row.to_json(), written(row.value) if row.value != "" else "")
+    output(ctx).answer(row.to_json(), value_words(row.value) if row.value != "" else "")
 
 
 @config_app.command("set")
@@ -407,10 +407,10 @@ def pull(
     """
     from familiar_cli.config.home import cache_dir
     from familiar_cli.models.fetch import pull_all
-    from familiar_cli.ui.progress import downloads
+    from familiar_cli.ui.progress import show_downloads
 
     out = output(ctx)
-    with downloads(out) as report:
+    with show_downloads(out) as report:
         pulled, errors = pull_all(names, cache_dir(), report, source=source)
     lines = "".join(
         f"{done.name}: {done.path}{'' if done.source else ' (already there)'}\n" for done in pulled
@@ -451,15 +451,15 @@ def try_model(
     familiar model test memory_writer
     """
     from familiar_cli.config.home import cache_dir
-    from familiar_cli.llm.open import learn_window, open_model, probe
-    from familiar_cli.llm.slots import resolve
+    from familiar_cli.llm.open import learn_window, open_model, probe_model
+    from familiar_cli.llm.slots import resolve_slot
     from familiar_cli.ui.status_pages import probe_page
 
     out = output(ctx)
-    resolved = resolve(_settings(ctx), slot)
+    resolved = resolve_slot(_settings(ctx), slot)
     model = open_model(resolved, cache_dir=cache_dir(), on_wait=out.note)
     out.note(f"Asking {resolved.model!r}, {resolved.where}…")
-    found = run_async(probe(model))
+    found = run_async(probe_model(model))
     said = run_async(learn_window(resolved)) if resolved.base_url else 0
     data = {
         "slot": slot,

@@ -150,21 +150,21 @@ def _diff(out: Output, familiar: Familiar, trace: Trace, against: str) -> None:
 
 
 def _why(out: Output, familiar: Familiar, trace: Trace, asked: str) -> None:
-    from familiar_cli.actions.sent import why
+    from familiar_cli.actions.sent import explain_piece
     from familiar_cli.ui.context_page import why_page
 
-    found = why(familiar, trace, asked)
+    found = explain_piece(familiar, trace, asked)
     out.answer(found.to_json(), why_page(found))
 
 
 def _replay(
     out: Output, familiar: Familiar, trace: Trace, slot: str | None, model: str | None
 ) -> None:
-    from familiar_cli.actions.sent import replay
+    from familiar_cli.actions.sent import replay_trace
     from familiar_cli.ui.context_page import replay_page
 
     out.note(f"Sending what turn {trace.turn} sent once more…")
-    found = run_async(replay(familiar, trace, slot=slot, model=model, on_wait=out.note))
+    found = run_async(replay_trace(familiar, trace, slot=slot, model=model, on_wait=out.note))
     out.answer(found.to_json(), replay_page(found))
 
 

@@ -190,11 +190,11 @@ def edit_scratchpad(ctx: typer.Context, *, dry_run: DryRun = False) -> None:
     """
     from familiar_cli.memory.desk import put_scratch, read_scratch
     from familiar_cli.ui.memory_pages import show_scratch_change
-    from familiar_cli.ui.prompts import edited
+    from familiar_cli.ui.prompts import edit_text
 
     with familiar_of(ctx) as familiar:
         before = read_scratch(familiar.memory)
-        with edited(before, SCRATCH) as text:
+        with edit_text(before, SCRATCH) as text:
             done = put_scratch(familiar.memory, text, was=before, dry_run=dry_run)
     show_scratch_change(output(ctx), done)
 

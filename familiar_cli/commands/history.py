@@ -80,7 +80,7 @@ def show(
     """
     from familiar_cli.actions.change_turns import swipes_in
     from familiar_cli.history.lines import origins
-    from familiar_cli.history.store import standings
+    from familiar_cli.history.store import turn_statuses
     from familiar_cli.ui.history_page import transcript_data, transcript_page
 
     with familiar_of(ctx) as familiar:
@@ -92,7 +92,7 @@ def show(
             shown = _around(familiar, chosen, everything=everything)
         ids = [kept.turn.id for kept in shown]
         named = familiar.numbering.turn_names(ids)
-        became, written = standings(familiar.history, ids), origins(familiar.history, ids)
+        became, written = turn_statuses(familiar.history, ids), origins(familiar.history, ids)
         swipes = {kept.turn.id: swipes_in(kept) for kept in shown if everything}
         labels, zone = familiar.labels(), familiar.zone
     output(ctx).answer(
@@ -179,7 +179,7 @@ def withdraw(ctx: typer.Context, turns: TurnIds) -> None:
     \b
     familiar history withdraw 1204 1205
     """
-    from familiar_cli.history.store import withdraw as withdraw_turns
+    from familiar_cli.history.store import withdraw_turns
 
     with familiar_of(ctx) as familiar:
         changed = withdraw_turns(
@@ -197,7 +197,7 @@ def restore(ctx: typer.Context, turns: TurnIds) -> None:
     \b
     familiar history restore 1204 1205
     """
-    from familiar_cli.history.store import restore as restore_turns
+    from familiar_cli.history.store import restore_turns
 
     with familiar_of(ctx) as familiar:
         changed = restore_turns(
@@ -281,7 +281,7 @@ def search(
     from familiar_cli.errors import UsageError
     from familiar_cli.history import recall
     from familiar_cli.ui.history_page import found_data, found_page
-    from familiar_cli.ui.progress import counting
+    from familiar_cli.ui.progress import show_count
 
     out = output(ctx)
     if not fts.words(query):
@@ -289,7 +289,7 @@ def search(
             f"No word to search for in {query!r}",
             hint='Search for what was said, e.g. `familiar history search "the red scarf"`.',
         )
-    with familiar_of(ctx) as familiar, counting(out, "adding to the search") as report:
+    with familiar_of(ctx) as familiar, show_count(out, "adding to the search") as report:
         found = recall.search(
             familiar.history,
             query,
@@ -311,11 +311,11 @@ def stats(ctx: typer.Context, *, channel: OnlyChannel = None) -> None:
     \b
     familiar history stats
     """
-    from familiar_cli.history.statistics import statistics
+    from familiar_cli.history.statistics import gather_statistics
     from familiar_cli.ui.history_page import stats_page
 
     with familiar_of(ctx) as familiar:
-        found = statistics(
+        found = gather_statistics(
             familiar.history, familiar.counter.count, channel, viewer=familiar.privacy.program()
         )
         labels, zone = familiar.labels(), familiar.zone
@@ -373,13 +373,13 @@ def _span(
 def _newest(familiar: Familiar, span: TurnFilter, last: int | None) -> list[Kept]:
     """Return the turns that are meant; of the last conversation when none is named."""
     from familiar_cli.errors import NotFoundError
-    from familiar_cli.history.selection import newest
+    from familiar_cli.history.selection import newest_turns
 
     timed = span.since is not None or span.until is not None
     if span.channel_id is None and not timed:
-        newest_turn = next(iter(newest(familiar.history, span, 1)), None)
+        newest_turn = next(iter(newest_turns(familiar.history, span, 1)), None)
         span = replace(span, channel_id=newest_turn.turn.channel_id if newest_turn else None)
-    found = newest(familiar.history, span, last or (1000 if timed else 20))
+    found = newest_turns(familiar.history, span, last or (1000 if timed else 20))
     if not found:
         where = f" in channel {span.channel_id!r}" if span.channel_id else ""
         raise NotFoundError(
@@ -391,9 +391,9 @@ def _newest(familiar: Familiar, span: TurnFilter, last: int | None) -> list[Kept
 
 def _around(familiar: Familiar, turn_id: int, *, everything: bool) -> list[Kept]:
     from familiar_cli.errors import NotFoundError
-    from familiar_cli.history.selection import around
+    from familiar_cli.history.selection import turns_around
 
     turn = familiar.history.turn(turn_id)
     if turn is None:
         raise NotFoundError(f"No such turn: {turn_id}", hint="Run `familiar history show`.")
-    return around(familiar.history, turn, 3, 3, viewer=OWNER, everything=everything)
+    return turns_around(familiar.history, turn, 3, 3, viewer=OWNER, everything=everything)

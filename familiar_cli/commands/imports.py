@@ -48,10 +48,10 @@ def show(ctx: typer.Context, file: _File) -> None:
     """
     import sys
 
-    from familiar_cli.imports.card_check import summarise
+    from familiar_cli.imports.card_check import summarise_card
     from familiar_cli.ui.import_pages import card_page
 
-    summary, out = summarise(read_card_at(file), _counter()), output(ctx)
+    summary, out = summarise_card(read_card_at(file), _counter()), output(ctx)
     framed = sys.stdout.isatty()
     out.answer(summary, card_page(summary, framed=framed))
     for warning in summary.warnings:
@@ -249,7 +249,7 @@ def export_lorebook(
     familiar export-lorebook --format v3 --out book.json
     familiar export-lorebook --from lore/mira
     """
-    from familiar_cli.imports.export_lorebook import choose_book, own_format, written
+    from familiar_cli.imports.export_lorebook import choose_book, own_format, to_json
 
     out = output(ctx)
     found = choose_book(familiar_of(ctx).memory, name=book, directory=directory)
@@ -260,7 +260,7 @@ def export_lorebook(
         "entries": len(found.entries),
         "warnings": found.warnings,
     }
-    _deliver_book(out, data, written(found, chosen), out_file, force=force)
+    _deliver_book(out, data, to_json(found, chosen), out_file, force=force)
     for warning in found.warnings:
         out.warn(warning)
 
@@ -348,7 +348,7 @@ def import_chat(
     from familiar_cli.actions.client_chat import chat_reading
     from familiar_cli.imports.import_chat import ChatImportOptions, import_chats
     from familiar_cli.ui.import_pages import answer_data, imported_chats_page
-    from familiar_cli.ui.progress import counting
+    from familiar_cli.ui.progress import show_count
 
     familiar, out = familiar_of(ctx), output(ctx)
     reading = replace(
@@ -359,7 +359,7 @@ def import_chat(
     path = None if file == "-" else Path(file).expanduser()
     try:
         with familiar:
-            with counting(out, "reading") as report:
+            with show_count(out, "reading") as report:
                 done = import_chats(
                     familiar.history, path, ChatImportOptions(reading, channel, dry_run), report
                 )
@@ -416,13 +416,13 @@ def import_sillytavern(
     from familiar_cli.imports.sillytavern import find_folder
     from familiar_cli.text import typed
     from familiar_cli.ui.import_pages import imported_folder_page
-    from familiar_cli.ui.progress import steps
+    from familiar_cli.ui.progress import show_totals
 
     out, home = output(ctx), home_of(ctx)
     folder = find_folder(Path(directory).expanduser())
     reached = 0
     try:
-        with steps(out) as report:
+        with show_totals(out) as report:
 
             def progress(what: str, done: int, total: int) -> None:
                 nonlocal reached

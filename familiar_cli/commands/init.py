@@ -127,7 +127,7 @@ def _begin(
     from familiar_cli.familiar import Familiar
     from familiar_cli.text import counted
     from familiar_cli.ui.emit import is_terminal
-    from familiar_cli.ui.progress import telling
+    from familiar_cli.ui.progress import show_messages
 
     if dry_run:
         raise UsageError(
@@ -135,7 +135,7 @@ def _begin(
             hint="See what is there with git: `git ls-remote ADDRESS`.",
         )
     out, home = output(ctx), home_of(ctx)
-    with telling(out) as progress:
+    with show_messages(out) as progress:
         made, instance = begin(
             home,
             address,
@@ -403,12 +403,12 @@ def _get_model(out: Output, familiar: Familiar) -> str:
     from familiar_cli.llm.slots import check_usable
     from familiar_cli.models.fetch import pull_all
     from familiar_cli.models.store import path_of
-    from familiar_cli.ui.progress import downloads
+    from familiar_cli.ui.progress import show_downloads
 
     slot = familiar.models.slot()
     try:
         if slot.preset == "local" and not path_of(slot.model, cache_dir()):
-            with downloads(out) as report:
+            with show_downloads(out) as report:
                 pull_all([slot.model], cache_dir(), report)
         check_usable(slot)
         familiar.models.open()

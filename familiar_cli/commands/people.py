@@ -356,10 +356,10 @@ def _short(text: str, origin: str) -> str:
 
 def _persona(file: str, name: str | None) -> dict[str, str | None]:
     """Return what SillyTavern says of a persona; options that are given hold all the same."""
-    from familiar_cli.imports.sillytavern import choose, read_personas
+    from familiar_cli.imports.sillytavern import choose_persona, read_personas
 
     raw, origin = file_or_stdin(file)
-    found = choose(read_personas(raw, origin=origin), name or "", origin=origin)
+    found = choose_persona(read_personas(raw, origin=origin), name or "", origin=origin)
     return {"name": found.name, "description": _short(found.description, origin)}
 
 
@@ -411,7 +411,7 @@ def graph(
     familiar graph Mika --dot
     familiar graph --import graph.db --dry-run
     """
-    from familiar_cli.actions.graph import around, overview
+    from familiar_cli.actions.graph import neighbourhood, overview
     from familiar_cli.ui import memory_pages as page
     from familiar_cli.ui.emit import exact
 
@@ -431,7 +431,7 @@ def graph(
         found = (
             overview(familiar, viewer=familiar.privacy.program())
             if name is None
-            else around(familiar, name, depth, viewer=familiar.privacy.program())
+            else neighbourhood(familiar, name, depth, viewer=familiar.privacy.program())
         )
     if html is not None:
         _html(out, found, html, force=force)

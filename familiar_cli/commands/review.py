@@ -68,13 +68,13 @@ def show(ctx: typer.Context, plan: PlanId = None) -> None:
     familiar review show 20260407T180000-a1b2c3
     """
     from familiar_cli.ui.emit import exact
-    from familiar_cli.ui.writing_pages import plan_text, rests_on, why
+    from familiar_cli.ui.writing_pages import plan_text, rests_on, waiting_reason
 
     out = output(ctx)
     found = _plan(familiar_of(ctx).memory, plan)
     diffs = [{"rel_path": f.rel_path, "diff": f.diff} for f in found.files]
     out.answer({**_summary(found), "files": diffs}, lambda: exact(plan_text(found)))
-    out.note(f"{found.id} rests on {rests_on(found)}; {why(found)}.")
+    out.note(f"{found.id} rests on {rests_on(found)}; {waiting_reason(found)}.")
 
 
 @app.command()
@@ -161,11 +161,11 @@ def _decide(
     *,
     dry_run: bool,
 ) -> None:
-    from familiar_cli.review.pending import decide
+    from familiar_cli.review.pending import decide_plan
     from familiar_cli.text import counted
     from familiar_cli.ui.emit import exact
 
-    done = decide(
+    done = decide_plan(
         familiar.memory,
         plan,
         apply=take,

@@ -167,7 +167,7 @@ def search(
     familiar search "who plays chess?" --min-score 0.5
     """
     from familiar_cli.index.types import options_from
-    from familiar_cli.ui.progress import steps
+    from familiar_cli.ui.progress import show_totals
     from familiar_cli.visibility import OWNER
 
     _check(past=past, all_=all_, channel=channel, within=within)
@@ -183,7 +183,7 @@ def search(
         viewer=OWNER,
     )
     found, said = None, None
-    with familiar, steps(out) as report:
+    with familiar, show_totals(out) as report:
         if not past:
             found = familiar.finder.search(asked, options, report)
         if past or all_:

@@ -104,18 +104,18 @@ def log(
     familiar serve log
     familiar serve log --lines 50 --no-follow
     """
-    from familiar_cli.actions.client_chat import follow, newest
+    from familiar_cli.actions.client_chat import follow_served, newest_served
     from familiar_cli.ui.emit import say, write_json
     from familiar_cli.ui.status_pages import line_of
 
     out = output(ctx)
     with familiar_of(ctx) as familiar:
-        turns = newest(familiar, lines)
+        turns = newest_served(familiar, lines)
         if no_follow:
             rows = [turn.to_json() for turn in turns]
             out.answer({"turns": rows}, "".join(line_of(t, familiar.zone) + "\n" for t in turns))
             return
-        for turn in follow(familiar, turns):
+        for turn in follow_served(familiar, turns):
             if out.as_json:
                 write_json(turn.to_json())
             else:
@@ -236,10 +236,10 @@ def web(
 
 def _export(ctx: typer.Context, file: str, *, force: bool) -> None:
     from familiar_cli.imports.foreign_files import write_result
-    from familiar_cli.web.drawing import exported
+    from familiar_cli.web.drawing import export_page
 
     with familiar_of(ctx) as familiar:
-        content = exported(familiar).encode("utf-8", "replace")
+        content = export_page(familiar).encode("utf-8", "replace")
     write_result(Path(file).expanduser(), content, force=force)
     data = {"path": file, "bytes": len(content)}
     output(ctx).answer(data, f"Wrote {file} ({len(content):,} bytes)")

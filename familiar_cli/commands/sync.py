@@ -186,10 +186,10 @@ def resolve(
 
 def _by_hand(familiar: Familiar, path: str | None, *, dry_run: bool) -> SettledConflicts:
     from familiar_cli.actions import sync_decisions as action
-    from familiar_cli.ui.prompts import edited
+    from familiar_cli.ui.prompts import edit_text
 
     rel_path, begin = action.to_edit(familiar, path)
-    with edited(begin, rel_path.rpartition("/")[2]) as text:
+    with edit_text(begin, rel_path.rpartition("/")[2]) as text:
         return action.resolve_by_hand(familiar, rel_path, text, dry_run=dry_run)
 
 
@@ -288,11 +288,11 @@ def accept(
     """
     from familiar_cli.actions import sync_decisions as action
     from familiar_cli.actions.sync import PATIENCE_S, engine_of
-    from familiar_cli.ui.progress import telling
+    from familiar_cli.ui.progress import show_messages
     from familiar_cli.ui.sync_page import accepted_text
 
     out = output(ctx)
-    with familiar_of(ctx) as familiar, telling(out) as progress:
+    with familiar_of(ctx) as familiar, show_messages(out) as progress:
         accepting = action.accept_deletions(
             familiar, engine_of(familiar, progress), name, wait_s=PATIENCE_S, progress=progress
         )
@@ -417,11 +417,11 @@ def _sync(
 
     from familiar_cli.actions import sync as action
     from familiar_cli.ui.emit import is_terminal
-    from familiar_cli.ui.progress import telling
+    from familiar_cli.ui.progress import show_messages
     from familiar_cli.ui.sync_page import report_text
 
     out = output(ctx)
-    with familiar_of(ctx) as familiar, telling(out) as progress:
+    with familiar_of(ctx) as familiar, show_messages(out) as progress:
         how = replace(how, ask=is_terminal())
         secret = ask_secret if how.ask else None
         report = run_async(

@@ -88,10 +88,10 @@ def said_as(
         UsageError: `as_` names nobody.
         ConfigError: The settings have something wrong in them.
     """
-    from familiar_cli.actions.me import speaker
+    from familiar_cli.actions.me import author_in_channel
     from familiar_cli.context.types import Modality, Said
 
-    return Said(text, speaker(familiar, channel, as_, name), channel, Modality(modality))
+    return Said(text, author_in_channel(familiar, channel, as_, name), channel, Modality(modality))
 
 
 def greeting_number(greeting: int | None, *, no_greeting: bool) -> int | None:
@@ -263,13 +263,13 @@ def take_turn(
 
 def _go_on(out: Output, familiar: Familiar, result: TurnResult, *, background: bool) -> None:
     """Do what the turn has made due, or leave it."""
-    from familiar_cli.ui.reply import begin, finish, leave
+    from familiar_cli.ui.reply import begin_work, finish_work, leave_work
 
     if not background:
-        leave(out, familiar, result)
+        leave_work(out, familiar, result)
         return
-    begin(out, familiar, result)
-    finish(out, familiar)
+    begin_work(out, familiar, result)
+    finish_work(out, familiar)
 
 
 def _what_is_kept(result: TurnResult) -> str:

@@ -72,7 +72,7 @@ def consolidate(
     from familiar_cli.actions.consolidate import Consolidating, ConsolidationOptions
     from familiar_cli.consolidation.periods import TIERS, parse_period, parse_tier
     from familiar_cli.errors import UsageError
-    from familiar_cli.ui.writing_pages import narrator, yours_told
+    from familiar_cli.ui.writing_pages import make_narrator, yours_told
 
     out = output(ctx)
     if dry_run and review:
@@ -84,7 +84,7 @@ def consolidate(
     with with_models(familiar_of(ctx)) as familiar:
         work = Consolidating(familiar)
         report = run_async(
-            work.consolidate(how, tiers=tiers, only=only, again=redo, on_step=narrator(out))
+            work.consolidate(how, tiers=tiers, only=only, again=redo, on_step=make_narrator(out))
         )
         yours = work.rewritten()
     for line in yours_told(yours, familiar.zone):
@@ -232,7 +232,7 @@ def remember(
     familiar remember --date 2026-04-07 --title "The sea" -
     """
     from familiar_cli.actions.consolidate import day_named
-    from familiar_cli.consolidation.pages import remember as keep
+    from familiar_cli.consolidation.pages import remember_text as keep
     from familiar_cli.ui.emit import exact
 
     out = output(ctx)
@@ -420,14 +420,14 @@ def housekeep(
     from familiar_cli.actions.housekeep import tidy_up
     from familiar_cli.errors import UsageError
     from familiar_cli.ui.memory_pages import housekeeping_page, summary_line
-    from familiar_cli.ui.progress import checking
+    from familiar_cli.ui.progress import show_steps
 
     out = output(ctx)
     if redo and not propose:
         raise UsageError(
             "--redo requires --propose", hint="Run `familiar housekeep --propose --redo`."
         )
-    with with_models(familiar_of(ctx)) as familiar, checking(out) as on_step:
+    with with_models(familiar_of(ctx)) as familiar, show_steps(out) as on_step:
         looking = tidy_up(
             familiar,
             checks or [],
@@ -463,10 +463,10 @@ def build_index(ctx: typer.Context) -> None:
     """
     from familiar_cli.actions import index
     from familiar_cli.ui.memory_pages import built_text
-    from familiar_cli.ui.progress import steps
+    from familiar_cli.ui.progress import show_totals
 
     out, familiar = output(ctx), familiar_of(ctx)
-    with familiar, steps(out) as report:
+    with familiar, show_totals(out) as report:
         built = index.build(familiar, report)
     if familiar.finder.embedder.embedder is None:
         out.note(f"Words only: {familiar.finder.embedder.reason}.")

@@ -168,7 +168,7 @@ class ChannelConfigs:
         """Return the names of the files, sorted, and how each of them looks."""
         try:
             with os.scandir(self.directory) as entries:
-                return sorted((e.name, _look(e)) for e in entries if e.name.endswith(SUFFIX))
+                return sorted((e.name, _file_look(e)) for e in entries if e.name.endswith(SUFFIX))
         except FileNotFoundError:
             return []
         except OSError as error:
@@ -233,7 +233,7 @@ class ChannelConfigs:
         from familiar_cli.config.edit import set_values  # noqa: PLC0415  # loads a TOML editor
 
         path = self.path(channel_id)
-        heading = _heading(channel_id) if _DIGEST in path.stem else ""
+        heading = _table_heading(channel_id) if _DIGEST in path.stem else ""
         return set_values(path, texts, dry_run=dry_run, root=ChannelConfig, heading=heading)
 
     def copy(self, source: str, target: str) -> None:
@@ -247,7 +247,7 @@ class ChannelConfigs:
         path, tables = self.path(target), dict(self.read(source).tables)
         tables.pop("name", None)
         if tables and not path.exists():
-            heading = _heading(target) if _DIGEST in path.stem else ""
+            heading = _table_heading(target) if _DIGEST in path.stem else ""
             put_tables(path, tables, ChannelConfig, heading)
 
     def unset(self, channel_id: str, key: str, *, dry_run: bool = False) -> Edit:
@@ -285,7 +285,7 @@ class ChannelConfigs:
         )
 
 
-def _look(entry: os.DirEntry[str]) -> tuple[int, ...]:
+def _file_look(entry: os.DirEntry[str]) -> tuple[int, ...]:
     """Return how a file looks; -1: it leads nowhere."""
     try:
         status = entry.stat()
@@ -330,20 +330,20 @@ def file_stem(channel_id: str) -> str:
     if not channel_id:
         raise UsageError("The channel name is empty", hint="Omit `--channel` to use 'cli'.")
     plain = quote(channel_id, safe="", errors="surrogatepass")
-    stem = re.sub(r"%..|[A-Z.~]", lambda found: _encoded(found[0]), plain)
+    stem = re.sub(r"%..|[A-Z.~]", lambda found: _quote_key(found[0]), plain)
     if _DEVICE.match(stem):
-        stem = _encoded(stem[0]) + stem[1:]
+        stem = _quote_key(stem[0]) + stem[1:]
     if len(stem) > _MOST_CHARS:
         digest = sha256(channel_id.encode("utf-8", errors="surrogatepass")).hexdigest()
         return f"{stem[:_LABEL_CHARS]}{_DIGEST}{digest[:32]}"
     return stem
 
 
-def _heading(channel_id: str) -> str:
+def _table_heading(channel_id: str) -> str:
     return f"{_HEADING}{json.dumps(channel_id)}"
 
 
-def _encoded(found: str) -> str:
+def _quote_key(found: str) -> str:
     return found if found.startswith("%") else f"%{ord(found):02X}"
 
 

@@ -12,8 +12,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from familiar_cli import files
-from familiar_cli.config.schema import CharacterConfig, Setting, Value, switched, wrong
-from familiar_cli.config.settings import build, did_you_mean, find_setting, parse, read_text
+from familiar_cli.config.schema import CharacterConfig, Setting, Value, switched, value_problem
+from familiar_cli.config.settings import (
+    build_settings,
+    did_you_mean,
+    find_setting,
+    parse,
+    read_text,
+)
 from familiar_cli.diffs import unified
 from familiar_cli.errors import ConfigError, ConflictError, NotFoundError
 from familiar_cli.files import read_plain, write_whole
@@ -85,9 +91,9 @@ def set_values(
 
     def change(document: Any) -> None:  # noqa: ANN401
         for key, value in values.items():
-            _put(document, key.split("."), value)
+            _put_value(document, key.split("."), value)
 
-    return _edit(path, change, root, dry_run=dry_run, heading=heading)
+    return _edit_file(path, change, root, dry_run=dry_run, heading=heading)
 
 
 def put_tables(path: Path, tables: Mapping[str, Any], root: type[Any], heading: str = "") -> Edit:
@@ -99,9 +105,9 @@ def put_tables(path: Path, tables: Mapping[str, Any], root: type[Any], heading: 
 
     def change(document: Any) -> None:  # noqa: ANN401
         for key, value in tables.items():
-            _put(document, [key], value)
+            _put_value(document, [key], value)
 
-    return _edit(path, change, root, dry_run=False, heading=heading)
+    return _edit_file(path, change, root, dry_run=False, heading=heading)
 
 
 def unset_value(
@@ -130,9 +136,9 @@ def unset_values(
 
     def change(document: Any) -> None:  # noqa: ANN401
         for key in keys:
-            _take(document, key, path, root)
+            _take_value(document, key, path, root)
 
-    return _edit(path, change, root, dry_run=dry_run)
+    return _edit_file(path, change, root, dry_run=dry_run)
 
 
 def new_config(values: Mapping[str, Value] | None = None) -> str:
@@ -151,8 +157,8 @@ def new_config(values: Mapping[str, Value] | None = None) -> str:
         document.add(tomlkit.comment(line))
     document.add(tomlkit.nl())
     for key, value in sorted((values or {}).items(), key=lambda item: "." in item[0]):
-        _require(find_setting(key), value)
-        _put(document, key.split("."), value)
+        _check_value(find_setting(key), value)
+        _put_value(document, key.split("."), value)
     return document.as_string()
 
 
@@ -185,15 +191,15 @@ def parse_value(setting: Setting, text: str, look: str = "") -> Value:
         ConfigError: It is none, or not allowed.
     """
     is_list = isinstance(setting.default, tuple)
-    kind: Callable[[str], Value] = _words if is_list else type(setting.default)
+    kind: Callable[[str], Value] = _parse_words if is_list else type(setting.default)
     try:
         value = kind(switched(setting, text))
     except ValueError:
         raise ConfigError(
             f"{setting.key!r} must be {setting.allowed}, not {text!r}; nothing was changed",
-            hint=_meaning(setting, look),
+            hint=_setting_meaning(setting, look),
         ) from None
-    _require(setting, value, look)
+    _check_value(setting, value, look)
     return value
 
 
@@ -203,19 +209,20 @@ _GREETING = (
 )
 
 
-def _require(setting: Setting, value: Value, look: str = "") -> None:
-    complaint = wrong(setting, value)
+def _check_value(setting: Setting, value: Value, look: str = "") -> None:
+    complaint = value_problem(setting, value)
     if complaint:
         raise ConfigError(
-            f"{setting.key!r} {complaint}; nothing was changed", hint=_meaning(setting, look)
+            f"{setting.key!r} {complaint}; nothing was changed",
+            hint=_setting_meaning(setting, look),
         )
 
 
-def _meaning(setting: Setting, look: str) -> str:
+def _setting_meaning(setting: Setting, look: str) -> str:
     return f"{setting.doc}." + (f" `familiar {look}` shows the current value." if look else "")
 
 
-def _edit(
+def _edit_file(
     path: Path,
     change: Callable[[Any], None],
     root: type[Any],
@@ -225,18 +232,18 @@ def _edit(
 ) -> Edit:
     with locked(path):
         before = read_text(path)
-        had = build(parse(before, path), root)[1]
-        after = _changed(before, path, change)
+        had = build_settings(parse(before, path), root)[1]
+        after = _change_text(before, path, change)
         if heading and not after.startswith(f"# {heading}\n"):
             after = f"# {heading}\n{after}"
-        edit = Edit(path, before, _like(before, after))
-        _check(edit, had, root)
+        edit = Edit(path, before, _with_line_ends(before, after))
+        _check_edit(edit, had, root)
         if edit.changes and not dry_run:
-            write_whole(path, _encoded(path, edit.after))
+            write_whole(path, _encode_text(path, edit.after))
     return edit
 
 
-def _changed(text: str, path: Path, change: Callable[[Any], None]) -> str:
+def _change_text(text: str, path: Path, change: Callable[[Any], None]) -> str:
     import tomlkit  # noqa: PLC0415
     from tomlkit.exceptions import TOMLKitError  # noqa: PLC0415
 
@@ -253,16 +260,16 @@ def _changed(text: str, path: Path, change: Callable[[Any], None]) -> str:
     return changed
 
 
-def _check(edit: Edit, had: list[ConfigProblem], root: type[Any]) -> None:
+def _check_edit(edit: Edit, had: list[ConfigProblem], root: type[Any]) -> None:
     """Refuse an edit whose result has a problem that was not there before."""
-    found = build(tomllib.loads(edit.after), root)[1]
+    found = build_settings(tomllib.loads(edit.after), root)[1]
     fresh = [problem for problem in found if problem not in had]
     if fresh:
         key = ".".join(fresh[0].key)
         raise ConfigError(f"{key!r} {fresh[0].message}; nothing was changed", hint=fresh[0].hint)
 
 
-def _put(document: Any, parts: list[str], value: Value) -> None:  # noqa: ANN401
+def _put_value(document: Any, parts: list[str], value: Value) -> None:  # noqa: ANN401
     import tomlkit  # noqa: PLC0415
     from tomlkit.items import InlineTable  # noqa: PLC0415
 
@@ -297,7 +304,7 @@ def _lines_of(value: Value) -> Any:  # noqa: ANN401  # an item of tomlkit, or th
     return item if is_same else value
 
 
-def _words(text: str) -> tuple[str, ...]:
+def _parse_words(text: str) -> tuple[str, ...]:
     """Return a list as a person types it, in JSON or as words of a shell.
 
     Raises:
@@ -315,33 +322,33 @@ def _words(text: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _take(document: Any, key: str, path: Path, root: type[Any]) -> None:  # noqa: ANN401
+def _take_value(document: Any, key: str, path: Path, root: type[Any]) -> None:  # noqa: ANN401
     *tables, last = key.split(".")
     table = document
     for part in tables:
         table = table.get(part) if isinstance(table, dict) else None
     if not isinstance(table, dict) or last not in table:
         raise NotFoundError(
-            f"{str(path)!r} does not set {key!r}; nothing was changed{_guess(key, root)}",
+            f"{str(path)!r} does not set {key!r}; nothing was changed{_guess_setting(key, root)}",
             hint="`familiar config show` lists what the file sets.",
         )
     del table[last]
 
 
-def _guess(key: str, root: type[Any]) -> str:
+def _guess_setting(key: str, root: type[Any]) -> str:
     from familiar_cli.config.settings import all_settings  # noqa: PLC0415
 
     return "" if key in all_settings(root) else did_you_mean(key, root)
 
 
-def _like(before: str, after: str) -> str:
+def _with_line_ends(before: str, after: str) -> str:
     """Return `after` with the line ends that all of `before` has."""
     if before.count("\n") and before.count("\n") == before.count("\r\n"):
         return after.replace("\r\n", "\n").replace("\n", "\r\n")
     return after
 
 
-def _encoded(path: Path, text: str) -> bytes:
+def _encode_text(path: Path, text: str) -> bytes:
     """Return `text` as UTF-8, with the byte order mark that the file may have begun with."""
     mark = b"\xef\xbb\xbf"
     had = path.exists() and read_plain(path, len(mark)) == mark

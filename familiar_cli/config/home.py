@@ -179,7 +179,7 @@ def list_familiars(home: Path) -> list[str]:
             if not entry.name.startswith(".") and _is_familiar(entry)
         )
     except OSError as error:
-        raise _unusable(home, "read", error) from error
+        raise _home_unusable(home, "read", error) from error
     _close_to_others(home, found)
     return found
 
@@ -209,7 +209,7 @@ def familiar_and_reason(home: Path, given: str | None = None) -> tuple[FamiliarP
     known = list_familiars(home)
     for name, reason in ((given, "--familiar"), (os.environ.get("FAMILIAR_ID"), "FAMILIAR_ID")):
         if name:
-            return _named(home, name, known), reason
+            return _find_familiar(home, name, known), reason
     chosen = chosen_familiar(home)
     if chosen in known:
         return FamiliarPaths(home / chosen), "familiar use"
@@ -241,22 +241,22 @@ def choose_familiar(home: Path, name: str) -> FamiliarPaths:
         NotFoundError: There is no such familiar; the choice stays as it was.
         ConfigError: The choice cannot be written down; it stays as it was.
     """
-    paths = _named(home, name, list_familiars(home))
+    paths = _find_familiar(home, name, list_familiars(home))
     try:
         write_whole(home / CHOSEN_FILE, name + "\n")
     except OSError as error:
-        raise _unusable(home, "written to", error) from error
+        raise _home_unusable(home, "written to", error) from error
     return paths
 
 
-def _unusable(home: Path, what: str, error: OSError) -> ConfigError:
+def _home_unusable(home: Path, what: str, error: OSError) -> ConfigError:
     return ConfigError(
         f"{str(home)!r} cannot be {what}: {error.strerror or error}",
         hint="Check its permissions, or choose another directory with --home.",
     )
 
 
-def _named(home: Path, name: str, known: list[str]) -> FamiliarPaths:
+def _find_familiar(home: Path, name: str, known: list[str]) -> FamiliarPaths:
     if name in known:
         return FamiliarPaths(home / check_familiar_id(name))
     raise NotFoundError(
@@ -460,7 +460,7 @@ def replace_id(path: Path, taken: str, *, chosen: str = "") -> Instance:
                 return found
             made = new_id(chosen)
             instance = replace(found, id=made, days=made)
-            write_whole(path, _text(instance))
+            write_whole(path, _instance_text(instance))
     except OSError as error:
         raise _unusable_instance(path, f"cannot be written: {why(error)}") from error
     return instance
@@ -472,7 +472,7 @@ def _put_first(path: Path, instance: Instance) -> bool:
     os.makedirs(directory, exist_ok=True)  # noqa: PTH103
     disk, temporary = Disk(), temp_in(directory, ".new")
     try:
-        disk.create(temporary, _text(instance).encode())
+        disk.create(temporary, _instance_text(instance).encode())
         try:
             disk.link(temporary, str(path))
         except FileExistsError:
@@ -489,7 +489,7 @@ def _put_locked(path: Path, instance: Instance) -> bool:
     with locked(path.with_name(_LOCK), what=str(path)):
         if os.path.lexists(path):
             return False
-        write_whole(path, _text(instance))
+        write_whole(path, _instance_text(instance))
     return True
 
 
@@ -500,7 +500,7 @@ def _read_again(path: Path) -> Instance:
     return found
 
 
-def _text(instance: Instance) -> str:
+def _instance_text(instance: Instance) -> str:
     # Slugs need no escapes.
     lines = (f'{key} = "{getattr(instance, key)}"\n' for key in ("id", "began", "days"))
     return _NOTE + "".join(lines)

@@ -87,29 +87,29 @@ def switched(setting: Setting, value: T) -> T | str:
     return _SWITCHES.get(value, value) if is_switch else value
 
 
-def wrong(setting: Setting, value: object) -> str | None:
+def value_problem(setting: Setting, value: object) -> str | None:
     """Return what is wrong with `value` for `setting`, in words, or None.
 
     A value that may hold a secret is never quoted.
     """
-    if not _fits(setting, value):
+    if not _is_of_type(setting, value):
         return f"is {_named(value)}, but must be {setting.allowed}"
     is_of_hub = setting.rule == "hub_name" and not _hub_name(value)
     if setting.choices and value not in setting.choices and not is_of_hub:
         return f"is {value!r}, but must be {setting.allowed}"
-    if isinstance(value, int | float) and not _within(setting, value):
+    if isinstance(value, int | float) and not _is_within(setting, value):
         return f"is {value!r}, but must be {setting.allowed}"
     if setting.choices or not setting.rule or value == "":
         return None
     return _RULES[setting.rule](value)
 
 
-def _within(setting: Setting, value: float) -> bool:
+def _is_within(setting: Setting, value: float) -> bool:
     below = setting.minimum is not None and value < setting.minimum
     return not below and (setting.maximum is None or value <= setting.maximum)
 
 
-def shown(setting: Setting, value: object) -> str:
+def shown_value(setting: Setting, value: object) -> str:
     """Return `value` as it may be shown: an address without what may be a key."""
     return without_secrets(str(value)) if setting.rule == "url" else str(value)
 
@@ -120,7 +120,7 @@ def without_secrets(address: str) -> str:
     return re.sub(r"^([\w+.-]*://)?.*@", r"\1***@", address, flags=re.DOTALL)
 
 
-def _fits(setting: Setting, value: object) -> bool:
+def _is_of_type(setting: Setting, value: object) -> bool:
     if isinstance(value, bool):
         return False
     if isinstance(setting.default, float):
@@ -135,7 +135,7 @@ def _named(value: object) -> str:
     return kinds.get(type(value), repr(value))
 
 
-def _url(value: Any) -> str | None:  # noqa: ANN401
+def _url_problem(value: Any) -> str | None:  # noqa: ANN401
     try:
         parts = urlsplit(value)
         good = parts.scheme in {"http", "https"} and bool(parts.hostname)
@@ -147,14 +147,14 @@ def _url(value: Any) -> str | None:  # noqa: ANN401
     return "must not contain a user or password" if "@" in parts.netloc else None
 
 
-def _variable(value: Any) -> str | None:  # noqa: ANN401
+def _variable_problem(value: Any) -> str | None:  # noqa: ANN401
     # The value is not quoted: people put the key itself here.
     if _VARIABLE.fullmatch(value):
         return None
     return "must be the name of an environment variable such as OPENAI_API_KEY, not the key itself"
 
 
-def _timezone(value: Any) -> str | None:  # noqa: ANN401
+def _timezone_problem(value: Any) -> str | None:  # noqa: ANN401
     from zoneinfo import ZoneInfo  # noqa: PLC0415  # only who sets one pays for it
 
     try:
@@ -164,7 +164,7 @@ def _timezone(value: Any) -> str | None:  # noqa: ANN401
     return None
 
 
-def _slug(value: Any) -> str | None:  # noqa: ANN401
+def _slug_problem(value: Any) -> str | None:  # noqa: ANN401
     from familiar_cli.text import slugify  # noqa: PLC0415  # only who sets one pays for it
 
     fits = slugify(value) == value
@@ -175,14 +175,14 @@ def _slug(value: Any) -> str | None:  # noqa: ANN401
     )
 
 
-def _schedule(value: Any) -> str | None:  # noqa: ANN401
+def _schedule_problem(value: Any) -> str | None:  # noqa: ANN401
     from familiar_cli.config.schedule import parse_schedule  # noqa: PLC0415  # as above
 
     fits = parse_schedule(value) is not None
     return None if fits else f"is {value!r}, but must look like `daily 03:00` or `weekly sun 03:30`"
 
 
-def _accounts(value: Any) -> str | None:  # noqa: ANN401
+def _accounts_problem(value: Any) -> str | None:  # noqa: ANN401
     from familiar_cli.identity import parse_author  # noqa: PLC0415  # only who sets one pays
 
     try:
@@ -200,12 +200,12 @@ def _hub_name(value: object) -> str | None:
 
 _RULES = {
     "hub_name": _hub_name,
-    "accounts": _accounts,
-    "schedule": _schedule,
-    "slug": _slug,
-    "url": _url,
-    "variable": _variable,
-    "timezone": _timezone,
+    "accounts": _accounts_problem,
+    "schedule": _schedule_problem,
+    "slug": _slug_problem,
+    "url": _url_problem,
+    "variable": _variable_problem,
+    "timezone": _timezone_problem,
 }
 
 

@@ -15,9 +15,9 @@ from familiar_cli.config.schema import (
     CharacterConfig,
     Setting,
     Value,
-    shown,
+    shown_value,
     switched,
-    wrong,
+    value_problem,
 )
 from familiar_cli.errors import ConfigError
 from familiar_cli.files import read_plain
@@ -60,7 +60,7 @@ def all_settings(root: type[object] = CharacterConfig) -> Mapping[str, Setting]:
 
 @cache
 def _all_of(root: Any) -> Mapping[str, Setting]:  # noqa: ANN401
-    return {setting.key: setting for setting in _walk(root, "")}
+    return {setting.key: setting for setting in _walk_section(root, "")}
 
 
 def find_setting(key: str, root: type[Any] = CharacterConfig) -> Setting:
@@ -115,16 +115,16 @@ def _pattern_of(key: str, known: Mapping[str, Setting]) -> str | None:
     return None
 
 
-def _walk(section: type[Any], prefix: str) -> Iterator[Setting]:
+def _walk_section(section: type[Any], prefix: str) -> Iterator[Setting]:
     for entry in fields(section):
         if entry.default is not MISSING:
             yield setting_of(entry, prefix)
         elif "each" in entry.metadata:
             for name in entry.metadata["names"] or (ANY_NAME,):
-                yield from _walk(entry.metadata["each"], f"{prefix}{entry.name}.{name}.")
+                yield from _walk_section(entry.metadata["each"], f"{prefix}{entry.name}.{name}.")
         else:
             factory: Any = entry.default_factory
-            yield from _walk(factory, f"{prefix}{entry.name}.")
+            yield from _walk_section(factory, f"{prefix}{entry.name}.")
 
 
 HINT = "`familiar config path` prints where the file is; `familiar config show` lists all settings."
@@ -211,17 +211,17 @@ def line_of(text: str, key: Key) -> int | None:
         key: The parts of a dotted key.
     """
     best: tuple[int, int] | None = None
-    for line, path in _places(text):
-        shared = _shared(path, key)
+    for line, path in _key_places(text):
+        shared = _shared_parts(path, key)
         if shared and (best is None or shared > best[0]):
             best = (shared, line)
     return best[1] if best else None
 
 
-def _places(text: str) -> Iterator[tuple[int, Key]]:
+def _key_places(text: str) -> Iterator[tuple[int, Key]]:
     table: Key = ()
-    for line, statement, value in _statements(text):
-        for path in _paths(value):
+    for line, statement, value in _read_statements(text):
+        for path in _value_paths(value):
             if statement.lstrip().startswith("["):
                 table = path
                 yield line, table
@@ -229,7 +229,7 @@ def _places(text: str) -> Iterator[tuple[int, Key]]:
                 yield line, table + path
 
 
-def _statements(text: str) -> Iterator[tuple[int, str, dict[str, Any]]]:
+def _read_statements(text: str) -> Iterator[tuple[int, str, dict[str, Any]]]:
     """Yield the first line, the text and the value of each header or `key = value`."""
     pending: list[str] = []
     tries = 0
@@ -256,7 +256,7 @@ def _value_of(text: str) -> dict[str, Any] | None:
         return None
 
 
-def _paths(value: dict[str, Any]) -> Iterator[Key]:
+def _value_paths(value: dict[str, Any]) -> Iterator[Key]:
     """Yield the path of each value, down to a depth that no setting reaches."""
     waiting: list[tuple[Key, Any]] = [((), value)]
     while waiting:
@@ -269,7 +269,7 @@ def _paths(value: dict[str, Any]) -> Iterator[Key]:
             yield path
 
 
-def _shared(path: Key, key: Key) -> int:
+def _shared_parts(path: Key, key: Key) -> int:
     """Return how many leading parts two keys share."""
     count = 0
     for mine, theirs in zip(path, key, strict=False):
@@ -360,24 +360,24 @@ def load_written(path: Path, root: type[T]) -> FileSettings[T]:
     """
     text = read_text(path)
     tables = parse(text, path)
-    config, problems = build(tables, root)
+    config, problems = build_settings(tables, root)
     if not problems:
         return FileSettings(config, tables)
-    raise _error(path, text, problems)
+    raise _config_error(path, text, problems)
 
 
-def build(data: dict[str, Any], root: type[T]) -> tuple[T, list[ConfigProblem]]:
+def build_settings(data: dict[str, Any], root: type[T]) -> tuple[T, list[ConfigProblem]]:
     """Return the settings that `data` gives, and what is wrong in it; wrong values are left out."""
     problems: list[ConfigProblem] = []
-    values = _values(root, data, (), problems)
+    values = _section_values(root, data, (), problems)
     return root(**values), [_with_guess(problem, root) for problem in problems]
 
 
-def _values(
+def _section_values(
     section: type[Any], data: dict[str, Any], at: tuple[str, ...], problems: list[ConfigProblem]
 ) -> dict[str, Any]:
     known = {entry.name: entry for entry in fields(section)}
-    problems += [_unknown((*at, name), data[name]) for name in data if name not in known]
+    problems += [_unknown_setting((*at, name), data[name]) for name in data if name not in known]
     given: dict[str, Any] = {}
     for name, entry in known.items():
         if name not in data:
@@ -387,10 +387,10 @@ def _values(
         elif not isinstance(data[name], dict):
             problems.append(ConfigProblem((*at, name), "is a table, written as [" + name + "]"))
         elif "each" in entry.metadata:
-            given[name] = _each(entry, data[name], (*at, name), given, problems)
+            given[name] = _named_tables(entry, data[name], (*at, name), given, problems)
         else:
             factory: Any = entry.default_factory
-            given[name] = factory(**_values(factory, data[name], (*at, name), problems))
+            given[name] = factory(**_section_values(factory, data[name], (*at, name), problems))
     return given
 
 
@@ -403,7 +403,7 @@ def _add_scalar(
 ) -> None:
     setting = setting_of(entry, "".join(f"{part}." for part in at[:-1]))
     value = switched(setting, value)
-    complaint = wrong(setting, value)
+    complaint = value_problem(setting, value)
     if complaint is None:
         kind = type(setting.default)
         given[entry.name] = kind(value) if kind in {float, tuple} else value  # type: ignore[arg-type]
@@ -413,7 +413,7 @@ def _add_scalar(
     problems.append(ConfigProblem(at, complaint, hint))
 
 
-def _each(
+def _named_tables(
     entry: Field[Any],
     data: dict[str, Any],
     at: tuple[str, ...],
@@ -435,19 +435,19 @@ def _each(
                 ConfigProblem((*at, name), f"is a table, written as [{'.'.join(at)}.{name}]")
             )
         else:
-            own = _values(kind, table, (*at, name), problems)
-            made[name] = kind(**_inherited(kind, own, parent), **own)
+            own = _section_values(kind, table, (*at, name), problems)
+            made[name] = kind(**_inherit_values(kind, own, parent), **own)
     return made
 
 
-def _inherited(kind: type[Any], own: dict[str, Any], parent: dict[str, Any]) -> dict[str, Any]:
+def _inherit_values(kind: type[Any], own: dict[str, Any], parent: dict[str, Any]) -> dict[str, Any]:
     names = {entry.name for entry in fields(kind)} - own.keys()
     if own.get("preset", parent.get("preset")) != parent.get("preset"):
         names -= set(OF_PRESET)
     return {name: value for name, value in parent.items() if name in names}
 
 
-def _unknown(at: tuple[str, ...], value: object) -> ConfigProblem:
+def _unknown_setting(at: tuple[str, ...], value: object) -> ConfigProblem:
     # The value is never quoted: it may be an API key under a name of the user's own.
     what = _UNKNOWN_TABLE if isinstance(value, dict) else _UNKNOWN_SETTING
     hint = HINT
@@ -465,7 +465,7 @@ def _with_guess(problem: ConfigProblem, root: type[Any]) -> ConfigProblem:
     return replace(problem, message=problem.message + did_you_mean(".".join(problem.key), root))
 
 
-def _error(path: Path, text: str, problems: list[ConfigProblem]) -> ConfigError:
+def _config_error(path: Path, text: str, problems: list[ConfigProblem]) -> ConfigError:
     first = problems[0]
     line = line_of(text, first.key)
     where = f"{str(path)!r}, line {line}" if line else repr(str(path))
@@ -511,15 +511,15 @@ class Effective:
         }
 
 
-def effective(path: Path) -> list[Effective]:
+def effective_settings(path: Path) -> list[Effective]:
     """Return what holds for every setting; of the slots, those that the file has.
 
     Raises:
         ConfigError: The file has something wrong in it.
     """
     file = load_written(path, CharacterConfig)
-    given = [s for s in all_settings().values() if _applies(s.key, file.settings)]
-    return [_effective(s, file) for setting in given for s in _named(setting, file.settings)]
+    given = [s for s in all_settings().values() if _is_effective(s.key, file.settings)]
+    return [_effective_value(s, file) for setting in given for s in _named(setting, file.settings)]
 
 
 def effective_value(path: Path, key: str) -> Effective:
@@ -530,11 +530,11 @@ def effective_value(path: Path, key: str) -> Effective:
     """
     setting = find_setting(key)
     file = load_written(path, CharacterConfig)
-    if not _applies(key, file.settings):  # a slot that nobody set up is the main model's
+    if not _is_effective(key, file.settings):  # a slot that nobody set up is the main model's
         main = effective_value(path, f"llm.{key.rpartition('.')[2]}")
         return Effective(setting, main.value, "[llm]")
     try:
-        return _effective(setting, file)
+        return _effective_value(setting, file)
     except KeyError:  # a table that nobody wrote holds its defaults
         return Effective(setting, setting.default, "default")
 
@@ -548,17 +548,17 @@ def _named(setting: Setting, config: CharacterConfig) -> list[Setting]:
     return [replace(setting, key=f"{table}.{name}.{leaf}") for name in names]
 
 
-def _applies(key: str, config: CharacterConfig) -> bool:
+def _is_effective(key: str, config: CharacterConfig) -> bool:
     return not key.startswith(_SLOTS) or key.split(".")[2] in config.llm.slots
 
 
-def _effective(setting: Setting, file: FileSettings[CharacterConfig]) -> Effective:
+def _effective_value(setting: Setting, file: FileSettings[CharacterConfig]) -> Effective:
     override = os.environ.get(setting.env) if setting.env else None
     if override:
-        return Effective(setting, shown(setting, override), setting.env)
+        return Effective(setting, shown_value(setting, override), setting.env)
     value = value_at(file.settings, setting.key)
     if setting.rule == "url":
-        value = shown(setting, value)
+        value = shown_value(setting, value)
     if is_written(file.tables, setting.key):
         return Effective(setting, value, "file")
     taken = setting.key.startswith(_SLOTS) and value != setting.default
@@ -567,10 +567,10 @@ def _effective(setting: Setting, file: FileSettings[CharacterConfig]) -> Effecti
 
 def value_at(settings: Any, key: str) -> Any:  # noqa: ANN401
     """Return the value or table at a dotted key of settings."""
-    return reduce(_step, key.split("."), settings)
+    return reduce(_attribute_or_key, key.split("."), settings)
 
 
-def _step(value: Any, name: str) -> Any:  # noqa: ANN401
+def _attribute_or_key(value: Any, name: str) -> Any:  # noqa: ANN401
     return value[name] if isinstance(value, dict) else getattr(value, name)
 
 

@@ -13,25 +13,31 @@ from familiar_cli.clock import iso
 from familiar_cli.consolidation import composing
 from familiar_cli.consolidation.composing import as_items
 from familiar_cli.consolidation.digests import hold_back
-from familiar_cli.consolidation.library import Cache, FinishedYear, entries_in, facts_of, look
+from familiar_cli.consolidation.library import (
+    Cache,
+    FinishedYear,
+    entries_in,
+    facts_of,
+    look_at_library,
+)
 from familiar_cli.consolidation.pages import (
     MadePage,
     Record,
     below_title,
     bullets_from_session,
     bullets_of,
-    merged,
+    merge_bullets,
     page_text,
     read_page,
-    readable,
+    readable_text,
 )
 from familiar_cli.consolidation.period_states import PeriodStates, coverage, coverage_by_year
 from familiar_cli.consolidation.periods import (
     TIERS,
     Period,
     PlannedDigest,
-    parts,
     period_in,
+    period_parts,
     year_of,
 )
 from familiar_cli.errors import (
@@ -293,14 +299,14 @@ class Consolidator:
     def _daily(self, day: Period, sessions: Sequence[LibraryFile]) -> PlannedDigest:
         instance = self._states.instance
         bodies = {f.rel_path: read_page(self._text(f)) for f in sessions}
-        found = merged(
+        found = merge_bullets(
             bullets_from_session(
-                page.body, _stem(path), instance, self._chats(path), self._phrases.code_block
+                page.body, _file_stem(path), instance, self._chats(path), self._phrases.code_block
             )
             for path, page in bodies.items()
         )
         others = self._of_others(day)
-        both = merged([others, found])
+        both = merge_bullets([others, found])
         own = [bullet for bullet in found if bullet in both and bullet not in others]
         text = "".join(bullet.markdown() for bullet in own)
         title = day.title(self._phrases)
@@ -323,13 +329,16 @@ class Consolidator:
 
     def _labelled(self, period: Period, texts: dict[str, str]) -> Iterable[tuple[str, str]]:
         """Yield what a model reads of each part of a period, below the part's name."""
-        for part in parts(period):
+        for part in period_parts(period):
             paths = [path for path in texts if _is_of(path, part)]
             if period.tier == "weekly":
                 days = [bullets_of(read_page(texts[path]).body) for path in paths]
-                yield part.name, "\n".join(f"- {bullet.text}" for bullet in merged(days))
+                yield part.name, "\n".join(f"- {bullet.text}" for bullet in merge_bullets(days))
             else:
-                yield part.name, "\n".join(below_title(readable(texts[path])) for path in paths)
+                yield (
+                    part.name,
+                    "\n".join(below_title(readable_text(texts[path])) for path in paths),
+                )
 
     def _text(self, file: LibraryFile) -> str:
         drafted = self._drafts.get(file.rel_path)
@@ -346,11 +355,11 @@ def _is_of(rel_path: str, part: Period) -> bool:
     return named is not None and named[0] == part
 
 
-def _stem(rel_path: str) -> str:
+def _file_stem(rel_path: str) -> str:
     return rel_path.rpartition("/")[2].removesuffix(".md")
 
 
-def survey(
+def survey_periods(
     store: MemoryStore,
     today: Today,
     instance: str,
@@ -381,7 +390,7 @@ def survey(
     if only is not None:
         awake.add(year_of(only.first).name)
     cache = Cache.read(cache_path, f"{instance} {today.cutoff_hour} {today.zone}")
-    library = look(store, today.cutoff_hour, cache, awake=None if everything else awake)
+    library = look_at_library(store, today.cutoff_hour, cache, awake=None if everything else awake)
     states = PeriodStates(library, today, instance, unwritten)
     coverage = coverage_by_year(library)
     for year in states.settled() & coverage.keys():
@@ -405,7 +414,7 @@ class Rewritten:
     give_back: str
 
 
-def rewritten(store: MemoryStore, journal: Path) -> tuple[Rewritten, ...]:
+def rewritten_files(store: MemoryStore, journal: Path) -> tuple[Rewritten, ...]:
     """Return the files that the program made and no longer makes, sorted by path.
 
     What was never the program's, such as an imported week, is none of them.

@@ -38,14 +38,14 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def best(sources: Iterable[tuple[T, EvidenceText]], text: str) -> list[T]:
+def best_sources(sources: Iterable[tuple[T, EvidenceText]], text: str) -> list[T]:
     """Return what belongs to the sources that have most words of `text`; none may say it."""
     shares = [(thing, source.share(text)) for thing, source in sources]
     most = max([SAID_SHARE, *(share for _, share in shares)])
     return [thing for thing, share in shares if share >= most]
 
 
-def sentences(text: str) -> list[str]:
+def split_sentences(text: str) -> list[str]:
     """Return the sentences of a line."""
     cuts = [0, *sentence_ends(text), len(text)]
     found = (text[start:end].strip() for start, end in pairwise(cuts))
@@ -74,12 +74,12 @@ def read_reply(text: str, items: Sequence[SourceItem], *, strict: bool = False) 
         if isinstance(value, dict) and isinstance(value.get("summary"), str):
             points = value.get("points", [])
             rows = points if isinstance(points, list) else []
-            plan = DraftedSummary(value["summary"], tuple(_point(row, items) for row in rows))
+            plan = DraftedSummary(value["summary"], tuple(_make_point(row, items) for row in rows))
             return _in_words_of(plan, items) if strict else plan
     raise UnusableReplyError('it contains no complete JSON object with the key "summary"')
 
 
-def judge(
+def judge_plan(
     plan: DraftedSummary, *, instructions: KnownTexts, scripts: Collection[str], kept: str
 ) -> DraftedSummary:
     """Return what of a plan may be written, tidied, with what was refused.
@@ -95,7 +95,7 @@ def judge(
     """
     refused = list(plan.refused)
     summary = as_line(plan.summary)
-    useless = _problem(summary, MOST_SUMMARY_CHARS, instructions, scripts)
+    useless = _text_problem(summary, MOST_SUMMARY_CHARS, instructions, scripts)
     if useless:
         summary = ""
         if plan.summary:
@@ -104,7 +104,7 @@ def judge(
     points: list[Point] = []
     for proposed in plan.points:
         point = Point(as_line(proposed.text), proposed.sources)
-        problem = _problem(point.text, MOST_LINE_CHARS, instructions, scripts)
+        problem = _text_problem(point.text, MOST_LINE_CHARS, instructions, scripts)
         if problem is None and not point.sources:
             problem = ("evidence", _NOT_SAID)
         if problem is None and sentence_key(point.text) in there:
@@ -119,11 +119,13 @@ def judge(
     return DraftedSummary(summary, tuple(points), tuple(refused))
 
 
-def within(plan: DraftedSummary, budget_tokens: int, count: Callable[[str], int]) -> DraftedSummary:
+def fit_budget(
+    plan: DraftedSummary, budget_tokens: int, count: Callable[[str], int]
+) -> DraftedSummary:
     """Return a plan that fits its budget: each source keeps about as many points as the others."""
     room = budget_tokens - count(plan.summary)
     kept: set[int] = set()
-    for number in _evenly(plan.points):
+    for number in _spread_points(plan.points):
         cost = count(plan.points[number].text) + 1
         if cost <= room:
             kept.add(number)
@@ -131,15 +133,17 @@ def within(plan: DraftedSummary, budget_tokens: int, count: Callable[[str], int]
     points = tuple(point for number, point in enumerate(plan.points) if number in kept)
     lost = (point for number, point in enumerate(plan.points) if number not in kept)
     why = f"the text would have more than {budget_tokens:,} tokens"
-    refused = (Refused("budget", f"{why}; {_of(p)}", one_line(p.text, _SHOWN_CHARS)) for p in lost)
+    refused = (
+        Refused("budget", f"{why}; {_sources_of(p)}", one_line(p.text, _SHOWN_CHARS)) for p in lost
+    )
     return DraftedSummary(plan.summary, points, (*plan.refused, *refused))
 
 
-def _of(point: Point) -> str:
+def _sources_of(point: Point) -> str:
     return f"it is of {one_line(', '.join(point.sources), _SHOWN_CHARS)}"
 
 
-def _evenly(points: Sequence[Point]) -> list[int]:
+def _spread_points(points: Sequence[Point]) -> list[int]:
     """Return the places of points so that the first of them are of as many sources as can be.
 
     First comes the first point of each source, then the second of each; among these, the newest
@@ -159,7 +163,7 @@ def _far_apart(numbers: list[int]) -> list[int]:
     return [numbers[n] for n in order]
 
 
-def _problem(
+def _text_problem(
     text: str, most_chars: int, instructions: KnownTexts, scripts: Collection[str]
 ) -> tuple[str, str] | None:
     if not any(map(str.isalnum, text)):
@@ -179,19 +183,19 @@ def _in_words_of(plan: DraftedSummary, items: Sequence[SourceItem]) -> DraftedSu
     found = [(item.rests_on, EvidenceText(item.text)) for item in items]
     points = []
     for point in plan.points:
-        having = best(found, point.text)
+        having = best_sources(found, point.text)
         named = [on for on in having if set(on) & set(point.sources)]
         labels = dict.fromkeys(label for on in named or having for label in on)
         points.append(replace(point, sources=tuple(labels)))
     whole = EvidenceText("\n".join(item.text for item in items))
-    told = {sentence_key(sentence): sentence for sentence in sentences(plan.summary)}
+    told = {sentence_key(sentence): sentence for sentence in split_sentences(plan.summary)}
     lost = [sentence for sentence in told.values() if not whole.says(sentence)]
     refused = [Refused("evidence", _NOT_SAID, one_line(text, _SHOWN_CHARS)) for text in lost]
     summary = " ".join(sentence for sentence in told.values() if sentence not in lost)
     return DraftedSummary(summary, tuple(points), (*plan.refused, *refused))
 
 
-def _point(row: Any, items: Sequence[SourceItem]) -> Point:  # noqa: ANN401
+def _make_point(row: Any, items: Sequence[SourceItem]) -> Point:  # noqa: ANN401
     if isinstance(row, str):
         row = {"text": row}
     value = row if isinstance(row, dict) else {}
@@ -220,7 +224,7 @@ def in_parts(
     parts: list[list[SourceItem]] = []
     room = 0
     for item in items:
-        for piece in _pieces(item, most_tokens, count):
+        for piece in _item_pieces(item, most_tokens, count):
             cost = count(piece.text)
             if not parts or cost > room:
                 parts.append([])
@@ -230,7 +234,7 @@ def in_parts(
     return tuple(map(tuple, parts))
 
 
-def folded(plan: DraftedSummary, everything: tuple[str, ...]) -> tuple[SourceItem, ...]:
+def fold_part(plan: DraftedSummary, everything: tuple[str, ...]) -> tuple[SourceItem, ...]:
     """Return what a model made of a part as items, one for all that rests on the same sources.
 
     Args:
@@ -240,21 +244,21 @@ def folded(plan: DraftedSummary, everything: tuple[str, ...]) -> tuple[SourceIte
     found = {everything: [plan.summary]} if plan.summary else {}
     for point in plan.points:
         found.setdefault(point.sources, []).append(f"- {point.text}")
-    return tuple(SourceItem(_name(on), "\n".join(lines), on) for on, lines in found.items())
+    return tuple(SourceItem(_range_name(on), "\n".join(lines), on) for on, lines in found.items())
 
 
 def folded_as_one(plan: DraftedSummary, everything: tuple[str, ...]) -> SourceItem:
     """Return the same as one item, which is shorter but rests on all of the part."""
     points = [f"- {point.text} ({', '.join(point.sources)})" for point in plan.points]
     said = [plan.summary, *points] if plan.summary else points
-    return SourceItem(_name(everything), "\n".join(said), everything)
+    return SourceItem(_range_name(everything), "\n".join(said), everything)
 
 
-def _name(labels: Sequence[str]) -> str:
+def _range_name(labels: Sequence[str]) -> str:
     return ", ".join(labels) if len(labels) <= _NAMED else f"{labels[0]} to {labels[-1]}"
 
 
-def _pieces(item: SourceItem, most: int, count: Callable[[str], int]) -> Iterator[SourceItem]:
+def _item_pieces(item: SourceItem, most: int, count: Callable[[str], int]) -> Iterator[SourceItem]:
     if count(item.text) <= most:
         yield item
         return
@@ -272,14 +276,14 @@ def _short_lines(lines: Sequence[str], most: int, count: Callable[[str], int]) -
     for line in lines:
         rest = line
         while len(rest) > 1 and count(rest) > most:
-            cut = _longest(rest, most, count)
+            cut = _longest_fit(rest, most, count)
             yield rest[:cut]
             rest = rest[cut:]
         if rest:
             yield rest
 
 
-def _longest(text: str, most: int, count: Callable[[str], int]) -> int:
+def _longest_fit(text: str, most: int, count: Callable[[str], int]) -> int:
     """Return how many characters of `text` fit; at least one."""
     low, high = 1, len(text)
     while low < high:
@@ -399,7 +403,7 @@ _SIMPLE_SOURCES: Final = 1  # that a simple model names for a point; others are 
 _LINE_CHARS: Final = 400
 
 
-def instructions(
+def system_message(
     name: str,
     guidance: str,
     most_points: int,
@@ -435,7 +439,7 @@ def compose_question(
     return "\n\n".join(part for part in parts if part)
 
 
-def schema(
+def reply_schema(
     sources: int, most_points: int, summary_chars: int, *, simple: bool = False
 ) -> dict[str, Any]:
     """Return the JSON schema of a reply about so many sources.
@@ -524,7 +528,7 @@ class Composer:
             items = shorter
         system = self._system(wanted, is_part=False)
         plan = await self._ask(wanted.name, system, parts[0] if parts else (), kept, scripts)
-        return within(plan, wanted.budget_tokens, self.asker.count)
+        return fit_budget(plan, wanted.budget_tokens, self.asker.count)
 
     def forget(self, name: str) -> None:
         """Throw away what was kept of the replies about a file: it is made."""
@@ -543,7 +547,7 @@ class Composer:
         """Return what stands for a part."""
         plan = await self._ask(name, system, part, (), scripts)
         everything = tuple(dict.fromkeys(label for item in part for label in item.rests_on))
-        each = folded(plan, everything)
+        each = fold_part(plan, everything)
         is_short = self._total(each) <= _SHORTER * self._total(part)
         return each if is_short else (folded_as_one(plan, everything),)
 
@@ -560,7 +564,7 @@ class Composer:
 
         def judged(text: str) -> DraftedSummary:
             plan = read_reply(text, items, strict=self._is_simple)
-            return judge(plan, instructions=known, scripts=scripts, kept="\n".join(kept))
+            return judge_plan(plan, instructions=known, scripts=scripts, kept="\n".join(kept))
 
         def judged_and_kept(completion: Completion) -> DraftedSummary:
             plan = judged(completion.text)
@@ -579,7 +583,7 @@ class Composer:
     def _schema(self, sources: int) -> dict[str, Any]:
         longer = max(self._reply_tokens - _SUMMARY_FROM_TOKENS, 0) * _CHARS_PER_TOKEN // 4
         summary_chars = min(_SUMMARY_CHARS[0] + longer, _SUMMARY_CHARS[1])
-        return schema(sources, self._most_points, summary_chars, simple=self._is_simple)
+        return reply_schema(sources, self._most_points, summary_chars, simple=self._is_simple)
 
     @property
     def model(self) -> ChatModel:
@@ -606,7 +610,7 @@ class Composer:
         return max(1, min(_MOST_POINTS, (self._reply_tokens - _SUMMARY_TOKENS) // _POINT_TOKENS))
 
     def _system(self, wanted: PlannedDigest, *, is_part: bool) -> str:
-        return instructions(
+        return system_message(
             self.who.name,
             wanted.guidance,
             self._most_points,
@@ -649,16 +653,16 @@ def as_items(labelled: Iterable[tuple[str, str]]) -> tuple[SourceItem, ...]:
     return tuple(SourceItem(label, text) for label, text in labelled if text.strip())
 
 
-def told(plan: DraftedSummary) -> str:
+def plan_text(plan: DraftedSummary) -> str:
     """Return a plan as the body of a file, below its H1."""
     points = "".join(
-        f"- {point.text} <!-- from {_quiet(', '.join(point.sources))} -->\n"
+        f"- {point.text} <!-- from {_quiet_labels(', '.join(point.sources))} -->\n"
         for point in plan.points
     )
     summary = f"{plan.summary}\n" if plan.summary else ""
     return "\n".join(part for part in (summary, points) if part)
 
 
-def _quiet(text: str) -> str:
+def _quiet_labels(text: str) -> str:
     """Return labels so that they cannot end the comment that they stand in."""
     return re.sub(r"-{2,}|[<>]", "-", one_line(text, _LABELS_CHARS))

@@ -19,7 +19,7 @@ from familiar_cli.consolidation.pages import (
     blocks,
     digest_of,
     read_page,
-    readable,
+    readable_text,
 )
 from familiar_cli.consolidation.periods import PlannedDigest, SourceItem, session_day
 from familiar_cli.errors import FamiliarError
@@ -46,7 +46,7 @@ _SCRIPTS = (".bat", ".cmd")
 _SIGNS = str.maketrans(dict.fromkeys('"%!^&|<>()\r\n', " "))
 
 
-def notify(command: Sequence[str], message: str, *, timeout_s: float) -> str:
+def run_notifier(command: Sequence[str], message: str, *, timeout_s: float) -> str:
     """Run `command` with `message` as its last argument; return what went wrong, or nothing.
 
     It runs without a shell, reads nothing, and is ended when it takes too long.
@@ -280,7 +280,7 @@ class Distiller:
         """
         wanted = self._wanted(name)
         page = self._page(wanted.rel_path)
-        tokens = self._count(readable(page.body))
+        tokens = self._count(readable_text(page.body))
         sources = tuple(wanted.sources)
         if not wanted.items and wanted.body is None:
             return Distilled(name, wanted.rel_path, "nothing", tokens)
@@ -297,7 +297,7 @@ class Distiller:
         return self._told(name, wanted, await engine.make(wanted), tokens)
 
     def _told(self, name: Name, wanted: PlannedDigest, made: Made, tokens: int) -> Distilled:
-        now = tokens if made.held else self._count(readable(made.file.after))
+        now = tokens if made.held else self._count(readable_text(made.file.after))
         return Distilled(
             name,
             wanted.rel_path,
@@ -327,7 +327,7 @@ class Distiller:
         wants = wants and (bool(wanted.items) or wanted.body is not None)
         return DigestStatus(
             name,
-            self._count(readable(page.body)),
+            self._count(readable_text(page.body)),
             digest.budget_tokens,
             made_at or None,
             record.input_hash if record else None,
@@ -394,7 +394,7 @@ class Distiller:
         """Return what a model reads for a digest, and the hash of what that is made of."""
         source: Name = "short" if name == "mid" else "mid"
         page = self._page(self._digests[source].rel_path)
-        text = below_title(readable(page.body))
+        text = below_title(readable_text(page.body))
         if not text:
             return (), {}
         own = self._page(self._digests[name].rel_path)
@@ -402,9 +402,9 @@ class Distiller:
         sources = {self._digests[source].rel_path: page.digest, **unseen}
         if name == "mid":
             return tuple(_by_session(text)), sources
-        known = below_title(readable(own.body))
-        old = (SourceItem(_KNOWN, known, _until(own)),) if known else ()
-        return (*old, SourceItem(_NEW, text, _until(page))), sources
+        known = below_title(readable_text(own.body))
+        old = (SourceItem(_KNOWN, known, _evidence_until(own)),) if known else ()
+        return (*old, SourceItem(_NEW, text, _evidence_until(page))), sources
 
     def _unseen(self, name: Name, own: MadePage, below: MadePage) -> list[str]:
         """Return the sessions since a digest was made that are not in the one below any more.
@@ -436,7 +436,8 @@ class Distiller:
         paths = [path for path, digest in wanted.sources.items() if digest == _READ]
         unseen = [
             SourceItem(
-                self._phrases.session(_stem(path)), below_title(readable(read_page(text).body))
+                self._phrases.session(_file_stem(path)),
+                below_title(readable_text(read_page(text).body)),
             )
             for path, text in self._readable(paths)
         ]
@@ -450,7 +451,7 @@ class Distiller:
         room = digest.budget_tokens - self._count(f"# {title}\n")
         for path, text in self._newest_first():
             body = read_page(text).body
-            section = _section(self._phrases.session(_stem(path)), readable(body))
+            section = _session_section(self._phrases.session(_file_stem(path)), readable_text(body))
             if self._count(section) > room:
                 if not taken:
                     taken.append((path, digest_of(body), self._shortened(section, room)))
@@ -492,7 +493,7 @@ class Distiller:
         return f"{kept}{rest}"
 
 
-def _stem(rel_path: str) -> str:
+def _file_stem(rel_path: str) -> str:
     return rel_path.removeprefix(f"{SESSIONS_DIR}/").removesuffix(".md")
 
 
@@ -504,7 +505,7 @@ def _by_session(text: str) -> Iterator[SourceItem]:
             yield SourceItem(section.title or "the latest sessions", said)
 
 
-def _until(page: MadePage) -> tuple[str, ...]:
+def _evidence_until(page: MadePage) -> tuple[str, ...]:
     """Return what the text of a digest rests on, as a point tells it; empty: nobody knows when."""
     made_at = page.record.made_at[:_DAY_CHARS] if page.record else ""
     return (f"before {made_at}",) if made_at else ()
@@ -522,7 +523,7 @@ def _day_before(day: date, span: timedelta) -> date:
     return day - min(span, day - date.min)
 
 
-def _section(title: str, text: str) -> str:
+def _session_section(title: str, text: str) -> str:
     """Return a session as a section: its own headings are bold lines."""
     lines = (
         f"**{line.title}**" if line.title else line.text.rstrip("\r\n")

@@ -8,7 +8,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.clock import iso, now
-from familiar_cli.consolidation.composing import told
+from familiar_cli.consolidation.composing import plan_text
 from familiar_cli.consolidation.pages import (
     MadePage,
     PageBlock,
@@ -18,11 +18,11 @@ from familiar_cli.consolidation.pages import (
     read_page,
 )
 from familiar_cli.consolidation.periods import Made
-from familiar_cli.memory.layout import CONSOLIDATION, noting
+from familiar_cli.memory.layout import CONSOLIDATION, pass_trailers
 from familiar_cli.memory.pages.lines import visible_in
 from familiar_cli.memory.store.files import MISSING
 from familiar_cli.memory.store.transactions import retry_on_conflict
-from familiar_cli.review.pending import PlannedFile, ReviewPlan, forget, stage
+from familiar_cli.review.pending import PlannedFile, ReviewPlan, forget_rejected, stage_plan
 from familiar_cli.visibility import NOBODY
 
 if TYPE_CHECKING:
@@ -145,11 +145,14 @@ def made_again(fresh: str, hand: PersonalEdit) -> tuple[str, tuple[str, ...]]:
     said = {block.key for block in hand.blocks if not _is_section(block)}
     made, tail = blocks(fresh)
     own = [b for b in made if b.mark not in hand.removed and b.key not in said]
-    text = "".join(b.gap + b.text for b in _spaced(_joined(_placed(own, hand), hand))) + tail
+    text = (
+        "".join(b.gap + b.text for b in _space_blocks(_join_blocks(_place_blocks(own, hand), hand)))
+        + tail
+    )
     return text, tuple(block.mark for block in made)
 
 
-def _placed(own: Sequence[PageBlock], hand: PersonalEdit) -> Iterator[PageBlock]:
+def _place_blocks(own: Sequence[PageBlock], hand: PersonalEdit) -> Iterator[PageBlock]:
     marks = [block.mark for block in own]
     has_title = bool(own) and _is_title(own[0])
     after: dict[int, list[PageBlock]] = {}
@@ -177,7 +180,7 @@ def _placed(own: Sequence[PageBlock], hand: PersonalEdit) -> Iterator[PageBlock]
     yield from end
 
 
-def _joined(placed: Iterable[PageBlock], hand: PersonalEdit) -> Iterator[PageBlock]:
+def _join_blocks(placed: Iterable[PageBlock], hand: PersonalEdit) -> Iterator[PageBlock]:
     """Yield the blocks, but those of a section that a person has, too, at the end of theirs."""
     of_hand = {id(block) for block in hand.blocks}
     sections: list[list[PageBlock]] = [[]]
@@ -210,7 +213,7 @@ def _is_title(block: PageBlock) -> bool:
     return block.text.startswith("# ")
 
 
-def _spaced(placed: Iterable[PageBlock]) -> Iterator[PageBlock]:
+def _space_blocks(placed: Iterable[PageBlock]) -> Iterator[PageBlock]:
     """Yield the blocks so that none runs into the one above it."""
     above: PageBlock | None = None
     for block in placed:
@@ -269,7 +272,7 @@ class FileMaker:
         page = self._hand(wanted.rel_path)[0]
         kept = [block.text for block in _hand_of(page, visible_in(page.body, NOBODY)).blocks]
         plan = await self.composer().compose(wanted, kept)
-        return f"# {wanted.title}\n\n{told(plan)}", plan.refused
+        return f"# {wanted.title}\n\n{plan_text(plan)}", plan.refused
 
     def _drawn(self, wanted: PlannedDigest, body: str, refused: tuple[Refused, ...]) -> Made:
         """Return the file as it would be, over the file as it is."""
@@ -293,18 +296,18 @@ class FileMaker:
 
     def _written(self, wanted: PlannedDigest, made: Made) -> Made:
         by_model = wanted.body is None
-        too_short = shrinks(made.file) and not wanted.may_shrink
+        too_short = shrinks_by_half(made.file) and not wanted.may_shrink
         waits = by_model and changes_text(made.file) and (self.review or too_short)
         message = made_from(wanted.name, len(wanted.sources))
         held = ""
         with self.store.transaction(
-            CONSOLIDATION, message, dry_run=self.dry_run, trailers=noting(self.run)
+            CONSOLIDATION, message, dry_run=self.dry_run, trailers=pass_trailers(self.run)
         ) as tx:
             if waits:
                 held = self._hold(tx, wanted.name, made.file)
             else:
                 tx.write(wanted.rel_path, made.file.after, expect=made.expect)
-                forget(tx, self.store, plan_id(wanted.name))
+                forget_rejected(tx, self.store, plan_id(wanted.name))
         if by_model:
             self.composer().forget(wanted.name)
         return Made(made.file, made.expect, made.refused, held)
@@ -313,7 +316,7 @@ class FileMaker:
         """Stage a plan that waits for a person, and return its name."""
         why: Why = "review" if self.review else "held"
         plan = plan_for(name, file, why, model=self.composer().model.name, run=self.run)
-        stage(tx, self.store, plan)
+        stage_plan(tx, self.store, plan)
         return plan.id
 
 
@@ -327,11 +330,11 @@ def changes_text(file: PlannedFile) -> bool:
     return file.before is None or read_page(file.before).body != read_page(file.after).body
 
 
-def shrinks(file: PlannedFile) -> bool:
+def shrinks_by_half(file: PlannedFile) -> bool:
     """Return whether a change takes away more than half of what a file says."""
-    old, new = (_size(text) for text in (file.before or "", file.after))
+    old, new = (_text_size(text) for text in (file.before or "", file.after))
     return old >= _LEAST_CHARS and new < _HALF * old
 
 
-def _size(text: str) -> int:
+def _text_size(text: str) -> int:
     return len("".join(read_page(text).body.split()))

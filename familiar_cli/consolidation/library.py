@@ -249,7 +249,7 @@ class Library:
         self.daily[period] = tuple(sorted([*others, file], key=lambda f: f.rel_path))
 
 
-def look(
+def look_at_library(
     store: MemoryStore,
     cutoff_hour: int = CUTOFF_HOUR,
     cache: Cache | None = None,
@@ -276,7 +276,7 @@ def look(
         if settled and settled.stamp == stamp and awake is not None and year not in awake:
             library.settled[year] = settled
             continue
-        files = [_facts(store, entry, known, cache.files) for entry in entries]
+        files = [_file_facts(store, entry, known, cache.files) for entry in entries]
         _take_in(library, files, cutoff_hour)
         library.problems += [file.problem for file in files if file.problem]
         library.stamps[year] = stamp
@@ -323,12 +323,12 @@ def _by_year(
     found: dict[str, list[MemoryEntry]] = {}
     for directory in (SESSIONS_DIR, *TIERS):
         entries = entries_in(store, directory, library.problems)
-        for year, some in _runs(entries, len(directory) + 1, cutoff_hour):
+        for year, some in _entries_by_year(entries, len(directory) + 1, cutoff_hour):
             found.setdefault(year, []).extend(some)
     return found
 
 
-def _runs(
+def _entries_by_year(
     entries: Sequence[MemoryEntry], start: int, cutoff_hour: int
 ) -> Iterator[tuple[str, Sequence[MemoryEntry]]]:
     """Yield the entries of a directory by year; a month within one year takes a step, no more.
@@ -365,7 +365,7 @@ def _take_in(library: Library, files: Sequence[LibraryFile], cutoff_hour: int) -
         library.sessions[day] = tuple(row[-1] for row in sorted(rows, key=lambda row: row[:2]))
 
 
-def _facts(
+def _file_facts(
     store: MemoryStore, entry: MemoryEntry, known: Mapping[str, Any], seen: dict[str, Any]
 ) -> LibraryFile:
     stamp = list(entry.stamp[:3]) if entry.stamp and entry.stamp.settled else None

@@ -24,8 +24,8 @@ from familiar_cli.memory.layout import SIGNIFICANT_DIR
 from familiar_cli.memory.pages.front_matter import read_front_matter
 from familiar_cli.memory.pages.lines import (
     TAG,
+    citation_comment,
     citations_in,
-    reference,
     shown_between,
     tag_value,
     visible_in,
@@ -97,7 +97,7 @@ class _Cutting:
             self.found[-1] = PageBlock(last.kind, last.gap, last.text + self.gap + line.text)
             self.gap = ""
         elif line.text.strip():
-            self.found.append(PageBlock(_kind(line), self.gap, line.text))
+            self.found.append(PageBlock(_line_kind(line), self.gap, line.text))
             self.gap = ""
         else:
             self.gap += line.text
@@ -107,7 +107,7 @@ class _Cutting:
         last = self.found[-1].kind if self.found else "heading"
         if last == "item" and _INDENTED.match(line.text):
             return True
-        return last in {"item", "paragraph"} and not self.gap and _kind(line) == "paragraph"
+        return last in {"item", "paragraph"} and not self.gap and _line_kind(line) == "paragraph"
 
 
 def blocks(text: str) -> tuple[tuple[PageBlock, ...], str]:
@@ -118,7 +118,7 @@ def blocks(text: str) -> tuple[tuple[PageBlock, ...], str]:
     return tuple(cutting.found), cutting.gap
 
 
-def _kind(line: TextLine) -> Kind:
+def _line_kind(line: TextLine) -> Kind:
     if line.in_code:
         return "code"
     if line.level:
@@ -182,7 +182,7 @@ def digest_of(body: str) -> str:
     return sha256_of(said)[:_DIGEST_CHARS]
 
 
-def readable(text: str) -> str:
+def readable_text(text: str) -> str:
     """Return a file as a model may read it: no record, no comments, nothing private."""
     body = visible_in(read_page(text).body, NOBODY)
     return shown_between(body, 0, len(body), comments(body))
@@ -204,9 +204,9 @@ def read_page(text: str) -> MadePage:
     goes_on = any(
         _OURS.fullmatch(line) and below[:1] in _CONTINUED for line, below in pairwise(lines)
     )
-    record = None if goes_on else _record(ours)
+    record = None if goes_on else _read_record(ours)
     if record is None:
-        record, rest = _rewritten(text)
+        record, rest = _foreign_record(text)
         return MadePage(body, record, tuple(line.rstrip("\r") for line in rest if line.strip()))
     front = tuple(line.rstrip("\r") for line in lines if not _OURS.fullmatch(line) and line.strip())
     return MadePage(body, record, front)
@@ -215,7 +215,7 @@ def read_page(text: str) -> MadePage:
 def page_text(page: MadePage) -> str:
     """Return a page as the file that it is. A file that ended its lines in CRLF goes on to."""
     record = page.record
-    ours = [] if record is None else [MADE_BY, *_told(record)]
+    ours = [] if record is None else [MADE_BY, *_record_lines(record)]
     lines = [*page.front, *ours]
     newline = newline_of(page.body)
     body = re.sub(r"\r?\n", newline, page.body) if newline == "\r\n" else page.body
@@ -223,7 +223,7 @@ def page_text(page: MadePage) -> str:
     return head + body
 
 
-def _rewritten(text: str) -> tuple[Record | None, list[str]]:
+def _foreign_record(text: str) -> tuple[Record | None, list[str]]:
     """Return the record in front matter as another program wrote it, and the lines of all else."""
     front = read_front_matter(text)
     if front is None:
@@ -244,16 +244,16 @@ def _record_of(values: Mapping[str, object]) -> Record | None:
     if not isinstance(blocks, str) or not isinstance(sources, str):
         return None
     told = {key: str(values[key]) for key in ("made_by", "made_at") if key in values}
-    return _record(told | {"sources": sources or "{}", "blocks": " ".join(blocks.split())})
+    return _read_record(told | {"sources": sources or "{}", "blocks": " ".join(blocks.split())})
 
 
-def _told(record: Record) -> list[str]:
+def _record_lines(record: Record) -> list[str]:
     sources = json.dumps(dict(sorted(record.sources.items())), ensure_ascii=False)
     made_at = [f"made_at: {record.made_at}"] if record.made_at else []
     return [*made_at, f"sources: {sources}", f"blocks: {' '.join(record.marks)}".rstrip()]
 
 
-def _record(ours: Mapping[str, str]) -> Record | None:
+def _read_record(ours: Mapping[str, str]) -> Record | None:
     if ours.get("made_by") != "familiar" or not _MARKS.fullmatch(ours.get("blocks", "-")):
         return None
     try:
@@ -301,7 +301,7 @@ class EventBullet:
         first, _, rest = self.text.partition("\n")
         tags = [f"[chat:{chat}]" for chat in self.chats]
         tags += [f"[via:{self.via}]"] if self.via else []
-        head = " ".join(part for part in [first, *tags, reference(self.turns)] if part)
+        head = " ".join(part for part in [first, *tags, citation_comment(self.turns)] if part)
         more = "".join(f"{_INDENT}{line}\n" if line else "\n" for line in rest.split("\n") if rest)
         return f"- {head}\n{more}"
 
@@ -310,7 +310,9 @@ def bullets_of(body: str) -> tuple[EventBullet, ...]:
     """Return the bullets of a daily file; a paragraph that a person wrote is one, too."""
     found, _ = blocks(visible_in(body, NOBODY))
     return tuple(
-        bullet for b in found if b.kind != "heading" and (bullet := _tagged(b.text)).text.strip()
+        bullet
+        for b in found
+        if b.kind != "heading" and (bullet := _tag_bullet(b.text)).text.strip()
     )
 
 
@@ -333,7 +335,7 @@ def bullets_from_session(
     found, _ = blocks(visible_in(body, NOBODY))
     made = []
     for block in found:
-        text = _words(block.text)
+        text = _block_words(block.text)
         if block.kind == "heading" or not text.strip():
             continue
         turns = tuple(citations_in(block.text))
@@ -342,10 +344,10 @@ def bullets_from_session(
             text = f"{code_label}\n{text}"
         safe = _FALSE_TAG.sub(r"\\[", text)
         made.append(EventBullet(safe, tuple(map(tag_value, chats)), tag_value(via), turns))
-    return merged([made])
+    return merge_bullets([made])
 
 
-def merged(days: Iterable[Iterable[EventBullet]]) -> tuple[EventBullet, ...]:
+def merge_bullets(days: Iterable[Iterable[EventBullet]]) -> tuple[EventBullet, ...]:
     """Return all bullets, each once; two are the same if chat and text are.
 
     A bullet whose chat is not known, so that it names its session, is left out if a chat is known
@@ -361,15 +363,15 @@ def merged(days: Iterable[Iterable[EventBullet]]) -> tuple[EventBullet, ...]:
     )
 
 
-def _tagged(text: str) -> EventBullet:
+def _tag_bullet(text: str) -> EventBullet:
     turns = tuple(citations_in(text))
     tags = TAG.findall(text)
     chats = tuple(dict.fromkeys(value for name, value in tags if name == "chat"))
     via = next((value for name, value in tags if name == "via"), "")
-    return EventBullet(_words(TAG.sub("", text)), chats, via, turns)
+    return EventBullet(_block_words(TAG.sub("", text)), chats, via, turns)
 
 
-def _words(text: str) -> str:
+def _block_words(text: str) -> str:
     """Return a block's words: no marker, no reference, and what continues it dedented."""
     first, *rest = without_references(text).rstrip().split("\n")
     lines = [without_marker(first).strip(), *(line.removeprefix(_INDENT).rstrip() for line in rest)]
@@ -391,7 +393,7 @@ class Remembered:
     unchanged: bool = False
 
 
-def remember(
+def remember_text(
     store: MemoryStore, text: str, day: date, title: str = "", *, dry_run: bool = False
 ) -> Remembered:
     """Keep a memory in a file of its own; one that is there is never touched.
@@ -415,7 +417,9 @@ def remember(
         )
     called = one_line(title or body.lstrip("#").strip().split("\n")[0], _TITLE_CHARS)
     content = f"# {called}\n\n{body}\n"
-    rel_path, there = _free(store, f"{SIGNIFICANT_DIR}/{day.isoformat()}_{_slug(called)}", content)
+    rel_path, there = _free_path(
+        store, f"{SIGNIFICANT_DIR}/{day.isoformat()}_{_title_slug(called)}", content
+    )
     if there:
         return Remembered(rel_path, called, content, unchanged=True)
     with store.transaction("human", f"remember {called}", dry_run=dry_run) as tx:
@@ -423,11 +427,11 @@ def remember(
     return Remembered(rel_path, called, content)
 
 
-def _slug(title: str) -> str:
+def _title_slug(title: str) -> str:
     return slugify(title, max_chars=_SLUG_CHARS) or "memory"
 
 
-def _free(store: MemoryStore, stem: str, content: str) -> tuple[str, bool]:
+def _free_path(store: MemoryStore, stem: str, content: str) -> tuple[str, bool]:
     """Return a path where nothing is yet, or where the very same is already."""
     for number in range(1, _MOST_NAMES):
         rel_path = f"{stem}.md" if number == 1 else f"{stem}-{number}.md"

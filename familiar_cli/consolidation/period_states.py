@@ -17,9 +17,9 @@ from familiar_cli.consolidation.periods import (
     Period,
     day_of,
     is_over,
-    parts,
     period_in,
     period_of,
+    period_parts,
     read_period,
     session_day,
     year_of,
@@ -44,7 +44,7 @@ class _Year:
 def coverage(library: Library) -> Tiers:
     """Return the coverage of each tier."""
     settled = [year.coverage for year in library.settled.values()]
-    return _joined([*settled, *coverage_by_year(library).values()])
+    return _join_years([*settled, *coverage_by_year(library).values()])
 
 
 def coverage_by_year(library: Library) -> dict[str, Tiers]:
@@ -99,7 +99,7 @@ def _of_tier(library: Library, tier: Tier, year: _Year) -> Coverage:
     )
 
 
-def _joined(years: Sequence[Tiers]) -> Tiers:
+def _join_years(years: Sequence[Tiers]) -> Tiers:
     """Return the coverage of several years as one."""
     return {tier: _joined_tier([year[tier] for year in years]) for tier in TIERS}
 
@@ -292,7 +292,7 @@ class PeriodStates:
         return {sources[session] for sources in made if session in sources}
 
     def _above(self, period: Period) -> PeriodState:
-        below = [self.of(part) for part in parts(period)]
+        below = [self.of(part) for part in period_parts(period)]
         sources = tuple(file for part in below for file in self._files(part.period) if file.says)
         there = self.library.above.get(period)
         made_of = (there.sources if there else None) or {}
@@ -314,7 +314,7 @@ class PeriodStates:
     ) -> PeriodState:
         if there is None or there.sources is None:
             return PeriodState(period, "due", sources)
-        changed = _changed(there.sources, sources)
+        changed = _changed_sources(there.sources, sources)
         if period in self._again:
             return PeriodState(period, "stale", sources, "redone on request")
         if changed:
@@ -353,7 +353,7 @@ _UNTIL = {
 }
 
 
-def _changed(made_of: Mapping[str, str], sources: Sequence[LibraryFile]) -> list[str]:
+def _changed_sources(made_of: Mapping[str, str], sources: Sequence[LibraryFile]) -> list[str]:
     """Return the sources that came, went or changed since a file was made."""
     now = {file.rel_path: file.digest for file in sources}
     return sorted(path for path in made_of.keys() | now if made_of.get(path) != now.get(path))

@@ -114,7 +114,7 @@ def period_of(day: date, tier: Tier) -> Period:
     return _OF[tier](day)
 
 
-def parts(period: Period) -> tuple[Period, ...]:
+def period_parts(period: Period) -> tuple[Period, ...]:
     """Return what a period is made of, in order: a week's days, a month's weeks, a year's months.
 
     A day is made of nothing smaller.

@@ -111,7 +111,7 @@ SOURCES: Final = {
 """Where the size of a window is known from, in words."""
 
 
-def allowance(
+def prompt_allowance(
     settings: BudgetSettings,
     *,
     mode: ChannelMode,
@@ -138,8 +138,8 @@ def allowance(
             f"{window.context_tokens}",
             hint="Lower it: `familiar config set llm.max_tokens 512`.",
         )
-    total, source, reason = _total(settings, mode, window)
-    layers = _layers(settings, total)
+    total, source, reason = _total_tokens(settings, mode, window)
+    layers = _layer_limits(settings, total)
     lacking = character_tokens - layers[Layer.character]
     widened = 0
     if lacking > 0 and not (settings.total or settings.character):
@@ -147,11 +147,13 @@ def allowance(
         layers[Layer.character] += widened
     if widened:
         reason += f"; {widened:,} more for a character larger than its share"
-    notice = _notice(settings, window.room)
+    notice = _widening_notice(settings, window.room)
     return Allowance(total + widened, layers, notice, reason, source, widened)
 
 
-def _total(settings: BudgetSettings, mode: ChannelMode, window: Window) -> tuple[int, str, str]:
+def _total_tokens(
+    settings: BudgetSettings, mode: ChannelMode, window: Window
+) -> tuple[int, str, str]:
     """Return the tokens of a prompt before any widening, and where they come from."""
     room, reads = window.room, f"{window.context_tokens:,} tokens, {SOURCES[window.source]}"
     if settings.total and settings.total <= room:
@@ -170,13 +172,13 @@ def _total(settings: BudgetSettings, mode: ChannelMode, window: Window) -> tuple
     return half, "model's window", f"{share} the model reads ({reads})"
 
 
-def _layers(settings: BudgetSettings, total: int) -> dict[Layer, int]:
+def _layer_limits(settings: BudgetSettings, total: int) -> dict[Layer, int]:
     """Return each layer's limit; none is above the total, whatever the settings say."""
     usual = {layer: total * percent // 100 for layer, percent in PERCENT.items()}
     return {layer: min(getattr(settings, layer) or usual[layer], total) for layer in Layer}
 
 
-def _notice(settings: BudgetSettings, room: int) -> str:
+def _widening_notice(settings: BudgetSettings, room: int) -> str:
     if settings.total <= room:
         return ""
     return (
@@ -246,10 +248,10 @@ def first_kept(turn_ids: Sequence[int | None], weights: Sequence[int]) -> int:
     spare = sum(weights) // LOST_AT_MOST if len(turn_ids) > FEW_TURNS else 0
     lost = [0, *accumulate(weights)]
     possible = [index for index in range(len(turn_ids)) if lost[index] <= spare]
-    return max(possible, key=lambda index: (_halvings(turn_ids[index]), -index), default=0)
+    return max(possible, key=lambda index: (_count_halvings(turn_ids[index]), -index), default=0)
 
 
-def _halvings(turn_id: int | None) -> int:
+def _count_halvings(turn_id: int | None) -> int:
     """Count the factors of two in an id; -1 for a turn without one."""
     return (turn_id & -turn_id).bit_length() if turn_id else -1
 
@@ -318,12 +320,12 @@ class Budgeter:
         made = self._filled(contributions, costs, limits, total_tokens)
         widened: set[Layer] = set()
         if Layer.digest in limits:  # it has left room to the chat, and stays as it is
-            limits[Layer.digest] = _used(made, Layer.digest)
-        while grant := _grant(made, limits, total_tokens, widened):
+            limits[Layer.digest] = _used_tokens(made, Layer.digest)
+        while grant := _grant_more(made, limits, total_tokens, widened):
             layer, limits[layer] = grant
             widened.add(layer)
             made = self._filled(contributions, costs, limits, total_tokens, widened)
-        return Filled(made.fragments, _shares(made.layers, shares), made.taken)
+        return Filled(made.fragments, _with_shares(made.layers, shares), made.taken)
 
     def _guaranteed(
         self,
@@ -374,12 +376,12 @@ class Budgeter:
         frame = self._frame(contributions)
         room = _Room(total_tokens, frame, dict(limits), leaves_growth=not widened)
         fragments: dict[int, Fragment] = {}
-        for index in sorted(range(len(contributions)), key=_rank(contributions)):
+        for index in sorted(range(len(contributions)), key=_rank_by(contributions)):
             offered = contributions[index]
             fragments[index] = fragment = self._serve(offered, costs[index], room)
             full = room.take(fragment)
             if full:
-                _step(fragments, fragment, room)
+                _drop_to_step(fragments, fragment, room)
         taken = frame + sum(room.used.values()) + room.held
         return Filled(tuple(fragments[index] for index in range(len(costs))), room.uses(), taken)
 
@@ -388,7 +390,9 @@ class Budgeter:
         if offered.dialogue:
             lines = [EXAMPLE_MARK, *(line.text for line in offered.dialogue)]
             return sum(MESSAGE_TOKENS + self.counter.count(line) for line in lines)
-        return _around(offered) + self.counter.count(offered.text if text is None else text)
+        return _overhead_tokens(offered) + self.counter.count(
+            offered.text if text is None else text
+        )
 
     def _frame(self, contributions: Sequence[Contribution]) -> int:
         """Return the cost of the prompt beside the pieces in it."""
@@ -411,7 +415,7 @@ class Budgeter:
         why = room.why(offered)
         may_cut = offered.fit in {Fit.cut, Fit.queue, Fit.newest}
         if may_cut or (offered.fit is Fit.run and not room.has_run):
-            text = cut_to(offered.text, free - _around(offered), self.counter.count)
+            text = cut_to(offered.text, free - _overhead_tokens(offered), self.counter.count)
             if text:
                 tokens = self.cost(offered, text)
                 reason = f"cut from {cost} to {tokens} tokens: {why}"
@@ -442,7 +446,7 @@ class _Room:
             return left
         if offered.fit is Fit.run and self.run_ended:
             return 0
-        if offered.fit in _QUEUES and _queue(offered) in self.queues_ended:
+        if offered.fit in _QUEUES and _queue_of(offered) in self.queues_ended:
             return 0
         for scope in (offered.layer, None):
             if offered.priority < self.closed_below.get(scope, -math.inf):
@@ -471,7 +475,7 @@ class _Room:
             own = layer is Layer.digest or tighter or closed
             self.closed_below.setdefault(layer if own else None, fragment.priority)
             if fragment.fit in _QUEUES:
-                self.queues_ended.add(_queue(fragment))
+                self.queues_ended.add(_queue_of(fragment))
             full = is_run and not self.run_ended
             self.run_ended = self.run_ended or full
         self.has_run = self.has_run or (is_run and fragment.kept)
@@ -502,8 +506,8 @@ class _Room:
         """Return why there is no room, in words."""
         if offered.fit is Fit.run and self.run_ended:
             return "a newer turn did not fit"
-        if offered.fit in _QUEUES and _queue(offered) in self.queues_ended:
-            return f"one {_beside(offered)} it did not fit"
+        if offered.fit in _QUEUES and _queue_of(offered) in self.queues_ended:
+            return f"one {_queue_words(offered)} it did not fit"
         if self._layer_is_tighter(offered.layer):
             return f"layer {offered.layer} holds {self.limits[offered.layer]}"
         return f"the prompt holds {self.total}"
@@ -535,11 +539,11 @@ class _Room:
         return self.total - self.frame - sum(self.used.values()) - self.held
 
 
-def _used(made: Filled, layer: Layer) -> int:
+def _used_tokens(made: Filled, layer: Layer) -> int:
     return next(use.used_tokens for use in made.layers if use.name == layer)
 
 
-def _grant(
+def _grant_more(
     made: Filled, shares: Mapping[Layer, int], total: int, widened: Collection[Layer]
 ) -> tuple[Layer, int] | None:
     """Return the layer that gets more of what the prompt leaves free, and its new limit; or None.
@@ -565,7 +569,7 @@ def _grant(
     return None
 
 
-def _shares(uses: Iterable[LayerUse], shares: Mapping[Layer, int]) -> tuple[LayerUse, ...]:
+def _with_shares(uses: Iterable[LayerUse], shares: Mapping[Layer, int]) -> tuple[LayerUse, ...]:
     """Return the uses, each with what its layer is guaranteed."""
     return tuple(
         replace(
@@ -577,7 +581,7 @@ def _shares(uses: Iterable[LayerUse], shares: Mapping[Layer, int]) -> tuple[Laye
     )
 
 
-def _step(fragments: dict[int, Fragment], last: Fragment, room: _Room) -> None:
+def _drop_to_step(fragments: dict[int, Fragment], last: Fragment, room: _Room) -> None:
     """Leave out the oldest turns up to one at which the next prompts will begin as well."""
     turns = [
         index
@@ -602,20 +606,20 @@ def _text_lines(text: str) -> Iterator[str]:
     return (line for line in lines if not line.startswith(("#", "[")))
 
 
-def _around(offered: Contribution) -> int:
+def _overhead_tokens(offered: Contribution) -> int:
     """Return the overhead of a piece: a message, or its line in a shared one."""
     return JOINT_TOKENS if offered.place is PromptSpan.depth else MESSAGE_TOKENS
 
 
-def _beside(offered: Contribution) -> str:
+def _queue_words(offered: Contribution) -> str:
     return "after" if offered.fit is Fit.newest else "before"
 
 
-def _queue(offered: Contribution) -> tuple[Layer, int]:
+def _queue_of(offered: Contribution) -> tuple[Layer, int]:
     return offered.layer, offered.priority
 
 
-def _rank(contributions: Sequence[Contribution]) -> Callable[[int], tuple[bool, int, int]]:
+def _rank_by(contributions: Sequence[Contribution]) -> Callable[[int], tuple[bool, int, int]]:
     def rank(index: int) -> tuple[bool, int, int]:
         offered = contributions[index]
         newest_first = -index if offered.fit in {Fit.run, Fit.newest} else index

@@ -73,7 +73,7 @@ class Macros:
             return text
         if original is not None:
             text = _with_original(text, original)
-        marked = _NAMES.sub(_mark, _OWN.sub("\ufffd", text))
+        marked = _NAMES.sub(_escape_mark, _OWN.sub("\ufffd", text))
         done = _Expansion(f"{self.seed}\n{text}", self.pick_seed).run(marked)
         return self._fill_names(re.sub(rf"[\r\n]*{_TRIM}[\r\n]*", "", done))
 
@@ -119,7 +119,7 @@ class _Expansion:
         known: dict[str, Callable[[], str]] = {
             "comment": lambda: "",
             "reverse": lambda: rest[::-1].translate(_TURNED),
-            "random": lambda: self._random.choice(_options(rest)),
+            "random": lambda: self._random.choice(_choice_options(rest)),
             "pick": lambda: self._pick(rest),
             "roll": lambda: self._roll(rest, "{{" + body + "}}"),
         }
@@ -128,7 +128,7 @@ class _Expansion:
     def _pick(self, rest: str) -> str:
         self._picks += 1
         chooser = random.Random(f"{self._pick_seed}\n{self._picks}\n{rest}")  # noqa: S311
-        return chooser.choice(_options(rest))
+        return chooser.choice(_choice_options(rest))
 
     def _roll(self, rest: str, unknown: str) -> str:
         found = _DICE.fullmatch(rest.strip())
@@ -145,12 +145,12 @@ def _with_original(text: str, original: str) -> str:
     return pieces[0] + "".join([original, *pieces[1:]]) if len(pieces) > 1 else text
 
 
-def _mark(found: re.Match[str]) -> str:
+def _escape_mark(found: re.Match[str]) -> str:
     marks = {"user": _USER, "persona": _PERSONA}
     return marks.get((found[1] or found[2]).lower(), _CHAR)
 
 
-def _options(rest: str) -> list[str]:
+def _choice_options(rest: str) -> list[str]:
     """Return the choices of a list: `a,b` with a backslash before a comma that is none; `:a::b`."""
     if rest.startswith(":"):
         return [option.strip() for option in rest[1:].split("::")]
@@ -282,16 +282,16 @@ def read_character(store: MemoryStore, *, name: str, fallback_name: str) -> Char
     problems: dict[str, str] = {}
     texts, origins = {}, {}
     for entry in SELF_FILES:
-        file = _read(store, entry.rel_path, problems)
+        file = _read_field(store, entry.rel_path, problems)
         if file is not None:
             texts[entry.field] = text = field_text(file.text)
             first_line = 1 + file.text.count("\n", 0, len(file.text) - len(text))
             origins[entry.field] = FieldOrigin(file.rel_path, file.sha256, first_line)
-    stored, tiers = (_read(store, path, problems) for path in (CARD_JSON, TIERS_NOTE))
+    stored, tiers = (_read_field(store, path, problems) for path in (CARD_JSON, TIERS_NOTE))
     for file in (stored, tiers):
         if file is not None:
             origins[file.rel_path] = FieldOrigin(file.rel_path, file.sha256)
-    card = _card(stored.text if stored else None, problems)
+    card = _read_card(stored.text if stored else None, problems)
     known = (
         name,
         str_or_empty(card.get("nickname")),
@@ -301,7 +301,7 @@ def read_character(store: MemoryStore, *, name: str, fallback_name: str) -> Char
     return Character(
         name=next((one_line(known) for known in known if known.strip()), fallback_name),
         texts=texts,
-        alternate_greetings=_greetings(card.get("alternate_greetings")),
+        alternate_greetings=_as_greetings(card.get("alternate_greetings")),
         depth_prompt=_depth_prompt(card.get("extensions")),
         problems=problems,
         origins=origins,
@@ -309,7 +309,7 @@ def read_character(store: MemoryStore, *, name: str, fallback_name: str) -> Char
     )
 
 
-def _read(store: MemoryStore, rel_path: str, problems: dict[str, str]) -> MemoryFile | None:
+def _read_field(store: MemoryStore, rel_path: str, problems: dict[str, str]) -> MemoryFile | None:
     try:
         return store.read(rel_path)
     except NotFoundError:
@@ -329,7 +329,7 @@ def _is_odd(path: Path, file: Path) -> bool:
     return (path.is_symlink() or path.exists()) and (path == file or not path.is_dir())
 
 
-def _card(text: str | None, problems: dict[str, str]) -> dict[str, Any]:
+def _read_card(text: str | None, problems: dict[str, str]) -> dict[str, Any]:
     if text is None:
         return {}
     try:
@@ -342,7 +342,7 @@ def _card(text: str | None, problems: dict[str, str]) -> dict[str, Any]:
     return data
 
 
-def _greetings(value: object) -> tuple[str, ...]:
+def _as_greetings(value: object) -> tuple[str, ...]:
     listed = value if isinstance(value, list) else [value]
     return tuple(text for text in listed if isinstance(text, str))
 
@@ -386,8 +386,8 @@ def numbered_blocks(
         re.IGNORECASE | re.MULTILINE,
     )
     line = at = 0  # so many lines end before the character `at`
-    for raw, start in _parts(text):
-        block = _lines(raw, speaker, macros)
+    for raw, start in _example_parts(text):
+        block = _example_lines(raw, speaker, macros)
         if not block:
             continue
         begin, end = start + len(raw) - len(raw.lstrip()), start + len(raw.rstrip())
@@ -396,7 +396,7 @@ def numbered_blocks(
         yield (first + 1, line + 1), block
 
 
-def _parts(text: str) -> Iterator[tuple[str, int]]:
+def _example_parts(text: str) -> Iterator[tuple[str, int]]:
     """Yield what stands between the `<START>` marks, and where it begins."""
     start = 0
     for mark in _START.finditer(text):
@@ -405,7 +405,7 @@ def _parts(text: str) -> Iterator[tuple[str, int]]:
     yield text[start:], start
 
 
-def _lines(block: str, speaker: re.Pattern[str], macros: Macros) -> tuple[ExampleLine, ...]:
+def _example_lines(block: str, speaker: re.Pattern[str], macros: Macros) -> tuple[ExampleLine, ...]:
     found = list(speaker.finditer(block))
     ends = [match.start() for match in found[1:]] + [len(block)]
     lines = [ExampleLine("system", block[: found[0].start()] if found else block)]

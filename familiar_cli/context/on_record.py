@@ -15,7 +15,7 @@ from familiar_cli.context.turn import UNWATCHED, TurnResult, TurnRunner, Watcher
 from familiar_cli.errors import FamiliarError
 from familiar_cli.files import append, check_own, read_plain, remove
 from familiar_cli.history.rows import Turn
-from familiar_cli.history.store import keep_once, supersede
+from familiar_cli.history.store import keep_once, supersede_turn
 from familiar_cli.visibility import OWNER
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class ReplySpool:
                 self._path.parent.rmdir()
 
 
-def recover(history: HistoryStore, directory: Path) -> list[Turn]:
+def recover_replies(history: HistoryStore, directory: Path) -> list[Turn]:
     """Recover replies cut short by a killed process, as partial turns."""
     found = []
     try:
@@ -92,7 +92,7 @@ def recover(history: HistoryStore, directory: Path) -> list[Turn]:
             said = json.loads(head)
             if _is_under_way(said):
                 continue
-            reply = _keep(history, said, text.decode("utf-8", "surrogatepass"))
+            reply = _keep_partial(history, said, text.decode("utf-8", "surrogatepass"))
             found += [reply] if reply else []
             remove(path)
     with suppress(OSError):
@@ -106,7 +106,7 @@ def _is_under_way(head: dict[str, Any]) -> bool:
     return is_alive(head["pid"])
 
 
-def _keep(history: HistoryStore, head: dict[str, Any], text: str) -> Turn | None:
+def _keep_partial(history: HistoryStore, head: dict[str, Any], text: str) -> Turn | None:
     question = history.turn(head["question"])
     later = history.recent(head["channel"], _LATER_TURNS, viewer=OWNER)
     is_kept = any(t.reply_to == head["question"] and t.content.startswith(text) for t in later)
@@ -125,7 +125,7 @@ def _keep(history: HistoryStore, head: dict[str, Any], text: str) -> Turn | None
         reply_to=question.id,
     )
     old = history.turn(head["instead_of"]) if head["instead_of"] else None
-    return supersede(history, old, reply) if old else keep_once(history, reply).turn
+    return supersede_turn(history, old, reply) if old else keep_once(history, reply).turn
 
 
 _NO_MORE: Final = "The model added nothing to the reply, which is unchanged"
@@ -235,7 +235,7 @@ class OnRecord(TurnRunner):
         reply = replace(self._reply, content=text, at=to_ms(now()), partial=partial)
         try:
             if self._said.instead_of:
-                return supersede(self._history, self._said.instead_of, reply)
+                return supersede_turn(self._history, self._said.instead_of, reply)
             return keep_once(self._history, reply).turn
         except FamiliarError as error:
             self._spool.close(is_kept=False)

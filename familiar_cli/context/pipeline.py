@@ -55,19 +55,28 @@ _LEAD: Final = (
 _HIGHEST_FIRST: Final[tuple[Role, ...]] = ("assistant", "user", "system")
 
 
-def render(fragments: Sequence[Fragment]) -> tuple[Message, ...]:
+def render_messages(fragments: Sequence[Fragment]) -> tuple[Message, ...]:
     """Return the messages that the kept fragments make."""
     kept = [fragment for fragment in fragments if fragment.kept]
     chat = _with_insertions(
-        [_message(f.role, f.text) for f in _at(kept, PromptSpan.chat)],
-        _at(kept, PromptSpan.depth),
+        [_make_message(f.role, f.text) for f in _fragments_at(kept, PromptSpan.chat)],
+        _fragments_at(kept, PromptSpan.depth),
     )
-    examples = _examples(_at(kept, PromptSpan.example))
-    start = [_message("system", START_MARK)] if examples else []
-    past = [_message("system", f.text.strip()) for f in _at(kept, PromptSpan.summary)]
-    post = [_message("system", f.text.strip()) for f in _at(kept, PromptSpan.post_history)]
-    post += [_message(f.role, f.text) for f in _at(kept, PromptSpan.begun)]
-    lead = [_message("system", f.text.strip()) for place in _LEAD for f in _at(kept, place)]
+    examples = _example_messages(_fragments_at(kept, PromptSpan.example))
+    start = [_make_message("system", START_MARK)] if examples else []
+    past = [
+        _make_message("system", f.text.strip()) for f in _fragments_at(kept, PromptSpan.summary)
+    ]
+    post = [
+        _make_message("system", f.text.strip())
+        for f in _fragments_at(kept, PromptSpan.post_history)
+    ]
+    post += [_make_message(f.role, f.text) for f in _fragments_at(kept, PromptSpan.begun)]
+    lead = [
+        _make_message("system", f.text.strip())
+        for place in _LEAD
+        for f in _fragments_at(kept, place)
+    ]
     return _with_one_lead([*lead, *examples, *start, *past, *chat, *post])
 
 
@@ -108,15 +117,15 @@ def _joined_by_role(insertions: list[Fragment]) -> list[Message]:
     for role in _HIGHEST_FIRST:
         texts = [f.text.strip() for f in insertions if f.role == role]
         if texts:
-            messages.append(_message(role, "\n".join(texts)))
+            messages.append(_make_message(role, "\n".join(texts)))
     return messages
 
 
-def _examples(fragments: list[Fragment]) -> list[Message]:
+def _example_messages(fragments: list[Fragment]) -> list[Message]:
     messages = []
     for fragment in fragments:
-        messages.append(_message("system", EXAMPLE_MARK))
-        messages += [_message(line.role, line.text) for line in fragment.dialogue]
+        messages.append(_make_message("system", EXAMPLE_MARK))
+        messages += [_make_message(line.role, line.text) for line in fragment.dialogue]
     return messages
 
 
@@ -125,21 +134,21 @@ def _with_one_lead(messages: list[Message]) -> tuple[Message, ...]:
     count = next((n for n, m in enumerate(messages) if m["role"] != "system"), len(messages))
     if not count:
         return tuple(messages)
-    lead = _message("system", "\n\n".join(m["content"] for m in messages[:count]))
+    lead = _make_message("system", "\n\n".join(m["content"] for m in messages[:count]))
     return (lead, *messages[count:])
 
 
-def _at(fragments: Iterable[Fragment], place: PromptSpan) -> list[Fragment]:
+def _fragments_at(fragments: Iterable[Fragment], place: PromptSpan) -> list[Fragment]:
     return [fragment for fragment in fragments if fragment.place is place]
 
 
-def _message(role: Role, text: str) -> Message:
+def _make_message(role: Role, text: str) -> Message:
     # Half a surrogate pair is no Unicode, and no server could be sent it.
-    sendable = text.encode("utf-8", errors="replace").decode("utf-8") if _broken(text) else text
+    sendable = text.encode("utf-8", errors="replace").decode("utf-8") if _is_broken(text) else text
     return {"role": role, "content": sendable}
 
 
-def _broken(text: str) -> bool:
+def _is_broken(text: str) -> bool:
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
@@ -237,12 +246,12 @@ class ContextPipeline:
     async def _assemble(self, request: ContextRequest) -> Assembled:
         start = stopwatch_s()
         offered, providers = await self._gather(request)
-        offered += _newest(request)
+        offered += _newest_contributions(request)
         offered, processors = await self._pre_process(request, offered)
         filled = self._budgeter.fill(
             name_speakers(offered, request.labels), request.layer_tokens, request.budget_tokens
         )
-        messages = render(filled.fragments)
+        messages = render_messages(filled.fragments)
         return Assembled(
             request=request,
             messages=messages,
@@ -296,7 +305,7 @@ class ContextPipeline:
         listener = ShortReplyFilter(style, on_text) if style and on_text else None
         completion = await self._complete(prompt, model, listener or on_text)
         elapsed_ms = _ms_since(start)
-        said = without_hidden(completion.text) if _hides(assembled) else completion.text
+        said = without_hidden(completion.text) if _hides_private(assembled) else completion.text
         is_cut = completion.finish_reason == "length"
         if style:
             said, is_cut = style.shown(said, is_cut=is_cut)
@@ -322,7 +331,7 @@ class ContextPipeline:
         """Return `reply` after all post-processors, the last one first, and what each did."""
         reports = []
         for processor in reversed(self.post_processors):
-            changed, report = await _within(
+            changed, report = await _run_within(
                 processor.name, processor.deadline_s, processor.process(request, reply)
             )
             reply = reply if changed is None else changed
@@ -335,7 +344,7 @@ class ContextPipeline:
         model: ChatModel,
         on_text: Callable[[str], None] | None,
     ) -> Completion:
-        if on_text is None or not _hides(prompt.assembled):
+        if on_text is None or not _hides_private(prompt.assembled):
             return await model.complete(prompt.sent, on_text)
         reply_filter = ReplyFilter(on_text)
         completion = await model.complete(prompt.sent, reply_filter)
@@ -351,7 +360,7 @@ class ContextPipeline:
         async with asyncio.TaskGroup() as group:
             tasks = [
                 group.create_task(
-                    _within(p.name, p.deadline_s, apart(partial(_offers, p, request)))
+                    _run_within(p.name, p.deadline_s, apart(partial(_ask_provider, p, request)))
                 )
                 for p in self.providers
             ]
@@ -371,7 +380,7 @@ class ContextPipeline:
     ) -> tuple[list[Contribution], list[Report]]:
         reports = []
         for processor in self.pre_processors:
-            changed, report = await _within(
+            changed, report = await _run_within(
                 processor.name, processor.deadline_s, processor.process(request, tuple(offered))
             )
             offered = offered if changed is None else list(changed)
@@ -379,11 +388,13 @@ class ContextPipeline:
         return offered, reports
 
 
-async def _offers(provider: ContextProvider, request: ContextRequest) -> Sequence[Contribution]:
+async def _ask_provider(
+    provider: ContextProvider, request: ContextRequest
+) -> Sequence[Contribution]:
     return await provider.contribute(request)
 
 
-async def _within(
+async def _run_within(
     name: str, deadline_s: float | None, work: Coroutine[object, object, T]
 ) -> tuple[T | None, Report]:
     """Run `work` under a deadline; return its result, None when it fails or is late, and a report.
@@ -397,7 +408,7 @@ async def _within(
         await asyncio.wait({task}, timeout=deadline_s)
     finally:
         if not task.done():
-            _abandon(task)
+            _abandon_task(task)
     elapsed_ms = _ms_since(start)
     within_s = deadline_s or 0.0
     if not task.done():
@@ -411,24 +422,24 @@ async def _within(
     return task.result(), Report(name, "answered", elapsed_ms, "", within_s)
 
 
-def _abandon(task: asyncio.Future[T]) -> None:
+def _abandon_task(task: asyncio.Future[T]) -> None:
     """Tell a task to stop, and keep hold of it until it has, so that it ends quietly."""
     task.cancel()
     _abandoned.add(task)  # type: ignore[arg-type]  # a future of anything
-    task.add_done_callback(_forget)
+    task.add_done_callback(_forget_task)
 
 
-def _forget(task: asyncio.Future[T]) -> None:
+def _forget_task(task: asyncio.Future[T]) -> None:
     _abandoned.discard(task)
     if not task.cancelled():
         task.exception()  # so that nobody complains that it was never looked at
 
 
-def _hides(assembled: Assembled) -> bool:
+def _hides_private(assembled: Assembled) -> bool:
     return any(piece.kept and piece.hidden for piece in assembled.fragments)
 
 
-def _newest(request: ContextRequest) -> list[Contribution]:
+def _newest_contributions(request: ContextRequest) -> list[Contribution]:
     """Return the newest pieces: what was said, and a reply that is to go on."""
     said = Contribution(
         layer=Layer.recent_history,

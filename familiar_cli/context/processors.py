@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.context.budget import MESSAGE_TOKENS
-from familiar_cli.context.replies import marked, without_hidden
+from familiar_cli.context.replies import mark_note, without_hidden
 from familiar_cli.context.types import Contribution, Fit, Layer, Modality, PromptSpan
 from familiar_cli.errors import BadReplyError, LimitError
 from familiar_cli.llm.asking import ask_side_model
@@ -185,7 +185,7 @@ class SteppedThinkingPreProcessor(SideModel):
             ModelError: There is no note.
         """
         frame = FRAME.format(char=framed(self._char))
-        room = self._room(request, contributions) - self._counter.count(marked(frame))
+        room = self._room(request, contributions) - self._counter.count(mark_note(frame))
         if room < USEFUL_TOKENS:
             raise LimitError(f"layer {Layer.depth_inject} has no room for a note")
         model = self._open_model()
@@ -194,8 +194,8 @@ class SteppedThinkingPreProcessor(SideModel):
         thought = (
             await ask_side_model(request.side_calls, self.name, model, messages)
         ).text.strip()
-        text = marked(f"{frame}\n{self._cut(thought, room)}")
-        return [*contributions, _note(text)]
+        text = mark_note(f"{frame}\n{self._cut(thought, room)}")
+        return [*contributions, _style_note(text)]
 
     def _cut(self, note: str, room: int) -> str:
         if self._counter.count(note) <= room:
@@ -235,7 +235,8 @@ class SteppedThinkingPreProcessor(SideModel):
         turns = [*said[:-1], *waiting, *said[-1:]][-MOST_TURNS:]
         labels = request.labels.joined(author for _, author, _ in turns)
         return [
-            f"{self._who(role, author, labels)}: {_indented(text)}" for role, author, text in turns
+            f"{self._who(role, author, labels)}: {_indent_speakers(text)}"
+            for role, author, text in turns
         ]
 
     def _who(self, role: str, author: Author | None, labels: Labels) -> str:
@@ -244,12 +245,12 @@ class SteppedThinkingPreProcessor(SideModel):
         return labels.of(author) if author else "User"
 
 
-def _indented(text: str) -> str:
+def _indent_speakers(text: str) -> str:
     """Return words of which no line begins as a speaker does."""
     return "\n  ".join(text.strip().splitlines())
 
 
-def _note(text: str) -> Contribution:
+def _style_note(text: str) -> Contribution:
     return Contribution(
         layer=Layer.depth_inject,
         priority=THINKING_PRIORITY,
@@ -350,7 +351,7 @@ class ShortFramePreProcessor:
         if offered.source.startswith(_OWN) or (self._own_instruction and offered.source == _MAIN):
             return offered
         if offered.source == _ABOUT:
-            return self._cut(offered, sentences(offered.text), ABOUT_TOKENS)
+            return self._cut(offered, plain_sentences(offered.text), ABOUT_TOKENS)
         return self._left_out(offered)
 
     def _shorten_chat(self, pieces: list[Contribution]) -> None:
@@ -361,19 +362,19 @@ class ShortFramePreProcessor:
             if number not in turns[-LAST_TURNS:]:
                 pieces[number] = self._left_out(piece)
             elif piece.role == "assistant":
-                pieces[number] = self._cut(piece, _speech(piece.text), TURN_TOKENS)
+                pieces[number] = self._cut(piece, _spoken_text(piece.text), TURN_TOKENS)
 
     def _shorten_memory(self, pieces: list[Contribution]) -> None:
         """Keep what fits of memory, as plain sentences, the best first."""
         room, title = MEMORY_TOKENS, REMEMBERED.format(char=framed(self._char))
         numbers = [n for n, piece in enumerate(pieces) if _is_memory(piece)]
         best = max((pieces[n].score or 0.0 for n in numbers), default=0.0)
-        for number in sorted(numbers, key=lambda n: _rank(pieces[n])):
+        for number in sorted(numbers, key=lambda n: _rank_piece(pieces[n])):
             piece = pieces[number]
             if piece.score is not None and piece.score < WEAK * best:
                 pieces[number] = self._left_out(piece)
                 continue
-            text = title + sentences(_LABEL.sub("", piece.text, count=1))
+            text = title + plain_sentences(_LABEL.sub("", piece.text, count=1))
             made = self._cut(piece, text, room)
             if made.remark:
                 pieces[number] = made
@@ -400,7 +401,7 @@ class ShortFramePreProcessor:
         return replace(offered, dialogue=(), remark=LEFT_OUT, whole_tokens=whole_tokens)
 
 
-def sentences(text: str) -> str:
+def plain_sentences(text: str) -> str:
     """Turn Markdown into one paragraph of plain sentences, without headings."""
     lines = []
     for line in scan(split_front_matter(text)[1]):
@@ -413,7 +414,7 @@ def sentences(text: str) -> str:
     return _OTHER_SCRIPT.sub("", said)
 
 
-def _speech(text: str) -> str:
+def _spoken_text(text: str) -> str:
     """Return the speech in a turn, without paragraphs of action alone."""
     paragraphs = [part.strip() for part in text.split("\n\n")]
     said = [part for part in paragraphs if part and not _ACTION.match(part)]
@@ -432,5 +433,5 @@ def _is_memory(piece: Contribution) -> bool:
     return piece.layer in _MEMORY and not (piece.problem or piece.remark) and bool(piece.text)
 
 
-def _rank(piece: Contribution) -> tuple[int, float]:
+def _rank_piece(piece: Contribution) -> tuple[int, float]:
     return _MEMORY.index(piece.layer), -(piece.score or 0.0)

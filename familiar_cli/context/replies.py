@@ -30,7 +30,7 @@ _WORD: Final = "hiddennote"
 _BETWEEN: Final = re.compile(r"[\s_-]")
 
 
-def marked(note: str) -> str:
+def mark_note(note: str) -> str:
     """Return `note` between the marks; a mark inside it is taken out."""
     return f"{OPEN}\n{_MARK.sub('', note).strip()}\n{CLOSE}"
 
@@ -187,7 +187,7 @@ class ShortReply:
         """
         end = 0
         said: set[str] = set()
-        for start, stop in _sentences(line, margin):
+        for start, stop in _find_sentences(line, margin):
             words = line[start:stop].casefold().split()
             if " ".join(words) in said:
                 break
@@ -241,7 +241,7 @@ class ShortReplyFilter:
             self._on_text(more)
 
 
-def _sentences(line: str, margin: int) -> Iterator[tuple[int, int]]:
+def _find_sentences(line: str, margin: int) -> Iterator[tuple[int, int]]:
     """Yield where each sentence of `line` begins and ends, if `margin` characters follow on it."""
     start = 0
     for end in sentence_ends(line):

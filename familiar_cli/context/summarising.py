@@ -58,7 +58,7 @@ def summary_messages(
         words: Most words of the new summary.
     """
     told = "\n".join(turns)
-    mark = _mark(summary + told)
+    mark = _free_mark(summary + told)
     body = (
         f"Summary so far:\n<<{mark}\n{summary.strip() or _NONE}\n{mark}>>\n\n"
         f"Turns after it:\n<<{mark}\n{told}\n{mark}>>\n\n"
@@ -74,18 +74,18 @@ def turn_text(
     turn: Turn, *, name: str, label: Callable[[str], str], zone: tzinfo | None, labels: Labels
 ) -> str:
     """Return a turn as one paragraph: when, where, who, and the words."""
-    who = framed(name) if turn.role == "assistant" else _who(turn, labels)
+    who = framed(name) if turn.role == "assistant" else _speaker_label(turn, labels)
     when = to_zone(turn.at, zone).strftime("%Y-%m-%d %H:%M")
     words = "\n  ".join(turn.content.strip().splitlines())
     broken_off = " (broken off)" if turn.partial else ""
     return f"[{when}] {framed(label(turn.channel_id))}, {who}: {words}{broken_off}"
 
 
-def _who(turn: Turn, labels: Labels) -> str:
+def _speaker_label(turn: Turn, labels: Labels) -> str:
     return labels.of(turn.author) if turn.author else f"({turn.role})"
 
 
-def _mark(text: str) -> str:
+def _free_mark(text: str) -> str:
     """Return a mark that cannot stand in `text`: no text holds the digest of itself."""
     digest = sha256_of(text)
     return f"record-{digest[:12]}"
@@ -377,7 +377,7 @@ class SummaryKeeper:
             return None
         rules = self._rules()
         scope = self._summaries.scope_of(trace.channel_id, rules)
-        through_id = self._summaries.first_place(_shown(trace)) - 1
+        through_id = self._summaries.first_place(_shown_turns(trace)) - 1
         latest = self._summaries.latest(scope, rules)
         after_id = latest.last_turn_id if latest else 0
         turns = self._summaries.count(scope, after_id, through_id, 10 * self._every, rules)
@@ -391,7 +391,7 @@ class SummaryKeeper:
             await self._background(due.scope).run(work, wait_s=0)
 
 
-def _shown(trace: Trace) -> list[int]:
+def _shown_turns(trace: Trace) -> list[int]:
     """Return the turns that the prompt showed; what was said now, if it showed none."""
     assert trace.turn is not None
     shown = [

@@ -89,7 +89,7 @@ def loaded_whole(tier: int) -> frozenset[str]:
     return frozenset(path for path in (SHORT, MID, LONG, SCRATCH) if is_loaded(path, tier))
 
 
-def withheld(rel_path: str, tier: int) -> str:
+def why_withheld(rel_path: str, tier: int) -> str:
     """Return the reason why a tier does not load a file; empty when it does."""
     lowest = lowest_tier(rel_path)
     if lowest is None or tier >= lowest:

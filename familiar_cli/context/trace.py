@@ -46,7 +46,7 @@ class Malformed(ValueError):  # noqa: N818  # it says what the value is
     """A value is not of the shape that was asked for."""
 
 
-def decode(kind: type[T], value: object) -> T:
+def decode_value(kind: type[T], value: object) -> T:
     """Return `value` as an instance of the dataclass `kind`; keys it does not know are passed over.
 
     A key that is missing stands for its default.
@@ -55,31 +55,31 @@ def decode(kind: type[T], value: object) -> T:
         Malformed: A key without a default is missing, or one holds something else; the message
             names it.
     """
-    found: T = _decode(kind, value, "it")
+    found: T = _decode_any(kind, value, "it")
     return found
 
 
-def _decode(kind: Any, value: Any, where: str) -> Any:  # noqa: ANN401  # any JSON, any annotation
+def _decode_any(kind: Any, value: Any, where: str) -> Any:  # noqa: ANN401  # any JSON, any annotation
     origin = get_origin(kind)
     if origin in (Union, types.UnionType):
         return _decode_union(get_args(kind), value, where)
     if origin is tuple:
         return _decode_tuple(get_args(kind)[0], value, where)
     if origin is Literal:
-        return _expect(value in get_args(kind), value, where)
+        return _expect_type(value in get_args(kind), value, where)
     if is_dataclass(kind):
         return _decode_dataclass(kind, value, where)
     return _decode_plain(kind, value, where)
 
 
 def _decode_dataclass(kind: Any, value: Any, where: str) -> Any:  # noqa: ANN401
-    _expect(isinstance(value, dict), value, where)
+    _expect_type(isinstance(value, dict), value, where)
     hints = get_type_hints(kind)
     for field in fields(kind):
         present = field.name in value or _has_default(field)
-        _expect(present, value, f"{where} has no {field.name!r}, or")
+        _expect_type(present, value, f"{where} has no {field.name!r}, or")
     given = [f.name for f in fields(kind) if f.name in value]
-    return kind(**{name: _decode(hints[name], value[name], repr(name)) for name in given})
+    return kind(**{name: _decode_any(hints[name], value[name], repr(name)) for name in given})
 
 
 def _has_default(field: Field[Any]) -> bool:
@@ -87,14 +87,14 @@ def _has_default(field: Field[Any]) -> bool:
 
 
 def _decode_tuple(item: Any, value: Any, where: str) -> Any:  # noqa: ANN401
-    _expect(isinstance(value, list | tuple), value, where)
-    return tuple(_decode(item, entry, where) for entry in value)
+    _expect_type(isinstance(value, list | tuple), value, where)
+    return tuple(_decode_any(item, entry, where) for entry in value)
 
 
 def _decode_union(kinds: tuple[Any, ...], value: Any, where: str) -> Any:  # noqa: ANN401
     if value is None and types.NoneType in kinds:
         return None
-    return _decode(next(k for k in kinds if k is not types.NoneType), value, where)
+    return _decode_any(next(k for k in kinds if k is not types.NoneType), value, where)
 
 
 def _decode_plain(kind: Any, value: Any, where: str) -> Any:  # noqa: ANN401
@@ -106,18 +106,18 @@ def _decode_plain(kind: Any, value: Any, where: str) -> Any:  # noqa: ANN401
     if kind is float:
         return _decode_float(value, where)
     is_kind = isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
-    return _expect(is_kind, value, where)
+    return _expect_type(is_kind, value, where)
 
 
 def _decode_float(value: Any, where: str) -> float:  # noqa: ANN401
-    _expect(isinstance(value, int | float), value, where)
+    _expect_type(isinstance(value, int | float), value, where)
     try:
         return float(value)
     except OverflowError as error:
         raise Malformed(f"{where} holds too large a number") from error
 
 
-def _expect(met: bool, value: Any, where: str) -> Any:  # noqa: ANN401, FBT001
+def _expect_type(met: bool, value: Any, where: str) -> Any:  # noqa: ANN401, FBT001
     if not met:
         raise Malformed(f"{where} holds something else")
     return value
@@ -135,7 +135,7 @@ def to_bytes(record: dict[str, Any]) -> bytes:
         return json.dumps(compact, indent=1).encode("ascii") + b"\n"
 
 
-def complete(record: dict[str, Any]) -> dict[str, Any]:
+def complete_record(record: dict[str, Any]) -> dict[str, Any]:
     """Return the plain values again, the request's body as bytes; also of an older file.
 
     Raises:
@@ -146,7 +146,7 @@ def complete(record: dict[str, Any]) -> dict[str, Any]:
         record = {**record, "request": {**request, "body": body_from_json(request.get("body"))}}
         if record.get("messages", ...) is None:
             record["messages"] = _messages_in(record["request"]["body"])
-    return {**record, "contributions": _texts(record), "side_calls": _side_calls(record)}
+    return {**record, "contributions": _replace_texts(record), "side_calls": _side_calls(record)}
 
 
 def _side_calls(record: dict[str, Any]) -> object:
@@ -210,13 +210,13 @@ def _point_into_messages(
     record: dict[str, Any], messages: Sequence[dict[str, str]]
 ) -> dict[str, Any]:
     contributions = [
-        {**piece, "text": _pointer(piece["text"], messages) or piece["text"]}
+        {**piece, "text": _find_in_messages(piece["text"], messages) or piece["text"]}
         for piece in record["contributions"]
     ]
     return {**record, "contributions": contributions}
 
 
-def _pointer(text: str, messages: Sequence[dict[str, str]]) -> dict[str, int] | None:
+def _find_in_messages(text: str, messages: Sequence[dict[str, str]]) -> dict[str, int] | None:
     """Return the position of `text` in the messages, or None."""
     if len(text) <= _SHORT_CHARS:
         return None
@@ -227,7 +227,7 @@ def _pointer(text: str, messages: Sequence[dict[str, str]]) -> dict[str, int] | 
     return None
 
 
-def _texts(record: dict[str, Any]) -> object:
+def _replace_texts(record: dict[str, Any]) -> object:
     pieces = record.get("contributions")
     if not isinstance(pieces, list):
         return pieces
@@ -359,16 +359,16 @@ class Trace:
             RefusedError: A newer version of this program wrote it.
         """
         if not isinstance(record, dict) or not isinstance(record.get("trace"), int):
-            raise damaged(origin, "it is not marked as one")
+            raise damaged_record(origin, "it is not marked as one")
         if record["trace"] > TRACE_VERSION:
             raise RefusedError(
                 f"The trace {origin!r} was written by a newer version; it was not changed",
                 hint="Update this program: `pip install --upgrade familiar-memory`.",
             )
         try:
-            return decode(cls, complete(record))
+            return decode_value(cls, complete_record(record))
         except Malformed as error:
-            raise damaged(origin, str(error)) from error
+            raise damaged_record(origin, str(error)) from error
 
 
 def make_trace(assembled: Assembled, *, model: str, counter: str) -> Trace:
@@ -387,7 +387,7 @@ def make_trace(assembled: Assembled, *, model: str, counter: str) -> Trace:
         used_tokens=assembled.used_tokens,
         assemble_ms=assembled.elapsed_ms,
         layers=assembled.layers,
-        contributions=tuple(map(_recorded, assembled.fragments)),
+        contributions=tuple(map(_to_record, assembled.fragments)),
         providers=assembled.providers,
         processors=assembled.processors,
         messages=tuple(TracedMessage(m["role"], m["content"]) for m in assembled.messages),
@@ -405,14 +405,14 @@ def make_trace(assembled: Assembled, *, model: str, counter: str) -> Trace:
     )
 
 
-def _recorded(fragment: Fragment) -> Fragment:
+def _to_record(fragment: Fragment) -> Fragment:
     """Reduce a fragment to what is recorded, and measure it against all there is of it."""
     kept = {key: getattr(fragment, key) for key in _PIECE_KEYS if key != "cut"}
     kept["offered_tokens"] = max(fragment.offered_tokens, fragment.whole_tokens)
     return Fragment(**kept)
 
 
-def damaged(origin: str, why: str) -> BadInputError:
+def damaged_record(origin: str, why: str) -> BadInputError:
     """Return the error for what is no record; `origin` names it."""
     return BadInputError(
         f"{origin!r} is not a trace: {why}; it was not changed",
@@ -457,7 +457,7 @@ def read_trace(traces_dir: Path, turn_id: int) -> Trace:
     """
     ids = trace_ids(traces_dir)
     if turn_id in ids:
-        return _read(traces_dir / f"{turn_id}.json")
+        return _read_file(traces_dir / f"{turn_id}.json")
     older = sorted((known for known in ids if known < turn_id), reverse=True)
     for known in older[:_LOOK_BACK]:
         with contextlib.suppress(FamiliarError):  # a damaged one is not the one that was asked for
@@ -470,7 +470,7 @@ def read_trace(traces_dir: Path, turn_id: int) -> Trace:
     )
 
 
-def latest(traces_dir: Path) -> Trace:
+def latest_trace(traces_dir: Path) -> Trace:
     """Return the record of the newest turn that has one.
 
     Raises:
@@ -481,7 +481,7 @@ def latest(traces_dir: Path) -> Trace:
     ids = trace_ids(traces_dir)
     if not ids:
         raise NotFoundError("Nothing was sent to a model yet", hint='Run `familiar ask "Hello"`.')
-    return _read(traces_dir / f"{max(ids)}.json")
+    return _read_file(traces_dir / f"{max(ids)}.json")
 
 
 def trace_ids(traces_dir: Path) -> set[int]:
@@ -496,40 +496,40 @@ def trace_ids(traces_dir: Path) -> set[int]:
     except FileNotFoundError:
         return set()
     except OSError as error:
-        raise _unreadable(traces_dir, error) from error
+        raise _unreadable_trace(traces_dir, error) from error
     stems = (name.removesuffix(".json") for name in names if name.endswith(".json"))
     return {int(stem) for stem in stems if stem.isascii() and stem.isdigit()}
 
 
-def _read(path: Path) -> Trace:
-    return _parse(path, _bytes(path))
+def _read_file(path: Path) -> Trace:
+    return _parse_trace(path, _read_bytes(path))
 
 
 def _read_if(path: Path, reply_turn: int) -> Trace | None:
     """Return the record if it is of that reply; most others are not even parsed."""
-    content = _bytes(path)
+    content = _read_bytes(path)
     if str(reply_turn).encode() not in content:
         return None
-    trace = _parse(path, content)
+    trace = _parse_trace(path, content)
     return trace if trace.reply_turn == reply_turn else None
 
 
-def _bytes(path: Path) -> bytes:
+def _read_bytes(path: Path) -> bytes:
     try:
         return read_plain(path)
     except OSError as error:
-        raise _unreadable(path, error) from error
+        raise _unreadable_trace(path, error) from error
 
 
-def _parse(path: Path, content: bytes) -> Trace:
+def _parse_trace(path: Path, content: bytes) -> Trace:
     try:
         record = json.loads(content)
     except (ValueError, RecursionError) as error:
-        raise damaged(str(path), "it is not JSON") from error
+        raise damaged_record(str(path), "it is not JSON") from error
     return Trace.from_json(record, origin=str(path))
 
 
-def _unreadable(path: Path, error: OSError) -> FamiliarError:
+def _unreadable_trace(path: Path, error: OSError) -> FamiliarError:
     return FamiliarError(
         f"{str(path)!r} cannot be read: {error.strerror or error}",
         hint="Check its permissions. Traces can be deleted without loss of memory.",

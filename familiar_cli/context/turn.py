@@ -90,18 +90,18 @@ class Listener:
             self.gone = error
 
 
-def notices(assembled: Assembled, *more: str) -> tuple[str, ...]:
+def prompt_notices(assembled: Assembled, *more: str) -> tuple[str, ...]:
     """Return notices of what is missing in a prompt."""
     problems = [
         f"{piece.rel_path or piece.source}: {piece.problem}"
         for piece in assembled.fragments
         if piece.problem
     ]
-    reports = reported((*assembled.providers, *assembled.processors))
+    reports = report_lines((*assembled.providers, *assembled.processors))
     return (*filter(None, more), *reports, *problems)
 
 
-def reported(reports: tuple[Report, ...]) -> list[str]:
+def report_lines(reports: tuple[Report, ...]) -> list[str]:
     """Return a line for each part that failed or was late."""
     return [f"{r.name} {r.verdict}: {r.reason}" for r in reports if r.verdict != "answered"]
 
@@ -246,7 +246,7 @@ class TurnRunner:
         """Keep what was said, and return the record of it."""
         assembled, sent = prompt.assembled, prompt.sent
         trace = make_trace(assembled, model=sent.model, counter=self._pipeline.counter.name)
-        self.notices += notices(assembled)
+        self.notices += prompt_notices(assembled)
         trace = self._watcher.amend(replace(trace, request=sent))
         trace = self._keep_question(assembled.request, trace)
         self._watcher.begun(trace)
@@ -281,7 +281,7 @@ class TurnRunner:
     def _save_reply(self, replied: Replied, trace: Trace, model: ChatModel) -> TurnResult:
         """Keep the reply, and return what came of the turn."""
         completion = replied.completion
-        self.notices += [*reported(replied.processors), *why_stopped(replied, model)]
+        self.notices += [*report_lines(replied.processors), *why_stopped(replied, model)]
         trace = replace(
             trace,
             processors=(*trace.processors, *replied.processors),
@@ -376,7 +376,7 @@ def request_for(
         budget_reason=allowance.reason,
         layer_tokens=allowance.layers,
         seed=f"{familiar_id}\n{said.channel_id}\n{newest}\n{said.text}",
-        pending_turns=_unanswered([turn for turn in recent if turn.id != said.reply_to]),
+        pending_turns=_unanswered_turns([turn for turn in recent if turn.id != said.reply_to]),
         tier=said.tier or tier,
         labels=labels_in(history, said.channel_id, name, me).joined(
             [said.author, *(turn.author for turn in recent)]
@@ -403,7 +403,7 @@ def labels_in(history: HistoryStore, channel_id: str, name: str, me: Me) -> Labe
     return Labels(frozenset(history.recent_distinct_authors(channel_id, _MOST_LABELLED)), name, me)
 
 
-def _unanswered(turns: list[Turn]) -> tuple[Turn, ...]:
+def _unanswered_turns(turns: list[Turn]) -> tuple[Turn, ...]:
     """Return the turns of people since the familiar last spoke, oldest first."""
     waiting = list(takewhile(lambda turn: turn.role != "assistant", reversed(turns)))
     return tuple(turn for turn in reversed(waiting) if turn.role == "user")
@@ -424,4 +424,4 @@ def check_said(said: Said) -> None:
 def dry_run(assembled: Assembled, *, model: str, counter: str, told: tuple[str, ...] = ()) -> Trace:
     """Return the record of a prompt that is only looked at; `told` is to be known besides."""
     trace = make_trace(assembled, model=model, counter=counter)
-    return replace(trace, notices=notices(assembled, *told))
+    return replace(trace, notices=prompt_notices(assembled, *told))

@@ -78,17 +78,17 @@ def append_event(
     )
     values = (kind, subject, turn_id, value, in_ms(at or now()), clock, instance, number)
     event_id = connection.execute(sql, values).lastrowid
-    return subject is None or _fold(connection, kind, subject) == event_id
+    return subject is None or _fold_subject(connection, kind, subject) == event_id
 
 
 def fold_all(connection: sqlite3.Connection) -> None:
     """Let the events about channels come to the same again, as after a change of names."""
     sql = "SELECT DISTINCT kind, subject FROM events WHERE subject IS NOT NULL"
     for kind, subject in connection.execute(sql).fetchall():
-        _fold(connection, kind, subject)
+        _fold_subject(connection, kind, subject)
 
 
-def _fold(connection: sqlite3.Connection, kind: str, subject: str | bytes) -> int:
+def _fold_subject(connection: sqlite3.Connection, kind: str, subject: str | bytes) -> int:
     """Write down what the events about a channel come to; return the latest of them."""
     latest, turn_id, value = connection.execute(_LATEST, (kind, subject)).fetchone()
     if kind == BRANCH:
@@ -162,10 +162,10 @@ def settle_marks(connection: sqlite3.Connection, turn_ids: Iterable[int]) -> Non
     wanted = {
         turn_id: state
         for slot, found in at_place.items()
-        for turn_id, state in _settled(slot, found, marks).items()
+        for turn_id, state in _settle_place(slot, found, marks).items()
     }
     replaced_stand_with(connection, slots)
-    _write(connection, wanted)
+    _write_states(connection, wanted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +188,7 @@ _State = tuple[int, int, int | None]
 _NOTHING: Final[_State] = (0, 0, None)
 
 
-def _settled(
+def _settle_place(
     slot: int, members: Sequence[_Member], marks: Mapping[int, list[_Mark]]
 ) -> dict[int, _State]:
     nodes = [member.turn_id for member in members if member.is_node]
@@ -209,7 +209,7 @@ def _settled(
     return states
 
 
-def _write(connection: sqlite3.Connection, wanted: Mapping[int, _State]) -> None:
+def _write_states(connection: sqlite3.Connection, wanted: Mapping[int, _State]) -> None:
     """Write down what became of turns, and bring up to date what rests on those that changed."""
     there = {row[0]: tuple(row[1:]) for row in rows_among(connection, _STATE, wanted)}
     changed = {i: state for i, state in wanted.items() if there.get(i, _NOTHING) != state}
@@ -217,14 +217,14 @@ def _write(connection: sqlite3.Connection, wanted: Mapping[int, _State]) -> None
     connection.executemany("INSERT OR REPLACE INTO set_aside VALUES (?, ?, ?, ?)", rows)
     was = {i: any(there.get(i, _NOTHING)[:2]) for i in changed}
     is_out = {i: bool(by or withdrawn) for i, (by, withdrawn, _) in changed.items()}
-    _recount(connection, {i: 1 if was[i] else -1 for i in changed if was[i] != is_out[i]})
+    _recount_turns(connection, {i: 1 if was[i] else -1 for i in changed if was[i] != is_out[i]})
     if changed:
         sql = "SELECT place FROM places WHERE turn_id IN"
         places = (row[0] for row in rows_among(connection, sql, changed))
         forget_from(connection, min([*changed, *places]))
 
 
-def _recount(connection: sqlite3.Connection, changes: Mapping[int, int]) -> None:
+def _recount_turns(connection: sqlite3.Connection, changes: Mapping[int, int]) -> None:
     """Count turns, by number, that people are shown again (1) or no longer (-1)."""
     for turn_id, change in changes.items():
         sql = "SELECT channel_id FROM turns WHERE id = ?"
@@ -352,13 +352,15 @@ def set_branch(connection: sqlite3.Connection, channel_id: str, parent: str, tur
 def branch_of(connection: sqlite3.Connection, channel_id: str) -> Branch | None:
     """Return where a channel left another one; None: it is no branch."""
     row = connection.execute(f"{_LEFT} WHERE channel_id = ?", (pack(channel_id),)).fetchone()
-    return _branch(row) if row else None
+    return _to_branch(row) if row else None
 
 
 def all_branches(connection: sqlite3.Connection) -> list[Branch]:
     """Return all branches, the oldest first: each after its parent."""
     begun = "SELECT min(clock) FROM events WHERE kind = 'branch' AND subject = channel_id"
-    return [_branch(row) for row in connection.execute(f"{_LEFT} ORDER BY ({begun}), channel_id")]
+    return [
+        _to_branch(row) for row in connection.execute(f"{_LEFT} ORDER BY ({begun}), channel_id")
+    ]
 
 
 def parts_of(connection: sqlite3.Connection, channel_id: str) -> list[BranchPart]:
@@ -413,6 +415,6 @@ def has_turns(connection: sqlite3.Connection, channel_id: str) -> bool:
     return connection.execute(sql, (pack(channel_id),)).fetchone() is not None
 
 
-def _branch(row: tuple[Any, ...]) -> Branch:
+def _to_branch(row: tuple[Any, ...]) -> Branch:
     channel_id, parent, turn_id, place = row
     return Branch(unpack(channel_id), unpack(parent), int(turn_id), int(place))

@@ -21,8 +21,14 @@ from familiar_cli.history.matching import (
     wording_of,
 )
 from familiar_cli.history.rows import COLUMNS, HEARD, by_time, from_ms, in_ms, pack, to_row
-from familiar_cli.history.selection import TurnFilter, kept_turns, select
-from familiar_cli.history.store import GREETING, find_message, note_id, standings, withdraw
+from familiar_cli.history.selection import TurnFilter, kept_turns, select_turns
+from familiar_cli.history.store import (
+    GREETING,
+    find_message,
+    note_id,
+    turn_statuses,
+    withdraw_turns,
+)
 from familiar_cli.visibility import OWNER
 
 if TYPE_CHECKING:
@@ -69,7 +75,9 @@ class ChatOrigin:
     head: str
 
 
-def survey(history: HistoryStore, place: ChatPlacement, lines: Iterable[IncomingLine]) -> bytearray:
+def match_lines(
+    history: HistoryStore, place: ChatPlacement, lines: Iterable[IncomingLine]
+) -> bytearray:
     """Return a `LineMatch` for each line, in one byte each.
 
     A line that stands before one which is here already cannot be added at its place: `inserted`.
@@ -121,7 +129,7 @@ class Appender:
                 self._check_end(connection, chat_id, batch[0])
             verdicts = _by_id(connection, batch)
             fresh = [line for line, known in zip(batch, verdicts, strict=True) if not known]
-            last = _insert(connection, chat_id, fresh) if fresh else None
+            last = _insert_batch(connection, chat_id, fresh) if fresh else None
             self._tail = self._tail if is_late or last is None else last
             return verdicts
 
@@ -131,15 +139,15 @@ class Appender:
         Raises:
             FamiliarError: As `store.supersede`.
         """
-        others = store.standings(self._history, (old.id,))[old.id].alternatives
-        for other, state in store.standings(self._history, others).items():
+        others = store.turn_statuses(self._history, (old.id,))[old.id].alternatives
+        for other, state in store.turn_statuses(self._history, others).items():
             turn = None if state.withdrawn else self._history.turn(other)
             if turn and turn.content == line.turn.content and turn.author == line.turn.author:
                 store.select_alternative(self._history, other)
                 return
         with self._history.change() as connection:
             self._begin(connection)
-        made = store.supersede(self._history, old, line.turn)
+        made = store.supersede_turn(self._history, old, line.turn)
         self.describe([(made.id, line)])
 
     def describe(self, turns: Sequence[tuple[int, IncomingLine]]) -> None:
@@ -147,7 +155,7 @@ class Appender:
         with self._history.change() as connection:
             chat_id = self._begin(connection)
             connection.executemany(
-                _EXTRAS, [_extras(turn_id, chat_id, line) for turn_id, line in turns]
+                _EXTRAS, [_extra_values(turn_id, chat_id, line) for turn_id, line in turns]
             )
 
     def note_head(self) -> None:
@@ -162,7 +170,7 @@ class Appender:
         return _chat_id(connection, self._channel_id, self._origin)
 
     def _check_end(self, connection: sqlite3.Connection, chat_id: int, first: IncomingLine) -> None:
-        last = _last(connection, self._channel_id)
+        last = _last_turn(connection, self._channel_id)
         if self._tail is not None:
             if last is None or last[0] != self._tail:
                 raise ConflictError(
@@ -181,7 +189,9 @@ class Appender:
         )
 
 
-def _last(connection: sqlite3.Connection, channel_id: str) -> tuple[int, int, int | None] | None:
+def _last_turn(
+    connection: sqlite3.Connection, channel_id: str
+) -> tuple[int, int, int | None] | None:
     """Return id, time and chat of the newest turn of a channel."""
     sql = (
         "SELECT id, at_ms, chat_id FROM shown LEFT JOIN turn_extras ON id = turn_id "
@@ -221,7 +231,9 @@ def _by_id(connection: sqlite3.Connection, batch: Sequence[IncomingLine]) -> lis
     return verdicts
 
 
-def _insert(connection: sqlite3.Connection, chat_id: int, batch: Sequence[IncomingLine]) -> int:
+def _insert_batch(
+    connection: sqlite3.Connection, chat_id: int, batch: Sequence[IncomingLine]
+) -> int:
     """Write turns and what belongs to them; return the last turn's id."""
     sql = (
         "SELECT max(coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'turns'), 0), "
@@ -232,13 +244,15 @@ def _insert(connection: sqlite3.Connection, chat_id: int, batch: Sequence[Incomi
     connection.executemany(
         _TURNS, [(number, *to_row(line.turn), int(line.turn.hidden)) for number, line in numbered]
     )
-    connection.executemany(_EXTRAS, [_extras(number, chat_id, line) for number, line in numbered])
+    connection.executemany(
+        _EXTRAS, [_extra_values(number, chat_id, line) for number, line in numbered]
+    )
     for number, line in numbered:
         note_id(connection, line.turn.channel_id, line.message_id, number)
     return first + len(batch) - 1
 
 
-def _extras(number: int, chat_id: int, line: IncomingLine) -> tuple[Any, ...]:
+def _extra_values(number: int, chat_id: int, line: IncomingLine) -> tuple[Any, ...]:
     identity = identity_of(line.turn.channel_id, line.fingerprint)
     return (number, chat_id, identity, int(line.estimated), pack(line.raw))
 
@@ -301,7 +315,7 @@ class Reconciliation:
         self._changed = chat.changed
         self._lines = [_source_line(line) for line in chat.lines]
         self.verdicts = bytearray([LineMatch.new]) * len(self._lines)
-        shown = list(_past(history, place))
+        shown = list(_past_turns(history, place))
         self._of_chat = _turns_of_chat(history, place.channel_id, chat.name)
         ids = {one.turn.id for one in shown}
         self._set_aside = _lines_set_aside(history, place, ids)
@@ -354,7 +368,7 @@ class Reconciliation:
     def _alternatives(self, turns: Iterable[int]) -> dict[int, dict[Wording, int]]:
         """Return the other wordings of each turn, by text."""
         found: dict[int, dict[Wording, int]] = {}
-        for turn_id, state in standings(self._history, turns).items():
+        for turn_id, state in turn_statuses(self._history, turns).items():
             others = [self._history.turn(i) for i in state.alternatives if i != turn_id]
             found[turn_id] = {wording_of(other): other.id for other in others if other}
         return found
@@ -393,12 +407,12 @@ def _source_line(line: IncomingLine) -> _SourceLine:
     return _SourceLine(wording_of(turn), turn.content, line.others, at)
 
 
-def _past(
+def _past_turns(
     history: HistoryStore, place: ChatPlacement, *, everything: bool = False
 ) -> Iterator[Kept]:
     """Yield the turns shown in a channel, or in it after it branches off."""
     span = TurnFilter(OWNER, place.parent or place.channel_id, everything=everything)
-    for one in select(history, span):
+    for one in select_turns(history, span):
         yield one
         if place.parent and one.turn.id == place.turn_id:
             return
@@ -417,7 +431,7 @@ def _lines_set_aside(
     history: HistoryStore, place: ChatPlacement, shown: set[int]
 ) -> set[tuple[Wording, datetime | None]]:
     """Return texts and times of the hidden turns in a channel's past."""
-    past = (one.turn for one in _past(history, place, everything=True))
+    past = (one.turn for one in _past_turns(history, place, everything=True))
     return {(wording_of(turn), turn.at) for turn in past if turn.id not in shown}
 
 
@@ -472,10 +486,10 @@ def withdraw_doubles(
         ConflictError: A turn is no double of its original any more; none was withdrawn.
     """
     kept = kept_turns(history, {*originals, *originals.values()})
-    states = standings(history, kept)
+    states = turn_statuses(history, kept)
     for double, original in originals.items():
         one, other = kept.get(double), kept.get(original)
-        is_double = one and other and _repeats(one.turn, other.turn) and not one.format
+        is_double = one and other and _is_repeat(one.turn, other.turn) and not one.format
         became = states.get(original)
         if not is_double or not became or became.superseded_by or became.withdrawn:
             raise ConflictError(
@@ -484,35 +498,35 @@ def withdraw_doubles(
             )
     left = [turn for turn in originals if not states[turn].withdrawn]
     left = [turn for turn in left if not states[turn].superseded_by]
-    return tuple(left) if dry_run else withdraw(history, left)
+    return tuple(left) if dry_run else withdraw_turns(history, left)
 
 
 def _lines_by_channel(history: HistoryStore) -> list[list[_Line]]:
     """Return the lines of each channel, imported channels first, then the older ones."""
     channels: defaultdict[str, list[_Line]] = defaultdict(list)
     imported = set[str]()
-    for kept in select(history, TurnFilter(OWNER)):
-        channels[kept.turn.channel_id].append(_line(kept))
+    for kept in select_turns(history, TurnFilter(OWNER)):
+        channels[kept.turn.channel_id].append(_known_line(kept))
         if kept.format:
             imported.add(kept.turn.channel_id)
     # A dict keeps the channels in the order of their first turns.
     return [channels[name] for name in sorted(channels, key=lambda name: name not in imported)]
 
 
-def _line(kept: Kept) -> _Line:
+def _known_line(kept: Kept) -> _Line:
     turn = kept.turn
     is_live = not kept.format and turn.source in _LIVE
-    return _Line(hash(wording_of(turn)), turn.id, is_live, _person(turn), turn.channel_id)
+    return _Line(hash(wording_of(turn)), turn.id, is_live, _person_of(turn), turn.channel_id)
 
 
-def _person(turn: Turn) -> tuple[str, str] | None:
+def _person_of(turn: Turn) -> tuple[str, str] | None:
     return (turn.author.platform, turn.author.user_id) if turn.author else None
 
 
-def _repeats(turn: Turn, original: Turn) -> bool:
+def _is_repeat(turn: Turn, original: Turn) -> bool:
     is_elsewhere = turn.channel_id != original.channel_id
     same_words = wording_of(turn) == wording_of(original)
-    return is_elsewhere and same_words and _may_be_one(_person(turn), _person(original))
+    return is_elsewhere and same_words and _may_be_one(_person_of(turn), _person_of(original))
 
 
 def _may_be_one(one: tuple[str, str] | None, other: tuple[str, str] | None) -> bool:
@@ -548,7 +562,7 @@ class _Index:
         at = after = 0
         used = set[int]()  # so that lines which are said twice stay two
         while at + _RUN <= len(lines):
-            places = self._places.get(_key(lines, at), [])
+            places = self._places.get(_line_key(lines, at), [])
             following = bisect_left(places, after)
             likely = [*places[following : following + _TRIED], *places[:_TRIED]]
             runs = [(self._run(lines, at, start, used), start) for start in likely]
@@ -578,8 +592,8 @@ class _Index:
         self._starts.add(first)
         self._lines += lines
         for at in range(len(lines) - _RUN + 1):
-            self._places[_key(lines, at)].append(first + at)
+            self._places[_line_key(lines, at)].append(first + at)
 
 
-def _key(lines: list[_Line], at: int) -> tuple[int, ...]:
+def _line_key(lines: list[_Line], at: int) -> tuple[int, ...]:
     return tuple(line.wording for line in lines[at : at + _RUN])

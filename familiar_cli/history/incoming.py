@@ -35,9 +35,9 @@ from familiar_cli.history.lines import (
     foreign_names,
     local_ids,
     parse_line,
+    place_new_turns,
     read_state,
     remember_own,
-    weave,
     weave_all,
     write_state,
 )
@@ -274,13 +274,13 @@ def release_facts(history: HistoryStore, own: str, instance: str) -> int:
     """
     if not history.path.exists():
         return 0
-    with intake(history, own) as taking:
+    with take_lines(history, own) as taking:
         taking.release(instance)
     return taking.taken.marks
 
 
 @contextmanager
-def intake(
+def take_lines(
     history: HistoryStore, own: str, scope_of: Callable[[str], FactScope] = unrestricted
 ) -> Iterator[Intake]:
     """Take lines in, all or none; their turns stand at their places when it is done.
@@ -295,7 +295,7 @@ def intake(
     """
     with history.change() as connection:
         remember_own(connection, own)
-        taking = Intake(connection, own, scope_of, _formerly=_formerly(connection))
+        taking = Intake(connection, own, scope_of, _formerly=_former_names(connection))
         yield taking
         taking.finish()
 
@@ -351,7 +351,7 @@ class Intake:
         """Put all turns that came at their places, and let marks come to what they do."""
         if self._first_id:
             leave_to_others(self.connection, self._first_id, self._last_id)
-        lowest = weave(self.connection, self.own, self._nodes)
+        lowest = place_new_turns(self.connection, self.own, self._nodes)
         if self._is_parted:
             again = weave_all(self.connection, self.own)
             lowest = min((place for place in (lowest, again) if place is not None), default=None)
@@ -401,7 +401,7 @@ class Intake:
 
     def _obstacle(self, name: TurnName, line: TurnLine | Fact) -> TurnName | None:
         """Return the turn or decision that a line waits for, or None if it is accepted."""
-        missing = next((n for n in _needs(line) if self._id_of(n) is None), None)
+        missing = next((n for n in _needed_turns(line) if self._id_of(n) is None), None)
         if missing is not None:
             if missing == name and isinstance(line, TurnLine):
                 raise BadLineError("it follows itself")
@@ -477,7 +477,7 @@ class Intake:
         if known is None:
             return False
         row = self.connection.execute(_KNOWN, (known,)).fetchone()
-        here, there = to_turn(row), _turn(line)
+        here, there = to_turn(row), _turn_of_line(line)
         if replace(here, id=0) != there:
             raise InstanceTwiceError(name)
         return True
@@ -486,7 +486,7 @@ class Intake:
         """Tell whether a turn was said here before two machines parted; it keeps its old name."""
         told = read_state(self.connection, TOLD, "0")
         row = self.connection.execute(_KNOWN, (line.id,)).fetchone()
-        is_same = row is not None and replace(to_turn(row), id=0) == _turn(line)
+        is_same = row is not None and replace(to_turn(row), id=0) == _turn_of_line(line)
         if not is_same or line.id <= int(told) or foreign_names(self.connection, (line.id,)):
             return False
         values = (line.id, *name, self._given(line.after), line.more)
@@ -511,7 +511,7 @@ class Intake:
 
     def _add_turn(self, name: TurnName, line: TurnLine) -> None:
         self.taken.turns += 1
-        values = (*to_row(_turn(line)), int(line.hidden))
+        values = (*to_row(_turn_of_line(line)), int(line.hidden))
         turn_id = self.connection.execute(_INSERT, values).lastrowid or 0
         self._ids[name] = self._last_id = turn_id
         self._first_id = self._first_id or turn_id
@@ -642,13 +642,13 @@ class Intake:
             write_state(self.connection, f"{_THROUGH}{instance}", text)
 
 
-def _formerly(connection: sqlite3.Connection) -> frozenset[str]:
+def _former_names(connection: sqlite3.Connection) -> frozenset[str]:
     """Return the names under which this instance went before."""
     rows = connection.execute("SELECT name FROM sync_state WHERE name GLOB ?", (f"{_FORMERLY}*",))
     return frozenset(row[0].removeprefix(_FORMERLY) for row in rows)
 
 
-def _turn(line: TurnLine) -> Turn:
+def _turn_of_line(line: TurnLine) -> Turn:
     return Turn(
         id=0,
         channel_id=line.channel,
@@ -662,7 +662,7 @@ def _turn(line: TurnLine) -> Turn:
     )
 
 
-def _needs(line: TurnLine | Fact) -> list[TurnName]:
+def _needed_turns(line: TurnLine | Fact) -> list[TurnName]:
     """Return the turns without which a line means nothing."""
     if isinstance(line, TurnLine):
         wanted = [line.after, line.instead_of, line.reply_to]

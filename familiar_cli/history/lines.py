@@ -212,15 +212,15 @@ def encode_line(line: Line) -> bytes:
     for field in fields(line):
         if field.name == "more":
             continue
-        value = _plain(getattr(line, field.name))
+        value = _plain_value(getattr(line, field.name))
         if value is not None and value is not False and value not in ("", ()):
             told[field.name] = value
     if isinstance(line, TurnLine) and "content" not in told:
         told["content"] = ""
     try:
-        return f"{_json(told, ascii_only=False)}\n".encode()
+        return f"{_to_json(told, ascii_only=False)}\n".encode()
     except UnicodeEncodeError:  # half a surrogate pair, which only an escape can hold
-        return f"{_json(told, ascii_only=True)}\n".encode()
+        return f"{_to_json(told, ascii_only=True)}\n".encode()
 
 
 def parse_line(text: str | bytes) -> Line | None:
@@ -241,12 +241,12 @@ def parse_line(text: str | bytes) -> Line | None:
     if kind not in _KINDS:
         return None
     told.pop("more", None)  # it is made of what is not known
-    line: Line = _read(_KINDS[kind], told)
+    line: Line = _read_dataclass(_KINDS[kind], told)
     if isinstance(line, MarkLine):
         _check_mark(line)
     if isinstance(line, TurnLine):
         more = {k: v for k, v in told.items() if k not in {"v", "kind", *TurnLine.__slots__}}
-        return replace(line, more=_json(more, ascii_only=True) if more else "")
+        return replace(line, more=_to_json(more, ascii_only=True) if more else "")
     return line
 
 
@@ -260,11 +260,11 @@ def _check_mark(line: MarkLine) -> None:
         raise BadLineError("its 'value' is no number that can be")
 
 
-def _json(told: Mapping[str, Any], *, ascii_only: bool) -> str:
+def _to_json(told: Mapping[str, Any], *, ascii_only: bool) -> str:
     return json.dumps(told, ensure_ascii=ascii_only, separators=(",", ":"))
 
 
-def _plain(value: object) -> object:
+def _plain_value(value: object) -> object:
     if isinstance(value, TurnName):
         return str(value)
     if isinstance(value, datetime):
@@ -279,7 +279,7 @@ def _plain(value: object) -> object:
     return value
 
 
-def _read(kind: type[T], told: Mapping[str, Any]) -> T:
+def _read_dataclass(kind: type[T], told: Mapping[str, Any]) -> T:
     """Make a value of a dataclass; a field without a default is needed."""
     values = {}
     for key, expected, has_default in _FIELDS[kind]:
@@ -290,54 +290,54 @@ def _read(kind: type[T], told: Mapping[str, Any]) -> T:
     return kind(**values)
 
 
-def _text(value: object, key: str) -> str:
+def _read_text(value: object, key: str) -> str:
     if not isinstance(value, str):
         raise BadLineError(f"its {key!r} is not text")
     return value
 
 
-def _flag(value: object, key: str) -> bool:
+def _read_flag(value: object, key: str) -> bool:
     if not isinstance(value, bool):
         raise BadLineError(f"its {key!r} is neither true nor false")
     return value
 
 
-def _whole(value: object, key: str, least: int = 1) -> int:
+def _read_whole(value: object, key: str, least: int = 1) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= MOST:
         raise BadLineError(f"its {key!r} is no number that can be")
     return value
 
 
-def _time(value: object, key: str) -> datetime:
+def _read_time(value: object, key: str) -> datetime:
     try:
-        return to_ms(datetime.fromisoformat(_text(value, key))).astimezone(UTC)
+        return to_ms(datetime.fromisoformat(_read_text(value, key))).astimezone(UTC)
     except (ValueError, OverflowError) as error:
         raise BadLineError(f"its {key!r} is no time") from error
 
 
-def _name(value: object, key: str) -> TurnName:
+def _read_name(value: object, key: str) -> TurnName:
     if not isinstance(value, str) or not _NAME.fullmatch(value):
         raise BadLineError(f"its {key!r} names no turn")
     instance, _, number = value.rpartition(":")
     return TurnName(instance, int(number))
 
 
-def _role(value: object, key: str) -> Role:
-    role = _text(value, key)
+def _read_role(value: object, key: str) -> Role:
+    role = _read_text(value, key)
     if role not in get_args(Role):
         raise BadLineError(f"its role is {role!r:.40}")
     return cast("Role", role)
 
 
-def _bytes(value: object, key: str) -> bytes:
+def _read_bytes(value: object, key: str) -> bytes:
     try:
-        return bytes.fromhex(_text(value, key))
+        return bytes.fromhex(_read_text(value, key))
     except ValueError as error:
         raise BadLineError(f"its {key!r} is no number in base 16") from error
 
 
 def _source_text(value: object, key: str) -> str:
-    text = _text(value, key)
+    text = _read_text(value, key)
     try:
         told = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -347,37 +347,37 @@ def _source_text(value: object, key: str) -> str:
     return text
 
 
-def _pairs(value: object, key: str) -> tuple[tuple[int, int], ...]:
+def _read_pairs(value: object, key: str) -> tuple[tuple[int, int], ...]:
     if not isinstance(value, list) or not all(isinstance(p, list) and len(p) == 2 for p in value):  # noqa: PLR2004
         raise BadLineError(f"its {key!r} is no list of pairs")
-    return tuple((_whole(a, key), _whole(b, key)) for a, b in value)
+    return tuple((_read_whole(a, key), _read_whole(b, key)) for a, b in value)
 
 
-def _object(kind: type[T], value: object, key: str) -> T:
+def _read_object(kind: type[T], value: object, key: str) -> T:
     if not isinstance(value, dict):
         raise BadLineError(f"its {key!r} is not an object")
-    return _read(kind, value)
+    return _read_dataclass(kind, value)
 
 
 _READERS: Final[Mapping[str, Callable[[Any, str], Any]]] = {
-    "str": _text,
-    "str | None": _text,
-    "bool": _flag,
-    "int": _whole,
-    "Count": partial(_whole, least=0),
-    "Count | None": partial(_whole, least=0),
-    "datetime": _time,
-    "bytes": _bytes,
-    "Role": _role,
+    "str": _read_text,
+    "str | None": _read_text,
+    "bool": _read_flag,
+    "int": _read_whole,
+    "Count": partial(_read_whole, least=0),
+    "Count | None": partial(_read_whole, least=0),
+    "datetime": _read_time,
+    "bytes": _read_bytes,
+    "Role": _read_role,
     "SourceText": _source_text,
-    "TurnName": _name,
-    "TurnName | None": _name,
+    "TurnName": _read_name,
+    "TurnName | None": _read_name,
     "TurnName | Count": lambda value, key: (
-        _name(value, key) if isinstance(value, str) else _whole(value, key, 0)
+        _read_name(value, key) if isinstance(value, str) else _read_whole(value, key, 0)
     ),
-    "Author | None": partial(_object, Author),
-    "Imported | None": lambda value, key: _object(Imported, value, key),
-    "tuple[tuple[int, int], ...]": _pairs,
+    "Author | None": partial(_read_object, Author),
+    "Imported | None": lambda value, key: _read_object(Imported, value, key),
+    "tuple[tuple[int, int], ...]": _read_pairs,
 }
 """By the type of a field."""
 
@@ -487,7 +487,7 @@ _MOVED: Final = (
 """The turns that do not stand at their own numbers, and took no other's place."""
 
 
-def predecessor(connection: sqlite3.Connection, turn_id: int) -> int:
+def previous_turn(connection: sqlite3.Connection, turn_id: int) -> int:
     """Return the turn that is last of those with lower numbers; 0: there are none."""
     sql = f"SELECT id FROM turns WHERE id < ? AND {_HOME} ORDER BY id DESC LIMIT 1"  # noqa: S608
     (home,) = connection.execute(sql, (turn_id,)).fetchone() or (0,)
@@ -496,7 +496,7 @@ def predecessor(connection: sqlite3.Connection, turn_id: int) -> int:
     return int(moved or home)
 
 
-def weave(connection: sqlite3.Connection, own: str, new: Sequence[int]) -> int | None:
+def place_new_turns(connection: sqlite3.Connection, own: str, new: Sequence[int]) -> int | None:
     """Give turns that came from elsewhere their places among all others.
 
     Args:
@@ -509,19 +509,19 @@ def weave(connection: sqlite3.Connection, own: str, new: Sequence[int]) -> int |
     """
     if not new:
         return None
-    follows = _follows(connection, new)
-    last = predecessor(connection, new[0])
+    follows = _find_followed(connection, new)
+    last = previous_turn(connection, new[0])
     home = 0
     while home < len(new) and follows[new[home]] == last:
         last = new[home]
         home += 1
     rest = new[home:]
-    return _rearranged(connection, own, rest, follows) if rest else None
+    return _rearrange_turns(connection, own, rest, follows) if rest else None
 
 
 def weave_all(connection: sqlite3.Connection, own: str) -> int | None:
     """Give all turns their places again, as after a change of names; see `weave`."""
-    return _rearranged(connection, own, (), {})
+    return _rearrange_turns(connection, own, (), {})
 
 
 def replaced_stand_with(connection: sqlite3.Connection, slots: Iterable[int]) -> None:
@@ -542,30 +542,30 @@ def place_in(connection: sqlite3.Connection, turn_id: int) -> int:
     return int(found[0]) if found else turn_id
 
 
-def _follows(connection: sqlite3.Connection, turn_ids: Iterable[int]) -> dict[int, int]:
+def _find_followed(connection: sqlite3.Connection, turn_ids: Iterable[int]) -> dict[int, int]:
     sql = "SELECT turn_id, after FROM elsewhere WHERE turn_id IN"
     return dict(rows_among(connection, sql, turn_ids))
 
 
-def _rearranged(
+def _rearrange_turns(
     connection: sqlite3.Connection, own: str, new: Sequence[int], follows: Mapping[int, int]
 ) -> int | None:
     """Put turns where they belong, and all that stands after them behind them."""
     arriving = set(new)
     starts = (place_in(connection, follows[i]) for i in new if follows[i] not in arriving)
     start = min(starts, default=0)
-    before = _tail(connection, start, new[0] if new else _LAST)
-    parents = _parents(connection, before) | {i: follows[i] for i in new}
-    root = _at(connection, start)
+    before = _turns_after(connection, start, new[0] if new else _LAST)
+    parents = _previous_turns(connection, before) | {i: follows[i] for i in new}
+    root = _turn_at(connection, start)
     names = turn_names(connection, own, parents)
     order = _in_order(root, parents, names, sorted(before, key=before.__getitem__))
     places = sorted([*before.values(), *new])
     moved = [(i, at) for i, at in zip(order, places, strict=True) if before.get(i) != at]
-    _stand(connection, moved)
+    _write_places(connection, moved)
     return min(at for _, at in moved) if moved else None
 
 
-def _tail(connection: sqlite3.Connection, start: int, end: int) -> dict[int, int]:
+def _turns_after(connection: sqlite3.Connection, start: int, end: int) -> dict[int, int]:
     """Return turns with numbers below `end` that stand after a place, and where."""
     sql = f"SELECT id, id FROM turns WHERE id > ? AND id < ? AND {_HOME}"  # noqa: S608
     at_home = connection.execute(sql, (start, end)).fetchall()
@@ -573,21 +573,21 @@ def _tail(connection: sqlite3.Connection, start: int, end: int) -> dict[int, int
     return dict([*at_home, *connection.execute(sql, (start, end))])
 
 
-def _at(connection: sqlite3.Connection, place: int) -> int:
+def _turn_at(connection: sqlite3.Connection, place: int) -> int:
     """Return the turn at a place; 0 for place 0."""
     found = connection.execute(f"{_MOVED} AND place = ?", (place,)).fetchone()
     return int(found[0]) if found else place
 
 
-def _parents(connection: sqlite3.Connection, before: Mapping[int, int]) -> dict[int, int]:
+def _previous_turns(connection: sqlite3.Connection, before: Mapping[int, int]) -> dict[int, int]:
     """Return which turn each of the last ones follows; those before them may be told as -1."""
-    follows = _follows(connection, sorted(before))
+    follows = _find_followed(connection, sorted(before))
     parents, last = dict[int, int](), None
     for turn_id in sorted(before):
         if turn_id in follows:
             parents[turn_id] = follows[turn_id]
         elif last is None:
-            parents[turn_id] = predecessor(connection, turn_id)
+            parents[turn_id] = previous_turn(connection, turn_id)
         else:
             parents[turn_id] = last
         if last is None or before[turn_id] > before[last]:
@@ -613,7 +613,7 @@ def _in_order(
     return order
 
 
-def _stand(connection: sqlite3.Connection, moved: Sequence[tuple[int, int]]) -> None:
+def _write_places(connection: sqlite3.Connection, moved: Sequence[tuple[int, int]]) -> None:
     """Write down where turns stand now, and with them all that share their places."""
     ids = [turn_id for turn_id, _ in moved]
     connection.executemany("DELETE FROM places WHERE turn_id = ?", [(i,) for i in ids])

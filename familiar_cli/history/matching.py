@@ -23,7 +23,7 @@ from familiar_cli.history.events import (
     parts_of,
 )
 from familiar_cli.history.rows import in_ms, pack, unpack
-from familiar_cli.history.selection import TurnFilter, select
+from familiar_cli.history.selection import TurnFilter, select_turns
 from familiar_cli.history.store import find_message
 from familiar_cli.visibility import OWNER
 
@@ -57,7 +57,7 @@ class LineMatch(IntEnum):
     def of_known(cls, stored: Turn, said: Turn) -> LineMatch:
         """Match a message whose id is known."""
         same = (stored.role, stored.content) == (said.role, said.content)
-        by_one = not (stored.author and said.author) or _person(stored) == _person(said)
+        by_one = not (stored.author and said.author) or _person_key(stored) == _person_key(said)
         return cls.there if same and by_one else cls.edited
 
 
@@ -109,7 +109,7 @@ class Matching:
         for part in reversed(self._parts):
             raw = self._known(part, line, is_ahead=True) or self._known(part, line, is_ahead=False)
             if raw is not None:
-                return LineMatch.there if _same(raw, line.raw) else LineMatch.details_changed
+                return LineMatch.there if _same_json(raw, line.raw) else LineMatch.details_changed
         return LineMatch.edited if self._is_edit(line) else LineMatch.new
 
     def _known(self, part: BranchPart, line: IncomingLine, *, is_ahead: bool) -> str | None:
@@ -212,20 +212,20 @@ def stated_id(value: Mapping[str, Any]) -> str:
 
 def _is_by(author: tuple[object, object], turn: Turn) -> bool:
     """Tell whether a stored platform and user id are those of a turn's author."""
-    return author == tuple(map(pack, _person(turn)))
+    return author == tuple(map(pack, _person_key(turn)))
 
 
-def _person(turn: Turn) -> tuple[str | None, str | None]:
+def _person_key(turn: Turn) -> tuple[str | None, str | None]:
     who = turn.author
     return (who.platform, who.user_id) if who else (None, None)
 
 
-def _same(stored: str, raw: str) -> bool:
+def _same_json(stored: str, raw: str) -> bool:
     """Tell whether two lines of JSON mean the same."""
-    return stored == raw or bool(_told(stored) == _told(raw))
+    return stored == raw or bool(_without_branches(stored) == _without_branches(raw))
 
 
-def _told(raw: str) -> dict[str, Any]:
+def _without_branches(raw: str) -> dict[str, Any]:
     """Return a line without the names of the branches that leave there."""
     value: dict[str, Any] = json.loads(raw)
     extra = value.get("extra")
@@ -327,9 +327,9 @@ def doubles_of(history: HistoryStore, channel_id: str, lines: Sequence[IncomingL
     if not others:
         return found
     past = TurnFilter(OWNER, channel_id, everything=True)
-    here = [wording_of(kept.turn) for kept in select(history, past)]
+    here = [wording_of(kept.turn) for kept in select_turns(history, past)]
     for name in others:
-        turns = [kept.turn for kept in select(history, TurnFilter(OWNER, name))]
+        turns = [kept.turn for kept in select_turns(history, TurnFilter(OWNER, name))]
         turns = [turn for turn in turns if turn.channel_id == name]
         words = [wording_of(turn) for turn in turns]
         if set(words) <= set(here):
@@ -345,7 +345,7 @@ def shared_run(history: HistoryStore, channel_id: str, lines: Sequence[IncomingL
 
     A greeting does not count, since many chats begin with the same one.
     """
-    kept = [wording_of(kept.turn) for kept in select(history, TurnFilter(OWNER, channel_id))]
+    kept = [wording_of(kept.turn) for kept in select_turns(history, TurnFilter(OWNER, channel_id))]
     there = set(kept)
     words = []
     for line in lines:
@@ -456,7 +456,7 @@ class _Lines:
         return any(is_person for _, is_person in self._read[:count])
 
 
-def placed(history: HistoryStore, chat: Arrival) -> ChatPlacement:
+def place_chat(history: HistoryStore, chat: Arrival) -> ChatPlacement:
     """Return where a chat belongs.
 
     That is the channel it was brought into before; else one that holds all of it; else a branch of
@@ -472,27 +472,27 @@ def placed(history: HistoryStore, chat: Arrival) -> ChatPlacement:
         if len(before) == 1:
             return ChatPlacement(before[0])
         lines = _Lines(chat.lines())
-        shared = None if chat.is_apart else _deepest(connection, lines)
+        shared = None if chat.is_apart else _deepest_beginning(connection, lines)
         if before:
             return ChatPlacement(
                 shared.channel_id if shared and shared.channel_id in before else before[0]
             )
         if shared and _is_worth(connection, chat, shared, lines):
-            return _beside(connection, chat, shared, lines)
+            return _place_beside(connection, chat, shared, lines)
         sample = list(islice(chat.lines(), _SAMPLE))
         names = iter([chat.channel]) if chat.channel else chat.channels()
         name = next(n for n in names if chat.channel or _may_be(connection, n, sample))
         return ChatPlacement(name, is_new=not has_begun(connection, name))
 
 
-def branching(history: HistoryStore, chat: Arrival) -> ChatPlacement:
+def branch_chat(history: HistoryStore, chat: Arrival) -> ChatPlacement:
     """Return a new branch for a chat, after the last of its lines that is known.
 
     Raises:
         NotFoundError: None is.
     """
     with history.use(create=False) as connection:
-        shared = _deepest(connection, _Lines(chat.lines()))
+        shared = _deepest_beginning(connection, _Lines(chat.lines()))
         if shared is None:
             raise NotFoundError(f"No channel begins as {chat.name!r} does; nothing was imported")
         free = (name for name in chat.channels() if not has_begun(connection, name))
@@ -522,14 +522,14 @@ def _is_worth(
     """Tell whether a shared beginning is more than the same greeting."""
     if lines.has_person(len(shared.turn_ids)):
         return True
-    return bool(chat.parent) and chat.parent in _names(connection, shared.channel_id)
+    return bool(chat.parent) and chat.parent in _source_names(connection, shared.channel_id)
 
 
-def _beside(
+def _place_beside(
     connection: sqlite3.Connection, chat: Arrival, shared: _Beginning, lines: _Lines
 ) -> ChatPlacement:
     """Return the place of a chat that begins as a channel does."""
-    names = _names(connection, shared.channel_id)
+    names = _source_names(connection, shared.channel_id)
     last = shared.turn_ids[-1]
     if lines.fingerprint(len(shared.turn_ids)) is None and not chat.channel:
         if chat.parent not in names:
@@ -543,7 +543,7 @@ def _beside(
     return ChatPlacement(chat.channel or next(free), shared.channel_id, last, is_new=True)
 
 
-def _deepest(connection: sqlite3.Connection, lines: _Lines) -> _Beginning | None:
+def _deepest_beginning(connection: sqlite3.Connection, lines: _Lines) -> _Beginning | None:
     """Return the longest beginning that a channel's past shares with a chat; None: there is none.
 
     Only what was brought in is looked at.
@@ -552,17 +552,17 @@ def _deepest(connection: sqlite3.Connection, lines: _Lines) -> _Beginning | None
     if first is None:
         return None
     channels = connection.execute("SELECT DISTINCT channel_id FROM chats").fetchall()
-    roots = [c for (name,) in channels if _begins(connection, c := unpack(name), first)]
+    roots = [c for (name,) in channels if _may_begin(connection, c := unpack(name), first)]
     branches = all_branches(connection) if roots else []
-    found = [_along(connection, lines, branches, root) for root in roots]
+    found = [_follow_branches(connection, lines, branches, root) for root in roots]
     return max(found, key=lambda beginning: len(beginning.turn_ids), default=None)
 
 
-def _along(
+def _follow_branches(
     connection: sqlite3.Connection, lines: _Lines, branches: list[Branch], root: str
 ) -> _Beginning:
     """Return the longest beginning that a channel, or one of its branches, shares with a chat."""
-    best = _walk(connection, lines, _Beginning(root, (), is_whole=True))
+    best = _walk_channel(connection, lines, _Beginning(root, (), is_whole=True))
     waiting, seen = [best], {root}
     while waiting:
         start = waiting.pop()
@@ -570,7 +570,9 @@ def _along(
             if branch.turn_id not in start.turn_ids or branch.channel_id in seen:
                 continue
             above = start.turn_ids[: start.turn_ids.index(branch.turn_id) + 1]
-            deeper = _walk(connection, lines, _Beginning(branch.channel_id, above, is_whole=True))
+            deeper = _walk_channel(
+                connection, lines, _Beginning(branch.channel_id, above, is_whole=True)
+            )
             if len(deeper.turn_ids) > len(above):
                 seen.add(branch.channel_id)
                 waiting.append(deeper)
@@ -578,7 +580,7 @@ def _along(
     return best
 
 
-def _walk(connection: sqlite3.Connection, lines: _Lines, start: _Beginning) -> _Beginning:
+def _walk_channel(connection: sqlite3.Connection, lines: _Lines, start: _Beginning) -> _Beginning:
     """Return how far a channel's own turns go on with a chat after what was found above it."""
     sql = (
         "SELECT turn_id, identity FROM turns JOIN turn_extras ON id = turn_id "
@@ -593,7 +595,7 @@ def _walk(connection: sqlite3.Connection, lines: _Lines, start: _Beginning) -> _
     return _Beginning(start.channel_id, tuple(found), is_whole=True)
 
 
-def _begins(connection: sqlite3.Connection, channel_id: str, fingerprint: bytes) -> bool:
+def _may_begin(connection: sqlite3.Connection, channel_id: str, fingerprint: bytes) -> bool:
     """Tell whether a channel that is no branch may begin with a line; it has the line somewhere."""
     sql = "SELECT 1 FROM turn_extras WHERE identity = ?"
     known = connection.execute(sql, (identity_of(channel_id, fingerprint),)).fetchone()
@@ -612,7 +614,7 @@ def _has_any(connection: sqlite3.Connection, channel_id: str, sample: list[Incom
     return any(connection.execute(sql, (found,)).fetchone() for found in identities)
 
 
-def _names(connection: sqlite3.Connection, channel_id: str) -> frozenset[str]:
+def _source_names(connection: sqlite3.Connection, channel_id: str) -> frozenset[str]:
     """Return the names of the sources that a channel's chats came from."""
     sql = "SELECT name FROM chats WHERE channel_id = ?"
     rows = connection.execute(sql, (pack(channel_id),))

@@ -17,7 +17,7 @@ from familiar_cli.history.lines import (
     ThroughLine,
     TurnLine,
     place_in,
-    predecessor,
+    previous_turn,
     read_state,
     remember_own,
     turn_names,
@@ -282,7 +282,7 @@ FACTS: Final = (
 """Selects what `fact_line` reads; a clock that another machine drove up stays a number."""
 
 
-def outgoing(history: HistoryStore, own: str, since: ThroughLine) -> Iterator[Line]:
+def outgoing_lines(history: HistoryStore, own: str, since: ThroughLine) -> Iterator[Line]:
     """Yield what is new after `since`, each line after those that it needs; the last tells how far.
 
     Nothing is yielded where nothing is new. Pages are read one by one, so memory is bounded.
@@ -307,7 +307,7 @@ def outgoing(history: HistoryStore, own: str, since: ThroughLine) -> Iterator[Li
         after = _quiet_through(connection, since.turn)
     count = 0
     yield from chat_lines
-    for line in _turns(history, own, after, last_turn):
+    for line in _turn_lines(history, own, after, last_turn):
         count += 1
         yield line
     yield from others
@@ -326,13 +326,13 @@ def _quiet_through(connection: sqlite3.Connection, turn_id: int) -> int:
     return max(turn_id, int(last)) if int(first) <= turn_id else turn_id
 
 
-def _turns(history: HistoryStore, own: str, after: int, last: int) -> Iterator[TurnLine]:
+def _turn_lines(history: HistoryStore, own: str, after: int, last: int) -> Iterator[TurnLine]:
     best, best_place = 0, -1
     while after < last:
         with history.use(create=False) as connection:
             rows = connection.execute(_TURNS, (after, _PAGE)).fetchall()
             if best_place < 0:
-                best = predecessor(connection, after + 1)
+                best = previous_turn(connection, after + 1)
                 best_place = place_in(connection, best)
             follows = {}
             for row in rows:
@@ -343,18 +343,20 @@ def _turns(history: HistoryStore, own: str, after: int, last: int) -> Iterator[T
                 if place > best_place:
                     best, best_place = turn_id, place
             slots = {row[0]: row[_WIDTH + 2] for row in rows if not row[_WIDTH + 3]}
-            replies = _replies(connection, {row[0]: row[_WIDTH + 1] for row in rows})
+            replies = _reply_targets(connection, {row[0]: row[_WIDTH + 1] for row in rows})
             named = {*follows.values(), *slots.values(), *replies.values()} - {0}
             names = turn_names(connection, own, named)
         for row in rows:
             after = row[0]
             if row[-1] is None and after <= last:
-                yield _turn(row, (follows, replies, slots), names)
+                yield _turn_line(row, (follows, replies, slots), names)
         if len(rows) < _PAGE:
             return
 
 
-def _replies(connection: sqlite3.Connection, told: Mapping[int, int | None]) -> dict[int, int]:
+def _reply_targets(
+    connection: sqlite3.Connection, told: Mapping[int, int | None]
+) -> dict[int, int]:
     """Return which turn each turn replies to, where that one precedes it and exists."""
     wanted = {i: to for i, to in told.items() if to is not None and to < i}
     rows = rows_among(connection, "SELECT id FROM turns WHERE id IN", sorted({*wanted.values()}))
@@ -362,7 +364,7 @@ def _replies(connection: sqlite3.Connection, told: Mapping[int, int | None]) -> 
     return {i: to for i, to in wanted.items() if to in there}
 
 
-def _turn(
+def _turn_line(
     row: tuple[Any, ...], about: tuple[dict[int, int], ...], names: dict[int, TurnName]
 ) -> TurnLine:
     turn_id = row[0]

@@ -12,7 +12,7 @@ from familiar_cli.clock import stopwatch_s
 from familiar_cli.history.events import PLACED, heard_condition, parts_of
 from familiar_cli.history.events import parts_condition as in_past
 from familiar_cli.history.rows import SELECTED, to_turn, unpack
-from familiar_cli.history.selection import TurnFilter, around, visible_condition
+from familiar_cli.history.selection import TurnFilter, turns_around, visible_condition
 from familiar_cli.sqlite import connect, rows_among, transaction
 from familiar_cli.text import fold_word
 
@@ -87,11 +87,13 @@ def search(
         return []
     with history.use(create=False) as connection:
         catch_up(connection, on_progress)
-        rows = _ranked(connection, wanted, span, max(limit, 0)) if is_ready(connection) else []
+        rows = _ranked_rows(connection, wanted, span, max(limit, 0)) if is_ready(connection) else []
     turns = [(to_turn(row[:-1]), -row[-1]) for row in rows]
     return [
         TurnHit(
-            turn, score, tuple(around(history, turn, neighbours, neighbours, viewer=span.viewer))
+            turn,
+            score,
+            tuple(turns_around(history, turn, neighbours, neighbours, viewer=span.viewer)),
         )
         for turn, score in turns
     ]
@@ -114,7 +116,7 @@ def catch_up(
         How many turns are still missing.
     """
     begun_s = stopwatch_s()
-    done = _done(connection)
+    done = _last_indexed(connection)
     (last,) = connection.execute("SELECT coalesce(max(id), 0) FROM turns").fetchone()
     start = done
     while done < last and (within_s is None or stopwatch_s() - begun_s < within_s):
@@ -143,11 +145,11 @@ def count_unread(history: HistoryFile) -> int:
 def _add_page(connection: sqlite3.Connection, last: int) -> int:
     """Add some turns; return the last turn that is in the table now."""
     with transaction(connection):
-        done = _prepared(connection)
+        done = _prepare_table(connection)
         sql = "SELECT id, content FROM turns WHERE id > ? AND id <= ? ORDER BY id LIMIT ?"
         rows = connection.execute(sql, (done, last, _PAGE)).fetchall()
         connection.executemany(
-            "INSERT INTO turns_fts (rowid, body) VALUES (?, ?)", map(_body, rows)
+            "INSERT INTO turns_fts (rowid, body) VALUES (?, ?)", map(_turn_body, rows)
         )
         done = max(done, rows[-1][0] if rows else last)
         sql = "INSERT OR REPLACE INTO watermarks (name, turn_id) VALUES (?, ?)"
@@ -155,9 +157,9 @@ def _add_page(connection: sqlite3.Connection, last: int) -> int:
     return int(done)
 
 
-def _prepared(connection: sqlite3.Connection) -> int:
+def _prepare_table(connection: sqlite3.Connection) -> int:
     """Make the table, if there is none or an older one; return the last turn that is in it."""
-    done = _done(connection)
+    done = _last_indexed(connection)
     if not done:
         connection.execute("DROP TABLE IF EXISTS turns_fts")
         connection.execute("DELETE FROM watermarks WHERE name LIKE 'fulltext-%'")
@@ -171,22 +173,22 @@ def is_ready(connection: sqlite3.Connection) -> bool:
     return connection.execute(sql).fetchone() is not None
 
 
-def _done(connection: sqlite3.Connection) -> int:
+def _last_indexed(connection: sqlite3.Connection) -> int:
     sql = "SELECT turn_id FROM watermarks WHERE name = ?"
     ready = is_ready(connection)
     found = connection.execute(sql, (WATERMARK,)).fetchone() if ready else None
     return int(found[0]) if found else 0
 
 
-def _body(row: tuple[int, object]) -> tuple[int, str]:
+def _turn_body(row: tuple[int, object]) -> tuple[int, str]:
     text = unpack(row[1]).encode("utf-8", errors="replace").decode("utf-8")
     return row[0], fts.indexable(text)
 
 
-def _ranked(
+def _ranked_rows(
     connection: sqlite3.Connection, wanted: str, span: TurnFilter, limit: int
 ) -> list[tuple[Any, ...]]:
-    match, oldest, is_ranked = affordable(connection, wanted)
+    match, oldest, is_ranked = affordable_query(connection, wanted)
     where, values = span.where_all(connection)
     rank, order = ("rank", "rank") if is_ranked else ("0.0", "turns_fts.rowid DESC")
     sql = (
@@ -197,7 +199,7 @@ def _ranked(
     return connection.execute(sql, (match, oldest, *values, limit)).fetchall()
 
 
-def affordable(connection: sqlite3.Connection, wanted: str) -> tuple[str, int, bool]:
+def affordable_query(connection: sqlite3.Connection, wanted: str) -> tuple[str, int, bool]:
     """Return the query for the turns that are ranked, the oldest of them, and whether they are.
 
     The words that choose turns count twice in it: that is quicker than asking each of a million
@@ -222,10 +224,10 @@ def match_spans(query: str, text: str) -> Iterator[tuple[int, int]]:
         sql = "SELECT rowid FROM words WHERE words MATCH ? ORDER BY rowid"
         found = connection.execute(sql, (wanted,)).fetchall()
     for (number,) in found:
-        yield from _narrowed(query, text, *spans[number])
+        yield from _narrow_run(query, text, *spans[number])
 
 
-def _narrowed(query: str, text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+def _narrow_run(query: str, text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     """Yield the parts of a run that are words of `query`; all of it where scripts have spaces."""
     run = text[start:end]
     if not fts.is_unspaced(run):
@@ -391,7 +393,7 @@ def recall(
         own = _by_words(connection, wanted, condition) if wanted and is_ready(connection) else {}
         alike = _by_meaning(connection, near, own, condition) if near else {}
         places = _placed(connection, own, alike, condition)
-        scores = _scores(own, places)
+        scores = _word_scores(own, places)
         early = places.keys() if before_id is None else _before(connection, places, before_id)
         if near:
             able = [i for i in sorted(places) if i in early and i not in leave_out]
@@ -405,7 +407,7 @@ def recall(
             scores = _fused(scores, meaning, places)
         ranked = sorted((-score, turn_id) for turn_id, score in scores.items())
         best = [i for _, i in ranked if i in early and i not in leave_out][:limit]
-        turns = _turns(connection, [*best, *(places[i].before for i in best)])
+        turns = _read_turns(connection, [*best, *(places[i].before for i in best)])
     found = (
         Recalled(turns[turn_id], scores[turn_id], turns.get(places[turn_id].before))
         for turn_id in best
@@ -461,7 +463,7 @@ def _by_words(
     connection: sqlite3.Connection, wanted: str, condition: tuple[str, list[object]]
 ) -> dict[int, float]:
     """Return the turns that hold the words best, with their scores."""
-    match, oldest, is_ranked = affordable(connection, wanted)
+    match, oldest, is_ranked = affordable_query(connection, wanted)
     rank, order = ("-rank", "rank") if is_ranked else ("1.0", "rowid DESC")
     where, values = condition
     # Ranked before turns are read: a turn is a hundred times larger than its rank.
@@ -546,7 +548,7 @@ def _fused(
 
 def _beside(turn_id: int, places: dict[int, _Place], reach: int) -> list[int]:
     """Return a turn and those of its session that are at most `reach` turns away."""
-    return [i for i, weight in _around(turn_id, places) if weight >= BESIDE[reach]]
+    return [i for i, weight in _turns_around(turn_id, places) if weight >= BESIDE[reach]]
 
 
 def _placed(
@@ -560,7 +562,7 @@ def _placed(
     worth = {i: max(own.get(i, 0.0) / top, alike.get(i, 0.0)) for i in (*own, *alike)}
     best = sorted(worth, key=lambda i: (-worth[i], i))[:SURROUNDED]
     places = _strips(connection, best, condition)
-    return places | _alone(connection, worth.keys() - places.keys())
+    return places | _places_alone(connection, worth.keys() - places.keys())
 
 
 def _strips(
@@ -581,8 +583,8 @@ def _strips(
     given = values * (4 if some_moved else 2)
     places: dict[int, _Place] = {}
     for id_, channel, session, before, after in rows_among(connection, select, sorted(ids), given):
-        strip = [*_parts(before)[::-1], (id_, session), *_parts(after)]
-        middle = len(_parts(before))
+        strip = [*_id_ranges(before)[::-1], (id_, session), *_id_ranges(after)]
+        middle = len(_id_ranges(before))
         for at in range(max(middle - reach, 0), min(middle + reach + 1, len(strip))):
             turn_id, of_session = strip[at]
             above_it = tuple(i for i, _ in strip[max(at - reach, 0) : at][::-1])
@@ -591,23 +593,25 @@ def _strips(
     return places
 
 
-def _alone(connection: sqlite3.Connection, ids: Collection[int]) -> dict[int, _Place]:
+def _places_alone(connection: sqlite3.Connection, ids: Collection[int]) -> dict[int, _Place]:
     select = f"SELECT id, channel_id, at_ms / {_SESSION_MS} FROM turns WHERE id IN"  # noqa: S608
     found = rows_among(connection, select, sorted(ids))
     return {id_: _Place((channel, session), (), ()) for id_, channel, session in found}
 
 
-def _parts(listed: str | None) -> list[tuple[int, int]]:
+def _id_ranges(listed: str | None) -> list[tuple[int, int]]:
     pairs = (part.partition(":") for part in listed.split(",")) if listed else ()
     return [(int(turn_id), int(session)) for turn_id, _, session in pairs]
 
 
-def _scores(own: dict[int, float], places: dict[int, _Place]) -> dict[int, float]:
+def _word_scores(own: dict[int, float], places: dict[int, _Place]) -> dict[int, float]:
     """Return the score by words of each turn that was looked at; the best has 1."""
     if not own:
         return dict.fromkeys(places, 0.0)
     passages = {
-        turn_id: sum(weight * own.get(other, 0.0) for other, weight in _around(turn_id, places))
+        turn_id: sum(
+            weight * own.get(other, 0.0) for other, weight in _turns_around(turn_id, places)
+        )
         for turn_id in places
     }
     sessions: dict[tuple[object, int], float] = {}
@@ -626,7 +630,7 @@ def _scores(own: dict[int, float], places: dict[int, _Place]) -> dict[int, float
     return {turn_id: score / top for turn_id, score in raw.items()}
 
 
-def _around(turn_id: int, places: dict[int, _Place]) -> list[tuple[int, float]]:
+def _turns_around(turn_id: int, places: dict[int, _Place]) -> list[tuple[int, float]]:
     """Return a turn and the ones beside it in one session, and how much each counts for it."""
     place = places[turn_id]
     found = [(turn_id, BESIDE[0])]
@@ -637,6 +641,6 @@ def _around(turn_id: int, places: dict[int, _Place]) -> list[tuple[int, float]]:
     return found
 
 
-def _turns(connection: sqlite3.Connection, ids: Iterable[int]) -> dict[int, Turn]:
+def _read_turns(connection: sqlite3.Connection, ids: Iterable[int]) -> dict[int, Turn]:
     select = f"SELECT {SELECTED} FROM turns WHERE id IN"  # noqa: S608
     return {row[0]: to_turn(row) for row in rows_among(connection, select, sorted(set(ids)))}

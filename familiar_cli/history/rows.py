@@ -194,7 +194,7 @@ def to_turn(row: Row) -> Turn:
         id=turn_id,
         channel_id=unpack(channel_id),
         author=author,
-        role=_role(role),
+        role=_to_role(role),
         content=unpack(content),
         at=from_ms(at_ms),
         modality=unpack(modality),
@@ -211,7 +211,9 @@ def to_turn(row: Row) -> Turn:
 def to_author(row: Row) -> Author:
     """Return the author whom platform, user id, username and display name stand for."""
     platform, user_id, username, display_name = row
-    return Author(unpack(platform), unpack(user_id), _some(username), _some(display_name))
+    return Author(
+        unpack(platform), unpack(user_id), _unpack_some(username), _unpack_some(display_name)
+    )
 
 
 def pack(text: str | None) -> str | bytes | None:
@@ -271,12 +273,12 @@ def to_number(stored: object) -> int:
     return stored
 
 
-def _role(stored: object) -> Role:
+def _to_role(stored: object) -> Role:
     found = unpack(stored)
     if found in get_args(Role):
         return found  # type: ignore[return-value]
     raise DamagedRowError(f"unknown role {found!r:.40}")
 
 
-def _some(stored: object) -> str | None:
+def _unpack_some(stored: object) -> str | None:
     return None if stored is None else unpack(stored)

@@ -53,7 +53,7 @@ class Pages:
         self.size = self._page_size(wal)
         reserved = self._file[20] if self._file.startswith(_MAGIC) else 0
         self._usable = self.size - (reserved if reserved <= self.size - 480 else 0)
-        self._newer = dict(_committed(wal, self.size))
+        self._newer = dict(_committed_pages(wal, self.size))
         self.count = max(-(-len(self._file) // self.size), *self._newer, 0)
 
     def page(self, number: int) -> bytes:
@@ -85,7 +85,7 @@ class Pages:
             if number in seen or not page:
                 continue
             seen.add(number)
-            kind, cells, right = _cells(page, number)
+            kind, cells, right = _page_cells(page, number)
             if kind in {_TABLE_INTERIOR, _INDEX_INTERIOR}:
                 children = [int.from_bytes(page[at : at + 4], "big") for at in cells]
                 waiting += [child for child in (*children, right) if 1 < child <= self.count]
@@ -102,7 +102,7 @@ class Pages:
         Where the page's own list of them is gone, a row may begin anywhere.
         """
         page = self.page(number)
-        kind, cells, _ = _cells(page, number)
+        kind, cells, _ = _page_cells(page, number)
         found = [self._cell(page, at, is_table=True) for at in cells] if kind == _TABLE_LEAF else []
         is_long_text = not kind and int.from_bytes(page[:4], "big") <= self.count
         if not any(found) and kind in {0, _TABLE_LEAF} and (number == 1 or not is_long_text):
@@ -129,12 +129,12 @@ class Pages:
 
     def _cell(self, page: bytes, at: int, *, is_table: bool) -> tuple[int, Record] | None:
         try:
-            size, at = _varint(page, at)
-            rowid, at = _varint(page, at) if is_table else (0, at)
+            size, at = _decode_varint(page, at)
+            rowid, at = _decode_varint(page, at) if is_table else (0, at)
             if not _LEAST_CELL <= size <= _MOST_RECORD_BYTES:
                 return None
             payload = self._payload(page, at, size, is_table=is_table)
-            return rowid, _decoded(payload)
+            return rowid, _decode_record(payload)
         except (IndexError, ValueError, struct.error):
             return None
 
@@ -163,7 +163,7 @@ class Pages:
         return payload
 
 
-def _cells(page: bytes, number: int) -> tuple[int, list[int], int]:
+def _page_cells(page: bytes, number: int) -> tuple[int, list[int], int]:
     """Return kind, cell offsets and rightmost child of a page; kind 0: not a b-tree page."""
     start = _HEADER_BYTES if number == 1 else 0
     if len(page) < start + 12 or page[start] not in _KINDS:
@@ -176,7 +176,7 @@ def _cells(page: bytes, number: int) -> tuple[int, list[int], int]:
     return kind, [at for (at,) in struct.iter_unpack(">H", listed[: len(listed) & ~1])], right
 
 
-def _committed(wal: bytes, size: int) -> Iterator[tuple[int, bytes]]:
+def _committed_pages(wal: bytes, size: int) -> Iterator[tuple[int, bytes]]:
     """Yield number and content of the pages in a write-ahead log up to its last commit."""
     waiting: list[tuple[int, bytes]] = []
     for at in range(_WAL_HEADER, len(wal) - _WAL_FRAME - size + 1, _WAL_FRAME + size):
@@ -189,7 +189,7 @@ def _committed(wal: bytes, size: int) -> Iterator[tuple[int, bytes]]:
             waiting = []
 
 
-def _varint(data: bytes, at: int) -> tuple[int, int]:
+def _decode_varint(data: bytes, at: int) -> tuple[int, int]:
     """Decode a varint of one to nine bytes; return it and its end."""
     value = 0
     for n in range(8):
@@ -201,18 +201,18 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
     return value - (1 << 64) if value >> 63 else value, at + 9
 
 
-def _decoded(payload: bytes) -> Record:
+def _decode_record(payload: bytes) -> Record:
     """Decode the values of a record. Raises ValueError, IndexError, struct.error: not a record."""
-    head, at = _varint(payload, 0)
+    head, at = _decode_varint(payload, 0)
     if not 1 <= head <= min(len(payload), 9 * _MOST_COLUMNS):
         raise ValueError("it has no header")
     kinds = []
     while at < head:
-        kind, at = _varint(payload, at)
+        kind, at = _decode_varint(payload, at)
         kinds.append(kind)
     values: list[Value] = []
     for kind in kinds:
-        value, size = _value(payload, at, kind)
+        value, size = _decode_value(payload, at, kind)
         values.append(value)
         at += size
     if at != len(payload):
@@ -220,7 +220,7 @@ def _decoded(payload: bytes) -> Record:
     return tuple(values)
 
 
-def _value(payload: bytes, at: int, kind: int) -> tuple[Value, int]:
+def _decode_value(payload: bytes, at: int, kind: int) -> tuple[Value, int]:
     if kind == 0:
         return None, 0
     if kind in {8, 9}:
@@ -300,7 +300,7 @@ def salvage(path: Path, *, dry_run: bool = False) -> Salvaged:
     if not is_damaged(path):
         return Salvaged(damaged=False)
     try:
-        return _salvage(path, dry_run=dry_run)
+        return _salvage_file(path, dry_run=dry_run)
     except OSError as error:
         raise FamiliarError(
             f"The history {str(path)!r} cannot be salvaged: {why(error)}; nothing was changed",
@@ -308,11 +308,11 @@ def salvage(path: Path, *, dry_run: bool = False) -> Salvaged:
         ) from error
 
 
-def _salvage(path: Path, *, dry_run: bool) -> Salvaged:
+def _salvage_file(path: Path, *, dry_run: bool) -> Salvaged:
     pages = Pages(path)
     definitions, loose = _loose_rows(pages)
-    schema = _schema(pages, definitions)
-    turns = _turns(pages, schema.get("turns", (0, ""))[0], loose)
+    schema = _read_schema(pages, definitions)
+    turns = _read_turns(pages, schema.get("turns", (0, ""))[0], loose)
     if not turns:
         raise FamiliarError(
             f"No turn can be read out of {str(path)!r}; nothing was changed",
@@ -325,12 +325,12 @@ def _salvage(path: Path, *, dry_run: bool) -> Salvaged:
             remove(f"{new}{end}")
         result = Salvaged(turns=len(turns))
         with closing(open_to_write(new, 0)) as connection:
-            _fill(connection, turns, others, pages, result)
-            result.missing = _reserve(connection, pages, schema) - len(turns)
+            _fill_history(connection, turns, others, pages, result)
+            result.missing = _reserve_numbers(connection, pages, schema) - len(turns)
             connection.execute("DELETE FROM unread WHERE turn_id NOT IN (SELECT id FROM turns)")
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         if not dry_run:
-            result.kept = str(_swap(path, new))
+            result.kept = str(_swap_files(path, new))
     finally:
         for end in _ENDS:
             with suppress(OSError):
@@ -359,7 +359,7 @@ def _loose_rows(pages: Pages) -> tuple[list[Record], list[tuple[int, Record]]]:
     return definitions, turns
 
 
-def _schema(pages: Pages, loose: Iterable[Record]) -> dict[str, tuple[int, str]]:
+def _read_schema(pages: Pages, loose: Iterable[Record]) -> dict[str, tuple[int, str]]:
     """Return root page and SQL of every table with a readable definition."""
     found: dict[str, tuple[int, str]] = {}
     for row in (*(row for _, row in pages.records(1)), *loose):
@@ -370,7 +370,7 @@ def _schema(pages: Pages, loose: Iterable[Record]) -> dict[str, tuple[int, str]]
     return found
 
 
-def _turns(pages: Pages, root: int, loose: Iterable[tuple[int, Record]]) -> dict[int, Record]:
+def _read_turns(pages: Pages, root: int, loose: Iterable[tuple[int, Record]]) -> dict[int, Record]:
     """Return the turns by number, including those unreachable from the table's tree."""
     reached = (found for found in pages.records(root) if _is_turn(*found)) if root else ()
     turns = dict(loose)
@@ -390,7 +390,7 @@ def _is_turn(rowid: int, row: Record) -> bool:
     return True
 
 
-def _fill(
+def _fill_history(
     connection: sqlite3.Connection,
     turns: Mapping[int, Record],
     tables: Mapping[str, tuple[int, str]],
@@ -404,19 +404,19 @@ def _fill(
     with transaction(connection):
         for name, _ in triggers:
             connection.execute(f'DROP TRIGGER "{name}"')
-        columns = _columns(connection, "turns")
+        columns = _table_columns(connection, "turns")
         rows = (dict(zip(columns, (n, *row[1:]), strict=False)) for n, row in turns.items())
-        _insert(connection, "turns", rows)
+        _insert_rows(connection, "turns", rows)
         if is_older := "facts" in tables:
             for name in ("events", "branches"):
                 connection.execute(f"DROP TABLE {name}")
             for name in tables.keys() & OLDER_TABLES:
                 connection.execute(tables[name][1])
         for name, (root, sql) in tables.items():
-            if not _columns(connection, name):
+            if not _table_columns(connection, name):
                 continue
             found = _named_rows(pages, root, name, sql)
-            if count := _insert(connection, name, found):
+            if count := _insert_rows(connection, name, found):
                 result.tables[name] = count
         if is_older:
             add_events(connection)
@@ -427,7 +427,7 @@ def _fill(
             connection.execute(sql)
 
 
-def _reserve(
+def _reserve_numbers(
     connection: sqlite3.Connection, pages: Pages, schema: Mapping[str, tuple[int, str]]
 ) -> int:
     """Reserve the numbers of lost turns, which may be cited; return the highest number."""
@@ -499,13 +499,15 @@ def _named_rows(pages: Pages, root: int, name: str, sql: str) -> Iterator[dict[s
         yield found
 
 
-def _columns(connection: sqlite3.Connection, table: str) -> list[str]:
+def _table_columns(connection: sqlite3.Connection, table: str) -> list[str]:
     return [row[1] for row in connection.execute(f'PRAGMA table_info("{table}")')]
 
 
-def _insert(connection: sqlite3.Connection, table: str, rows: Iterable[Mapping[str, Value]]) -> int:
+def _insert_rows(
+    connection: sqlite3.Connection, table: str, rows: Iterable[Mapping[str, Value]]
+) -> int:
     """Write rows, skipping those that violate a constraint, and count them."""
-    known, count = _columns(connection, table), 0
+    known, count = _table_columns(connection, table), 0
     for row in rows:
         names = [name for name in known if name in row]
         listed, marks = ", ".join(names), ", ".join("?" * len(names))
@@ -516,7 +518,7 @@ def _insert(connection: sqlite3.Connection, table: str, rows: Iterable[Mapping[s
     return count
 
 
-def _swap(path: Path, new: Path) -> Path:
+def _swap_files(path: Path, new: Path) -> Path:
     """Replace the damaged file with the new one; return the damaged one's new path."""
     aside = path.with_name(f"{path.name}.damaged-{now():%Y%m%d-%H%M%S}")
     disk = Disk()

@@ -56,7 +56,7 @@ class HistoryFile:
 
         Only for modules of `history`; others get turns and summaries, never SQL.
         """
-        with self._lock, translated(self.path):
+        with self._lock, translate_errors(self.path):
             if self._connection is None and (create or self.path.exists()):
                 open_it = open_to_write if create else open_to_read
                 self._connection = open_it(self.path, self._busy_timeout_s)
@@ -153,16 +153,16 @@ def _has_unmerged_turns(path: Path) -> bool:
 
 
 @contextmanager
-def translated(path: Path) -> Iterator[None]:
+def translate_errors(path: Path) -> Iterator[None]:
     """Turn SQLite's and the system's errors into ours."""
     try:
         yield
     except sqlite3.Error as error:
-        raise _meaning(error, path) from error
+        raise _error_for(error, path) from error
     except DamagedRowError as error:
-        raise _damaged(path, error.what) from error
+        raise _damaged_history(path, error.what) from error
     except UnicodeDecodeError as error:  # SQLite quotes names that it cannot decode
-        raise _damaged(path, error) from error
+        raise _damaged_history(path, error) from error
     except OSError as error:
         raise FamiliarError(
             f"The history {str(path)!r} cannot be used: {error.strerror or error}", hint=_HINT
@@ -175,7 +175,7 @@ def _bring_up_to_date(connection: sqlite3.Connection, path: Path) -> None:
         return
     with transaction(connection):
         version = _checked_version(connection, path)  # another process may have been faster
-        if version < newest and tables.tables(connection):
+        if version < newest and tables.list_tables(connection):
             tables.keep_copy(path, version + 1)
         for step in MIGRATIONS[version:]:
             step(connection)
@@ -194,7 +194,7 @@ def _checked_version(connection: sqlite3.Connection, path: Path) -> int:
             f"to {len(MIGRATIONS)}; it was not changed",
             hint="Update this program: `pip install --upgrade familiar-memory`.",
         )
-    if tables.find_turns(connection) or not (version or tables.tables(connection)):
+    if tables.find_turns(connection) or not (version or tables.list_tables(connection)):
         return 0
     raise BadInputError(
         f"{str(path)!r} is another program's database, not a history; it was not changed",
@@ -205,7 +205,7 @@ def _checked_version(connection: sqlite3.Connection, path: Path) -> int:
 _HINT = "Check the permissions of the file and its directory, and the free disk space."
 
 
-def _meaning(error: sqlite3.Error, path: Path) -> FamiliarError:
+def _error_for(error: sqlite3.Error, path: Path) -> FamiliarError:
     fault = fault_of(error)
     if fault is Fault.locked:
         return LockedError(
@@ -213,13 +213,13 @@ def _meaning(error: sqlite3.Error, path: Path) -> FamiliarError:
             hint="Try again when it has finished.",
         )
     if fault is Fault.damaged:
-        return _damaged(path, error)
+        return _damaged_history(path, error)
     return FamiliarError(
         f"The history {str(path)!r} cannot be used: {error}", hint=hint_for(fault, _HINT)
     )
 
 
-def _damaged(path: Path, error: object) -> BadInputError:
+def _damaged_history(path: Path, error: object) -> BadInputError:
     return BadInputError(
         f"The history {str(path)!r} is damaged or not a history ({error}); it was not changed",
         hint="Replace it with a backup copy, or get what can be read out of it: `familiar history "

@@ -38,7 +38,7 @@ def only_speaker_at(connection: sqlite3.Connection, turn_id: int) -> Author | No
     """Return the only person who had spoken by a turn, or None if there were several."""
     sql = "SELECT platform, user_id FROM one_to_one WHERE turn_id = ?"
     row = connection.execute(sql, (turn_id,)).fetchone()
-    return _author(row) if row else None
+    return _to_author(row) if row else None
 
 
 def inherit_privacy(connection: sqlite3.Connection, turn_id: int, other_id: int) -> None:
@@ -86,7 +86,7 @@ def only_speaker(history: HistoryFile, channel_id: str) -> tuple[bool, Author | 
         "(SELECT parent FROM branches WHERE channel_id = ?1)) ORDER BY channel_id != ?1 LIMIT 1"
     )
     rows = history.rows(sql, (pack(channel_id),))
-    return bool(rows), _author(rows[0]) if rows else None
+    return bool(rows), _to_author(rows[0]) if rows else None
 
 
 def only_speakers(history: HistoryFile) -> dict[str, Author]:
@@ -116,7 +116,7 @@ def people_in(history: HistoryFile, channels: Iterable[str]) -> dict[str, set[st
     with history.use(create=False) as connection:
         rows = rows_among(connection, sql, map(pack, channels))
         for channel_id, *who in rows:
-            author = _author(who)
+            author = _to_author(who)
             if author:
                 found.setdefault(unpack(channel_id), set()).add(author.slug)
     return found
@@ -137,13 +137,13 @@ def visible_condition(viewer: Viewer, *, also: Collection[str] = ()) -> tuple[st
     parts, values = list[str](), list[Any]()
     hidden = [pack(channel_id) for channel_id in sorted(viewer.hidden_channels.union(also))]
     if hidden:
-        sql, found = _among(hidden)
+        sql, found = _channels_condition(hidden)
         parts.append(f"NOT {sql}")
         values += found
     if not viewer.sees_everything and not viewer.rules.shares:
         declared = [pack(one) for one in sorted({*viewer.rules.private, *viewer.rules.public})]
-        people = [part for slug in sorted(viewer.visible_people) for part in _account(slug)]
-        sql, found = _among(declared)
+        people = [part for slug in sorted(viewer.visible_people) for part in _split_account(slug)]
+        sql, found = _channels_condition(declared)
         pairs = ", ".join(["(?, ?)"] * (len(people) // 2))
         parts.append(
             f"({sql} OR NOT EXISTS (SELECT 1 FROM one_to_one "  # noqa: S608
@@ -153,25 +153,27 @@ def visible_condition(viewer: Viewer, *, also: Collection[str] = ()) -> tuple[st
     return " AND ".join(parts) or "TRUE", values
 
 
-def _among(channels: Collection[str | bytes | None]) -> tuple[str, list[str | bytes | None]]:
+def _channels_condition(
+    channels: Collection[str | bytes | None],
+) -> tuple[str, list[str | bytes | None]]:
     """Build the condition that a turn is in one of many channels; a query takes few values."""
     plain = [one for one in channels if isinstance(one, str) and "\0" not in one]
     odd = [one for one in channels if not isinstance(one, str) or "\0" in one]
     sql = "turns.channel_id IN (SELECT value FROM json_each(?)"
-    rest = f" OR turns.channel_id IN ({_marks(odd)})" if odd else ""
+    rest = f" OR turns.channel_id IN ({_placeholders(odd)})" if odd else ""
     return f"({sql}){rest})", [json.dumps(plain, ensure_ascii=False), *odd]
 
 
-def _marks(values: Collection[object]) -> str:
+def _placeholders(values: Collection[object]) -> str:
     return ", ".join("?" * len(values))
 
 
-def _account(slug: str) -> tuple[str | bytes | None, str | bytes | None]:
+def _split_account(slug: str) -> tuple[str | bytes | None, str | bytes | None]:
     author = Author.from_slug(slug)
     return pack(author.platform), pack(author.user_id)
 
 
-def _author(row: Iterable[Any]) -> Author | None:
+def _to_author(row: Iterable[Any]) -> Author | None:
     platform, user_id = row
     return None if platform is None else Author(unpack(platform), unpack(user_id))
 
@@ -273,7 +275,7 @@ class ImportedFrom:
     head: str
 
 
-def select(history: HistoryFile, span: TurnFilter) -> Iterator[Kept]:
+def select_turns(history: HistoryFile, span: TurnFilter) -> Iterator[Kept]:
     """Yield the turns that are meant, oldest first, in bounded memory."""
     low = 0
     while low < END:
@@ -282,10 +284,10 @@ def select(history: HistoryFile, span: TurnFilter) -> Iterator[Kept]:
             page, low = oldest_rows(
                 connection, span.select, span.where(), _PAGE, between, channel_id=span.channel_id
             )
-        yield from map(_kept, page)
+        yield from map(_to_kept, page)
 
 
-def newest(
+def newest_turns(
     history: HistoryFile, span: TurnFilter, limit: int, before_id: int | None = None
 ) -> list[Kept]:
     """Return the newest `limit` of the turns that are meant, oldest first.
@@ -297,10 +299,10 @@ def newest(
         rows = newest_rows(
             connection, span.select, span.where(), limit, end, channel_id=span.channel_id
         )
-    return by_time([_kept(row) for row in rows], _turn)
+    return by_time([_to_kept(row) for row in rows], _kept_turn)
 
 
-def around(
+def turns_around(
     history: HistoryFile,
     turn: Turn,
     before: int,
@@ -312,13 +314,13 @@ def around(
     """Return a turn with its neighbours in the channel, oldest first."""
     span = TurnFilter(viewer, turn.channel_id, everything=everything or not turn.stands)
     place = place_of(turn)
-    above = newest(history, span, before + 1, place + 1)
+    above = newest_turns(history, span, before + 1, place + 1)
     with history.use(create=False) as connection:
         some, between = max(after, 0), (place + 1, END)
         below, _ = oldest_rows(
             connection, span.select, span.where(), some, between, channel_id=span.channel_id
         )
-    return by_time([*above, *map(_kept, below[:some])], _turn)
+    return by_time([*above, *map(_to_kept, below[:some])], _kept_turn)
 
 
 def kept_turns(history: HistoryFile, turn_ids: Iterable[int]) -> dict[int, Kept]:
@@ -326,7 +328,7 @@ def kept_turns(history: HistoryFile, turn_ids: Iterable[int]) -> dict[int, Kept]
     select = f"{_KEPT.format('turns')} WHERE turns.id IN"
     with history.use(create=False) as connection:
         rows = rows_among(connection, select, sorted(turn_ids))
-        return {row[0]: _kept(row) for row in rows}
+        return {row[0]: _to_kept(row) for row in rows}
 
 
 def newest_rows(
@@ -355,7 +357,7 @@ def newest_rows(
         if len(rows) >= limit:
             break
         span = _Span(part, min(end, part.end), here)
-        rows = _newest(connection, select, span, limit - len(rows)) + rows
+        rows = _newest_rows(connection, select, span, limit - len(rows)) + rows
     return rows
 
 
@@ -388,7 +390,7 @@ def oldest_rows(
             if len(rows) >= limit:
                 return rows, low
             span = _Span(part, top, here, low)
-            some, low = _oldest(connection, select, span, limit - len(rows))
+            some, low = _oldest_rows(connection, select, span, limit - len(rows))
             rows += some
     return rows, low if len(rows) >= limit else high
 
@@ -424,7 +426,7 @@ def _in_parts(
     ]
 
 
-def _newest(connection: sqlite3.Connection, select: str, span: _Span, limit: int) -> list[Row]:
+def _newest_rows(connection: sqlite3.Connection, select: str, span: _Span, limit: int) -> list[Row]:
     if limit <= 0:
         return []
     sql, values = span.where
@@ -438,10 +440,10 @@ def _newest(connection: sqlite3.Connection, select: str, span: _Span, limit: int
         more = _rows_of(connection, select, (turn_id for turn_id, _ in some), span.where)
         found += len(more)
         rows += more
-    return sorted(rows, key=_place)[-limit:]
+    return sorted(rows, key=_row_place)[-limit:]
 
 
-def _oldest(
+def _oldest_rows(
     connection: sqlite3.Connection, select: str, span: _Span, limit: int
 ) -> tuple[list[Row], int]:
     """Return about `limit` rows, or fewer, and where the next ones begin."""
@@ -463,7 +465,7 @@ def _oldest(
         last = place
     rows = [row for row in rows if row[0] < high]
     rows += _rows_of(connection, select, ids, span.where)
-    return sorted(rows, key=_place), high
+    return sorted(rows, key=_row_place), high
 
 
 def _rows_of(
@@ -474,7 +476,7 @@ def _rows_of(
     return list(rows_among(connection, f"{select} WHERE TRUE{sql} AND turns.id IN", ids, values))
 
 
-def _place(row: Row) -> tuple[int, int]:
+def _row_place(row: Row) -> tuple[int, int]:
     return (row[0] if row[PLACE] is None else row[PLACE], row[0])
 
 
@@ -510,11 +512,11 @@ def imported_from(history: HistoryFile, channel_id: str) -> list[ImportedFrom]:
     return [ImportedFrom(*map(unpack, row)) for row in history.rows(sql, (pack(channel_id),))]
 
 
-def _turn(kept: Kept) -> Turn:
+def _kept_turn(kept: Kept) -> Turn:
     return kept.turn
 
 
-def _kept(row: tuple[Any, ...]) -> Kept:
+def _to_kept(row: tuple[Any, ...]) -> Kept:
     *turn, stated_id, source, estimated, raw = row
     kept = Kept(to_turn(tuple(turn)), message_id="" if stated_id is None else unpack(stated_id))
     if source is None:

@@ -98,7 +98,7 @@ def channel_counts(history: HistoryStore) -> tuple[ChannelCount, ...]:
     )
 
 
-def statistics(
+def gather_statistics(
     history: HistoryStore,
     count_tokens: Callable[[str], int],
     channel_id: str | None = None,
@@ -120,14 +120,14 @@ def statistics(
     channels = channel_counts(history)
     return Statistics(
         turns=turns,
-        tokens=_tokens(history, count_tokens, (turns, chars or 0), where, values),
+        tokens=_estimate_tokens(history, count_tokens, (turns, chars or 0), where, values),
         channels=tuple(c for c in channels if channel_id in (None, c.channel)),
-        authors=_authors(history, where, values, viewer if channel_id is None else OWNER),
-        months=_months(history, where, values),
+        authors=_author_counts(history, where, values, viewer if channel_id is None else OWNER),
+        months=_month_counts(history, where, values),
     )
 
 
-def _authors(
+def _author_counts(
     history: HistoryStore, where: str, values: tuple[Any, ...], viewer: Viewer
 ) -> tuple[AuthorCount, ...]:
     sql = (
@@ -148,7 +148,9 @@ def _authors(
     )
 
 
-def _months(history: HistoryStore, where: str, values: tuple[Any, ...]) -> tuple[MonthCount, ...]:
+def _month_counts(
+    history: HistoryStore, where: str, values: tuple[Any, ...]
+) -> tuple[MonthCount, ...]:
     sql = (
         "SELECT strftime('%Y-%m', at_ms / 1000, 'unixepoch'), count(*) "  # noqa: S608
         f"FROM shown{where} GROUP BY 1 ORDER BY 1"
@@ -156,7 +158,7 @@ def _months(history: HistoryStore, where: str, values: tuple[Any, ...]) -> tuple
     return tuple(MonthCount(month or "?", n) for month, n in history.rows(sql, values))
 
 
-def _tokens(
+def _estimate_tokens(
     history: HistoryStore,
     count_tokens: Callable[[str], int],
     totals: tuple[int, int],
@@ -208,7 +210,7 @@ def said_between(
     }
     found = history.rows(_COUNTS.format(""), values)
     return [
-        SpokenHour(from_ms(part * part_ms), _account(platform, user_id), stand, first)
+        SpokenHour(from_ms(part * part_ms), _account_key(platform, user_id), stand, first)
         for part, platform, user_id, turns, first in found
         if (stand := turns - less.get((part, platform, user_id), 0))
     ]
@@ -227,5 +229,5 @@ def count_up_to(history: HistoryStore, since: datetime, until: datetime, most: i
     return int(history.rows(sql, (in_ms(since), in_ms(until), most))[0][0])
 
 
-def _account(platform: object, user_id: object) -> tuple[str, str] | None:
+def _account_key(platform: object, user_id: object) -> tuple[str, str] | None:
     return None if platform is None else (unpack(platform), unpack(user_id))

@@ -86,7 +86,7 @@ def insert_turn(connection: sqlite3.Connection, turn: Turn, message_id: str = ""
             f"{known.id}; nothing was added"
         )
     if find_message(connection, turn.channel_id, message_id):
-        message_id = _qualified(message_id, turn.author)
+        message_id = _qualified_id(message_id, turn.author)
     turn = replace(turn, id=connection.execute(INSERT, to_row(turn)).lastrowid or 0)
     note_id(connection, turn.channel_id, message_id, turn.id)
     if turn.reply_to is not None:
@@ -118,14 +118,14 @@ def find_message(
         return None
     if author and author.platform == NEUTRAL.platform:
         author = None
-    values = (pack(channel_id), pack(message_id), pack(_qualified(message_id, author)))
+    values = (pack(channel_id), pack(message_id), pack(_qualified_id(message_id, author)))
     for turn in map(to_turn, connection.execute(_OF_ID, values)):
         if author is None or turn.author is None or turn.author.platform == author.platform:
             return turn
     return None
 
 
-def _qualified(message_id: str, author: Author | None) -> str:
+def _qualified_id(message_id: str, author: Author | None) -> str:
     """Return the stored form of an id whose plain form belongs to another platform's message."""
     return f"{author.platform}:{message_id}" if author else message_id
 
@@ -515,7 +515,7 @@ class TurnStatus:
         return not (self.superseded_by or self.withdrawn or self.hidden)
 
 
-def supersede(history: HistoryStore, old: Turn, new: Turn) -> Turn:
+def supersede_turn(history: HistoryStore, old: Turn, new: Turn) -> Turn:
     """Write a turn down that takes the place of another, and return it.
 
     If `new` belongs to a branch that shares `old` as its last turn, the parent keeps that: the
@@ -578,7 +578,7 @@ def select_alternative(history: HistoryStore, turn_id: int) -> tuple[int, ...]:
     return gone
 
 
-def withdraw(history: HistoryStore, turn_ids: Iterable[int]) -> tuple[int, ...]:
+def withdraw_turns(history: HistoryStore, turn_ids: Iterable[int]) -> tuple[int, ...]:
     """Take turns out of everything but the history; return those that were not out of it already.
 
     Raises:
@@ -589,7 +589,7 @@ def withdraw(history: HistoryStore, turn_ids: Iterable[int]) -> tuple[int, ...]:
     return _set_withdrawn(history, turn_ids, 1)
 
 
-def restore(history: HistoryStore, turn_ids: Iterable[int]) -> tuple[int, ...]:
+def restore_turns(history: HistoryStore, turn_ids: Iterable[int]) -> tuple[int, ...]:
     """Let withdrawn turns stand again; return those that had been withdrawn.
 
     Raises:
@@ -626,7 +626,7 @@ def withdrawn_channels(history: HistoryStore) -> frozenset[str]:
     return frozenset(unpack(row[0]) for row in rows)
 
 
-def standings(history: HistoryStore, turn_ids: Iterable[int]) -> dict[int, TurnStatus]:
+def turn_statuses(history: HistoryStore, turn_ids: Iterable[int]) -> dict[int, TurnStatus]:
     """Return the standing of each of these turns that exists."""
     with history.use(create=False) as connection:
         return standing_of(connection, turn_ids)
@@ -640,7 +640,7 @@ def marked_count(history: HistoryStore) -> int:
 
 def removed_turns(history: HistoryStore, turn_ids: Iterable[int]) -> dict[int, str]:
     """Return which of these turns were replaced or withdrawn, and what became of each, in words."""
-    found = standings(history, turn_ids)
+    found = turn_statuses(history, turn_ids)
     return {
         turn_id: f"turn {turn_id} was replaced by turn {became.superseded_by}"
         if became.superseded_by
@@ -661,7 +661,7 @@ def standing_of(connection: sqlite3.Connection, turn_ids: Iterable[int]) -> dict
         "LEFT JOIN slots AS own ON own.turn_id = turns.id WHERE turns.id IN"
     )
     rows = list(rows_among(connection, select, sorted(set(turn_ids))))
-    groups = {row[4]: _alternatives(row[4], row[5]) for row in rows}
+    groups = {row[4]: _other_turns(row[4], row[5]) for row in rows}
     members = sorted({i for group in groups.values() for i in group})
     names = turn_names(connection, own_instance(connection), members)
     groups = {  # in the same order on every machine
@@ -692,13 +692,13 @@ def _set_withdrawn(history: HistoryStore, turn_ids: Iterable[int], value: int) -
     return changed
 
 
-def _shown(connection: sqlite3.Connection, turn_ids: Collection[int]) -> set[int]:
+def _shown_ids(connection: sqlite3.Connection, turn_ids: Collection[int]) -> set[int]:
     sql = "SELECT id FROM shown WHERE id IN"
     return {row[0] for row in rows_among(connection, sql, turn_ids)}
 
 
 def _check_shown(connection: sqlite3.Connection, turn_id: int) -> None:
-    if not _shown(connection, (turn_id,)):
+    if not _shown_ids(connection, (turn_id,)):
         raise RefusedError(
             f"Turn {turn_id} was replaced or withdrawn by now; nothing was changed",
             hint="Run `familiar history show --all`.",
@@ -729,7 +729,7 @@ def _check_not_withdrawn(connection: sqlite3.Connection, turn_id: int) -> None:
         )
 
 
-def _alternatives(slot: int, others: str | None) -> tuple[int, ...]:
+def _other_turns(slot: int, others: str | None) -> tuple[int, ...]:
     return (slot, *sorted(map(int, others.split(",")))) if others else ()
 
 

@@ -96,7 +96,7 @@ class Summaries:
             if row:
                 others = rules.private_channels - {one.channel_id for one in past}
                 is_open = not others or self.channels(its_scope).isdisjoint(others)
-                return _summary(row) if is_open else None
+                return _to_summary(row) if is_open else None
         return None
 
     def scope_of(self, channel_id: str, rules: PrivacyRules) -> str:
@@ -224,7 +224,7 @@ class Summaries:
         return to_number(self._history.rows(sql, (*given, *given, limit))[0][0])
 
 
-def _summary(row: Row) -> Summary:
+def _to_summary(row: Row) -> Summary:
     scope, last_turn_id, text, made_at_ms, model, cut = row
     return Summary(
         unpack(scope),

@@ -30,7 +30,7 @@ class OlderTable(NamedTuple):
     columns: frozenset[str]
 
 
-def tables(connection: sqlite3.Connection) -> list[str]:
+def list_tables(connection: sqlite3.Connection) -> list[str]:
     """Return the names of all tables that are not SQLite's own."""
     found = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
     return [name for (name,) in found if not name.startswith("sqlite_")]
@@ -38,8 +38,8 @@ def tables(connection: sqlite3.Connection) -> list[str]:
 
 def find_turns(connection: sqlite3.Connection) -> OlderTable | None:
     """Return the table with old turns, or None: this is no history of an earlier program."""
-    for table in sorted(tables(connection), key=lambda name: name.lower() != "turns"):
-        described = connection.execute(f"PRAGMA table_info({_quoted(table)})").fetchall()
+    for table in sorted(list_tables(connection), key=lambda name: name.lower() != "turns"):
+        described = connection.execute(f"PRAGMA table_info({_quote_name(table)})").fetchall()
         columns = frozenset(column[1].lower() for column in described)
         if {"role", "content"} <= columns and columns & {"speaker", "author_display_name"}:
             return OlderTable(table, columns)
@@ -67,18 +67,18 @@ def set_aside(connection: sqlite3.Connection) -> OlderTable | None:
     """Rename all plain tables to `legacy_<name>`, and return the one with turns, if any."""
     old = find_turns(connection)
     for index in _own_indexes(connection):
-        connection.execute(f"DROP INDEX {_quoted(index)}")
+        connection.execute(f"DROP INDEX {_quote_name(index)}")
     for table in _plain_tables(connection):
-        new = _quoted(f"legacy_{table}")
-        connection.execute(f"ALTER TABLE {_quoted(table)} RENAME TO {new}")
+        new = _quote_name(f"legacy_{table}")
+        connection.execute(f"ALTER TABLE {_quote_name(table)} RENAME TO {new}")
     return old._replace(table=f"legacy_{old.table}") if old else None
 
 
 def copy_turns(connection: sqlite3.Connection, old: OlderTable) -> None:
     """Write every old turn into `turns`, in the order of the ids they keep."""
     names = ["id" if "id" in old.columns else "rowid", *sorted(old.columns - {"id"})]
-    listed = ", ".join(_quoted(name) if name != "rowid" else name for name in names)
-    sql = f"SELECT {listed} FROM {_quoted(old.table)} ORDER BY 1"  # noqa: S608  # quoted names
+    listed = ", ".join(_quote_name(name) if name != "rowid" else name for name in names)
+    sql = f"SELECT {listed} FROM {_quote_name(old.table)} ORDER BY 1"  # noqa: S608  # quoted names
     wanted = f"id, {', '.join(COLUMNS)}"
     marks = ", ".join("?" * (len(COLUMNS) + 1))
     at_ms = 0
@@ -86,19 +86,19 @@ def copy_turns(connection: sqlite3.Connection, old: OlderTable) -> None:
         found = dict(zip(names, values, strict=True))
         time_ms = _time_ms(found)
         at_ms = at_ms if time_ms is None else time_ms
-        row = _row(found, at_ms, UNDATED if time_ms is None else SOURCE)
+        row = _author_row(found, at_ms, UNDATED if time_ms is None else SOURCE)
         connection.execute(f"INSERT INTO turns ({wanted}) VALUES ({marks})", (values[0], *row))  # noqa: S608
 
 
-def _row(found: dict[str, Any], at_ms: int, source: str) -> tuple[Any, ...]:
+def _author_row(found: dict[str, Any], at_ms: int, source: str) -> tuple[Any, ...]:
     role = str(found["role"]).lower()
     role = role if role in _ROLES else "user"
     channel = found.get("channel_id")
     return (
-        "legacy" if channel is None else _text(channel),
-        *(_author(found) if role == "user" else (None,) * 4),
+        "legacy" if channel is None else _packed_text(channel),
+        *(_author_values(found) if role == "user" else (None,) * 4),
         role,
-        _text(found["content"]),
+        _packed_text(found["content"]),
         at_ms,
         "voice" if "voice" in str(found.get("modality") or found.get("mode") or "") else "text",
         source,
@@ -106,7 +106,7 @@ def _row(found: dict[str, Any], at_ms: int, source: str) -> tuple[Any, ...]:
     )
 
 
-def _author(found: dict[str, Any]) -> tuple[Any, ...]:
+def _author_values(found: dict[str, Any]) -> tuple[Any, ...]:
     """Return platform, user id, username and display name; all None when nobody is named."""
     platform, user_id = found.get("author_platform"), found.get("author_user_id")
     shown = found.get("author_display_name") or found.get("speaker")
@@ -115,8 +115,8 @@ def _author(found: dict[str, Any]) -> tuple[Any, ...]:
         platform, user_id = PLATFORM, shown or username
     if user_id is None:
         return (None,) * 4
-    names = (None if name is None else _text(name) for name in (username, shown))
-    return (_text(platform), _text(user_id), *names)
+    names = (None if name is None else _packed_text(name) for name in (username, shown))
+    return (_packed_text(platform), _packed_text(user_id), *names)
 
 
 def _time_ms(found: dict[str, Any]) -> int | None:
@@ -136,7 +136,7 @@ def _plain_tables(connection: sqlite3.Connection) -> list[str]:
     sql = "SELECT name FROM sqlite_master WHERE sql LIKE 'CREATE VIRTUAL %'"
     virtual = [name for (name,) in connection.execute(sql)]
     belong = tuple(f"{name}_" for name in virtual)
-    return [t for t in tables(connection) if t not in virtual and not t.startswith(belong)]
+    return [t for t in list_tables(connection) if t not in virtual and not t.startswith(belong)]
 
 
 def _own_indexes(connection: sqlite3.Connection) -> list[str]:
@@ -153,18 +153,18 @@ def _free_name(path: Path) -> Path:
     return taken
 
 
-def _quoted(name: str) -> str:
+def _quote_name(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _text(value: Any) -> str | bytes:  # noqa: ANN401  # a column of any type
+def _packed_text(value: Any) -> str | bytes:  # noqa: ANN401  # a column of any type
     return value if isinstance(value, str | bytes) else str(value)
 
 
 APPLICATION_ID: Final = 0x66616D69  # "fami": this file is no other program's
 
 
-def _never(table: str, change: str, done: str, what: str, verb: str = "are") -> str:
+def _refusing_trigger(table: str, change: str, done: str, what: str, verb: str = "are") -> str:
     """Return a trigger that refuses to change or delete rows of a table."""
     return (
         f"CREATE TRIGGER IF NOT EXISTS {table}_{verb}_never_{done} BEFORE {change} ON {table} "
@@ -245,7 +245,9 @@ _SUMMARIES: Final = (
     )""",
 )
 
-_EXTRAS_UNCHANGED: Final = _never("turn_extras", "UPDATE", "changed", "what a source said")
+_EXTRAS_UNCHANGED: Final = _refusing_trigger(
+    "turn_extras", "UPDATE", "changed", "what a source said"
+)
 _EXTRAS: Final = (
     "ALTER TABLE turns ADD COLUMN hidden INTEGER NOT NULL DEFAULT 0",
     """CREATE TABLE chats (
@@ -267,7 +269,7 @@ _EXTRAS: Final = (
     )""",
     "CREATE INDEX turn_extras_by_identity ON turn_extras (identity)",
     _EXTRAS_UNCHANGED,
-    _never("turn_extras", "DELETE", "deleted", "what a source said"),
+    _refusing_trigger("turn_extras", "DELETE", "deleted", "what a source said"),
 )
 
 _ELSEWHERE: Final = (
@@ -279,8 +281,8 @@ _ELSEWHERE: Final = (
         more TEXT NOT NULL DEFAULT '',
         UNIQUE (instance, id_there)
     )""",
-    _never("elsewhere", "UPDATE", "changed", "the origin of a turn", "is"),
-    _never("elsewhere", "DELETE", "deleted", "the origin of a turn", "is"),
+    _refusing_trigger("elsewhere", "UPDATE", "changed", "the origin of a turn", "is"),
+    _refusing_trigger("elsewhere", "DELETE", "deleted", "the origin of a turn", "is"),
     "CREATE TABLE sync_state (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
     """CREATE TABLE turn_files (
         instance TEXT NOT NULL,
@@ -315,10 +317,10 @@ _EVENTS: Final = (
     "CREATE INDEX events_of_turn ON events (turn_id) WHERE turn_id IS NOT NULL",
     "CREATE INDEX events_of_subject ON events (kind, subject) WHERE subject IS NOT NULL",
     "CREATE INDEX events_by_clock ON events (clock)",
-    _never(
+    _refusing_trigger(
         "events", "UPDATE OF kind, subject, turn_id, value, at_ms, clock", "changed", "an event"
     ),
-    _never("events", "DELETE", "deleted", "an event"),
+    _refusing_trigger("events", "DELETE", "deleted", "an event"),
     """CREATE TABLE branches (
         channel_id TEXT PRIMARY KEY,
         parent TEXT NOT NULL,
@@ -366,7 +368,7 @@ _MESSAGES: Final = (
     )""",
     "CREATE INDEX IF NOT EXISTS replies_by_question ON replies (reply_to)",
     *(
-        _never(table, change, done, "what a turn is to others")
+        _refusing_trigger(table, change, done, "what a turn is to others")
         for table in ("message_ids", "replies")
         for change, done in (("UPDATE", "changed"), ("DELETE", "deleted"))
     ),
@@ -504,7 +506,7 @@ def _number_equal_lines(connection: sqlite3.Connection) -> None:
     connection.execute(_EXTRAS_UNCHANGED)
 
 
-def _run(*statements: str) -> Callable[[sqlite3.Connection], None]:
+def _statements_step(*statements: str) -> Callable[[sqlite3.Connection], None]:
     """Return a step that executes statements."""
 
     def step(connection: sqlite3.Connection) -> None:
@@ -515,12 +517,12 @@ def _run(*statements: str) -> Callable[[sqlite3.Connection], None]:
 
 
 def _to_version_7(connection: sqlite3.Connection) -> None:
-    _run(*_ELSEWHERE)(connection)
+    _statements_step(*_ELSEWHERE)(connection)
     add_events(connection)
 
 
 def _to_version_11(connection: sqlite3.Connection) -> None:
-    _run(*_MESSAGES)(connection)
+    _statements_step(*_MESSAGES)(connection)
     add_events(connection)
     _number_equal_lines(connection)
     connection.execute("DROP TABLE IF EXISTS claims")  # locks, before they were files
@@ -530,14 +532,16 @@ def _to_version_11(connection: sqlite3.Connection) -> None:
 # 6 is made with the log of events, which took its place.
 MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (
     _to_version_1,
-    _run(*_SPEAKERS),
-    _run(*_SUMMARIES),
-    _run(*_EXTRAS),
-    _run(),
-    _run(),
+    _statements_step(*_SPEAKERS),
+    _statements_step(*_SUMMARIES),
+    _statements_step(*_EXTRAS),
+    _statements_step(),
+    _statements_step(),
     _to_version_7,
-    _run("CREATE INDEX turns_by_time ON turns (at_ms, author_platform, author_user_id)"),
+    _statements_step(
+        "CREATE INDEX turns_by_time ON turns (at_ms, author_platform, author_user_id)"
+    ),
     _add_unread,
-    _run(*_ONE_TO_ONE),
+    _statements_step(*_ONE_TO_ONE),
     _to_version_11,
 )

@@ -15,10 +15,10 @@ from familiar_cli.housekeeping.lines import (
     Finding,
     Wordings,
     any_of,
+    find_statements,
     goes_on,
     heads_of,
-    quotes,
-    statements,
+    quote_lines,
     words_in,
 )
 from familiar_cli.languages import beliefs
@@ -28,8 +28,8 @@ from familiar_cli.memory.pages.lines import (
     SAID_SHARE,
     TAG,
     EvidenceText,
+    citation_comment,
     citations_in,
-    reference,
     shown_between,
     turn_count,
     turn_ids,
@@ -99,7 +99,7 @@ _WORDS: Final = re.compile(r"\w+")
 _MOST_CHARS: Final = 400
 
 
-def _sentence(table: Beliefs, verbs: str, form: str) -> re.Pattern[str]:
+def _sentence_pattern(table: Beliefs, verbs: str, form: str) -> re.Pattern[str]:
     """Return what finds a sentence of a table."""
     who, space = f"(?P<who>{table.who})", r"[ \t]+"
     places = {
@@ -114,10 +114,10 @@ def _sentence(table: Beliefs, verbs: str, form: str) -> re.Pattern[str]:
 
 
 _SENTENCES: Final = [
-    (kind, _sentence(table, verbs, form), Wordings.of(table.negations))
+    (kind, _sentence_pattern(table, verbs, form), Wordings.of(table.negations))
     for table in _TABLES
     for kind, verbs, form in table.sentences
-] + [("home", _sentence(_TABLES[0], "bor", "{who} {verb} i {value}"), Wordings.of("ikke"))]
+] + [("home", _sentence_pattern(_TABLES[0], "bor", "{who} {verb} i {value}"), Wordings.of("ikke"))]
 # "lives in a small flat" is no town, "works for three hours" no employer.
 _NO_NAME: Final = re.compile(r"\d+\b|" + "|".join(t.no_name for t in _TABLES), re.IGNORECASE)
 PAST: Final = "\n".join(table.past for table in _TABLES)
@@ -150,13 +150,13 @@ class Attribute:
     who: str = ""
 
 
-def attribute(text: str) -> Attribute | None:
+def find_attribute(text: str) -> Attribute | None:
     """Return what a statement is a value of; None for any other statement."""
     bare = DAY.sub("", text[:_MOST_CHARS]).lstrip(" :：-–—.,()")
-    return _labelled(bare) or _said(bare)
+    return _labelled_value(bare) or _sentence_value(bare)
 
 
-def _labelled(bare: str) -> Attribute | None:
+def _labelled_value(bare: str) -> Attribute | None:
     found = _LABEL.match(bare)
     if found is None:
         return None
@@ -164,20 +164,20 @@ def _labelled(bare: str) -> Attribute | None:
     kind = next((name for name, names in _KINDS if names.fullmatch(label)), "")
     if not kind and _FAVOURITES.fullmatch(label):
         kind = fold(label)
-    return _attribute(kind, found["value"]) if kind else None
+    return _make_attribute(kind, found["value"]) if kind else None
 
 
-def _said(bare: str) -> Attribute | None:
+def _sentence_value(bare: str) -> Attribute | None:
     plain = _NOTE.sub(" ", bare)
     for kind, sentence, negations in _SENTENCES:
         found = sentence.match(plain)
         if found and not negations.is_in(found[0]):
             who = fold(without_honorific(found["who"] or ""))
-            return _attribute(kind, found["value"], "" if who in _PRONOUNS else who)
+            return _make_attribute(kind, found["value"], "" if who in _PRONOUNS else who)
     return None
 
 
-def _attribute(kind: str, words: str, who: str = "") -> Attribute | None:
+def _make_attribute(kind: str, words: str, who: str = "") -> Attribute | None:
     if kind in _NAMED and _NO_NAME.match(words):
         return None
     value = " ".join(_WORDS.findall(fold(_NOTE.sub(" ", words))))
@@ -201,30 +201,30 @@ def check_contradictions(corpus: Corpus, options: Options) -> Iterator[Finding]:
 
 def _in_note(note: MemoryText, options: Options) -> Iterator[Finding]:
     said: dict[tuple[Subject, str], list[Said]] = defaultdict(list)
-    for statement in statements(note, HEADS, options):
-        found = attribute(statement.text)
-        if found and statement.day and _holds(statement):
-            key = (_subject(statement, found), found.kind)
+    for statement in find_statements(note, HEADS, options):
+        found = find_attribute(statement.text)
+        if found and statement.day and _still_holds(statement):
+            key = (_find_subject(statement, found), found.kind)
             said[key].append((statement.day, statement.line, found.value))
     for (_, kind), values in said.items():
         ordered = sorted(values)[-_MOST_VALUES:]
-        if not _differ(kind, ordered):
+        if not _do_differ(kind, ordered):
             continue
         yield Finding(
             (note.rel_path,),
             f"{kind}: {len({value for *_, value in values})} values on different days; the newest"
             f" is of {ordered[-1][0]}",
-            quotes(note, (at for _, at, _ in ordered)),
+            quote_lines(note, (at for _, at, _ in ordered)),
             hint="If the newest is right, say until when the older was, or remove it.",
         )
 
 
-def _holds(statement: Statement) -> bool:
+def _still_holds(statement: Statement) -> bool:
     """Tell whether a line does not say itself that it is over."""
     return "~~" not in statement.text and not _PAST.is_in(statement.text)
 
 
-def _subject(statement: Statement, found: Attribute) -> Subject:
+def _find_subject(statement: Statement, found: Attribute) -> Subject:
     """Return whom a statement is about: the headings above it, but for those that only date it.
 
     A name that the line gives stands beside them, unless it is in the title of the file.
@@ -234,16 +234,16 @@ def _subject(statement: Statement, found: Attribute) -> Subject:
     return (*above, found.who) if is_named else above
 
 
-def _differ(kind: str, values: list[Said]) -> bool:
+def _do_differ(kind: str, values: list[Said]) -> bool:
     """Tell whether two values of different days contradict each other."""
     return any(
-        day != other_day and not _agree(kind, (day, value), (other_day, other))
+        day != other_day and not _do_agree(kind, (day, value), (other_day, other))
         for at, (day, _, value) in enumerate(values)
         for other_day, _, other in values[at + 1 :]
     )
 
 
-def _agree(kind: str, one: tuple[date, str], other: tuple[date, str]) -> bool:
+def _do_agree(kind: str, one: tuple[date, str], other: tuple[date, str]) -> bool:
     """Tell whether both may hold: `Oslo` is in `Oslo, Norway`, and who ages grows older."""
     (day, value), (other_day, another) = one, other
     if kind == "age":
@@ -251,10 +251,10 @@ def _agree(kind: str, one: tuple[date, str], other: tuple[date, str]) -> bool:
         ages = [int(word) for word in words if word.isdecimal() and len(word) <= _AGE_DIGITS]
         years = (other_day - day).days / _YEAR_DAYS
         return len(ages) != 2 or abs(ages[1] - ages[0] - years) <= 1  # noqa: PLR2004
-    return _within(value, another) or _within(another, value)
+    return _is_within(value, another) or _is_within(another, value)
 
 
-def _within(one: str, other: str) -> bool:
+def _is_within(one: str, other: str) -> bool:
     return f" {one} " in f" {other} " or (not one.isascii() and one in other)
 
 
@@ -314,15 +314,17 @@ def check_stale(corpus: Corpus, options: Options) -> Iterator[Finding]:
     for note in corpus.notes:
         if not note.holds_beliefs or note.known.isdisjoint(STALE_WORDS):
             continue
-        said = [s for s in statements(note, STALE_WORDS, options) if _is_belief(s)]
+        said = [s for s in find_statements(note, STALE_WORDS, options) if _is_belief(s)]
         past = [s for s in said if _is_past(s, note, options)]
         lines = {s.line for s in past}
         old = [s for s in said if s.line not in lines and _is_old(s, options)]
         if past:
-            yield _finding(note, past, "mentions a future time that has long passed", _PAST_HINT)
+            yield _make_finding(
+                note, past, "mentions a future time that has long passed", _PAST_HINT
+            )
         if old:
             years = f"older than {options.stale_days} days"
-            yield _finding(note, old, f"describes the present, and is {years}", _OLD_HINT)
+            yield _make_finding(note, old, f"describes the present, and is {years}", _OLD_HINT)
 
 
 def _is_belief(statement: Statement) -> bool:
@@ -337,7 +339,7 @@ def _is_past(statement: Statement, note: MemoryText, options: Options) -> bool:
 
     What has no day was written, at the latest, when its file was last changed.
     """
-    said = _written(statement, note)
+    said = _written_day(statement, note)
     for days, wordings in _SPANS:
         if wordings.is_in(statement.text):
             passed = (options.today - said).days > days + _GRACE_DAYS
@@ -350,18 +352,18 @@ def _is_old(statement: Statement, options: Options) -> bool:
     day = statement.own_day
     if day is None or (options.today - day).days <= options.stale_days:
         return False
-    found = attribute(statement.text)
+    found = find_attribute(statement.text)
     return _NOW.is_in(statement.text) or (found is not None and found.kind not in STAYING)
 
 
-def _finding(note: MemoryText, found: list[Statement], what: str, hint: str) -> Finding:
-    days = sorted({_written(statement, note).isoformat() for statement in found})
+def _make_finding(note: MemoryText, found: list[Statement], what: str, hint: str) -> Finding:
+    days = sorted({_written_day(statement, note).isoformat() for statement in found})
     told = " to ".join(dict.fromkeys((days[0], days[-1])))
-    evidence = quotes(note, (statement.line for statement in found))
+    evidence = quote_lines(note, (statement.line for statement in found))
     return Finding((note.rel_path,), f"{what}: of {told}", evidence, hint=hint)
 
 
-def _written(statement: Statement, note: MemoryText) -> date:
+def _written_day(statement: Statement, note: MemoryText) -> date:
     return statement.day or note.modified.date()
 
 
@@ -383,7 +385,7 @@ def check_withdrawn(corpus: Corpus, options: Options) -> Iterator[Finding]:
     for note in corpus.notes:
         if note.directory in DERIVED or "<!-- turn" not in note.text:
             continue
-        lines = [(line, turn_ids(line.text, numbering)) for line in _lines(note)]
+        lines = [(line, turn_ids(line.text, numbering)) for line in _citing_lines(note)]
         fallen = options.fallen({turn for _, turns in lines for turn in turns})
         for line, _ in lines:
             is_gone = fallen and not numbering.without(citations_in(line.text), fallen)
@@ -394,7 +396,7 @@ def check_withdrawn(corpus: Corpus, options: Options) -> Iterator[Finding]:
         repeated = _Repeated(gone, standing)
         for note in corpus.notes:
             if note.directory in DERIVED:
-                yield from _repeating(note, repeated)
+                yield from _find_repeating(note, repeated)
 
 
 class _Repeated:
@@ -421,7 +423,7 @@ class _Repeated:
         return most >= SAID_SHARE and all(one.share(sentence) < most for one in self._standing)
 
 
-def _repeating(note: MemoryText, repeated: _Repeated) -> Iterator[Finding]:
+def _find_repeating(note: MemoryText, repeated: _Repeated) -> Iterator[Finding]:
     """Yield a file that is made of others, if it repeats what was withdrawn."""
     lines: list[str | None] = list(note.text.split("\n"))
     whole, by_hand = list[int](), list[int]()
@@ -450,13 +452,13 @@ def _repeating(note: MemoryText, repeated: _Repeated) -> Iterator[Finding]:
         (note.rel_path,),
         f"{counted(count, 'line')} {'repeats' if count == 1 else 'repeat'} what rests on turns "
         "that no longer stand",
-        quotes(note, sorted([*whole, *by_hand])),
+        quote_lines(note, sorted([*whole, *by_hand])),
         repair=(PlannedFile(note.rel_path, note.text, after),) if whole else (),
         hint=_hint(whole, [], by_hand),
     )
 
 
-def _lines(note: MemoryText) -> Iterator[TextLine]:
+def _citing_lines(note: MemoryText) -> Iterator[TextLine]:
     """Yield the lines of a file that name turns, but not more than anything rests on."""
     for line in scan(note.text):
         is_cited = "<!-- turn" in line.text and not line.in_code
@@ -491,8 +493,8 @@ def _withdrawn_finding(
     gone = {turn for _, turns in resting for turn in turns if turn in fallen}
     return Finding(
         (note.rel_path,),
-        f"{_told(whole, parts, by_hand)}: {_reasons(gone, fallen)}",
-        quotes(note, numbers),
+        f"{_finding_line(whole, parts, by_hand)}: {_reason_words(gone, fallen)}",
+        quote_lines(note, numbers),
         repair=(PlannedFile(note.rel_path, note.text, after),) if whole or parts else (),
         hint=_hint(whole, parts, by_hand),
     )
@@ -501,7 +503,7 @@ def _withdrawn_finding(
 def _resting_on(text: str, turns: Collection[Cited]) -> str:
     """Return a line with these turns as its only evidence."""
     end = "\r" if text.endswith("\r") else ""
-    return f"{without_references(text).rstrip()} {reference(turns)}{end}"
+    return f"{without_references(text).rstrip()} {citation_comment(turns)}{end}"
 
 
 def _stands_over_others(texts: list[str], at: int) -> bool:
@@ -510,19 +512,19 @@ def _stands_over_others(texts: list[str], at: int) -> bool:
     return item is not None and goes_on(texts, at, len(item.indent.expandtabs(4)))
 
 
-def _told(whole: list[int], parts: list[int], by_hand: list[int]) -> str:
+def _finding_line(whole: list[int], parts: list[int], by_hand: list[int]) -> str:
     alone, some = len(whole) + len(by_hand), len(parts)
     if not alone:
-        return f"{counted(some, 'line')} {_rest(some)} in part on turns that no longer stand"
+        return f"{counted(some, 'line')} {_rest_words(some)} in part on turns that no longer stand"
     and_some = f", and {some} more in part" if some else ""
-    return f"{counted(alone, 'line')} {_rest(alone)} on turns that no longer stand{and_some}"
+    return f"{counted(alone, 'line')} {_rest_words(alone)} on turns that no longer stand{and_some}"
 
 
-def _rest(count: int) -> str:
+def _rest_words(count: int) -> str:
     return "rests" if count == 1 else "rest"
 
 
-def _reasons(gone: Collection[int], fallen: Mapping[int, str]) -> str:
+def _reason_words(gone: Collection[int], fallen: Mapping[int, str]) -> str:
     told = [fallen[turn] for turn in sorted(gone)]
     more = len(told) - _MOST_REASONS
     return ", ".join([*told[:_MOST_REASONS], *([f"and {more} more"] if more > 0 else [])])

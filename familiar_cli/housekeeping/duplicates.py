@@ -14,7 +14,7 @@ from familiar_cli.housekeeping.lines import (
     Quote,
     bullet_indent,
     goes_on,
-    quotes,
+    quote_lines,
     without_comments,
     words_in,
 )
@@ -22,7 +22,7 @@ from familiar_cli.markdown import scan, without_marker
 from familiar_cli.memory.aliases import names_of, slug_in
 from familiar_cli.memory.layout import SELF_DIR
 from familiar_cli.memory.mentions import key_of
-from familiar_cli.memory.pages.lines import citations_in, reference, without_references
+from familiar_cli.memory.pages.lines import citation_comment, citations_in, without_references
 from familiar_cli.review.pending import HISTORY, PlannedFile, marks_text
 from familiar_cli.text import counted, sha256_of
 
@@ -129,7 +129,7 @@ _MARKDOWN: Final = (".md", ".markdown", ".txt")
 
 def check_duplicates(corpus: Corpus, options: Options) -> Iterator[Finding]:
     """Yield what stands in the memory more than once."""
-    notes = {note.rel_path: note for note in corpus.notes if _counts(note)}
+    notes = {note.rel_path: note for note in corpus.notes if _is_compared(note)}
     said: dict[str, list[str]] = defaultdict(list)
     sketches = Sketches(options.similarity)
     for path, note in notes.items():
@@ -142,18 +142,22 @@ def check_duplicates(corpus: Corpus, options: Options) -> Iterator[Finding]:
         yield from _said_twice(note)
     for paths in said.values():
         if len(paths) > 1:
-            yield _finding(notes, paths, "have the same text")
+            yield _make_finding(notes, paths, "have the same text")
     for paths, share in sketches.groups():
-        yield _finding(notes, paths, f"have nearly the same text ({share:.0%} of word sequences)")
+        yield _make_finding(
+            notes, paths, f"have nearly the same text ({share:.0%} of word sequences)"
+        )
 
 
-def _counts(note: MemoryText) -> bool:
+def _is_compared(note: MemoryText) -> bool:
     is_text = note.rel_path.lower().endswith(_MARKDOWN)
     return is_text and note.directory not in (*DERIVED, SELF_DIR)
 
 
-def _finding(notes: dict[str, MemoryText], paths: list[str], what: str) -> Finding:
-    shared = set(_keys(notes[paths[0]])).intersection(*(_keys(notes[path]) for path in paths[1:]))
+def _make_finding(notes: dict[str, MemoryText], paths: list[str], what: str) -> Finding:
+    shared = set(_line_keys(notes[paths[0]])).intersection(
+        *(_line_keys(notes[path]) for path in paths[1:])
+    )
     longest = max(shared, key=lambda key: (len(key), key), default="")
     return Finding(
         tuple(paths),
@@ -163,18 +167,18 @@ def _finding(notes: dict[str, MemoryText], paths: list[str], what: str) -> Findi
     )
 
 
-def _keys(note: MemoryText) -> list[str]:
-    return [_key(line) for line in note.text.split("\n")]
+def _line_keys(note: MemoryText) -> list[str]:
+    return [_line_key(line) for line in note.text.split("\n")]
 
 
 def _line_of(note: MemoryText, key: str) -> Quote:
     """Return the line of a file that says `key`, which all alike say; else where it begins."""
-    keys = _keys(note)
+    keys = _line_keys(note)
     at = keys.index(key) if key in keys else 0
     return Quote(note.rel_path, at + 1, note.text.split("\n", at + 1)[at])
 
 
-def _key(line: str) -> str:
+def _line_key(line: str) -> str:
     """Return what a line says: no mark of a list, no turns, no marks that say nothing."""
     return " ".join(
         without_references(without_marker(line)).casefold().translate(_NO_MATTER).split()
@@ -187,10 +191,10 @@ def _said_twice(note: MemoryText) -> Iterator[Finding]:
         return
     lines = note.text.split("\n")
     again: dict[int, int] = {}
-    for bullets in _lists(note.text, lines):
+    for bullets in _bullet_lists(note.text, lines):
         first: dict[str, int] = {}
         for at in bullets:
-            key = _key(lines[at])
+            key = _line_key(lines[at])
             if first.setdefault(key, at) != at and len(key) >= _LEAST_CHARS:
                 again[at] = first[key]
     if again:
@@ -200,7 +204,7 @@ def _said_twice(note: MemoryText) -> Iterator[Finding]:
             tuple(
                 Quote(note.rel_path, at + 1, lines[at]) for at in sorted({*again, *again.values()})
             ),
-            repair=(PlannedFile(note.rel_path, note.text, _once(lines, again)),),
+            repair=(PlannedFile(note.rel_path, note.text, _without_repeats(lines, again)),),
             hint="`--propose` plans to keep the first.",
         )
 
@@ -216,7 +220,7 @@ def _may_repeat(folded: str) -> bool:
     return len(set(long)) < len(long)
 
 
-def _lists(text: str, lines: list[str]) -> Iterator[list[int]]:
+def _bullet_lists(text: str, lines: list[str]) -> Iterator[list[int]]:
     """Yield the bullets that stand below each other with one indent, and are one line each.
 
     What is not a bullet ends all lists; a bullet of a smaller indent ends those within it.
@@ -236,7 +240,7 @@ def _lists(text: str, lines: list[str]) -> Iterator[list[int]]:
     yield from opened.values()
 
 
-def _once(lines: list[str], again: dict[int, int]) -> str:
+def _without_repeats(lines: list[str], again: dict[int, int]) -> str:
     """Return the text without the bullets that say the same again; their turns are kept."""
     kept = list(lines)
     alike: dict[int, set[str]] = defaultdict(set)
@@ -244,8 +248,10 @@ def _once(lines: list[str], again: dict[int, int]) -> str:
         alike[first].add(lines[at])
     for first, others in alike.items():
         known = citations_in(lines[first])
-        both = reference([*known, *(turns for line in others for turns in citations_in(line))])
-        if both != reference(known):
+        both = citation_comment(
+            [*known, *(turns for line in others for turns in citations_in(line))]
+        )
+        if both != citation_comment(known):
             end = "\r" if lines[first].endswith("\r") else ""
             bare = without_references(lines[first]).rstrip()
             kept[first] = f"{bare} {both}{end}"
@@ -279,15 +285,15 @@ def check_twins(corpus: Corpus, options: Options) -> Iterator[Finding]:
             yield Finding(
                 (one, other),
                 f"look like one person: both are called {names}",
-                tuple(quote for key in keys for note in notes for quote in _naming(note, key)),
+                tuple(quote for key in keys for note in notes for quote in _naming_line(note, key)),
                 hint=_HINT,
             )
 
 
-def _naming(note: MemoryText, key: str) -> tuple[Quote, ...]:
+def _naming_line(note: MemoryText, key: str) -> tuple[Quote, ...]:
     """Return the line of a file that gives the name; its first line when none does alone."""
     lines = [key_of(line.strip(" \t\r#*-+`")) for line in note.text.split("\n")]
-    return quotes(note, [next((at for at, line in enumerate(lines, 1) if line == key), 1)])
+    return quote_lines(note, [next((at for at, line in enumerate(lines, 1) if line == key), 1)])
 
 
 _HINT: Final = (

@@ -95,9 +95,9 @@ def check_orders(corpus: Corpus, options: Options) -> Iterator[Finding]:
     del options
     for note in (*corpus.notes, *corpus.hidden):
         if note.directory != SELF_DIR or note.is_hidden:
-            yield from _orders(note)
-        yield from _comments(note)
-        yield from _hidden(note)
+            yield from _find_orders(note)
+        yield from _find_comments(note)
+        yield from _find_hidden(note)
 
 
 def without_hidden(text: str) -> str:
@@ -105,7 +105,7 @@ def without_hidden(text: str) -> str:
     return _HIDDEN.sub("", text)
 
 
-def _orders(note: MemoryText) -> Iterator[Finding]:
+def _find_orders(note: MemoryText) -> Iterator[Finding]:
     if not _may_order(note.folded):
         return
     quotes = [
@@ -127,21 +127,21 @@ def _may_order(folded: str) -> bool:
     return found or (not folded.isascii() and any(literal in folded for literal in _OTHERS))
 
 
-def _comments(note: MemoryText) -> Iterator[Finding]:
+def _find_comments(note: MemoryText) -> Iterator[Finding]:
     if "<!--" not in note.text:
         return
-    found = [(at, end) for at, end in comments_in(note.text) if _speaks(note.text[at:end])]
+    found = [(at, end) for at, end in comments_in(note.text) if _has_order(note.text[at:end])]
     if found:
         yield Finding(
             (note.rel_path,),
             "a hidden comment addresses a model",
-            tuple(_quote(note, at, note.text[at:end]) for at, end in found[:MOST_QUOTES]),
-            repair=_repair(note, without_comments(note.text, _speaks)),
+            tuple(_quote_line(note, at, note.text[at:end]) for at, end in found[:MOST_QUOTES]),
+            repair=_plan_repair(note, without_comments(note.text, _has_order)),
             hint="`--propose` plans to remove the comment.",
         )
 
 
-def _hidden(note: MemoryText) -> Iterator[Finding]:
+def _find_hidden(note: MemoryText) -> Iterator[Finding]:
     if not _MAY_HIDE.search(note.text):
         return
     found = set("".join(match[0] for match in _HIDDEN.finditer(note.text)))
@@ -153,25 +153,28 @@ def _hidden(note: MemoryText) -> Iterator[Finding]:
         yield Finding(
             (note.rel_path,),
             f"contains invisible characters: {shown}",
-            tuple(Quote(note.rel_path, at, _visible(lines[at - 1])) for at in hiding[:MOST_QUOTES]),
-            repair=_repair(note, without_hidden(note.text)),
+            tuple(
+                Quote(note.rel_path, at, _visible_text(lines[at - 1]))
+                for at in hiding[:MOST_QUOTES]
+            ),
+            repair=_plan_repair(note, without_hidden(note.text)),
             hint="`--propose` plans to remove them.",
         )
 
 
-def _speaks(comment: str) -> bool:
+def _has_order(comment: str) -> bool:
     return bool(_ORDER.search(comment) or _IN_COMMENT.search(comment))
 
 
-def _visible(line: str) -> str:
+def _visible_text(line: str) -> str:
     return _HIDDEN.sub(lambda m: "".join(f"<U+{ord(c):04X}>" for c in m[0][:8]), line)
 
 
-def _repair(note: MemoryText, after: str) -> tuple[PlannedFile, ...]:
+def _plan_repair(note: MemoryText, after: str) -> tuple[PlannedFile, ...]:
     return () if note.is_hidden else (PlannedFile(note.rel_path, note.text, after),)
 
 
-def _quote(note: MemoryText, offset: int, text: str) -> Quote:
+def _quote_line(note: MemoryText, offset: int, text: str) -> Quote:
     return Quote(note.rel_path, line_at(note.text, offset), " ".join(text.split()))
 
 
@@ -239,13 +242,13 @@ def check_secrets(corpus: Corpus, options: Options) -> Iterator[Finding]:
             )
 
 
-def masked(text: str) -> str:
+def mask_secrets(text: str) -> str:
     """Return `text` with every secret in it masked."""
-    spans = sorted((start, end) for _, start, end in _spans(text))
-    return replace_spans(text, ((*span, _mask(text[slice(*span)])) for span in spans))
+    spans = sorted((start, end) for _, start, end in _secret_spans(text))
+    return replace_spans(text, ((*span, _mask_secret(text[slice(*span)])) for span in spans))
 
 
-def luhn(digits: str) -> bool:
+def passes_luhn(digits: str) -> bool:
     """Return whether the last digit of a number fits the others, as on a card."""
     total = 0
     for place, digit in enumerate(reversed(digits)):
@@ -259,7 +262,7 @@ def _in_note(note: MemoryText) -> list[tuple[str, Quote]]:
         return []
     found: list[tuple[str, Quote]] = []
     for number, line in enumerate(note.text.split("\n"), 1):
-        kinds = dict.fromkeys(kind for kind, _, _ in _spans(line))
+        kinds = dict.fromkeys(kind for kind, _, _ in _secret_spans(line))
         found += [(kind, Quote(note.rel_path, number, line)) for kind in kinds]
     return found
 
@@ -275,7 +278,7 @@ def _may_hold(folded: str, known: frozenset[str]) -> bool:
     return begins or bool(known) or _FEW_DIGITS.search(folded) is not None
 
 
-def _spans(text: str) -> Iterator[tuple[str, int, int]]:
+def _secret_spans(text: str) -> Iterator[tuple[str, int, int]]:
     folded = text.casefold()
     if not _may_hold(folded, known_in(folded, SECRET_WORDS.heads)):
         return
@@ -289,7 +292,7 @@ def _spans(text: str) -> Iterator[tuple[str, int, int]]:
             yield "password", found.start("value"), found.end("value")
     for found in _CARD.finditer(text):
         digits = re.sub(r"\D", "", found[0])
-        if _ISSUERS.match(digits) and len(set(digits)) > 1 and luhn(digits):
+        if _ISSUERS.match(digits) and len(set(digits)) > 1 and passes_luhn(digits):
             yield "card number", found.start(), found.end()
 
 
@@ -300,7 +303,7 @@ def _is_secret(value: str) -> bool:
     return bool(shown) and not plain and not shown.startswith(("[removed", "***", "…", "$", "http"))
 
 
-def _mask(secret: str) -> str:
+def _mask_secret(secret: str) -> str:
     shown = secret[:2] if len(secret) >= _LONG else ""
     return f"{shown}…({len(secret)} characters)"
 

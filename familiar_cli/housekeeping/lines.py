@@ -87,13 +87,13 @@ def any_of(wordings: str) -> str:
 
     The longest comes first, so that `works as` is not taken for `works`.
     """
-    ordered = sorted(_split(wordings), key=lambda wording: (-len(wording), wording))
-    return "|".join(_bounded(wording) for wording in ordered)
+    ordered = sorted(_split_wordings(wordings), key=lambda wording: (-len(wording), wording))
+    return "|".join(_bounded_wording(wording) for wording in ordered)
 
 
 def heads_of(wordings: str) -> frozenset[str]:
     """Return the longest word of each wording, folded."""
-    return frozenset(max(_WORD.findall(w.casefold()), key=len) for w in _split(wordings))
+    return frozenset(max(_WORD.findall(w.casefold()), key=len) for w in _split_wordings(wordings))
 
 
 def known_in(folded: str, heads: frozenset[str]) -> frozenset[str]:
@@ -114,11 +114,11 @@ def words_in(folded: str) -> list[str]:
     return folded.translate(_TO_SPACES).split() if folded.isascii() else _WORD.findall(folded)
 
 
-def _split(wordings: str) -> set[str]:
+def _split_wordings(wordings: str) -> set[str]:
     return {w.strip() for line in wordings.splitlines() for w in line.split("|") if w.strip()}
 
 
-def _bounded(wording: str) -> str:
+def _bounded_wording(wording: str) -> str:
     pattern = re.escape(wording).replace(r"\ ", r"[ \t]+").replace("'", "['’]")
     has_words = wording[0] < _FIRST_UNSPACED
     return rf"(?<![^\W_]){pattern}(?![^\W_])" if has_words else pattern
@@ -323,7 +323,9 @@ class Statement:
     is_record: bool
 
 
-def statements(note: MemoryText, words: frozenset[str], options: Options) -> Iterator[Statement]:
+def find_statements(
+    note: MemoryText, words: frozenset[str], options: Options
+) -> Iterator[Statement]:
     """Yield the statements of a file that hold one of `words`; headings and code are none.
 
     Args:
@@ -343,10 +345,10 @@ def statements(note: MemoryText, words: frozenset[str], options: Options) -> Ite
         elif line.in_code or len(line.text) > MOST_CHARS:
             continue
         elif any(word in folded[line.number - 1] for word in present):
-            yield _statement(note, line, tuple(title for _, title in headings), options)
+            yield _make_statement(note, line, tuple(title for _, title in headings), options)
 
 
-def _statement(
+def _make_statement(
     note: MemoryText, line: TextLine, headings: tuple[str, ...], options: Options
 ) -> Statement:
     said = without_references(line.text).strip()
@@ -394,7 +396,7 @@ def without_comments(text: str, unwanted: Callable[[str], bool] = lambda _: True
     return replace_spans(text, ((*span, "") for span in spans))
 
 
-def quotes(note: MemoryText, numbers: Iterable[int]) -> tuple[Quote, ...]:
+def quote_lines(note: MemoryText, numbers: Iterable[int]) -> tuple[Quote, ...]:
     """Return the lines of a file with these numbers, from 1, the first of them that fit."""
     lines = note.text.split("\n")
     return tuple(Quote(note.rel_path, at, lines[at - 1]) for at in islice(numbers, MOST_QUOTES))

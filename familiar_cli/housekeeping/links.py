@@ -10,7 +10,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.fts import content_words, is_unspaced
-from familiar_cli.housekeeping.lines import DAY, Finding, Quote, quotes, words_in
+from familiar_cli.housekeeping.lines import DAY, Finding, Quote, quote_lines, words_in
 from familiar_cli.markdown import bullet, newline_of, replace_spans, sections
 from familiar_cli.memory.layout import NOTES, RELATION_KINDS, TOPICS_DIR
 from familiar_cli.memory.pages.lines import private_spans
@@ -59,21 +59,23 @@ def check_links(corpus: Corpus, options: Options) -> Iterator[Finding]:
     for path in corpus.paths:
         named[fold(posixpath.basename(path))].append(path)
     for note in corpus.notes:
-        broken = [*_markdown(note, corpus, named), *_wiki(note, corpus)]
+        broken = [*_broken_links(note, corpus, named), *_broken_wiki_links(note, corpus)]
         if broken:
-            yield _finding(note, sorted(broken, key=lambda link: link.start))
+            yield _make_finding(note, sorted(broken, key=lambda link: link.start))
 
 
-def _markdown(note: MemoryText, corpus: Corpus, named: dict[str, list[str]]) -> Iterator[_Broken]:
+def _broken_links(
+    note: MemoryText, corpus: Corpus, named: dict[str, list[str]]
+) -> Iterator[_Broken]:
     for place in note.links:
         written = note.text[place.start : place.end]
         if not corpus.names.has(place.target) and not _is_address(written):
             target = _moved_to(place, named)
-            mend = _link(note.rel_path, target, written) if target else ""
+            mend = _new_link(note.rel_path, target, written) if target else ""
             yield _Broken(place.target, place.start, place.end, mend)
 
 
-def _wiki(note: MemoryText, corpus: Corpus) -> Iterator[_Broken]:
+def _broken_wiki_links(note: MemoryText, corpus: Corpus) -> Iterator[_Broken]:
     for link in note.wiki_links:
         if corpus.names.find(link.name, note.rel_path) is None:
             bare = posixpath.basename(link.name)
@@ -82,7 +84,7 @@ def _wiki(note: MemoryText, corpus: Corpus) -> Iterator[_Broken]:
             yield _Broken(link.name, link.start, link.end, mend)
 
 
-def _finding(note: MemoryText, broken: list[_Broken]) -> Finding:
+def _make_finding(note: MemoryText, broken: list[_Broken]) -> Finding:
     mended = [(link.start, link.end, link.mend) for link in broken if link.mend]
     after = replace_spans(note.text, mended)
     targets = list(dict.fromkeys(link.target for link in broken))
@@ -90,7 +92,7 @@ def _finding(note: MemoryText, broken: list[_Broken]) -> Finding:
     return Finding(
         (note.rel_path,),
         f"links to missing files: {', '.join(targets[:_MOST_NAMED])}{more}",
-        quotes(note, dict.fromkeys(_lines_of(note.text, broken))),
+        quote_lines(note, dict.fromkeys(_lines_of(note.text, broken))),
         repair=(PlannedFile(note.rel_path, note.text, after),) if mended else (),
         hint="A file of that name is elsewhere; `--propose` plans to link to it."
         if mended
@@ -117,7 +119,7 @@ def _moved_to(place: LinkPlace, named: dict[str, list[str]]) -> str | None:
     return found[0] if len(found) == 1 else None
 
 
-def _link(source: str, target: str, written: str) -> str:
+def _new_link(source: str, target: str, written: str) -> str:
     """Return the way to a file, with the place in it that the old link named."""
     return way_to(target, source) + "".join(re.findall(r"[#?].*", written)[:1])
 
@@ -142,7 +144,7 @@ def check_orphans(corpus: Corpus, options: Options) -> Iterator[Finding]:
         yield Finding(
             (note.rel_path,),
             "no other file links to this topic or mentions it",
-            quotes(note, [1]),
+            quote_lines(note, [1]),
             hint="Link to it from the person or topic it belongs to.",
         )
 
@@ -166,7 +168,7 @@ class _Subjects:
             for name in (title_of(note.text, note.rel_path), stem):
                 if is_unspaced(name):
                     self._inside[name.casefold().strip()] = note.rel_path
-                elif words := frozenset(map(_stem, words_in(" ".join(content_words(name))))):
+                elif words := frozenset(map(_word_stem, words_in(" ".join(content_words(name))))):
                     said.append((words, note.rel_path))
         often = Counter(word for words, _ in said for word in words)
         for words, path in said:
@@ -206,7 +208,7 @@ class _Subjects:
         }
 
 
-def _stem(word: str) -> str:
+def _word_stem(word: str) -> str:
     """Return a word without the `s` of a plural, as far as that can be told."""
     return word.removesuffix("s") if len(word) > _LEAST_CHARS else word
 
@@ -247,7 +249,7 @@ def check_topics(corpus: Corpus, options: Options) -> Iterator[Finding]:
     below = (path for path in sorted(corpus.paths) if path.startswith(f"{TOPICS_DIR}/"))
     taken = {slugify(posixpath.splitext(posixpath.basename(path))[0]): path for path in below}
     plans = 0
-    for section in _public(note.text):
+    for section in _public_sections(note.text):
         said = [line for line in section.below if line.text.strip()]
         if len(said) < LEAST_LINES and len(section.body.strip()) < LEAST_CHARS:
             continue
@@ -261,14 +263,14 @@ def check_topics(corpus: Corpus, options: Options) -> Iterator[Finding]:
             (NOTES,),
             f"the section {section.title!r} is long enough for a topic: {len(said)} lines",
             _first_of(section),
-            repair=_repair(note, section, path, newline)
+            repair=_plan_repair(note, section, path, newline)
             if is_free and plans <= _MOST_PLANS
             else (),
-            hint=_hint(path, is_free=is_free, is_late=plans > _MOST_PLANS),
+            hint=_repair_hint(path, is_free=is_free, is_late=plans > _MOST_PLANS),
         )
 
 
-def _hint(path: str, *, is_free: bool, is_late: bool) -> str:
+def _repair_hint(path: str, *, is_free: bool, is_late: bool) -> str:
     if not is_free:
         return f"{path} already exists; move what it lacks by hand."
     if is_late:
@@ -276,7 +278,7 @@ def _hint(path: str, *, is_free: bool, is_late: bool) -> str:
     return f"`--propose` plans to move it to {path}."
 
 
-def _public(text: str) -> Iterator[Section]:
+def _public_sections(text: str) -> Iterator[Section]:
     """Yield the H2 sections, but those that hold what was said in private."""
     private = [start for start, _ in private_spans(text, NOBODY)]
     for section in sections(text, 2):
@@ -290,12 +292,14 @@ def _is_to_do(line: TextLine) -> bool:
     return item is not None and bool(item.box)
 
 
-def _repair(note: MemoryText, section: Section, path: str, newline: str) -> tuple[PlannedFile, ...]:
+def _plan_repair(
+    note: MemoryText, section: Section, path: str, newline: str
+) -> tuple[PlannedFile, ...]:
     heading = section.lines[0].text.rstrip()
     left = f"{heading}{newline}{newline}- [{section.title}]({path}){newline}"
     rest = note.text[section.end :]
     after = note.text[: section.start] + left + (newline + rest if rest else "")
-    moved = _moved(section.body.strip(), path)
+    moved = _move_links(section.body.strip(), path)
     topic = f"# {section.title}{newline}{newline}{moved}{newline}"
     return (PlannedFile(path, None, topic), PlannedFile(NOTES, note.text, after))
 
@@ -305,7 +309,7 @@ def _first_of(section: Section) -> tuple[Quote, ...]:
     return tuple(Quote(NOTES, line.number, line.text) for line in islice(said, _SHOWN))
 
 
-def _moved(body: str, path: str) -> str:
+def _move_links(body: str, path: str) -> str:
     """Return text of the notes as it stands in another directory: its links lead where they led."""
     way = "../" * path.count("/")
     written = ((one.start, one.end, body[one.start : one.end]) for one in link_places(body, NOTES))
@@ -352,22 +356,22 @@ def check_relations(corpus: Corpus, options: Options) -> Iterator[Finding]:
                 f"{counted(len(found.unread), 'line')} below Relations leads to nobody",
                 "Write `- sister of [Robin](discord-42.md)`: a relation, then a link.",
             )
-        stated += _leading(note, found.relations, corpus)
-        yield from _wrong(note, found.relations, corpus)
-    yield from _contradictions(stated, kinds)
-    yield from _circles(stated, kinds)
+        stated += _leading_relations(note, found.relations, corpus)
+        yield from _find_wrong(note, found.relations, corpus)
+    yield from _find_contradictions(stated, kinds)
+    yield from _find_circles(stated, kinds)
 
 
-def _leading(
+def _leading_relations(
     note: MemoryText, relations: tuple[Relation, ...], corpus: Corpus
 ) -> Iterator[_Stated]:
     for one in relations:
-        target = _target(one, note, corpus)
+        target = _target_page(one, note, corpus)
         if target:
             yield _Stated(note, one, target)
 
 
-def _target(one: Relation, note: MemoryText, corpus: Corpus) -> str:
+def _target_page(one: Relation, note: MemoryText, corpus: Corpus) -> str:
     """Return the page that a relation leads to; empty: there is none."""
     path = one.target or corpus.names.find(one.name.partition("|")[0], note.rel_path) or ""
     if path not in corpus.paths:
@@ -375,9 +379,11 @@ def _target(one: Relation, note: MemoryText, corpus: Corpus) -> str:
     return path
 
 
-def _wrong(note: MemoryText, relations: tuple[Relation, ...], corpus: Corpus) -> Iterator[Finding]:
+def _find_wrong(
+    note: MemoryText, relations: tuple[Relation, ...], corpus: Corpus
+) -> Iterator[Finding]:
     """Yield what is wrong with single relations of a page."""
-    lost = [one.line for one in relations if not _target(one, note, corpus)]
+    lost = [one.line for one in relations if not _target_page(one, note, corpus)]
     if lost:
         yield _relation_finding(
             note,
@@ -385,7 +391,7 @@ def _wrong(note: MemoryText, relations: tuple[Relation, ...], corpus: Corpus) ->
             f"{counted(len(lost), 'relation')} to somebody without a file",
             "Create the file, or correct the link.",
         )
-    own = [one.line for one in relations if _target(one, note, corpus) == note.rel_path]
+    own = [one.line for one in relations if _target_page(one, note, corpus) == note.rel_path]
     if own:
         yield _relation_finding(note, own, "is related to itself", "Remove the line.")
     ends = [one.line for one in relations if one.since and one.until and one.until < one.since]
@@ -395,7 +401,7 @@ def _wrong(note: MemoryText, relations: tuple[Relation, ...], corpus: Corpus) ->
         )
 
 
-def _contradictions(stated: list[_Stated], kinds: Kinds) -> Iterator[Finding]:
+def _find_contradictions(stated: list[_Stated], kinds: Kinds) -> Iterator[Finding]:
     """Yield where two pages each say that they are above, or below, the other."""
     now = [one for one in stated if not one.is_over and not one.relation.private]
     above: dict[tuple[str, str, str], _Stated] = {}
@@ -413,14 +419,14 @@ def _contradictions(stated: list[_Stated], kinds: Kinds) -> Iterator[Finding]:
                 tuple(dict.fromkeys((one.note.rel_path, other.note.rel_path))),
                 f"{one.relation.relation!r} and {other.relation.relation!r} contradict each other",
                 (
-                    *quotes(one.note, [one.relation.line]),
-                    *quotes(other.note, [other.relation.line]),
+                    *quote_lines(one.note, [one.relation.line]),
+                    *quote_lines(other.note, [other.relation.line]),
                 ),
                 hint="Correct one of them, or end it with `until`.",
             )
 
 
-def _circles(stated: list[_Stated], kinds: Kinds) -> Iterator[Finding]:
+def _find_circles(stated: list[_Stated], kinds: Kinds) -> Iterator[Finding]:
     """Yield circles of three and more where there can be none, each once."""
     below: dict[str, dict[str, dict[str, _Stated]]] = defaultdict(lambda: defaultdict(dict))
     for one in stated:
@@ -436,7 +442,7 @@ def _circles(stated: list[_Stated], kinds: Kinds) -> Iterator[Finding]:
             yield Finding(
                 tuple(dict.fromkeys(one.note.rel_path for one in steps)),
                 f"{len(circle)} relations form a cycle",
-                tuple(q for one in steps for q in quotes(one.note, [one.relation.line])),
+                tuple(q for one in steps for q in quote_lines(one.note, [one.relation.line])),
                 hint="One of them is wrong: nobody is above themselves.",
             )
 
@@ -465,4 +471,4 @@ def _found_circles(edges: dict[str, dict[str, _Stated]]) -> Iterator[tuple[str, 
 def _relation_finding(
     note: MemoryText, lines: list[int] | tuple[int, ...], what: str, hint: str
 ) -> Finding:
-    return Finding((note.rel_path,), what, quotes(note, lines), hint=hint)
+    return Finding((note.rel_path,), what, quote_lines(note, lines), hint=hint)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from familiar_cli.errors import FamiliarError, ModelError, NotFoundError, UnusableReplyError
 from familiar_cli.housekeeping import beliefs, duplicates, hazards, links
-from familiar_cli.housekeeping.hazards import masked
+from familiar_cli.housekeeping.hazards import mask_secrets
 from familiar_cli.housekeeping.lines import MOST_QUOTES, Check, read_corpus
 from familiar_cli.llm.asking import values_in
 from familiar_cli.text import harmless, nearest, one_line
@@ -83,7 +83,7 @@ def look_through(
     Raises:
         NotFoundError: There is no such check.
     """
-    wanted = [_named(name) for name in dict.fromkeys(names)] or list(CHECKS)
+    wanted = [_check_named(name) for name in dict.fromkeys(names)] or list(CHECKS)
     words = frozenset[str]().union(*(check.words for check in wanted))
     corpus = read_corpus(store, words, lambda done: on_step("reading", done))
     notes = (*corpus.notes, *corpus.hidden)
@@ -97,11 +97,11 @@ def look_through(
             if since is None or not changed.isdisjoint(f.paths)
         )
         ordered = sorted(of_it, key=lambda f: (f.paths, f.message))
-        found += [_tidied(check.name, finding) for finding in ordered]
+        found += [_shorten_quotes(check.name, finding) for finding in ordered]
     return CheckResults(tuple(found), tuple(c.name for c in wanted), len(notes), corpus.skipped)
 
 
-def _named(name: str) -> Check:
+def _check_named(name: str) -> Check:
     for check in CHECKS:
         if check.name == name:
             return check
@@ -112,10 +112,10 @@ def _named(name: str) -> Check:
     )
 
 
-def _tidied(check: str, finding: Finding) -> Finding:
+def _shorten_quotes(check: str, finding: Finding) -> Finding:
     """Name the check of a finding; cut its quotes, and mask every secret in them."""
     shown = tuple(
-        replace(quote, text=masked(quote.text.strip()[:_MOST_MASKED])[:_MOST_CHARS])
+        replace(quote, text=mask_secrets(quote.text.strip()[:_MOST_MASKED])[:_MOST_CHARS])
         for quote in finding.evidence[:MOST_QUOTES]
     )
     return replace(finding, check=check, evidence=shown)
@@ -176,12 +176,12 @@ class FindingJudgements:
     problem: FamiliarError | None = None
 
 
-async def judge(asker: Asker, findings: Sequence[Finding]) -> FindingJudgements:
+async def judge_findings(asker: Asker, findings: Sequence[Finding]) -> FindingJudgements:
     """Return what a model makes of each finding. A failure ends the asking and is told."""
     judged = FindingJudgements()
-    for batch in _batches(asker, findings):
+    for batch in _finding_batches(asker, findings):
         try:
-            judged.judgements |= await _ask(asker, batch, findings)
+            judged.judgements |= await _ask_batch(asker, batch, findings)
         except UnusableReplyError:
             continue  # told below, of all findings together
         except FamiliarError as error:
@@ -198,7 +198,7 @@ async def judge(asker: Asker, findings: Sequence[Finding]) -> FindingJudgements:
     return judged
 
 
-async def _ask(
+async def _ask_batch(
     asker: Asker, batch: Sequence[int], findings: Sequence[Finding]
 ) -> dict[int, Judgement]:
     def read(completion: Completion) -> dict[int, Judgement]:
@@ -220,7 +220,7 @@ def read_reply(text: str, batch: Sequence[int]) -> dict[int, Judgement]:
         for one in listed if isinstance(listed, list) else []:
             number = one.get("number") if isinstance(one, dict) else None
             if type(number) is int and 1 <= number <= len(batch):  # `true` is no number
-                known = _judgement(one)
+                known = _read_judgement(one)
                 if known:
                     found.setdefault(batch[number - 1], known)
         if found:
@@ -228,7 +228,7 @@ def read_reply(text: str, batch: Sequence[int]) -> dict[int, Judgement]:
     return found
 
 
-def _judgement(one: dict[str, Any]) -> Judgement | None:
+def _read_judgement(one: dict[str, Any]) -> Judgement | None:
     """Return a verdict with its reason; without a reason in words, a person could not weigh it."""
     verdict, reason = one.get("verdict"), one.get("reason")
     if verdict not in VERDICTS or not isinstance(reason, str):
@@ -239,7 +239,7 @@ def _judgement(one: dict[str, Any]) -> Judgement | None:
     return Judgement(cast("Verdict", verdict), told)
 
 
-def _batches(asker: Asker, findings: Sequence[Finding]) -> Iterator[list[int]]:
+def _finding_batches(asker: Asker, findings: Sequence[Finding]) -> Iterator[list[int]]:
     """Yield the numbers of findings that go into one question together."""
     context_tokens = asker.model.context_tokens
     most = int(context_tokens * _SHARE_OF_CONTEXT) - asker.count(_SYSTEM)

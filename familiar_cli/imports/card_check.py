@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from familiar_cli.imports import containers
 from familiar_cli.imports.cards import FILE_FIELDS, KNOWN_FIELDS
 from familiar_cli.imports.containers import ASSET_SCHEME
-from familiar_cli.imports.foreign_files import as_object, object_list, storable
+from familiar_cli.imports.foreign_files import as_object, object_list, to_storable
 from familiar_cli.memory.pages.front_matter import SELF_FILES
 from familiar_cli.text import harmless, str_or_empty
 
@@ -55,9 +55,18 @@ class CardFinding:
 def check_card(card: Card, counter: TokenCounter) -> list[CardFinding]:
     """Find problems and oddities in `card`, the worst first."""
     found = [CardFinding("warning", "format", warning) for warning in card.warnings]
-    for look in (_speech, _texts, _macros, _greetings, _depth_prompt, _assets, _dates, _book):
+    for look in (
+        _check_speech,
+        _check_texts,
+        _check_macros,
+        _check_greetings,
+        _depth_prompt,
+        _check_assets,
+        _check_dates,
+        _check_book,
+    ):
         found.extend(look(card))
-    found.extend(_size(card, counter))
+    found.extend(_check_size(card, counter))
     order = ("error", "warning", "note")
     return sorted(found, key=lambda finding: order.index(finding.severity))
 
@@ -67,7 +76,7 @@ def sent_tokens(card: Card, counter: TokenCounter) -> int:
     return sum(counter.count(card.text(field)) for field in _ALWAYS_SENT)
 
 
-def _speech(card: Card) -> Iterator[CardFinding]:
+def _check_speech(card: Card) -> Iterator[CardFinding]:
     if not (card.text("description").strip() or card.text("personality").strip()):
         yield CardFinding(
             "error", "description", "empty, and so is personality: the model knows only the name"
@@ -83,10 +92,10 @@ def _speech(card: Card) -> Iterator[CardFinding]:
         )
 
 
-def _texts(card: Card) -> Iterator[CardFinding]:
+def _check_texts(card: Card) -> Iterator[CardFinding]:
     for field in KNOWN_FIELDS:
         for text in (card.text(field), *card.texts(field)):
-            if storable(text) != text:
+            if to_storable(text) != text:
                 yield CardFinding(
                     "warning", field, "holds half a character; it is kept, and shown as \ufffd"
                 )
@@ -98,7 +107,7 @@ def _texts(card: Card) -> Iterator[CardFinding]:
                 )
 
 
-def _macros(card: Card) -> Iterator[CardFinding]:
+def _check_macros(card: Card) -> Iterator[CardFinding]:
     for field in (*FILE_FIELDS, "alternate_greetings"):
         for text in (card.text(field), *card.texts(field)):
             if text.count("{{") != text.count("}}"):
@@ -110,7 +119,7 @@ def _macros(card: Card) -> Iterator[CardFinding]:
             yield CardFinding("warning", field, "{{original}} has a meaning only in system_prompt")
 
 
-def _greetings(card: Card) -> Iterator[CardFinding]:
+def _check_greetings(card: Card) -> Iterator[CardFinding]:
     others = card.texts("alternate_greetings")
     if any(not greeting.strip() for greeting in others):
         yield CardFinding("note", "alternate_greetings", "contains an empty greeting")
@@ -138,7 +147,7 @@ def _depth_prompt(card: Card) -> Iterator[CardFinding]:
         )
 
 
-def _assets(card: Card) -> Iterator[CardFinding]:
+def _check_assets(card: Card) -> Iterator[CardFinding]:
     assets = card.data.get("assets")
     there = {path for path, _ in card.members}
     for asset in assets if isinstance(assets, list) else []:
@@ -153,14 +162,14 @@ def _assets(card: Card) -> Iterator[CardFinding]:
                 yield CardFinding("error", "assets", f"names {uri!r:.80}, which is not in the file")
 
 
-def _dates(card: Card) -> Iterator[CardFinding]:
+def _check_dates(card: Card) -> Iterator[CardFinding]:
     for field in ("creation_date", "modification_date"):
         value = card.data.get(field)
         if isinstance(value, int | float) and value > _MS_SINCE:
             yield CardFinding("warning", field, "is in milliseconds; readers take it for seconds")
 
 
-def _book(card: Card) -> Iterator[CardFinding]:
+def _check_book(card: Card) -> Iterator[CardFinding]:
     for number, entry in enumerate(book_entries(card), start=1):
         where = f"character_book entry {number}"
         if not isinstance(entry, dict):
@@ -185,7 +194,7 @@ def book_entries(card: Card) -> list[Any]:
     return entries if isinstance(entries, list) else []
 
 
-def _size(card: Card, counter: TokenCounter) -> Iterator[CardFinding]:
+def _check_size(card: Card, counter: TokenCounter) -> Iterator[CardFinding]:
     tokens = sent_tokens(card, counter)
     if tokens > MANY_TOKENS:
         yield CardFinding(
@@ -257,7 +266,7 @@ class CardSummary:
     warnings: tuple[str, ...]
 
 
-def summarise(card: Card, counter: TokenCounter) -> CardSummary:
+def summarise_card(card: Card, counter: TokenCounter) -> CardSummary:
     """Summarise `card`, with token counts by `counter`."""
     book = as_object(card.data.get("character_book"))
     first = [card.text("first_mes")] if card.text("first_mes").strip() else []
@@ -271,22 +280,22 @@ def summarise(card: Card, counter: TokenCounter) -> CardSummary:
         creator=card.text("creator"),
         creator_notes=card.text("creator_notes"),
         tags=tuple(card.texts("tags")),
-        fields=_fields(card, counter),
+        fields=_field_summaries(card, counter),
         sent_tokens=sent_tokens(card, counter),
         counter=counter.name,
         greetings=(*first, *card.texts("alternate_greetings")),
         example_blocks=_example_blocks(card.text("mes_example")),
         depth_prompt=_depth_prompt_text(card),
         book_name=str_or_empty(book.get("name")),
-        book=tuple(map(_entry, object_list(book_entries(card)))),
+        book=tuple(map(_entry_summary, object_list(book_entries(card)))),
         assets=_asset_names(card),
         members=card.members,
-        other=_other(card),
+        other=_other_fields(card),
         warnings=card.warnings,
     )
 
 
-def _fields(card: Card, counter: TokenCounter) -> tuple[FieldSummary, ...]:
+def _field_summaries(card: Card, counter: TokenCounter) -> tuple[FieldSummary, ...]:
     return tuple(
         FieldSummary(entry.field, entry.title, counter.count(text), text)
         for entry in SELF_FILES
@@ -309,7 +318,7 @@ def _depth_prompt_text(card: Card) -> dict[str, Any] | None:
     }
 
 
-def _entry(entry: dict[str, Any]) -> EntrySummary:
+def _entry_summary(entry: dict[str, Any]) -> EntrySummary:
     keys = entry.get("keys", entry.get("key", []))
     listed = keys.split(",") if isinstance(keys, str) else keys
     named = tuple(str(key).strip() for key in listed) if isinstance(listed, list) else ()
@@ -338,7 +347,7 @@ _SHOWN: Final = (
 )
 
 
-def _other(card: Card) -> tuple[str, ...]:
+def _other_fields(card: Card) -> tuple[str, ...]:
     empty: tuple[object, ...] = ("", [], {}, None)
     plain = [
         field

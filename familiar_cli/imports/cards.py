@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict
 
 from familiar_cli.errors import BadInputError
 from familiar_cli.imports.containers import SUFFIXES, V1_FIELDS, CardFile, open_container
-from familiar_cli.imports.foreign_files import as_object, dump_json, storable, text_list
+from familiar_cli.imports.foreign_files import as_object, dump_json, text_list, to_storable
 from familiar_cli.imports.import_plan import Effects
 from familiar_cli.memory.layout import SELF_DIR
 from familiar_cli.memory.pages.front_matter import ORIGINAL_STEM, SELF_FILES
@@ -64,7 +64,7 @@ _TYPE_NAMES: Final[dict[type, str]] = {
 }
 
 
-def straighten(data: dict[str, Any], notes: list[str]) -> dict[str, Any]:
+def straighten_fields(data: dict[str, Any], notes: list[str]) -> dict[str, Any]:
     """Return `data` with each known field in the shape it should have.
 
     What was changed is added to `notes`. A value that no rule can turn stays as it is, and so does
@@ -75,11 +75,11 @@ def straighten(data: dict[str, Any], notes: list[str]) -> dict[str, Any]:
         if field not in _KINDS:
             straight[field] = value
             continue
-        shaped = _shaped(field, value)
+        shaped = _to_shape(field, value)
         if shaped is not None:
             straight[field] = shaped
         is_same = type(shaped) is type(value) and shaped == value
-        if not (is_same and _fits(field, shaped)):
+        if not (is_same and _fits_shape(field, shaped)):
             notes.append(_change_note(field, value, shaped))
     return straight
 
@@ -89,7 +89,7 @@ def is_text(value: object) -> bool:
     return isinstance(value, str) and value != ""
 
 
-def _shaped(field: str, value: object) -> object:
+def _to_shape(field: str, value: object) -> object:
     """Return the value in its field's shape; None when it stands for nothing."""
     kind = _KINDS[field]
     if kind == "text":
@@ -124,7 +124,7 @@ def _as_texts(value: object, *, split: bool) -> object:
     return value
 
 
-def _fits(field: str, value: object) -> bool:
+def _fits_shape(field: str, value: object) -> bool:
     match _KINDS[field]:
         case "text":
             return isinstance(value, str)
@@ -141,7 +141,7 @@ def _change_note(field: str, value: object, shaped: object) -> str:
     was = _TYPE_NAMES.get(type(value), "something else")
     if shaped is None:
         return f"{field!r} is {was}; it is treated as missing"
-    if not _fits(field, shaped):
+    if not _fits_shape(field, shaped):
         return f"{field!r} has the wrong type ({was}); it is kept unchanged but not used"
     if type(shaped) is type(value):
         return f"{field!r} contains items that are not text; they were converted to text"
@@ -243,9 +243,9 @@ def card_of(
         raise BadInputError(f"{origin!r} is not a character card: it does not contain an object")
     notes = list(opened.notes if opened else ())
     shape = _shape_of(value, origin)
-    lifted = _lifted(value, shape, notes)
-    data = _named(straighten(lifted, notes), origin, notes)
-    repeated = _repeated(value, shape, lifted)
+    lifted = _lift_fields(value, shape, notes)
+    data = _by_name(straighten_fields(lifted, notes), origin, notes)
+    repeated = _repeated_fields(value, shape, lifted)
     return Card(
         spec=shape,
         container=opened.container if opened else "json",
@@ -264,7 +264,7 @@ def card_of(
 def _shape_of(value: dict[str, Any], origin: str) -> str:
     spec = str(value.get("spec", ""))
     if isinstance(value.get("data"), dict) and "lorebook" not in spec and _is_card(value):
-        newer = spec != V2_SPEC[0] and (spec == V3_SPEC[0] or (_version(value) or 0) >= 3)  # noqa: PLR2004
+        newer = spec != V2_SPEC[0] and (spec == V3_SPEC[0] or (_spec_version(value) or 0) >= 3)  # noqa: PLR2004
         return "v3" if newer else "v2"
     if "lorebook" in spec or any(sign in value for sign in _LOREBOOK_SIGNS):
         raise BadInputError(
@@ -293,7 +293,7 @@ def _has_fields(value: dict[str, Any]) -> bool:
     return sum(key in value for key in V1_FIELDS) >= _ENOUGH_FIELDS
 
 
-def _version(value: dict[str, Any]) -> float | None:
+def _spec_version(value: dict[str, Any]) -> float | None:
     try:
         version = float(str(value.get("spec_version", "")))
     except ValueError:
@@ -307,7 +307,7 @@ def _spec_named(value: dict[str, Any], shape: str, notes: list[str]) -> tuple[st
         if "spec" in value:
             notes.append(f"'spec' is {value['spec']!r:.60}, but the fields are not in 'data'")
         return V3_SPEC
-    spec, given, version = value.get("spec"), value.get("spec_version"), _version(value)
+    spec, given, version = value.get("spec"), value.get("spec_version"), _spec_version(value)
     usual = V3_SPEC if shape == "v3" else V2_SPEC
     if not isinstance(spec, str) or not spec.startswith("chara_card"):
         notes.append(f"'spec' is {spec!r:.60}; it is read as {usual[0]!r}")
@@ -327,7 +327,7 @@ def _spec_named(value: dict[str, Any], shape: str, notes: list[str]) -> tuple[st
     return spec, str(given)
 
 
-def _lifted(value: dict[str, Any], shape: str, notes: list[str]) -> dict[str, Any]:
+def _lift_fields(value: dict[str, Any], shape: str, notes: list[str]) -> dict[str, Any]:
     """Return the card's fields by their V3 names, wherever they stood."""
     if shape in {"pygmalion", "textgen"}:
         names = _PYGMALION if shape == "pygmalion" else _TEXTGEN
@@ -348,7 +348,7 @@ def _lifted(value: dict[str, Any], shape: str, notes: list[str]) -> dict[str, An
     return data
 
 
-def _repeated(value: dict[str, Any], shape: str, lifted: dict[str, Any]) -> dict[str, str]:
+def _repeated_fields(value: dict[str, Any], shape: str, lifted: dict[str, Any]) -> dict[str, str]:
     names = {"pygmalion": _PYGMALION, "textgen": _TEXTGEN}.get(shape) or dict(
         zip(KNOWN_FIELDS, KNOWN_FIELDS, strict=True)
     )
@@ -359,7 +359,7 @@ def _repeated(value: dict[str, Any], shape: str, lifted: dict[str, Any]) -> dict
     }
 
 
-def _named(data: dict[str, Any], origin: str, notes: list[str]) -> dict[str, Any]:
+def _by_name(data: dict[str, Any], origin: str, notes: list[str]) -> dict[str, Any]:
     name = data.get("name")
     if isinstance(name, str) and name.strip():
         return data
@@ -412,7 +412,7 @@ def kept_of(card: Card, *, book_dir: str | None) -> KeptCard:
     spec, spec_version = card.spec_named
     kept: KeptCard = {"spec": spec, "spec_version": spec_version}
     kept["data"] = {
-        field: value for field, value in card.data.items() if _stays(field, value, book_dir)
+        field: value for field, value in card.data.items() if _stays_in_card(field, value, book_dir)
     }
     if card.top_level:
         kept["top_level"] = card.top_level
@@ -446,7 +446,7 @@ def effects_of_card(card: Card, *, book_dir: str | None) -> Effects:
     """Describe which fields of a card reach prompts, and which are only kept."""
     kept = kept_of(card, book_dir=book_dir)
     names = [field for field in FILE_FIELDS if is_text(card.data.get(field))]
-    names += _names(kept["data"])
+    names += _name_fields(kept["data"])
     used = [f"{name}{_USED[name]}" for name in names if name in _USED]
     rest = [name for name in names if name not in _USED]
     rest += [f"top_level.{key}" for key in kept.get("top_level", {})]
@@ -454,15 +454,15 @@ def effects_of_card(card: Card, *, book_dir: str | None) -> Effects:
     return Effects(in_every_prompt=tuple(used), kept_unmapped=tuple(rest))
 
 
-def _stays(field: str, value: object, book_dir: str | None) -> bool:
+def _stays_in_card(field: str, value: object, book_dir: str | None) -> bool:
     if field == "character_book":
         return book_dir is None
     if field in FILE_FIELDS and isinstance(value, str):
-        return not is_text(value) or storable(value) != value
+        return not is_text(value) or to_storable(value) != value
     return True
 
 
-def _names(data: dict[str, Any]) -> Iterator[str]:
+def _name_fields(data: dict[str, Any]) -> Iterator[str]:
     for field, value in data.items():
         if value in ("", [], {}, None) or field in (*_ALWAYS_THERE, *FILE_FIELDS):
             continue

@@ -40,7 +40,7 @@ from familiar_cli.imports.foreign_files import json_line
 from familiar_cli.imports.transcript_layout import (
     MAX_LINE_CHARS,
     MessageHeader,
-    harmonised,
+    harmonise_line,
     is_utf8,
     text_lines,
 )
@@ -81,7 +81,7 @@ def read_transcript(
     Raises:
         RefusedError: It is not told who is the familiar, or how the dates are meant.
     """
-    found = transcript_layout.survey(source, reading)
+    found = transcript_layout.survey_transcript(source, reading)
     if found is None:
         return None
     parts = cast_speakers(reading.cast, tuple(found.speakers), origin=source.name)
@@ -132,7 +132,7 @@ class _Pass:
             if raw is None:
                 yield Skip(number, _TOO_LONG)
                 continue
-            line = harmonised(raw)
+            line = harmonise_line(raw)
             head = self._shape.head(line)
             if head is not None:
                 yield from self._finished()
@@ -243,7 +243,7 @@ class _Pass:
         if self._clock:
             now, before = (datetime.combine(self._day, t) for t in (clock, self._clock))
             if before - now > _MIDNIGHT_PASSED:
-                self._day = _next(self._day)
+                self._day = _next_day(self._day)
         self._clock = clock
 
     def _utc(self, moment: datetime) -> datetime | None:
@@ -256,7 +256,7 @@ class _Pass:
         return read_day(text, self._shape.order) if text else None
 
 
-def _next(day: date) -> date:
+def _next_day(day: date) -> date:
     try:
         return day + timedelta(days=1)
     except OverflowError:
@@ -286,7 +286,7 @@ def read_chats(source: ChatFile, reading: Reading) -> Iterator[ForeignChat | Ski
         BadInputError: It holds no chat of a known format, or of the one that is asked for.
         RefusedError: It is not told who in it is the familiar.
     """
-    for found in _chats(source, reading):
+    for found in _read_chats(source, reading):
         if isinstance(found, ForeignChat) and reading.format not in ("", found.format):
             raise BadInputError(
                 f"{source.name!r} is not a chat in the format {reading.format!r}: it looks like "
@@ -296,7 +296,7 @@ def read_chats(source: ChatFile, reading: Reading) -> Iterator[ForeignChat | Ski
         yield found
 
 
-def _chats(source: ChatFile, reading: Reading) -> Iterator[ForeignChat | Skip]:
+def _read_chats(source: ChatFile, reading: Reading) -> Iterator[ForeignChat | Skip]:
     names = reading.channels or channel_names(source)
     with source.open() as stream:
         start = stream.read(_START_BYTES).lstrip()
@@ -337,7 +337,7 @@ def _of_text(
         found = read_transcript(source, reading, channels=channels)
         if found:
             return found
-    raise BadInputError(f"{source.name!r} is {_what(start)}, not a chat", hint=_HINT)
+    raise BadInputError(f"{source.name!r} is {_describe_start(start)}, not a chat", hint=_HINT)
 
 
 def channel_names(source: ChatFile) -> tuple[str, ...]:
@@ -355,7 +355,7 @@ def _first_object(source: ChatFile, *, is_array: bool) -> dict[str, Any]:
     whole = None
     if not is_array:
         rows = list(rows)
-        whole = _whole(source) if rows and isinstance(rows[0], Skip) else None
+        whole = _whole_object(source) if rows and isinstance(rows[0], Skip) else None
     value = whole or next((row[2] for row in readable_rows(rows)), None)
     if value is None:
         raise BadInputError(
@@ -364,7 +364,7 @@ def _first_object(source: ChatFile, *, is_array: bool) -> dict[str, Any]:
     return value
 
 
-def _whole(source: ChatFile) -> dict[str, Any] | None:
+def _whole_object(source: ChatFile) -> dict[str, Any] | None:
     """Return the one object that a file of many lines holds."""
     if source.size_bytes > MAX_ELEMENT_BYTES:
         return None
@@ -373,7 +373,7 @@ def _whole(source: ChatFile) -> dict[str, Any] | None:
     return None if isinstance(found, Skip) else found[2]
 
 
-def _what(start: bytes) -> str:
+def _describe_start(start: bytes) -> str:
     if not start:
         return "empty"
     if start.startswith(b"PK\x03\x04"):

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from familiar_cli.clock import iso
 from familiar_cli.errors import NotFoundError, UsageError
 from familiar_cli.history.matching import stated_id
-from familiar_cli.history.selection import TurnFilter, imported_from, kept_turns, select
-from familiar_cli.history.store import marked_count, standings
+from familiar_cli.history.selection import TurnFilter, imported_from, kept_turns, select_turns
+from familiar_cli.history.store import marked_count, turn_statuses
 from familiar_cli.identity import Author, Me, parse_author
 from familiar_cli.imports.chat_times import read_time, stated_time
 from familiar_cli.imports.foreign_chat import (
@@ -145,7 +145,7 @@ def _plain_author(value: Mapping[str, Any], cast: Cast, *, is_one_of_many: bool)
                 return Author(PLATFORM, given, display_name=name or None)
             name = name or given
     if isinstance(given, dict):
-        return _author(given)
+        return _read_author(given)
     otherwise = Author(PLATFORM, name or "user", display_name=name or None)
     return cast.person(name, otherwise, is_one_of_many=is_one_of_many)
 
@@ -156,7 +156,7 @@ def _name_of_person(value: Mapping[str, Any]) -> str:
     return str_or_empty(value.get("name")) if is_person and "author" not in value else ""
 
 
-def _author(given: Mapping[str, Any]) -> Author:
+def _read_author(given: Mapping[str, Any]) -> Author:
     name = str_or_empty(given.get("display_name")) or str_or_empty(given.get("name"))
     username = str_or_empty(given.get("username"))
     user_id = given.get("user_id", given.get("id"))
@@ -198,10 +198,10 @@ def read_silly_tavern(
     found = list(readable_rows(islice(json_lines(source), _FIRST)))
     head = found[0] if found and _is_head(found[0][2]) else None
     values = [value for *_, value in found]
-    names = {_name(value) for value in values if _is_character(value)}
+    names = {_user_name(value) for value in values if _is_character(value)}
     familiar = familiars_names(reading.cast, names, origin=source.name)
     times = [value.get("create_date") or value.get("send_date") for value in values[:2]]
-    people = {name for value in values if value.get("is_user") and (name := _name(value))}
+    people = {name for value in values if value.get("is_user") and (name := _user_name(value))}
     reading = replace(reading, cast=with_my_names(reading.cast, people, origin=source.name))
     read = partial(_silly_tavern_message, reading=reading, familiar=familiar)
 
@@ -234,7 +234,7 @@ def _silly_tavern_message(
         line=line,
         role=role,
         author=author,
-        speaker=_name(value),
+        speaker=_user_name(value),
         text=text,
         stated=stated_time(stated),
         at=read_time(stated, reading.zone),
@@ -247,7 +247,7 @@ def _silly_tavern_message(
 def _silly_tavern_speaker(
     value: dict[str, Any], cast: Cast, familiar: frozenset[str]
 ) -> tuple[Role, Author | None]:
-    name = _name(value)
+    name = _user_name(value)
     if value.get("is_user"):
         otherwise = Author(SILLY_TAVERN_PLATFORM, name or "user", display_name=name or None)
         return "user", cast.person(name, otherwise)
@@ -258,13 +258,13 @@ def _silly_tavern_speaker(
     return "user", Author(CHARACTERS, name or "unknown", display_name=name or None)
 
 
-def _name(value: Mapping[str, Any]) -> str:
+def _user_name(value: Mapping[str, Any]) -> str:
     return str_or_empty(value.get("name"))
 
 
 def _is_character(value: Mapping[str, Any]) -> bool:
     aside = value.get("is_user") or value.get("is_system") or _is_narrator(value)
-    return "mes" in value and not aside and bool(_name(value).strip())
+    return "mes" in value and not aside and bool(_user_name(value).strip())
 
 
 def _is_narrator(value: Mapping[str, Any]) -> bool:
@@ -297,9 +297,9 @@ def with_others(
         return
     rest = iter(turns)
     while some := list(islice(rest, _AT_ONCE)):
-        became = standings(history, [kept.turn.id for kept in some])
+        became = turn_statuses(history, [kept.turn.id for kept in some])
         wanted = {i for found in became.values() for i in found.alternatives}
-        withdrawn = {i for i, found in standings(history, wanted).items() if found.withdrawn}
+        withdrawn = {i for i, found in turn_statuses(history, wanted).items() if found.withdrawn}
         others = kept_turns(history, wanted - withdrawn)
         for kept in some:
             group = became[kept.turn.id].alternatives
@@ -321,9 +321,9 @@ def as_message(kept: Kept, group: Sequence[Kept], made: Mapping[str, Any]) -> di
         return None if own else {**made, **base, "mes": kept.turn.content}
     swipes: dict[str, dict[str, Any]] = {}
     for one in group:
-        for text, info in _swipes(one, imported.get(one.turn.id, {})):
+        for text, info in _swipe_texts(one, imported.get(one.turn.id, {})):
             swipes.setdefault(text, info)
-    if own and swipes.keys() <= {text for text, _ in _swipes(kept, own)}:
+    if own and swipes.keys() <= {text for text, _ in _swipe_texts(kept, own)}:
         return None
     if len(swipes) == 1:
         return dict(made)
@@ -340,7 +340,7 @@ def as_message(kept: Kept, group: Sequence[Kept], made: Mapping[str, Any]) -> di
     }
 
 
-def _swipes(kept: Kept, raw: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+def _swipe_texts(kept: Kept, raw: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
     """Return the texts of one turn, with what is said of each."""
     texts = swipes_of(raw)
     if kept.turn.content not in texts:
@@ -391,7 +391,7 @@ def export_chat(
             f"There are no turns in channel {channel_id!r}", hint="Run `familiar history ls`."
         )
     if chat_format == "jsonl":
-        return _plain(history, [channel_id] if channel_id is not None else sorted(channels))
+        return _plain_lines(history, [channel_id] if channel_id is not None else sorted(channels))
     if channel_id is None and len(channels) > 1:
         raise UsageError(
             f"There are {len(channels)} channels, but a SillyTavern chat holds only one",
@@ -404,18 +404,18 @@ def _silly_tavern(history: HistoryStore, channel_id: str, name: str, me: Me) -> 
     heads = [c.head for c in imported_from(history, channel_id) if c.format == SILLY_TAVERN]
     headless = heads and not heads[0]  # its file had no such line either
     if not headless:
-        yield heads[0] if heads else json_line(_head(history, channel_id, name, me))
-    for kept, group in with_others(history, select(history, TurnFilter(OWNER, channel_id))):
+        yield heads[0] if heads else json_line(_chat_head(history, channel_id, name, me))
+    for kept, group in with_others(history, select_turns(history, TurnFilter(OWNER, channel_id))):
         if kept.format == SILLY_TAVERN and len(group) == 1:
             yield kept.raw
             continue
-        message = as_message(kept, group, _message(kept.turn, name, me))
+        message = as_message(kept, group, _chat_message(kept.turn, name, me))
         yield kept.raw if message is None else json_line(message)
 
 
-def _head(history: HistoryStore, channel_id: str, name: str, me: Me) -> dict[str, object]:
+def _chat_head(history: HistoryStore, channel_id: str, name: str, me: Me) -> dict[str, object]:
     people = history.recent_distinct_authors(channel_id, 1)
-    first = next(select(history, TurnFilter(OWNER, channel_id)), None)
+    first = next(select_turns(history, TurnFilter(OWNER, channel_id)), None)
     return {
         "user_name": me.name_of(people[0]) if people else "User",
         "character_name": name,
@@ -424,7 +424,7 @@ def _head(history: HistoryStore, channel_id: str, name: str, me: Me) -> dict[str
     }
 
 
-def _message(turn: Turn, name: str, me: Me) -> dict[str, object]:
+def _chat_message(turn: Turn, name: str, me: Me) -> dict[str, object]:
     """Return a turn that was not in a SillyTavern chat as one of its messages."""
     person = turn.author is not None and turn.author.platform != CHARACTERS
     speaker = name if turn.role == "assistant" else "System"
@@ -441,18 +441,18 @@ def _message(turn: Turn, name: str, me: Me) -> dict[str, object]:
     }
 
 
-def _plain(history: HistoryStore, channels: list[str]) -> Iterator[str]:
+def _plain_lines(history: HistoryStore, channels: list[str]) -> Iterator[str]:
     one = len(channels) == 1
     where = {"channel": channels[0]} if one else {"channels": channels}
     heads = [c.head for c in imported_from(history, channels[0]) if c.format == PLAIN and c.head]
     about = json.loads(heads[0]) if one and heads else {}
     yield json_line({PLAIN_HEAD: PLAIN_VERSION} | about | where)
     for channel_id in channels:
-        for kept in select(history, TurnFilter(OWNER, channel_id)):
-            yield json_line(_line(kept, "" if one else channel_id))
+        for kept in select_turns(history, TurnFilter(OWNER, channel_id)):
+            yield json_line(_history_line(kept, "" if one else channel_id))
 
 
-def _line(kept: Kept, channel_id: str) -> dict[str, Any]:
+def _history_line(kept: Kept, channel_id: str) -> dict[str, Any]:
     where = {"channel": channel_id} if channel_id else {}
     if kept.format == PLAIN:
         return dict(json.loads(kept.raw)) | where
@@ -466,13 +466,13 @@ def _line(kept: Kept, channel_id: str) -> dict[str, Any]:
         line["hidden"] = turn.hidden
     if turn.modality != "text":
         line["modality"] = turn.modality
-    line |= {key: True for key, said in _marks(kept) if said}
+    line |= {key: True for key, said in _turn_marks(kept) if said}
     if kept.raw:
         line["from"] = {"format": kept.format, "raw": json.loads(kept.raw)}
     return line | {"source": turn.source} | where
 
 
-def _marks(kept: Kept) -> tuple[tuple[str, bool], ...]:
+def _turn_marks(kept: Kept) -> tuple[tuple[str, bool], ...]:
     return ("partial", kept.turn.partial), ("at_estimated", kept.estimated)
 
 

@@ -24,10 +24,10 @@ from familiar_cli.imports.foreign_chat import (
     Skip,
     array_objects,
     cast_speakers,
+    object_spans,
     read_object,
     read_rows,
     readable_rows,
-    spans,
 )
 from familiar_cli.imports.foreign_files import MIB, as_object, json_line, object_list
 from familiar_cli.text import slugify, str_or_empty
@@ -77,7 +77,7 @@ def read_conversations(
     """Yield the conversations in `source`, in its order; what is none is a `Skip`."""
     with source.open() as stream:
         start = stream.tell()
-        found = spans(source) if is_array else iter([ByteSpan(start, source.size_bytes)])
+        found = object_spans(source) if is_array else iter([ByteSpan(start, source.size_bytes)])
         for number, span in enumerate(found, start=1):
             read = read_object(number, span.read(stream))
             yield (
@@ -346,7 +346,7 @@ def _discord_chat(
     head: str = "",
 ) -> ForeignChat:
     spoken = (value for *_, value in readable_rows(rows()) if _is_spoken(value))
-    speakers = tuple(dict.fromkeys(map(_speaker, spoken)))
+    speakers = tuple(dict.fromkeys(map(_speaker_name, spoken)))
     parts = cast_speakers(reading.cast, speakers, origin=source.name)
 
     def messages() -> Iterator[ForeignMessage | Skip]:
@@ -416,7 +416,7 @@ def _discord_message(
     reading: Reading, parts: Casting, line: int, raw: str, value: dict[str, Any]
 ) -> ForeignMessage:
     stated = value.get("timestamp")
-    name = _speaker(value)
+    name = _speaker_name(value)
     role, author = parts.who(name) if _is_spoken(value) else ("system", None)
     if author:
         writer = as_object(value.get("author"))
@@ -461,7 +461,7 @@ def _is_spoken(value: dict[str, Any]) -> bool:
     return str(value.get("type", "Default")) in _DISCORD_SPOKEN
 
 
-def _speaker(value: dict[str, Any]) -> str:
+def _speaker_name(value: dict[str, Any]) -> str:
     writer = as_object(value.get("author"))
     found = str_or_empty(writer.get("nickname")).strip() or str_or_empty(writer.get("name")).strip()
     return found or str_or_empty(writer.get("id")) or "unknown"

@@ -57,8 +57,8 @@ def read_time(value: object, zone: tzinfo | None) -> datetime | None:
     if isinstance(value, bool):
         return None
     if isinstance(value, int | float):
-        return _counted(value)
-    return _written(value, zone) if isinstance(value, str) and value.strip() else None
+        return _from_epoch(value)
+    return _parse_iso(value, zone) if isinstance(value, str) and value.strip() else None
 
 
 def stated_time(value: object) -> str:
@@ -68,7 +68,7 @@ def stated_time(value: object) -> str:
     return str(value).strip()
 
 
-def dated(
+def date_messages(
     lines: Iterable[ForeignMessage | Skip], start: datetime
 ) -> Iterator[ForeignMessage | Skip]:
     """Yield `lines` so that every message has a time, marked as estimated where it had none.
@@ -85,7 +85,7 @@ def dated(
     for line in lines:
         if isinstance(line, ForeignMessage) and line.at is not None:
             if waiting:
-                yield from _spread(waiting, undated, before, line.at)
+                yield from _spread_times(waiting, undated, before, line.at)
                 waiting, undated = [], 0
             before = line.at
             yield line
@@ -93,23 +93,23 @@ def dated(
             waiting.append(line)
             undated += isinstance(line, ForeignMessage)
             if undated >= MAX_UNDATED:
-                yield from _spread(waiting, undated, before or start, None)
-                before = _moved(before or start, undated * _STEP)
+                yield from _spread_times(waiting, undated, before or start, None)
+                before = _add_time(before or start, undated * _STEP)
                 waiting, undated = [], 0
         else:
             yield line
     if waiting:
-        yield from _spread(waiting, undated, before or start, None)
+        yield from _spread_times(waiting, undated, before or start, None)
 
 
-def _spread(
+def _spread_times(
     lines: list[ForeignMessage | Skip], count: int, before: datetime | None, after: datetime | None
 ) -> Iterator[ForeignMessage | Skip]:
     """Yield `lines` with times between `before` and `after`, at least one of which is given."""
     step = _STEP
     if before is None:
         assert after is not None
-        before = _moved(after, -(count + 1) * _STEP)
+        before = _add_time(after, -(count + 1) * _STEP)
     elif after is not None:
         step = max((after - before) / (count + 1), timedelta(0))
     number = 0
@@ -118,10 +118,10 @@ def _spread(
             yield line
             continue
         number += 1
-        yield replace(line, at=to_ms(_moved(before, number * step)), estimated=True)
+        yield replace(line, at=to_ms(_add_time(before, number * step)), estimated=True)
 
 
-def _moved(moment: datetime, by: timedelta) -> datetime:
+def _add_time(moment: datetime, by: timedelta) -> datetime:
     """Return a moment so much later; the same where the calendar ends before that."""
     try:
         return moment + by
@@ -129,7 +129,7 @@ def _moved(moment: datetime, by: timedelta) -> datetime:
         return moment
 
 
-def _counted(number: float) -> datetime | None:
+def _from_epoch(number: float) -> datetime | None:
     if not number or not math.isfinite(number):
         return None
     milliseconds = number if abs(number) >= _MILLISECONDS_FROM else number * 1000
@@ -140,24 +140,24 @@ def _counted(number: float) -> datetime | None:
 
 
 @lru_cache(maxsize=1024)
-def _written(text: str, zone: tzinfo | None) -> datetime | None:
+def _parse_iso(text: str, zone: tzinfo | None) -> datetime | None:
     found = text.strip()
     try:
         return in_utc(datetime.fromisoformat(found), zone)
     except (ValueError, OverflowError, OSError):
         pass
     if _NUMBER.fullmatch(found):
-        return _counted(float(found))
+        return _from_epoch(float(found))
     match = _HUMANIZED.fullmatch(found) or next(
         filter(None, (p.fullmatch(found) for p in _WORDED)), None
     )
     try:
-        return in_utc(_built(match), zone) if match else None
+        return in_utc(_from_match(match), zone) if match else None
     except (ValueError, OverflowError, OSError):
         return None
 
 
-def _built(match: re.Match[str]) -> datetime:
+def _from_match(match: re.Match[str]) -> datetime:
     parts = match.groupdict()
     hour = int(parts["hour"])
     half = (parts.get("half") or "").lower()
@@ -167,7 +167,7 @@ def _built(match: re.Match[str]) -> datetime:
         hour = hour % 12 + (12 if half == "pm" else 0)
     return datetime(  # noqa: DTZ001  # `in_utc` gives it its zone
         int(parts["year"]),
-        _month(parts["month"]),
+        _month_number(parts["month"]),
         int(parts["day"]),
         hour,
         int(parts["minute"]),
@@ -176,7 +176,7 @@ def _built(match: re.Match[str]) -> datetime:
     )
 
 
-def _month(text: str) -> int:
+def _month_number(text: str) -> int:
     return int(text) if text.isdigit() else _MONTHS.index(text[:3].lower()) // 4 + 1
 
 
@@ -273,7 +273,7 @@ def read_stamp(text: str) -> WrittenTime:
     if dated and rest.startswith(" T"):
         rest = rest[2:]
     timed = _TIME_IN.search(rest.replace("T", " ", 1) if dated else rest)
-    clock, offset = _clock(timed[0]) if timed else (None, None)
+    clock, offset = _parse_clock(timed[0]) if timed else (None, None)
     return WrittenTime(dated[0] if dated else "", clock, offset)
 
 
@@ -302,26 +302,28 @@ def read_day(text: str, order: DateOrder) -> date | None:
         numbers = [int(n) for n in re.findall(r"\d+", text)]
         if len(numbers) != 2:  # noqa: PLR2004  # a day and a year
             return None
-        return _date(numbers[1], _MONTHS_BY_NAME[named[0].lower()], numbers[0])
+        return _valid_date(numbers[1], _MONTHS_BY_NAME[named[0].lower()], numbers[0])
     found = _CJK.fullmatch(text.rstrip("日")) if "年" in text else _NUMBERS.fullmatch(text)
     if not found:
         return None
     first, second, third = (int(part) for part in found.groups())
     if len(found[1]) > 2:  # noqa: PLR2004  # a year
-        return _date(first, second, third)
+        return _valid_date(first, second, third)
     if order == "ymd":
-        return _date(first, second, third)
-    return _date(third, second, first) if order == "dmy" else _date(third, first, second)
+        return _valid_date(first, second, third)
+    return (
+        _valid_date(third, second, first) if order == "dmy" else _valid_date(third, first, second)
+    )
 
 
-def _date(year: int, month: int, day: int) -> date | None:
+def _valid_date(year: int, month: int, day: int) -> date | None:
     try:
         return date(year + 2000 if year < _CENTURY else year, month, day)
     except ValueError:
         return None
 
 
-def _clock(text: str) -> tuple[time | None, timedelta | None]:
+def _parse_clock(text: str) -> tuple[time | None, timedelta | None]:
     low = text.lower().replace(" ", "")
     zone = re.search(r"(z|utc|gmt|[+-]\d{2}:?\d{2})$", low)
     numbers = re.findall(r"\d+", low[: zone.start()] if zone else low)
@@ -332,12 +334,12 @@ def _clock(text: str) -> tuple[time | None, timedelta | None]:
     if late or re.search(r"a\.?m|上午|午前|오전", low):
         hour = hour % 12 + (12 if late else 0) if hour <= 12 else hour  # noqa: PLR2004
     try:
-        return time(hour, minute, second, micro), _offset(zone[0]) if zone else None
+        return time(hour, minute, second, micro), _parse_offset(zone[0]) if zone else None
     except ValueError:
         return None, None
 
 
-def _offset(text: str) -> timedelta:
+def _parse_offset(text: str) -> timedelta:
     digits = re.sub(r"\D", "", text)
     if not digits:
         return timedelta(0)

@@ -21,7 +21,7 @@ from familiar_cli.imports.foreign_files import (
     MAX_TOTAL_BYTES,
     MIB,
     as_object,
-    decoded,
+    decode_text,
     read_json,
     read_yaml,
 )
@@ -68,7 +68,7 @@ def list_members(raw: bytes, *, origin: str) -> tuple[dict[str, int], tuple[str,
     Raises:
         BadInputError: It is damaged, holds too much, or names a path that leads outside.
     """
-    with _opened(raw, origin) as archive:
+    with _open_zip(raw, origin) as archive:
         infos = [info for info in archive.infolist() if not info.is_dir()]
     times = Counter(info.filename for info in infos)
     twice = tuple(name for name, count in times.items() if count > 1)
@@ -81,7 +81,7 @@ def read_member(raw: bytes, path: str, *, origin: str, limit_bytes: int = MAX_TO
     Raises:
         BadInputError: It is not there, is damaged, or inflates to more than `limit_bytes`.
     """
-    with _opened(raw, origin) as archive:
+    with _open_zip(raw, origin) as archive:
         if path not in archive.namelist():
             raise BadInputError(f"{origin!r} is a zip archive without {path!r}")
         if archive.getinfo(path).compress_type not in _READ_METHODS:
@@ -117,14 +117,14 @@ def write_charx(card_json: str, members: Mapping[str, bytes]) -> bytes:
 
 
 @contextmanager
-def _opened(raw: bytes, origin: str) -> Iterator[zipfile.ZipFile]:
+def _open_zip(raw: bytes, origin: str) -> Iterator[zipfile.ZipFile]:
     # Opening builds an object for each file, so they are counted before; archives that lie inside
     # this one count, too.
     if raw.count(_MEMBER_MARK) > 10 * MAX_MEMBERS:
         raise BadInputError(f"{origin!r} holds more than {MAX_MEMBERS} files")
     try:
         with zipfile.ZipFile(io.BytesIO(raw)) as archive:
-            _check(archive, origin)
+            _check_archive(archive, origin)
             yield archive
     except BadInputError:
         raise
@@ -134,7 +134,7 @@ def _opened(raw: bytes, origin: str) -> Iterator[zipfile.ZipFile]:
         ) from error
 
 
-def _check(archive: zipfile.ZipFile, origin: str) -> None:
+def _check_archive(archive: zipfile.ZipFile, origin: str) -> None:
     infos = archive.infolist()
     if len(infos) > MAX_MEMBERS:
         raise BadInputError(f"{origin!r} holds more than {MAX_MEMBERS} files")
@@ -143,11 +143,11 @@ def _check(archive: zipfile.ZipFile, origin: str) -> None:
             f"{origin!r} unpacks to more than {MAX_TOTAL_BYTES // MIB} MiB; it was not unpacked"
         )
     for info in infos:
-        if _climbs(info.orig_filename):
+        if _leaves_archive(info.orig_filename):
             raise BadInputError(f"{origin!r} contains a path that leads outside: {info.filename!r}")
 
 
-def _climbs(name: str) -> bool:
+def _leaves_archive(name: str) -> bool:
     path = PurePosixPath(name.replace("\\", "/"))
     drive = name[1:2] == ":"
     return path.is_absolute() or ".." in path.parts or drive or "\0" in name
@@ -229,7 +229,7 @@ def text_of(chunk: Chunk, *, origin: str, limit_bytes: int = MAX_CARD_BYTES) -> 
         packed = rest[:1] == b"\x01"
         rest = rest[2:].partition(b"\0")[2].partition(b"\0")[2]
     if packed:
-        return _inflated(rest, origin, limit_bytes)
+        return _inflate(rest, origin, limit_bytes)
     if len(rest) > limit_bytes:
         raise _too_much(origin)
     return rest
@@ -266,7 +266,7 @@ def _chunk_at(raw: bytes, at: int, origin: str) -> Chunk:
     return Chunk(body[:4], body[4:])
 
 
-def _inflated(packed: bytes, origin: str, limit_bytes: int) -> bytes:
+def _inflate(packed: bytes, origin: str, limit_bytes: int) -> bytes:
     stream = zlib.decompressobj()
     try:
         text = stream.decompress(packed, limit_bytes + 1)
@@ -416,12 +416,12 @@ def _first_readable(found: list[tuple[str, bytes]], origin: str) -> tuple[Any, t
             notes.append(f"the {keyword!r} text cannot be read ({error}); another one is used")
             continue
         others = [entry for entry in found[position + 1 :] if entry[1] != text]
-        notes.extend(_differences(keyword, value, others, origin))
+        notes.extend(_differing_cards(keyword, value, others, origin))
         return value, (*notes, *odd)
     raise failures[0]
 
 
-def _differences(
+def _differing_cards(
     keyword: str, value: object, others: list[tuple[str, bytes]], origin: str
 ) -> Iterator[str]:
     """Say where another card in the same picture tells another story."""
@@ -487,7 +487,7 @@ def _open_yaml(raw: bytes, origin: str) -> CardFile:
 
 def _as_text(raw: bytes) -> str | None:
     try:
-        text = decoded(raw).lstrip()
+        text = decode_text(raw).lstrip()
     except ValueError:
         return None
     return None if "\0" in text else text

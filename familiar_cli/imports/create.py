@@ -21,7 +21,7 @@ from familiar_cli.imports.cards import (
 )
 from familiar_cli.imports.containers import SUFFIXES
 from familiar_cli.imports.folders import FolderImportOptions, plan_folder, read_folder
-from familiar_cli.imports.foreign_files import OWN_DEPTH, read_json, storable
+from familiar_cli.imports.foreign_files import OWN_DEPTH, read_json, to_storable
 from familiar_cli.imports.import_lorebook import plan_import
 from familiar_cli.imports.import_plan import FileToWrite, ImportPlan, ImportReport, build_familiar
 from familiar_cli.imports.lorebook_reading import read_book
@@ -180,15 +180,15 @@ def plan_unpack(
         RefusedError: Files differ and may not be overwritten; they are named.
     """
     book = _plan_book(card, store, overwrite=overwrite, force=overwrite and not keep_edits)
-    files = _files(card, book_dir=book.directory)
+    files = _card_files(card, book_dir=book.directory)
     there = {path: store.read_bytes(path) for path in files if store.exists(path)}
-    same = {path for path, content in there.items() if _equal(path, content, files[path])}
-    same_card = (_original(card) if card.content else CARD_JSON) in same
-    removed = () if same_card else _stale(store, files)
+    same = {path for path, content in there.items() if _is_equal(path, content, files[path])}
+    same_card = (_original_name(card) if card.content else CARD_JSON) in same
+    removed = () if same_card else _stale_files(store, files)
     overwritten = tuple(sorted(there.keys() - same))
     is_refused = (overwritten or removed or book.refusal) and not overwrite
     if is_refused or (book.refusal and keep_edits):
-        raise _refused(card, (*overwritten, *removed), book.refusal)
+        raise _refuse_card(card, (*overwritten, *removed), book.refusal)
     written = [
         FileToWrite(path, content, store.sha256(path) or MISSING)
         for path, content in files.items()
@@ -214,30 +214,32 @@ def _of_book(settings: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(f"character_book: {name}" for name in settings)
 
 
-def _files(card: Card, *, book_dir: str | None) -> dict[str, bytes]:
+def _card_files(card: Card, *, book_dir: str | None) -> dict[str, bytes]:
     files = {
-        self_file(field).rel_path: field_markdown(field, storable(card.data[field])).encode("utf-8")
+        self_file(field).rel_path: field_markdown(field, to_storable(card.data[field])).encode(
+            "utf-8"
+        )
         for field in FILE_FIELDS
         if is_text(card.data.get(field))
     }
     files[CARD_JSON] = dump_kept(kept_of(card, book_dir=book_dir))
     if card.content:
-        files[_original(card)] = card.content
+        files[_original_name(card)] = card.content
     return files
 
 
-def _original(card: Card) -> str:
+def _original_name(card: Card) -> str:
     return f"{SELF_DIR}/{ORIGINAL_STEM}{SUFFIXES.get(card.container, '')}"
 
 
-def _stale(store: MemoryStore, files: Mapping[str, bytes]) -> tuple[str, ...]:
+def _stale_files(store: MemoryStore, files: Mapping[str, bytes]) -> tuple[str, ...]:
     """Return the files that only a card puts there and this one does not have."""
     possible = [self_file(field).rel_path for field in FILE_FIELDS]
     possible += ORIGINALS
     return tuple(sorted(path for path in possible if path not in files and store.exists(path)))
 
 
-def _equal(rel_path: str, there: bytes, new: bytes) -> bool:
+def _is_equal(rel_path: str, there: bytes, new: bytes) -> bool:
     if there == new or rel_path != CARD_JSON:
         return there == new
     try:
@@ -291,7 +293,7 @@ _OVERWRITE: Final = (
 )
 
 
-def _refused(card: Card, differing: tuple[str, ...], refusal: str) -> RefusedError:
+def _refuse_card(card: Card, differing: tuple[str, ...], refusal: str) -> RefusedError:
     which = f"differs from {card.origin or card.name!r} in: {', '.join(differing)}"
     parts = [which] if differing else []
     parts += [f"has other lore than the card's book. {refusal}"] if refusal else []
@@ -332,7 +334,7 @@ def create_familiar(
         paths,
         open_store,
         lambda store: plan_unpack(card, store, overwrite=overwrite, keep_edits=keep_edits),
-        name=called(card),
+        name=character_name(card),
         message=f"unpack {one_line(card.name, 60)}",
         dry_run=dry_run,
     )
@@ -348,7 +350,7 @@ def id_for(card: Card) -> str:
     return "familiar"
 
 
-def called(card: Card) -> str:
+def character_name(card: Card) -> str:
     """Return the character's nickname, else its name."""
     return one_line(card.text("nickname"), _MAX_NAME_CHARS) or one_line(card.name, _MAX_NAME_CHARS)
 
@@ -394,10 +396,10 @@ def read_personas(
     return [
         PersonaCard(
             id=check_familiar_id(familiar_id) if familiar_id else persona_id(one, found),
-            name=one_line(_shown(one.name), _MAX_PERSONA_NAME_CHARS),
+            name=one_line(_shown_branch(one.name), _MAX_PERSONA_NAME_CHARS),
             folder=read_folder(one.path),
             user=user,
-            user_name=_shown(one.user),
+            user_name=_shown_branch(one.user),
         )
         for one in found
     ]
@@ -409,7 +411,7 @@ def template_persona(template: str, user: Author, *, familiar_id: str | None = N
     Raises:
         UsageError: `familiar_id` could not be an id.
     """
-    name = _shown(familiar_id) if familiar_id else PERSONA_TEMPLATES[template]
+    name = _shown_branch(familiar_id) if familiar_id else PERSONA_TEMPLATES[template]
     wanted = check_familiar_id(familiar_id) if familiar_id else slugify(name)
     return PersonaCard(wanted, name, template_folder(template), user)
 
@@ -451,14 +453,16 @@ def create_from_persona(
     return build_familiar(
         FamiliarPaths(home / persona.id),
         open_store,
-        lambda store: _plan(store, persona, wish),
+        lambda store: _persona_plan(store, persona, wish),
         name=persona.name,
         message=f"persona {one_line(persona.name, 60)}",
         dry_run=dry_run,
     )
 
 
-def _plan(store: MemoryStore, persona: PersonaCard, wish: FolderImportOptions) -> ImportPlan:
+def _persona_plan(
+    store: MemoryStore, persona: PersonaCard, wish: FolderImportOptions
+) -> ImportPlan:
     mapped = map_persona(persona.folder.files, persona.user, persona.user_name)
     return plan_folder(
         store,
@@ -470,6 +474,6 @@ def _plan(store: MemoryStore, persona: PersonaCard, wish: FolderImportOptions) -
     )
 
 
-def _shown(name: str) -> str:
+def _shown_branch(name: str) -> str:
     """Return a folder's name as a person would write it; a name with a capital stays as it is."""
     return name.replace("-", " ").replace("_", " ").title() if name.islower() else name

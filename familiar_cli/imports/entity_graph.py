@@ -78,7 +78,7 @@ def read_graph(path: Path) -> EntityGraph:
         return _from_database(path)
     try:
         found = json.loads(raw)
-        return _graph(found["nodes"], found["edges"])
+        return _build_graph(found["nodes"], found["edges"])
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise _no_graph(path, "it holds no nodes and edges") from error
 
@@ -107,7 +107,7 @@ def _from_database(path: Path) -> EntityGraph:
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
             database.row_factory = sqlite3.Row
-            return _graph(
+            return _build_graph(
                 [dict(row) for row in database.execute(_NODES)],
                 [dict(row) for row in database.execute(_EDGES)],
             )
@@ -115,38 +115,42 @@ def _from_database(path: Path) -> EntityGraph:
         raise _no_graph(path, str(error)) from error
 
 
-def _graph(nodes: Iterable[Any], edges: Iterable[Any]) -> EntityGraph:
+def _build_graph(nodes: Iterable[Any], edges: Iterable[Any]) -> EntityGraph:
     held: dict[str, EntityNode] = {}
     found: list[EntityEdge] = []
     unread = 0
     for node in nodes:
-        if not isinstance(node, dict) or not _word(node, "id") or not _word(node, "label"):
+        if (
+            not isinstance(node, dict)
+            or not _read_word(node, "id")
+            or not _read_word(node, "label")
+        ):
             unread += 1
         elif not node.get("deleted"):
-            kind, about = _word(node, "type"), node.get("description")
+            kind, about = _read_word(node, "type"), node.get("description")
             told = one_line(about, 2_000) if isinstance(about, str) else ""
-            held[node["id"]] = EntityNode(node["id"], kind, _word(node, "label"), told)
+            held[node["id"]] = EntityNode(node["id"], kind, _read_word(node, "label"), told)
     for edge in edges:
-        if not isinstance(edge, dict) or not _word(edge, "type"):
+        if not isinstance(edge, dict) or not _read_word(edge, "type"):
             unread += 1
         elif not edge.get("deleted"):
             ends = edge.get("fromId"), edge.get("toId")
             if not all(isinstance(end, str) and end in held for end in ends):
                 unread += 1
                 continue
-            relation = _word(edge, "type").replace("_", " ").strip()
-            since, until = _day(edge, "occurredAt"), _day(edge, "validUntil")
+            relation = _read_word(edge, "type").replace("_", " ").strip()
+            since, until = _read_day(edge, "occurredAt"), _read_day(edge, "validUntil")
             found.append(EntityEdge(edge["fromId"], edge["toId"], relation, since, until))
     return EntityGraph(tuple(held.values()), tuple(found), unread)
 
 
-def _word(values: Mapping[str, Any], key: str) -> str:
+def _read_word(values: Mapping[str, Any], key: str) -> str:
     value = values.get(key)
     return one_line(value, _MOST_CHARS) if isinstance(value, str) else ""
 
 
-def _day(values: Mapping[str, Any], key: str) -> str:
-    found = _DATE.match(_word(values, key))
+def _read_day(values: Mapping[str, Any], key: str) -> str:
+    found = _DATE.match(_read_word(values, key))
     return found[0] if found else ""
 
 

@@ -42,7 +42,7 @@ from familiar_cli.imports.foreign_files import (
     json_line,
     object_list,
     read_json,
-    storable,
+    to_storable,
 )
 from familiar_cli.imports.import_lorebook import load_book
 from familiar_cli.imports.lorebook_shelf import same_book
@@ -64,44 +64,46 @@ _EDGE: Final = 1.5  # pixels over which an edge fades
 Colour = tuple[float, float, float]
 
 
-def draw(name: str) -> Png:
+def draw_picture(name: str) -> Png:
     """Return the picture for `name`; the same name gives the same picture."""
     seed = hashlib.sha256(name.encode("utf-8", errors="replace")).digest()
-    sky = _colour(seed[0] / 255, 0.45, 0.32)
-    glow = _colour(seed[1] / 255, 0.35, 0.92)
-    hill = _colour(seed[0] / 255 + 0.08, 0.55, 0.17)
+    sky = _hsv_colour(seed[0] / 255, 0.45, 0.32)
+    glow = _hsv_colour(seed[1] / 255, 0.35, 0.92)
+    hill = _hsv_colour(seed[0] / 255 + 0.08, 0.55, 0.17)
     moon = (WIDTH * (0.3 + seed[2] / 255 * 0.4), HEIGHT * 0.3)
     wave = seed[3] / 255 * math.tau
-    rows = (_row(y, sky=sky, glow=glow, hill=hill, moon=moon, wave=wave) for y in range(HEIGHT))
+    rows = (
+        _row_message(y, sky=sky, glow=glow, hill=hill, moon=moon, wave=wave) for y in range(HEIGHT)
+    )
     pixels = zlib.compress(b"".join(b"\0" + row for row in rows), 9)
     header = WIDTH.to_bytes(4, "big") + HEIGHT.to_bytes(4, "big") + bytes((8, 2, 0, 0, 0))
     return Png((Chunk(b"IHDR", header), Chunk(b"IDAT", pixels), Chunk(b"IEND", b"")))
 
 
-def _row(
+def _row_message(
     y: int, *, sky: Colour, glow: Colour, hill: Colour, moon: tuple[float, float], wave: float
 ) -> bytes:
-    air = _mix(sky, glow, (y / HEIGHT) ** 2 * 0.7)
+    air = _mix_colours(sky, glow, (y / HEIGHT) ** 2 * 0.7)
     row = bytearray()
     for x in range(WIDTH):
-        lit = _cover(_MOON_RADIUS - math.hypot(x - moon[0], y - moon[1]))
+        lit = _edge_cover(_MOON_RADIUS - math.hypot(x - moon[0], y - moon[1]))
         ridge = HEIGHT * 0.78 + 16 * math.sin(x / 31 + wave) + 7 * math.sin(x / 10 + 2 * wave)
-        colour = _mix(_mix(air, glow, lit), hill, _cover(y - ridge))
+        colour = _mix_colours(_mix_colours(air, glow, lit), hill, _edge_cover(y - ridge))
         row += bytes(round(255 * part) for part in colour)
     return bytes(row)
 
 
-def _cover(distance: float) -> float:
+def _edge_cover(distance: float) -> float:
     """Return how much of a pixel is covered, `distance` pixels inside an edge."""
     return min(max(distance / _EDGE + 0.5, 0.0), 1.0)
 
 
-def _mix(one: Colour, other: Colour, share: float) -> Colour:
+def _mix_colours(one: Colour, other: Colour, share: float) -> Colour:
     red, green, blue = (a + (b - a) * share for a, b in zip(one, other, strict=True))
     return red, green, blue
 
 
-def _colour(hue: float, saturation: float, value: float) -> Colour:
+def _hsv_colour(hue: float, saturation: float, value: float) -> Colour:
     return colorsys.hsv_to_rgb(hue % 1, saturation, value)
 
 
@@ -163,7 +165,7 @@ def pack_json(value: dict[str, Any], carried: Carried) -> tuple[dict[str, Any], 
         kind = mimetypes.guess_type(path)[0] or "application/octet-stream"
         return f"data:{kind};base64,{base64.b64encode(carried.read(path)).decode('ascii')}"
 
-    packed = _readdressed(value, carried, address)
+    packed = _readdress_assets(value, carried, address)
     left_out = [path for path in carried.paths if path not in used]
     if carried.kind == "png":
         left_out.append("the picture")
@@ -181,14 +183,14 @@ def pack_png(value: dict[str, Any], carried: Carried) -> tuple[bytes, tuple[str,
     def address(path: str) -> str:
         if path == main:
             return DEFAULT_URI
-        added.setdefault(path, asset_chunk(_short(path, len(added)), carried.read(path)))
+        added.setdefault(path, asset_chunk(_asset_name(path, len(added)), carried.read(path)))
         return ASSET_SCHEME + (containers.keyword_of(added[path]) or "").removeprefix(ASSET_KEYWORD)
 
-    packed = _readdressed(value, carried, address)
+    packed = _readdress_assets(value, carried, address)
     picture = (
         containers.parse_png(carried.read(main), origin=main)
         if main
-        else draw(str(value["data"]["name"]))
+        else draw_picture(str(value["data"]["name"]))
     )
     left_out = tuple(path for path in carried.paths if path not in added and path != main)
     return _with_card(picture, packed, tuple(added.values())), left_out
@@ -202,11 +204,11 @@ def pack_charx(value: dict[str, Any], carried: Carried) -> tuple[bytes, tuple[st
     members = {}
 
     def address(path: str) -> str:
-        place = f"assets/other/{_short(path, len(members))}"
+        place = f"assets/other/{_asset_name(path, len(members))}"
         members[place] = carried.read(path)
         return containers.SCHEMES[0] + place
 
-    packed = _as_spec(_readdressed(value, carried, address), V3_SPEC)
+    packed = _as_spec(_readdress_assets(value, carried, address), V3_SPEC)
     if carried.kind == "png":
         picture = containers.parse_png(carried.content, origin=carried.origin)
         members[_MAIN_PICTURE] = containers.write_png(
@@ -238,7 +240,7 @@ def _as_spec(value: dict[str, Any], spec: tuple[str, str]) -> dict[str, Any]:
     return value | {"spec": spec[0], "spec_version": spec[1], "data": data}
 
 
-def _readdressed(
+def _readdress_assets(
     value: dict[str, Any], carried: Carried, address: Callable[[str], str]
 ) -> dict[str, Any]:
     """Return the value with the `uri` of each asset that `carried` holds replaced."""
@@ -292,7 +294,7 @@ def _card_keywords(picture: containers.Png) -> list[str]:
     ]
 
 
-def _short(path: str, number: int) -> str:
+def _asset_name(path: str, number: int) -> str:
     """Return a name for an asset that any container can hold, with the suffix it had."""
     plain = path.isascii() and path.isprintable() and not {"..", ""} & set(path.split("/"))
     if plain and len(path) <= _MAX_PNG_PATH_CHARS:
@@ -347,7 +349,7 @@ def current_value(store: MemoryStore, *, default_name: str) -> dict[str, Any]:
         NotFoundError: As `export_card`.
         BadInputError: As `export_card`.
     """
-    kept = _kept(store)
+    kept = _kept_card(store)
     spec = kept.get("spec") or V3_SPEC[0]
     data = dict(kept.get("data") or {})
     data.setdefault("name", default_name)
@@ -365,7 +367,7 @@ def current_value(store: MemoryStore, *, default_name: str) -> dict[str, Any]:
     return value | {"spec": spec, "spec_version": version, "data": _in_order(data)}
 
 
-def _kept(store: MemoryStore) -> KeptCard:
+def _kept_card(store: MemoryStore) -> KeptCard:
     if not store.exists(CARD_JSON):
         if not any(store.exists(self_file(field).rel_path) for field in FILE_FIELDS):
             raise NotFoundError(
@@ -389,12 +391,12 @@ def _put_text(store: MemoryStore, field: str, data: dict[str, Any]) -> None:
     rel_path = self_file(field).rel_path
     kept = data.get(field)
     if not store.exists(rel_path):
-        if isinstance(kept, str) and storable(kept) != kept:
+        if isinstance(kept, str) and to_storable(kept) != kept:
             data[field] = ""
         return
     text = field_text(store.read_file(rel_path))
     # Half characters cannot stand in a file; as long as it is unedited, they go out as they came.
-    if not (isinstance(kept, str) and storable(kept) == text):
+    if not (isinstance(kept, str) and to_storable(kept) == text):
         data[field] = text
 
 

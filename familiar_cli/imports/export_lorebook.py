@@ -52,7 +52,7 @@ class EntryFiles:
     names: frozenset[str]
 
 
-def find(store: MemoryStore, directory: str, settings: BookSettings) -> EntryFiles:
+def find_entry_files(store: MemoryStore, directory: str, settings: BookSettings) -> EntryFiles:
     """Return the files of the entries in `settings`, and what else is in their `directory`.
 
     A file is an entry's when it bears its id; the one where the entry was last seen comes first,
@@ -60,29 +60,31 @@ def find(store: MemoryStore, directory: str, settings: BookSettings) -> EntryFil
     but for what is another directory's. Directories below with books of their own are those books'.
     """
     skipped: list[str] = []
-    paths = _own(
-        walk_paths(store, directory, skipped=skipped), directory, _others(store, directory)
+    paths = _own_files(
+        walk_paths(store, directory, skipped=skipped),
+        directory,
+        _other_directories(store, directory),
     )
-    here = _read(store, [path for path in paths if path.endswith(".md")], skipped)
+    here = _read_files(store, [path for path in paths if path.endswith(".md")], skipped)
     wanted = {record.path: key for key, record in settings.entries.items()}
     away = [path for path in wanted if path not in here and store.exists(path)]
-    seen = here | _read(store, [path for path in away if path not in paths], skipped)
-    found = _claim(seen, settings, wanted)
+    seen = here | _read_files(store, [path for path in away if path not in paths], skipped)
+    found = _claim_files(seen, settings, wanted)
     if len(found) < len(settings.entries):
-        known = seen.keys() | _recorded(store, directory)
+        known = seen.keys() | _recorded_directories(store, directory)
         others = [
             p
             for p in walk_paths(store, "", skipped=skipped)
             if p.endswith(".md") and p not in known
         ]
-        marked = _read(store, others, skipped)
-        found = _claim(seen | marked, settings, wanted)
+        marked = _read_files(store, others, skipped)
+        found = _claim_files(seen | marked, settings, wanted)
     claimed = {file.path for file in found.values()}
     strays = tuple(file for path, file in here.items() if path not in claimed)
     return EntryFiles(found, strays, tuple(dict.fromkeys(skipped)), frozenset(paths))
 
 
-def _claim(
+def _claim_files(
     seen: dict[str, LoreFile], settings: BookSettings, wanted: dict[str, str]
 ) -> dict[str, LoreFile]:
     """Return which file is which entry's: at its old path, then by its id, then by its old path."""
@@ -98,28 +100,28 @@ def _claim(
     return found
 
 
-def _others(store: MemoryStore, directory: str) -> list[str]:
+def _other_directories(store: MemoryStore, directory: str) -> list[str]:
     """Return the other directories that have books."""
     return [other for other in lorebook_shelf.book_directories(store) if other != directory]
 
 
-def _own(found: list[str], directory: str, others: list[str]) -> list[str]:
+def _own_files(found: list[str], directory: str, others: list[str]) -> list[str]:
     """Leave out paths in directories below that have books of their own."""
     below = tuple(f"{other}/" for other in others if other.startswith(f"{directory}/"))
     return [path for path in found if not path.startswith(below)]
 
 
-def _recorded(store: MemoryStore, directory: str) -> set[str]:
+def _recorded_directories(store: MemoryStore, directory: str) -> set[str]:
     """Return where entries of other directories were last seen."""
     found: set[str] = set()
-    for other in _others(store, directory):
+    for other in _other_directories(store, directory):
         with suppress(BadInputError):  # told when that directory is what is asked for
             settings = lorebook_shelf.load_settings(store, other)
             found |= {record.path for record in settings.entries.values()}
     return found
 
 
-def _read(store: MemoryStore, paths: list[str], skipped: list[str]) -> dict[str, LoreFile]:
+def _read_files(store: MemoryStore, paths: list[str], skipped: list[str]) -> dict[str, LoreFile]:
     read: dict[str, LoreFile] = {}
     for path in paths:
         try:
@@ -139,7 +141,7 @@ FROM_CARD: Final = ("a character_book", "a card's character_book")
 """The `source` of books that came with a card."""
 
 
-def collect(
+def collect_lore(
     store: MemoryStore, directory: str, *, book_id: str = "", only: tuple[str, ...] = ()
 ) -> Lorebook:
     """Return all lore of `directory` as one book; its warnings tell what a person changed.
@@ -156,7 +158,7 @@ def collect(
     """
     directory = parse_path(directory)
     settings = lorebook_shelf.load_settings(store, directory)
-    found = find(store, directory, settings)
+    found = find_entry_files(store, directory, settings)
     if not settings.entries and not settings.books and not found.strays:
         raise NotFoundError(
             f"There is no lore in {directory!r}",
@@ -165,18 +167,18 @@ def collect(
         )
     if book_id and settings.books.keys() - {book_id}:
         notes = tuple(f"{file.path}: not part of any book, left out" for file in found.strays)
-        one = _gather(settings, replace(found, strays=()), [book_id], directory)
+        one = _gather_entries(settings, replace(found, strays=()), [book_id], directory)
         return replace(one, warnings=(*one.warnings, *notes))
-    return _gather(settings, found, _chosen(settings, only), directory)
+    return _gather_entries(settings, found, _chosen_books(settings, only), directory)
 
 
-def _chosen(settings: BookSettings, only: tuple[str, ...]) -> list[str]:
+def _chosen_books(settings: BookSettings, only: tuple[str, ...]) -> list[str]:
     """Return the ids of the books to take, by name."""
     ordered = sorted(settings.books, key=lambda key: (settings.books[key].name, key))
     return [key for key in ordered if settings.books[key].source in only] or ordered
 
 
-def _gather(
+def _gather_entries(
     settings: BookSettings, found: EntryFiles, book_ids: list[str], directory: str
 ) -> Lorebook:
     notes = [f"{line}: left out" for line in found.skipped]
@@ -192,7 +194,9 @@ def _gather(
         )
         for key, record in records:
             if key in found.files:
-                entries.append(_edited(settings.entry(key), key, found.files[key], record.sha256))
+                entries.append(
+                    _edited_entry(settings.entry(key), key, found.files[key], record.sha256)
+                )
             else:
                 notes.append(f"{record.path}: its file no longer exists, so the entry is left out")
     first = settings.books[book_ids[0]] if book_ids else None
@@ -209,7 +213,7 @@ def _gather(
     )
 
 
-def _edited(entry: LoreEntry, key: str, file: LoreFile, sha256: str) -> LoreEntry:
+def _edited_entry(entry: LoreEntry, key: str, file: LoreFile, sha256: str) -> LoreEntry:
     """Return the entry with what a person changed in its file."""
     if file.sha256 == sha256:
         return entry
@@ -242,7 +246,7 @@ def _without_number(entry: LoreEntry) -> LoreEntry:
     return LoreEntry(entry.shape, raw)
 
 
-def written(book: Lorebook, book_format: BookFormat) -> dict[str, Any]:
+def to_json(book: Lorebook, book_format: BookFormat) -> dict[str, Any]:
     """Return `book` as the JSON of `book_format`; what is written is never shared with `book`."""
     if book_format == "worldinfo":
         return deepcopy(_world_info(book))
@@ -255,13 +259,15 @@ def written(book: Lorebook, book_format: BookFormat) -> dict[str, Any]:
 def _world_info(book: Lorebook) -> dict[str, Any]:
     frame = book.frame if book.shape == "worldinfo" else lorebook.frame_as_world(book.frame)
     entries = [lorebook.as_world(entry, n) for n, entry in enumerate(book.entries)]
-    _number(entries, "uid", unique=True)
-    slots = _slots([entry.slot for entry in book.entries], [str(entry["uid"]) for entry in entries])
-    filled = [{**_required(), **entry} for entry in entries]
+    _number_entries(entries, "uid", unique=True)
+    slots = _entry_slots(
+        [entry.slot for entry in book.entries], [str(entry["uid"]) for entry in entries]
+    )
+    filled = [{**_required_fields(), **entry} for entry in entries]
     return {**frame, "entries": dict(zip(slots, filled, strict=True))}
 
 
-def _number(entries: list[dict[str, Any]], name: str, *, unique: bool) -> None:
+def _number_entries(entries: list[dict[str, Any]], name: str, *, unique: bool) -> None:
     """Give a number to each entry without one, and if `unique` to each that repeats another's."""
     numbers = _free_numbers({str(entry.get(name)) for entry in entries})
     used: set[str] = set()
@@ -271,13 +277,13 @@ def _number(entries: list[dict[str, Any]], name: str, *, unique: bool) -> None:
         used.add(str(entry[name]))
 
 
-def _required() -> dict[str, Any]:
+def _required_fields() -> dict[str, Any]:
     """Return defaults for the settings that every World Info reader needs."""
     needed = ("key", "keysecondary", "comment", "content", "order", "position", "disable")
     return {name: deepcopy(DEFAULTS[name]) for name in needed}
 
 
-def _slots(wanted: list[str], uids: list[str]) -> list[str]:
+def _entry_slots(wanted: list[str], uids: list[str]) -> list[str]:
     """Return the name of each entry in the `entries` object: its own, its number, or a free one."""
     numbers = _free_numbers({*wanted, *uids})
     used: set[str] = set()
@@ -295,7 +301,7 @@ def _character_book(book: Lorebook) -> dict[str, Any]:
     frame = book.frame if book.shape == "book" else lorebook.frame_as_book(book.frame)
     entries = [{"use_regex": False, **lorebook.as_book(entry)} for entry in book.entries]
     if any(entry.shape == "worldinfo" for entry in book.entries):
-        _number(entries, "id", unique=False)
+        _number_entries(entries, "id", unique=False)
     return {"extensions": {}, **frame, "entries": entries}
 
 
@@ -318,20 +324,20 @@ def choose_book(store: MemoryStore, *, name: str = "", directory: str | None = N
         UsageError: Several could be meant; they are listed.
     """
     if directory is not None and not name:
-        return collect(store, directory)
+        return collect_lore(store, directory)
     found = lorebook_shelf.find_book(store, name) if name else lorebook_shelf.shelved_books(store)
     if directory is not None:
         found = [book for book in found if book.directory == parse_path(directory)]
         if not found:
             raise NotFoundError(f"No lorebook in {directory!r} is called {name!r}")
     if len(found) > 1:
-        raise _several(found, name)
+        raise _refuse_several(found, name)
     if not found:
-        return collect(store, IMPORTED_LORE_DIR)
-    return collect(store, found[0].directory, book_id=found[0].book_id)
+        return collect_lore(store, IMPORTED_LORE_DIR)
+    return collect_lore(store, found[0].directory, book_id=found[0].book_id)
 
 
-def _several(found: Sequence[ShelvedBook], name: str) -> UsageError:
+def _refuse_several(found: Sequence[ShelvedBook], name: str) -> UsageError:
     listed = ", ".join(f"{book.record.name!r} ({book.directory})" for book in found)
     called = f" called {name!r}" if name else ""
     return UsageError(
@@ -361,9 +367,9 @@ def export_book(
         UsageError: No directory is given, and there are several books.
     """
     if directory is None:
-        return written(choose_book(store), book_format)
+        return to_json(choose_book(store), book_format)
     only = FROM_CARD if book_format == "card" else ()
-    return written(collect(store, directory, book_id=book_id, only=only), book_format)
+    return to_json(collect_lore(store, directory, book_id=book_id, only=only), book_format)
 
 
 def own_format(book: Lorebook) -> BookFormat:

@@ -36,7 +36,7 @@ from familiar_cli.memory.layout import (
     WEEKLY_DIR,
     YEARLY_DIR,
     new_run_id,
-    noting,
+    pass_trailers,
 )
 from familiar_cli.memory.pages.lines import merge_bullets
 from familiar_cli.memory.store.files import MISSING, parse_new_path
@@ -66,7 +66,7 @@ def kept_paths(sources: Iterable[str], directory: str) -> dict[str, str]:
     for source in sorted(sources):
         path = f"{directory}/{_portable_path(source)}"
         if fold(path) in taken:
-            path = f"{directory}/~{_digest(source)}"
+            path = f"{directory}/~{_source_digest(source)}"
         taken.add(fold(path))
         made[source] = path
     return made
@@ -83,22 +83,22 @@ def is_plain(rel_path: str) -> bool:
 
 
 def _portable_path(source: str) -> str:
-    path = "/".join(_portable(part) for part in source.split("/"))
-    return path if len(path.encode()) <= _MOST_PATH_BYTES else f"~{_digest(source)}"
+    path = "/".join(_portable_name(part) for part in source.split("/"))
+    return path if len(path.encode()) <= _MOST_PATH_BYTES else f"~{_source_digest(source)}"
 
 
-def _portable(name: str) -> str:
-    shown = _ODD.sub(lambda found: _percent(found[0]), name)
+def _portable_name(name: str) -> str:
+    shown = _ODD.sub(lambda found: _percent_encode(found[0]), name)
     if shown[-1] in ". ":
-        shown = shown[:-1] + _percent(shown[-1])
-    if shown[0] in " ~" or _refused(shown):
-        shown = _percent(shown[0]) + shown[1:]
+        shown = shown[:-1] + _percent_encode(shown[-1])
+    if shown[0] in " ~" or _is_refused(shown):
+        shown = _percent_encode(shown[0]) + shown[1:]
     if len(shown.encode()) > _MOST_NAME_BYTES:
-        return f"~{_digest(name)}"
+        return f"~{_source_digest(name)}"
     return shown
 
 
-def _refused(name: str) -> bool:
+def _is_refused(name: str) -> bool:
     try:
         parse_new_path(f"x/{name}")
     except UnsafePathError:
@@ -106,7 +106,7 @@ def _refused(name: str) -> bool:
     return False
 
 
-def _percent(char: str) -> str:
+def _percent_encode(char: str) -> str:
     try:
         raw = os.fsencode(char)
     except UnicodeEncodeError:  # half a character, which is no byte of a name either
@@ -114,7 +114,7 @@ def _percent(char: str) -> str:
     return "".join(f"%{byte:02X}" for byte in raw)
 
 
-def _digest(source: str) -> str:
+def _source_digest(source: str) -> str:
     return sha256_of(source)[:32]
 
 
@@ -145,7 +145,7 @@ def load_folder_ledger(store: MemoryStore, rel_path: str) -> dict[str, ImportedF
     entries = load_ledger(
         store,
         rel_path,
-        _entries,
+        _read_entries,
         keeps="what was imported",
         hint=f"`familiar memory log {typed(rel_path)}` shows its past; or move it away, and "
         "existing files count as yours.",
@@ -167,11 +167,13 @@ def dump_folder_ledger(entries: Mapping[str, ImportedFile]) -> str:
     return dump_json({"version": _VERSION, "files": files}, indent=1) + "\n"
 
 
-def _entries(value: dict[str, Any]) -> dict[str, ImportedFile]:
-    return {str(json.loads(f'"{name}"')): _entry(given) for name, given in value["files"].items()}
+def _read_entries(value: dict[str, Any]) -> dict[str, ImportedFile]:
+    return {
+        str(json.loads(f'"{name}"')): _read_entry(given) for name, given in value["files"].items()
+    }
 
 
-def _entry(given: dict[str, Any]) -> ImportedFile:
+def _read_entry(given: dict[str, Any]) -> ImportedFile:
     wrote = {str(path): str(digest) for path, digest in given["wrote"].items()}
     return ImportedFile(str(given["sha256"]), wrote, str(given["original"]))
 
@@ -544,10 +546,13 @@ def import_memories(
         wish,
         folder=folder,
         warnings=warnings,
-        merge=_merge,
+        merge=_merge_bullets,
     )
     with store.transaction(
-        SOURCE, f"import {len(folder.files)} files", dry_run=dry_run, trailers=noting(new_run_id())
+        SOURCE,
+        f"import {len(folder.files)} files",
+        dry_run=dry_run,
+        trailers=pass_trailers(new_run_id()),
     ) as tx:
         plan.stage(tx)
     tiers = [tier_of(source) for source in folder.files]
@@ -589,7 +594,7 @@ def map_tree(
     taken = {fold(path): path for path in there}
     for source, content in sorted(files.items()):
         tier = tier_of(source)
-        problem = _problem(source, content) if tier else ""
+        problem = _content_problem(source, content) if tier else ""
         if tier and not problem and taken.setdefault(fold(source), source) != source:
             problem = f"and {one_line(taken[fold(source)])} are the same file on some systems"
         if problem:
@@ -628,7 +633,7 @@ def _is_period(text: str) -> bool:
     return True
 
 
-def _problem(source: str, content: bytes) -> str:
+def _content_problem(source: str, content: bytes) -> str:
     """Return why a file cannot stand in memory as it is, or an empty string."""
     if not is_plain(source):
         return "has a name that is not valid on every system"
@@ -639,7 +644,7 @@ def _problem(source: str, content: bytes) -> str:
     return ""
 
 
-def _merge(there: bytes, new: bytes) -> bytes | None:
+def _merge_bullets(there: bytes, new: bytes) -> bytes | None:
     """Add missing bullets to an existing page, or return None if either is not text."""
     try:
         return merge_bullets(there.decode("utf-8"), new.decode("utf-8")).encode()

@@ -225,7 +225,7 @@ _PERSONS: Final = frozenset(("user", "human", "me", "you", "myself"))
 
 def known_names(memory: MemoryStore, *, familiar_id: str, name: str) -> tuple[str, ...]:
     """Return all names that a familiar bears: in its settings, on its card, and its id."""
-    card = _card(memory)
+    card = _card_fields(memory)
     found = (name, card.get("name"), card.get("nickname"), familiar_id)
     return tuple(dict.fromkeys(n for n in found if isinstance(n, str) and n.strip()))
 
@@ -326,7 +326,7 @@ def cast_speakers(cast: Cast, speakers: Sequence[str], *, origin: str) -> Castin
     if my_names and not mine:
         raise RefusedError(
             f"No speaker in {origin!r} is called {' or '.join(map(repr, cast.mine))}; it has "
-            f"{_listed(speakers)}. Nothing was imported",
+            f"{_as_strings(speakers)}. Nothing was imported",
             hint=f"Try `--me {typed(min(speakers))}`." if speakers else None,
         )
     others = [name for name in speakers if name not in mine]
@@ -341,8 +341,8 @@ def cast_speakers(cast: Cast, speakers: Sequence[str], *, origin: str) -> Castin
     if cast.user and not mine and rest:
         account = f"{cast.user.platform}:{cast.user.user_id}"
         raise RefusedError(
-            f"Several people speak in {origin!r}: {_listed(rest)}. Which of them is {account!r} "
-            "cannot be told; nothing was imported",
+            f"Several people speak in {origin!r}: {_as_strings(rest)}. Which of them is {account!r}"
+            " cannot be told; nothing was imported",
             hint=f"Add `--me NAME`, for example `--me {typed(min(rest))}`.",
         )
     roles: dict[str, SpeakerRole] = dict.fromkeys(rest, "person")
@@ -351,11 +351,11 @@ def cast_speakers(cast: Cast, speakers: Sequence[str], *, origin: str) -> Castin
     return Casting(roles, cast)
 
 
-def _listed(names: Iterable[str]) -> str:
+def _as_strings(names: Iterable[str]) -> str:
     return ", ".join(repr(name) for name in sorted(names)[:8])
 
 
-def _card(memory: MemoryStore) -> dict[str, Any]:
+def _card_fields(memory: MemoryStore) -> dict[str, Any]:
     try:
         data = json.loads(memory.read_file(CARD_JSON))["data"]
     except (FamiliarError, ValueError, KeyError, TypeError, RecursionError):
@@ -416,18 +416,18 @@ class ChatFile:
             BadInputError: It is a directory.
             FamiliarError: The system would not let it be read.
         """
-        with _readable(self.name), open_patiently(self.path) as stream:
+        with _translate_errors(self.name), open_patiently(self.path) as stream:
             if stream.read(3) != codecs.BOM_UTF8:
                 stream.seek(0)
             yield stream
 
     def _stat(self) -> os.stat_result:
-        with _readable(self.name):
+        with _translate_errors(self.name):
             return self.path.stat()
 
 
 @contextmanager
-def _readable(name: str) -> Iterator[None]:
+def _translate_errors(name: str) -> Iterator[None]:
     """Turn the system's errors into ours."""
     try:
         yield
@@ -450,20 +450,20 @@ def as_source(file: Path | None) -> Iterator[ChatFile]:
         plain = (
             ChatFile(file, str(file))
             if file
-            else ChatFile(stack.enter_context(_spooled()), "stdin")
+            else ChatFile(stack.enter_context(_spool_file()), "stdin")
         )
         with plain.open() as stream:
             start = stream.read(_START_BYTES)
         wide = next((name for mark, name in _WIDE if start.startswith(mark)), None)
-        wide = wide or _unmarked(start)
+        wide = wide or _guess_utf16(start)
         if wide:
-            narrow = stack.enter_context(_scratch()) / "utf-8"
-            _transcode(plain, narrow, wide)
+            narrow = stack.enter_context(_scratch_directory()) / "utf-8"
+            _transcode_file(plain, narrow, wide)
             plain = ChatFile(narrow, plain.name)
         yield plain
 
 
-def _unmarked(start: bytes) -> str | None:
+def _guess_utf16(start: bytes) -> str | None:
     """Return which UTF-16 a text without a byte order mark is in, by where its zeros are."""
     zeros = [start[place::2].count(0) for place in (0, 1)]
     most = len(start) // 4
@@ -473,20 +473,20 @@ def _unmarked(start: bytes) -> str | None:
 
 
 @contextmanager
-def _scratch() -> Iterator[Path]:
+def _scratch_directory() -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="familiar-") as directory:
         yield Path(directory)
 
 
 @contextmanager
-def _spooled() -> Iterator[Path]:
-    with _scratch() as directory:
-        with _readable("stdin"), (directory / "stdin").open("wb") as copy:
+def _spool_file() -> Iterator[Path]:
+    with _scratch_directory() as directory:
+        with _translate_errors("stdin"), (directory / "stdin").open("wb") as copy:
             shutil.copyfileobj(sys.stdin.buffer, copy)
         yield directory / "stdin"
 
 
-def _transcode(source: ChatFile, target: Path, encoding: str) -> None:
+def _transcode_file(source: ChatFile, target: Path, encoding: str) -> None:
     decoder = codecs.getincrementaldecoder(encoding)(errors="surrogatepass")
     with source.open() as stream, target.open("wb") as out:
         try:
@@ -531,7 +531,7 @@ class ByteSpan:
         return stream.read(self.end - self.start)
 
 
-def spans(source: ChatFile, *, inside: int | None = None) -> Iterator[ByteSpan]:
+def object_spans(source: ChatFile, *, inside: int | None = None) -> Iterator[ByteSpan]:
     """Yield where each object of the array in `source` stands.
 
     Args:
@@ -551,7 +551,7 @@ def spans(source: ChatFile, *, inside: int | None = None) -> Iterator[ByteSpan]:
 def array_objects(source: ChatFile, *, inside: int | None = None) -> Iterator[Row | Skip]:
     """Yield number, text and value of each object of an array; see `spans`."""
     with source.open() as stream:
-        for number, span in enumerate(spans(source, inside=inside), start=1):
+        for number, span in enumerate(object_spans(source, inside=inside), start=1):
             yield read_object(number, span.read(stream))
 
 

@@ -79,7 +79,7 @@ def write_result(path: Path, content: bytes, *, force: bool = False) -> None:
         RefusedError: A link is there.
         FamiliarError: The system would not let it be written.
     """
-    _write(path, content, force=force)
+    _write_out(path, content, force=force)
 
 
 def write_lines(path: Path, lines: Iterable[str], *, force: bool = False) -> int:
@@ -96,11 +96,11 @@ def write_lines(path: Path, lines: Iterable[str], *, force: bool = False) -> int
             count += 1
             yield line.encode("utf-8", errors="surrogatepass") + b"\n"
 
-    _write(path, encoded(), force=force)
+    _write_out(path, encoded(), force=force)
     return count
 
 
-def _write(path: Path, content: bytes | Iterable[bytes], *, force: bool) -> None:
+def _write_out(path: Path, content: bytes | Iterable[bytes], *, force: bool) -> None:
     if path.is_symlink():
         raise RefusedError(
             f"{str(path)!r} is a link, and links are not followed; nothing was changed",
@@ -154,13 +154,13 @@ def read_json(
         return made
 
     try:
-        text = decoded(raw)
+        text = decode_text(raw)
         _check_count(text)
         value = json.loads(
             text,
             object_pairs_hook=pairs,
-            parse_float=finite,
-            parse_int=_whole,
+            parse_float=parse_finite,
+            parse_int=_parse_int,
             parse_constant=no_constant,
         )
     except RecursionError as error:
@@ -174,7 +174,7 @@ def read_json(
     return value, tuple(dict.fromkeys(notes))
 
 
-def decoded(raw: bytes | str) -> str:
+def decode_text(raw: bytes | str) -> str:
     """Return foreign text as a string without its byte order mark.
 
     Raises:
@@ -194,7 +194,7 @@ def check_depth(value: object, *, origin: str, max_depth: int = MAX_DEPTH) -> No
     """
     level = [value]
     for _ in range(max_depth):
-        level = [child for item in level for child in _children(item)]
+        level = [child for item in level for child in _json_children(item)]
         if not level:
             return
     raise BadInputError(f"{origin!r} nests deeper than {max_depth} levels")
@@ -206,7 +206,7 @@ def dump_json(value: object, *, indent: int | None = 2) -> str:
     return _SURROGATE.sub(lambda lone: f"\\u{ord(lone[0]):04x}", text)
 
 
-def storable(text: str) -> str:
+def to_storable(text: str) -> str:
     """Return `text` as UTF-8 can hold it: a lone surrogate becomes U+FFFD."""
     return _SURROGATE.sub("\ufffd", text)
 
@@ -237,19 +237,19 @@ def _check_count(text: str) -> None:
         raise ValueError(f"it contains more than {MAX_CONTAINERS:,} lists and objects")
 
 
-def _children(item: object) -> list[Any]:
+def _json_children(item: object) -> list[Any]:
     if isinstance(item, dict):
         return list(item.values())
     return item if isinstance(item, list) else []
 
 
-def _whole(digits: str) -> int:
+def _parse_int(digits: str) -> int:
     if len(digits) > MAX_DIGITS:
         raise ValueError(f"a number has {len(digits)} digits")
     return int(digits)
 
 
-def finite(digits: str) -> float:
+def parse_finite(digits: str) -> float:
     """Read a number, as `json.loads` asks for it; raises `ValueError` when it is too large."""
     number = float(digits)
     if not math.isfinite(number):
@@ -275,7 +275,7 @@ def read_yaml(raw: bytes, *, origin: str) -> Any:  # noqa: ANN401  # YAML holds 
             f"{origin!r} is text over {MAX_YAML_BYTES // 1024} KiB, too long for a YAML card"
         )
     try:
-        text = decoded(raw)
+        text = decode_text(raw)
         _check_events(yaml.parse(text), origin)
         # BaseLoader builds no objects and guesses no types: a name such as 007 stays as it is.
         value = yaml.load(text, Loader=yaml.BaseLoader)  # noqa: S506

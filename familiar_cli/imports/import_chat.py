@@ -22,22 +22,28 @@ from familiar_cli.errors import (
     UsageError,
 )
 from familiar_cli.history import store
-from familiar_cli.history.imports import Appender, ChatOrigin, Reconciliation, ShownChat, survey
+from familiar_cli.history.imports import (
+    Appender,
+    ChatOrigin,
+    Reconciliation,
+    ShownChat,
+    match_lines,
+)
 from familiar_cli.history.matching import (
     SERVED,
     Arrival,
     ChatPlacement,
     IncomingLine,
     LineMatch,
-    branching,
+    branch_chat,
     doubles_of,
     kept_words,
-    placed,
+    place_chat,
 )
 from familiar_cli.history.rows import HEARD, IMPORTED, Turn
 from familiar_cli.history.selection import publish_chat
 from familiar_cli.imports.chat_formats import SUFFIXES, TEXT_SUFFIXES, read_chats
-from familiar_cli.imports.chat_times import dated
+from familiar_cli.imports.chat_times import date_messages
 from familiar_cli.imports.foreign_chat import (
     PLATFORM,
     TITLES,
@@ -47,7 +53,7 @@ from familiar_cli.imports.foreign_chat import (
     Skip,
     as_source,
 )
-from familiar_cli.imports.what_is_it import instead, is_data_folder, taken_for
+from familiar_cli.imports.what_is_it import is_data_folder, recognise_instead, taken_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -224,7 +230,7 @@ class Bringing:
             RefusedError: The channel goes on after the first new line was said.
             FamiliarError: The history cannot be used.
         """
-        find = branching if aside else placed
+        find = branch_chat if aside else place_chat
         self._place = find(self._history, self._arrival())
         self._channel = self._place.channel_id
         origin = ChatOrigin(self._key(), self._chat.format, self._chat.name, self._chat.head())
@@ -269,7 +275,7 @@ class Bringing:
         """Match lines to turns; of a whole chat, also find the turns it no longer shows."""
         place = self._place
         if not self._chat.is_whole or place.is_copy or (place.is_new and not place.parent):
-            self._verdicts = survey(self._history, place, self._lines())
+            self._verdicts = match_lines(self._history, place, self._lines())
             return
         changed = None if self._wish.is_current else self._source.changed
         shown = ShownChat(origin.name, self._lines(), changed)
@@ -277,7 +283,7 @@ class Bringing:
         self._verdicts = self._changes.verdicts
         is_damaged = any(isinstance(found, Skip) for found in self._found())
         if not is_damaged:
-            store.withdraw(self._history, self._changes.withdrawn)
+            store.withdraw_turns(self._history, self._changes.withdrawn)
             self.done.withdrawn += len(self._changes.withdrawn)
 
     def _finish(self, appender: Appender, messages: int) -> None:
@@ -285,7 +291,7 @@ class Bringing:
             appender.note_head()
         if self._chat.is_whole and messages:
             doubles = doubles_of(self._history, self._channel, list(self._lines()))
-            self.done.doubles += len(store.withdraw(self._history, doubles))
+            self.done.doubles += len(store.withdraw_turns(self._history, doubles))
         self._check_any(messages)
 
     def _follow(self, appender: Appender, number: int, message: ForeignMessage) -> bool:
@@ -349,7 +355,7 @@ class Bringing:
         return self._chat.key or own
 
     def _found(self) -> Iterator[ForeignMessage | Skip]:
-        return dated(self._chat.messages(), self._source.changed)
+        return date_messages(self._chat.messages(), self._source.changed)
 
     def _lines(self) -> Iterator[IncomingLine]:
         for found in self._found():
@@ -464,9 +470,9 @@ class ImportedChats:
         changed = sum(chat.changed for chat in self.chats)
         inserted = sum(chat.inserted for chat in self.chats)
         what = [f"{len(self.failed)} not imported"] if self.failed else []
-        what += [f"{_lines(damaged, 'damaged ')} left out"] if damaged else []
-        what += [f"{_lines(changed, 'changed ')} left as imported before"] if changed else []
-        what += [f"{_lines(inserted)} between imported ones left out"] if inserted else []
+        what += [f"{_text_lines(damaged, 'damaged ')} left out"] if damaged else []
+        what += [f"{_text_lines(changed, 'changed ')} left as imported before"] if changed else []
+        what += [f"{_text_lines(inserted)} between imported ones left out"] if inserted else []
         if not what:
             return None
         return PartialError(
@@ -497,8 +503,8 @@ def import_chats(
         FamiliarError: The history cannot be used.
     """
     if path is not None and path.is_dir() and is_data_folder(path):
-        raise instead("chat", path) or BadInputError(f"{str(path)!r} holds no chats")
-    files, closed = _files(path)
+        raise recognise_instead("chat", path) or BadInputError(f"{str(path)!r} holds no chats")
+    files, closed = _chat_files(path)
     over: list[NotImported] = []
     if wish.channel and path is not None and path.is_dir():
         raise UsageError(
@@ -506,7 +512,7 @@ def import_chats(
             hint="Omit `--channel`, or import a single file.",
         )
     with ExitStack() as stack:
-        chats, failed = _find(((file, wish.reading) for file in files), stack)
+        chats, failed = _find_chats(((file, wish.reading) for file in files), stack)
         failed.extend(closed)
         if path is not None and path.is_dir():
             over = [one for one in failed if _is_other_text(one)]
@@ -537,7 +543,7 @@ def import_chat_files(
         FamiliarError: The history cannot be used.
     """
     with ExitStack() as stack:
-        return _bring_in(history, *_find(files, stack), wish, on_progress)
+        return _bring_in(history, *_find_chats(files, stack), wish, on_progress)
 
 
 def _bring_in(
@@ -572,7 +578,7 @@ def _bring_in(
     return ImportedChats(tuple(done), tuple(failed))
 
 
-def _files(path: Path | None) -> tuple[list[Path | None], list[NotImported]]:
+def _chat_files(path: Path | None) -> tuple[list[Path | None], list[NotImported]]:
     """Return the files that are meant, and the directories that cannot be looked into."""
     if path is None or not path.is_dir():
         return [path], []
@@ -592,7 +598,7 @@ def _files(path: Path | None) -> tuple[list[Path | None], list[NotImported]]:
     return [*chats], closed
 
 
-def _find(
+def _find_chats(
     files: Iterable[tuple[Path | None, Reading]], stack: ExitStack
 ) -> tuple[list[tuple[ChatFile, ForeignChat]], list[NotImported]]:
     """Return the chats in all files, and which files or parts of files have none."""
@@ -631,9 +637,9 @@ def _in_order(chats: list[tuple[ChatFile, ForeignChat]]) -> list[tuple[ChatFile,
     """Return the chats in the order in which they began, but no branch before what it left."""
     ordered: dict[int, tuple[ChatFile, ForeignChat]] = {}
     by_name = {(Path(source.name).parent, chat.name): (source, chat) for source, chat in chats}
-    for found in sorted(chats, key=_began):
+    for found in sorted(chats, key=_sort_key):
         line = [found]
-        while (above := _left(line[-1], by_name)) and id(above[1]) not in ordered:
+        while (above := _parent_of(line[-1], by_name)) and id(above[1]) not in ordered:
             if above in line:  # they say that they left each other
                 break
             line.append(above)
@@ -642,7 +648,7 @@ def _in_order(chats: list[tuple[ChatFile, ForeignChat]]) -> list[tuple[ChatFile,
     return list(ordered.values())
 
 
-def _left(
+def _parent_of(
     found: tuple[ChatFile, ForeignChat],
     by_name: Mapping[tuple[Path, str], tuple[ChatFile, ForeignChat]],
 ) -> tuple[ChatFile, ForeignChat] | None:
@@ -657,7 +663,7 @@ def _is_other_text(one: NotImported) -> bool:
     return is_text and isinstance(one.error, BadInputError)
 
 
-def _lines(count: int, kind: str = "") -> str:
+def _text_lines(count: int, kind: str = "") -> str:
     return f"{count} {kind}line{'s' if count > 1 else ''}"
 
 
@@ -665,7 +671,7 @@ def _bad_part(name: str, part: Skip) -> FamiliarError:
     return BadInputError(f"Conversation {part.line} of {name!r} was left out: {part.reason}")
 
 
-def _began(found: tuple[ChatFile, ForeignChat]) -> tuple[datetime, int, str]:
+def _sort_key(found: tuple[ChatFile, ForeignChat]) -> tuple[datetime, int, str]:
     """Return the sort key of a chat; among copies, the shortest name is the original."""
     source, chat = found
     return chat.began or datetime.max.replace(tzinfo=UTC), len(chat.name), source.name

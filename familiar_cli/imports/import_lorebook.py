@@ -11,10 +11,10 @@ from familiar_cli.diffs import unified
 from familiar_cli.errors import BadInputError, ConflictError, RefusedError, UnsafePathError
 from familiar_cli.imports import import_plan, lorebook, lorebook_shelf
 from familiar_cli.imports.containers import open_container
-from familiar_cli.imports.export_lorebook import EntryFiles, LoreFile, find
-from familiar_cli.imports.foreign_files import decoded
+from familiar_cli.imports.export_lorebook import EntryFiles, LoreFile, find_entry_files
+from familiar_cli.imports.foreign_files import decode_text
 from familiar_cli.imports.import_plan import Effects, FileToWrite, ImportPlan, ImportReport
-from familiar_cli.imports.lorebook import DEFAULTS, Lorebook, LoreEntry, settled
+from familiar_cli.imports.lorebook import DEFAULTS, Lorebook, LoreEntry, book_settings
 from familiar_cli.imports.lorebook_reading import read_book
 from familiar_cli.imports.lorebook_shelf import (
     BookRecord,
@@ -29,7 +29,7 @@ from familiar_cli.imports.lorebook_shelf import (
     place_for,
     same_book,
 )
-from familiar_cli.memory.layout import IMPORTED_LORE_DIR, new_run_id, noting
+from familiar_cli.memory.layout import IMPORTED_LORE_DIR, new_run_id, pass_trailers
 from familiar_cli.memory.pages.front_matter import (
     PIN,
     is_expression,
@@ -71,7 +71,7 @@ def effects_of(book: Lorebook, states: Mapping[int, State]) -> Effects:
     """
     every, found, kept = Counter[str](), Counter[str](), Counter[str]()
     for place, entry in enumerate(book.entries):
-        names = set(_kept(entry))
+        names = set(_kept_settings(entry))
         pinning = names & _PINNING
         match states.get(place, "gone") if entry.enabled else "disabled":
             case "pinned":
@@ -89,10 +89,10 @@ def effects_of(book: Lorebook, states: Mapping[int, State]) -> Effects:
             names.add("regular-expression keys")
         kept.update(f"{name} of" for name in names)
     of_book = tuple(f"the book's {name}" for name in _of_book(book))
-    return Effects(_told(every), _told(found), (*of_book, *_told(kept)))
+    return Effects(_count_notices(every), _count_notices(found), (*of_book, *_count_notices(kept)))
 
 
-def _told(counts: Counter[str]) -> tuple[str, ...]:
+def _count_notices(counts: Counter[str]) -> tuple[str, ...]:
     return tuple(f"{what} {counted(n, 'entry', 'entries')}" for what, n in sorted(counts.items()))
 
 
@@ -103,7 +103,7 @@ def _of_book(book: Lorebook) -> Iterator[str]:
             yield name
 
 
-def _kept(entry: LoreEntry) -> Iterator[str]:
+def _kept_settings(entry: LoreEntry) -> Iterator[str]:
     """Yield each setting that differs from its default and is not on the entry's page."""
     for name, value in entry.raw.items():
         if name == "extensions" and isinstance(value, dict):
@@ -160,7 +160,7 @@ def plan_import(
     """
     directory, notes = (check_directory(into), ()) if into is not None else place_for(book, store)
     settings = lorebook_shelf.load_settings(store, directory)
-    found = find(store, directory, settings)
+    found = find_entry_files(store, directory, settings)
     draft = _Draft(directory, settings, found, update=update or force, force=force)
     draft.warnings += notes
     draft.take(book)
@@ -271,7 +271,10 @@ class _Draft:
         )
         if known and known.digest == whole and known.outer == book.outer:
             return book_id
-        if known and (settled(known.frame), known.outer) != (settled(book.frame), book.outer):
+        if known and (book_settings(known.frame), known.outer) != (
+            book_settings(book.frame),
+            book.outer,
+        ):
             self.changed.append("the book's own settings")
         self.books[book_id] = new
         return book_id
@@ -429,7 +432,7 @@ def import_lorebook(
     """
     plan = plan_import(book, store, into=into, update=update, force=force)
     with store.transaction(
-        SOURCE, f"import {book.name!r}", dry_run=dry_run, trailers=noting(new_run_id())
+        SOURCE, f"import {book.name!r}", dry_run=dry_run, trailers=pass_trailers(new_run_id())
     ) as tx:
         plan.stage(tx)
     report = plan.report
@@ -468,7 +471,7 @@ def load_book(raw: bytes, *, origin: str) -> Lorebook:
 def _what_it_is_instead(raw: bytes, origin: str) -> str:
     """Describe a file that is neither JSON nor a card; empty for one that may be."""
     try:
-        text = decoded(raw).lstrip()
+        text = decode_text(raw).lstrip()
     except ValueError:
         return "text that is not UTF-8" if raw.lstrip().startswith((b"{", b"[")) else ""
     is_yaml = PurePath(origin).suffix.lower() in {".yaml", ".yml"}

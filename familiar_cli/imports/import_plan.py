@@ -16,8 +16,8 @@ from familiar_cli.config.edit import write_new
 from familiar_cli.config.home import FamiliarPaths, ensure_instance, is_alive
 from familiar_cli.errors import BadInputError, ConflictError, FamiliarError, PartialError
 from familiar_cli.files import is_directory, patiently, remove
-from familiar_cli.imports.foreign_files import finite, no_constant
-from familiar_cli.memory.layout import new_run_id, noting
+from familiar_cli.imports.foreign_files import no_constant, parse_finite
+from familiar_cli.memory.layout import new_run_id, pass_trailers
 from familiar_cli.memory.store.files import MISSING
 
 if TYPE_CHECKING:
@@ -183,7 +183,7 @@ def load_ledger(
         return None
     try:
         raw = store.read_bytes(rel_path)
-        return parse(json.loads(raw, parse_float=finite, parse_constant=no_constant))
+        return parse(json.loads(raw, parse_float=parse_finite, parse_constant=no_constant))
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise BadInputError(
             f"{rel_path!r}, which keeps {keeps}, is damaged: {error or type(error).__name__}; "
@@ -234,28 +234,30 @@ def build_familiar(
         store = open_store(paths)
         planned = plan(store)
         if not dry_run:
-            _fill(paths, store, planned, name, message)
-        return _report(paths, name, planned, is_new=False)
+            _fill_familiar(paths, store, planned, name, message)
+        return _familiar_report(paths, name, planned, is_new=False)
     if os.path.lexists(paths.root):
         raise ConflictError(
             f"{str(paths.root)!r} is a file; it was not changed",
             hint="Move it away, or give the familiar another ID.",
         )
-    with _aside(paths, dry_run=dry_run) as staging:
+    with _staging_directory(paths, dry_run=dry_run) as staging:
         store = open_store(staging)
         planned = plan(store)
-        _fill(staging, store, planned, name, message)
+        _fill_familiar(staging, store, planned, name, message)
         ensure_instance(staging.instance)
-    return _report(paths, name, planned, is_new=True)
+    return _familiar_report(paths, name, planned, is_new=True)
 
 
-def _report(paths: FamiliarPaths, name: str, plan: ImportPlan, *, is_new: bool) -> FamiliarReport:
+def _familiar_report(
+    paths: FamiliarPaths, name: str, plan: ImportPlan, *, is_new: bool
+) -> FamiliarReport:
     return FamiliarReport(
         id=paths.id, name=name or paths.id, path=paths.root, is_new=is_new, **plan.report.values()
     )
 
 
-def _fill(
+def _fill_familiar(
     paths: FamiliarPaths, store: MemoryStore, plan: ImportPlan, name: str, message: str
 ) -> None:
     """Write the settings of a familiar if it has none, and what is planned into its memory."""
@@ -264,7 +266,7 @@ def _fill(
         if not has_settings:
             write_new(paths.config, {"name": name})
         if not plan.is_noop:
-            with store.transaction("init", message, trailers=noting(new_run_id())) as tx:
+            with store.transaction("init", message, trailers=pass_trailers(new_run_id())) as tx:
                 plan.stage(tx)
     except BaseException:
         if not has_settings:
@@ -288,7 +290,7 @@ def new_familiar(home: Path, fill: Callable[[FamiliarPaths], str], hint: str) ->
         place = home / fill(FamiliarPaths(staging))
         _check_free(place)
         _make_durable()
-        _move(staging, place)
+        _move_into_place(staging, place)
     return FamiliarPaths(place)
 
 
@@ -307,7 +309,7 @@ def _make_durable() -> None:
 
 
 @contextmanager
-def _aside(paths: FamiliarPaths, *, dry_run: bool) -> Iterator[FamiliarPaths]:
+def _staging_directory(paths: FamiliarPaths, *, dry_run: bool) -> Iterator[FamiliarPaths]:
     """Give a directory to build a familiar in, and move it into place when that went well."""
     if dry_run:
         with tempfile.TemporaryDirectory(prefix="familiar-", ignore_cleanup_errors=True) as scratch:
@@ -315,7 +317,7 @@ def _aside(paths: FamiliarPaths, *, dry_run: bool) -> Iterator[FamiliarPaths]:
         return
     with _staging_in(paths.root.parent, paths.id) as staging:
         yield FamiliarPaths(staging)
-        _move(staging, paths.root)
+        _move_into_place(staging, paths.root)
 
 
 @contextmanager
@@ -364,7 +366,7 @@ def _make_directory(path: Path) -> None:
         ) from error
 
 
-def _move(staging: Path, place: Path) -> None:
+def _move_into_place(staging: Path, place: Path) -> None:
     try:
         patiently(os.rename, str(staging), str(place))
     except OSError as error:

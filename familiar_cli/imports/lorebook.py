@@ -133,12 +133,12 @@ class LoreEntry:
     @property
     def core(self) -> str:
         """A digest of what a reader sees of it: title, keys and content."""
-        return digest([self.title, self.keys, self.content])
+        return json_digest([self.title, self.keys, self.content])
 
     @property
     def meaning(self) -> str:
         """A digest of all its settings; what is left out counts as its default."""
-        return digest({**_SILENT[self.shape], **self.raw})
+        return json_digest({**_SILENT[self.shape], **self.raw})
 
     def edited(self, changes: Mapping[str, Any]) -> LoreEntry:
         """Return it with new values for some of `title`, `keys`, `content` and `enabled`."""
@@ -183,15 +183,17 @@ class Lorebook:
     @property
     def digest(self) -> str:
         """A digest of all its entries and settings."""
-        return digest([settled(self.frame), sorted(entry.meaning for entry in self.entries)])
+        return json_digest(
+            [book_settings(self.frame), sorted(entry.meaning for entry in self.entries)]
+        )
 
 
-def settled(frame: Mapping[str, Any]) -> dict[str, Any]:
+def book_settings(frame: Mapping[str, Any]) -> dict[str, Any]:
     """Return a book's own settings; no extensions are as good as empty ones."""
     return {name: value for name, value in frame.items() if name != "extensions" or value}
 
 
-def digest(value: object) -> str:
+def json_digest(value: object) -> str:
     """Return the SHA-256 of `value` as JSON; the order of an object's members does not count."""
     return sha256_of(json.dumps(value, sort_keys=True, separators=(",", ":")))
 
@@ -305,7 +307,7 @@ def as_book(entry: LoreEntry) -> dict[str, Any]:
         extensions |= {spelling: raw[name] for spelling in spellings if name in raw}
     extensions |= {_FROM_WORLD: unknown} if unknown else {}
     extensions |= left.pop("extensions", {})
-    return book | _restored(left, entry.title) | {"extensions": extensions}
+    return book | _restore_book(left, entry.title) | {"extensions": extensions}
 
 
 def frame_as_world(frame: Mapping[str, Any]) -> dict[str, Any]:
@@ -381,7 +383,7 @@ def _left_of_book(entry: LoreEntry, world: dict[str, Any]) -> dict[str, Any]:
     return left
 
 
-def _restored(left: dict[str, Any], title: str) -> dict[str, Any]:
+def _restore_book(left: dict[str, Any], title: str) -> dict[str, Any]:
     """Restore the settings that `_left_of_book` kept, under the current title."""
     if "name" not in left:
         return left

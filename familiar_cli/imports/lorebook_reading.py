@@ -32,7 +32,7 @@ class Notes:
 
     def lines(self) -> tuple[str, ...]:
         """Return one line for each kind of oddity."""
-        return tuple(f"{what} ({_which(labels)})" for what, labels in self.seen.items())
+        return tuple(f"{what} ({_which_entries(labels)})" for what, labels in self.seen.items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ def _as_text(value: object) -> str:
     return value if isinstance(value, str) else json_line(value)
 
 
-def _which(labels: list[str]) -> str:
+def _which_entries(labels: list[str]) -> str:
     first = one_line(labels[0], 40)
     return f"entry {first!r}" if len(labels) == 1 else f"{len(labels)} entries, first {first!r}"
 
@@ -150,12 +150,12 @@ def mend_book(raw: dict[str, Any], label: str, notes: Notes, slot: str = "") -> 
     entry = dict(raw)
     mending = Mending(entry, label, notes)
     mending.keys("keys", "key")
-    _secondary(mending)
+    _mend_secondary(mending)
     mending.text("content")
     mending.rename("insertion_order", "order")
     mending.rename("id", "uid")
     mending.rename("enabled", "disable", lambda off: not off)
-    _required(mending)
+    _mend_required(mending)
     mending.flag("enabled")
     mending.extensions()
     for name in ("name", "comment"):
@@ -164,14 +164,14 @@ def mend_book(raw: dict[str, Any], label: str, notes: Notes, slot: str = "") -> 
     return LoreEntry("book", entry, slot)
 
 
-def _secondary(mending: Mending) -> None:
+def _mend_secondary(mending: Mending) -> None:
     if {"secondary_keys", "keysecondary"} & mending.entry.keys():
         mending.keys("secondary_keys", "keysecondary")
     elif mending.entry.get("selective"):
         mending.note("no 'secondary_keys' although 'selective' is set")
 
 
-def _required(mending: Mending) -> None:
+def _mend_required(mending: Mending) -> None:
     if mending.entry.get("enabled") is None:
         mending.note("no 'enabled': read as enabled")
         mending.entry["enabled"] = True
@@ -332,7 +332,7 @@ def read_book(data: object, *, origin: str) -> Lorebook:
         LimitError: It has more than `MAX_ENTRIES` entries.
     """
     check_depth(data, origin=origin)
-    book = _read(data, origin)
+    book = _read_book(data, origin)
     if len(book.entries) > MAX_ENTRIES:
         raise LimitError(
             f"{origin!r} has {len(book.entries)} entries, more than {MAX_ENTRIES}; "
@@ -342,7 +342,7 @@ def read_book(data: object, *, origin: str) -> Lorebook:
     return book if book.name.strip() else replace(book, name=PurePath(origin).stem)
 
 
-def _read(data: object, origin: str) -> Lorebook:
+def _read_book(data: object, origin: str) -> Lorebook:
     if isinstance(data, list) and any(_has_lore(item) for item in data):
         book = _entries_of({"entries": data}, origin, "a bare list of entries")
         return replace(book, warnings=("the file is a bare list of entries", *book.warnings))
@@ -350,12 +350,12 @@ def _read(data: object, origin: str) -> Lorebook:
         raise _not_a_lorebook(data, origin)
     if data.get("spec") == "lorebook_v3":
         outer = {name: value for name, value in data.items() if name not in ("spec", "data")}
-        return replace(_embedded(data.get("data"), origin, "lorebook_v3"), outer=outer)
+        return replace(_read_embedded(data.get("data"), origin, "lorebook_v3"), outer=outer)
     if _is_card(data):
         return _of_card(data, origin)
     for other in FORMATS:
         if other.matches(data):
-            return _converted(data, other.read(data), origin)
+            return _mend_converted(data, other.read(data), origin)
     return _entries_of(data, origin, "")
 
 
@@ -373,21 +373,21 @@ def _of_card(card: dict[str, Any], origin: str) -> Lorebook:
     inner = card.get("data")
     for place in (inner, card):
         if isinstance(place, dict) and "character_book" in place:
-            return _embedded(place["character_book"], origin, "a card's character_book")
+            return _read_embedded(place["character_book"], origin, "a card's character_book")
     raise BadInputError(
         f"{origin!r} is a character card without a lorebook; nothing was imported",
         hint=f"For the character itself: `familiar init --from-card {typed(origin)}`.",
     )
 
 
-def _embedded(data: object, origin: str, source: str) -> Lorebook:
+def _read_embedded(data: object, origin: str, source: str) -> Lorebook:
     """Read what stands where a card or a `lorebook_v3` keeps its book."""
     if data is None:
         return Lorebook(
             "", "book", source=source, warnings=("the book is null: it has no entries",)
         )
     if isinstance(data, dict) and data.get("spec") == "lorebook_v3":
-        return _read(data, origin)
+        return _read_book(data, origin)
     if not isinstance(data, dict):
         raise _not_a_lorebook(data, origin)
     return _entries_of(data, origin, source)
@@ -404,11 +404,11 @@ def _entries_of(data: dict[str, Any], origin: str, source: str) -> Lorebook:
     shape = _shape_of(data, items, is_object=isinstance(data.get("entries"), dict))
     mend = mend_world if shape == "worldinfo" else mend_book
     entries = tuple(
-        mend(item, _label(item, n), notes, slot) for n, (slot, item) in enumerate(found)
+        mend(item, _entry_label(item, n), notes, slot) for n, (slot, item) in enumerate(found)
     )
     _note_optional(shape, entries, notes)
     return Lorebook(
-        name=_name(data),
+        name=_book_name(data),
         shape=shape,
         entries=entries,
         frame={name: value for name, value in data.items() if name != "entries"},
@@ -440,13 +440,13 @@ def _slots_of(
     return []
 
 
-def _converted(data: dict[str, Any], book: Lorebook, origin: str) -> Lorebook:
+def _mend_converted(data: dict[str, Any], book: Lorebook, origin: str) -> Lorebook:
     """Mend what one of the other formats was turned into."""
     if data.get("entries", data.get("data")) and not book.entries:
         raise _not_a_lorebook(data, origin)
     notes = Notes()
     entries = tuple(
-        mend_book(dict(entry.raw), _label(entry.raw, n), notes)
+        mend_book(dict(entry.raw), _entry_label(entry.raw, n), notes)
         for n, entry in enumerate(book.entries)
     )
     warnings = (*_left_out(len(book.unreadable)), *book.warnings, *notes.lines())
@@ -483,7 +483,7 @@ def _is_frame(data: dict[str, Any]) -> bool:
     return data.keys() <= _FRAME_FIELDS and bool(data.keys() & _BOOK_ONLY)
 
 
-def _label(entry: Any, n: int) -> str:  # noqa: ANN401  # any mapping, before its types are known
+def _entry_label(entry: Any, n: int) -> str:  # noqa: ANN401  # any mapping, before its types are known
     for name in ("name", "comment", "displayName", "keys", "key"):
         value = entry.get(name)
         if value and isinstance(value, str | list):
@@ -491,7 +491,7 @@ def _label(entry: Any, n: int) -> str:  # noqa: ANN401  # any mapping, before it
     return f"number {n + 1}"
 
 
-def _name(data: dict[str, Any]) -> str:
+def _book_name(data: dict[str, Any]) -> str:
     return data["name"] if isinstance(data.get("name"), str) else ""
 
 
@@ -509,7 +509,7 @@ def _what_is(value: object) -> str:
         for field, kind in _MISTAKEN:
             if field in value:
                 return kind
-        return _object(value)
+        return _parse_object(value)
     if isinstance(value, list):
         return f"a list of {len(value)}" if value else "an empty list"
     if isinstance(value, bool) or value is None:
@@ -517,7 +517,7 @@ def _what_is(value: object) -> str:
     return "a text" if isinstance(value, str) else "a number"
 
 
-def _object(value: dict[str, object]) -> str:
+def _parse_object(value: dict[str, object]) -> str:
     if not value:
         return "an empty object"
     names = ", ".join(repr(one_line(str(name), 30)) for name in list(value)[:_SHOWN_NAMES])

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from familiar_cli.errors import BadInputError, NotFoundError
 from familiar_cli.imports import import_plan
-from familiar_cli.imports.foreign_files import storable
-from familiar_cli.imports.lorebook import KEYS, LoreEntry, Shape, digest
+from familiar_cli.imports.foreign_files import to_storable
+from familiar_cli.imports.lorebook import KEYS, LoreEntry, Shape, json_digest
 from familiar_cli.memory.layout import IMPORTED_LORE_DIR, LORE_DIR
 from familiar_cli.memory.pages.front_matter import LorePage, is_expression, parse_lore
 from familiar_cli.text import fold, one_line, slugify
@@ -41,7 +41,7 @@ _DEVICE: Final = re.compile(r"(?:con|prn|aux|nul|(?:com|lpt)\d)")
 
 def book_id_of(name: str) -> str:
     """Return the id of the book that calls itself `name`."""
-    return digest(["book", fold(name.strip())])[:_ID_CHARS]
+    return json_digest(["book", fold(name.strip())])[:_ID_CHARS]
 
 
 def ids_of(book_id: str, entries: Sequence[LoreEntry], taken: set[str]) -> list[str]:
@@ -50,15 +50,15 @@ def ids_of(book_id: str, entries: Sequence[LoreEntry], taken: set[str]) -> list[
     Entries that say the very same are told apart by their settings, and by number where even those
     are equal. Nothing in `taken` is used.
     """
-    keyed = sorted((entry.core, digest(entry.raw), n) for n, entry in enumerate(entries))
+    keyed = sorted((entry.core, json_digest(entry.raw), n) for n, entry in enumerate(entries))
     found = [""] * len(entries)
     used = set(taken)
     for core, raw, n in keyed:
         twin = 0
-        new = digest([book_id, core])[:_ID_CHARS]
+        new = json_digest([book_id, core])[:_ID_CHARS]
         while new in used:
             twin += 1
-            new = digest([book_id, core, raw, twin])[:_ID_CHARS]
+            new = json_digest([book_id, core, raw, twin])[:_ID_CHARS]
         used.add(new)
         found[n] = new
     return found
@@ -81,7 +81,7 @@ def safe_stem(name: str, kind: str) -> str:
         name: What a person or another program calls it.
         kind: Stands behind the name of a device.
     """
-    stem = _fit(slugify(name, max_chars=_MAX_STEM_CHARS))
+    stem = _fit_name(slugify(name, max_chars=_MAX_STEM_CHARS))
     return f"{stem}-{kind}" if _DEVICE.fullmatch(stem) else stem
 
 
@@ -97,18 +97,18 @@ def file_names(entries: Sequence[LoreEntry], ids: Sequence[str], taken: set[str]
     names = []
     for stem, entry_id in zip(stems, ids, strict=True):
         alone = shared[fold(stem)] == 1 and fold(f"{stem}.md") not in used
-        name = f"{stem}.md" if alone else _suffixed(stem, entry_id, used)
+        name = f"{stem}.md" if alone else _with_suffix(stem, entry_id, used)
         used.add(fold(name))
         names.append(name)
     return names
 
 
-def _suffixed(stem: str, entry_id: str, used: set[str]) -> str:
+def _with_suffix(stem: str, entry_id: str, used: set[str]) -> str:
     name = f"{stem}-{entry_id[:_SUFFIX_CHARS]}.md"
     return name if fold(name) not in used else f"{stem}-{entry_id}.md"
 
 
-def _fit(stem: str) -> str:
+def _fit_name(stem: str) -> str:
     return stem.encode()[:_MAX_STEM_BYTES].decode(errors="ignore").strip("-")
 
 
@@ -121,15 +121,15 @@ def match_entries(new: Sequence[LoreEntry], old: Mapping[str, LoreEntry]) -> lis
     """
     found: list[str | None] = [None] * len(new)
     free = dict(old)
-    _pair(new, found, free, lambda entry: (entry.core, entry.uid), twins=True)
-    _pair(new, found, free, lambda entry: entry.core, twins=True)
-    _pair(new, found, free, lambda entry: (entry.uid, entry.title) if entry.uid else None)
-    _pair(new, found, free, lambda entry: entry.title or None)
-    _pair(new, found, free, lambda entry: entry.uid or None, also=_alike)
+    _pair_entries(new, found, free, lambda entry: (entry.core, entry.uid), twins=True)
+    _pair_entries(new, found, free, lambda entry: entry.core, twins=True)
+    _pair_entries(new, found, free, lambda entry: (entry.uid, entry.title) if entry.uid else None)
+    _pair_entries(new, found, free, lambda entry: entry.title or None)
+    _pair_entries(new, found, free, lambda entry: entry.uid or None, also=_are_alike)
     return found
 
 
-def _pair(
+def _pair_entries(
     new: Sequence[LoreEntry],
     found: list[str | None],
     free: dict[str, LoreEntry],
@@ -156,7 +156,7 @@ def _pair(
                 del free[key]
 
 
-def _alike(new: LoreEntry, old: LoreEntry) -> bool:
+def _are_alike(new: LoreEntry, old: LoreEntry) -> bool:
     return new.content == old.content or bool(set(new.keys) & set(old.keys))
 
 
@@ -242,7 +242,7 @@ def load_settings(store: MemoryStore, directory: str) -> BookSettings:
     found = import_plan.load_ledger(
         store,
         path_in(directory),
-        _parse,
+        _parse_settings,
         keeps="the settings of the lorebooks there",
         hint="Restore an older copy of it, or import into another directory with `--into`.",
     )
@@ -260,19 +260,19 @@ def _rows(name: str, records: Mapping[str, BookRecord | EntryRecord]) -> str:
     return f'"{name}": {{' + ",".join(f"\n{row}" for row in rows) + "}"
 
 
-def _parse(data: dict[str, Any]) -> BookSettings:
+def _parse_settings(data: dict[str, Any]) -> BookSettings:
     if data["familiar_lorebook"] != VERSION:
         raise ValueError("written by another version")
     return BookSettings(
         {
-            key: _checked(BookRecord(**{**value, "unreadable": tuple(value["unreadable"])}))
+            key: _check_record(BookRecord(**{**value, "unreadable": tuple(value["unreadable"])}))
             for key, value in data["books"].items()
         },
-        {key: _checked(EntryRecord(**value)) for key, value in data["entries"].items()},
+        {key: _check_record(EntryRecord(**value)) for key, value in data["entries"].items()},
     )
 
 
-def _checked(record: R) -> R:
+def _check_record(record: R) -> R:
     """Return `record` when what it holds is of the kinds that it promises.
 
     Raises:
@@ -386,7 +386,7 @@ def same_book(settings: BookSettings, book: Lorebook) -> str | None:
         return by_name
     whole = book.digest
     by_content = (key for key, record in settings.books.items() if record.digest == whole)
-    alike = (key for key in settings.books if _is_alike(book.entries, _entries(settings, key)))
+    alike = (key for key in settings.books if _is_alike(book.entries, _lore_entries(settings, key)))
     return next(by_content, None) or next(alike, None)
 
 
@@ -413,7 +413,7 @@ def _is_alike(new: Sequence[LoreEntry], old: Sequence[LoreEntry]) -> bool:
     return 2 * common > max(len(new), len(old))
 
 
-def _entries(settings: BookSettings, book_id: str) -> list[LoreEntry]:
+def _lore_entries(settings: BookSettings, book_id: str) -> list[LoreEntry]:
     return [settings.entry(key) for key in settings.of_book(book_id)]
 
 
@@ -465,11 +465,11 @@ def page_of(entry: LoreEntry, entry_id: str) -> LorePage:
     """Return the page of `entry`: its text without decorators, and a title in any case."""
     _, body = split_decorators(entry.content)
     return LorePage(
-        title=heading(entry),
+        title=entry_heading(entry),
         keys=entry.keys,
         enabled=entry.enabled,
         entry_id=entry_id,
-        body=storable(body),
+        body=to_storable(body),
         pinned=is_constant(entry),
     )
 
@@ -481,7 +481,7 @@ def is_constant(entry: LoreEntry) -> bool:
     return says_so and entry.enabled and bool(body.strip())
 
 
-def heading(entry: LoreEntry) -> str:
+def entry_heading(entry: LoreEntry) -> str:
     """Return the title in one line; where it says nothing a key or the number stands in.
 
     A regular expression is not used as a title: it reads like noise.
@@ -513,7 +513,7 @@ def edits_of(text: str, entry: LoreEntry, entry_id: str) -> dict[str, Any]:
         edits["keys"] = now.keys
     if now.enabled != then.enabled:
         edits["enabled"] = now.enabled
-    if _unix(_ended(now.body)) != _unix(_ended(then.body)):
+    if _unix_newlines(_with_newline(now.body)) != _unix_newlines(_with_newline(then.body)):
         edits["content"] = split_decorators(entry.content)[0] + _as_before(now.body, then.body)
     return edits
 
@@ -521,15 +521,15 @@ def edits_of(text: str, entry: LoreEntry, entry_id: str) -> dict[str, Any]:
 def _as_before(body: str, before: str) -> str:
     """Return the edited `body` with the line ends and the end that the entry had before."""
     if "\r\n" not in before:
-        body = _unix(body)
+        body = _unix_newlines(body)
     return body if before.endswith("\n") else body.removesuffix("\n").removesuffix("\r")
 
 
-def _ended(body: str) -> str:
+def _with_newline(body: str) -> str:
     return body if not body or body.endswith("\n") else body + "\n"
 
 
-def _unix(text: str) -> str:
+def _unix_newlines(text: str) -> str:
     return text.replace("\r\n", "\n")
 
 

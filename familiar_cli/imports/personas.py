@@ -59,14 +59,14 @@ def tasks_markdown(text: str) -> str | None:
     listed = value.get("tasks") if isinstance(value, dict) else value
     if not isinstance(listed, list):
         return None
-    tasks = [_task(task) for task in listed]
+    tasks = [_task_text(task) for task in listed]
     if any(task is None for task in tasks):
         return None
     listed = "".join(f"{task}\n" for task in tasks)
     return f"# {phrases(language_of(listed) or ENGLISH.code).tasks}\n\n{listed}"
 
 
-def _task(task: object) -> str | None:
+def _task_text(task: object) -> str | None:
     if isinstance(task, str):
         return f"- [ ] {one_line(task, MAX_CHARS)}" if task.strip() else None
     if not isinstance(task, dict):
@@ -75,18 +75,18 @@ def _task(task: object) -> str | None:
     if not (title and task[title].strip()):
         return None
     due = next((key for key in _DUE if isinstance(task.get(key), str) and task[key]), "")
-    mark, told = _standing(task)
-    line = f"- [{mark}] {one_line(task[title], MAX_CHARS)}{_until(task.get(due, ''))}"
-    return "\n".join([line, *_more(task, {title, due, *told})])
+    mark, told = _task_status(task)
+    line = f"- [{mark}] {one_line(task[title], MAX_CHARS)}{_due_text(task.get(due, ''))}"
+    return "\n".join([line, *_extra_fields(task, {title, due, *told})])
 
 
-def _until(due: str) -> str:
+def _due_text(due: str) -> str:
     if _DAY.fullmatch(due):
         return f" @{due}"
     return f" (due {one_line(due, 40)})" if due else ""
 
 
-def _standing(task: dict[str, Any]) -> tuple[ItemStatus, set[str]]:
+def _task_status(task: dict[str, Any]) -> tuple[ItemStatus, set[str]]:
     """Return how a task stands, and the fields that say so."""
     told = {key for key in _MARKS if task.get(key) is False}
     given = task.get("status")
@@ -99,7 +99,7 @@ def _standing(task: dict[str, Any]) -> tuple[ItemStatus, set[str]]:
     return ItemStatus.open, {"status", *told} if status in _OPEN else told
 
 
-def _more(task: dict[str, Any], told: set[str]) -> Iterator[str]:
+def _extra_fields(task: dict[str, Any], told: set[str]) -> Iterator[str]:
     for key, value in task.items():
         if key in told:
             continue
@@ -185,7 +185,7 @@ def find_personas(directory: Path) -> list[PersonaDir]:
         BadInputError: It is a file, or no persona is there.
     """
     require_there(directory)
-    found = list(_found(directory))
+    found = list(_find_personas(directory))
     if not found:
         raise BadInputError(
             f"{str(directory)!r} contains no persona: no {IDENTITY}, {SOUL} or {PROTOCOLS} in it, "
@@ -204,13 +204,13 @@ def map_persona(files: Mapping[str, bytes], user: Author, user_name: str) -> Map
         user_name: What they are called where `USER.md` does not say so; empty: what `user` says.
     """
     kept = kept_paths(files, KEPT_DIR)
-    parts = _parts(files)
+    parts = _persona_parts(files)
     mapping = _Mapping(user, one_line(user_name, _MOST_NAME_CHARS), [])
     pieces: list[FolderPage] = []
     for source, content in sorted(files.items()):
         mapped = mapping.of(source, content, parts.get(source, ""))
         pieces += mapped
-        if not any(piece.is_original and _stays(piece) for piece in mapped):
+        if not any(piece.is_original and _is_never_rewritten(piece) for piece in mapped):
             pieces.append(
                 FolderPage(source, kept[source], content, is_original=True, is_hidden=True)
             )
@@ -218,7 +218,7 @@ def map_persona(files: Mapping[str, bytes], user: Author, user_name: str) -> Map
     return Mapped(tuple(pieces), (*mapping.warnings, *missing))
 
 
-def _found(directory: Path) -> Iterator[PersonaDir]:
+def _find_personas(directory: Path) -> Iterator[PersonaDir]:
     if _is_persona(directory):
         whole = directory.resolve()
         in_home = whole.parent.name == "persona"
@@ -226,17 +226,19 @@ def _found(directory: Path) -> Iterator[PersonaDir]:
         return
     here = directory.resolve().name
     user = directory.resolve().parent.name if here == "persona" else ""
-    for path in _directories(directory):
+    for path in _persona_directories(directory):
         if path.name == "persona":
-            yield from (PersonaDir(p, p.name, here) for p in _directories(path) if _is_persona(p))
+            yield from (
+                PersonaDir(p, p.name, here) for p in _persona_directories(path) if _is_persona(p)
+            )
         elif _is_persona(path):
             yield PersonaDir(path, path.name, user)
         else:
-            below = _directories(path / "persona")
+            below = _persona_directories(path / "persona")
             yield from (PersonaDir(p, p.name, path.name) for p in below if _is_persona(p))
 
 
-def _directories(directory: Path) -> list[Path]:
+def _persona_directories(directory: Path) -> list[Path]:
     try:
         return sorted(p for p in directory.iterdir() if p.is_dir() and not p.is_symlink())
     except OSError:
@@ -251,7 +253,7 @@ def _is_persona(directory: Path) -> bool:
     return any(fold(name) in names for name in FIELDS)
 
 
-def _parts(files: Mapping[str, bytes]) -> dict[str, str]:
+def _persona_parts(files: Mapping[str, bytes]) -> dict[str, str]:
     """Return which file is which part; names count without case, the usual spelling first."""
     known = {fold(name): name for name in (*PARTS, *VERBATIM, TIERS, TASKS)}
     found: dict[str, str] = {}
@@ -317,7 +319,7 @@ class _Mapping:
         return [(layout.TASKS, tasks)]
 
 
-def _stays(piece: FolderPage) -> bool:
+def _is_never_rewritten(piece: FolderPage) -> bool:
     """Tell whether no part of the program ever writes the file anew."""
     return piece.rel_path not in VERBATIM.values()
 

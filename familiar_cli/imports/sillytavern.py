@@ -24,7 +24,7 @@ from familiar_cli.imports.foreign_files import (
     read_json,
     text_list,
 )
-from familiar_cli.imports.what_is_it import INSIDE, instead
+from familiar_cli.imports.what_is_it import INSIDE, recognise_instead
 from familiar_cli.text import fold, sha256_of, str_or_empty, typed
 
 if TYPE_CHECKING:
@@ -61,10 +61,10 @@ class Face:
 def face_of(card: Card) -> Face:
     """Summarise a card for comparison with others."""
     texts = {(field, sha256_of(card.text(field).strip())) for field in _TEXTS if card.text(field)}
-    return Face(_meaning(card), fold(card.name), frozenset(texts))
+    return Face(_card_meaning(card), fold(card.name), frozenset(texts))
 
 
-def _meaning(card: Card) -> str:
+def _card_meaning(card: Card) -> str:
     data = dict(card.data)
     if card.extensions:  # what it is to its owner is noted in the card, too
         data["extensions"] = {key: value for key, value in card.extensions.items() if key != "fav"}
@@ -80,7 +80,7 @@ def original_card(store: MemoryStore) -> Card | None:
         return None
 
 
-def recognised(wanted: Mapping[str, Face], known: Mapping[str, Face]) -> dict[str, str]:
+def match_names(wanted: Mapping[str, Face], known: Mapping[str, Face]) -> dict[str, str]:
     """Return which of the known each of the wanted is; no two of the wanted are one.
 
     Args:
@@ -89,14 +89,16 @@ def recognised(wanted: Mapping[str, Face], known: Mapping[str, Face]) -> dict[st
     """
     found: dict[str, str] = {}
     taken: set[str] = set()
-    for _, key, familiar_id in sorted(_pairs(wanted, known)):
+    for _, key, familiar_id in sorted(_likely_pairs(wanted, known)):
         if key not in found and familiar_id not in taken:
             found[key] = familiar_id
             taken.add(familiar_id)
     return found
 
 
-def _pairs(wanted: Mapping[str, Face], known: Mapping[str, Face]) -> Iterator[tuple[int, str, str]]:
+def _likely_pairs(
+    wanted: Mapping[str, Face], known: Mapping[str, Face]
+) -> Iterator[tuple[int, str, str]]:
     """Yield what may be one, the likeliest with the lowest number."""
     by_name: dict[str, list[str]] = {}
     by_content: dict[str, list[str]] = {}
@@ -188,14 +190,14 @@ def find_folder(path: Path) -> SillyTavernFolder:
         UsageError: It is a file, or there are the folders of several users.
     """
     if path.is_file():
-        raise instead("folder", path) or UsageError(
+        raise recognise_instead("folder", path) or UsageError(
             f"{str(path)!r} is a file, not SillyTavern's data folder; nothing was imported",
             hint="Give the folder that holds `characters` and `chats`.",
         )
     if is_folder(path):
-        return _look(path)
+        return _read_folder(path)
     usual = [path / inside for inside in INSIDE if is_folder(path / inside)]
-    others = _users(path) if not usual else []
+    others = _user_folders(path) if not usual else []
     if len(others) > 1:
         listed = ", ".join(repr(user.name) for user in others)
         raise UsageError(
@@ -203,21 +205,21 @@ def find_folder(path: Path) -> SillyTavernFolder:
             hint=f"Choose one: `familiar import-sillytavern {typed(str(others[0]))}`.",
         )
     for found in (*usual, *others):
-        return _look(found)
+        return _read_folder(found)
     raise NotFoundError(
         f"{str(path)!r} is not SillyTavern's data folder: it has no `characters` and no `chats`",
         hint="It is usually `SillyTavern/data/default-user`.",
     )
 
 
-def _users(path: Path) -> list[Path]:
+def _user_folders(path: Path) -> list[Path]:
     try:
         return sorted(entry for entry in path.iterdir() if entry.is_dir() and is_folder(entry))
     except OSError:
         return []
 
 
-def _look(root: Path) -> SillyTavernFolder:
+def _read_folder(root: Path) -> SillyTavernFolder:
     looking = _Looking(root)
     looking.top()
     return SillyTavernFolder(root, tuple(sorted(looking.found, key=lambda file: file.rel_path)))
@@ -353,7 +355,7 @@ def read_group(file: FoundFile) -> CharacterGroup:
     Raises:
         FamiliarError: It cannot be read, or is none.
     """
-    value = _object(file)
+    value = _read_object(file)
     members, chats = text_list(value.get("members")), text_list(value.get("chats"))
     if not isinstance(value.get("members"), list):
         raise BadInputError(f"{file.rel_path!r} is not a group: it names no members")
@@ -370,7 +372,7 @@ def read_book_links(file: FoundFile) -> BookLinks:
     Raises:
         FamiliarError: It cannot be read, or holds no object.
     """
-    value = _object(file)
+    value = _read_object(file)
     outer = value.get("world_info_settings")
     info = outer.get("world_info") if isinstance(outer, dict) else value.get("world_info")
     if not isinstance(info, dict):
@@ -385,7 +387,7 @@ def read_book_links(file: FoundFile) -> BookLinks:
     )
 
 
-def _object(file: FoundFile) -> dict[str, Any]:
+def _read_object(file: FoundFile) -> dict[str, Any]:
     value, _ = read_json(read_foreign(file.path), origin=file.rel_path)
     if not isinstance(value, dict):
         raise BadInputError(f"{file.rel_path!r} is not a JSON object")
@@ -503,10 +505,10 @@ class Register:
 
     def reports(self) -> tuple[FileReport, ...]:
         """Return one report for each file, sorted by path."""
-        return tuple(_joined(self._notes[path]) for path in sorted(self._notes))
+        return tuple(_join_reports(self._notes[path]) for path in sorted(self._notes))
 
 
-def _joined(notes: list[FileReport]) -> FileReport:
+def _join_reports(notes: list[FileReport]) -> FileReport:
     first = min(notes, key=lambda note: OUTCOMES.index(note.outcome))
     reasons = dict.fromkeys(note.reason for note in notes if note.reason)
     return FileReport(
@@ -568,7 +570,7 @@ def read_personas(raw: bytes, *, origin: str) -> tuple[SillyTavernPersona, ...]:
     )
 
 
-def choose(
+def choose_persona(
     personas: tuple[SillyTavernPersona, ...], name: str = "", *, origin: str
 ) -> SillyTavernPersona:
     """Return the persona that is called `name`; without one, who the user is by default.

@@ -33,10 +33,10 @@ def _as_windows(error: UnicodeError) -> tuple[str, int]:
     if not isinstance(error, UnicodeDecodeError):
         raise error
     raw = error.object[error.start : error.end]
-    return "".join(_letter(byte) for byte in raw), error.end
+    return "".join(_byte_letter(byte) for byte in raw), error.end
 
 
-def _letter(byte: int) -> str:
+def _byte_letter(byte: int) -> str:
     try:
         return bytes((byte,)).decode("cp1252")
     except UnicodeDecodeError:
@@ -120,7 +120,7 @@ class MessageHeader:
     is_block: bool = False
 
 
-def _pattern(text: str) -> re.Pattern[str]:
+def _compile_pattern(text: str) -> re.Pattern[str]:
     return re.compile(text.replace("STAMP", STAMP).replace("CLOCK", CLOCK), re.IGNORECASE)
 
 
@@ -152,23 +152,40 @@ class _Way:
 
 _COLONS: Final = ":："
 _TIMED: Final = (
-    _Way("[time] <Name> text", _pattern(rf"\[(?P<stamp>STAMP)\]\s{{0,3}}{_QUOTED}"), "[", "<"),
-    _Way("[time] Name: text", _pattern(rf"\[(?P<stamp>STAMP)\]\s{{0,3}}{_SAYS}"), "[", _COLONS),
-    _Way("(time) Name: text", _pattern(rf"\((?P<stamp>STAMP)\)\s{{0,3}}{_SAYS}"), "(", _COLONS),
     _Way(
-        "time - Name: text", _pattern(rf"(?P<stamp>STAMP)\s{{1,3}}[-–—]\s{{1,3}}{_SAYS}"), "", "-–—"
+        "[time] <Name> text", _compile_pattern(rf"\[(?P<stamp>STAMP)\]\s{{0,3}}{_QUOTED}"), "[", "<"
+    ),
+    _Way(
+        "[time] Name: text",
+        _compile_pattern(rf"\[(?P<stamp>STAMP)\]\s{{0,3}}{_SAYS}"),
+        "[",
+        _COLONS,
+    ),
+    _Way(
+        "(time) Name: text",
+        _compile_pattern(rf"\((?P<stamp>STAMP)\)\s{{0,3}}{_SAYS}"),
+        "(",
+        _COLONS,
+    ),
+    _Way(
+        "time - Name: text",
+        _compile_pattern(rf"(?P<stamp>STAMP)\s{{1,3}}[-–—]\s{{1,3}}{_SAYS}"),
+        "",
+        "-–—",
     ),
     _Way(
         "time Name text",
-        _pattern(r"(?P<stamp>CLOCK)\t(?P<name>[^\t]{1,60})\t(?P<text>.*)"),
+        _compile_pattern(r"(?P<stamp>CLOCK)\t(?P<name>[^\t]{1,60})\t(?P<text>.*)"),
         "",
         "\t",
     ),
-    _Way("time <Name> text", _pattern(rf"(?P<stamp>STAMP),?\s{{1,3}}{_QUOTED}"), "", "<"),
-    _Way("time Name: text", _pattern(rf"(?P<stamp>STAMP),?[\s|]{{1,3}}{_SAYS}"), "", _COLONS),
+    _Way("time <Name> text", _compile_pattern(rf"(?P<stamp>STAMP),?\s{{1,3}}{_QUOTED}"), "", "<"),
+    _Way(
+        "time Name: text", _compile_pattern(rf"(?P<stamp>STAMP),?[\s|]{{1,3}}{_SAYS}"), "", _COLONS
+    ),
     _Way(
         "Name (time): text",
-        _pattern(
+        _compile_pattern(
             r"(?P<name>[^:：\n]{1,80}?)[ ]{0,2}[(\[（](?P<stamp>STAMP)[)\]）][ ]?[:：](?P<text>.*)"
         ),
         "",
@@ -178,13 +195,13 @@ _TIMED: Final = (
 _BLOCKS: Final = (
     _Way(
         "[time] Name",
-        _pattern(r"\[(?P<stamp>STAMP)\][ ](?P<name>[^:：\n]{1,60}?)(?: \(pinned\))?"),
+        _compile_pattern(r"\[(?P<stamp>STAMP)\][ ](?P<name>[^:：\n]{1,60}?)(?: \(pinned\))?"),
         "[",
         "]",
     ),
     _Way(
         "Name — time",
-        _pattern(
+        _compile_pattern(
             r"(?P<name>[^:：\n]{1,60}?)[ ]{1,2}[—–-][ ]{1,2}"
             r"(?P<stamp>(?:(?:Today|Yesterday)[ ](?:at[ ])?)?STAMP)"
         ),
@@ -193,33 +210,35 @@ _BLOCKS: Final = (
     ),
     _Way(
         "Name (time)",
-        _pattern(r"(?P<name>[^:：\n]{1,60}?)[ ]{1,2}[(\[](?P<stamp>STAMP)[)\]]"),
+        _compile_pattern(r"(?P<name>[^:：\n]{1,60}?)[ ]{1,2}[(\[](?P<stamp>STAMP)[)\]]"),
         "",
         "([",
     ),
 )
 _TOLD: Final = (
-    _Way("[time] Name: text", _pattern(r"\[(?P<stamp>STAMP)\]\s{0,3}(?P<text>.+)"), "[", "]"),
+    _Way(
+        "[time] Name: text", _compile_pattern(r"\[(?P<stamp>STAMP)\]\s{0,3}(?P<text>.+)"), "[", "]"
+    ),
     _Way(
         "time - Name: text",
-        _pattern(r"(?P<stamp>STAMP)\s{1,3}[-–—]\s{1,3}(?P<text>.+)"),
+        _compile_pattern(r"(?P<stamp>STAMP)\s{1,3}[-–—]\s{1,3}(?P<text>.+)"),
         "",
         "-–—",
     ),
 )
 """Lines with a time and nobody who speaks, by the style of the messages beside them."""
 
-_QUOTED_BARE: Final = ("<Name> text", _pattern(_QUOTED))
+_QUOTED_BARE: Final = ("<Name> text", _compile_pattern(_QUOTED))
 _COLON_BARE: Final = (
     "Name: text",
-    _pattern(r"(?:#{1,6}[ ])?(?P<name>[^:：\n]{1,60}?)[ ]?(?P<colon>[:：])(?P<text>.*)"),
+    _compile_pattern(r"(?:#{1,6}[ ])?(?P<name>[^:：\n]{1,60}?)[ ]?(?P<colon>[:：])(?P<text>.*)"),
 )
 _BOLD: Final = re.compile(
     r"(?:[-*+][ ]{1,3}|#{1,6}[ ])?(?P<mark>\*\*|__)(?P<in>.{1,150}?)(?P=mark)"
 )
 
 
-def harmonised(line: str) -> str:
+def harmonise_line(line: str) -> str:
     """Return a line without what chat programs put between its letters unseen."""
     if line.isascii() and "\0" not in line:
         return line
@@ -238,38 +257,38 @@ def heads_of(line: str, styles: Collection[str] | None = None) -> list[MessageHe
         return []
     bold = _BOLD.match(start) if "**" in start or "__" in start else None
     if not bold:
-        return _heads(line, styles)
+        return _read_heads(line, styles)
     # The colon may stand inside or outside of what is bold.
     plain = bold["in"] + line[bold.end() :]
     only = None if styles is None else {name.removeprefix("**") for name in styles}
     return [
         MessageHeader(f"**{head.style}", head.name, head.stamp, head.text, head.is_block)
-        for head in _heads(plain, only)
+        for head in _read_heads(plain, only)
         if head.name in bold["in"]
     ]
 
 
-def _heads(line: str, styles: Collection[str] | None) -> list[MessageHeader]:
+def _read_heads(line: str, styles: Collection[str] | None) -> list[MessageHeader]:
     start, rest = line[:MOST_CHARS], line[MOST_CHARS:]
     found: list[MessageHeader] = []
     if _TIME_LIKE.search(start, 0, _STAMP_WITHIN):
-        found = _timed(start, rest, styles)
+        found = _timed_heads(start, rest, styles)
     if not found:
         style, pattern = _QUOTED_BARE if start.startswith("<") else _COLON_BARE
         if styles is None or style in styles:
-            head = _head(style, pattern, start, rest)
+            head = _match_head(style, pattern, start, rest)
             found = [head] if head and _is_bare_name(head, start) else []
     return found
 
 
-def _timed(start: str, rest: str, styles: Collection[str] | None) -> list[MessageHeader]:
+def _timed_heads(start: str, rest: str, styles: Collection[str] | None) -> list[MessageHeader]:
     def ways(of: tuple[_Way, ...]) -> Iterator[_Way]:
         return (way for way in of if (styles is None or way.style in styles) and way.fits(start))
 
-    said = (_head(way.style, way.pattern, start, rest) for way in ways(_TIMED))
+    said = (_match_head(way.style, way.pattern, start, rest) for way in ways(_TIMED))
     found = [head for head in said if head]
     if not found and not rest:
-        blocks = (_head(w.style, w.pattern, start, "", is_block=True) for w in ways(_BLOCKS))
+        blocks = (_match_head(w.style, w.pattern, start, "", is_block=True) for w in ways(_BLOCKS))
         found = [head for head in blocks if head]
         for way in ways(_TOLD):
             told = way.pattern.fullmatch(start)
@@ -278,7 +297,7 @@ def _timed(start: str, rest: str, styles: Collection[str] | None) -> list[Messag
     return found
 
 
-def _head(
+def _match_head(
     style: str, pattern: re.Pattern[str], start: str, rest: str, *, is_block: bool = False
 ) -> MessageHeader | None:
     match = pattern.fullmatch(start)
@@ -387,7 +406,7 @@ class TranscriptShape:
         return f"{what}, {_ORDER_NAMES[self.order]}" if self.numbered_dates else what
 
 
-def survey(source: ChatFile, reading: Reading) -> TranscriptShape | None:
+def survey_transcript(source: ChatFile, reading: Reading) -> TranscriptShape | None:
     """Return how the transcript in a file is written; None: it does not look like one.
 
     Raises:
@@ -413,7 +432,7 @@ class _Survey:
         for number, raw in text_lines(self._source):
             if raw and raw.strip():
                 self._filled += 1
-                self._look(number, harmonised(raw))
+                self._look(number, harmonise_line(raw))
         styles = self._prevailing()
         if not styles:
             return None

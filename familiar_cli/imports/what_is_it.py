@@ -66,7 +66,9 @@ def taken_for(wanted: Kind, file: str | Path | None) -> Iterator[None]:
     except RefusedError as error:
         if type(error) not in (RefusedError, BadInputError):  # a limit, or a lock
             raise
-        better = None if file in (None, "-") else instead(wanted, Path(str(file)).expanduser())
+        better = (
+            None if file in (None, "-") else recognise_instead(wanted, Path(str(file)).expanduser())
+        )
         if better is None:
             raise
         if wanted == "lorebook" and "card" in str(error):  # it may hold a book, but this does not
@@ -74,7 +76,7 @@ def taken_for(wanted: Kind, file: str | Path | None) -> Iterator[None]:
         raise better from error
 
 
-def instead(wanted: Kind, path: Path) -> BadInputError | None:
+def recognise_instead(wanted: Kind, path: Path) -> BadInputError | None:
     """Return the error that a file or directory is something else; None: nobody knows it."""
     found = what_is(path)
     if found is None or found.kind == wanted:
@@ -90,8 +92,14 @@ def instead(wanted: Kind, path: Path) -> BadInputError | None:
 def what_is(path: Path) -> Recognized | None:
     """Recognize a file or directory by its content; None if unknown."""
     if path.is_dir():
-        return _directory(path)
-    for kind in (_settings, _card, _archive, _chat, _lorebook):
+        return _recognise_directory(path)
+    for kind in (
+        _recognise_settings,
+        _recognise_card,
+        _recognise_archive,
+        _service_chat,
+        _recognise_lorebook,
+    ):
         try:
             found = kind(path)
         except (FamiliarError, OSError):
@@ -107,7 +115,7 @@ def is_data_folder(path: Path) -> bool:
     return any(all((place / part).is_dir() for part in _PARTS) for place in places)
 
 
-def _directory(path: Path) -> Recognized | None:
+def _recognise_directory(path: Path) -> Recognized | None:
     name = typed(str(path))
     if is_data_folder(path):
         return Recognized(
@@ -129,8 +137,8 @@ def _directory(path: Path) -> Recognized | None:
     return None
 
 
-def _settings(path: Path) -> Recognized | None:
-    value = _object(path)
+def _recognise_settings(path: Path) -> Recognized | None:
+    value = _whole_object(path)
     name = typed(str(path))
     if isinstance(value.get("power_user"), dict):
         return Recognized(
@@ -147,7 +155,7 @@ def _settings(path: Path) -> Recognized | None:
     return None
 
 
-def _card(path: Path) -> Recognized | None:
+def _recognise_card(path: Path) -> Recognized | None:
     from familiar_cli.imports.cards import read_card  # noqa: PLC0415  # only after a refusal
     from familiar_cli.imports.foreign_files import read_foreign  # noqa: PLC0415
 
@@ -156,7 +164,7 @@ def _card(path: Path) -> Recognized | None:
     return Recognized("card", "a character card", hint)
 
 
-def _archive(path: Path) -> Recognized | None:
+def _recognise_archive(path: Path) -> Recognized | None:
     with path.open("rb") as stream:
         if not stream.read(4).startswith(b"PK\x03\x04"):
             return None
@@ -165,7 +173,7 @@ def _archive(path: Path) -> Recognized | None:
     )
 
 
-def _chat(path: Path) -> Recognized | None:
+def _service_chat(path: Path) -> Recognized | None:
     from familiar_cli.imports.chat_formats import read_chats  # noqa: PLC0415
     from familiar_cli.imports.foreign_chat import (  # noqa: PLC0415
         TITLES,
@@ -188,7 +196,7 @@ def _chat(path: Path) -> Recognized | None:
     return Recognized("chat", title, f"Import it: `familiar import-chat {typed(str(path))}`.")
 
 
-def _lorebook(path: Path) -> Recognized | None:
+def _recognise_lorebook(path: Path) -> Recognized | None:
     from familiar_cli.imports.foreign_files import read_foreign  # noqa: PLC0415
     from familiar_cli.imports.import_lorebook import load_book  # noqa: PLC0415
 
@@ -197,7 +205,7 @@ def _lorebook(path: Path) -> Recognized | None:
     return Recognized("lorebook", "a lorebook", hint)
 
 
-def _object(path: Path) -> dict[str, Any]:
+def _whole_object(path: Path) -> dict[str, Any]:
     """Return the object that a whole file of JSON is; an empty one for any other file."""
     from familiar_cli.imports.foreign_files import read_foreign, read_json  # noqa: PLC0415
 

@@ -129,10 +129,10 @@ class EmbeddingIndex:
     def use(self, action: Callable[[sqlite3.Connection], T]) -> T:
         """Return what `action` does with a connection. See `schema.using`."""
         fresh = not is_directory(self.directory)
-        answer = schema.using(self.directory, action)
+        answer = schema.use_index(self.directory, action)
         if self._is_cut:
             self._is_cut = False
-            schema.using(self.directory, lambda c: vectors.write_if_lost(c, self.directory))
+            schema.use_index(self.directory, lambda c: vectors.write_if_lost(c, self.directory))
         if fresh:
             with contextlib.suppress(OSError):
                 write_whole(self.directory / ".gitignore", "*\n", durable=False)
@@ -164,7 +164,7 @@ class EmbeddingIndex:
             self.use(lambda connection: self._touch(connection, paths))
 
     def _is_large(self, rel_path: str) -> bool:
-        stamp = scan.stamp(self.store.root / rel_path)
+        stamp = scan.file_stamp(self.store.root / rel_path)
         return stamp is not None and stamp.size_bytes > _MOST_AT_ONCE_BYTES
 
     def embed_waiting(
@@ -208,22 +208,22 @@ class EmbeddingIndex:
     def clear(self) -> bool:
         """Delete the index, and tell whether there was one. It comes back with the next search."""
         self._cached = self._tokens = None
-        return schema.clear(self.directory)
+        return schema.clear_index(self.directory)
 
     def vectors(self, connection: sqlite3.Connection) -> Vectors:
         """Return all vectors; what was loaded before is used again while nothing has changed."""
-        stamp = vectors.stamp(connection, self.directory)
+        stamp = vectors.vectors_stamp(connection, self.directory)
         if self._cached is None or self._cached[0] != stamp:
             self._cached = None  # what another program cut short is not touched again
             self._is_cut = vectors.is_lost(connection, self.directory)
-            self._cached = (stamp, vectors.load(connection, self.directory))
+            self._cached = (stamp, vectors.load_vectors(connection, self.directory))
         return self._cached[1]
 
     def token_rows(self, connection: sqlite3.Connection) -> Rows | None:
         """Return the vectors of all tokens, or None; a replaced file is loaded again."""
-        stamp = token_vectors.stamp(connection, self.directory)
+        stamp = token_vectors.token_stamp(connection, self.directory)
         if self._tokens is None or self._tokens[0] != stamp or self._tokens[1] is None:
-            self._tokens = stamp, token_vectors.mapped(connection, self.directory)
+            self._tokens = stamp, token_vectors.map_rows(connection, self.directory)
         return self._tokens[1]
 
     def _waiting(self) -> int:
@@ -234,7 +234,7 @@ class EmbeddingIndex:
     ) -> Refreshed:
         """Do what `refresh` does by a connection that is open already."""
         until_s = None if within_s is None else stopwatch_s() + within_s
-        seen = scan.look(self.store.root, connection)
+        seen = scan.scan_root(self.store.root, connection)
         _take_out(connection, seen.gone)
         changed, unread = [], 0
         for number, (rel_path, stamp) in enumerate(sorted(seen.suspects.items())):
@@ -246,14 +246,14 @@ class EmbeddingIndex:
             if progress:
                 progress("files read", number + 1, len(seen.suspects))
         if not unread:
-            scan.note(connection, seen)
+            scan.note_scan(connection, seen)
         unchanged = seen.same + len(seen.suspects) - len(changed) - unread
         why = _note_of_rebuild(connection)
         return Refreshed(tuple(changed), seen.gone, unchanged, why, unread, seen.closed)
 
     def _touch(self, connection: sqlite3.Connection, rel_paths: list[str]) -> None:
         for rel_path in rel_paths:
-            stamp = scan.stamp(self.store.root / rel_path)
+            stamp = scan.file_stamp(self.store.root / rel_path)
             if stamp is None:
                 _take_out(connection, [rel_path])
             else:
@@ -273,7 +273,7 @@ class EmbeddingIndex:
             return False
         sha256 = sha256_of(content)
         if rows.held_sha256(connection, rel_path) == sha256:
-            rows.restamp(connection, rel_path, stamp)
+            rows.restamp_file(connection, rel_path, stamp)
             return False
         try:
             text = content.decode("utf-8")
@@ -281,7 +281,7 @@ class EmbeddingIndex:
             problem = f"it is not UTF-8 text (byte {error.start})"
             rows.put_problem(connection, rel_path, stamp, problem)
             return False
-        rows.put(connection, rel_path, text=text, sha256=sha256, seen=stamp)
+        rows.put_file(connection, rel_path, text=text, sha256=sha256, seen=stamp)
         return True
 
     def _embed(
@@ -295,7 +295,7 @@ class EmbeddingIndex:
         waiting = count_waiting(connection)
         total = waiting if at_most is None else min(waiting, at_most)
         done = 0
-        for batch in _batches(connection, total):
+        for batch in _waiting_batches(connection, total):
             done += _embed_batch(connection, embedder, batch, self.directory)
             if progress:
                 progress("vectors made", done, total)
@@ -310,7 +310,7 @@ class EmbeddingIndex:
             return int(connection.execute(f"SELECT COUNT(*) FROM {what}").fetchone()[0])  # noqa: S608
 
         there = self.store.root.is_dir()
-        seen = scan.look(self.store.root, connection) if there else scan.Scan({}, (), 0)
+        seen = scan.scan_root(self.store.root, connection) if there else scan.Scan({}, (), 0)
         problems = connection.execute(
             "SELECT rel_path, problem FROM documents WHERE problem != '' ORDER BY rel_path"
         )
@@ -322,13 +322,13 @@ class EmbeddingIndex:
             lines=count(f"chunks WHERE level = {schema.LINE}"),
             vectors=count("chunks WHERE vector_seq IS NOT NULL"),
             waiting=count_waiting(connection),
-            model=schema.meta(connection, "model"),
+            model=schema.read_meta(connection, "model"),
             size_bytes=sum(p.stat().st_size for p in self.directory.iterdir() if p.is_file()),
             problems=(
                 *(IndexProblem(closed.rel_path, closed.reason) for closed in seen.closed),
                 *(IndexProblem(*row) for row in problems),
             ),
-            token_vectors=token_vectors.held(connection).rows,
+            token_vectors=token_vectors.token_file(connection).rows,
         )
 
     def _really_stale(self, connection: sqlite3.Connection, suspects: Iterable[str]) -> list[str]:
@@ -351,7 +351,7 @@ def _take_out(connection: sqlite3.Connection, rel_paths: Sequence[str]) -> None:
 
 def has_vectors_of(connection: sqlite3.Connection, embedder: Embedder) -> bool:
     """Tell whether the index holds vectors that may be compared with those of `embedder`."""
-    same = _signature(connection) == _signature_of(embedder)
+    same = _index_signature(connection) == _signature_of(embedder)
     return same and bool(
         connection.execute("SELECT 1 FROM chunks WHERE vector_seq > 0 LIMIT 1").fetchone()
     )
@@ -369,11 +369,11 @@ def count_lines(connection: sqlite3.Connection) -> int:
     return int(found[0])
 
 
-def _signature(connection: sqlite3.Connection) -> tuple[str, str, str]:
+def _index_signature(connection: sqlite3.Connection) -> tuple[str, str, str]:
     return (
-        schema.meta(connection, "model"),
-        schema.meta(connection, "dimension"),
-        schema.meta(connection, "token_version"),
+        schema.read_meta(connection, "model"),
+        schema.read_meta(connection, "dimension"),
+        schema.read_meta(connection, "token_version"),
     )
 
 
@@ -383,7 +383,7 @@ def _signature_of(embedder: Embedder) -> tuple[str, str, str]:
 
 def _agree_on_model(connection: sqlite3.Connection, embedder: Embedder, directory: Path) -> str:
     """Make the index ready for vectors of `embedder`; return whose vectors had to go for that."""
-    held, wanted = _signature(connection), _signature_of(embedder)
+    held, wanted = _index_signature(connection), _signature_of(embedder)
     if held == wanted and not token_vectors.are_lost(connection, directory):
         return ""
     with transaction(connection):
@@ -404,11 +404,11 @@ def _agree_on_model(connection: sqlite3.Connection, embedder: Embedder, director
     return held[0] if held[0] != wanted[0] else ""
 
 
-def _batches(
+def _waiting_batches(
     connection: sqlite3.Connection, total: int
 ) -> Iterator[dict[bytes, tuple[str, list[int]]]]:
     """Yield what waits for vectors: the text the encoder reads and the ids it is for, by key."""
-    from familiar_cli.index.chunking import embedding_text, label  # noqa: PLC0415
+    from familiar_cli.index.chunking import embedding_text, index_label  # noqa: PLC0415
 
     last = 0
     while total > 0:
@@ -424,7 +424,7 @@ def _batches(
         waiting: dict[bytes, tuple[str, list[int]]] = {}
         for id_, key, text, heading, title, day in found:
             if key not in waiting:
-                above = label(title, heading, day_in(day))
+                above = index_label(title, heading, day_in(day))
                 waiting[key] = (embedding_text(above, text), [])
             waiting[key][1].append(id_)
         by_length = sorted(waiting.items(), key=lambda item: len(item[1][0]))
@@ -442,9 +442,9 @@ def _embed_batch(
 
     made = read_passages(embedder, [text for text, _ in batch.values()])
     # The rows are on disk before anything says where they are, so a crash loses a batch at most.
-    extents = token_vectors.put(connection, directory, made)
+    extents = token_vectors.put_tokens(connection, directory, made)
     found = [
-        (vectors.encode(row), *extent, id_)
+        (vectors.encode_vector(row), *extent, id_)
         for row, extent, (_, ids) in zip(made.pooled, extents, batch.values(), strict=True)
         for id_ in ids
     ]
@@ -455,12 +455,12 @@ def _embed_batch(
             " WHERE id = ? AND vector_seq IS NULL",
             [(*values, first + n, id_) for n, (*values, id_) in enumerate(found)],
         )
-        token_vectors.note(connection, extents)
+        token_vectors.note_extents(connection, extents)
     return len(found)
 
 
 def _note_of_rebuild(connection: sqlite3.Connection) -> str:
-    reason = schema.meta(connection, "rebuilt")
+    reason = schema.read_meta(connection, "rebuilt")
     if reason:
         schema.set_meta(connection, rebuilt="")
     return reason
@@ -507,14 +507,14 @@ def find_pins(
         return Pins()
     until_s = None if within_s is None else stopwatch_s() + within_s
     try:
-        fresh, known, left = index.use(lambda c: _ask(index, c, refresh_s))
+        fresh, known, left = index.use(lambda c: _refresh_and_read(index, c, refresh_s))
     except IndexUnusableError:
         return pins_in_files(index.store, within_s=within_s)
     known |= dict.fromkeys(left, _UNKNOWN)
-    looked, problems, unread = _look(index.store, known, until_s)
+    looked, problems, unread = _look_at_pins(index.store, known, until_s)
     if looked.keys() - left:
         with suppress(IndexUnusableError):
-            index.use(lambda c: _note(c, looked, left))
+            index.use(lambda c: _note_pins(c, looked, left))
     pinned = sorted(path for path, is_one in (known | looked).items() if is_one)
     return Pins(tuple(pinned), unread, tuple(problems), fresh)
 
@@ -524,22 +524,22 @@ def pins_in_files(store: MemoryStore, *, within_s: float | None = None) -> Pins:
     until_s = None if within_s is None else stopwatch_s() + within_s
     paths = (file.rel_path for file in store.walk().files if not file.is_dir)
     unknown = dict.fromkeys((path for path in paths if _is_text(path)), _UNKNOWN)
-    looked, problems, unread = _look(store, unknown, until_s)
+    looked, problems, unread = _look_at_pins(store, unknown, until_s)
     return Pins(tuple(path for path in looked if looked[path]), unread, tuple(problems))
 
 
-def _ask(
+def _refresh_and_read(
     index: EmbeddingIndex, connection: sqlite3.Connection, refresh_s: float | None
 ) -> tuple[Refreshed, dict[str, bool | None], set[str]]:
     """Bring the index up to date; return what it knows of pins, and which files it has not read."""
     fresh = index.refresh_by(connection, None, refresh_s)
     rows = connection.execute("SELECT rel_path, pinned FROM documents WHERE pinned IS NOT 0")
     known = {path: _UNKNOWN if pinned is None else True for path, pinned in rows}
-    left = scan.look(index.store.root, connection).suspects if fresh.unread else ()
+    left = scan.scan_root(index.store.root, connection).suspects if fresh.unread else ()
     return fresh, known, set(left)
 
 
-def _look(
+def _look_at_pins(
     store: MemoryStore, known: Mapping[str, bool | None], until_s: float | None
 ) -> tuple[dict[str, bool], list[tuple[str, str]], int]:
     """Look at the files of which it is not known; return also those that there was no time for."""
@@ -568,7 +568,9 @@ def _is_pinned(store: MemoryStore, rel_path: str) -> bool:
     return is_pinned(head.text if is_all else store.read_file(rel_path))
 
 
-def _note(connection: sqlite3.Connection, looked: dict[str, bool], left: Collection[str]) -> None:
+def _note_pins(
+    connection: sqlite3.Connection, looked: dict[str, bool], left: Collection[str]
+) -> None:
     """Note what was found of files that the index holds as they are."""
     found = [(pinned, path) for path, pinned in looked.items() if path not in left]
     with transaction(connection):

@@ -81,7 +81,7 @@ def parse_blocks(text: str) -> ParsedMarkdown:
     settings = {k.lower(): v.strip("\"'") for k, v in _SETTING.findall(front or "")}
     starts = [0, *(skip + m.end() for m in _LINE_END.finditer(text[skip:]))]
     starts[0] = skip
-    opened = dict(_opened(text, skip, starts))
+    opened = dict(_block_starts(text, skip, starts))
     if skip or not opened:
         opened.setdefault(0, (0, ""))
     places = sorted(opened)
@@ -89,7 +89,7 @@ def parse_blocks(text: str) -> ParsedMarkdown:
     places[0] = 0
     values = [opened[place] for place in sorted(opened)]
     blocks = (
-        TextBlock(start, end, level, heading, _speaker(text, start, end, level))
+        TextBlock(start, end, level, heading, _speaker_of(text, start, end, level))
         for start, end, (level, heading) in zip(places, ends, values, strict=True)
     )
     return ParsedMarkdown(tuple(blocks), settings)
@@ -100,7 +100,7 @@ def without_marks(text: str) -> str:
     return _EMPHASIS.sub("", _LINK.sub(r"\1", text))
 
 
-def _opened(text: str, skip: int, starts: list[int]) -> Iterator[tuple[int, tuple[int, str]]]:
+def _block_starts(text: str, skip: int, starts: list[int]) -> Iterator[tuple[int, tuple[int, str]]]:
     """Yield where each block begins, with its level and words if it is a heading."""
     tokens = _markdown_tokens(text[skip:])
     inside_table = 0
@@ -124,19 +124,19 @@ def _opened(text: str, skip: int, starts: list[int]) -> Iterator[tuple[int, tupl
 
 def _markdown_tokens(text: str) -> list[Token]:
     try:
-        return _parser().parse(text)
+        return _make_parser().parse(text)
     except RecursionError:
         return []
 
 
 @cache
-def _parser() -> MarkdownIt:
+def _make_parser() -> MarkdownIt:
     from markdown_it import MarkdownIt  # noqa: PLC0415  # only where a file has changed
 
     return MarkdownIt("commonmark").enable("table")
 
 
-def _speaker(text: str, start: int, end: int, level: int) -> str:
+def _speaker_of(text: str, start: int, end: int, level: int) -> str:
     found = None if level else _SPEAKER.match(text, start, end)
     return found["name"] if found else ""
 
@@ -200,26 +200,26 @@ class _Line:
     section: int
 
 
-def cut(text: str, rel_path: str) -> Cut:
+def cut_text(text: str, rel_path: str) -> Cut:
     """Return `text` as lines and passages."""
     page = parse_blocks(text)
     first = next((b.heading for b in page.blocks if b.level == 1 and b.heading), "")
-    title = page.front.get("title") or without_marks(first) or _name(rel_path)
-    lines = list(_lines(text, page.blocks, title))
-    windows = list(_passages(lines, text))
+    title = page.front.get("title") or without_marks(first) or _title_from_path(rel_path)
+    lines = list(_cut_lines(text, page.blocks, title))
+    windows = list(_passage_ranges(lines, text))
     day = day_in(page.front.get("date", "")) or day_in(rel_path.rpartition("/")[2])
     instance = page.front.get("instance") or instance_in(rel_path)
     return Cut(
         title,
         day,
         instance,
-        _speakers(lines),
-        tuple(_passage(lines, window) for window in windows),
-        tuple(map(_placed, lines, _holders(len(lines), windows))),
+        _speaker_names(lines),
+        tuple(_passage_span(lines, window) for window in windows),
+        tuple(map(_with_passages, lines, _windows_of_lines(len(lines), windows))),
     )
 
 
-def label(title: str, heading: str, day: date | None) -> str:
+def index_label(title: str, heading: str, day: date | None) -> str:
     """Return the words that stand before a piece where it is indexed: title, heading, day."""
     above = heading if heading.startswith(title) else f"{title} {heading}".strip()
     said = day_words(day) if day else ""
@@ -231,45 +231,45 @@ def embedding_text(above: str, text: str) -> str:
     return f"{above}\n{without_marks(readable_text(text)).strip()}"
 
 
-def _name(rel_path: str) -> str:
+def _title_from_path(rel_path: str) -> str:
     return rel_path.rpartition("/")[2].rpartition(".")[0].replace("-", " ").replace("_", " ")
 
 
-def _lines(text: str, blocks: Sequence[TextBlock], title: str) -> Iterator[_Line]:
+def _cut_lines(text: str, blocks: Sequence[TextBlock], title: str) -> Iterator[_Line]:
     """Yield the lines; a heading goes to the line below it."""
     section, path, start = 0, title, None
     for number, block in enumerate(blocks):
         if 1 <= block.level <= SECTION_LEVEL:
             section += 1
-            path = _path(title, without_marks(block.heading), block.level)
+            path = _heading_path(title, without_marks(block.heading), block.level)
         if start is None:
             start = block.start
         last = number + 1 == len(blocks)
         if block.level and not last and not 1 <= blocks[number + 1].level <= block.level:
             continue
-        for begin, end in _pieces(text, start, block.end):
+        for begin, end in _cut_long(text, start, block.end):
             tokens = _COUNTER.count(text[begin:end])
             yield _Line(begin, end, path, tokens, block.speaker, section)
         start = None
 
 
-def _path(title: str, heading: str, level: int) -> str:
+def _heading_path(title: str, heading: str, level: int) -> str:
     if not heading or heading == title:
         return title
     return heading if level == 1 else f"{title} > {heading}"
 
 
-def _pieces(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+def _cut_long(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     """Cut a long line where a sentence ends, else at a space, else anywhere."""
     while True:
-        stop = _fitting(text, start, end)
+        stop = _best_end(text, start, end)
         yield start, stop
         if stop == end:
             return
         start = stop
 
 
-def _fitting(text: str, start: int, end: int) -> int:
+def _best_end(text: str, start: int, end: int) -> int:
     """Return the best place to end a piece that begins at `start` and has `LINE_TOKENS` at most.
 
     A character is counted a few times at most, whatever stands in the text.
@@ -288,22 +288,22 @@ def _fitting(text: str, start: int, end: int) -> int:
     return stop
 
 
-def _passages(lines: Sequence[_Line], text: str) -> Iterator[tuple[int, int]]:
+def _passage_ranges(lines: Sequence[_Line], text: str) -> Iterator[tuple[int, int]]:
     """Yield which lines each passage holds, as numbers from and up to but not including."""
     talk = _is_conversation(lines)
-    if not talk and len(text.split()) < WHOLE_FILE_WORDS and _tokens(lines) <= SECTION_TOKENS:
+    if not talk and len(text.split()) < WHOLE_FILE_WORDS and _count_tokens(lines) <= SECTION_TOKENS:
         yield 0, len(lines)
         return
-    for start, end in _sections(lines):
+    for start, end in _section_ranges(lines):
         if talk:
-            yield from _turns(lines, start, end)
-        elif _tokens(lines[start:end]) <= SECTION_TOKENS:
+            yield from _turn_ranges(lines, start, end)
+        elif _count_tokens(lines[start:end]) <= SECTION_TOKENS:
             yield start, end
         else:
-            yield from _windows(lines, start, end)
+            yield from _window_ranges(lines, start, end)
 
 
-def _speakers(lines: Sequence[_Line]) -> tuple[str, ...]:
+def _speaker_names(lines: Sequence[_Line]) -> tuple[str, ...]:
     """Return who speaks in a conversation, each once."""
     named = (line.speaker for line in lines if line.speaker)
     return tuple(dict.fromkeys(named)) if _is_conversation(lines) else ()
@@ -315,7 +315,7 @@ def _is_conversation(lines: Sequence[_Line]) -> bool:
     return len(speakers) * 2 >= max(len(lines), 3) and len(speakers) >= 2 * len(set(speakers))
 
 
-def _sections(lines: Sequence[_Line]) -> Iterator[tuple[int, int]]:
+def _section_ranges(lines: Sequence[_Line]) -> Iterator[tuple[int, int]]:
     start = 0
     for number in range(1, len(lines) + 1):
         if number == len(lines) or lines[number].section != lines[start].section:
@@ -323,28 +323,28 @@ def _sections(lines: Sequence[_Line]) -> Iterator[tuple[int, int]]:
             start = number
 
 
-def _turns(lines: Sequence[_Line], start: int, end: int) -> Iterator[tuple[int, int]]:
+def _turn_ranges(lines: Sequence[_Line], start: int, end: int) -> Iterator[tuple[int, int]]:
     while True:
-        stop = _reach(lines, start, min(start + TURNS, end))
+        stop = _window_end(lines, start, min(start + TURNS, end))
         yield start, stop
         if stop == end:
             return
         start += max(1, min(TURN_STEP, stop - start))
 
 
-def _windows(lines: Sequence[_Line], start: int, end: int) -> Iterator[tuple[int, int]]:
+def _window_ranges(lines: Sequence[_Line], start: int, end: int) -> Iterator[tuple[int, int]]:
     while True:
-        stop = _reach(lines, start, end)
+        stop = _window_end(lines, start, end)
         yield start, stop
         if stop == end:
             return
         again = stop
-        while again - 1 > start and _tokens(lines[again:stop]) < OVERLAP_TOKENS:
+        while again - 1 > start and _count_tokens(lines[again:stop]) < OVERLAP_TOKENS:
             again -= 1
         start = again
 
 
-def _reach(lines: Sequence[_Line], start: int, end: int) -> int:
+def _window_end(lines: Sequence[_Line], start: int, end: int) -> int:
     """Return how far lines from `start` reach within `WINDOW_TOKENS`; at least one line."""
     stop, total = start + 1, lines[start].tokens
     while stop < end and total + lines[stop].tokens <= WINDOW_TOKENS:
@@ -353,18 +353,18 @@ def _reach(lines: Sequence[_Line], start: int, end: int) -> int:
     return stop
 
 
-def _tokens(lines: Sequence[_Line]) -> int:
+def _count_tokens(lines: Sequence[_Line]) -> int:
     return sum(line.tokens for line in lines)
 
 
-def _passage(lines: Sequence[_Line], window: tuple[int, int]) -> TextSpan:
+def _passage_span(lines: Sequence[_Line], window: tuple[int, int]) -> TextSpan:
     first, last = window
     heading = lines[first].heading
     end = lines[last - 1].end
-    return TextSpan(lines[first].start, end, heading, _tokens(lines[first:last]), "", window)
+    return TextSpan(lines[first].start, end, heading, _count_tokens(lines[first:last]), "", window)
 
 
-def _holders(count: int, windows: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+def _windows_of_lines(count: int, windows: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     """Return for each of `count` lines the numbers of the windows that hold it."""
     held = [(len(windows), 0)] * count
     for number, (first, last) in enumerate(windows):
@@ -373,5 +373,5 @@ def _holders(count: int, windows: Sequence[tuple[int, int]]) -> list[tuple[int, 
     return held
 
 
-def _placed(line: _Line, held: tuple[int, int]) -> TextSpan:
+def _with_passages(line: _Line, held: tuple[int, int]) -> TextSpan:
     return TextSpan(line.start, line.end, line.heading, line.tokens, line.speaker, held)

@@ -268,7 +268,7 @@ class Encoder:
         if values.ndim != _BY_TOKEN:
             return ReadTexts(pooled, None, [0] * len(texts), [])
         first = skips or (0,) * len(texts)
-        kept = [_kept(*one) for one in zip(encoded, texts, first, strict=True)]
+        kept = [_kept_tokens(*one) for one in zip(encoded, texts, first, strict=True)]
         tokens = [values[n, list(of_text)] for n, of_text in enumerate(kept)]
         return ReadTexts(
             pooled,
@@ -303,7 +303,7 @@ class Encoder:
         return mean.astype(np.float32, copy=False)
 
 
-def _kept(encoded: Any, text: str, skip_chars: int) -> dict[int, str]:  # noqa: ANN401  # no types
+def _kept_tokens(encoded: Any, text: str, skip_chars: int) -> dict[int, str]:  # noqa: ANN401  # no types
     """Return the places of the tokens that say something, each with its word."""
     places: dict[int, list[int]] = {}
     for place, number in enumerate(encoded.word_ids):
@@ -423,7 +423,7 @@ class OnnxEmbedder:
         from familiar_cli.work.jobs import check_work_limit  # noqa: PLC0415  # it loads asyncio
 
         with self._working(optimised=optimised) as encoder:
-            parts = [_parts(encoder, text) for text in texts]
+            parts = [_split_parts(encoder, text) for text in texts]
         flat = [part for of_text in parts for part in of_text]
         skips = [0 if n else skip_chars for of_text in parts for n in range(len(of_text))]
         found = []
@@ -438,10 +438,10 @@ class OnnxEmbedder:
         counts = [count for one in found for count in one.counts]
         if len(rows) != len(texts):
             firsts = np.cumsum([0, *(len(of_text) for of_text in parts)])[:-1]
-            rows = np.stack([g.mean(axis=0) for g in np.split(_normal(rows), firsts[1:])])
+            rows = np.stack([g.mean(axis=0) for g in np.split(_normalise(rows), firsts[1:])])
             counts = [int(count) for count in np.add.reduceat(counts, firsts)]
         words = tuple(word for one in found for word in one.words)
-        return Encoded(_normal(rows), self._tokens(found), tuple(counts), words)
+        return Encoded(_normalise(rows), self._tokens(found), tuple(counts), words)
 
     def _tokens(self, found: Sequence[ReadTexts]) -> Matrix | None:
         """Return the vectors of all tokens, made short; None: the model gives none."""
@@ -451,7 +451,7 @@ class OnnxEmbedder:
         if len(rows) != len(found) or not rows:
             return None
         matrix = load_projection(self.model)
-        return _normal(np.concatenate([r if matrix is None else r @ matrix for r in rows]))
+        return _normalise(np.concatenate([r if matrix is None else r @ matrix for r in rows]))
 
     def _failed(self, error: Exception) -> EmbedderError:
         return _unusable(self.model, self._directory, error)
@@ -512,7 +512,7 @@ class FastembedEmbedder:
             rows = np.array(list(run(opened)), np.float32).reshape(-1, self.dimension)
         except Exception as error:
             raise _unusable(self.model, self._directory, error) from error
-        return _normal(rows)
+        return _normalise(rows)
 
 
 def _unusable(model: str, directory: Path, error: Exception) -> EmbedderError:
@@ -550,7 +550,7 @@ def open_embedder(setting: str, cache_dir: Path) -> EmbedderChoice:
     for name in wanted:
         directory = _directory_of(name, cache_dir)
         if directory is not None and name in SPECS:
-            return EmbedderChoice(_embedder(SPECS[name], directory))
+            return EmbedderChoice(_cached_embedder(SPECS[name], directory))
         if directory is not None:
             return _beyond_catalog(name, directory)
     missing = wanted[-1] if setting == "auto" else wanted[0]
@@ -579,12 +579,12 @@ def _beyond_catalog(name: str, directory: Path) -> EmbedderChoice:
 
 
 @cache
-def _embedder(spec: Spec, directory: Path) -> OnnxEmbedder:
+def _cached_embedder(spec: Spec, directory: Path) -> OnnxEmbedder:
     """Return the one embedder of this process for these files."""
     return OnnxEmbedder(spec, directory)
 
 
-def _parts(encoder: Encoder, text: str) -> list[str]:
+def _split_parts(encoder: Encoder, text: str) -> list[str]:
     """Split `text` between words into parts that fit the model, in linear time."""
     from familiar_cli.work.jobs import check_work_limit  # noqa: PLC0415  # it loads asyncio
 
@@ -604,7 +604,7 @@ def _parts(encoder: Encoder, text: str) -> list[str]:
         start += cut
 
 
-def _normal(rows: Matrix) -> Matrix:
+def _normalise(rows: Matrix) -> Matrix:
     import numpy as np  # noqa: PLC0415
 
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)

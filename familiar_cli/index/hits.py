@@ -117,7 +117,9 @@ class CharRange:
     end: int
 
 
-def choose(text: str, best: CharRange, passage: CharRange, snippet_tokens: int) -> CharRange:
+def choose_snippet(
+    text: str, best: CharRange, passage: CharRange, snippet_tokens: int
+) -> CharRange:
     """Return which part of `text` to show: the file, or `passage`, or what of it is allowed.
 
     With `snippet_tokens` the part holds as much of `best` as that allows, and then grows by whole
@@ -126,10 +128,10 @@ def choose(text: str, best: CharRange, passage: CharRange, snippet_tokens: int) 
     whole = CharRange(0, len(text))
     outer = whole if len(text) <= WHOLE_FILE_CHARS else passage
     if not snippet_tokens:
-        return _trimmed(text, outer)
+        return _trim_range(text, outer)
     if _COUNTER.count(text[outer.start : outer.end]) <= snippet_tokens:
-        return _trimmed(text, outer)
-    return _trimmed(text, _grown(text, _trimmed(text, best), outer, snippet_tokens))
+        return _trim_range(text, outer)
+    return _trim_range(text, _grow_range(text, _trim_range(text, best), outer, snippet_tokens))
 
 
 def line_number(text: str, place: int) -> int:
@@ -143,9 +145,9 @@ def first_word(text: str, place: CharRange) -> int:
     return place.start + len(inside) - len(inside.lstrip())
 
 
-def _grown(text: str, best: CharRange, outer: CharRange, most: int) -> CharRange:
+def _grow_range(text: str, best: CharRange, outer: CharRange, most: int) -> CharRange:
     if _COUNTER.count(text[best.start : best.end]) > most:
-        return CharRange(best.start, _cut(text, best, most))
+        return CharRange(best.start, _end_within(text, best, most))
     found = best
     for end in _line_ends(text, best.end, outer.end):
         if _COUNTER.count(text[found.start : end]) > most:
@@ -158,7 +160,7 @@ def _grown(text: str, best: CharRange, outer: CharRange, most: int) -> CharRange
     return found
 
 
-def _cut(text: str, place: CharRange, most: int) -> int:
+def _end_within(text: str, place: CharRange, most: int) -> int:
     """Return where a text must end to have `most` tokens, between words if it can."""
     low, high = place.start, place.end
     while low < high:
@@ -179,7 +181,7 @@ def _line_starts(text: str, start: int, end: int) -> Sequence[int]:
     return [*(at for at in range(end - 1, start, -1) if text[at - 1] == "\n"), start]
 
 
-def _trimmed(text: str, place: CharRange) -> CharRange:
+def _trim_range(text: str, place: CharRange) -> CharRange:
     """Leave out empty lines at both ends."""
     inside = text[place.start : place.end]
     start = place.start + len(inside) - len(inside.lstrip("\r\n"))
@@ -225,7 +227,7 @@ class _Shown:
     line: int
 
 
-def make(
+def make_hits(
     connection: sqlite3.Connection,
     store: MemoryStore,
     query: str,
@@ -236,7 +238,7 @@ def make(
     weights = options.weights or rank.WEIGHTS
     chosen = list(scored) if options.lines or options.judge else _best_of_files(scored)
     linked = linked_with(connection, query)
-    files = _files(connection, {s.line.document_id for s in chosen}, linked, options)
+    files = _load_files(connection, {s.line.document_id for s in chosen}, linked, options)
     of_file = {
         id_: rank.file_score(
             age_days=file.age_days,
@@ -248,19 +250,19 @@ def make(
     }
     ranked = []
     for one in chosen:
-        score = rank.final(one.relevance, of_file[one.line.document_id], weights)
+        score = rank.final_score(one.relevance, of_file[one.line.document_id], weights)
         if score >= options.min_score:
             ranked.append(_Ranked(one, files[one.line.document_id], score))
     ranked.sort(key=lambda r: (-r.score, r.file.rel_path, r.scored.line.id))
     writer = _Writer(connection, store, query, options)
     if options.judge:
-        return _judged(ranked, writer, options.judge, options)
+        return _judge_files(ranked, writer, options.judge, options)
     best = ranked[: options.k]
     writer.read(best)
     return tuple(writer.hit(r) for r in best)
 
 
-def _judged(
+def _judge_files(
     ranked: Sequence[_Ranked],
     writer: _Writer,
     judge: Callable[[Hit, str], bool | None],
@@ -301,7 +303,7 @@ def linked_with(connection: sqlite3.Connection, query: str) -> set[int]:
 
 
 @lru_cache(maxsize=512)  # of one prompt; what stands before a turn was often found as well
-def coverage(text: str, query: str) -> float:
+def query_coverage(text: str, query: str) -> float:
     """Return which share of the content words of `query` stands in `text`, as they are."""
     wanted = fts.content_words(query)
     held = set(fts.words(text))
@@ -328,7 +330,7 @@ def local_day(mtime_ns: int, zone: tzinfo | None) -> str:
         return now().date().isoformat()
 
 
-def _rounded(value: float | None) -> float | None:
+def _round_or_none(value: float | None) -> float | None:
     return None if value is None else round(value, 4)
 
 
@@ -339,7 +341,7 @@ def _best_of_files(scored: Iterable[Scored]) -> list[Scored]:
     return list(best.values())
 
 
-def _files(
+def _load_files(
     connection: sqlite3.Connection, ids: set[int], linked: set[int], options: SearchOptions
 ) -> dict[int, _File]:
     select = "SELECT id, rel_path, title, day, instance, mtime_ns FROM documents WHERE id IN"
@@ -383,7 +385,7 @@ class _Writer:
             return self._written(ranked, line, _Shown(line.place, line.place, line.text, 1))
         place = line.place
         if not self._options.lines:
-            place = choose(text, line.place, passage.place, self._options.snippet_tokens)
+            place = choose_snippet(text, line.place, passage.place, self._options.snippet_tokens)
         best = CharRange(first_word(text, line.place), line.place.end)
         words = text[place.start : place.end]
         return self._written(
@@ -395,17 +397,17 @@ class _Writer:
         signals = Signals(
             round(scored.relevance, 4),
             round(scored.lexical, 4),
-            _rounded(scored.dense),
-            _rounded(scored.cosine),
-            round(coverage(text, self._query), 4),
+            _round_or_none(scored.dense),
+            _round_or_none(scored.cosine),
+            round(query_coverage(text, self._query), 4),
             scored.speaker,
-            round(rank.recency(file.age_days), 4),
+            round(rank.recency_score(file.age_days), 4),
             file.is_linked,
             file.is_same_instance,
             people=round(scored.people, 4),
             time=round(scored.time, 4),
-            maxsim_line=_rounded(scored.maxsim.line if scored.maxsim else None),
-            maxsim_passage=_rounded(scored.maxsim.passage if scored.maxsim else None),
+            maxsim_line=_round_or_none(scored.maxsim.line if scored.maxsim else None),
+            maxsim_passage=_round_or_none(scored.maxsim.passage if scored.maxsim else None),
         )
         return Hit(
             file.rel_path,
@@ -487,13 +489,15 @@ def find_in_files(
         day = made.day.isoformat() if made.day else ""
         about = day or last_day(file.rel_path) or local_day(file.mtime_ns, options.zone)
         if is_wanted(file.rel_path, about, options):
-            hits += _counted(_Cutter(file, made, day, query, options).hits(words), file, options)
+            hits += _hits_that_count(
+                _Cutter(file, made, day, query, options).hits(words), file, options
+            )
     hits = [hit for hit in hits if hit.score >= options.min_score]
     hits.sort(key=lambda hit: -hit.score)
     return tuple(hits[: options.k])
 
 
-def _counted(hits: Iterable[Hit], file: _FoundFile, options: SearchOptions) -> list[Hit]:
+def _hits_that_count(hits: Iterable[Hit], file: _FoundFile, options: SearchOptions) -> list[Hit]:
     """Return those of a file's hits that count; without `options.lines` the best one."""
     judge = options.judge
     if judge is None:
@@ -509,13 +513,13 @@ def share_of(folded: str, words: list[str]) -> float:
 
 @lru_cache(maxsize=256)
 def _cut_page(text: str, rel_path: str) -> Cut:
-    from familiar_cli.index.chunking import cut  # noqa: PLC0415  # only where the index is not asked
+    from familiar_cli.index.chunking import cut_text  # noqa: PLC0415  # only where the index is not asked
 
-    return cut(text, rel_path)
+    return cut_text(text, rel_path)
 
 
 @lru_cache(maxsize=256)
-def _folded(text: str) -> str:
+def _fold_text(text: str) -> str:
     return fold_word(text)
 
 
@@ -537,7 +541,7 @@ def _files_holding(store: MemoryStore, words: list[str]) -> Iterator[_FoundFile]
             text = store.read_file(entry.rel_path)
         except FamiliarError:
             continue
-        folded = _folded(blank_spans(text))
+        folded = _fold_text(blank_spans(text))
         share = share_of(folded, words)
         if share:
             count = sum(folded.count(word) for word in words)
@@ -558,7 +562,7 @@ class _Cutter:
     def hits(self, words: list[str]) -> Iterator[Hit]:
         """Yield the hits, best first, each made when it is asked for."""
         text = blank_spans(self.file.text)
-        scored = [(share_of(_folded(text[s.start : s.end]), words), s) for s in self.made.lines]
+        scored = [(share_of(_fold_text(text[s.start : s.end]), words), s) for s in self.made.lines]
         scored = sorted((pair for pair in scored if pair[0]), key=lambda pair: -pair[0])
         if self.options.lines:
             yield from (self._hit(line, share) for share, line in scored)
@@ -575,7 +579,7 @@ class _Cutter:
         shown = best
         if not self.options.lines:
             outer = CharRange(passage.start, passage.end)
-            shown = choose(text, best, outer, self.options.snippet_tokens)
+            shown = choose_snippet(text, best, outer, self.options.snippet_tokens)
         start = first_word(text, best)
         words = text[shown.start : shown.end]
         return Hit(
@@ -600,9 +604,9 @@ class _Cutter:
             lexical=score,
             dense=None,
             cosine=None,
-            coverage=round(coverage(words, self.query), 4),
+            coverage=round(query_coverage(words, self.query), 4),
             speaker=False,
-            recency=round(rank.recency(age_days(about, self.file.mtime_ns, now())), 4),
+            recency=round(rank.recency_score(age_days(about, self.file.mtime_ns, now())), 4),
             linked=False,
             same_instance=False,
         )

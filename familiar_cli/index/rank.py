@@ -125,7 +125,7 @@ class Scored(NamedTuple):
     maxsim: LineNearness | None = None
 
 
-def recency(age_days: float) -> float:
+def recency_score(age_days: float) -> float:
     """Return how fresh something so old is: 1 when new, 1/2 after some 143 days, never 0.
 
     Raises:
@@ -138,7 +138,7 @@ def recency(age_days: float) -> float:
     return 1 / (1 + RECENCY_RATE_PER_DAY * age_days)
 
 
-def nearness(cosine: float, spec: Spec) -> float:
+def cosine_nearness(cosine: float, spec: Spec) -> float:
     """Return how near in meaning a cosine is: 0 for unrelated, about 1 for an answer."""
     return max(0.0, (cosine - spec.far) / (spec.near - spec.far))
 
@@ -147,13 +147,13 @@ def is_named(speaker: str, query: str) -> bool:
     """Tell whether `query` names `speaker`, by a whole name or by a nickname with a capital."""
     if not speaker:
         return False
-    whole, nicknames = _asked(query)
+    whole, nicknames = _query_names(query)
     names = fts.words(speaker)
     return any(name in whole or name.startswith(nicknames) for name in names)
 
 
 @lru_cache(maxsize=4)
-def _asked(query: str) -> tuple[frozenset[str], tuple[str, ...]]:
+def _query_names(query: str) -> tuple[frozenset[str], tuple[str, ...]]:
     """Return the words that may be names, and those with a capital, which may be nicknames."""
     capitals = [word for word in query.split() if word[:1].isupper()]
     short = {word for capital in capitals for word in fts.words(capital)[:1]} - fts.STOP_WORDS
@@ -161,7 +161,7 @@ def _asked(query: str) -> tuple[frozenset[str], tuple[str, ...]]:
     return frozenset(fts.content_words(query)), nicknames
 
 
-def score(
+def score_lines(
     lines: Iterable[LineCandidate],
     lexical: Lexical,
     cosines: Mapping[int, float] | None,
@@ -189,14 +189,14 @@ def score(
     """
     candidates = list(lines)
     named = {speaker: is_named(speaker, query) for speaker in {c.speaker for c in candidates}}
-    seen = [_seen(line, lexical.passages, cosines or {}) for line in candidates]
+    seen = [_seen_lines(line, lexical.passages, cosines or {}) for line in candidates]
     by_words = _by_words(candidates, seen, lexical, weights)
     near = maxsim or {}
     found = []
     for line, one, words in zip(candidates, seen, by_words, strict=True):
         dense = None if spec is None else _by_meaning(one, spec)
         by_tokens = near.get(line.id)
-        relevance = _relevance(words, dense, by_tokens, weights, alone=not lexical.passages)
+        relevance = _join_relevance(words, dense, by_tokens, weights, alone=not lexical.passages)
         speaker, time = named[line.speaker], times.get(line.id, 0.0)
         share = people.get(line.document_id, 0.0)
         relevance += weights.speaker * speaker + weights.people * share + weights.time * time
@@ -209,7 +209,7 @@ def score(
     return found
 
 
-def _relevance(
+def _join_relevance(
     words: float,
     dense: float | None,
     by_tokens: LineNearness | None,
@@ -228,7 +228,7 @@ def _relevance(
     return (1 - share) * words + share * meaning
 
 
-def final(relevance: float, of_file: float, weights: Weights = WEIGHTS) -> float:
+def final_score(relevance: float, of_file: float, weights: Weights = WEIGHTS) -> float:
     """Return the score that hits are sorted by; `of_file` is what `file_score` returns."""
     return weights.relevance * relevance + of_file
 
@@ -238,7 +238,7 @@ def file_score(
 ) -> float:
     """Return what the score of every line of a file has, whatever it says."""
     return (
-        weights.recency * recency(age_days)
+        weights.recency * recency_score(age_days)
         + weights.links * linked
         + weights.instance * same_instance
     )
@@ -260,7 +260,9 @@ class _Seen(NamedTuple):
     cosine: float
 
 
-def _seen(line: LineCandidate, lexical: Mapping[int, float], cosines: Mapping[int, float]) -> _Seen:
+def _seen_lines(
+    line: LineCandidate, lexical: Mapping[int, float], cosines: Mapping[int, float]
+) -> _Seen:
     # One loop for all of it, since it runs for every line that may be a hit.
     first, last = line.passages
     passage, words, largest = first, lexical.get(first, 0.0), cosines.get(first, _UNKNOWN)
@@ -295,11 +297,11 @@ def _by_words(
 def _by_meaning(seen: _Seen, spec: Spec) -> float | None:
     """Return the mean nearness of a line and its nearest passage; None while both wait."""
     if seen.passage_cosine == _UNKNOWN:
-        return None if seen.cosine == _UNKNOWN else nearness(seen.cosine, spec)
-    of_passage = nearness(seen.passage_cosine, spec)
+        return None if seen.cosine == _UNKNOWN else cosine_nearness(seen.cosine, spec)
+    of_passage = cosine_nearness(seen.passage_cosine, spec)
     if seen.cosine == _UNKNOWN:
         return of_passage
-    return (nearness(seen.cosine, spec) + of_passage) / 2
+    return (cosine_nearness(seen.cosine, spec) + of_passage) / 2
 
 
 def times_of_lines(
@@ -392,7 +394,7 @@ def lines_of_passages(pieces: Pieces, lines: Iterable[LineCandidate]) -> Passage
     return PassageLines(*np.array(found, np.int64).reshape(-1, 3).T)
 
 
-def runs(firsts: Numbers, sizes: Numbers) -> Numbers:
+def number_runs(firsts: Numbers, sizes: Numbers) -> Numbers:
     """Return the numbers `firsts[n]`, `firsts[n] + 1`, … of each group, `sizes[n]` of them."""
     import numpy as np  # noqa: PLC0415
 
@@ -421,7 +423,7 @@ class Lexical:
     lines: dict[int, float] = field(default_factory=dict)
 
 
-def ask(connection: sqlite3.Connection, query: str, restricted: Restricted = "") -> Lexical:
+def word_scores(connection: sqlite3.Connection, query: str, restricted: Restricted = "") -> Lexical:
     """Return the scores for the words of `query`.
 
     Args:
@@ -434,13 +436,13 @@ def ask(connection: sqlite3.Connection, query: str, restricted: Restricted = "")
         return Lexical()
     files, pieces = (f"{restricted} {ids}" if restricted else "" for ids in (_FILES, _PIECES))
     return Lexical(
-        _scores(connection, "documents_fts", match, files),
-        _scores(connection, "passages_fts", match, pieces),
-        _scores(connection, "lines_fts", match, pieces),
+        _bm25_scores(connection, "documents_fts", match, files),
+        _bm25_scores(connection, "passages_fts", match, pieces),
+        _bm25_scores(connection, "lines_fts", match, pieces),
     )
 
 
-def _scores(
+def _bm25_scores(
     connection: sqlite3.Connection, table: str, match: str, wanted: str
 ) -> dict[int, float]:
     # The plus keeps SQLite from asking the full-text table anew for each wanted row. `bm25` stands
@@ -482,7 +484,7 @@ def scores_of_turns(
     """
     sessions: dict[Session, set[str]] = {}
     for one in turns:
-        sessions.setdefault(_session(one.turn, zone), set()).add(speaker(one.turn))
+        sessions.setdefault(_session_of(one.turn, zone), set()).add(speaker(one.turn))
     named = people_among({label for labels in sessions.values() for label in labels}, query)
     shares = {
         session: named.share({part for label in labels for part in parts_of(label)})
@@ -494,19 +496,19 @@ def scores_of_turns(
         * (
             one.score
             + WEIGHTS.speaker * named.is_named(speaker(one.turn))
-            + WEIGHTS.people * shares[_session(one.turn, zone)]
-            + WEIGHTS.time * _time(one.turn, wanted, zone)
+            + WEIGHTS.people * shares[_session_of(one.turn, zone)]
+            + WEIGHTS.time * _time_score(one.turn, wanted, zone)
         )
         for one in turns
     ]
 
 
-def _session(turn: Turn, zone: tzinfo | None) -> Session:
+def _session_of(turn: Turn, zone: tzinfo | None) -> Session:
     local = to_zone(turn.at, zone)
     return turn.channel_id, local.date(), local.hour // _PART_HOURS
 
 
-def _time(turn: Turn, wanted: Sequence[Span | Yearly], zone: tzinfo | None) -> float:
+def _time_score(turn: Turn, wanted: Sequence[Span | Yearly], zone: tzinfo | None) -> float:
     if not wanted:
         return 0.0
     day = to_zone(turn.at, zone).date()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli import fts
 from familiar_cli.index import chunking
-from familiar_cli.index.schema import LINE, PASSAGE, changes_of, meta, set_meta
+from familiar_cli.index.schema import LINE, PASSAGE, changes_of, read_meta, set_meta
 from familiar_cli.index.who_when import day_in, names_of, put_people, times_of
 from familiar_cli.memory.pages.front_matter import is_pinned
 from familiar_cli.memory.pages.lines import blank_spans
@@ -34,11 +34,11 @@ _INSERT: Final = (
 )
 
 
-def put(
+def put_file(
     connection: sqlite3.Connection, rel_path: str, *, text: str, sha256: str, seen: FileStamp
 ) -> None:
     """Make the index hold the file at `rel_path` as `text`; vectors of unchanged pieces stay."""
-    made = chunking.cut(text, rel_path)
+    made = chunking.cut_text(text, rel_path)
     links = link_targets(text, rel_path)
     with transaction(connection):
         if held_sha256(connection, rel_path) == sha256:
@@ -83,7 +83,7 @@ def held_sha256(connection: sqlite3.Connection, rel_path: str) -> str | None:
     return row[0] if row else None
 
 
-def restamp(connection: sqlite3.Connection, rel_path: str, seen: FileStamp) -> None:
+def restamp_file(connection: sqlite3.Connection, rel_path: str, seen: FileStamp) -> None:
     """Note how a file with unchanged content looks now."""
     with transaction(connection):
         connection.execute(
@@ -103,7 +103,7 @@ def take_out(connection: sqlite3.Connection, rel_paths: Iterable[str]) -> None:
 
 def next_seq(connection: sqlite3.Connection, count: int) -> int:
     """Return the first of `count` fresh numbers for vectors. Call it inside a transaction."""
-    first = int(meta(connection, "next_seq") or 1)
+    first = int(read_meta(connection, "next_seq") or 1)
     set_meta(connection, next_seq=str(first + count))
     return first
 
@@ -185,7 +185,7 @@ class _Chunks:
         connection.executemany(_INSERT, self._with_vectors(rows))
         connection.executemany("INSERT OR IGNORE INTO times VALUES (?, ?, ?)", self._times(rows))
         title, read = (
-            fts.indexable(chunking.label(made.title, "", made.day)),
+            fts.indexable(chunking.index_label(made.title, "", made.day)),
             blank_spans(self.text),
         )
         connection.execute(
@@ -215,7 +215,7 @@ class _Chunks:
                     yield row[0], span.first.toordinal(), span.last.toordinal()
 
     def _above(self, heading: str) -> str:
-        return chunking.label(self.made.title, heading, self.made.day)
+        return chunking.index_label(self.made.title, heading, self.made.day)
 
     def _row(self, level: int, id_: int, span: TextSpan, parts_from: int) -> tuple[Any, ...]:
         text = self.text[span.start : span.end]

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli.clock import stopwatch_s, wall_ns
 from familiar_cli.files import FileStamp, stamp_of
-from familiar_cli.index.schema import changes_of, meta, set_meta
+from familiar_cli.index.schema import changes_of, read_meta, set_meta
 from familiar_cli.memory.pages.links import is_page
 from familiar_cli.memory.store.walk import list_all
 
@@ -90,23 +90,23 @@ def is_unchanged(root: str, digest: str) -> bool:
         if not digest or known.digest != digest:
             return False
         is_recent = stopwatch_s() - known.listed_s < TRUSTED_S
-        if is_recent and known.identity == _identity(root) and _is_quiet(known):
+        if is_recent and known.identity == _root_identity(root) and _is_quiet(known):
             return True
         known.digest = ""
         return False
 
 
-def listed(root: str) -> tuple[Listing, str]:
+def list_tree(root: str) -> tuple[Listing, str]:
     """Return how everything below the real path `root` looks, with its digest.
 
     Raises:
         FamiliarError: The memory directory cannot be read.
     """
-    known = _known(root)
+    known = _known_root(root)
     with known.lock:
         if known.descriptor >= 0:
             _is_quiet(known)  # from here on, what happens counts
-        begun_s, watched, identity = stopwatch_s(), known.folders, _identity(root)
+        begun_s, watched, identity = stopwatch_s(), known.folders, _root_identity(root)
         listing = list_all(root)
         digest = listing.digest()
         known.looks += 1
@@ -116,12 +116,12 @@ def listed(root: str) -> tuple[Listing, str]:
             known.digest = digest
         elif known.looks > 1 and _is_worth_it(listing, identity):
             known.close()
-            _watch(known, root, folders)
+            _watch_folders(known, root, folders)
             known.identity = identity
         return listing, digest
 
 
-def forget() -> None:
+def stop_watching() -> None:
     """Watch nothing any more; the next look at each memory is as a process's first one."""
     with _roots_lock:
         for known in _roots.values():
@@ -130,7 +130,7 @@ def forget() -> None:
         _roots.clear()
 
 
-def _known(root: str) -> _Root:
+def _known_root(root: str) -> _Root:
     with _roots_lock:
         known = _roots.pop(root, None) or _Root()
         _roots[root] = known
@@ -155,7 +155,7 @@ def _is_worth_it(listing: Listing, identity: _Identity) -> bool:
     )
 
 
-def _watch(known: _Root, root: str, folders: frozenset[str]) -> None:
+def _watch_folders(known: _Root, root: str, folders: frozenset[str]) -> None:
     """Ask the system to tell of changes in those directories; do without where it does not."""
     import ctypes  # noqa: PLC0415  # only where a process looks more than once
 
@@ -186,7 +186,7 @@ def _is_quiet(known: _Root) -> bool:
     return quiet
 
 
-def _identity(root: str) -> _Identity:
+def _root_identity(root: str) -> _Identity:
     try:
         status = Path(root).stat()
     except OSError:
@@ -232,25 +232,25 @@ class Scan:
     digest: str = ""
 
 
-def look(root: Path, connection: sqlite3.Connection) -> Scan:
+def scan_root(root: Path, connection: sqlite3.Connection) -> Scan:
     """Compare the memory directory at `root` with what the index holds.
 
     Files are not compared one by one where everything looks as it did when the index was found to
     hold all of it, and has held the same since.
     """
     real = os.path.realpath(root)
-    known, changes, count = (meta(connection, "listing") or "- - 0").split(" ")
+    known, changes, count = (read_meta(connection, "listing") or "- - 0").split(" ")
     in_step = changes == changes_of(connection)
     if in_step and is_unchanged(real, known):
         return Scan({}, (), int(count))
-    listing, digest = listed(real)
+    listing, digest = list_tree(real)
     if in_step and digest == known:
         return Scan({}, (), int(count), listing.closed)
-    found = _compared(listing, connection)
+    found = _compare_listing(listing, connection)
     return replace(found, digest=digest)
 
 
-def note(connection: sqlite3.Connection, seen: Scan) -> None:
+def note_scan(connection: sqlite3.Connection, seen: Scan) -> None:
     """Note that the index holds all that was seen by now, unless that would mean to wait.
 
     A file that was changed a moment ago could be changed again and look the same: then nothing is
@@ -267,7 +267,7 @@ def note(connection: sqlite3.Connection, seen: Scan) -> None:
     connection.execute(f"PRAGMA busy_timeout = {int(*waits)}")
 
 
-def _compared(listing: Listing, connection: sqlite3.Connection) -> Scan:
+def _compare_listing(listing: Listing, connection: sqlite3.Connection) -> Scan:
     held = {
         path: FileStamp(*stamp)
         for path, *stamp in connection.execute(
@@ -288,7 +288,7 @@ def _compared(listing: Listing, connection: sqlite3.Connection) -> Scan:
     return Scan(suspects, tuple(held), same, listing.closed)
 
 
-def stamp(path: Path) -> FileStamp | None:
+def file_stamp(path: Path) -> FileStamp | None:
     """Return how the file at `path` looks, or None when there is no plain file."""
     looked_ns = wall_ns()
     try:

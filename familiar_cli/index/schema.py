@@ -112,7 +112,7 @@ class _DamagedError(Exception):
     """The file was found broken while it was used; it is gone now, and can be made anew."""
 
 
-def using(directory: Path, action: Callable[[sqlite3.Connection], T]) -> T:
+def use_index(directory: Path, action: Callable[[sqlite3.Connection], T]) -> T:
     """Return what `action` does with a connection to the index in `directory`.
 
     What is there and of no use (another version, damaged, no index at all) is made anew, and
@@ -124,9 +124,9 @@ def using(directory: Path, action: Callable[[sqlite3.Connection], T]) -> T:
     """
     try:
         try:
-            return _attempt(directory, action, "")
+            return _attempt_once(directory, action, "")
         except _DamagedError:
-            return _attempt(directory, action, "it was damaged")
+            return _attempt_once(directory, action, "it was damaged")
     except (sqlite3.Error, _DamagedError) as error:
         raise IndexUnusableError(
             f"The index in {str(directory)!r} cannot be used: {error}; memory is untouched",
@@ -139,21 +139,21 @@ def using(directory: Path, action: Callable[[sqlite3.Connection], T]) -> T:
         ) from error
 
 
-def _attempt(directory: Path, action: Callable[[sqlite3.Connection], T], reason: str) -> T:
-    connection = _usable(directory, reason)
+def _attempt_once(directory: Path, action: Callable[[sqlite3.Connection], T], reason: str) -> T:
+    connection = _open_usable(directory, reason)
     try:
         return action(connection)
     except sqlite3.DatabaseError as error:
         if not is_useless(error):
             raise
         connection.close()
-        _forget(directory)
+        _delete_files(directory)
         raise _DamagedError(str(error)) from error
     finally:
         connection.close()
 
 
-def meta(connection: sqlite3.Connection, key: str) -> str:
+def read_meta(connection: sqlite3.Connection, key: str) -> str:
     """Return what is noted under `key`, or an empty string."""
     row = connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
     return str(row[0]) if row else ""
@@ -161,7 +161,7 @@ def meta(connection: sqlite3.Connection, key: str) -> str:
 
 def changes_of(connection: sqlite3.Connection) -> str:
     """Return what is another one after every change of what is held of files."""
-    return meta(connection, "changes")
+    return read_meta(connection, "changes")
 
 
 def set_meta(connection: sqlite3.Connection, **values: str) -> None:
@@ -169,7 +169,7 @@ def set_meta(connection: sqlite3.Connection, **values: str) -> None:
     connection.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", values.items())
 
 
-def clear(directory: Path) -> bool:
+def clear_index(directory: Path) -> bool:
     """Delete the index; tell whether there was one.
 
     Raises:
@@ -177,7 +177,7 @@ def clear(directory: Path) -> bool:
     """
     there = (directory / FILE).exists()
     try:
-        _forget(directory)
+        _delete_files(directory)
     except OSError as error:
         raise IndexUnusableError(
             f"The index in {str(directory)!r} cannot be deleted: {error.strerror}",
@@ -186,33 +186,33 @@ def clear(directory: Path) -> bool:
     return there
 
 
-def _usable(directory: Path, reason: str) -> sqlite3.Connection:
+def _open_usable(directory: Path, reason: str) -> sqlite3.Connection:
     """Return a connection to an index that serves; make one if there is none."""
     check_own(directory)
     directory.mkdir(parents=True, exist_ok=True)
-    found = _checked(directory / FILE)
+    found = _open_checked(directory / FILE)
     if isinstance(found, sqlite3.Connection):
         return found
     try:
         with locked(directory / "making.lock", BUSY_S):
-            found = _checked(directory / FILE)
+            found = _open_checked(directory / FILE)
             if isinstance(found, str):
-                _forget(directory)
-                connection = _connect(directory / FILE)
-                _create(connection, reason or found)
+                _delete_files(directory)
+                connection = _connect_to(directory / FILE)
+                _create_tables(connection, reason or found)
                 return connection
             return found
     except LockedError as error:
         raise sqlite3.OperationalError("another process is building it") from error
 
 
-def _checked(path: Path) -> sqlite3.Connection | str:
+def _open_checked(path: Path) -> sqlite3.Connection | str:
     """Return a connection to the index at `path`, or why that one is of no use."""
     if not path.exists():
         return ""
     connection = None
     try:
-        connection = _connect(path)
+        connection = _connect_to(path)
         found = dict(connection.execute("SELECT key, value FROM meta"))
     except sqlite3.DatabaseError as error:
         if connection is not None:
@@ -235,17 +235,17 @@ def _why_old(found: dict[str, str]) -> str:
     return ""
 
 
-def _connect(path: Path) -> sqlite3.Connection:
+def _connect_to(path: Path) -> sqlite3.Connection:
     connection = connect_derived(path, BUSY_S)
     connection.execute("PRAGMA synchronous = NORMAL")
     connection.execute("PRAGMA foreign_keys = ON")
     return connection
 
 
-def _create(connection: sqlite3.Connection, reason: str) -> None:
+def _create_tables(connection: sqlite3.Connection, reason: str) -> None:
     connection.execute("PRAGMA journal_mode = WAL")  # the file remembers it
     with transaction(connection):
-        for statement in _statements():
+        for statement in _schema_statements():
             connection.execute(statement)
         set_meta(
             connection,
@@ -258,7 +258,7 @@ def _create(connection: sqlite3.Connection, reason: str) -> None:
         )
 
 
-def _statements() -> Iterator[str]:
+def _schema_statements() -> Iterator[str]:
     statement = ""
     for line in _TABLES.splitlines():
         statement += line + "\n"
@@ -267,7 +267,7 @@ def _statements() -> Iterator[str]:
             statement = ""
 
 
-def _forget(directory: Path) -> None:
+def _delete_files(directory: Path) -> None:
     """Delete every file of the index in `directory`."""
     if not directory.is_dir():
         return

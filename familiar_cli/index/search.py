@@ -13,9 +13,9 @@ from familiar_cli.index.build import Refreshed, count_lines, count_waiting, has_
 from familiar_cli.index.embedder import EmbedderError, read_queries
 from familiar_cli.index.hits import ShownHits
 from familiar_cli.index.rank import Pieces, lines_of_passages, times_of_lines
-from familiar_cli.index.schema import LINE, PASSAGE, IndexUnusableError, meta
+from familiar_cli.index.schema import LINE, PASSAGE, IndexUnusableError, read_meta
 from familiar_cli.index.types import SearchOptions, SearchResult
-from familiar_cli.index.who_when import last_day, named_in, people_named, shares
+from familiar_cli.index.who_when import last_day, named_in, named_shares, people_named
 from familiar_cli.sqlite import rows_among
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ DENSE_FLOOR: Final = 0.25
 """Least nearness of a hit that holds none of the words; below it, things are unrelated."""
 
 
-def search(
+def search_memory(
     index: EmbeddingIndex,
     query: str,
     options: SearchOptions,
@@ -70,13 +70,13 @@ def search(
     _check_within(index, options.within)
     shown = None if options.judge else ShownHits(query, options.viewer)
     options = replace(options, judge=shown.counts) if shown else options
-    found = _find(index, query, options, opened, progress)
+    found = _find_lines(index, query, options, opened, progress)
     elapsed_ms = round((stopwatch_s() - start) * 1000, 3)
     given = tuple(map(shown.of, found.hits)) if shown else found.hits
     return replace(found, hits=given, elapsed_ms=elapsed_ms)
 
 
-def _find(
+def _find_lines(
     index: EmbeddingIndex,
     query: str,
     options: SearchOptions,
@@ -88,14 +88,16 @@ def _find(
     if options.method == "grep":
         return SearchResult("grep", query, hits.find_in_files(index.store, query, options))
     try:
-        return index.use(lambda c: _answer(index, c, query, options, opened, progress=progress))
+        return index.use(
+            lambda c: _answer_query(index, c, query, options, opened, progress=progress)
+        )
     except IndexUnusableError as error:
         told = (f"{error}. All files were read instead.",)
         found = hits.find_in_files(index.store, query, options)
         return SearchResult("grep", query, found, notes=told, hint=error.hint or "")
 
 
-def _answer(
+def _answer_query(
     index: EmbeddingIndex,
     connection: sqlite3.Connection,
     query: str,
@@ -108,7 +110,7 @@ def _answer(
     if options.refresh:
         fresh = index.refresh_by(connection, progress, options.refresh_s)
     answer = _Asked(index, connection, query, options, opened, notes_on(fresh)).answer()
-    return replace(answer, unread=fresh.unread, named=_named(connection, options))
+    return replace(answer, unread=fresh.unread, named=_named_paths(connection, options))
 
 
 def notes_on(fresh: Refreshed) -> list[str]:
@@ -117,7 +119,7 @@ def notes_on(fresh: Refreshed) -> list[str]:
     return notes + [f"Left out: {closed.rel_path!r} {closed.reason}" for closed in fresh.closed]
 
 
-def _named(connection: sqlite3.Connection, options: SearchOptions) -> tuple[str, ...]:
+def _named_paths(connection: sqlite3.Connection, options: SearchOptions) -> tuple[str, ...]:
     """Return the paths of the files that are named, in the order of their names."""
     places: dict[int, tuple[int, int]] = {}
     for number, text in enumerate(options.naming):
@@ -161,7 +163,7 @@ class _Asked:
         restricted = self._restrict()
         by_words = rank.Lexical()
         if self.options.method != "dense":
-            by_words = rank.ask(self.connection, self.query, restricted)
+            by_words = rank.word_scores(self.connection, self.query, restricted)
         meaning = self._ask_model()
         pieces = Pieces(self.connection)
         candidates = self._candidates(pieces, by_words, meaning, restricted)
@@ -170,8 +172,8 @@ class _Asked:
         if meaning is not None:
             spec, near = meaning.embedder.spec, meaning.cosines
             made_of = lines_of_passages(pieces, candidates)
-            cosines = _cosines(near, candidates, made_of)
-            maxsim = token_vectors.nearness(
+            cosines = _line_cosines(near, candidates, made_of)
+            maxsim = token_vectors.token_nearness(
                 pieces,
                 self.index.token_rows(self.connection),
                 meaning.asked,
@@ -181,7 +183,7 @@ class _Asked:
             )
         files = {line.document_id for line in candidates}
         today = to_zone(now(), self.options.zone).date()
-        scored = rank.score(
+        scored = rank.score_lines(
             candidates,
             by_words,
             cosines,
@@ -189,11 +191,11 @@ class _Asked:
             spec=spec,
             weights=weights,
             maxsim=maxsim,
-            people=shares(self.connection, people_named(self.connection, self.query), files),
+            people=named_shares(self.connection, people_named(self.connection, self.query), files),
             times=times_of_lines(self.connection, self.query, today, candidates),
         )
         shown = [s for s in scored if s.lexical > 0 or (s.dense or 0.0) >= DENSE_FLOOR]
-        hit = hits.make(self.connection, self.index.store, self.query, self.options, shown)
+        hit = hits.make_hits(self.connection, self.index.store, self.query, self.options, shown)
         method: Method = "lexical"
         if meaning is not None:
             method = "dense" if self.options.method == "dense" else "hybrid"
@@ -244,7 +246,7 @@ class _Asked:
             self.notes.append(f"Searched by words only: {reason}")
 
     def _unread(self, embedder: Embedder, *, needed: bool) -> None:
-        other = meta(self.connection, "model")
+        other = read_meta(self.connection, "model")
         held = (
             f"the index holds vectors of {other}, none of"
             if other and other != embedder.model
@@ -332,7 +334,7 @@ class _Asked:
         return waiting
 
 
-def _cosines(
+def _line_cosines(
     near: Cosines, lines: Iterable[rank.LineCandidate], made_of: PassageLines
 ) -> dict[int, float]:
     """Return the cosines of lines and passages; a passage is as near as its nearest line."""

@@ -13,15 +13,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from familiar_cli import fts
-from familiar_cli.index.rank import LineNearness, runs
-from familiar_cli.index.schema import TOKENS_PREFIX, meta, set_meta
+from familiar_cli.index.rank import LineNearness, number_runs
+from familiar_cli.index.schema import TOKENS_PREFIX, read_meta, set_meta
 from familiar_cli.index.vectors import (
     RowFile,
     block_rows,
     drop_others,
     new_name,
     size_of,
-    weighted,
+    weighted_sums,
 )
 from familiar_cli.sqlite import transaction
 
@@ -62,14 +62,14 @@ def token_rows(path: Path, width: int) -> RowFile:
     return RowFile(path, ("i1", (width,)))
 
 
-def quantised(vectors: Matrix) -> Rows:
+def quantise_vectors(vectors: Matrix) -> Rows:
     """Return L2-normalised vectors as the file holds them."""
     import numpy as np  # noqa: PLC0415
 
     return np.rint(vectors * SCALE).astype(np.int8)
 
 
-def maxima(rows: Rows, extents: Extents, question: Matrix) -> Matrix:
+def token_maxima(rows: Rows, extents: Extents, question: Matrix) -> Matrix:
     """Return how near each text comes to each token of a question, float32[n, q], 0 at least.
 
     Args:
@@ -90,13 +90,13 @@ def maxima(rows: Rows, extents: Extents, question: Matrix) -> Matrix:
         last = max(first + 1, int(np.searchsorted(ends, done + at_once, side="right")))
         some = filled[first:last]
         starts, counts = extents.starts[some], extents.counts[some]
-        near = rows[runs(starts, counts)].astype(np.float32) @ columns
+        near = rows[number_runs(starts, counts)].astype(np.float32) @ columns
         found[some] = np.maximum.reduceat(near, ends[first:last] - counts - done, axis=0)
         first = last
     return np.maximum(found, 0.0, out=found)
 
 
-def largest(found: Matrix, members: Places, sizes: Places) -> Matrix:
+def largest_maxima(found: Matrix, members: Places, sizes: Places) -> Matrix:
     """Return the largest `maxima` of groups of texts, float32[g, q].
 
     Args:
@@ -110,7 +110,9 @@ def largest(found: Matrix, members: Places, sizes: Places) -> Matrix:
     return best
 
 
-def weights(connection: sqlite3.Connection, table: str, words: Sequence[str], count: int) -> Matrix:
+def token_weights(
+    connection: sqlite3.Connection, table: str, words: Sequence[str], count: int
+) -> Matrix:
     """Return how much the tokens of a question count: the square root of their IDF; the sum is 1.
 
     Args:
@@ -129,7 +131,7 @@ def weights(connection: sqlite3.Connection, table: str, words: Sequence[str], co
     return shares
 
 
-def scaled(values: Matrix) -> Matrix:
+def scale_values(values: Matrix) -> Matrix:
     """Return `values` so that the best is 1, and their first quarter is 0.
 
     A best one that is less near than answers are has less than 1, so that what two places hold can
@@ -161,42 +163,42 @@ class CountedTokens(NamedTuple):
     width: int
 
 
-def held(connection: sqlite3.Connection) -> CountedTokens:
+def token_file(connection: sqlite3.Connection) -> CountedTokens:
     """Return which file holds token vectors; its name is empty while there is none."""
     return CountedTokens(
-        meta(connection, "tokens"),
-        int(meta(connection, "token_rows") or 0),
-        int(meta(connection, "token_width") or 0),
+        read_meta(connection, "tokens"),
+        int(read_meta(connection, "token_rows") or 0),
+        int(read_meta(connection, "token_width") or 0),
     )
 
 
-def mapped(connection: sqlite3.Connection, directory: Path) -> Rows | None:
+def map_rows(connection: sqlite3.Connection, directory: Path) -> Rows | None:
     """Return all rows that count; None where there are none, or the file is gone."""
-    name, count, width = held(connection)
-    return _file(directory, name, width).load(count) if name else None
+    name, count, width = token_file(connection)
+    return _row_file(directory, name, width).load(count) if name else None
 
 
-def stamp(connection: sqlite3.Connection, directory: Path) -> tuple[CountedTokens, int]:
+def token_stamp(connection: sqlite3.Connection, directory: Path) -> tuple[CountedTokens, int]:
     """Return a stamp that changes with the rows, or when their file is truncated."""
-    found = held(connection)
+    found = token_file(connection)
     return found, size_of(directory / Path(found.name).name) if found.name else 0
 
 
 def are_lost(connection: sqlite3.Connection, directory: Path) -> bool:
     """Tell whether the file is gone, or shorter than it should be."""
-    return bool(held(connection).name) and mapped(connection, directory) is None
+    return bool(token_file(connection).name) and map_rows(connection, directory) is None
 
 
-def put(connection: sqlite3.Connection, directory: Path, made: Encoded) -> list[Extent]:
+def put_tokens(connection: sqlite3.Connection, directory: Path, made: Encoded) -> list[Extent]:
     """Write the token vectors of some texts; return where those of each text are."""
     if made.tokens is None:
         return [(None, None)] * len(made.counts)
-    name, start, width = held(connection)
+    name, start, width = token_file(connection)
     if not name:
         width, start = made.tokens.shape[1], 0
         name = new_name(TOKENS_PREFIX, ".i8")
         set_meta(connection, **{**NONE, "tokens": name, "token_width": str(width)})
-    _file(directory, name, width).append(start, quantised(made.tokens))
+    _row_file(directory, name, width).append(start, quantise_vectors(made.tokens))
     extents: list[Extent] = []
     for count in made.counts:
         extents.append((start, count))
@@ -204,7 +206,7 @@ def put(connection: sqlite3.Connection, directory: Path, made: Encoded) -> list[
     return extents
 
 
-def note(connection: sqlite3.Connection, extents: Sequence[Extent]) -> None:
+def note_extents(connection: sqlite3.Connection, extents: Sequence[Extent]) -> None:
     """Let the rows count that `put` wrote. Call it in the transaction that says whose they are."""
     ends = [first + count for first, count in extents if first is not None and count is not None]
     if ends:
@@ -213,13 +215,13 @@ def note(connection: sqlite3.Connection, extents: Sequence[Extent]) -> None:
 
 def shrink_if_due(connection: sqlite3.Connection, directory: Path) -> bool:
     """Write the rows that are needed into a new file, when more than half of the old are not."""
-    name, count, width = held(connection)
+    name, count, width = token_file(connection)
     extents = connection.execute(
         "SELECT DISTINCT rows_from, rows_count FROM chunks"
         " WHERE rows_count IS NOT NULL ORDER BY rows_from"
     ).fetchall()
     dead = count - sum(size for _, size in extents)
-    rows = mapped(connection, directory)
+    rows = map_rows(connection, directory)
     if rows is None or dead <= max(_DEAD_ROWS, count // 2):
         drop_others(directory, TOKENS_PREFIX, name)
         return False
@@ -228,7 +230,7 @@ def shrink_if_due(connection: sqlite3.Connection, directory: Path) -> bool:
         places[start, size] = end
         end += size
     new = new_name(TOKENS_PREFIX, ".i8")
-    _copy(rows, extents, _file(directory, new, width))
+    _copy_rows(rows, extents, _row_file(directory, new, width))
     with transaction(connection):
         lines = connection.execute(
             "SELECT rows_from, rows_count, id FROM chunks WHERE rows_count IS NOT NULL"
@@ -242,7 +244,7 @@ def shrink_if_due(connection: sqlite3.Connection, directory: Path) -> bool:
     return True
 
 
-def nearness(
+def token_nearness(
     pieces: Pieces,
     rows: Rows | None,
     asked: Encoded,
@@ -267,20 +269,20 @@ def nearness(
         return {}
     import numpy as np  # noqa: PLC0415  # only by meaning
 
-    windows = _windows(lines, made_of)
-    ids, extents = _extents(pieces, windows)
+    windows = _line_windows(lines, made_of)
+    ids, extents = _window_extents(pieces, windows)
     there = np.isin(windows.lines, ids)
     if not there.any():
         return {}
-    found = maxima(rows, extents, asked.tokens)
-    shares = weights(pieces.connection, "lines_fts", asked.words, count)
+    found = token_maxima(rows, extents, asked.tokens)
+    shares = token_weights(pieces.connection, "lines_fts", asked.words, count)
     windows = _Windows(*(column[there] for column in windows))
     firsts = np.searchsorted(ids, windows.firsts)
     sizes = np.searchsorted(ids, windows.ends) - firsts
-    around = weighted(largest(found, runs(firsts, sizes), sizes), shares)
+    around = weighted_sums(largest_maxima(found, number_runs(firsts, sizes), sizes), shares)
     wanted, begins = np.unique(windows.lines, return_index=True)  # windows are sorted by line
-    own = scaled(weighted(found[np.searchsorted(ids, wanted)], shares))
-    passage = scaled(np.maximum.reduceat(around, begins))
+    own = scale_values(weighted_sums(found[np.searchsorted(ids, wanted)], shares))
+    passage = scale_values(np.maximum.reduceat(around, begins))
     pairs = zip(own.tolist(), passage.tolist(), strict=True)
     return dict(zip(wanted.tolist(), itertools.starmap(LineNearness, pairs), strict=True))
 
@@ -293,22 +295,22 @@ class _Windows(NamedTuple):
     ends: Places
 
 
-def _windows(lines: Iterable[LineCandidate], made_of: PassageLines) -> _Windows:
+def _line_windows(lines: Iterable[LineCandidate], made_of: PassageLines) -> _Windows:
     import numpy as np  # noqa: PLC0415
 
     listed = sorted((line.id, *line.passages) for line in lines)
     ids, firsts, ends = np.array(listed, np.int64).reshape(-1, 3).T
     of_line = np.repeat(ids, ends - firsts)
-    places = np.searchsorted(made_of.passages, runs(firsts, ends - firsts))
+    places = np.searchsorted(made_of.passages, number_runs(firsts, ends - firsts))
     begin = np.maximum(made_of.firsts[places], of_line - REACH)
     return _Windows(of_line, begin, np.minimum(made_of.ends[places], of_line + REACH + 1))
 
 
-def _extents(pieces: Pieces, windows: _Windows) -> tuple[Places, Extents]:
+def _window_extents(pieces: Pieces, windows: _Windows) -> tuple[Places, Extents]:
     """Return the lines in `windows` that have token vectors, ascending, and where those are."""
     import numpy as np  # noqa: PLC0415
 
-    wanted = np.unique(runs(windows.firsts, windows.ends - windows.firsts)).tolist()
+    wanted = np.unique(number_runs(windows.firsts, windows.ends - windows.firsts)).tolist()
     found = [
         (one.id, one.rows_from, one.rows_count)
         for one in pieces.among(wanted)
@@ -318,7 +320,7 @@ def _extents(pieces: Pieces, windows: _Windows) -> tuple[Places, Extents]:
     return ids, Extents(starts, counts)
 
 
-def _copy(rows: Rows, extents: Iterable[tuple[int, int]], file: RowFile) -> None:
+def _copy_rows(rows: Rows, extents: Iterable[tuple[int, int]], file: RowFile) -> None:
     """Write those rows of the old file to the new one, some megabytes at a time."""
     import numpy as np  # noqa: PLC0415
 
@@ -333,5 +335,5 @@ def _copy(rows: Rows, extents: Iterable[tuple[int, int]], file: RowFile) -> None
         file.append(done, np.concatenate(waiting))
 
 
-def _file(directory: Path, name: str, width: int) -> RowFile:
+def _row_file(directory: Path, name: str, width: int) -> RowFile:
     return token_rows(directory / Path(name).name, width)

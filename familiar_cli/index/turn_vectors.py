@@ -19,9 +19,9 @@ from familiar_cli.files import check_own, locked, remove
 from familiar_cli.fts import words
 from familiar_cli.index import token_vectors
 from familiar_cli.index.embedder import BATCH, Encoded, read_passages, read_queries, token_version
-from familiar_cli.index.rank import WEIGHTS, nearness
+from familiar_cli.index.rank import WEIGHTS, cosine_nearness
 from familiar_cli.index.schema import IndexUnusableError
-from familiar_cli.index.vectors import RowFile, each_to_each, row_bytes, size_of, weighted
+from familiar_cli.index.vectors import RowFile, each_to_each, row_bytes, size_of, weighted_sums
 
 if TYPE_CHECKING:
     import sqlite3
@@ -111,7 +111,7 @@ class NearTurns:
         places = np.minimum(np.searchsorted(known, asked), len(known) - 1)
         there = known[places] == asked
         found = zip(asked[there].tolist(), self._cosines(places[there]).tolist(), strict=True)
-        return {turn_id: nearness(cosine, self.spec) for turn_id, cosine in found}
+        return {turn_id: cosine_nearness(cosine, self.spec) for turn_id, cosine in found}
 
     def by_tokens(
         self, connection: sqlite3.Connection, around: Mapping[int, Sequence[int]]
@@ -134,14 +134,16 @@ class NearTurns:
         if not wanted:
             return {}
         groups = [[order[turn] for turn in around[one] if turn in order] for one in wanted]
-        weights = token_vectors.weights(
+        weights = token_vectors.token_weights(
             connection, "turns_fts", self.asked.words, int(self.keys["id"][-1])
         )
-        found = token_vectors.maxima(self.tokens, extents, self.asked.tokens)
+        found = token_vectors.token_maxima(self.tokens, extents, self.asked.tokens)
         members = np.array([place for group in groups for place in group])
-        passages = token_vectors.largest(found, members, np.array([len(g) for g in groups]))
-        own = token_vectors.scaled(weighted(found[[order[turn] for turn in wanted]], weights))
-        both = (own + token_vectors.scaled(weighted(passages, weights))) / 2
+        passages = token_vectors.largest_maxima(found, members, np.array([len(g) for g in groups]))
+        own = token_vectors.scale_values(
+            weighted_sums(found[[order[turn] for turn in wanted]], weights)
+        )
+        both = (own + token_vectors.scale_values(weighted_sums(passages, weights))) / 2
         return dict(zip(wanted, both.tolist(), strict=True))
 
     def _extents(self, turns: Collection[int]) -> tuple[list[int], token_vectors.Extents]:
@@ -168,11 +170,13 @@ class NearTurns:
 
         if len(self.keys) <= max(count, EXACT_ROWS):
             return np.arange(len(self.keys))
-        asked = _sketches(self.questions)
+        asked = _bit_sketches(self.questions)
         differ = np.empty(len(self.keys), np.uint16)
         for start in range(0, len(self.keys), _BLOCK):
             block = self.keys["sketch"][start : start + _BLOCK]
-            differ[start : start + _BLOCK] = np.minimum.reduce([_differ(block, q) for q in asked])
+            differ[start : start + _BLOCK] = np.minimum.reduce(
+                [_differing_bits(block, q) for q in asked]
+            )
         return np.argpartition(differ, count)[:count]
 
 
@@ -201,7 +205,7 @@ class TurnVectors:
         tokens = None
         if asked.tokens is not None:
             file = self._tokens(embedder, asked.tokens.shape[1])
-            tokens = file.load(_end(found[0], len(found[0])))
+            tokens = file.load(_last_token_row(found[0], len(found[0])))
         return NearTurns(*found, asked.pooled, embedder.spec, tokens=tokens, asked=asked)
 
     def embed(
@@ -232,12 +236,12 @@ class TurnVectors:
             check_own(self.directory)
             self.directory.mkdir(parents=True, exist_ok=True)
             with locked(self.directory / "embedding.lock", 0):
-                self._drop(lambda path: path.stem != _stem(embedder))
+                self._drop(lambda path: path.stem != _file_stem(embedder))
                 last = self.through_id(embedder, texts_after)
                 if not last:
                     self._drop(lambda _: True)
                 done = 0
-                for turns in _pages(texts_after, last, at_most):
+                for turns in _turn_pages(texts_after, last, at_most):
                     self._append(embedder, turns)
                     done += len(turns)
                     if progress:
@@ -259,7 +263,7 @@ class TurnVectors:
             return 0
         last = found[0][-1]
         turn = next(iter(texts_after(int(last["id"]) - 1, 1)), None)
-        same = turn is not None and (turn[0], _hash(turn[1])) == (last["id"], last["hash"])
+        same = turn is not None and (turn[0], _text_hash(turn[1])) == (last["id"], last["hash"])
         return int(last["id"]) if same else 0
 
     def status(self, embedder: Embedder | None) -> TurnVectorStatus:
@@ -270,7 +274,11 @@ class TurnVectors:
             return TurnVectorStatus(size_bytes=size_bytes)
         keys = found[0]
         return TurnVectorStatus(
-            embedder.model, int(keys["id"][-1]), len(keys), size_bytes, _end(keys, len(keys))
+            embedder.model,
+            int(keys["id"][-1]),
+            len(keys),
+            size_bytes,
+            _last_token_row(keys, len(keys)),
         )
 
     def clear(self) -> bool:
@@ -285,15 +293,15 @@ class TurnVectors:
 
         found = self._mapped(embedder)
         count = len(found[0]) if found else 0
-        end = _end(found[0], count) if found else 0
+        end = _last_token_row(found[0], count) if found else 0
         del found
-        rows, tokens = _vectors(embedder, [text for _, text in turns])
+        rows, tokens = _embed_texts(embedder, [text for _, text in turns])
         keys = np.zeros(len(turns), _key_type(embedder.dimension))
         keys["count"] = [len(of_turn) for of_turn in tokens]
         keys["first"] = end + np.cumsum(keys["count"]) - keys["count"]
         keys["id"] = [turn_id for turn_id, _ in turns]
-        keys["hash"] = [_hash(text) for _, text in turns]
-        keys["sketch"] = _sketches(rows)
+        keys["hash"] = [_text_hash(text) for _, text in turns]
+        keys["sketch"] = _bit_sketches(rows)
         filled = [of_turn for of_turn in tokens if len(of_turn)]
         if filled:
             self._tokens(embedder, filled[0].shape[1]).append(end, np.concatenate(filled))
@@ -313,7 +321,7 @@ class TurnVectors:
         # Keys whose tokens were lost stand for nothing.
         width = row_bytes(self._path(embedder, ".tokens"))
         tokens = self._tokens(embedder, width).count() if width else 0
-        count = bisect_right(range(1, count + 1), tokens, key=lambda n: _end(keys, n))
+        count = bisect_right(range(1, count + 1), tokens, key=lambda n: _last_token_row(keys, n))
         return (keys[:count], rows[:count]) if count else None
 
     def _keys(self, embedder: Embedder) -> RowFile:
@@ -326,7 +334,7 @@ class TurnVectors:
         return token_vectors.token_rows(self._path(embedder, ".tokens"), width)
 
     def _path(self, embedder: Embedder, suffix: str) -> Path:
-        return self.directory / f"{_stem(embedder)}{suffix}"
+        return self.directory / f"{_file_stem(embedder)}{suffix}"
 
     def _files(self) -> list[Path]:
         return sorted(self.directory.glob("turns-*")) if self.directory.is_dir() else []
@@ -337,12 +345,12 @@ class TurnVectors:
                 remove(path)
 
 
-def _stem(embedder: Embedder) -> str:
+def _file_stem(embedder: Embedder) -> str:
     of_tokens = token_version(embedder) or "none"
     return f"turns-{embedder.model}-{embedder.dimension}-{of_tokens}-v{VERSION}"
 
 
-def _end(keys: NDArray[np.void], count: int) -> int:
+def _last_token_row(keys: NDArray[np.void], count: int) -> int:
     """Return how many rows of tokens the first `count` turns have."""
     return int(keys["first"][count - 1] + keys["count"][count - 1]) if count else 0
 
@@ -356,7 +364,7 @@ def _key_type(dimension: int) -> np.dtype[Any]:
     return np.dtype([("hash", "<u8"), *extent, sketch, ("id", "<i8")])
 
 
-def _pages(
+def _turn_pages(
     texts_after: TextsAfter, last: int, at_most: int | None
 ) -> Iterator[Sequence[tuple[int, str]]]:
     """Yield the turns after `last`, some at a time."""
@@ -370,7 +378,9 @@ def _pages(
         left = None if left is None else left - len(turns)
 
 
-def _vectors(embedder: Embedder, texts: Sequence[str]) -> tuple[Matrix, list[token_vectors.Rows]]:
+def _embed_texts(
+    embedder: Embedder, texts: Sequence[str]
+) -> tuple[Matrix, list[token_vectors.Rows]]:
     """Return a vector a text, in its order, and its tokens'; a text without a word has zeros."""
     import numpy as np  # noqa: PLC0415
 
@@ -385,13 +395,13 @@ def _vectors(embedder: Embedder, texts: Sequence[str]) -> tuple[Matrix, list[tok
         rows[some] = made.pooled
         if made.tokens is not None:
             ends = np.cumsum(made.counts)
-            parts = np.split(token_vectors.quantised(made.tokens), ends[:-1])
+            parts = np.split(token_vectors.quantise_vectors(made.tokens), ends[:-1])
             for n, part in zip(some, parts, strict=True):
                 tokens[n] = part
     return rows, tokens
 
 
-def _sketches(rows: Matrix) -> NDArray[np.uint64]:
+def _bit_sketches(rows: Matrix) -> NDArray[np.uint64]:
     """Return uint64[n, w]: a bit for each number that is above 0."""
     import numpy as np  # noqa: PLC0415
 
@@ -400,7 +410,9 @@ def _sketches(rows: Matrix) -> NDArray[np.uint64]:
     return np.packbits(bits, axis=1).view("<u8")
 
 
-def _differ(sketches: NDArray[np.uint64], question: NDArray[np.uint64]) -> NDArray[np.uint16]:
+def _differing_bits(
+    sketches: NDArray[np.uint64], question: NDArray[np.uint64]
+) -> NDArray[np.uint16]:
     """Return in how many bits each sketch differs from the question's."""
     import numpy as np  # noqa: PLC0415
 
@@ -410,7 +422,7 @@ def _differ(sketches: NDArray[np.uint64], question: NDArray[np.uint64]) -> NDArr
     return counts
 
 
-def _hash(text: str) -> int:
+def _text_hash(text: str) -> int:
     return int.from_bytes(
         blake2b(text.encode("utf-8", "replace"), digest_size=8).digest(), "little"
     )

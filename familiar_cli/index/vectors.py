@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.files import write_whole
-from familiar_cli.index.rank import runs
-from familiar_cli.index.schema import VECTORS_PREFIX, meta, set_meta
+from familiar_cli.index.rank import number_runs
+from familiar_cli.index.schema import VECTORS_PREFIX, read_meta, set_meta
 from familiar_cli.sqlite import transaction
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def each_to_each(rows: Matrix, others: Matrix) -> Matrix:
     return found
 
 
-def weighted(rows: Matrix, weights: Matrix) -> Matrix:
+def weighted_sums(rows: Matrix, weights: Matrix) -> Matrix:
     """Return the sums float32[n] of float32[n, d], each number times its weight."""
     import numpy as np  # noqa: PLC0415
 
@@ -208,7 +208,7 @@ class Cosines:
         sizes = ends - firsts
         if not len(self.ids) or not len(sizes):
             return np.full(len(sizes), NONE, np.float32)
-        asked = runs(firsts, sizes)
+        asked = number_runs(firsts, sizes)
         places = np.minimum(np.searchsorted(self.ids, asked), len(self.ids) - 1)
         values = np.where(self.ids[places] == asked, self.values[places], np.float32(NONE))
         return np.maximum.reduceat(values, np.cumsum(sizes) - sizes)
@@ -226,31 +226,31 @@ class Cosines:
         return dict(found)
 
 
-def stamp(connection: sqlite3.Connection, directory: Path) -> tuple[str, str, str, int]:
+def vectors_stamp(connection: sqlite3.Connection, directory: Path) -> tuple[str, str, str, int]:
     """Return a stamp that changes with the vectors, or when their file is truncated."""
-    name = meta(connection, "matrix")
+    name = read_meta(connection, "matrix")
     size_bytes = size_of(directory / Path(name).name) if name else 0
-    return meta(connection, "model"), name, meta(connection, "next_seq"), size_bytes
+    return read_meta(connection, "model"), name, read_meta(connection, "next_seq"), size_bytes
 
 
-def load(connection: sqlite3.Connection, directory: Path) -> Vectors:
+def load_vectors(connection: sqlite3.Connection, directory: Path) -> Vectors:
     """Return all vectors of the index."""
-    kept = _copied(connection, directory)
-    since = 0 if kept is None else int(meta(connection, "matrix_seq"))
-    fresh = _records(connection, _found(connection, since).fetchall())
+    kept = _read_copied(connection, directory)
+    since = 0 if kept is None else int(read_meta(connection, "matrix_seq"))
+    fresh = _to_records(connection, _new_vectors(connection, since).fetchall())
     return Vectors(tuple(part for part in (kept, fresh) if part is not None and len(part)))
 
 
 def is_lost(connection: sqlite3.Connection, directory: Path) -> bool:
     """Tell whether the file is missing or truncated."""
-    return bool(meta(connection, "matrix")) and _copied(connection, directory) is None
+    return bool(read_meta(connection, "matrix")) and _read_copied(connection, directory) is None
 
 
 def write_if_lost(connection: sqlite3.Connection, directory: Path) -> None:
     """Rewrite a lost file; where that fails, SQLite's copy is used."""
     if is_lost(connection, directory):
         with suppress(sqlite3.Error, OSError):
-            _write(connection, directory, is_new=True)
+            _write_file(connection, directory, is_new=True)
 
 
 def write_if_due(
@@ -258,8 +258,8 @@ def write_if_due(
 ) -> bool:
     """Append vectors when too many are outside the file; make a new one when too many are gone."""
     (total,) = connection.execute("SELECT COUNT(vector_seq) FROM chunks").fetchone()
-    kept = _copied(connection, directory)
-    since, held = (0, 0) if kept is None else (int(meta(connection, "matrix_seq")), len(kept))
+    kept = _read_copied(connection, directory)
+    since, held = (0, 0) if kept is None else (int(read_meta(connection, "matrix_seq")), len(kept))
     (outside,) = connection.execute(
         "SELECT COUNT(*) FROM chunks WHERE vector_seq > ?", (since,)
     ).fetchone()
@@ -267,54 +267,56 @@ def write_if_due(
     if outside <= at_most_outside and not are_many_gone:
         return False
     del kept
-    _write(connection, directory, is_new=are_many_gone)
+    _write_file(connection, directory, is_new=are_many_gone)
     return True
 
 
-def encode(row: Matrix) -> bytes:
+def encode_vector(row: Matrix) -> bytes:
     """Return a vector as SQLite holds it: float32, little-endian."""
     return row.astype("<f4", copy=False).tobytes()
 
 
-def _copied(connection: sqlite3.Connection, directory: Path) -> Records | None:
+def _read_copied(connection: sqlite3.Connection, directory: Path) -> Records | None:
     """Return the vectors in the file; None if there is none, or it does not serve."""
-    name, count = meta(connection, "matrix"), int(meta(connection, "matrix_rows") or 0)
-    return _file(connection, directory, name).load(count) if name and count else None
+    name, count = read_meta(connection, "matrix"), int(read_meta(connection, "matrix_rows") or 0)
+    return _row_file(connection, directory, name).load(count) if name and count else None
 
 
-def _file(connection: sqlite3.Connection, directory: Path, name: str) -> RowFile:
-    return RowFile(directory / Path(name).name, _kind(connection))
+def _row_file(connection: sqlite3.Connection, directory: Path, name: str) -> RowFile:
+    return RowFile(directory / Path(name).name, _vector_kind(connection))
 
 
-def _kind(connection: sqlite3.Connection) -> list[tuple[Any, ...]]:
-    return [("id", "<i8"), ("vector", "<f4", (int(meta(connection, "dimension") or 0),))]
+def _vector_kind(connection: sqlite3.Connection) -> list[tuple[Any, ...]]:
+    return [("id", "<i8"), ("vector", "<f4", (int(read_meta(connection, "dimension") or 0),))]
 
 
-def _found(connection: sqlite3.Connection, since: int) -> sqlite3.Cursor:
+def _new_vectors(connection: sqlite3.Connection, since: int) -> sqlite3.Cursor:
     return connection.execute("SELECT id, vector FROM chunks WHERE vector_seq > ?", (since,))
 
 
-def _records(connection: sqlite3.Connection, found: list[tuple[int, bytes]]) -> Records:
+def _to_records(connection: sqlite3.Connection, found: list[tuple[int, bytes]]) -> Records:
     import numpy as np  # noqa: PLC0415
 
-    kind = np.dtype(_kind(connection))
+    kind = np.dtype(_vector_kind(connection))
     size = kind["vector"].itemsize
     whole = b"".join(struct.pack("<q", id_) + row for id_, row in found if len(row) == size)
     return np.frombuffer(whole, kind)
 
 
-def _write(connection: sqlite3.Connection, directory: Path, *, is_new: bool) -> None:
+def _write_file(connection: sqlite3.Connection, directory: Path, *, is_new: bool) -> None:
     """Append what is outside the file, or write all into a new one; then let meta name it."""
     with transaction(connection):
-        kept = None if is_new else _copied(connection, directory)
-        since, count = (0, 0) if kept is None else (int(meta(connection, "matrix_seq")), len(kept))
-        name = new_name(VECTORS_PREFIX, ".f32") if kept is None else meta(connection, "matrix")
+        kept = None if is_new else _read_copied(connection, directory)
+        since, count = (
+            (0, 0) if kept is None else (int(read_meta(connection, "matrix_seq")), len(kept))
+        )
+        name = new_name(VECTORS_PREFIX, ".f32") if kept is None else read_meta(connection, "matrix")
         del kept
-        file, found = _file(connection, directory, name), _found(connection, since)
+        file, found = _row_file(connection, directory, name), _new_vectors(connection, since)
         while rows := found.fetchmany(_AT_ONCE):
-            records = _records(connection, rows)
+            records = _to_records(connection, rows)
             file.append(count, records)
             count += len(records)
-        through = int(meta(connection, "next_seq") or 1) - 1
+        through = int(read_meta(connection, "next_seq") or 1) - 1
         set_meta(connection, matrix=name, matrix_rows=str(count), matrix_seq=str(through))
     drop_others(directory, VECTORS_PREFIX, name)

@@ -98,20 +98,20 @@ def time_of(
         held: The day or period of the line's file; None: it has none.
         spoken_of: The times that the line speaks of itself, which count more.
     """
-    of_file = _OF_FILE * closeness(wanted, held) if held else 0.0
-    return max([of_file, *(closeness(wanted, span) for span in spoken_of)])
+    of_file = _OF_FILE * time_closeness(wanted, held) if held else 0.0
+    return max([of_file, *(time_closeness(wanted, span) for span in spoken_of)])
 
 
-def closeness(wanted: Sequence[Span | Yearly], held: Span) -> float:
+def time_closeness(wanted: Sequence[Span | Yearly], held: Span) -> float:
     """Return how near in time something is to what a question asks for, in [0, 1].
 
     It is 1 within it. What came after is nearer than what came before, since a thing is told of
     when it has happened. Something long that holds a short time says little of that time.
     """
-    return max((_closeness(one, held) for one in wanted), default=0.0)
+    return max((_span_closeness(one, held) for one in wanted), default=0.0)
 
 
-def _closeness(wanted: Span | Yearly, held: Span) -> float:
+def _span_closeness(wanted: Span | Yearly, held: Span) -> float:
     if isinstance(wanted, Yearly):
         try:
             wanted = wanted.near(held.first)
@@ -219,7 +219,7 @@ def people_named(connection: sqlite3.Connection, query: str) -> NamedPeople:
         found = connection.execute(sql, (short, short + _LAST, _MOST_NICKNAMES))
         return {name for (name,) in found}
 
-    found = _named(query, heads, known, longer)
+    found = _named_keys(query, heads, known, longer)
     return NamedPeople(tuple(frozenset(_also_called(connection, keys)) for keys in found))
 
 
@@ -230,7 +230,7 @@ def people_among(labels: Iterable[str], query: str) -> NamedPeople:
     for head, size in map(head_of, names):
         other = begun.get(head, NamePrefix(0, 0))
         begun[head] = NamePrefix(max(other.words, size.words), max(other.chars, size.chars))
-    found = _named(
+    found = _named_keys(
         query,
         lambda heads: {head: begun[head] for head in heads if head in begun},
         names.intersection,
@@ -239,7 +239,7 @@ def people_among(labels: Iterable[str], query: str) -> NamedPeople:
     return NamedPeople(tuple(map(frozenset, found)))
 
 
-def _named(
+def _named_keys(
     query: str,
     heads: Callable[[Collection[str]], Mapping[str, NamePrefix]],
     known: Callable[[Collection[str]], Collection[str]],
@@ -253,7 +253,7 @@ def _named(
     return list(found.values())
 
 
-def shares(
+def named_shares(
     connection: sqlite3.Connection, named: NamedPeople, documents: Collection[int]
 ) -> dict[int, float]:
     """Return for each of `documents` the share of those named who speak there or are told of."""
@@ -330,13 +330,16 @@ def named_in(connection: sqlite3.Connection, text: str) -> dict[int, int]:
                 grams.setdefault(" ".join(asked[start : start + count]), start)
     found: dict[int, int] = {}
     select = "SELECT name, document_id FROM names WHERE name IN"
-    for name, document in (*rows_among(connection, select, grams), *_unspaced(connection, asked)):
+    for name, document in (
+        *rows_among(connection, select, grams),
+        *_unspaced_names(connection, asked),
+    ):
         place = grams.get(name, next((n for n, word in enumerate(asked) if name in word), 0))
         found[document] = min(place, found.get(document, place))
     return found
 
 
-def _unspaced(connection: sqlite3.Connection, asked: list[str]) -> Iterator[tuple[str, int]]:
+def _unspaced_names(connection: sqlite3.Connection, asked: list[str]) -> Iterator[tuple[str, int]]:
     """Yield the names within words of scripts that are written without spaces."""
     for word in asked:
         if fts.is_unspaced(word):

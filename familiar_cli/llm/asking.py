@@ -159,9 +159,9 @@ class Asker:
             spent,
             calls=spent.calls + 1,
             repairs=spent.repairs + is_repair,
-            prompt_tokens=_sum(spent.prompt_tokens, used.prompt_tokens),
-            completion_tokens=_sum(spent.completion_tokens, used.completion_tokens),
-            cost=_sum(spent.cost, used.cost),
+            prompt_tokens=_add_optional(spent.prompt_tokens, used.prompt_tokens),
+            completion_tokens=_add_optional(spent.completion_tokens, used.completion_tokens),
+            cost=_add_optional(spent.cost, used.cost),
             estimated_tokens=spent.estimated_tokens + tokens,
         )
 
@@ -184,7 +184,7 @@ def _check_whole(completion: Completion) -> None:
         raise UnusableReplyError("it is empty")
 
 
-def _sum(known: N | None, new: N | None) -> N | None:
+def _add_optional(known: N | None, new: N | None) -> N | None:
     if known is None or new is None:
         return new if known is None else known
     return known + new
@@ -237,11 +237,11 @@ def values_in(text: str) -> Iterator[Any]:
 
     What a model notes for itself before it answers is no part of the answer.
     """
-    for piece in _candidates(_THINKING.sub("", text).replace("\ufeff", "")):
-        yield _loaded(piece)
+    for piece in _json_candidates(_THINKING.sub("", text).replace("\ufeff", "")):
+        yield _load_json(piece)
 
 
-def _candidates(text: str) -> Iterator[str]:
+def _json_candidates(text: str) -> Iterator[str]:
     yield text.strip()
     for code in code_in(text):
         yield code.strip("` \r\n")
@@ -278,7 +278,7 @@ def _end_of(text: str, start: int) -> int | None:
     return None
 
 
-def _loaded(piece: str) -> Any:  # noqa: ANN401
+def _load_json(piece: str) -> Any:  # noqa: ANN401
     for attempt in (piece, _COMMA.sub(lambda found: found[1] or "", piece)):
         try:
             return json.loads(attempt, strict=False)

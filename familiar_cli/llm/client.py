@@ -128,9 +128,9 @@ class StreamedReply:
             raise ErrorInReplyError({"error": payload.get("error") or choice["error"]})
         if isinstance(payload.get("model"), str):
             self._model = payload["model"][:MAX_NAME_CHARS]
-        self._usage = _usage(payload.get("usage")) or self._usage
+        self._usage = _read_usage(payload.get("usage")) or self._usage
         message = choice.get(part)
-        text = _text(message.get("content")) if isinstance(message, dict) else ""
+        text = _message_text(message.get("content")) if isinstance(message, dict) else ""
         self._add(text)
         if isinstance(choice.get("finish_reason"), str):
             self.finish_reason = choice["finish_reason"][:MAX_NAME_CHARS]
@@ -165,7 +165,7 @@ def _start_of(text: str) -> str:
     return one_line(text[:1000])  # of megabytes, a line is shown
 
 
-def _text(content: object) -> str:
+def _message_text(content: object) -> str:
     """Return the text of a message; some servers send it as a list of parts."""
     if isinstance(content, str):
         return content
@@ -175,20 +175,20 @@ def _text(content: object) -> str:
     return "".join(part for part in parts if isinstance(part, str))
 
 
-def _usage(value: object) -> Usage | None:
+def _read_usage(value: object) -> Usage | None:
     if not isinstance(value, dict):
         return None
     prompt, completion = value.get("prompt_tokens"), value.get("completion_tokens")
-    return Usage(_count(prompt), _count(completion), _cost(value.get("cost")))
+    return Usage(_read_count(prompt), _read_count(completion), _read_cost(value.get("cost")))
 
 
-def _count(value: object) -> int | None:
+def _read_count(value: object) -> int | None:
     if not isinstance(value, int) or isinstance(value, bool):
         return None
     return value if 0 <= value <= _LARGEST_COUNT else None
 
 
-def _cost(value: object) -> float | None:
+def _read_cost(value: object) -> float | None:
     if not isinstance(value, int | float) or isinstance(value, bool):
         return None
     try:
@@ -336,7 +336,7 @@ class LLMClient(Slotted):
         except TimeoutError:
             if not patience.expired():  # the listener's own
                 raise
-            late = wire.too_long if now() >= deadline else wire.silence
+            late = wire.too_long if now() >= deadline else wire.silence_error
             raise FailedError(Failure(late(self._slot, reply.text))) from None
 
     async def _pieces(self, request: PreparedRequest, reply: StreamedReply) -> AsyncGenerator[str]:
@@ -347,7 +347,7 @@ class LLMClient(Slotted):
             BadReplyError: What came is no reply.
         """
         accept = "text/event-stream" if request.stream else "application/json"
-        asked = wire.answer(self._slot, "POST", request.url, accept=accept, body=request.body)
+        asked = wire.open_answer(self._slot, "POST", request.url, accept=accept, body=request.body)
         async with asked as response, aclosing(self._read(response, reply)) as pieces:
             try:
                 async for piece in pieces:
@@ -358,13 +358,13 @@ class LLMClient(Slotted):
 
     async def _read(self, response: httpx.Response, reply: StreamedReply) -> AsyncGenerator[str]:
         if response.status_code != wire.OK:
-            body = await wire.beginning(response)
+            body = await wire.read_beginning(response)
             raise FailedError(
                 wire.from_status(self._slot, response.status_code, response.headers, body)
             )
         content_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
         if content_type == "text/event-stream":
-            async with aclosing(wire.events(self._slot, response)) as events:
+            async with aclosing(wire.read_events(self._slot, response)) as events:
                 async for event in events:
                     yield reply.take_event(event)
                     if reply.done:
@@ -372,7 +372,7 @@ class LLMClient(Slotted):
             raise FailedError(Failure(wire.cut_off(self._slot, reply.text)))
         if "json" not in content_type:
             raise wire.not_a_chat_server(self._slot, content_type)
-        body = await wire.whole(self._slot, response)
+        body = await wire.read_whole(self._slot, response)
         yield reply.take_whole(body.decode("utf-8", errors="replace"))
 
 
@@ -452,7 +452,7 @@ class LocalModel(Slotted):
         with self._loading:
             if self._client is None:
                 key = secrets.token_urlsafe(24)
-                self._server = _serve(self._file(), self._slot, key)
+                self._server = _start_server(self._file(), self._slot, key)
                 address = f"{self._server.listening_address}/v1"
                 self._client = LLMClient(replace(self._slot, base_url=address, api_key=key))
             return self._client
@@ -484,7 +484,7 @@ class LocalModel(Slotted):
         return found
 
 
-def _serve(file: Path, slot: ResolvedSlot, key: str) -> Any:  # noqa: ANN401  # it has no types
+def _start_server(file: Path, slot: ResolvedSlot, key: str) -> Any:  # noqa: ANN401  # it has no types
     """Load `file` and return the running server; it stops when it is let go."""
     try:
         import xllamacpp  # noqa: PLC0415  # an extra, and native code

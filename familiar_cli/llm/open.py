@@ -19,7 +19,7 @@ from familiar_cli import clock
 from familiar_cli.config import environment
 from familiar_cli.config.home import cache_dir
 from familiar_cli.identity import NEUTRAL, handle_of
-from familiar_cli.llm.slots import MAIN, check_usable, is_window, keep_window, resolve
+from familiar_cli.llm.slots import MAIN, check_usable, is_window, keep_window, resolve_slot
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -76,7 +76,7 @@ class SlotModels:
         Raises:
             ConfigError: The settings of the slot make no sense.
         """
-        return resolve(self._settings, name)
+        return resolve_slot(self._settings, name)
 
     def open(self, slot: str = MAIN, *, on_wait: Callable[[str], None] | None = None) -> ChatModel:
         """Return the model of a slot; the same one each time. `aclose` ends it.
@@ -149,7 +149,7 @@ class Probe:
     usage: Usage | None
 
 
-async def probe(model: ChatModel) -> Probe:
+async def probe_model(model: ChatModel) -> Probe:
     """Ask `model` to say hello, and measure. The model is closed afterwards.
 
     Raises:
@@ -190,9 +190,9 @@ async def learn_window(slot: ResolvedSlot, listed: bytes | None = None) -> int:
     """
     own, models = _OWN_PATHS.get(slot.preset), f"{slot.base_url}/models"
     root = slot.base_url.removesuffix("/v1")
-    tokens = window_in(await _body(slot, f"{root}{own}"), slot.model) if own else 0
+    tokens = window_in(await _read_body(slot, f"{root}{own}"), slot.model) if own else 0
     if not tokens:
-        body = listed if listed is not None else await _body(slot, models)
+        body = listed if listed is not None else await _read_body(slot, models)
         tokens = window_in(body, slot.model)
     if tokens:
         keep_window(slot.base_url, slot.model, tokens)
@@ -209,19 +209,19 @@ def window_in(body: bytes, model: str) -> int:
         return 0
     props = said.get("default_generation_settings")
     if isinstance(props, dict):
-        return _first(props, ("n_ctx",))
+        return _first_number(props, ("n_ctx",))
     entries = said.get("data", said.get("models"))
     found = [e for e in entries if isinstance(e, dict)] if isinstance(entries, list) else []
     named = [e for e in found if model in {e.get("id"), e.get("name"), e.get("model")}]
     chosen = named or (found if len(found) == 1 else [])
-    return _first(chosen[0], _KEYS) if chosen else 0
+    return _first_number(chosen[0], _KEYS) if chosen else 0
 
 
-def _first(entry: dict[str, Any], keys: tuple[str, ...]) -> int:
+def _first_number(entry: dict[str, Any], keys: tuple[str, ...]) -> int:
     return next((entry[key] for key in keys if is_window(entry.get(key))), 0)
 
 
-async def _body(slot: ResolvedSlot, url: str) -> bytes:
+async def _read_body(slot: ResolvedSlot, url: str) -> bytes:
     from familiar_cli.llm import wire  # noqa: PLC0415  # loads httpx
     from familiar_cli.llm.wire import FailedError  # noqa: PLC0415
 
@@ -231,8 +231,8 @@ async def _body(slot: ResolvedSlot, url: str) -> bytes:
     try:
         async with (
             asyncio.timeout(_TIMEOUT_S),
-            wire.answer(asked, "GET", url, accept="application/json") as response,
+            wire.open_answer(asked, "GET", url, accept="application/json") as response,
         ):
-            return await wire.whole(asked, response) if response.status_code == _OK else b""
+            return await wire.read_whole(asked, response) if response.status_code == _OK else b""
     except (TimeoutError, FailedError):
         return b""

@@ -140,15 +140,15 @@ _MOST: Final = 100_000_000
 
 def known_window(base_url: str, model: str) -> int:
     """Return the context window that a server reported for a model; 0: none."""
-    said = _read(_path()).get(_key(base_url, model), 0)
+    said = _read_windows(_windows_path()).get(_window_key(base_url, model), 0)
     return said if is_window(said) else 0
 
 
 def keep_window(base_url: str, model: str, tokens: int) -> None:
     """Keep what the server said of a model. A disk that refuses is ignored: it is asked again."""
     with suppress(OSError):
-        path = _path()
-        kept = _read(path) | {_key(base_url, model): tokens}
+        path = _windows_path()
+        kept = _read_windows(path) | {_window_key(base_url, model): tokens}
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, json.dumps(kept, indent=1, sort_keys=True), durable=False)
 
@@ -158,15 +158,15 @@ def is_window(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and _LEAST <= value <= _MOST
 
 
-def _path() -> Path:
+def _windows_path() -> Path:
     return cache_dir() / "windows.json"
 
 
-def _key(base_url: str, model: str) -> str:
+def _window_key(base_url: str, model: str) -> str:
     return f"{base_url} {model}"
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read_windows(path: Path) -> dict[str, Any]:
     try:
         found = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError):
@@ -244,7 +244,7 @@ def for_plans(
     return reply_tokens, None if is_chosen else _PLAN_TEMPERATURE
 
 
-def resolve(settings: LLMSettings, slot: str = MAIN) -> ResolvedSlot:
+def resolve_slot(settings: LLMSettings, slot: str = MAIN) -> ResolvedSlot:
     """Resolve a slot; one without settings is the main model.
 
     A missing key or model is no error yet, so that a prompt can be assembled and shown without
@@ -264,7 +264,7 @@ def resolve(settings: LLMSettings, slot: str = MAIN) -> ResolvedSlot:
     key_env = chosen.api_key_env or preset.api_key_env
     base_url = _base_url(chosen.base_url or preset.base_url)
     model = chosen.model or preset.model
-    context_tokens, context_source = _window(chosen, base_url, model)
+    context_tokens, context_source = _window_of(chosen, base_url, model)
     return ResolvedSlot(
         slot=slot,
         preset=chosen.preset,
@@ -282,7 +282,7 @@ def resolve(settings: LLMSettings, slot: str = MAIN) -> ResolvedSlot:
     )
 
 
-def _window(chosen: SlotSettings, base_url: str, model: str) -> tuple[int, str]:
+def _window_of(chosen: SlotSettings, base_url: str, model: str) -> tuple[int, str]:
     """Return the context window of the model, and the source of that number."""
     if chosen.context_tokens:
         return chosen.context_tokens, "setting"

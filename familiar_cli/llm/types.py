@@ -222,8 +222,8 @@ class Renaming(Wrapping):
         self, model: ChatModel, shown: Mapping[str, str], meant: Mapping[str, str]
     ) -> None:
         super().__init__(model)
-        self._shown = _replacing(shown)
-        self._meant = _replacing(meant)
+        self._shown = _replace_words(shown)
+        self._meant = _replace_words(meant)
 
     def prepare(
         self,
@@ -252,7 +252,7 @@ class Renaming(Wrapping):
         return replace(completion, text=self._meant(completion.text))
 
 
-def _replacing(words: Mapping[str, str]) -> Callable[[str], str]:
+def _replace_words(words: Mapping[str, str]) -> Callable[[str], str]:
     either = "|".join(map(re.escape, words))
     pattern = re.compile(rf"(?<![\w-])(?:{either})(?![\w%-])")
     return lambda text: pattern.sub(lambda found: words[found[0]], text)
@@ -293,7 +293,7 @@ def make_body(
         asked = {"name": "reply", "strict": False, "schema": reply_schema}
         body["response_format"] = {"type": "json_schema", "json_schema": asked}
     body.update(extra or {})
-    return _utf8(json.dumps(body, ensure_ascii=False, separators=(",", ":")))
+    return _encode_utf8(json.dumps(body, ensure_ascii=False, separators=(",", ":")))
 
 
 def with_model(body: bytes, model: str) -> bytes:
@@ -311,10 +311,10 @@ def with_model(body: bytes, model: str) -> bytes:
         raise BadInputError(
             "This request does not begin with its model, so the model cannot be replaced"
         )
-    return _utf8(_MODEL_FIRST + json.dumps(model, ensure_ascii=False) + text[end:])
+    return _encode_utf8(_MODEL_FIRST + json.dumps(model, ensure_ascii=False) + text[end:])
 
 
-def _utf8(text: str) -> bytes:
+def _encode_utf8(text: str) -> bytes:
     """Encode `text`; half of a surrogate pair, which no encoding can carry, becomes U+FFFD."""
     try:
         return text.encode("utf-8")
@@ -394,11 +394,11 @@ class ScriptedModel:
             raise ModelError(f"The script of {self.name!r} has no reply left")
         reply = self._replies.pop(0)
         if isinstance(reply, Exception):
-            _say(getattr(reply, "partial", ""), on_text)
+            _say_whole(getattr(reply, "partial", ""), on_text)
             raise reply
         if isinstance(reply, str):
             reply = Completion(reply, "stop", self.name, Usage(None, len(reply.split())))
-        _say(reply.text, on_text)
+        _say_whole(reply.text, on_text)
         if on_event:
             choice = {"index": 0, "delta": {"content": reply.text}, "finish_reason": "stop"}
             on_event(json.dumps({"model": reply.model, "choices": [choice]}))
@@ -408,7 +408,7 @@ class ScriptedModel:
         """Do nothing; there is nothing to end."""
 
 
-def _say(text: str, on_text: Callable[[str], None] | None) -> None:
+def _say_whole(text: str, on_text: Callable[[str], None] | None) -> None:
     if on_text:
         for piece in _PIECES.findall(text):
             on_text(piece)

@@ -114,7 +114,7 @@ def from_status(
 ) -> Failure:
     """Translate an HTTP status other than 200."""
     raw = body.decode("utf-8", errors="replace")
-    words = _words(slot, raw, headers)
+    words = _server_words(slot, raw, headers)
     error = _error_for(slot, status, words, raw)
     again = status in _BUSY and not (status == 429 and _NO_MONEY.search(raw))  # noqa: PLR2004
     return Failure(error, again, retry_after_s(headers.get("retry-after")))
@@ -162,7 +162,7 @@ def from_transport(slot: ResolvedSlot, error: Exception, partial: str = "") -> F
             failed = ModelUnreachableError(f"Connecting to {slot.where} timed out", hint=start)
             return Failure(failed, again=True)
         case httpx.TimeoutException():
-            return Failure(silence(slot, partial))
+            return Failure(silence_error(slot, partial))
         case httpx.ConnectError() if _is_tls(error):
             failed = ModelUnreachableError(
                 f"The connection to {slot.where} is not secure: {what}",
@@ -202,7 +202,7 @@ def from_transport(slot: ResolvedSlot, error: Exception, partial: str = "") -> F
     return Failure(failed)
 
 
-def silence(slot: ResolvedSlot, partial: str) -> ModelTimeoutError:
+def silence_error(slot: ResolvedSlot, partial: str) -> ModelTimeoutError:
     """Return the error for a server that has been silent for longer than it may."""
     return ModelTimeoutError(
         f"{slot.where} sent nothing for {slot.timeout_s:g} s",
@@ -221,7 +221,7 @@ def too_long(slot: ResolvedSlot, partial: str) -> ModelTimeoutError:
     )
 
 
-def packed(slot: ResolvedSlot, encoding: str) -> Failure:
+def encoding_failure(slot: ResolvedSlot, encoding: str) -> Failure:
     """Return the failure for a body in an encoding that was not asked for; it is not unpacked."""
     return Failure(
         BadReplyError(
@@ -285,7 +285,9 @@ def _error_for(slot: ResolvedSlot, status: int, words: str, raw: str) -> ModelEr
 def _error_by_status(slot: ResolvedSlot, status: int, said: str) -> ModelError:
     if status in {401, 403}:
         key = f"the key in {slot.api_key_env!r}" if slot.api_key else "a request without a key"
-        return ModelKeyError(f"{slot.where} rejected {key} ({status}){said}", hint=_key(slot))
+        return ModelKeyError(
+            f"{slot.where} rejected {key} ({status}){said}", hint=_key_source(slot)
+        )
     if status == 404:  # noqa: PLR2004
         said = f"; it does not know {slot.model!r} or this address{said}"
     kind, what, hint = _BY_STATUS.get(status, _MOVED if 300 <= status < 400 else _FAILED)  # noqa: PLR2004
@@ -293,13 +295,13 @@ def _error_by_status(slot: ResolvedSlot, status: int, said: str) -> ModelError:
     return kind(f"{slot.where} {what}{number}{said}", hint=hint)
 
 
-def _key(slot: ResolvedSlot) -> str:
+def _key_source(slot: ResolvedSlot) -> str:
     if slot.api_key_env:
         return f"Put a valid key into the environment variable {slot.api_key_env}."
     return "Run `familiar config set llm.api_key_env NAME` with the variable that holds the key."
 
 
-def _words(slot: ResolvedSlot, raw: str, headers: Mapping[str, str]) -> str:
+def _server_words(slot: ResolvedSlot, raw: str, headers: Mapping[str, str]) -> str:
     """Return the server's message about an error, as one short line without the key."""
     if "html" in headers.get("content-type", "") or raw.lstrip().startswith("<"):
         return ""
@@ -360,7 +362,7 @@ _UNCHANGED = {"", "identity"}
 
 
 @asynccontextmanager
-async def answer(
+async def open_answer(
     slot: ResolvedSlot, method: str, url: str, *, accept: str, body: bytes = b""
 ) -> AsyncIterator[httpx.Response]:
     """Yield the answer of the server, its body still to be read.
@@ -376,7 +378,7 @@ async def answer(
         headers["Authorization"] = f"Bearer {slot.api_key}"
     try:
         async with (
-            _connection(slot, url) as connection,
+            _open_connection(slot, url) as connection,
             connection.stream(method, url, content=body or None, headers=headers) as response,
         ):
             yield response
@@ -386,23 +388,23 @@ async def answer(
         raise FailedError(from_transport(slot, error)) from error
 
 
-async def whole(slot: ResolvedSlot, response: httpx.Response) -> bytes:
+async def read_whole(slot: ResolvedSlot, response: httpx.Response) -> bytes:
     """Return the body of an answer.
 
     Raises:
         FailedError: It is packed, or larger than `MAX_OBJECT_BYTES`.
     """
-    pieces = [block async for block in _blocks(slot, response, MAX_OBJECT_BYTES)]
+    pieces = [block async for block in _read_blocks(slot, response, MAX_OBJECT_BYTES)]
     return b"".join(pieces)
 
 
-async def beginning(response: httpx.Response) -> bytes:
+async def read_beginning(response: httpx.Response) -> bytes:
     """Read the beginning of an error's body, for a short time; nothing of a compressed one."""
     body = bytearray()
     if not _is_plain(response):
         return b""
     try:
-        async with asyncio.timeout(_ERROR_BODY_S), aclosing(_raw(response)) as blocks:
+        async with asyncio.timeout(_ERROR_BODY_S), aclosing(_raw_blocks(response)) as blocks:
             async for block in blocks:
                 body += block
                 if len(body) > MAX_ERROR_BYTES:
@@ -412,7 +414,7 @@ async def beginning(response: httpx.Response) -> bytes:
     return bytes(body[:MAX_ERROR_BYTES])
 
 
-async def events(slot: ResolvedSlot, response: httpx.Response) -> AsyncGenerator[str]:
+async def read_events(slot: ResolvedSlot, response: httpx.Response) -> AsyncGenerator[str]:
     """Yield the data of each event of a stream.
 
     Raises:
@@ -427,7 +429,7 @@ async def events(slot: ResolvedSlot, response: httpx.Response) -> AsyncGenerator
     class Bounded(httpx.AsyncByteStream):
         async def __aiter__(self) -> AsyncIterator[bytes]:
             nonlocal event_bytes
-            async with aclosing(_blocks(slot, response, MAX_STREAM_BYTES)) as blocks:
+            async with aclosing(_read_blocks(slot, response, MAX_STREAM_BYTES)) as blocks:
                 async for block in blocks:
                     event_bytes += len(block)
                     if event_bytes > MAX_OBJECT_BYTES:
@@ -458,7 +460,7 @@ def is_loopback(url: str) -> bool:
         return False
 
 
-def _connection(slot: ResolvedSlot, url: str) -> httpx.AsyncClient:
+def _open_connection(slot: ResolvedSlot, url: str) -> httpx.AsyncClient:
     import httpx  # noqa: PLC0415
 
     try:
@@ -471,13 +473,13 @@ def _connection(slot: ResolvedSlot, url: str) -> httpx.AsyncClient:
         raise FailedError(from_environment(slot, error)) from None
 
 
-async def _blocks(
+async def _read_blocks(
     slot: ResolvedSlot, response: httpx.Response, max_bytes: int
 ) -> AsyncGenerator[bytes]:
     if not _is_plain(response):
-        raise FailedError(packed(slot, response.headers["content-encoding"]))
+        raise FailedError(encoding_failure(slot, response.headers["content-encoding"]))
     read_bytes = 0
-    async with aclosing(_raw(response)) as blocks:
+    async with aclosing(_raw_blocks(response)) as blocks:
         async for block in blocks:
             read_bytes += len(block)
             if read_bytes > max_bytes:
@@ -485,7 +487,7 @@ async def _blocks(
             yield block
 
 
-async def _raw(response: httpx.Response) -> AsyncGenerator[bytes]:
+async def _raw_blocks(response: httpx.Response) -> AsyncGenerator[bytes]:
     async for block in response.aiter_raw():
         yield block
 

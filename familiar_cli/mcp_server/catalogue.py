@@ -133,7 +133,7 @@ class Prompt:
     make: Callable[[Caller, Mapping[str, str]], str]
 
 
-def made(caller: Caller, name: str, arguments: Mapping[str, str]) -> str:
+def make_prompt(caller: Caller, name: str, arguments: Mapping[str, str]) -> str:
     """Return the words of a prompt.
 
     Raises:
@@ -150,7 +150,7 @@ def made(caller: Caller, name: str, arguments: Mapping[str, str]) -> str:
     return prompt.make(caller, arguments)
 
 
-def completed(caller: Caller, argument: str, begun: str) -> list[str]:
+def complete_argument(caller: Caller, argument: str, begun: str) -> list[str]:
     """Return what an argument may be that begins so; nothing where nothing is known of it."""
     known = _VALUES.get(argument)
     wanted = fold_word(begun)
@@ -159,26 +159,26 @@ def completed(caller: Caller, argument: str, begun: str) -> list[str]:
     )
 
 
-def _recall(caller: Caller, arguments: Mapping[str, str]) -> str:
+def _recall_prompt(caller: Caller, arguments: Mapping[str, str]) -> str:
     query, name = arguments["query"], arguments.get("person", "").strip()
     parts = [f"Answer this with what you remember, and say which files it is from: {query}"]
     if name:
-        parts.append(_words(caller, "person", {"name": name}))
-    parts.append(_words(caller, "memory_search", {"query": query}))
+        parts.append(_tool_words(caller, "person", {"name": name}))
+    parts.append(_tool_words(caller, "memory_search", {"query": query}))
     return "\n\n".join(parts)
 
 
-def _continue(caller: Caller, arguments: Mapping[str, str]) -> str:
+def _continue_prompt(caller: Caller, arguments: Mapping[str, str]) -> str:
     channel = arguments.get("channel", "").strip()
-    before = _words(caller, "recent", {"channel": channel} if channel else {})
+    before = _tool_words(caller, "recent", {"channel": channel} if channel else {})
     return f"Continue the conversation of which these are the last turns.\n\n{before}"
 
 
-def _words(caller: Caller, tool: str, arguments: Arguments) -> str:
+def _tool_words(caller: Caller, tool: str, arguments: Arguments) -> str:
     return page(tool, arguments, _TOOLS[tool].run(caller, arguments), caller.familiar.counter).text
 
 
-def _people(caller: Caller) -> Iterable[str]:
+def _people_names(caller: Caller) -> Iterable[str]:
     """Return who has a file; who only spoke may have done so in private."""
     from familiar_cli.actions.people import people_of
 
@@ -186,14 +186,14 @@ def _people(caller: Caller) -> Iterable[str]:
     return (person.name for person in people if person.size_bytes is not None)
 
 
-def _channels(caller: Caller) -> Iterable[str]:
+def _channel_names(caller: Caller) -> Iterable[str]:
     found = (channel.channel_id for channel in caller.familiar.history.channels())
     return filter(caller.viewer.sees_channel, found)
 
 
 _VALUES: Final[Mapping[str, Callable[[Caller], Iterable[str]]]] = {
-    "person": _people,
-    "channel": _channels,
+    "person": _people_names,
+    "channel": _channel_names,
 }
 
 PROMPTS: Final = {
@@ -204,14 +204,14 @@ PROMPTS: Final = {
             "Answer from memory.",
             {"query": "What to look up", "person": "Who it is about"},
             frozenset({"query"}),
-            _recall,
+            _recall_prompt,
         ),
         Prompt(
             "continue",
             "Pick up where the last conversation ended.",
             {"channel": "Which conversation; default: all open ones"},
             frozenset(),
-            _continue,
+            _continue_prompt,
         ),
     )
 }

@@ -31,7 +31,7 @@ from familiar_cli.mcp_server.tool import (
     turn_item,
 )
 from familiar_cli.memory.layout import PERIOD_DIRS, SIGNIFICANT_DIR
-from familiar_cli.memory.pages.lines import private_spans, spans, visible_in
+from familiar_cli.memory.pages.lines import number_spans, private_spans, visible_in
 from familiar_cli.text import framed
 
 if TYPE_CHECKING:
@@ -68,14 +68,16 @@ def memory_read(caller: Caller, arguments: Arguments) -> Answer:
 
 def memory_list(caller: Caller, arguments: Arguments) -> Answer:
     """Return the files there are, the newest first."""
-    files = sorted(_files(caller, arguments), key=lambda one: (one.day, one.rel_path), reverse=True)
+    files = sorted(
+        _list_files(caller, arguments), key=lambda one: (one.day, one.rel_path), reverse=True
+    )
     start = arguments.get("offset", 0)
     wanted = files[start : start + arguments.get("limit", _LISTED)]
     left = len(files) - start - len(wanted)
     notes = [f"{left} older ones follow at offset {start + len(wanted)}."] if left > 0 else []
     if not files:
         notes = ["There is no such file."]
-    return Answer([_listed(caller, one) for one in wanted], notes, {"total": len(files)})
+    return Answer([_file_item(caller, one) for one in wanted], notes, {"total": len(files)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +100,8 @@ def _paths_about(caller: Caller, arguments: Arguments) -> list[str]:
     wanted = [day, *filter(None, (arguments.get("instanceId"), arguments.get("slug")))]
     found = [
         entry.rel_path
-        for entry in _entries(caller, granularity)
-        if _says(entry.rel_path.removeprefix(f"{granularity}/"), "_".join(wanted))
+        for entry in _list_entries(caller, granularity)
+        if _begins_with(entry.rel_path.removeprefix(f"{granularity}/"), "_".join(wanted))
     ]
     if not found:
         raise NotFoundError(
@@ -109,29 +111,29 @@ def _paths_about(caller: Caller, arguments: Arguments) -> list[str]:
     return found
 
 
-def _says(name: str, wanted: str) -> bool:
+def _begins_with(name: str, wanted: str) -> bool:
     """Return whether a file's name begins with all that is wanted of it."""
     stem = name.rpartition(".")[0]
     return stem == wanted or stem.startswith(f"{wanted}_")
 
 
-def _files(caller: Caller, arguments: Arguments) -> Iterable[_File]:
-    after, before = (_day(arguments, name) for name in ("afterDate", "beforeDate"))
-    for entry in _entries(caller, arguments.get("granularity", "")):
+def _list_files(caller: Caller, arguments: Arguments) -> Iterable[_File]:
+    after, before = (_read_day(arguments, name) for name in ("afterDate", "beforeDate"))
+    for entry in _list_entries(caller, arguments.get("granularity", "")):
         modified = in_zone(entry.modified, caller.familiar.zone).date().isoformat()
         day = day_of(entry.rel_path) or modified
         if (not after or day >= after) and (not before or day <= before):
             yield _File(entry, day)
 
 
-def _entries(caller: Caller, directory: str) -> list[MemoryEntry]:
+def _list_entries(caller: Caller, directory: str) -> list[MemoryEntry]:
     with suppress(NotFoundError):
         walk = caller.familiar.memory.walk(directory)
         return [entry for entry in walk.files if is_readable(entry.rel_path)]
     return []
 
 
-def _day(arguments: Arguments, name: str) -> str:
+def _read_day(arguments: Arguments, name: str) -> str:
     """Return a day that was given, or an empty string."""
     given = arguments.get(name, "")
     if not given:
@@ -144,7 +146,7 @@ def _day(arguments: Arguments, name: str) -> str:
         ) from None
 
 
-def _listed(caller: Caller, file: _File) -> ToolItem:
+def _file_item(caller: Caller, file: _File) -> ToolItem:
     about = {"path": file.rel_path, "date": file.day, "bytes": file.entry.size_bytes}
     try:
         head = caller.familiar.memory.read_head(file.rel_path, _HEAD_BYTES).text
@@ -170,17 +172,17 @@ def memory_search(caller: Caller, arguments: Arguments) -> Answer:
         instance=arguments.get("instanceId", ""),
         viewer=caller.viewer,
     )
-    items = [ToolItem(_about(memory), memory.text) for memory in found.memories]
+    items = [ToolItem(_memory_facts(memory), memory.text) for memory in found.memories]
     notes = found.notes if items else ("No memory matches; memory_list lists all.", *found.notes)
     return Answer(items, notes, {"method": found.method})
 
 
-def _about(memory: FoundMemory) -> dict[str, Any]:
+def _memory_facts(memory: FoundMemory) -> dict[str, Any]:
     about = {
         "path": memory.rel_path,
         "line": memory.line,
         "date": memory.date,
-        "turns": spans(memory.turns),
+        "turns": number_spans(memory.turns),
         "granularity": memory.granularity,
         "heading": memory.heading,
     }
@@ -216,19 +218,21 @@ def relations(caller: Caller, arguments: Arguments) -> Answer:
         NotFoundError: Nothing is called so.
         UsageError: Several things are.
     """
-    from familiar_cli.actions.graph import around, overview
+    from familiar_cli.actions.graph import neighbourhood, overview
 
     name = arguments.get("name")
     familiar, viewer = caller.familiar, caller.viewer
-    found = around(familiar, name, viewer=viewer) if name else overview(familiar, viewer=viewer)
+    found = (
+        neighbourhood(familiar, name, viewer=viewer) if name else overview(familiar, viewer=viewer)
+    )
     edges = found.edges
     notes = [] if edges else ["There are no relations."]
     if found.is_cut:
         notes.append("Not all relations are listed.")
-    return Answer([_edge(edge) for edge in edges], notes)
+    return Answer([_edge_item(edge) for edge in edges], notes)
 
 
-def _edge(edge: Edge) -> ToolItem:
+def _edge_item(edge: Edge) -> ToolItem:
     known = {
         "since": edge.since,
         "until": edge.until,
@@ -252,7 +256,7 @@ def recent(caller: Caller, arguments: Arguments) -> Answer:
     """
     channel = open_channel(caller, arguments)
     wanted = min(arguments.get("limit", _RECENT), _MOST)
-    turns = _newest(caller, channel, wanted)
+    turns = _newest_turns(caller, channel, wanted)
     notes = () if turns else ("There are no turns yet.",)
     return Answer([turn_item(caller, turn, speaker_of(caller, turn)) for turn in turns], notes)
 
@@ -310,13 +314,13 @@ def open_channel(caller: Caller, arguments: Arguments) -> str | None:
     return str(channel)
 
 
-def _newest(caller: Caller, channel: str | None, wanted: int) -> list[Turn]:
-    from familiar_cli.history.selection import TurnFilter, newest
+def _newest_turns(caller: Caller, channel: str | None, wanted: int) -> list[Turn]:
+    from familiar_cli.history.selection import TurnFilter, newest_turns
 
     history, viewer = caller.familiar.history, caller.viewer
     if channel is not None:
         return history.recent(channel, wanted, viewer=viewer)
-    return [kept.turn for kept in newest(history, TurnFilter(viewer), wanted)]
+    return [kept.turn for kept in newest_turns(history, TurnFilter(viewer), wanted)]
 
 
 CHANNEL: Final = "mcp"
@@ -338,7 +342,7 @@ def context(caller: Caller, arguments: Arguments) -> Answer:
     trace = asyncio.run(assemble(caller.familiar, said, viewer=caller.viewer))
     pieces = [piece for piece in trace.contributions if piece.kept]
     more = {"tokens": trace.used_tokens, "budget": trace.budget_tokens}
-    return Answer([_item(piece) for piece in pieces], trace.notices, more)
+    return Answer([_piece_item(piece) for piece in pieces], trace.notices, more)
 
 
 def why(caller: Caller, arguments: Arguments) -> Answer:
@@ -347,17 +351,17 @@ def why(caller: Caller, arguments: Arguments) -> Answer:
     Raises:
         NotFoundError: There is no such prompt, file or turn that the caller may hear of.
     """
-    from familiar_cli.actions.sent import why as why_of
+    from familiar_cli.actions.sent import explain_piece as why_of
 
-    found = why_of(caller.familiar, _trace(caller, arguments), arguments["subject"])
+    found = why_of(caller.familiar, _find_trace(caller, arguments), arguments["subject"])
     _check_open(caller, found.subject)
     reasons = [*found.reasons, *filter(None, [found.since])]
     more = {"verdict": found.verdict, "turn": found.turn, "reasons": reasons}
-    items = [_item(piece) for piece in found.contributions if _is_visible(caller, piece)]
+    items = [_piece_item(piece) for piece in found.contributions if _is_visible(caller, piece)]
     return Answer(items, [f"Verdict: {found.verdict}.", *reasons], more)
 
 
-def _trace(caller: Caller, arguments: Arguments) -> Trace:
+def _find_trace(caller: Caller, arguments: Arguments) -> Trace:
     from familiar_cli.actions.sent import find_trace
 
     turn = arguments.get("turn") or _newest_prompt(caller)
@@ -409,7 +413,7 @@ def _is_visible(caller: Caller, piece: Fragment) -> bool:
         return False
 
 
-def _item(piece: Fragment) -> ToolItem:
+def _piece_item(piece: Fragment) -> ToolItem:
     about: dict[str, Any] = {"layer": str(piece.layer), "source": piece.source}
     if piece.rel_path:
         about["path"] = piece.rel_path

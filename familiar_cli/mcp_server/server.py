@@ -342,7 +342,9 @@ class MemoryServer:
     ) -> types.GetPromptResult:
         with _as_errors():
             given = params.arguments or {}
-            words = await self._ask(ctx, lambda caller: catalogue.made(caller, params.name, given))
+            words = await self._ask(
+                ctx, lambda caller: catalogue.make_prompt(caller, params.name, given)
+            )
         text = types.TextContent(type="text", text=harmless(words))
         return types.GetPromptResult(messages=[types.PromptMessage(role="user", content=text)])
 
@@ -354,7 +356,7 @@ class MemoryServer:
         def values(caller: Caller) -> list[str]:
             if isinstance(params.ref, types.ResourceTemplateReference):
                 return [path for path in catalogue.paths(caller) if path.startswith(asked.value)]
-            return catalogue.completed(caller, asked.name, asked.value)
+            return catalogue.complete_argument(caller, asked.name, asked.value)
 
         with _as_errors():
             found = await self._ask(ctx, values)

@@ -13,7 +13,7 @@ from familiar_cli.actions.write_memories import ReadVersions
 from familiar_cli.clock import in_zone
 from familiar_cli.errors import NotFoundError, UsageError
 from familiar_cli.index.who_when import day_in, last_day
-from familiar_cli.memory.pages.lines import outward_text, owned_lines, spans, turn_ids
+from familiar_cli.memory.pages.lines import number_spans, outward_text, owned_lines, turn_ids
 from familiar_cli.memory.pages.links import is_page
 from familiar_cli.memory.store.files import parse_path
 from familiar_cli.text import framed, harmless, unfenced
@@ -410,7 +410,7 @@ def day_of(rel_path: str) -> str:
 
 def cited(text: str, numbering: Numbering) -> dict[str, str]:
     """Return the turns that a text names as its evidence, if any."""
-    named = spans(turn_ids(text, numbering))
+    named = number_spans(turn_ids(text, numbering))
     return {"turns": named} if named else {}
 
 

@@ -139,6 +139,6 @@ def is_run_id(text: str) -> bool:
     return bool(_FORM.fullmatch(text))
 
 
-def noting(run: str) -> dict[str, str]:
+def pass_trailers(run: str) -> dict[str, str]:
     """Return the trailers of a transaction that belongs to the pass `run`; none for other text."""
     return {RUN_ID: run} if is_run_id(run) else {}

@@ -267,8 +267,8 @@ def key_of(name: str) -> str:
 
     There is none between words of scripts without spaces. Empty when `name` can be no name.
     """
-    words = _words(name.strip())
-    key = fold_kana(_joined(words))
+    words = _stamp_words(name.strip())
+    key = fold_kana(_join_words(words))
     most = MOST_RUN_CHARS if any(word.runs_on for word in words) else MOST_NAME_CHARS
     return key if len(words) <= MOST_WORDS and len(key) <= most else ""
 
@@ -276,7 +276,7 @@ def key_of(name: str) -> str:
 @lru_cache(maxsize=16_384)
 def head_of(key: str) -> tuple[str, NamePrefix]:
     """Return what a key begins with, and its own length."""
-    words = _words(key)
+    words = _stamp_words(key)
     first = words[0]
     if first.runs_on:
         return first.forms[0][0], NamePrefix(len(words), len(key))
@@ -295,11 +295,13 @@ def find_mentions(
         heads: Which of these heads any name has.
         known: Which of these keys are names.
     """
-    words = _merged(_words(text[:MOST_CHARS]))
+    words = _merge_spaced(_stamp_words(text[:MOST_CHARS]))
     starts = heads({head for word in words for head in _heads_in(word)})
-    candidates = [found for at in range(len(words)) for found in _candidates(words, at, starts)]
+    candidates = [
+        found for at in range(len(words)) for found in _find_candidates(words, at, starts)
+    ]
     names = known({candidate.key for candidate in candidates})
-    return list(_longest(c for c in candidates if c.key in names and c.counts))
+    return list(_longest_mentions(c for c in candidates if c.key in names and c.counts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,7 +314,7 @@ class _Candidate:
     counts: bool = field(compare=False)
 
 
-def _longest(candidates: Iterable[_Candidate]) -> Iterator[Mention]:
+def _longest_mentions(candidates: Iterable[_Candidate]) -> Iterator[Mention]:
     end = 0
     for found in sorted(candidates, key=lambda c: (c.start, -c.end)):
         if found.start >= end:
@@ -324,35 +326,37 @@ def _heads_in(word: _Word) -> Iterable[str]:
     return fold_kana(word.forms[0]) if word.runs_on else word.forms
 
 
-def _candidates(
+def _find_candidates(
     words: list[_Word], at: int, starts: Mapping[str, NamePrefix]
 ) -> Iterator[_Candidate]:
     word = words[at]
     if word.runs_on:
-        yield from _within(word, starts)
+        yield from _names_within(word, starts)
     for form in word.forms:
         head = starts.get(fold_kana(form[0]) if word.runs_on else form)
         if head:
-            yield from _windows(words, at, form, head.words)
+            yield from _word_windows(words, at, form, head.words)
 
 
-def _windows(words: list[_Word], at: int, first: str, most: int) -> Iterator[_Candidate]:
+def _word_windows(words: list[_Word], at: int, first: str, most: int) -> Iterator[_Candidate]:
     """Yield the names of whole words that may begin at the word `at`, written as `first`."""
     word = words[at]
     if not word.runs_on:
-        yield _Candidate(first, word.start, _end(word), _counts(word, first))
+        yield _Candidate(first, word.start, _word_end(word), _is_enough(word, first))
     window = [word]
     for following in words[at + 1 : at + min(most, MOST_WORDS)]:
-        if not _belongs(following, window[-1]):
+        if not _belongs_to_name(following, window[-1]):
             return
         window.append(following)
         for last in following.forms:
             middle = [(w.forms[0], w.runs_on) for w in window[1:-1]]
             pieces = [(first, word.runs_on), *middle, (last, following.runs_on)]
-            yield _Candidate(fold_kana(_spaced(pieces)), word.start, _end(following), counts=True)
+            yield _Candidate(
+                fold_kana(_join_spaced(pieces)), word.start, _word_end(following), counts=True
+            )
 
 
-def _within(word: _Word, starts: Mapping[str, NamePrefix]) -> Iterator[_Candidate]:
+def _names_within(word: _Word, starts: Mapping[str, NamePrefix]) -> Iterator[_Candidate]:
     """Yield the names that may stand anywhere in a word of a script without spaces."""
     run = word.forms[0]
     for at, first in enumerate(run):
@@ -376,7 +380,7 @@ def _goes_on(run: str, at: int) -> bool:
     return parted or (_is_katakana(before) and _is_katakana(after))
 
 
-def _counts(word: _Word, form: str) -> bool:
+def _is_enough(word: _Word, form: str) -> bool:
     """Return whether one word alone says that a person is meant."""
     if word.is_called:
         return True
@@ -385,7 +389,7 @@ def _counts(word: _Word, form: str) -> bool:
     return form not in common_words() or word.is_capital
 
 
-def _belongs(word: _Word, last: _Word) -> bool:
+def _belongs_to_name(word: _Word, last: _Word) -> bool:
     """Return whether `word` may go on a name to which the word before it belongs."""
     between = word.before
     if len(between) > _LONGEST_INSIDE or not _INSIDE_NAMES.issuperset(between):
@@ -393,30 +397,30 @@ def _belongs(word: _Word, last: _Word) -> bool:
     return "." not in between or between == "." or len(last.text) <= _LONGEST_SHORTENED
 
 
-def _words(written: str) -> list[_Word]:
+def _stamp_words(written: str) -> list[_Word]:
     text = unicodedata.normalize("NFKC", written)
-    spans = list(_spans(text))
+    spans = list(_word_spans(text))
     ends = [0, *(end for _, end, _ in spans)]
     made = [
-        _word(text[start:end], start, runs_on, text[last:start], is_first=not last)
+        _make_word(text[start:end], start, runs_on, text[last:start], is_first=not last)
         for (start, end, runs_on), last in zip(spans, ends, strict=False)
     ]
     return [word for word in made if word.forms[0]]
 
 
-def _word(text: str, start: int, runs_on: bool, before: str, *, is_first: bool) -> _Word:  # noqa: FBT001
-    folded = _folded(text)
+def _make_word(text: str, start: int, runs_on: bool, before: str, *, is_first: bool) -> _Word:  # noqa: FBT001
+    folded = _fold_name(text)
     forms = (folded,) if runs_on else (folded, *_without_particles(folded))
     begins = is_first or not _SENTENCE_ENDS.isdisjoint(before)
     return _Word(text, start, runs_on, before, forms, begins)
 
 
-def _spans(text: str) -> Iterator[tuple[int, int, bool]]:
+def _word_spans(text: str) -> Iterator[tuple[int, int, bool]]:
     """Yield where words begin and end, and whether they belong to a script without spaces."""
     if text.isascii():
         yield from ((*found.span(), False) for found in _ASCII_WORD.finditer(text))
         return
-    kinds = [_kind(character) for character in text]
+    kinds = [_character_kind(character) for character in text]
     for at, character in enumerate(text):
         if at and (_is_mark(character) or character in _INVISIBLE):
             kinds[at] = kinds[at - 1]  # it belongs to what it stands behind
@@ -427,7 +431,7 @@ def _spans(text: str) -> Iterator[tuple[int, int, bool]]:
 
 
 @lru_cache(maxsize=8192)
-def _kind(character: str) -> str:
+def _character_kind(character: str) -> str:
     """Return `w`: it makes words; `r`: it makes words without spaces; or nothing."""
     if character.isascii():
         return "w" if character.isalnum() or character == "_" else ""
@@ -439,7 +443,7 @@ def _kind(character: str) -> str:
     return "r" if _is_sign(character) else ""
 
 
-def _merged(words: list[_Word]) -> list[_Word]:
+def _merge_spaced(words: list[_Word]) -> list[_Word]:
     """Return `words`; those without spaces that a space parts all the same are made one."""
     made: list[_Word] = []
     for word in words:
@@ -452,11 +456,11 @@ def _merged(words: list[_Word]) -> list[_Word]:
     return made
 
 
-def _joined(words: list[_Word]) -> str:
-    return _spaced([(word.forms[0], word.runs_on) for word in words])
+def _join_words(words: list[_Word]) -> str:
+    return _join_spaced([(word.forms[0], word.runs_on) for word in words])
 
 
-def _spaced(pieces: list[tuple[str, bool]]) -> str:
+def _join_spaced(pieces: list[tuple[str, bool]]) -> str:
     made = ""
     run_before = False
     for text, runs_on in pieces:
@@ -465,7 +469,7 @@ def _spaced(pieces: list[tuple[str, bool]]) -> str:
     return made
 
 
-def _folded(text: str) -> str:
+def _fold_name(text: str) -> str:
     if "\u200d" in text and _is_sign(text[0]):  # it joins several signs to one
         return "\u200d".join(map(fold_letters, text.split("\u200d")))
     return fold_letters(text)
@@ -482,7 +486,7 @@ def _without_particles(word: str) -> Iterator[str]:
         yield word[1:]
 
 
-def _end(word: _Word) -> int:
+def _word_end(word: _Word) -> int:
     return word.start + len(word.text)
 
 

@@ -24,7 +24,7 @@ from familiar_cli.memory.layout import (
 )
 from familiar_cli.memory.page_index import PageIndex, page_signature
 from familiar_cli.memory.pages.front_matter import listed_aliases
-from familiar_cli.memory.pages.lines import reference, visible_in
+from familiar_cli.memory.pages.lines import citation_comment, visible_in
 from familiar_cli.memory.pages.links import link_targets, title_of
 from familiar_cli.memory.pages.relations import kinds_of, relations_in
 from familiar_cli.text import fold, sha256_of
@@ -371,7 +371,9 @@ class RelationIndex(PageIndex[tuple[str, str, str | None]]):
         if same:
             return
         for one in relations_in(text, path, self.kinds.known).relations:
-            evidence = [reference([c])[len("<!-- turns ") : -len(" -->")] for c in one.evidence]
+            evidence = [
+                citation_comment([c])[len("<!-- turns ") : -len(" -->")] for c in one.evidence
+            ]
             key = "" if one.target else fold(one.name.partition("|")[0].rpartition("/")[2])
             values = (
                 *(path, one.line, one.relation, one.target, key, one.name, one.since, one.until),

@@ -25,7 +25,7 @@ from familiar_cli.memory.layout import (
     PENDING_DIR,
     PERIOD_DIRS,
     REJECTED_DIR,
-    noting,
+    pass_trailers,
 )
 from familiar_cli.memory.merge.content import merge_onto
 from familiar_cli.memory.pages.lines import PLAIN
@@ -71,7 +71,7 @@ class DraftFile:
     @property
     def change(self) -> FileChange:
         """How much of it changes."""
-        old, new = _middle((self.before or "").splitlines(), self.after.splitlines())
+        old, new = _strip_common((self.before or "").splitlines(), self.after.splitlines())
         added = removed = 0
         for tag, a, b, c, d in difflib.SequenceMatcher(
             None, old, new, autojunk=False
@@ -148,7 +148,7 @@ class Draft:
         return "".join(unified_file(f.rel_path, f.before, f.after) for f in self)
 
 
-def _middle(old: list[str], new: list[str]) -> tuple[list[str], list[str]]:
+def _strip_common(old: list[str], new: list[str]) -> tuple[list[str], list[str]]:
     """Return both without what is the same at their beginnings and ends: comparing costs most."""
     least = min(len(old), len(new))
     start = next((n for n in range(least) if old[n] != new[n]), least)
@@ -160,7 +160,7 @@ def _middle(old: list[str], new: list[str]) -> tuple[list[str], list[str]]:
 _REJECTED_VERSION: Final = 1
 
 
-def note(tx: Transaction, plan_id: str, grounds: str) -> None:
+def note_rejected(tx: Transaction, plan_id: str, grounds: str) -> None:
     """Remember in a transaction that a plan was rejected.
 
     Args:
@@ -172,13 +172,13 @@ def note(tx: Transaction, plan_id: str, grounds: str) -> None:
     tx.write(_rel_path(plan_id), f"{text}\n", any_size=True)
 
 
-def forget(tx: Transaction, store: MemoryStore, plan_id: str) -> None:
+def forget_rejected(tx: Transaction, store: MemoryStore, plan_id: str) -> None:
     """Take a no back in a transaction, if there is one."""
     if store.exists(_rel_path(plan_id)):
         tx.delete(_rel_path(plan_id))
 
 
-def rejected(store: MemoryStore) -> dict[str, str]:
+def rejected_plans(store: MemoryStore) -> dict[str, str]:
     """Return for each rejected plan what it was made of, as a hash. What is damaged is no no."""
     try:
         files = store.walk(REJECTED_DIR, hidden=True).files
@@ -250,7 +250,7 @@ class Hunk:
         return ((" ", self.above), ("-", self.removed), ("+", self.added), (" ", self.below))
 
 
-def hunks(before: str, after: str) -> tuple[Hunk, ...]:
+def split_hunks(before: str, after: str) -> tuple[Hunk, ...]:
     """Return the pieces that make `after` of `before`, in order."""
     old, new = lines_of(before), lines_of(after)
     matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
@@ -267,7 +267,7 @@ def hunks(before: str, after: str) -> tuple[Hunk, ...]:
     )
 
 
-def apply(text: str, chosen: Iterable[Hunk]) -> str:
+def apply_hunks(text: str, chosen: Iterable[Hunk]) -> str:
     """Apply these hunks to the text that they were made from."""
     lines = lines_of(text)
     for hunk in sorted(chosen, key=lambda h: h.at)[::-1]:
@@ -321,14 +321,14 @@ class PlannedFile:
         """The pieces of the change that a person decides on."""
         old, start, new_start = self._cut
         below = lines_of(old[:start])
-        pieces = hunks(old[start:], self.after[new_start:])
+        pieces = split_hunks(old[start:], self.after[new_start:])
         return tuple(replace(hunk, at=hunk.at + len(below)) for hunk in pieces)
 
     @property
     def record(self) -> tuple[Hunk, ...]:
         """Change of the record, made with the first accepted hunk."""
         old, start, new_start = self._cut
-        return hunks(old[:start], self.after[:new_start])
+        return split_hunks(old[:start], self.after[:new_start])
 
     @property
     def _cut(self) -> tuple[str, int, int]:
@@ -402,10 +402,10 @@ def marks_text(originals: Mapping[int, int]) -> str:
     return "".join(f"turn {one} repeats turn {stays}\n" for one, stays in originals.items())
 
 
-def stage(tx: Transaction, store: MemoryStore, plan: ReviewPlan) -> None:
+def stage_plan(tx: Transaction, store: MemoryStore, plan: ReviewPlan) -> None:
     """Put a plan into a transaction. That it was rejected before no longer counts."""
-    _write(tx, plan)
-    forget(tx, store, plan.id)
+    _write_plan(tx, plan)
+    forget_rejected(tx, store, plan.id)
 
 
 def pending_ids(store: MemoryStore) -> list[str]:
@@ -433,7 +433,7 @@ def read_pending(store: MemoryStore, plan_id: str) -> ReviewPlan:
             hint=f"Did you mean {guess!r}?" if guess else "Run `familiar review list`.",
         )
     try:
-        return _read(plan_id, json.loads(store.read_bytes(f"{PENDING_DIR}/{plan_id}.json")))
+        return _read_plan(plan_id, json.loads(store.read_bytes(f"{PENDING_DIR}/{plan_id}.json")))
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise BadInputError(
             f"The plan {plan_id!r} is damaged: {error}; nothing was changed",
@@ -441,7 +441,7 @@ def read_pending(store: MemoryStore, plan_id: str) -> ReviewPlan:
         ) from error
 
 
-def decide(
+def decide_plan(
     store: MemoryStore,
     plan: ReviewPlan,
     *,
@@ -469,7 +469,9 @@ def decide(
     number = 0
     doubles: dict[int, int] = {}
     message = f"review {plan.id}"
-    with store.transaction(plan.source, message, dry_run=dry_run, trailers=noting(plan.run)) as tx:
+    with store.transaction(
+        plan.source, message, dry_run=dry_run, trailers=pass_trailers(plan.run)
+    ) as tx:
         for file in plan.files:
             mine = dict(enumerate(file.hunks, number + 1))
             number += len(mine)
@@ -480,31 +482,31 @@ def decide(
                 if (part := hunk.part(set(range(1, hunk.size + 1)) - drop.get(n, set())))
             ]
             if made and file.rel_path == HISTORY:
-                doubles |= _doubles(plan, made)
+                doubles |= _doubles_of(plan, made)
             elif made:
                 _stage_file(tx, store, file, [*file.record, *made], plan)
             if made != all_of_it:
-                left.append(_rest(file, made, all_of_it))
+                left.append(_rest_of_file(file, made, all_of_it))
         grounds = "" if apply else plan.grounds
         rest = replace(plan, files=tuple(left), grounds=grounds) if left else None
         if apply:
-            forget(tx, store, plan.id)
+            forget_rejected(tx, store, plan.id)
         if rest is None:
             tx.delete(plan.rel_path)
             if grounds:
-                note(tx, plan.id, grounds)
+                note_rejected(tx, plan.id, grounds)
         elif apply or reject:
-            _write(tx, rest)
+            _write_plan(tx, rest)
         if doubles:
             _cite_originals(tx, store, doubles, numbering)
-        withdrawn = _withdraw(history, doubles, dry_run=dry_run)
+        withdrawn = _withdraw_originals(history, doubles, dry_run=dry_run)
     aside = (PENDING_DIR, REJECTED_DIR)
     changed = tuple(p for p in tx.result.written if not p.startswith(aside))
     deleted = tuple(p for p in tx.result.deleted if not p.startswith(aside))
     return Decided(changed, rest, deleted, withdrawn)
 
 
-def _withdraw(
+def _withdraw_originals(
     history: HistoryStore | None, originals: Mapping[int, int], *, dry_run: bool
 ) -> tuple[int, ...]:
     if not originals:
@@ -528,7 +530,7 @@ def _cite_originals(
                 tx.write(entry.rel_path, text, expect=page.sha256, any_size=True)
 
 
-def _doubles(plan: ReviewPlan, made: Sequence[Hunk]) -> dict[int, int]:
+def _doubles_of(plan: ReviewPlan, made: Sequence[Hunk]) -> dict[int, int]:
     """Return the turn that stays for each turn that pieces withdraw."""
     gone = [line for hunk in made for line in hunk.removed if line not in hunk.added]
     named = [_MARK.fullmatch(line) for line in gone]
@@ -546,12 +548,12 @@ def drop_damaged(store: MemoryStore, plan_id: str) -> None:
     store.delete_file(f"{PENDING_DIR}/{plan_id}.json", source=MEMORY_WRITER)
 
 
-def _write(tx: Transaction, plan: ReviewPlan) -> None:
+def _write_plan(tx: Transaction, plan: ReviewPlan) -> None:
     text = json.dumps(plan.to_json(), ensure_ascii=False, indent=1) + "\n"
     tx.write(plan.rel_path, text, any_size=True)
 
 
-def _read(plan_id: str, value: Any) -> ReviewPlan:  # noqa: ANN401
+def _read_plan(plan_id: str, value: Any) -> ReviewPlan:  # noqa: ANN401
     files = tuple(
         PlannedFile(
             str(f["rel_path"]),
@@ -599,11 +601,13 @@ def _lines_of(plan: ReviewPlan, refs: Collection[PieceRef]) -> dict[int, set[int
     return found
 
 
-def _rest(file: PlannedFile, made: Sequence[Hunk], all_of_it: Sequence[Hunk]) -> PlannedFile:
+def _rest_of_file(
+    file: PlannedFile, made: Sequence[Hunk], all_of_it: Sequence[Hunk]
+) -> PlannedFile:
     """Return what still waits of a file, once the pieces `made` are in it."""
     old = file.before or ""
-    before = apply(old, [*file.record, *made]) if made else file.before
-    after = apply(old, [*file.record, *all_of_it])
+    before = apply_hunks(old, [*file.record, *made]) if made else file.before
+    after = apply_hunks(old, [*file.record, *all_of_it])
     return replace(file, before=before, after=after)
 
 
@@ -616,7 +620,7 @@ def _stage_file(
 ) -> None:
     there = store.read(file.rel_path) if store.exists(file.rel_path) else None
     before = file.before or ""
-    sides = (before, there.text if there else "", apply(before, wanted))
+    sides = (before, there.text if there else "", apply_hunks(before, wanted))
     same = (there is None) == (file.before is None)
     merged = merge_onto(file.rel_path, *(side.encode() for side in sides)) if same else None
     if merged is None:
@@ -662,4 +666,4 @@ def read_plans(store: MemoryStore, *, again: bool = False) -> Plans:
         store: The memory.
         again: What was rejected may be proposed again, so it is left out.
     """
-    return Plans(frozenset(pending_ids(store)), {} if again else rejected(store))
+    return Plans(frozenset(pending_ids(store)), {} if again else rejected_plans(store))

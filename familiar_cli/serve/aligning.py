@@ -93,7 +93,7 @@ class Placement:
     unknown: tuple[RequestLine, ...] = ()
 
 
-def align(lines: Sequence[RequestLine], kept: Sequence[KeptLine]) -> Placement | None:
+def align_lines(lines: Sequence[RequestLine], kept: Sequence[KeptLine]) -> Placement | None:
     """Return where the last of `lines` belongs in a kept conversation; None: not in this one.
 
     Args:
@@ -102,15 +102,15 @@ def align(lines: Sequence[RequestLine], kept: Sequence[KeptLine]) -> Placement |
     """
     past, said = lines[:-1], lines[-1]
     start, common = _best_run(past, kept)
-    is_whole = start <= _first(kept)
+    is_whole = start <= _first_place(kept)
     if not is_whole and not _is_trusted(past[:common]):
         return None
     if past and not common:
         return None
-    return _placement(past, said, kept, start, common, is_whole=is_whole)
+    return _make_placement(past, said, kept, start, common, is_whole=is_whole)
 
 
-def _placement(
+def _make_placement(
     past: Sequence[RequestLine],
     said: RequestLine,
     kept: Sequence[KeptLine],
@@ -123,7 +123,7 @@ def _placement(
     unknown, ahead = tuple(past[common:]), kept[end:]
     last = kept[end - 1] if common else None
     after = last.turn_id if last else None
-    chosen = _alternative(past[common - 1], last) if last and end == len(kept) else None
+    chosen = _find_alternative(past[common - 1], last) if last and end == len(kept) else None
 
     def placed(step: Step, **more: object) -> Placement:
         return Placement(step, common, is_whole, after, **more)  # type: ignore[arg-type]
@@ -147,7 +147,7 @@ def _best_run(past: Sequence[RequestLine], kept: Sequence[KeptLine]) -> tuple[in
 
     Of two that are equally long the one at the beginning counts, else the later one.
     """
-    first = _first(kept)
+    first = _first_place(kept)
     if not past:
         return (first, 0)
     compared = _Comparison(past, kept)
@@ -187,10 +187,10 @@ class _Comparison:
         """Tell whether two lines say the same."""
         self.steps += 1
         (role, said), (kept_role, texts) = self._said[number], self._kept[of_kept]
-        return role == kept_role and any(_holds(said, text, role) for text in texts)
+        return role == kept_role and any(_holds_text(said, text, role) for text in texts)
 
 
-def _first(kept: Sequence[KeptLine]) -> int:
+def _first_place(kept: Sequence[KeptLine]) -> int:
     return 1 if kept and kept[0].is_greeting else 0
 
 
@@ -204,10 +204,10 @@ def _is_same(line: RequestLine, kept: KeptLine) -> bool:
         return False
     said = normal_words(line.text)
     texts = (kept.text, *kept.alternatives.values())
-    return any(_holds(said, normal_words(text), line.role) for text in texts)
+    return any(_holds_text(said, normal_words(text), line.role) for text in texts)
 
 
-def _holds(said: str, text: str, role: str) -> bool:
+def _holds_text(said: str, text: str, role: str) -> bool:
     """Return whether `said` is `text`, or a reply that a program has cut at a sentence."""
     if said == text:
         return True
@@ -215,16 +215,16 @@ def _holds(said: str, text: str, role: str) -> bool:
     return is_cut and text.startswith(said)
 
 
-def _alternative(line: RequestLine, kept: KeptLine) -> int | None:
+def _find_alternative(line: RequestLine, kept: KeptLine) -> int | None:
     """Return the turn whose words a program holds in place of those that stand."""
     said = normal_words(line.text)
-    if _holds(said, normal_words(kept.text), line.role):
+    if _holds_text(said, normal_words(kept.text), line.role):
         return None
     return next(
         (
             turn_id
             for turn_id, text in kept.alternatives.items()
-            if _holds(said, normal_words(text), line.role)
+            if _holds_text(said, normal_words(text), line.role)
         ),
         None,
     )

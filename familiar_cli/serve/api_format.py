@@ -197,7 +197,9 @@ class Sampling:
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 
-def parse(raw: bytes, familiars: Collection[str], *, is_transcript: bool = False) -> ReplyRequest:
+def parse_request(
+    raw: bytes, familiars: Collection[str], *, is_transcript: bool = False
+) -> ReplyRequest:
     """Parse the body of a chat completion request.
 
     Args:
@@ -213,7 +215,7 @@ def parse(raw: bytes, familiars: Collection[str], *, is_transcript: bool = False
     familiar_id = find_model(body, familiars)
     model = body["model"]
     memory_only = model.endswith(MEMORY_SUFFIX)
-    _check(body)
+    _check_body(body)
     options = body.get("stream_options")
     return ReplyRequest(
         model=model,
@@ -221,7 +223,9 @@ def parse(raw: bytes, familiars: Collection[str], *, is_transcript: bool = False
         memory_only=memory_only,
         body=body,
         raw=raw.decode("utf-8"),
-        lines=_lines(body.get("messages"), _SPOKEN | {"system"} if is_transcript else _SPOKEN),
+        lines=_request_lines(
+            body.get("messages"), _SPOKEN | {"system"} if is_transcript else _SPOKEN
+        ),
         stream=body.get("stream") is True,
         with_usage=isinstance(options, dict) and options.get("include_usage") is True,
         person=body.get("user"),
@@ -270,7 +274,7 @@ def parse_object(raw: bytes) -> dict[str, Any]:
     return body
 
 
-def _check(body: Mapping[str, Any]) -> None:
+def _check_body(body: Mapping[str, Any]) -> None:
     """Make sure that what matters to us is of the right kind."""
     if body.get("n", 1) not in (1, None):
         raise ApiError(400, "Only one reply at a time can be asked for: 'n' must be 1", param="n")
@@ -285,7 +289,7 @@ def _check(body: Mapping[str, Any]) -> None:
         raise ApiError(400, "'temperature' must be a number", param="temperature")
 
 
-def _lines(messages: object, roles: frozenset[str]) -> tuple[RequestLine, ...]:
+def _request_lines(messages: object, roles: frozenset[str]) -> tuple[RequestLine, ...]:
     if not isinstance(messages, list) or not messages:
         raise ApiError(400, "The request has no 'messages'", param="messages")
     if len(messages) > _MOST_MESSAGES:
@@ -311,11 +315,11 @@ def text_of(content: object) -> str:
         return content
     if not isinstance(content, list):
         return ""
-    texts = [_part(part) for part in content if isinstance(part, dict)]
+    texts = [_part_text(part) for part in content if isinstance(part, dict)]
     return "\n".join(filter(None, texts))
 
 
-def _part(part: Mapping[str, Any]) -> str:
+def _part_text(part: Mapping[str, Any]) -> str:
     if part.get("type") == "image_url":
         return _IMAGE
     text = part.get("text")
@@ -326,15 +330,15 @@ DONE: Final = b"data: [DONE]\n\n"
 _CHUNK: Final = "chat.completion.chunk"
 
 
-def event(data: object) -> bytes:
+def encode_event(data: object) -> bytes:
     """Return one event of a stream; a text is JSON already."""
-    text = data if isinstance(data, str) else _dumps(data)
+    text = data if isinstance(data, str) else _dump_json(data)
     return b"".join(b"data: " + line.encode() + b"\n" for line in text.splitlines()) + b"\n"
 
 
-def body(data: object) -> bytes:
+def encode_body(data: object) -> bytes:
     """Return the body of a response."""
-    return _dumps(data).encode()
+    return _dump_json(data).encode()
 
 
 class ReplyFormat:
@@ -388,7 +392,7 @@ def usage_of(trace: Trace, reply_tokens: int) -> dict[str, int]:
     return {**counts, "total_tokens": sum(counts.values())}
 
 
-def models(familiars: Iterable[tuple[str, int]]) -> dict[str, Any]:
+def list_models(familiars: Iterable[tuple[str, int]]) -> dict[str, Any]:
     """Return the list of models: each familiar, with its own prompt and with the program's.
 
     Args:
@@ -402,7 +406,7 @@ def models(familiars: Iterable[tuple[str, int]]) -> dict[str, Any]:
     return {"object": "list", "data": data}
 
 
-def embeddings(model: str, vectors: list[Any], tokens: int) -> dict[str, Any]:
+def embeddings_body(model: str, vectors: list[Any], tokens: int) -> dict[str, Any]:
     """Return vectors, as lists of numbers or base64, in the order of the texts."""
     data = [
         {"object": "embedding", "index": number, "embedding": vector}
@@ -412,5 +416,5 @@ def embeddings(model: str, vectors: list[Any], tokens: int) -> dict[str, Any]:
     return {"object": "list", "data": data, "model": model, "usage": usage}
 
 
-def _dumps(data: object) -> str:
+def _dump_json(data: object) -> str:
     return json.dumps(data, ensure_ascii=False, separators=(",", ":"))

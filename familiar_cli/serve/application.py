@@ -25,8 +25,8 @@ from familiar_cli.serve.api_format import (
     ApiError,
     find_model,
     other_character,
-    parse,
     parse_object,
+    parse_request,
     to_api_error,
     unknown_model,
 )
@@ -35,9 +35,9 @@ from familiar_cli.serve.replying import (
     ReplyResponse,
     ServedTurn,
     has_exchange,
-    keep,
     keep_chat,
-    recall,
+    keep_exchange,
+    recall_memory,
 )
 from familiar_cli.serve.speakers import (
     ConversationLocks,
@@ -159,7 +159,7 @@ _AUTO: Final = "auto"
 _opened: dict[str, EmbedderChoice] = {}
 
 
-def embed(raw: bytes) -> dict[str, Any]:
+def embed_texts(raw: bytes) -> dict[str, Any]:
     """Return the vectors that a request asks for.
 
     Raises:
@@ -167,9 +167,9 @@ def embed(raw: bytes) -> dict[str, Any]:
         EmbedderError: The model does not work.
     """
     body = parse_object(raw)
-    texts = _texts(body.get("input"))
+    texts = _read_texts(body.get("input"))
     name = body.get("model")
-    opened = _embedder(name if isinstance(name, str) and name else _AUTO)
+    opened = _find_embedder(name if isinstance(name, str) and name else _AUTO)
     if opened.embedder is None:
         hint = f". Run `{opened.hint}`" if opened.hint else ""
         raise ApiError(404, f"{opened.reason}{hint}", code="model_not_found", param="model")
@@ -184,16 +184,16 @@ def embed(raw: bytes) -> dict[str, Any]:
     else:
         raise ApiError(400, "'encoding_format' must be float or base64", param="encoding_format")
     words = sum(len(text.split()) for text in texts)
-    return api_format.embeddings(opened.embedder.spec.name, made, words)
+    return api_format.embeddings_body(opened.embedder.spec.name, made, words)
 
 
-def _embedder(name: str) -> EmbedderChoice:
+def _find_embedder(name: str) -> EmbedderChoice:
     if name not in _opened or _opened[name].embedder is None:
         _opened[name] = open_embedder(name, cache_dir())
     return _opened[name]
 
 
-def _texts(given: object) -> list[str]:
+def _read_texts(given: object) -> list[str]:
     texts = [given] if isinstance(given, str) else given
     if not isinstance(texts, list) or not texts or not all(isinstance(t, str) and t for t in texts):
         raise ApiError(400, "'input' must be a text or a list of texts", param="input")
@@ -243,7 +243,7 @@ class McpEndpoints:
         paths = find_familiar(self._pool.home, name)
         async with self._opening:
             if paths.id not in self._open:
-                await asyncio.to_thread(_load)
+                await asyncio.to_thread(_load_modules)
                 from familiar_cli.mcp_server.http import Endpoint  # noqa: PLC0415  # a second
                 from familiar_cli.mcp_server.server import ServerOptions  # noqa: PLC0415
 
@@ -253,7 +253,7 @@ class McpEndpoints:
             return self._open[paths.id]
 
 
-def _load() -> None:
+def _load_modules() -> None:
     """Import what takes a second.
 
     Raises:
@@ -290,12 +290,12 @@ class Server:
     async def models(self, request: Request) -> Response:
         """Return the list of models."""
         del request
-        return JSONResponse(api_format.models(_made_at(self.pool.home)))
+        return JSONResponse(api_format.list_models(_made_at(self.pool.home)))
 
     async def model(self, request: Request) -> Response:
         """Return one model."""
         name = request.path_params["model"]
-        found = api_format.models(_made_at(self.pool.home))["data"]
+        found = api_format.list_models(_made_at(self.pool.home))["data"]
         for model in found:
             if model["id"] == name:
                 return JSONResponse(model)
@@ -329,7 +329,7 @@ class Server:
         async with self._lease(asked, headers) as (served, wanted):
             if wanted.is_chore:
                 return JSONResponse({"memory": "", "recalled": [], "tokens": 0})
-            found = await recall(served, wanted, RequestBudget.of(request.scope))
+            found = await recall_memory(served, wanted, RequestBudget.of(request.scope))
         return JSONResponse(found)
 
     async def keep(self, request: Request) -> Response:
@@ -339,7 +339,7 @@ class Server:
             is_job = is_client_job(wanted.asked.lines[:-1], headers)
             if is_job or not wanted.is_kept or not has_exchange(wanted.asked.lines):
                 return JSONResponse({"kept": False, "turn": None, "reply_turn": None})
-            kept = await keep(served, wanted, self.alone)
+            kept = await keep_exchange(served, wanted, self.alone)
         return JSONResponse(kept)
 
     async def keep_chat(self, request: Request) -> Response:
@@ -372,7 +372,7 @@ class Server:
         _check_json(request)
         raw, ids = await request.body(), list_familiars(self.pool.home)
         budget = RequestBudget.of(request.scope)
-        asked = await budget.work(lambda: parse(raw, ids, is_transcript=is_transcript))
+        asked = await budget.work(lambda: parse_request(raw, ids, is_transcript=is_transcript))
         return asked, request.headers
 
     @asynccontextmanager
@@ -435,7 +435,9 @@ class Server:
         _check_json(request)
         raw = await request.body()
         return Response(
-            await RequestBudget.of(request.scope).work(lambda: api_format.body(embed(raw))),
+            await RequestBudget.of(request.scope).work(
+                lambda: api_format.encode_body(embed_texts(raw))
+            ),
             media_type=_JSON,
         )
 
@@ -492,7 +494,7 @@ def make_app(
         if api
         else [Route("/health", server.health)],
         exception_handlers=dict.fromkeys(
-            (ApiError, FamiliarError, HTTPException, Exception), _refused
+            (ApiError, FamiliarError, HTTPException, Exception), _handle_refused
         ),
         lifespan=lifespan,
     )
@@ -531,7 +533,7 @@ def _check_json(request: Request) -> None:
         raise ApiError(415, f"The request must be {_JSON}")
 
 
-async def _refused(request: Request, error: Exception) -> Response:
+async def _handle_refused(request: Request, error: Exception) -> Response:
     """Return the answer to a request that failed."""
     match error:
         case HTTPException(status_code=404):

@@ -19,10 +19,10 @@ from familiar_cli.files import remove
 from familiar_cli.history import store
 from familiar_cli.history.matching import normal_words
 from familiar_cli.history.rows import IMPORTED, Turn
-from familiar_cli.history.selection import TurnFilter, newest, turns_from
+from familiar_cli.history.selection import TurnFilter, newest_turns, turns_from
 from familiar_cli.history.store import GREETING, turn_of_message, whole_reply
 from familiar_cli.identity import MAX_ID_CHARS
-from familiar_cli.serve.aligning import KeptLine, Placement, RequestLine, align
+from familiar_cli.serve.aligning import KeptLine, Placement, RequestLine, align_lines
 from familiar_cli.serve.api_format import ApiError
 from familiar_cli.sqlite import connect_derived, is_useless, transaction
 from familiar_cli.visibility import OWNER
@@ -87,7 +87,9 @@ class KnownLines:
         sql = "SELECT turn_id, channel_id FROM lines WHERE key = ? ORDER BY turn_id DESC LIMIT ?"
         latest: dict[str, int] = {}
         for line in lines:
-            for turn_id, channel_id in connection.execute(sql, (_key(line.role, line.text), _MOST)):
+            for turn_id, channel_id in connection.execute(
+                sql, (_line_hash(line.role, line.text), _MOST)
+            ):
                 latest[channel_id] = max(turn_id, latest.get(channel_id, 0))
         return sorted(latest, key=lambda channel_id: -latest[channel_id])
 
@@ -95,7 +97,9 @@ class KnownLines:
         """Read the turns that were said since the last time."""
         (newest,) = connection.execute("SELECT coalesce(max(turn_id), 0) FROM lines").fetchone()
         while turns := turns_from(self._history, None, newest, _BATCH):
-            rows = [(turn_id, _key(role, text), channel) for turn_id, channel, role, text in turns]
+            rows = [
+                (turn_id, _line_hash(role, text), channel) for turn_id, channel, role, text in turns
+            ]
             with transaction(connection):
                 connection.executemany("INSERT OR REPLACE INTO lines VALUES (?, ?, ?)", rows)
             newest = turns[-1][0]
@@ -118,7 +122,7 @@ class KnownLines:
             remove(self._path.with_name(self._path.name + end))
 
 
-def _key(role: str, text: str) -> int:
+def _line_hash(role: str, text: str) -> int:
     """Return a hash of what counts of a line, as SQLite keeps numbers.
 
     Of a reply its beginning counts, since programs cut the end of some.
@@ -262,13 +266,13 @@ class Conversations:
         if found.parent is not None and placement and placement.after:
             replaced = found.is_correction and self._replaced(found.parent, placement.after)
             history.branch(found.channel_id, placement.after, found.parent)
-            store.withdraw(history, replaced or ())
+            store.withdraw_turns(history, replaced or ())
         if placement and placement.chosen:
             store.select_alternative(history, placement.chosen)
         if placement and placement.revised:
             edit_turn(self._familiar, placement.revised, placement.words)
         if unknown := self._not_restored(found):
-            history.append_all(_turns(unknown, found.channel_id, said.author))
+            history.append_all(_lines_as_turns(unknown, found.channel_id, said.author))
         return self._said(said, found)
 
     def keep(self, found: FoundConversation, said: Said, reply: str) -> tuple[Turn, Turn]:
@@ -294,7 +298,7 @@ class Conversations:
                 store.select_alternative(history, turn_id)
                 return question, history.turn(turn_id) or old
         new = replace(old, id=0, content=reply, at=to_ms(now()), source=SOURCE, partial=False)
-        return question, store.supersede(history, old, replace(new, reply_to=question.id))
+        return question, store.supersede_turn(history, old, replace(new, reply_to=question.id))
 
     def keep_line(self, found: FoundConversation, said: Said, role: Role) -> Turn:
         """Keep a line that is no reply to the one before it; return its turn.
@@ -383,7 +387,7 @@ class Conversations:
     def _at_end(self, said: RequestLine, kept: list[KeptLine]) -> Placement | None:
         """Return where a message stands that came alone: the program leaves the past to us."""
         for tail in (kept[-2:], kept[-1:]):
-            placement = align([said], tail) if tail else None
+            placement = align_lines([said], tail) if tail else None
             if placement and placement.step in {"again", "answer"}:
                 return placement
         return None
@@ -401,7 +405,7 @@ class Conversations:
         best: tuple[tuple[int, bool, bool, str], str, Placement] | None = None
         for channel_id in channels:
             kept = self._kept(channel_id, lines)
-            placement = align(lines, kept)
+            placement = align_lines(lines, kept)
             if placement is None:
                 continue
             if not is_named and not self._is_credible(placement, kept):
@@ -484,7 +488,7 @@ class Conversations:
         withdrawn = self._withdrawn(found.channel_id, placement)
         same = takewhile(_are_same, zip(lines, withdrawn, strict=False))
         restored = [turn.id for _, turn in same]
-        store.restore(self._familiar.history, restored)
+        store.restore_turns(self._familiar.history, restored)
         return lines[len(restored) :]
 
     def _was_left(
@@ -501,9 +505,9 @@ class Conversations:
         """Return the turns of a conversation that were withdrawn after what is shared, in order."""
         history = self._familiar.history
         everything = TurnFilter(OWNER, channel_id, everything=True)
-        kept = (one.turn for one in newest(history, everything, _LEAST_TURNS))
+        kept = (one.turn for one in newest_turns(history, everything, _LEAST_TURNS))
         later = [turn for turn in kept if turn.id > (placement.after or 0)]
-        states = store.standings(history, [turn.id for turn in later])
+        states = store.turn_statuses(history, [turn.id for turn in later])
         return [turn for turn in later if states[turn.id].withdrawn]
 
     def _branch_of(self, channel_id: str) -> str:
@@ -561,7 +565,7 @@ class Conversations:
 
     def _alternatives(self, turns: Sequence[Turn]) -> dict[int, dict[int, str]]:
         history, found = self._familiar.history, {}
-        for turn_id, state in store.standings(history, [turn.id for turn in turns]).items():
+        for turn_id, state in store.turn_statuses(history, [turn.id for turn in turns]).items():
             others = [history.turn(other) for other in state.alternatives if other != turn_id]
             found[turn_id] = {other.id: other.content for other in others if other}
         return found
@@ -596,7 +600,9 @@ class Conversations:
                 )
 
 
-def _turns(lines: Sequence[RequestLine], channel_id: str, author: Author | None) -> Iterator[Turn]:
+def _lines_as_turns(
+    lines: Sequence[RequestLine], channel_id: str, author: Author | None
+) -> Iterator[Turn]:
     """Yield lines as turns that were said one after the other until now."""
     for number, line in enumerate(lines):
         who = line.author or (author if line.role == "user" else None)

@@ -219,12 +219,12 @@ class Guard:
         try:
             self._check(scope, headers, allowed=allowed)
             if scope["method"] == "OPTIONS":
-                await _preflight(out, headers, allowed=allowed)
+                await _answer_preflight(out, headers, allowed=allowed)
                 return
             body = await self._body(scope["path"], headers, receive, budget)
             _check_values(body, headers)
         except ApiError as error:
-            await respond(out, error)
+            await respond_error(out, error)
             return
         except _Gone:
             return
@@ -332,9 +332,11 @@ class _Gone(Exception):  # noqa: N818  # no error: nobody is there any more
     """The program hung up before its request was whole."""
 
 
-async def respond(send: Send, error: ApiError, extra: Iterable[tuple[bytes, bytes]] = ()) -> None:
+async def respond_error(
+    send: Send, error: ApiError, extra: Iterable[tuple[bytes, bytes]] = ()
+) -> None:
     """Answer with an error."""
-    body = api_format.body(error.to_json())
+    body = api_format.encode_body(error.to_json())
     headers = [
         (b"content-type", b"application/json"),
         (b"content-length", str(len(body)).encode()),
@@ -422,7 +424,7 @@ def _with_cors(send: Send, origin: str) -> Send:
     return add_headers(send, added)
 
 
-async def _preflight(send: Send, headers: dict[str, str], *, allowed: bool) -> None:
+async def _answer_preflight(send: Send, headers: dict[str, str], *, allowed: bool) -> None:
     """Tell a browser whether a page may ask."""
     if not allowed:
         raise ApiError(403, "Web pages from elsewhere may not use this server", code="wrong_origin")

@@ -17,7 +17,7 @@ from familiar_cli.llm.slots import check_usable
 from familiar_cli.llm.types import Wrapping
 from familiar_cli.serve import api_format
 from familiar_cli.serve.api_format import text_of, to_api_error
-from familiar_cli.serve.guard import respond
+from familiar_cli.serve.guard import respond_error
 from familiar_cli.serve.speakers import ConversationLocks, RequestIdentity, key_of
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def with_memory(messages: Sequence[Any], found: str, name: str) -> list[Any]:
     if not found.strip() or last is None:
         return messages
     changed = dict(messages[last])
-    changed["content"] = _joined(fenced(found, name), changed.get("content"))
+    changed["content"] = _join_content(fence_notes(found, name), changed.get("content"))
     return [*messages[:last], changed, *messages[last + 1 :]]
 
 
@@ -147,10 +147,10 @@ def _without_fence(message: Mapping[str, Any]) -> Mapping[str, Any]:
 def texts_sent(body: bytes) -> tuple[TracedMessage, ...]:
     """Return the messages of a request, as the record of a turn keeps them."""
     messages = json.loads(body)["messages"]
-    return tuple(_traced(message) for message in messages)
+    return tuple(_record_message(message) for message in messages)
 
 
-def traced(trace: Trace, asked: ReplyRequest) -> Trace:
+def record_request(trace: Trace, asked: ReplyRequest) -> Trace:
     """Return the record of a turn with what the program sent, and what really went out."""
     assert trace.request is not None
     if not asked.memory_only:
@@ -158,18 +158,18 @@ def traced(trace: Trace, asked: ReplyRequest) -> Trace:
     return replace(trace, client=asked.raw, messages=texts_sent(trace.request.body))
 
 
-def _traced(message: Mapping[str, Any]) -> TracedMessage:
+def _record_message(message: Mapping[str, Any]) -> TracedMessage:
     role: Role = message["role"] if message["role"] in _ROLES else "user"
     return TracedMessage(role, text_of(message.get("content")))
 
 
-def fenced(found: str, name: str) -> str:
+def fence_notes(found: str, name: str) -> str:
     """Return notes in a fence that no line of theirs can end."""
     safe = found.strip().replace(f"</{_FENCE}", f"<\\/{_FENCE}")
     return f"<{_FENCE}>\n{_INTRO.format(name=name)}\n\n{safe}\n</{_FENCE}>"
 
 
-def _joined(fenced: str, content: object) -> object:
+def _join_content(fenced: str, content: object) -> object:
     if isinstance(content, list):
         return [{"type": "text", "text": fenced}, *content]
     return f"{fenced}\n\n{content}"
@@ -184,7 +184,9 @@ def has_exchange(lines: Sequence[RequestLine]) -> bool:
     return len({line.author for line in spoken}) > 1
 
 
-async def recall(served: Served, wanted: RequestIdentity, budget: RequestBudget) -> dict[str, Any]:
+async def recall_memory(
+    served: Served, wanted: RequestIdentity, budget: RequestBudget
+) -> dict[str, Any]:
     """Recall memory for the newest message, with the source of each piece."""
     lines, familiar = wanted.asked.lines, served.familiar
 
@@ -206,13 +208,15 @@ async def recall(served: Served, wanted: RequestIdentity, budget: RequestBudget)
     pieces = [piece for piece in trace.contributions if piece.kept and piece.layer in _MEMORY]
     found = "\n\n".join(m.content for m in trace.messages if m.role == "system")
     return {
-        "memory": fenced(found, familiar.name) if found.strip() else "",
-        "recalled": [_piece(piece) for piece in pieces],
+        "memory": fence_notes(found, familiar.name) if found.strip() else "",
+        "recalled": [_piece_json(piece) for piece in pieces],
         "tokens": sum(piece.tokens for piece in pieces),
     }
 
 
-async def keep(served: Served, wanted: RequestIdentity, alone: ConversationLocks) -> dict[str, Any]:
+async def keep_exchange(
+    served: Served, wanted: RequestIdentity, alone: ConversationLocks
+) -> dict[str, Any]:
     """Keep the newest exchange; what is kept already is not added again."""
     *lines, reply = wanted.asked.lines
     message_id = wanted.message_id
@@ -256,7 +260,7 @@ async def keep_chat(served: Served, chat: ClientChat, alone: ConversationLocks) 
     }
 
 
-def _piece(piece: Fragment) -> dict[str, Any]:
+def _piece_json(piece: Fragment) -> dict[str, Any]:
     return {
         "path": piece.rel_path,
         "lines": piece.lines,
@@ -363,7 +367,7 @@ class ServedTurn:
         return Asking(
             memory_only=asked.memory_only,
             model=self._model,
-            watcher=Watcher(lambda trace: traced(trace, asked), self._events.put_nowait),
+            watcher=Watcher(lambda trace: record_request(trace, asked), self._events.put_nowait),
         )
 
     def _model(self, model: ChatModel) -> ChatModel:
@@ -434,7 +438,7 @@ class ReplyResponse:
             self._trace = first
             first = await self._turn.next()
         if isinstance(first, ReplyEnd) and first.error:
-            await respond(send, to_api_error(first.error), self._headers())
+            await respond_error(send, to_api_error(first.error), self._headers())
         elif self._wanted.asked.stream:
             await self._stream(send, first)
         else:
@@ -446,19 +450,19 @@ class ReplyResponse:
         shape = self._shape()
         raw = self._is_raw
         if not raw:
-            await _put(send, api_format.event(shape.first()))
+            await _put_error(send, api_format.encode_event(shape.first()))
         while isinstance(event, str):
-            await _put(send, api_format.event(event if raw else shape.piece(event)))
+            await _put_error(send, api_format.encode_event(event if raw else shape.piece(event)))
             event = await self._turn.next()
         assert isinstance(event, ReplyEnd)
         if event.error:
-            await _put(send, api_format.event(to_api_error(event.error).to_json()))
+            await _put_error(send, api_format.encode_event(to_api_error(event.error).to_json()))
         elif not raw and event.result:
             reason = event.result.trace.finish_reason or "stop"
-            await _put(send, api_format.event(shape.last(reason)))
+            await _put_error(send, api_format.encode_event(shape.last(reason)))
             if self._wanted.asked.with_usage:
-                await _put(send, api_format.event(shape.counts(self._usage(event))))
-        await _put(send, api_format.DONE)
+                await _put_error(send, api_format.encode_event(shape.counts(self._usage(event))))
+        await _put_error(send, api_format.DONE)
         await send({"type": "http.response.body", "body": b""})
 
     async def _whole(self, send: Send, event: TurnEvent) -> None:
@@ -468,7 +472,7 @@ class ReplyResponse:
             event = await self._turn.next()
         assert isinstance(event, ReplyEnd)
         if event.error:
-            await respond(send, to_api_error(event.error), self._headers())
+            await respond_error(send, to_api_error(event.error), self._headers())
             return
         if self._is_raw:
             body = pieces[-1].encode() if pieces else b"{}"
@@ -476,7 +480,7 @@ class ReplyResponse:
             assert event.result is not None
             reason = event.result.trace.finish_reason or "stop"
             whole = self._shape().whole(event.result.text, reason, self._usage(event))
-            body = api_format.body(whole)
+            body = api_format.encode_body(whole)
         headers = [
             (b"content-type", b"application/json"),
             (b"content-length", str(len(body)).encode()),
@@ -506,25 +510,25 @@ class ReplyResponse:
         trace = self._trace
         if trace is None or trace.turn is None:
             return [(b"x-familiar-kept", b"no")]
-        recalled = list(dict.fromkeys(_recalled(trace)))
+        recalled = list(dict.fromkeys(_recalled_sources(trace)))
         names = ",".join(recalled[:_MOST_NAMED])
         found = f"{len(recalled)}; {names}" if recalled else "0"
         return [
             (b"x-familiar-turn", str(trace.turn).encode()),
             (b"x-familiar-recall", found.encode("ascii", "backslashreplace")),
             (b"x-familiar-kept", b"yes"),
-            (b"x-familiar-channel", quoted(trace.channel_id)),
+            (b"x-familiar-channel", quote_header(trace.channel_id)),
         ]
 
 
-def quoted(text: str) -> bytes:
+def quote_header(text: str) -> bytes:
     """Return a text as it may stand in a header."""
     from urllib.parse import quote  # noqa: PLC0415
 
     return quote(text, safe="-_.~:/@ ", errors="surrogatepass").encode("ascii")
 
 
-def _recalled(trace: Trace) -> list[str]:
+def _recalled_sources(trace: Trace) -> list[str]:
     """List the paths and turns of the recalled pieces, each encoded for a header."""
     from urllib.parse import quote  # noqa: PLC0415
 
@@ -547,5 +551,5 @@ async def _hung_up(receive: Receive) -> None:
         pass
 
 
-async def _put(send: Send, body: bytes) -> None:
+async def _put_error(send: Send, body: bytes) -> None:
     await send({"type": "http.response.body", "body": body, "more_body": True})

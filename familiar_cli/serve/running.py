@@ -111,7 +111,7 @@ async def serve_until(
     """
     check_reach(listening.host, listening.tokens)
     tell_of_read_only(home, tell)
-    with _socket(listening) as bound:
+    with _bound_socket(listening) as bound:
         host, port = bound.getsockname()[:2]
         background = Background(home, tell) if listening.background else None
 
@@ -272,7 +272,7 @@ class _PatientProtocol(H11Protocol):
 
 
 @contextmanager
-def _socket(listening: Listening) -> Iterator[socket.socket]:
+def _bound_socket(listening: Listening) -> Iterator[socket.socket]:
     """Lend a socket that is bound, so that its port is known before anybody asks."""
     try:
         family, _, _, _, address = socket.getaddrinfo(

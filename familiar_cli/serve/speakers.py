@@ -10,7 +10,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote_to_bytes
 
-from familiar_cli.actions.me import speaker
+from familiar_cli.actions.me import author_in_channel
 from familiar_cli.config.channel_kinds import check_kind
 from familiar_cli.errors import UsageError
 from familiar_cli.identity import Author, check_id, clean_name, is_placeholder, parse_author
@@ -56,24 +56,24 @@ def resolve_speaker(familiar: Familiar, headers: Headers, asked: ReplyRequest) -
     """
     name = name_of_speaker(headers)
     for field, platform, value in (
-        (USER, "", _header(headers, USER)),
-        (_OPEN_WEBUI_USER, "open_webui:", _header(headers, _OPEN_WEBUI_USER)),
+        (USER, "", _read_header(headers, USER)),
+        (_OPEN_WEBUI_USER, "open_webui:", _read_header(headers, _OPEN_WEBUI_USER)),
         ("user", "serve:", asked.person),
     ):
         if value is not None:
-            with _naming(field):
+            with _naming_field(field):
                 return parse_author(platform + value, display_name=name, field=field)
-    return speaker(familiar, resolve_channel(headers), name=name)
+    return author_in_channel(familiar, resolve_channel(headers), name=name)
 
 
 def name_of_speaker(headers: Headers) -> str | None:
     """Return the speaker's display name, or None if the request has none."""
-    return clean_name(_header(headers, USER_NAME) or _header(headers, _OPEN_WEBUI_NAME))
+    return clean_name(_read_header(headers, USER_NAME) or _read_header(headers, _OPEN_WEBUI_NAME))
 
 
 def name_of_character(headers: Headers) -> str:
     """Return whose reply is wanted, in the program's words; empty: nobody says."""
-    return clean_name(_header(headers, CHARACTER)) or ""
+    return clean_name(_read_header(headers, CHARACTER)) or ""
 
 
 def resolve_channel(headers: Headers) -> str:
@@ -84,13 +84,13 @@ def resolve_channel(headers: Headers) -> str:
     Raises:
         ApiError: A header that names the channel cannot be used.
     """
-    if named := _header(headers, CHANNEL):
-        with _naming(CHANNEL):
+    if named := _read_header(headers, CHANNEL):
+        with _naming_field(CHANNEL):
             return check_id(named, CHANNEL)
     for field, program in _CHATS.items():
-        chat = _header(headers, field)
+        chat = _read_header(headers, field)
         if chat and not is_placeholder(chat):
-            with _naming(field):
+            with _naming_field(field):
                 return check_id(f"{program}-{chat}", field)
     return ""
 
@@ -101,10 +101,10 @@ def resolve_message_id(headers: Headers) -> str:
     Raises:
         ApiError: The header cannot be used.
     """
-    named = _header(headers, MESSAGE)
+    named = _read_header(headers, MESSAGE)
     if not named:
         return ""
-    with _naming(MESSAGE):
+    with _naming_field(MESSAGE):
         return check_id(named, MESSAGE)
 
 
@@ -114,8 +114,8 @@ def resolve_kind(headers: Headers) -> str:
     Raises:
         ApiError: There is no such kind.
     """
-    named = (_header(headers, KIND) or "").strip().lower()
-    with _naming(KIND):
+    named = (_read_header(headers, KIND) or "").strip().lower()
+    with _naming_field(KIND):
         return check_kind(named) if named else ""
 
 
@@ -125,13 +125,13 @@ def wants_keeping(headers: Headers) -> bool:
     Raises:
         ApiError: The header says neither yes nor no.
     """
-    said = (_header(headers, KEEP) or "yes").lower()
+    said = (_read_header(headers, KEEP) or "yes").lower()
     if said not in _SWITCH:
         raise ApiError(400, f"{KEEP} must be 'yes' or 'no'", param=KEEP)
     return _SWITCH[said]
 
 
-def _header(headers: Headers, name: str) -> str | None:
+def _read_header(headers: Headers, name: str) -> str | None:
     """Return a header with its percent-encoding undone; None: it was not sent.
 
     Programs write UTF-8, percent-encoded or not, and old ones Latin-1.
@@ -151,7 +151,7 @@ def _header(headers: Headers, name: str) -> str | None:
 
 
 @contextmanager
-def _naming(field: str) -> Iterator[None]:
+def _naming_field(field: str) -> Iterator[None]:
     """Let an error of an id name the field of the request that holds it."""
     try:
         yield
@@ -216,10 +216,12 @@ class ChatParticipants:
         line = replace(line, text=text)
         if line.role == "user":
             is_other = name and fold(name) != fold(self.person or name)
-            return replace(line, author=_named(SILLY_TAVERN_PLATFORM, name) if is_other else person)
+            return replace(
+                line, author=_author_named(SILLY_TAVERN_PLATFORM, name) if is_other else person
+            )
         if not name or line.role == "system" or self.is_own(name):
             return line
-        return replace(line, role="user", author=_named(CHARACTERS, name))
+        return replace(line, role="user", author=_author_named(CHARACTERS, name))
 
 
 def read_participants(
@@ -242,7 +244,7 @@ def read_participants(
     folded = frozenset(map(fold, own)) | frozenset(filter(None, map(slugify, own)))
     names = {line.name for line in lines if line.name and line.role == "assistant"}
     between: list[str] = []
-    for text in _instructions(body):
+    for text in _own_instructions(body):
         for found in (*_PROMPTS[1].finditer(text), *_PROMPTS[0].finditer(text)):
             character = character or found[1]
             if found.re is _PROMPTS[0] and found[2]:
@@ -257,14 +259,14 @@ def read_participants(
     return ChatParticipants(folded, character, person, frozenset(names))
 
 
-def _instructions(body: Mapping[str, Any]) -> Iterator[str]:
+def _own_instructions(body: Mapping[str, Any]) -> Iterator[str]:
     """Yield the texts of the program's own that no person said."""
     for message in body["messages"]:
         if message.get("role") == "system" and isinstance(message.get("content"), str):
             yield message["content"][:_MOST_CHARS]
 
 
-def _named(platform: str, name: str) -> Author:
+def _author_named(platform: str, name: str) -> Author:
     return Author(platform, name, display_name=name)
 
 

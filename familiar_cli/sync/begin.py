@@ -22,11 +22,11 @@ from familiar_cli.errors import (
 from familiar_cli.files import Disk, remove
 from familiar_cli.memory.journal.edits import CANNOT_BE_HERE, note_absent
 from familiar_cli.memory.journal.exchange import INCOMING, JournalExchange
-from familiar_cli.memory.journal.repository import translated
+from familiar_cli.memory.journal.repository import translate_errors
 from familiar_cli.memory.layout import ALIASES_JSON, SYNC, is_synced
 from familiar_cli.memory.store.files import AbsentVersion, Joined, parse_new_path
 from familiar_cli.memory.store.store import hold_lock
-from familiar_cli.sync.joining import MOST_BYTES, all_before, newest
+from familiar_cli.sync.joining import MOST_BYTES, all_before, newest_commits
 from familiar_cli.sync.journal_past import JournalPast
 from familiar_cli.sync.remotes import MEMORY_REFS, TURNS_REFS, SeenRefs
 from familiar_cli.sync.sealing import KEY_FILE, SignatureTrust, SigningKey, no_key
@@ -88,7 +88,7 @@ def open_transport(
         RemoteKeyError: All that leaves is to be encrypted, and there it cannot be.
     """
     if address.kind == "folder":
-        return _folder(address, exchange, sender or Sender(), name)
+        return _open_folder(address, exchange, sender or Sender(), name)
     if sender and sender.encrypt:
         raise RemoteKeyError(
             f"sync.encrypt is set, but {address.text!r} is a git remote, which would hold plain "
@@ -132,7 +132,9 @@ def _seen_path(journal: str, name: str) -> str:
     return os.path.join(journal, SEEN, f"{name}.json")
 
 
-def _folder(address: Address, exchange: JournalExchange, sender: Sender, name: str) -> Transport:
+def _open_folder(
+    address: Address, exchange: JournalExchange, sender: Sender, name: str
+) -> Transport:
     from familiar_cli.sync.folder import BundleFolder, FolderTransport
     from familiar_cli.sync.sealing import Sealing
 
@@ -194,7 +196,7 @@ def begin_from(
     """
     if repository.exists and repository.head() is not None:
         raise RefusedError("The memory here already has a history; nothing was changed")
-    with translated(repository.path):
+    with translate_errors(repository.path):
         if not repository.exists:
             store.lock_path.parent.mkdir(parents=True, exist_ok=True)
             repository.create()
@@ -213,23 +215,23 @@ def begin_from(
             )
         turns = {r: id_ for r, id_ in refs.items() if r.startswith(TURNS_REFS)}
         wanted = {**{MEMORY_REFS + i: id_ for i, id_ in heads.items()}, **turns}
-        taken = _fetch(transport, exchange, wanted, sender.tell)
+        taken = _fetch_refs(transport, exchange, wanted, sender.tell)
     refs = {ref: id_ for ref, id_ in wanted.items() if ref in taken}
     heads = {instance: id_ for instance, id_ in heads.items() if MEMORY_REFS + instance in taken}
     past = JournalPast(repository, "")
-    began = _began(past, heads)
+    began = _first_instance(past, heads)
     instance = begin_instance(instance_path, began, chosen=chosen)
-    head = min(newest(past.parents, heads.values()))
-    _put(store, repository, past, head)
+    head = min(newest_commits(past.parents, heads.values()))
+    _put_files(store, repository, past, head)
     message = f"begin on {instance.id}"
     with store.transaction(SYNC, message, trailers={BEGAN: began}, joined=Joined(head, ())):
         pass
-    with translated(repository.path):
+    with translate_errors(repository.path):
         SeenRefs(repository, name).note(refs)
     return instance
 
 
-def _fetch(
+def _fetch_refs(
     transport: Transport,
     exchange: JournalExchange,
     refs: Mapping[str, str],
@@ -276,7 +278,7 @@ def _fetch(
     return taken
 
 
-def _put(store: MemoryStore, repository: Repository, past: JournalPast, head: str) -> None:
+def _put_files(store: MemoryStore, repository: Repository, past: JournalPast, head: str) -> None:
     """Write the files of a commit into an empty memory, and make it the journal's newest.
 
     What stays on the machine where it was made, and what cannot be here, is noted as absent; the
@@ -289,7 +291,7 @@ def _put(store: MemoryStore, repository: Repository, past: JournalPast, head: st
     files |= {ALIASES_JSON: whole[ALIASES_JSON]} if ALIASES_JSON in whole else {}
     written: set[str] = set()
     make_directory = cache(partial(os.makedirs, exist_ok=True))
-    with translated(repository.path):
+    with translate_errors(repository.path):
         for rel_path in sorted(files):
             content = past.read(files[rel_path]) if names.take(rel_path) else b""
             if names.took(rel_path) and len(content) <= most:
@@ -334,7 +336,7 @@ class _Names:
         return rel_path in self._taken
 
 
-def _began(past: JournalPast, heads: Mapping[str, str]) -> str:
+def _first_instance(past: JournalPast, heads: Mapping[str, str]) -> str:
     """Return the instance that the familiar began on.
 
     Whoever began later says so in its first commit; the commits of the first say nothing of it.

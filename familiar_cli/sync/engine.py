@@ -22,11 +22,11 @@ from familiar_cli.errors import (
 )
 from familiar_cli.history.incoming import rename_instance
 from familiar_cli.memory.journal.exchange import JournalExchange
-from familiar_cli.memory.journal.repository import translated
+from familiar_cli.memory.journal.repository import translate_errors
 from familiar_cli.memory.store.store import hold_lock
 from familiar_cli.sync.begin import Sender, open_transport
 from familiar_cli.sync.git_remotes import PathRemote
-from familiar_cli.sync.joining import AncestryWalk, Outcome, all_before, join
+from familiar_cli.sync.joining import AncestryWalk, Outcome, all_before, join_heads
 from familiar_cli.sync.journal_past import JournalPast
 from familiar_cli.sync.participants import Admission, PendingDeletions, Trust
 from familiar_cli.sync.remotes import (
@@ -165,7 +165,10 @@ class SyncEngine:
         """Give a memory that was only ever changed by hand a journal."""
         store, repository = self._store, self._repository
         if not repository.exists and store.root.is_dir():
-            with hold_lock(store.lock_path, store.lock_timeout_s), translated(repository.path):
+            with (
+                hold_lock(store.lock_path, store.lock_timeout_s),
+                translate_errors(repository.path),
+            ):
                 if not repository.exists:
                     repository.create()
 
@@ -204,7 +207,7 @@ class SyncEngine:
         self._store.catch_up()
         heads = {one.instance: one.commit for one in waiting}
         began, accepted = self._instance().began, frozenset(heads.values())
-        outcome = join(self._store, self._repository, heads, began=began, accepted=accepted)
+        outcome = join_heads(self._store, self._repository, heads, began=began, accepted=accepted)
         PendingDeletions(self._repository).note(outcome.waiting, accepted)
         return outcome
 
@@ -242,7 +245,7 @@ class _Run:
         heads.pop(self._own, None)
         if self._how.pull:
             self._progress("merging")
-            outcome = join(
+            outcome = join_heads(
                 self._store,
                 self._repository,
                 heads,
@@ -298,7 +301,7 @@ class _Run:
                 break
         there = self._believed(there, before)
         if not self._how.dry_run:
-            with translated(self._repository.path):
+            with translate_errors(self._repository.path):
                 self._seen.note(there)
         return there
 
@@ -365,11 +368,11 @@ class _Run:
             old = before.get(ref)
             if old and self._exchange.has(old) and not self._exchange.leads_to(old, id_):
                 self._notes.append(
-                    f"{_shown(ref)} at {self._name!r} was rewritten ({old[:10]} to {id_[:10]});"
+                    f"{_shown_ref(ref)} at {self._name!r} was rewritten ({old[:10]} to {id_[:10]});"
                     " both are part of the memory"
                 )
         if not self._how.dry_run:
-            with translated(self._repository.path):
+            with translate_errors(self._repository.path):
                 self._seen.note(found)
         return found
 
@@ -378,7 +381,7 @@ class _Run:
         if ref in self._aside:
             del self._branches[ref]
             return False
-        self._progress(f"fetching {_shown(ref)} from {self._transport.address}")
+        self._progress(f"fetching {_shown_ref(ref)} from {self._transport.address}")
         problem, is_final = "it does not continue this memory", False
         try:
             with self._exchange.incoming() as incoming:
@@ -391,7 +394,7 @@ class _Run:
                     return True
         except RemoteDamagedError as error:
             problem, is_final = str(error), isinstance(error, RefLimitError)
-        self._notes.append(f"{_shown(ref)} at {self._name!r} was ignored: {problem}")
+        self._notes.append(f"{_shown_ref(ref)} at {self._name!r} was ignored: {problem}")
         self._aside[ref] = RefAside(ref, id_, problem, is_final)
         del self._branches[ref]
         return False
@@ -459,7 +462,7 @@ class _Run:
                     believed[ref] = id_
                     continue
                 self._notes.append(
-                    f"{_shown(ref)} at {self._name!r} was rewritten ({old[:10]} to {id_[:10]});"
+                    f"{_shown_ref(ref)} at {self._name!r} was rewritten ({old[:10]} to {id_[:10]});"
                     " the rewrite was ignored, and what had been fetched is kept"
                 )
                 believed[ref] = old
@@ -473,7 +476,8 @@ class _Run:
                 believed[ref] = old
             elif ref not in there and not ref.endswith(f"/{self._own}"):
                 self._notes.append(
-                    f"{_shown(ref)} was deleted from {self._name!r}; what had been fetched is kept"
+                    f"{_shown_ref(ref)} was deleted from {self._name!r};"
+                    " what had been fetched is kept"
                 )
                 believed[ref] = old
         return believed
@@ -601,7 +605,7 @@ class _Run:
                 found.append(ref)
             elif not any(leads_to(id_, tip) for tip in (head, *known)):
                 self._notes.append(
-                    f"{_shown(ref)} at {self._name!r} has commits that are not merged here yet,"
+                    f"{_shown_ref(ref)} at {self._name!r} has commits that are not merged here yet,"
                     " so it was not updated"
                 )
         return found
@@ -613,11 +617,11 @@ class _Run:
             if pushed.ref not in {MAIN_REF, *self._transport.shared_refs}:
                 raise RemoteRefusedError(
                     f"The remote {self._transport.address!r} rejected"
-                    f" {_shown(pushed.ref)}: {pushed.refused}",
+                    f" {_shown_ref(pushed.ref)}: {pushed.refused}",
                     hint="Sync again; if it keeps failing, check that you have write access.",
                 )
             self._notes.append(
-                f"{_shown(pushed.ref)} at {self._name!r} was not updated: {pushed.refused}"
+                f"{_shown_ref(pushed.ref)} at {self._name!r} was not updated: {pushed.refused}"
             )
 
     def _verify(self, refs: Mapping[str, str], head: str) -> None:
@@ -627,17 +631,17 @@ class _Run:
         if wrong:
             raise RemoteRefusedError(
                 f"The remote {self._transport.address!r} does not show what was just pushed to"
-                f" {_shown(wrong)}",
+                f" {_shown_ref(wrong)}",
                 hint="Sync again; if it keeps failing, another copy of this familiar pushes there.",
             )
         late = {ref: head for ref in self._transport.shared_refs if ref not in now}
         if late:
             self._send(late)
-        with translated(self._repository.path):
+        with translate_errors(self._repository.path):
             self._seen.note(refs)
 
 
-def _shown(ref: str) -> str:
+def _shown_ref(ref: str) -> str:
     return ref.removeprefix("refs/heads/")
 
 

@@ -20,7 +20,7 @@ from familiar_cli.errors import (
     UsageError,
 )
 from familiar_cli.files import TEMP_PREFIX, Disk, SharedDisk, is_disk_full, open_patiently, why
-from familiar_cli.memory.journal.repository import translated
+from familiar_cli.memory.journal.repository import translate_errors
 from familiar_cli.sync import sealing
 from familiar_cli.sync.remotes import (
     MAIN_REF,
@@ -28,7 +28,7 @@ from familiar_cli.sync.remotes import (
     TURNS_REFS,
     PushedRef,
     newest_seen,
-    objection,
+    ref_objection,
 )
 from familiar_cli.sync.sealing import (
     PASSPHRASE,
@@ -39,7 +39,7 @@ from familiar_cli.sync.sealing import (
     fingerprint,
     read_seen,
     read_signature,
-    sign,
+    sign_bundle,
     write_seen,
 )
 
@@ -175,7 +175,7 @@ class BundleFolder:
     def opened(self, name: str) -> Iterator[BinaryIO]:
         """Open a git bundle, decrypted when it is encrypted."""
         with self._decrypted(name) as file:
-            read_signature(file, _place(name))
+            read_signature(file, _bundle_place(name))
             yield file
 
     @contextmanager
@@ -203,7 +203,7 @@ class BundleFolder:
         """
         try:
             place = f"{instance}.{self._next_number(instance):06}"
-            with translated(os.path.dirname(self._room)):
+            with translate_errors(os.path.dirname(self._room)):
                 local = self._made(content, place)
             name = _name_for(place, local)
             self._copy(local, name, f"{TEMP_PREFIX}{instance}")
@@ -258,13 +258,13 @@ class BundleFolder:
             if before and before.size_bytes == size:
                 return before
             with open_patiently(path) as file:
-                if _digest(file) != digest.lower():
+                if _file_digest(file) != digest.lower():
                     self.say("a bundle has not arrived completely, and was skipped", [name])
                     return None
                 file.seek(0)
                 is_sealed = file.read(len(SEALED)) == SEALED
             with self._decrypted(name) as file:
-                signer = read_signature(file, _place(name))
+                signer = read_signature(file, _bundle_place(name))
                 header = sealing.read_header(file)
             proof = PASSPHRASE if name in self._proven else ""
             proof = fingerprint(signer) if signer else proof
@@ -315,7 +315,7 @@ class BundleFolder:
             return plain
         if self.signs:
             with open(plain, "r+b") as file:
-                sign(file, self._signing.make(), place)
+                sign_bundle(file, self._signing.make(), place)
         sealed = f"{plain}.age"
         with open(plain, "rb") as source, open(sealed, "wb") as target:
             self._sealing.seal(source, target)
@@ -334,7 +334,7 @@ class BundleFolder:
             self._disk.unlink(unfinished)
         try:
             with open(local, "rb") as file:
-                self._disk.create(unfinished, _chunks(file))
+                self._disk.create(unfinished, _file_chunks(file))
             self._check_written(unfinished, name)
             self._disk.replace(unfinished, os.path.join(self.path, name))
         except BaseException:
@@ -345,7 +345,7 @@ class BundleFolder:
 
     def _check_written(self, path: str, name: str) -> None:
         with open(path, "rb") as file:
-            is_good = f".{_digest(file)}." in name
+            is_good = f".{_file_digest(file)}." in name
         if not is_good:
             raise RemoteRefusedError(
                 f"A file written to 'dir:{self.path}' reads back differently, and was removed",
@@ -372,7 +372,7 @@ class BundleFolder:
             ) from error
         except OSError as error:
             if is_disk_full(error):  # what is read there is decrypted here
-                with translated(os.path.dirname(self._room)):
+                with translate_errors(os.path.dirname(self._room)):
                     raise
             raise RemoteUnreachableError(
                 f"'dir:{self.path}' cannot be read: {why(error)}; nothing was changed",
@@ -380,25 +380,25 @@ class BundleFolder:
             ) from error
 
 
-def _place(name: str) -> str:
+def _bundle_place(name: str) -> str:
     """Return the machine that wrote a bundle, and its number."""
     return ".".join(name.lower().split(".")[:2])
 
 
 def _name_for(place: str, local: str) -> str:
     with open(local, "rb") as file:
-        digest = _digest(file)
+        digest = _file_digest(file)
     return f"{place}.{digest}.bundle{'.age' if local.endswith('.age') else ''}"
 
 
-def _digest(file: BinaryIO) -> str:
+def _file_digest(file: BinaryIO) -> str:
     digest = hashlib.sha256()
-    for chunk in _chunks(file):
+    for chunk in _file_chunks(file):
         digest.update(chunk)
     return digest.hexdigest()[:_DIGEST_CHARS]
 
 
-def _chunks(file: BinaryIO) -> Iterator[bytes]:
+def _file_chunks(file: BinaryIO) -> Iterator[bytes]:
     return iter(lambda: file.read(_CHUNK_BYTES), b"")
 
 
@@ -455,7 +455,7 @@ class FolderTransport:
         there = self.refs()
         self._check_open()
         outcome = [
-            PushedRef(ref, id_, objection(self._exchange, there.get(ref), id_))
+            PushedRef(ref, id_, ref_objection(self._exchange, there.get(ref), id_))
             for ref, id_ in refs.items()
         ]
         taken = {one.ref: one.id for one in outcome if not one.refused}
@@ -587,7 +587,7 @@ class FolderTransport:
         # With a HEAD, `git clone` of the first bundle checks something out.
         named = {**refs, "HEAD": refs[MAIN_REF]} if MAIN_REF in refs else dict(refs)
         header = Header(named, needs)
-        content = sealing.encode(header, count, objects)
+        content = sealing.encode_bundle(header, count, objects)
         self._bundles.append(self._folder.bring(instance, content, header))
         for one in folded:
             if self._are_in(one, refs):

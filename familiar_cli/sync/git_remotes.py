@@ -19,13 +19,13 @@ from familiar_cli.errors import (
 from familiar_cli.files import Disk, SharedDisk, open_patiently, why
 from familiar_cli.memory.journal.exchange import new_objects
 from familiar_cli.memory.journal.objects import PACK_FROM, Objects, is_id
-from familiar_cli.memory.journal.repository import packed_refs, read_text, translated
+from familiar_cli.memory.journal.repository import packed_refs, read_text, translate_errors
 from familiar_cli.sync.remotes import (
     MAIN_REF,
     Login,
     PushedRef,
     find_login,
-    objection,
+    ref_objection,
     shared_refs,
     tell_helpers,
 )
@@ -77,7 +77,9 @@ class GitRemote:
     def refs(self) -> dict[str, str]:
         """See `Transport`."""
         prefixes = [b"HEAD", _HEADS_REF]
-        found = self._talk(lambda client, path: client.get_refs(_path(path), ref_prefix=prefixes))
+        found = self._talk(
+            lambda client, path: client.get_refs(_url_path(path), ref_prefix=prefixes)
+        )
         if found.object_format not in {None, "sha1"}:
             raise RemoteDamagedError(
                 f"The remote {self.address!r} uses {found.object_format}, the journal SHA-1; "
@@ -103,7 +105,7 @@ class GitRemote:
         """See `Transport`."""
         from dulwich.object_store import ObjectStoreGraphWalker
 
-        wanted = [_id(id_) for id_ in wants]
+        wanted = [_object_id(id_) for id_ in wants]
 
         def wanted_of(refs: Mapping[Ref, ObjectID], depth: int | None = None) -> list[ObjectID]:
             del depth
@@ -111,16 +113,16 @@ class GitRemote:
             return [id_ for id_ in wanted if id_ in there]
 
         def parents(id_: ObjectID) -> list[ObjectID]:
-            return [_id(parent) for parent in self._exchange.parents(_decode(id_))]
+            return [_object_id(parent) for parent in self._exchange.parents(_decode(id_))]
 
         def fetch(client: GitClient, path: str) -> None:
             file.seek(0)
             file.truncate()
-            walker = ObjectStoreGraphWalker([_id(have) for have in haves], parents)
+            walker = ObjectStoreGraphWalker([_object_id(have) for have in haves], parents)
             client.fetch_pack(path, wanted_of, walker, keep, ref_prefix=[_HEADS_REF])
 
         def keep(received: bytes) -> int:
-            with translated(self._exchange.repository.path):
+            with translate_errors(self._exchange.repository.path):
                 return file.write(received)
 
         with SpooledTemporaryFile(max_size=_IN_MEMORY_BYTES, dir=incoming.path) as file:
@@ -135,9 +137,9 @@ class GitRemote:
 
         def allowed(there: dict[Ref, ObjectID]) -> dict[Any, ObjectID]:
             known = {_decode(ref): _decode(id_) for ref, id_ in there.items()}
-            outcome.update({r: objection(self._exchange, known.get(r), refs[r]) for r in refs})
+            outcome.update({r: ref_objection(self._exchange, known.get(r), refs[r]) for r in refs})
             return {
-                ref.encode(): _id(id_)
+                ref.encode(): _object_id(id_)
                 for ref, id_ in refs.items()
                 if not outcome[ref] and known.get(ref) != id_
             }
@@ -146,10 +148,10 @@ class GitRemote:
             ids = self._exchange.new_ids(map(_decode, want), map(_decode, have))
             return self._exchange.packed(ids)
 
-        done = self._talk(lambda client, path: client.send_pack(_path(path), allowed, pack))
+        done = self._talk(lambda client, path: client.send_pack(_url_path(path), allowed, pack))
         for name, status in (done.ref_status or {}).items():
             if status is not None and _decode(name) in outcome:
-                outcome[_decode(name)] = _told(status)
+                outcome[_decode(name)] = _status_words(status)
         there = self.refs()  # a server that reports nothing may have refused all the same
         for ref, id_ in refs.items():
             if not outcome[ref] and there.get(ref) != id_:
@@ -277,13 +279,13 @@ class _WantsLoginError(Exception):
     """The server wants to know who we are."""
 
 
-def _id(id_: str) -> ObjectID:
+def _object_id(id_: str) -> ObjectID:
     from dulwich.objects import ObjectID
 
     return ObjectID(id_.encode())
 
 
-def _path(path: str) -> bytes:
+def _url_path(path: str) -> bytes:
     return path.encode("utf-8", errors="surrogateescape")
 
 
@@ -291,7 +293,7 @@ def _decode(value: bytes) -> str:
     return value.decode("utf-8", errors="replace")
 
 
-def _told(status: str | bytes) -> str:
+def _status_words(status: str | bytes) -> str:
     return one_line(status if isinstance(status, str) else _decode(status), _MESSAGE_CHARS)
 
 
@@ -455,7 +457,7 @@ class PathRemote:
         now = there.get(ref)
         if ref in self.shared_refs and not self._is_bare:
             return "it is not a bare repository, so the branch is left to whoever works in it"
-        return objection(self._exchange, now, id_)
+        return ref_objection(self._exchange, now, id_)
 
     def _send(self, wants: Collection[str], there: Mapping[str, str]) -> None:
         """Put there, durably, what commits lead to and the remote lacks. May raise OSError."""

@@ -114,7 +114,7 @@ def all_before(parents: Parents, commits: Iterable[str]) -> Iterator[str]:
         waiting += new
 
 
-def newest(parents: Parents, commits: Iterable[str]) -> list[str]:
+def newest_commits(parents: Parents, commits: Iterable[str]) -> list[str]:
     """Return those of `commits` that no other of them came from, sorted."""
     several = sorted(set(commits))
     if len(several) < 2:  # noqa: PLR2004  # one came from no other
@@ -123,9 +123,9 @@ def newest(parents: Parents, commits: Iterable[str]) -> list[str]:
     return [commit for at, commit in enumerate(several) if colours[commit] == 1 << at]
 
 
-def common(parents: Parents, ours: Collection[str], theirs: Collection[str]) -> list[str]:
+def common_commits(parents: Parents, ours: Collection[str], theirs: Collection[str]) -> list[str]:
     """Return the newest commits that came before both, sorted; a commit comes before itself."""
-    return newest(parents, AncestryWalk(parents, [ours, theirs]).shared())
+    return newest_commits(parents, AncestryWalk(parents, [ours, theirs]).shared())
 
 
 def comes_before(parents: Parents, old: str, new: str) -> bool:
@@ -186,7 +186,7 @@ class _Merging:
 
     def of(self, heads: Iterable[str]) -> MergedTree:
         """Merge `heads`."""
-        whole = newest(self.parents, heads)
+        whole = newest_commits(self.parents, heads)
         if len(whole) == 1:
             return MergedTree(self._past.tree(whole[0]))
         recorded = self._recorded(whole)
@@ -244,7 +244,7 @@ class _Merging:
                 waiting += above
             else:
                 found.add(commit)
-        return newest(self.parents, found)
+        return newest_commits(self.parents, found)
 
     def _fold(self, parts: Sequence[str]) -> MergedTree:
         made = MergedTree(self._past.tree(parts[0]))
@@ -260,7 +260,7 @@ class _Merging:
         )
 
     def _one_more(self, made: MergedTree, merged: Sequence[str], commit: str) -> MergedTree:
-        bases = common(self.parents, merged, [commit])
+        bases = common_commits(self.parents, merged, [commit])
         base = self.of(bases).files if bases else {}
         walk = AncestryWalk(self.parents, [merged, [commit]])
         result = merge_trees(
@@ -324,7 +324,7 @@ class Outcome:
     waiting: tuple[LargeDeletion, ...] = ()
 
 
-def join(
+def join_heads(
     store: MemoryStore,
     repository: Repository,
     heads: Mapping[str, str],
@@ -396,14 +396,14 @@ def _join_once(
         merged = merge_heads([own, *new], past)
     taking = _Taking(store, past, merged.blobs, here, list_absent(past.repository))
     taking.sort_out(merged.changes_from(here), is_settled=is_last)
-    commits = tuple(newest(past.parents, new))
-    is_forward = taking.can_forward and _continues(past, own, commits, merged)
+    commits = tuple(newest_commits(past.parents, new))
+    is_forward = taking.can_forward and _is_continued(past, own, commits, merged)
     if not is_forward and not taking.changes_tree:
         return Outcome(refused=taking.refused, waiting=waiting)
     joined = Joined(
         own, commits, taking.absent, tuple(taking.gone), taking.new_blobs(), is_forward=is_forward
     )
-    message = _message(past, commits)
+    message = _merge_message(past, commits)
     with store.transaction(SYNC, message, dry_run=dry_run, joined=joined) as tx:
         taking.stage(tx)
     done = tx.result
@@ -452,7 +452,7 @@ def _deletes_much(merged: MergedTree, here: Mapping[str, str]) -> bool:
     return is_large(count_deleted(merged.changes_from(here), here), len(here))
 
 
-def _continues(past: JournalPast, own: str, commits: Sequence[str], merged: MergedTree) -> bool:
+def _is_continued(past: JournalPast, own: str, commits: Sequence[str], merged: MergedTree) -> bool:
     """Tell whether there is one new commit, it follows `own`, and it holds nothing but memory."""
     if len(commits) > 1 or not comes_before(past.parents, own, commits[0]):
         return False
@@ -581,6 +581,6 @@ class _Taking:
         return content
 
 
-def _message(past: JournalPast, commits: Sequence[str]) -> str:
+def _merge_message(past: JournalPast, commits: Sequence[str]) -> str:
     names = sorted({past.instance(commit) for commit in commits})
     return f"merge {', '.join(names)}"

@@ -132,14 +132,14 @@ class JournalPast:
         found = []
         for mode, raw_name, raw in tree_rows(self.repository.objects.read(tree)):
             name = _decode(raw_name)
-            if problem := _problem(mode, name):
+            if problem := _entry_problem(mode, name):
                 self.refused[prefix + name] = problem
             else:
                 found.append((name, raw.hex(), mode == DIR_MODE))
         return tuple(found)
 
 
-def _problem(mode: bytes, name: str) -> str:
+def _entry_problem(mode: bytes, name: str) -> str:
     """Return why an entry is no file or directory of a memory; empty: it is one."""
     if mode == _LINK:
         return "it is a link"
@@ -186,7 +186,7 @@ class Version:
     is_gone: bool
 
 
-def compare(one: Clock, other: Clock) -> Order:
+def compare_versions(one: Clock, other: Clock) -> Order:
     """Return how `one` stands to `other`; `concurrent` when each holds what the other lacks."""
     has_less = any(count > one.get(name, 0) for name, count in other.items())
     has_more = any(count > other.get(name, 0) for name, count in one.items())
@@ -362,7 +362,7 @@ class Merged:
     kept: frozenset[str] = frozenset()
 
 
-def judge(change: EmbodimentChange, here: FileHere) -> Judged:
+def judge_change(change: EmbodimentChange, here: FileHere) -> Judged:
     """Return where a change stands to the file as it is here.
 
     What the embodiment sends again, and what it never edited, is `before`: the text tells, since an
@@ -389,7 +389,7 @@ def begun_at(change: EmbodimentChange, versions: Sequence[Version]) -> int | Non
     if change.base is None:
         return sum(version.at <= change.since for version in versions)
     for count in range(len(versions), -1, -1):
-        order = compare(clock_of(versions[:count]), change.base)
+        order = compare_versions(clock_of(versions[:count]), change.base)
         if order == "equal":
             return count
         if order == "before":

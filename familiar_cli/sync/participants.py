@@ -202,7 +202,7 @@ class Devices:
         """Return every one that is known, by id; none where the file is missing or damaged."""
         with suppress(OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
             rows = json.loads(read_plain(self._path))["devices"]
-            return {row["id"]: _device(row) for row in rows}
+            return {row["id"]: _to_device(row) for row in rows}
         return {}
 
     def put(self, device: Device) -> None:
@@ -225,7 +225,7 @@ class Devices:
             write_whole(self._path, json.dumps({"version": 1, "devices": rows}, indent=1) + "\n")
 
 
-def _device(row: dict[str, object]) -> Device:
+def _to_device(row: dict[str, object]) -> Device:
     texts = {name: str(row.get(name, "")) for name in _TEXT_FIELDS}
     seen = row.get("seen")
     return Device(**texts, seen=seen if isinstance(seen, int) and seen > 0 else 0)

@@ -134,7 +134,7 @@ def shared_refs(head: str | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys((MAIN_REF, head))) if head and is_branch else (MAIN_REF,)
 
 
-def objection(exchange: JournalExchange, now: str | None, new: str) -> str:
+def ref_objection(exchange: JournalExchange, now: str | None, new: str) -> str:
     """Return why a ref that names the commit `now` may not name `new`; empty: it may."""
     if now is None or now == new:
         return ""
@@ -154,13 +154,13 @@ def read_address(text: str) -> Address:
     if not text.strip() or not text.isprintable() or text.startswith("-"):
         raise _no_address(text)
     if text.startswith(FOLDER):
-        path = _whole(text.removeprefix(FOLDER), text)
+        path = _check_text(text.removeprefix(FOLDER), text)
         return Address("folder", FOLDER + path, path)
     if "://" in text and not _DRIVE.match(text):
         return _of_url(text)
     if _SCP.fullmatch(text) and not _DRIVE.match(text) and not os.path.exists(text):
         return Address("ssh", text)
-    path = _whole(text, text)
+    path = _check_text(text, text)
     return Address("path", path, path)
 
 
@@ -174,7 +174,7 @@ def _of_url(text: str) -> Address:
     if scheme == "file":
         if url.netloc not in {"", "localhost"}:
             raise _no_address(text)
-        path = _whole(_path_of(url), text)
+        path = _check_text(_path_of(url), text)
         return Address("path", path, path)
     if scheme not in {"ssh", "git+ssh", "https", "http"} or not url.hostname:
         raise _no_address(text)
@@ -195,7 +195,7 @@ def _path_of(url: SplitResult) -> str:
     return url2pathname(url.path)
 
 
-def _whole(path: str, text: str) -> str:
+def _check_text(path: str, text: str) -> str:
     if not path.strip():
         raise _no_address(text)
     expanded = str(Path(path).expanduser())
@@ -233,7 +233,7 @@ def find_login(url: str, *, ask: bool) -> Login | None:
     token = sync_token()
     if token:
         return Login(parts.username or _ANY_USER, token)
-    answer = _git("fill", _described(url), ask=ask)
+    answer = _ask_git_credential("fill", _without_secrets(url), ask=ask)
     found = dict(line.split("=", 1) for line in answer.splitlines() if "=" in line)
     if not found.get("password"):
         return None
@@ -243,11 +243,11 @@ def find_login(url: str, *, ask: bool) -> Login | None:
 def tell_helpers(url: str, login: Login, *, worked: bool) -> None:
     """Let git's helpers keep, or forget, a login that came from them."""
     if login.secret != sync_token():
-        words = f"{_described(url)}username={login.user}\npassword={login.secret}\n"
-        _git("approve" if worked else "reject", words, ask=False)
+        words = f"{_without_secrets(url)}username={login.user}\npassword={login.secret}\n"
+        _ask_git_credential("approve" if worked else "reject", words, ask=False)
 
 
-def _described(url: str) -> str:
+def _without_secrets(url: str) -> str:
     parts = urlsplit(url)
     host = parts.hostname or ""
     port = f":{parts.port}" if parts.port else ""
@@ -255,7 +255,7 @@ def _described(url: str) -> str:
     return f"protocol={parts.scheme}\nhost={host}{port}\npath={parts.path.lstrip('/')}\n{user}"
 
 
-def _git(action: str, words: str, *, ask: bool) -> str:
+def _ask_git_credential(action: str, words: str, *, ask: bool) -> str:
     """Ask `git credential`; empty without git, or if it has no credentials."""
     program = shutil.which("git")
     if program is None:
@@ -355,7 +355,7 @@ class Remotes:
         if same:
             raise RefusedError(f"The remote {same!r} has that address; nothing was changed")
         self._change(
-            lambda file: _in(file, "remotes", is_super=True).__setitem__(
+            lambda file: _read_number(file, "remotes", is_super=True).__setitem__(
                 name, {"address": meant.text}
             )
         )
@@ -388,7 +388,7 @@ class Remotes:
 
         def change(file: Any) -> None:  # noqa: ANN401  # as `_change`
             for name, values in rows.items():
-                row = _in(_in(file, "instances", is_super=True), name)
+                row = _read_number(_read_number(file, "instances", is_super=True), name)
                 for key, value in values.items():
                     if value is None:
                         row.pop(key, None)
@@ -447,7 +447,7 @@ class Remotes:
         )
 
 
-def _in(file: Any, key: str, *, is_super: bool = False) -> Any:  # noqa: ANN401  # as above
+def _read_number(file: Any, key: str, *, is_super: bool = False) -> Any:  # noqa: ANN401  # as above
     import tomlkit
 
     if key not in file:

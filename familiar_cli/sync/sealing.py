@@ -83,7 +83,7 @@ class Sealing:
             RemoteKeyError: Not with this key, or not to these recipients; nothing was written.
             OSError: It cannot be read or written.
         """
-        age = _pyrage()
+        age = _import_pyrage()
         if self._encrypt == (PASSPHRASE,):
             content, made = plain.read(), b""
             for _ in range(_SEAL_TRIES):  # it measures the time, and not always well
@@ -92,7 +92,7 @@ class Sealing:
                     break
             sealed.write(made)
             return
-        recipients = [_recipient(age, text) for text in self._encrypt]
+        recipients = [_parse_recipient(age, text) for text in self._encrypt]
         try:
             age.encrypt_io(plain, sealed, recipients)
         except age.EncryptError as error:
@@ -106,7 +106,7 @@ class Sealing:
             RemoteDamagedError: It would take too much memory.
             OSError: It cannot be read or written.
         """
-        age = _pyrage()
+        age = _import_pyrage()
         factor = _scrypt_factor(sealed)
         if factor is not None and factor > _MOST_SCRYPT_FACTOR:
             raise RemoteDamagedError(
@@ -223,7 +223,7 @@ def _disk_error(error: Exception) -> OSError:
     return OSError(int(found[1]), os.strerror(int(found[1]))) if found else OSError(str(error))
 
 
-def _pyrage() -> ModuleType:
+def _import_pyrage() -> ModuleType:
     try:
         import pyrage
     except ImportError as error:
@@ -234,7 +234,7 @@ def _pyrage() -> ModuleType:
     return pyrage  # type: ignore[no-any-return]
 
 
-def _recipient(age: ModuleType, text: str) -> object:
+def _parse_recipient(age: ModuleType, text: str) -> object:
     kind = age.ssh if text.startswith(_SSH) else age.x25519
     try:
         return kind.Recipient.from_str(text)
@@ -258,10 +258,10 @@ def _open_with_passphrase(
 def _open_with_identities(
     age: ModuleType, sealed: IO[bytes], plain: IO[bytes], secret: str
 ) -> None:
-    age.decrypt_io(sealed, plain, _identities(age, secret))
+    age.decrypt_io(sealed, plain, _parse_identities(age, secret))
 
 
-def _identities(age: ModuleType, secret: str) -> list[object]:
+def _parse_identities(age: ModuleType, secret: str) -> list[object]:
     try:
         if secret.lstrip().startswith(_PRIVATE):
             return [age.ssh.Identity.from_buffer(secret.encode())]
@@ -400,7 +400,7 @@ class SigningKey:
         )
 
 
-def sign(file: BinaryIO, key: bytes, place: str) -> None:
+def sign_bundle(file: BinaryIO, key: bytes, place: str) -> None:
     """Fill in the signature of a bundle. May raise OSError.
 
     Args:
@@ -409,7 +409,7 @@ def sign(file: BinaryIO, key: bytes, place: str) -> None:
         place: The machine that writes it, and its number.
     """
     file.seek(len(UNSIGNED_HEAD))
-    digest = _digest(file, key, place)
+    digest = _bundle_digest(file, key, place)
     file.seek(0)
     file.write(_FIRST_LINE + f"{key.hex()} {digest}\n".encode())
 
@@ -428,13 +428,13 @@ def read_signature(file: BinaryIO, place: str) -> bytes | None:
         return None
     found = _SIGNATURE.fullmatch(file.read(len(UNSIGNED_HEAD) - len(_FIRST_LINE)))
     key = bytes.fromhex(found[1].decode()) if found else b""
-    if not found or not hmac.compare_digest(_digest(file, key, place), found[2].decode()):
+    if not found or not hmac.compare_digest(_bundle_digest(file, key, place), found[2].decode()):
         raise RemoteDamagedError("its signature is wrong")
     file.seek(len(UNSIGNED_HEAD))
     return key
 
 
-def _digest(file: BinaryIO, key: bytes, place: str) -> str:
+def _bundle_digest(file: BinaryIO, key: bytes, place: str) -> str:
     digest = hmac.new(key, f"{place}\n".encode(), "sha256")
     while chunk := file.read(_CHUNK_BYTES):
         digest.update(chunk)
@@ -496,7 +496,7 @@ class Header:
     needs: tuple[str, ...] = ()
 
 
-def encode(header: Header, count: int, objects: Iterator[UnpackedObject]) -> Iterator[bytes]:
+def encode_bundle(header: Header, count: int, objects: Iterator[UnpackedObject]) -> Iterator[bytes]:
     """Yield the bytes of a bundle.
 
     Args:
@@ -520,7 +520,7 @@ def read_header(file: BinaryIO) -> Header:
         RemoteDamagedError: It is no bundle, or one of a kind that is not read.
         OSError: It cannot be read.
     """
-    lines = _lines(file)
+    lines = _header_lines(file)
     first = next(lines, b"")
     if first not in {_V2, _V3}:
         raise RemoteDamagedError("It is not a git bundle")
@@ -546,7 +546,7 @@ def read_header(file: BinaryIO) -> Header:
     raise RemoteDamagedError("Its header is truncated")
 
 
-def _lines(file: BinaryIO) -> Iterator[bytes]:
+def _header_lines(file: BinaryIO) -> Iterator[bytes]:
     for _ in range(_MOST_LINES):
         yield file.readline(_MOST_LINE_BYTES)
 

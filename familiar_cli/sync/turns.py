@@ -17,19 +17,19 @@ from familiar_cli.history.incoming import (
     FactScope,
     Taken,
     count_held,
-    intake,
     release_facts,
+    take_lines,
     taken_through,
     unrestricted,
 )
 from familiar_cli.history.lines import BadLineError, ThroughLine, encode_line, parse_line
-from familiar_cli.history.outgoing import outgoing
+from familiar_cli.history.outgoing import outgoing_lines
 from familiar_cli.memory.journal.objects import git_object
 from familiar_cli.memory.journal.repository import (
     INSTANCE,
     encode_commit,
     rewrite_tree,
-    translated,
+    translate_errors,
 )
 from familiar_cli.memory.layout import SYNC
 from familiar_cli.sync.journal_past import JournalPast
@@ -71,7 +71,7 @@ def take_turns(
     for path, id_ in sorted(files.items() - known):
         if path.startswith(f"turns/{instance}/"):
             count += turns.take_in(own, path, past.read(id_))
-    with translated(repository.path):
+    with translate_errors(repository.path):
         set_local_ref(repository, ref, commit)
     return count
 
@@ -117,7 +117,7 @@ def turns_commit(
         at=clock.now().astimezone(),
         trailers=[(INSTANCE, own)],
     )
-    with lock(), translated(repository.path):
+    with lock(), translate_errors(repository.path):
         repository.objects.write([*blobs.values(), *made, commit])
         repository.objects.keep()
         set_local_ref(repository, ref, commit.id)
@@ -224,7 +224,7 @@ def new_lines(
         _, month, part = named
         rel_path = f"turns/{own}/{month}_{min(part + 1, _MOST_PARTS):03}.jsonl"
     this_month = f"turns/{own}/{at or clock.now():%Y-%m}.jsonl"
-    lines = b"".join(map(encode_line, outgoing(history, own, through)))
+    lines = b"".join(map(encode_line, outgoing_lines(history, own, through)))
     return max(this_month, rel_path), lines
 
 
@@ -260,7 +260,7 @@ def take_in(
     taken, start = Taken(), 0
     while start < len(data):
         end, problem = start, None
-        with intake(history, own, scope_of) as taking:
+        with take_lines(history, own, scope_of) as taking:
             for _ in range(_AT_ONCE):
                 stop = data.find(b"\n", end)
                 if stop < 0:

@@ -17,10 +17,10 @@ from familiar_cli.ui.reply import (
     ReplyPrinter,
     SpokenReply,
     asked_lines,
-    begin,
+    begin_work,
     begun_text,
     can_edit,
-    finish,
+    finish_work,
     keys_kept,
     piped_lines,
     tell_error,
@@ -76,14 +76,14 @@ def run_command(chat: Conversation, line: str) -> int:
     name, _, argument = line.strip().partition(" ")
     command = COMMANDS.get(name)
     if command is None:
-        _unknown(chat, name)
+        _say_unknown(chat, name)
         return 0
     if argument and not command.argument:
         raise UsageError(f"{name} takes no argument; nothing was sent")
     return command.act(chat, argument.strip()) or 0
 
 
-def completions(chat: Conversation, typed: str) -> tuple[int, list[str]]:
+def complete_line(chat: Conversation, typed: str) -> tuple[int, list[str]]:
     """Return what Tab offers for a line, and from which character on it replaces it."""
     if not typed.startswith("/") or "\n" in typed:
         return 0, []
@@ -95,20 +95,20 @@ def completions(chat: Conversation, typed: str) -> tuple[int, list[str]]:
     return len(name) + 1, [offered for offered in offers if offered.startswith(argument)]
 
 
-def _unknown(chat: Conversation, name: str) -> None:
+def _say_unknown(chat: Conversation, name: str) -> None:
     guess = nearest(name, COMMANDS)
     hint = f"Did you mean {guess}?" if guess else "/help lists the commands."
     chat.out.note(f"No such command: {name!r}. {hint} To send it as a message, begin it with //.")
 
 
-def _help(chat: Conversation, _: str) -> None:
+def _show_help(chat: Conversation, _: str) -> None:
     shown = {f"{name} {command.argument}".rstrip(): command for name, command in COMMANDS.items()}
     width = max(map(len, shown))
     rows = "\n".join(f"  {name:<{width}}  {command.meaning}" for name, command in shown.items())
     chat.out.note(_HELP.format(commands=rows))
 
 
-def _quit(chat: Conversation, _: str) -> None:
+def _quit_chat(chat: Conversation, _: str) -> None:
     chat.is_over = True
 
 
@@ -116,23 +116,23 @@ def _off_record(chat: Conversation, _: str) -> None:
     chat.turn_record_off(off=not chat.said.off_record)
 
 
-def _again(chat: Conversation, _: str) -> int:
-    from familiar_cli.actions.change_turns import again, unanswered
+def _reply_again(chat: Conversation, _: str) -> int:
+    from familiar_cli.actions.change_turns import again, answer_last_turn
 
     if chat.said.off_record:
         return chat.take(chat.forget_last())
-    first = unanswered(chat.familiar, chat.said)  # as after a failure
+    first = answer_last_turn(chat.familiar, chat.said)  # as after a failure
     return chat.take(first or again(chat.familiar, chat.said))
 
 
-def _continue(chat: Conversation, _: str) -> int:
+def _continue_reply(chat: Conversation, _: str) -> int:
     from familiar_cli.actions.change_turns import go_on
 
     _check_on_record(chat, "/continue")
     return chat.take(go_on(chat.familiar, chat.said))
 
 
-def _edit(chat: Conversation, _: str) -> None:
+def _edit_last(chat: Conversation, _: str) -> None:
     from familiar_cli.actions.change_turns import last_exchange
 
     chat.check_edits("/edit")
@@ -143,7 +143,7 @@ def _edit(chat: Conversation, _: str) -> None:
     chat.draft = chat.edited.content
 
 
-def _undo(chat: Conversation, _: str) -> None:
+def _undo_last(chat: Conversation, _: str) -> None:
     from familiar_cli.actions.change_turns import take_back
 
     if chat.said.off_record:
@@ -158,13 +158,13 @@ def _undo(chat: Conversation, _: str) -> None:
     )
 
 
-def _choose(chat: Conversation, argument: str) -> None:
+def _choose_reply(chat: Conversation, argument: str) -> None:
     from familiar_cli.actions.change_turns import alternatives, choose_reply
 
     channel_id = chat.said.channel_id
     _check_on_record(chat, "/choose")
     if argument:
-        chat.show(choose_reply(chat.familiar, channel_id, _number(argument)).content)
+        chat.show(choose_reply(chat.familiar, channel_id, _parse_number(argument)).content)
         return
     found = alternatives(chat.familiar, channel_id)
     rows = (
@@ -176,14 +176,14 @@ def _choose(chat: Conversation, argument: str) -> None:
     chat.out.note("/choose N selects another one; /again asks for one more.")
 
 
-def _numbers(chat: Conversation) -> Iterable[str]:
+def _reply_numbers(chat: Conversation) -> Iterable[str]:
     from familiar_cli.actions.change_turns import alternatives
 
     found = alternatives(chat.familiar, chat.said.channel_id)
     return map(str, range(1, len(found.replies) + 1))
 
 
-def _branch(chat: Conversation, argument: str) -> None:
+def _make_branch(chat: Conversation, argument: str) -> None:
     from familiar_cli.actions.change_turns import branch_channel, last_turn
 
     name, _, turn = argument.partition(" ")
@@ -204,7 +204,7 @@ def _branch(chat: Conversation, argument: str) -> None:
     )
 
 
-def _channel(chat: Conversation, argument: str) -> None:
+def _change_channel(chat: Conversation, argument: str) -> None:
     if argument:
         chat.go_to(argument)
         return
@@ -216,23 +216,23 @@ def _channel(chat: Conversation, argument: str) -> None:
     chat.out.note(f"You are in {one_line(chat.said.channel_id)}; /channel NAME goes elsewhere.")
 
 
-def _channels(chat: Conversation) -> Iterable[str]:
+def _channel_names(chat: Conversation) -> Iterable[str]:
     return (channel.channel_id for channel in chat.familiar.history.channels())
 
 
-def _as(chat: Conversation, argument: str) -> None:
+def _speak_as(chat: Conversation, argument: str) -> None:
     from familiar_cli.actions.change_turns import speaking_as
 
     chat.speak_as(speaking_as(chat.familiar, argument) if argument else None)
 
 
-def _people(chat: Conversation) -> Iterable[str]:
+def _people_names(chat: Conversation) -> Iterable[str]:
     from familiar_cli.actions.change_turns import people_here
 
     return people_here(chat.familiar)
 
 
-def _impersonate(chat: Conversation, _: str) -> int:
+def _draft_for_me(chat: Conversation, _: str) -> int:
     from familiar_cli.actions.change_turns import as_the_person, only_words
 
     chat.check_edits("/impersonate")
@@ -243,47 +243,47 @@ def _impersonate(chat: Conversation, _: str) -> int:
     return 0
 
 
-def _note(chat: Conversation, argument: str) -> None:
+def _set_note(chat: Conversation, argument: str) -> None:
     from familiar_cli.actions.change_turns import take_note
 
     chat.out.note(f"Noted in {take_note(chat.familiar, argument)}.")
 
 
-def _recall(chat: Conversation, _: str) -> None:
-    from familiar_cli.actions.sent import recalled
+def _show_recalled(chat: Conversation, _: str) -> None:
+    from familiar_cli.actions.sent import recalled_pieces
     from familiar_cli.ui.context_page import recall_page
     from familiar_cli.ui.page import print_page
 
-    found = recalled(chat.last_trace())
+    found = recalled_pieces(chat.last_trace())
     if found:
         print_page(recall_page(found))
     else:
         chat.out.note("Nothing from memory was in the last prompt; /context shows all that was.")
 
 
-def _why(chat: Conversation, argument: str) -> None:
-    from familiar_cli.actions.sent import why
+def _explain_piece(chat: Conversation, argument: str) -> None:
+    from familiar_cli.actions.sent import explain_piece
     from familiar_cli.ui.context_page import why_page
     from familiar_cli.ui.page import print_page
 
     if not argument:
         raise UsageError("Missing the path of a memory file", hint="Type /why and press Tab.")
-    print_page(why_page(why(chat.familiar, chat.last_trace(), argument)))
+    print_page(why_page(explain_piece(chat.familiar, chat.last_trace(), argument)))
 
 
-def _paths(chat: Conversation) -> Iterable[str]:
+def _recalled_paths(chat: Conversation) -> Iterable[str]:
     files = chat.familiar.memory.walk().files
     return [file.rel_path for file in files if not file.is_dir]
 
 
-def _context(chat: Conversation, _: str) -> None:
+def _show_context(chat: Conversation, _: str) -> None:
     from familiar_cli.ui.context_page import context_page
     from familiar_cli.ui.page import print_page
 
     print_page(context_page(chat.last_trace()))
 
 
-def _number(argument: str) -> int:
+def _parse_number(argument: str) -> int:
     if not argument.isdecimal():
         raise UsageError(f"{argument!r} is not a number; nothing was changed")
     return int(argument)
@@ -298,24 +298,30 @@ def _check_on_record(chat: Conversation, name: str) -> None:
 
 
 COMMANDS: Final = {
-    "/again": Command(_again, "ask for another reply; the one before is kept"),
-    "/continue": Command(_continue, "continue the last reply from its end"),
-    "/edit": Command(_edit, "change what you said last; a new reply is asked for"),
-    "/undo": Command(_undo, "withdraw the last exchange"),
-    "/choose": Command(_choose, "choose one of several replies", "[N]", _numbers),
+    "/again": Command(_reply_again, "ask for another reply; the one before is kept"),
+    "/continue": Command(_continue_reply, "continue the last reply from its end"),
+    "/edit": Command(_edit_last, "change what you said last; a new reply is asked for"),
+    "/undo": Command(_undo_last, "withdraw the last exchange"),
+    "/choose": Command(_choose_reply, "choose one of several replies", "[N]", _reply_numbers),
     "/branch": Command(
-        _branch, "continue in a new channel, from here or from a turn", "NAME [TURN]"
+        _make_branch, "continue in a new channel, from here or from a turn", "NAME [TURN]"
     ),
-    "/channel": Command(_channel, "go to another channel, or list all", "[NAME]", _channels),
-    "/as": Command(_as, "speak as somebody else, or as yourself again", "[NAME]", _people),
-    "/impersonate": Command(_impersonate, "let the model write your next line, unsent"),
-    "/note": Command(_note, "add a line to notes.md in memory", "TEXT"),
-    "/recall": Command(_recall, "show what memory gave to the last reply"),
-    "/why": Command(_why, "explain why a memory file was used or not", "PATH", _paths),
-    "/context": Command(_context, "show what was sent for the last reply"),
+    "/channel": Command(
+        _change_channel, "go to another channel, or list all", "[NAME]", _channel_names
+    ),
+    "/as": Command(
+        _speak_as, "speak as somebody else, or as yourself again", "[NAME]", _people_names
+    ),
+    "/impersonate": Command(_draft_for_me, "let the model write your next line, unsent"),
+    "/note": Command(_set_note, "add a line to notes.md in memory", "TEXT"),
+    "/recall": Command(_show_recalled, "show what memory gave to the last reply"),
+    "/why": Command(
+        _explain_piece, "explain why a memory file was used or not", "PATH", _recalled_paths
+    ),
+    "/context": Command(_show_context, "show what was sent for the last reply"),
     "/offrecord": Command(_off_record, "save nothing from here on, until you type it again"),
-    "/help": Command(_help, "show this list"),
-    "/quit": Command(_quit, "end the chat, like Ctrl-D"),
+    "/help": Command(_show_help, "show this list"),
+    "/quit": Command(_quit_chat, "end the chat, like Ctrl-D"),
 }
 
 
@@ -382,7 +388,7 @@ class Conversation:
         if self.interactive:
             self._beside.leave()
         else:
-            finish(self.out, self.familiar)
+            finish_work(self.out, self.familiar)
         if not self._has_heard and not self.interactive:
             self.out.note("Nothing was sent: standard input is empty.")
         return 0
@@ -569,7 +575,7 @@ class Conversation:
 
     def _completions(self, typed: str) -> tuple[int, list[str]]:
         with suppress(FamiliarError):
-            return completions(self, typed)
+            return complete_line(self, typed)
         return 0, []
 
     def _status(self) -> list[str]:
@@ -628,8 +634,8 @@ class Conversation:
         if self.interactive:
             self._beside.begin(result)
         else:
-            begin(self.out, self.familiar, result)
-            finish(self.out, self.familiar)
+            begin_work(self.out, self.familiar, result)
+            finish_work(self.out, self.familiar)
 
     def _remember(self, said: Said, result: TurnResult) -> None:
         """Hold what was said off the record, for as long as it goes on."""

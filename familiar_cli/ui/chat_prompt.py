@@ -57,7 +57,7 @@ class ChatPrompt:
             completer=_Offers(complete),
             complete_style=CompleteStyle.READLINE_LIKE,
             complete_while_typing=False,
-            key_bindings=_keys(),
+            key_bindings=_key_bindings(),
             multiline=True,
             prompt_continuation=" " * len(PROMPT),
             bottom_toolbar=self._toolbar,
@@ -91,10 +91,10 @@ class ChatPrompt:
                 get_app().invalidate()
 
     def _toolbar(self) -> str:
-        return fitted(self._shown, get_app().output.get_size().columns - 1)
+        return fit_parts(self._shown, get_app().output.get_size().columns - 1)
 
 
-def fitted(parts: Sequence[str], width: int) -> str:
+def fit_parts(parts: Sequence[str], width: int) -> str:
     """Return parts in one line of so many cells; the first ones go if there is no room for all."""
     line = " · ".join(parts)
     while cell_len(line) > width and len(parts) > 1:
@@ -120,7 +120,7 @@ class _Offers(Completer):
             yield Completion(text, start_position=start - len(typed))
 
 
-def _keys() -> KeyBindings:
+def _key_bindings() -> KeyBindings:
     """Return what Enter does: it sends, but begins a line after a backslash or with Alt."""
     keys = KeyBindings()
     typing = has_focus(DEFAULT_BUFFER)

@@ -40,28 +40,28 @@ _STATE_STYLES = {"kept": "green", "cut": "yellow", "out": "red"}
 
 def context_page(trace: Trace) -> PagePart:
     """Return the whole page."""
-    parts: list[PagePart] = [_summary(trace)]
+    parts: list[PagePart] = [_summary_part(trace)]
     for title, part in (
-        ("Layers", _layers(trace)),
+        ("Layers", _layers_part(trace)),
         (
             "Contributions",
-            _contributions([p for p in trace.contributions if p.text or origin_of([p])]),
+            _contributions_part([p for p in trace.contributions if p.text or origin_of([p])]),
         ),
-        ("Left out or shortened", _cuts(trace.contributions)),
-        ("Providers", _reports(trace.providers)),
-        ("Processors", _reports(trace.processors)),
+        ("Left out or shortened", _cuts_part(trace.contributions)),
+        ("Providers", _reports_part(trace.providers)),
+        ("Processors", _reports_part(trace.processors)),
         ("Calls of other models", _side_calls(trace.side_calls)),
     ):
         if part is not None:
             parts += [plain(""), plain(title, _HEADING), part]
-    parts += [plain(""), plain("Messages", _HEADING), *_messages(trace.messages)]
+    parts += [plain(""), plain("Messages", _HEADING), *_message_parts(trace.messages)]
     return Stack(*parts)
 
 
 def found_page(found: Sequence[Fragment]) -> PagePart:
     """Return which files pieces of memory are from, and what of each is in the prompt."""
     rows: list[list[object]] = [[Name(piece.rel_path or ""), piece.text] for piece in found]
-    return _table(rows) or plain("  nothing that fits")
+    return _table_part(rows) or plain("  nothing that fits")
 
 
 def messages_text(messages: Iterable[TracedMessage]) -> str:
@@ -79,34 +79,37 @@ def state_of(piece: Fragment) -> str:
     return "cut" if piece.reason else "kept"
 
 
-def what(trace: Trace) -> str:
+def turn_words(trace: Trace) -> str:
     """Return which turn it is, in words."""
     if trace.turn is not None:
         return f"turn {trace.turn}"
     return "a dry run: nothing was sent" if trace.request is None else "off the record"
 
 
-def _summary(trace: Trace) -> PagePart:
+def _summary_part(trace: Trace) -> PagePart:
     rows = [
-        ("what", f"{what(trace)}, {trace.modality}, in {trace.channel_id} at {iso(trace.at)}"),
+        (
+            "what",
+            f"{turn_words(trace)}, {trace.modality}, in {trace.channel_id} at {iso(trace.at)}",
+        ),
         ("familiar", trace.familiar),
-        ("model", _model(trace)),
+        ("model", _model_words(trace)),
         ("tokens", f"{trace.used_tokens} of {trace.budget_tokens}, counted by {trace.counter}"),
         *([("budget", trace.budget_reason)] if trace.budget_reason else []),
-        ("time", _times(trace)),
-        *([("client", _client(trace))] if trace.client else []),
+        ("time", _times_words(trace)),
+        *([("client", _client_words(trace))] if trace.client else []),
     ]
     rows += [("error", trace.error)] if trace.error else []
     rows += [("notice", notice) for notice in trace.notices]
     return named_values(rows)
 
 
-def _client(trace: Trace) -> str:
+def _client_words(trace: Trace) -> str:
     size = len(trace.client.encode("utf-8", "surrogatepass"))
     return f"a chat program sent {size:,} bytes; `familiar context {trace.turn} --json` has them"
 
 
-def _model(trace: Trace) -> str:
+def _model_words(trace: Trace) -> str:
     usage = trace.usage
     if usage is None:
         return trace.model
@@ -118,7 +121,7 @@ def _model(trace: Trace) -> str:
     return ", ".join([trace.model, *(f"{count} {what}" for count, what in counts if count)])
 
 
-def _times(trace: Trace) -> str:
+def _times_words(trace: Trace) -> str:
     assembled = f"assembled in {trace.assemble_ms:.0f} ms"
     if trace.reply_ms is None:
         return assembled
@@ -126,12 +129,12 @@ def _times(trace: Trace) -> str:
     return f"{assembled}, answered in {trace.reply_ms / 1000:.1f} s{end}"
 
 
-def _layers(trace: Trace) -> PagePart:
-    rows = [_layer(layer) for layer in trace.layers]
+def _layers_part(trace: Trace) -> PagePart:
+    rows = [_layer_row(layer) for layer in trace.layers]
     return Indented(Columns(rows, right=(2,)), 2)
 
 
-def _layer(layer: LayerUse) -> list[object]:
+def _layer_row(layer: LayerUse) -> list[object]:
     used, budget = layer.used_tokens, layer.budget_tokens
     style = "red" if used > budget else "" if used else "dim"
     more = layer.share_tokens and budget > layer.share_tokens
@@ -143,7 +146,7 @@ def _layer(layer: LayerUse) -> list[object]:
     ]
 
 
-def _contributions(pieces: Sequence[Fragment]) -> PagePart | None:
+def _contributions_part(pieces: Sequence[Fragment]) -> PagePart | None:
     return Contributions(pieces) if pieces else None
 
 
@@ -162,12 +165,12 @@ class Contributions:
 
     def _table(self, *, lines: bool) -> PagePart:
         alike = groupby(self._pieces, key=row_key)
-        rows = [_row(list(same), lines=lines) for _, same in alike]
+        rows = [_contribution_row(list(same), lines=lines) for _, same in alike]
         header = ["layer", "source", "from", "prio", "score", "tokens", ""]
         if all(piece.score is None for piece in self._pieces):
             header.remove("score")
             rows = [[*row[:4], *row[5:]] for row in rows]
-        return _table(rows, header, right=range(3, len(header) - 1)) or plain("")
+        return _table_part(rows, header, right=range(3, len(header) - 1)) or plain("")
 
 
 def row_key(piece: Fragment) -> object:
@@ -176,14 +179,14 @@ def row_key(piece: Fragment) -> object:
     return (piece.layer, piece.source, state_of(piece), own)
 
 
-def _row(same: list[Fragment], *, lines: bool) -> list[object]:
+def _contribution_row(same: list[Fragment], *, lines: bool) -> list[object]:
     first, state = same[0], state_of(same[0])
     tokens = sum(piece.tokens if piece.kept else piece.offered_tokens for piece in same)
     return [
         first.layer,
         Name(first.source),
         Name(origin_of(same) if lines else first.rel_path or origin_of(same)),
-        _span([piece.priority for piece in same]),
+        _span_words([piece.priority for piece in same]),
         plain("" if first.score is None else f"{first.score:.2f}", "dim"),
         plain(tokens, "" if first.kept else "dim"),
         plain(state, _STATE_STYLES[state]),
@@ -196,37 +199,37 @@ def origin_of(same: Sequence[Fragment]) -> str:
     first = same[0]
     turns += first.turns or ()
     if turns:
-        said = f"turn{'s' if len(set(turns)) > 1 else ''} {_span(turns)}"
+        said = f"turn{'s' if len(set(turns)) > 1 else ''} {_span_words(turns)}"
         return f"{first.origin}, {said}" if first.origin else said
-    lines = f":{_span(list(first.lines))}" if first.lines else ""
+    lines = f":{_span_words(list(first.lines))}" if first.lines else ""
     return f"{first.rel_path}{lines}" if first.rel_path else first.origin
 
 
-def _span(numbers: list[int]) -> str:
+def _span_words(numbers: list[int]) -> str:
     low, high = min(numbers), max(numbers)
     return str(low) if low == high else f"{low}-{high}"
 
 
-def _cuts(pieces: Sequence[Fragment]) -> PagePart | None:
+def _cuts_part(pieces: Sequence[Fragment]) -> PagePart | None:
     cut = [piece for piece in pieces if piece.reason]
     rows: list[list[object]] = []
     for _, group in groupby(cut, key=lambda piece: (row_key(piece), piece.reason)):
         same = list(group)
-        offered, sent = _total(same)
+        offered, sent = _total_tokens(same)
         lost = f"{sent} of {offered} tokens" if sent else f"{offered} tokens"
         origin = origin_of(same) or same[0].source
         rows.append([Name(origin), plain(lost, "dim"), same[0].reason])
-    return _table(rows)
+    return _table_part(rows)
 
 
-def _total(same: list[Fragment]) -> tuple[int, int]:
+def _total_tokens(same: list[Fragment]) -> tuple[int, int]:
     return (
         sum(piece.offered_tokens for piece in same),
         sum(piece.tokens for piece in same if piece.kept),
     )
 
 
-def _reports(reports: Sequence[Report]) -> PagePart | None:
+def _reports_part(reports: Sequence[Report]) -> PagePart | None:
     rows: list[list[object]] = [
         [
             report.name,
@@ -236,7 +239,7 @@ def _reports(reports: Sequence[Report]) -> PagePart | None:
         ]
         for report in reports
     ]
-    return _table(rows, right=(2,))
+    return _table_part(rows, right=(2,))
 
 
 def _side_calls(calls: Sequence[SideCall]) -> PagePart | None:
@@ -244,16 +247,16 @@ def _side_calls(calls: Sequence[SideCall]) -> PagePart | None:
         [call.name, call.model, f"{call.elapsed_ms:.1f} ms", plain(call.error, "red")]
         for call in calls
     ]
-    return _table(rows, right=(2,))
+    return _table_part(rows, right=(2,))
 
 
-def _table(
+def _table_part(
     rows: list[list[object]], header: Iterable[str] = (), *, right: Iterable[int] = ()
 ) -> PagePart | None:
     return Indented(Columns(rows, tuple(header), tuple(right)), 2) if rows else None
 
 
-def _messages(messages: Sequence[TracedMessage]) -> Iterator[PagePart]:
+def _message_parts(messages: Sequence[TracedMessage]) -> Iterator[PagePart]:
     for number, message in enumerate(messages, start=1):
         yield plain(f"--- {number} {message.role}", "cyan")
         yield plain(message.content)
@@ -291,14 +294,14 @@ def why_page(found: Why) -> PagePart:
     parts += [plain(f"  {reason}") for reason in found.reasons]
     parts += [plain(f"  {found.since}", "yellow")] if found.since else []
     if found.contributions:
-        parts += [plain(""), plain("Offered pieces", "bold"), _pieces(found.contributions)]
+        parts += [plain(""), plain("Offered pieces", "bold"), _piece_table(found.contributions)]
         parts += [plain(""), plain("Paid from", "bold"), _paid_from(found)]
     if found.rivals:
-        parts += [plain(""), plain("Served before it", "bold"), _rivals(found.rivals)]
+        parts += [plain(""), plain("Served before it", "bold"), _rival_table(found.rivals)]
     return Stack(*parts)
 
 
-def _pieces(pieces: Sequence[Fragment]) -> PagePart:
+def _piece_table(pieces: Sequence[Fragment]) -> PagePart:
     rows: list[list[object]] = [
         [
             Name(piece.source),
@@ -326,7 +329,7 @@ def _paid_from(found: Why) -> PagePart:
     return Indented(Columns(rows), 2)
 
 
-def _rivals(pieces: Sequence[Fragment]) -> PagePart:
+def _rival_table(pieces: Sequence[Fragment]) -> PagePart:
     shown = pieces[:_MOST_RIVALS]
     rows: list[list[object]] = [
         [
@@ -350,7 +353,7 @@ _ALIKE = 0.3  # below that, marking what is the same would only speckle the text
 
 def replay_page(found: Replayed) -> PagePart:
     """Return the whole page."""
-    parts: list[PagePart] = [_what_was_sent(found), plain(""), _facts(found), plain("")]
+    parts: list[PagePart] = [_what_was_sent(found), plain(""), _replay_facts(found), plain("")]
     if found.then is None:
         why = found.error_then or "its reply is not in the history"
         parts += [plain(f"No earlier reply to compare with: {why}", "yellow"), plain("")]
@@ -401,8 +404,8 @@ def _what_was_sent(found: Replayed) -> PagePart:
     return Stack(*lines)
 
 
-def _facts(found: Replayed) -> PagePart:
-    then, now = _told(found.then), _told(found.now)
+def _replay_facts(found: Replayed) -> PagePart:
+    then, now = _node_words(found.then), _node_words(found.now)
     names = ("model", "time", "read", "written", "cost", "ended")
     rows = [
         [plain(name, "dim"), old, new]
@@ -412,7 +415,7 @@ def _facts(found: Replayed) -> PagePart:
     return Columns(rows, ("", "then", "now"))
 
 
-def _told(reply: ReplayedReply | None) -> tuple[str, ...]:
+def _node_words(reply: ReplayedReply | None) -> tuple[str, ...]:
     if reply is None:
         return ("",) * 6
     usage = reply.usage

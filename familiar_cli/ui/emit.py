@@ -88,7 +88,7 @@ class Output:
     def note(self, text: str) -> None:
         """Tell what is going on, on stderr."""
         if not self.quiet:
-            _tell(text + "\n")
+            _print_error(text + "\n")
 
     def warn(self, text: str) -> None:
         """Tell of something the user should look at, on stderr."""
@@ -107,7 +107,7 @@ def say(text: str) -> None:
 
 def exact(text: str) -> None:
     """Print `text` on stdout as it is, or made harmless when a person would see it raw."""
-    _write(sys.stdout, harmless(text) if sys.stdout.isatty() else text)
+    _write_to(sys.stdout, harmless(text) if sys.stdout.isatty() else text)
 
 
 def exact_lines(lines: Iterable[str]) -> None:
@@ -145,15 +145,15 @@ def envelope(
 
 def write_json(value: object) -> None:
     """Print `value` as one line of JSON; non-ASCII stays readable where stdout can carry it."""
-    line = json.dumps(value, ensure_ascii=not _carries_unicode(), default=_plain)
-    _write(sys.stdout, harmless_json(line) + "\n")
+    line = json.dumps(value, ensure_ascii=not _carries_unicode(), default=_json_value)
+    _write_to(sys.stdout, harmless_json(line) + "\n")
 
 
 def print_error(error: FamiliarError) -> None:
     """Print an error, and what to do about it, on stderr."""
-    _tell(f"error: {error}\n")
+    _print_error(f"error: {error}\n")
     if error.hint:
-        _tell(f"hint: {error.hint}\n")
+        _print_error(f"hint: {error.hint}\n")
 
 
 def set_up_streams() -> None:
@@ -179,18 +179,18 @@ def _carries_unicode() -> bool:
     return (getattr(sys.stdout, "encoding", None) or "").lower().replace("-", "") == "utf8"
 
 
-def _tell(text: str) -> None:
+def _print_error(text: str) -> None:
     """Print on stderr; when nobody can read it, nobody needs to be told so."""
     with suppress(OSError):
-        _write(sys.stderr, harmless(text))
+        _write_to(sys.stderr, harmless(text))
 
 
-def _write(stream: Any, text: str) -> None:  # noqa: ANN401  # whatever stdout has been replaced by
+def _write_to(stream: Any, text: str) -> None:  # noqa: ANN401  # whatever stdout has been replaced by
     stream.write(text)
     stream.flush()
 
 
-def _plain(value: object) -> object:
+def _json_value(value: object) -> object:
     if is_dataclass(value) and not isinstance(value, type):
         return asdict(value)
     if isinstance(value, datetime):

@@ -35,7 +35,7 @@ def channels_page(found: Sequence[ChannelCount], zone: tzinfo | None) -> PagePar
         [
             plain(one_line(c.channel, 60), "bold"),
             f"{c.turns:,}",
-            f"{_day(c.first_at, zone)} – {_day(c.last_at, zone)}",
+            f"{_day_words(c.first_at, zone)} – {_day_words(c.last_at, zone)}",
             plain(f"imported ({c.imported_from})" if c.imported_from else "", "dim"),
         ]
         for c in found
@@ -65,7 +65,7 @@ def transcript_page(
     parts: list[PagePart] = []
 
     def place(kept: Kept) -> tuple[str, str]:
-        return kept.turn.channel_id, _day(kept.turn.at, zone)
+        return kept.turn.channel_id, _day_words(kept.turn.at, zone)
 
     for (channel, day), members in groupby(shown, place):
         parts.append(plain(f"{one_line(channel)}, {day}", "bold"))
@@ -123,11 +123,11 @@ def found_page(
     hits = sorted(found, key=lambda hit: hit.turn.id)
 
     def place(hit: TurnHit) -> tuple[str, str]:
-        return _day(hit.turn.at, zone), hit.turn.channel_id
+        return _day_words(hit.turn.at, zone), hit.turn.channel_id
 
     for (day, channel), members in groupby(sorted(hits, key=place, reverse=True), place):
         parts.append(plain(f"{one_line(channel)}, {day}", "bold"))
-        parts.extend(_passage(query, list(members), labels, zone))
+        parts.extend(_passage_page(query, list(members), labels, zone))
     return Stack(*parts)
 
 
@@ -154,17 +154,17 @@ def stats_page(found: Statistics, labels: Labels, zone: tzinfo | None) -> PagePa
     authors = [(labels.of(a.author) if a.author else name, a.turns) for a in found.authors]
     return Stack(
         plain(f"{found.turns:,} turns, about {found.tokens:,} tokens", "bold"),
-        *_bars("by channel", [(c.channel, c.turns) for c in found.channels[:_MOST]]),
-        *_more(found.channels, "channels"),
-        *_bars("by person", authors[:_MOST]),
-        *_more(authors, "people"),
-        *_bars("by month", [(m.month, m.turns) for m in found.months[-_MOST:]]),
-        *_more(found.months, "months before"),
+        *_bar_chart("by channel", [(c.channel, c.turns) for c in found.channels[:_MOST]]),
+        *_more_rows(found.channels, "channels"),
+        *_bar_chart("by person", authors[:_MOST]),
+        *_more_rows(authors, "people"),
+        *_bar_chart("by month", [(m.month, m.turns) for m in found.months[-_MOST:]]),
+        *_more_rows(found.months, "months before"),
         plain(_span_line(found, zone), "dim"),
     )
 
 
-def _bars(title: str, rows: Sequence[tuple[str, int]]) -> list[PagePart]:
+def _bar_chart(title: str, rows: Sequence[tuple[str, int]]) -> list[PagePart]:
     most = max((count for _, count in rows), default=1)
     cells: list[list[object]] = [
         [f"  {one_line(label, 40)}", f"{count:,}", Bar(count, most, even=True)]
@@ -173,7 +173,7 @@ def _bars(title: str, rows: Sequence[tuple[str, int]]) -> list[PagePart]:
     return [plain(title, "dim"), Columns(cells, right=(1,))]
 
 
-def _more(rows: Sequence[object], what: str) -> list[PagePart]:
+def _more_rows(rows: Sequence[object], what: str) -> list[PagePart]:
     """Return a line for the rows that are not shown, if there are any."""
     left = len(rows) - _MOST
     return [plain(f"  and {left:,} more {what}; --json has all", "dim")] if left > 0 else []
@@ -182,10 +182,10 @@ def _more(rows: Sequence[object], what: str) -> list[PagePart]:
 def _span_line(found: Statistics, zone: tzinfo | None) -> str:
     first = min(channel.first_at for channel in found.channels)
     last = max(channel.last_at for channel in found.channels)
-    return f"from {_day(first, zone)} to {_day(last, zone)}; months are counted in UTC"
+    return f"from {_day_words(first, zone)} to {_day_words(last, zone)}; months are counted in UTC"
 
 
-def _passage(
+def _passage_page(
     query: str, hits: Sequence[TurnHit], labels: Labels, zone: tzinfo | None
 ) -> list[PagePart]:
     """Return hits of one channel, and what was said around them, each turn once."""
@@ -195,14 +195,14 @@ def _passage(
     for kept in (shown[turn_id] for turn_id in sorted(shown)):
         if kept.turn.id in chosen:
             parts.append(_said_by(kept, labels, zone, chosen=True))
-            parts.append(_marked(query, kept.turn.content))
+            parts.append(_mark_query(query, kept.turn.content))
         else:
             said = one_line(kept.turn.content, _CONTEXT_CHARS)
-            parts.append(Indented(plain(f"{_who(kept.turn, labels)}: {said}", "dim")))
+            parts.append(Indented(plain(f"{_speaker_label(kept.turn, labels)}: {said}", "dim")))
     return parts
 
 
-def _marked(query: str, text: str) -> PagePart:
+def _mark_query(query: str, text: str) -> PagePart:
     """Return the part of `text` around its first mark, in one line, with all marks standing out."""
     line = " ".join(harmless(text).split())
     spans = list(match_spans(query, line))
@@ -222,15 +222,15 @@ def _said_by(
     kept: Kept, labels: Labels, zone: tzinfo | None, *, chosen: bool, flags: Iterable[str] = ()
 ) -> Words:
     turn = kept.turn
-    flags = [*(flag for flag, said in _flags(kept) if said), *flags]
+    flags = [*(flag for flag, said in _turn_flags(kept) if said), *flags]
     about = f" ({', '.join(flags)})" if flags else ""
-    line = plain(f"  {_time(turn.at, zone)} ", "dim")
-    line.append(_who(turn, labels), "bold yellow" if chosen else "bold cyan")
+    line = plain(f"  {_time_words(turn.at, zone)} ", "dim")
+    line.append(_speaker_label(turn, labels), "bold yellow" if chosen else "bold cyan")
     line.append(f" #{turn.id}{about}", "dim")
     return line
 
 
-def _flags(kept: Kept) -> tuple[tuple[str, bool], ...]:
+def _turn_flags(kept: Kept) -> tuple[tuple[str, bool], ...]:
     return (
         ("hidden", kept.turn.hidden),
         ("interrupted", kept.turn.partial),
@@ -239,7 +239,7 @@ def _flags(kept: Kept) -> tuple[tuple[str, bool], ...]:
     )
 
 
-def _who(turn: Turn, labels: Labels) -> str:
+def _speaker_label(turn: Turn, labels: Labels) -> str:
     if turn.author:
         return one_line(labels.me.name_of(turn.author), 40)
     return {"assistant": labels.familiar, "user": "User"}.get(turn.role, "System")
@@ -265,9 +265,9 @@ def _turn_data(kept: Kept, ids: Mapping[int, str]) -> dict[str, Any]:
     }
 
 
-def _day(at: datetime, zone: tzinfo | None) -> str:
+def _day_words(at: datetime, zone: tzinfo | None) -> str:
     return to_zone(at, zone).strftime("%Y-%m-%d")
 
 
-def _time(at: datetime, zone: tzinfo | None) -> str:
+def _time_words(at: datetime, zone: tzinfo | None) -> str:
     return to_zone(at, zone).strftime("%H:%M")

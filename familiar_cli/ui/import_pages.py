@@ -16,7 +16,7 @@ from familiar_cli.clock import iso
 from familiar_cli.imports.foreign_chat import TITLES
 from familiar_cli.imports.sillytavern import OUTCOMES
 from familiar_cli.text import counted, harmless, one_line
-from familiar_cli.ui.terminal import columns, plain
+from familiar_cli.ui.terminal import column_table, plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -45,10 +45,10 @@ def effects_page(
         ("Found when it fits", found_when_it_fits),
         ("Kept for export, without effect here", kept),
     )
-    return Group(*(part for title, names in groups if names for part in _group(title, names)))
+    return Group(*(part for title, names in groups if names for part in _name_group(title, names)))
 
 
-def _group(title: str, names: Sequence[str]) -> Iterator[RenderableType]:
+def _name_group(title: str, names: Sequence[str]) -> Iterator[RenderableType]:
     yield plain(title, "bold")
     yield from (
         plain(f"  {one_line(name, _EFFECT_CHARS)}", "dim") for name in names[:_MOST_EFFECTS]
@@ -64,17 +64,19 @@ _CHARS: Final = 120
 def new_familiar_page(made: FamiliarReport, *, dry_run: bool) -> RenderableType:
     """Return what a card became, and what becomes of its fields."""
     effects = effects_page(made.in_every_prompt, made.found_when_it_fits, made.kept_unmapped)
-    table = _table(replace(made, kept_unmapped=()))
-    return Group(_headline(made, dry_run=dry_run), table, effects)
+    table = _reports_table(replace(made, kept_unmapped=()))
+    return Group(_import_headline(made, dry_run=dry_run), table, effects)
 
 
 def persona_page(made: FamiliarReport, *, dry_run: bool) -> RenderableType:
     """Return what a persona became."""
-    return Group(_headline(made, dry_run=dry_run), _table(made))
+    return Group(_import_headline(made, dry_run=dry_run), _reports_table(made))
 
 
-def _headline(made: FamiliarReport, *, dry_run: bool) -> RenderableType:
-    return Text(f"{_deed(made, dry_run=dry_run)} ") + plain(f"{made.name} ({made.id})", "bold")
+def _import_headline(made: FamiliarReport, *, dry_run: bool) -> RenderableType:
+    return Text(f"{_deed_words(made, dry_run=dry_run)} ") + plain(
+        f"{made.name} ({made.id})", "bold"
+    )
 
 
 def memories_page(done: ImportedMemories, *, dry_run: bool) -> RenderableType:
@@ -84,10 +86,10 @@ def memories_page(done: ImportedMemories, *, dry_run: bool) -> RenderableType:
         deed = "Nothing to import from"
     else:
         deed = "Would import" if dry_run else "Imported"
-    return Group(plain(f"{deed} {held or 'no tier files'}"), _table(done))
+    return Group(plain(f"{deed} {held or 'no tier files'}"), _reports_table(done))
 
 
-def _deed(made: FamiliarReport, *, dry_run: bool) -> str:
+def _deed_words(made: FamiliarReport, *, dry_run: bool) -> str:
     if made.is_new:
         return "Would make" if dry_run else "Made"
     if not (made.written or made.removed):
@@ -95,14 +97,14 @@ def _deed(made: FamiliarReport, *, dry_run: bool) -> str:
     return "Would change" if dry_run else "Changed"
 
 
-def _table(done: ImportReport) -> RenderableType:
-    rows = list(_rows(done))
+def _reports_table(done: ImportReport) -> RenderableType:
+    rows = list(_report_rows(done))
     more = len(rows) - _MOST_LINES
     shown = rows if more <= 1 else [*rows[:_MOST_LINES], ("  …", "dim", f"{more} more (--json)")]
-    return columns([plain(kind, style), plain(what)] for kind, style, what in shown)
+    return column_table([plain(kind, style), plain(what)] for kind, style, what in shown)
 
 
-def _rows(done: ImportReport) -> Iterator[tuple[str, str, str]]:
+def _report_rows(done: ImportReport) -> Iterator[tuple[str, str, str]]:
     for path in done.written:
         overwritten = path in done.overwritten
         yield ("  overwritten" if overwritten else "  written", "green", path)
@@ -125,7 +127,7 @@ def imported_book_page(done: ImportedLorebook, *, dry_run: bool) -> RenderableTy
     """Return what an import wrote and left alone, and what becomes of the book's settings."""
     rows = [[plain(kind, style), plain(what)] for kind, style, what in _book_rows(done)]
     effects = effects_page(done.in_every_prompt, done.found_when_it_fits, done.kept_unmapped)
-    return Group(plain(_book_headline(done, dry_run=dry_run), "bold"), columns(rows), effects)
+    return Group(plain(_book_headline(done, dry_run=dry_run), "bold"), column_table(rows), effects)
 
 
 def _book_headline(done: ImportedLorebook, *, dry_run: bool) -> str:
@@ -158,13 +160,13 @@ def imported_chats_page(done: ImportedChats, *, dry_run: bool) -> RenderableType
     parts: list[RenderableType] = []
     for chat in done.chats[:_CHATS]:
         parts.append(plain(_chats_headline(chat, dry_run=dry_run), "bold"))
-        found = [*_about(chat), *_chat_rows(chat)] if dry_run else _chat_rows(chat)
+        found = [*_chat_facts(chat), *_chat_rows(chat)] if dry_run else _chat_rows(chat)
         rows = [[plain(f"  {kind}", "dim"), plain(what)] for kind, what in found]
-        parts.extend([columns(rows)] if rows else [])
+        parts.extend([column_table(rows)] if rows else [])
     if done.passed_over:
         parts.append(plain(_passed_over(done)))
     if len(done.chats) > 1:
-        parts.append(plain(_sum(done, dry_run=dry_run), "bold"))
+        parts.append(plain(_sum_words(done, dry_run=dry_run), "bold"))
     return Group(*parts)
 
 
@@ -178,7 +180,7 @@ def answer_data(done: ImportedChats, *, dry_run: bool) -> dict[str, Any]:
         "skipped": [line for chat in chats for line in chat["skipped"]],
         "channel": channels.pop() if len(channels) == 1 else None,
         "chats": chats,
-        "files": _files(done),
+        "files": _file_entries(done),
         "dry_run": dry_run,
     }
 
@@ -217,7 +219,7 @@ def _message_data(message: ForeignMessage) -> dict[str, Any]:
     }
 
 
-def _files(done: ImportedChats) -> list[dict[str, Any]]:
+def _file_entries(done: ImportedChats) -> list[dict[str, Any]]:
     """Return one entry for each file, failed ones with the reason."""
     imported: Counter[str] = Counter()
     for chat in done.chats:
@@ -248,10 +250,10 @@ def _chats_headline(chat: ImportedChat, *, dry_run: bool) -> str:
     return f"{deed} {turns} of {name} ({kind}) as channel {one_line(chat.channel)}"
 
 
-def _about(chat: ImportedChat) -> Iterator[tuple[str, str]]:
+def _chat_facts(chat: ImportedChat) -> Iterator[tuple[str, str]]:
     """Yield what a file was taken for, who speaks in it, and how it begins."""
     yield "taken for", chat.taken_for
-    speakers = [f"{_speaker(one)} {one.turns:,}" for one in chat.speakers[:_SPEAKERS]]
+    speakers = [f"{_speaker_words(one)} {one.turns:,}" for one in chat.speakers[:_SPEAKERS]]
     more = len(chat.speakers) - len(speakers)
     yield "speakers", ", ".join(speakers) + (f" and {more} more" if more else "")
     for number, message in enumerate(chat.first, start=1):
@@ -260,7 +262,7 @@ def _about(chat: ImportedChat) -> Iterator[tuple[str, str]]:
         yield f"turn {number}", f"{when}{one_line(message.speaker or message.role)}: {said}"
 
 
-def _speaker(one: SpeakerCount) -> str:
+def _speaker_words(one: SpeakerCount) -> str:
     is_told = {"familiar": " (the familiar)", "me": " (me)"}
     if one.role == "note":
         return "system notes"
@@ -291,20 +293,20 @@ def _chat_rows(chat: ImportedChat) -> Iterator[tuple[str, str]]:
     for skip in chat.skipped:
         by_reason.setdefault(skip.reason, []).append(skip.line)
     for reason, lines in by_reason.items():
-        yield "left out", f"{_named(lines)}: {reason}"
+        yield "left out", f"{_names_words(lines)}: {reason}"
     for note in chat.notes:
         yield "note", one_line(note, _NOTE_CHARS)
     if chat.skipped_count > len(chat.skipped):
         yield "left out", f"{chat.skipped_count - len(chat.skipped):,} more"
 
 
-def _named(lines: list[int]) -> str:
+def _names_words(lines: list[int]) -> str:
     named = ", ".join(map(str, lines[:_LINES]))
     more = f" and {len(lines) - _LINES:,} more" if len(lines) > _LINES else ""
     return f"line{'s' if len(lines) > 1 else ''} {named}{more}"
 
 
-def _sum(done: ImportedChats, *, dry_run: bool) -> str:
+def _sum_words(done: ImportedChats, *, dry_run: bool) -> str:
     deed = "would be imported" if dry_run else "imported"
     turns = sum(chat.imported for chat in done.chats)
     hidden = len(done.chats) - _CHATS
@@ -333,10 +335,10 @@ def imported_folder_page(done: ImportedFolder, *, dry_run: bool) -> RenderableTy
     """Return what became of the characters, of each kind of file, and what was left out."""
     parts: list[RenderableType] = []
     if done.familiars:
-        parts.append(columns(_familiars(done)))
-    parts.append(columns(_kinds(done)))
-    left = list(_left(done))
-    parts += [plain("Left out:", "bold"), columns(left[:_MOST_REASONS])] if left else []
+        parts.append(column_table(_familiar_rows(done)))
+    parts.append(column_table(_kind_rows(done)))
+    left = list(_left_out_rows(done))
+    parts += [plain("Left out:", "bold"), column_table(left[:_MOST_REASONS])] if left else []
     if len(left) > _MOST_REASONS or len(done.familiars) > _MOST_REASONS:
         parts.append(plain("Not everything is shown; `--json` has all of it.", "dim"))
     if dry_run:
@@ -344,23 +346,23 @@ def imported_folder_page(done: ImportedFolder, *, dry_run: bool) -> RenderableTy
     return Group(*parts)
 
 
-def _familiars(done: ImportedFolder) -> Iterator[list[RenderableType]]:
+def _familiar_rows(done: ImportedFolder) -> Iterator[list[RenderableType]]:
     for one in done.familiars[:_MOST_REASONS]:
         yield [
             plain(f"{one_line(one.name, 40)} ({one.id})", "bold"),
             plain(_DEEDS.get(one.outcome, one.outcome)),
-            plain(_turns(one)),
+            plain(_turns_words(one)),
         ]
 
 
-def _turns(one: FamiliarInFolder) -> str:
+def _turns_words(one: FamiliarInFolder) -> str:
     if not one.turns:
         return "no new turns" if one.already_there else "no chats"
     where = counted(one.channels, "channel")
     return f"{counted(one.turns, 'new turn')} in {where}"
 
 
-def _kinds(done: ImportedFolder) -> Iterator[list[RenderableType]]:
+def _kind_rows(done: ImportedFolder) -> Iterator[list[RenderableType]]:
     found: dict[str, Counter[str]] = {}
     for file in done.files:
         found.setdefault(file.kind, Counter())[file.outcome] += 1
@@ -370,7 +372,7 @@ def _kinds(done: ImportedFolder) -> Iterator[list[RenderableType]]:
             yield [plain(f"  {name}", "dim"), plain(what)]
 
 
-def _left(done: ImportedFolder) -> Iterator[list[RenderableType]]:
+def _left_out_rows(done: ImportedFolder) -> Iterator[list[RenderableType]]:
     """Yield the skipped files: failures first, then those never imported in one line."""
     named = [file for file in done.files if file.reason and file.outcome != "read"]
     for file in sorted(named, key=lambda file: not _is_problem(file)):
@@ -406,25 +408,27 @@ _STYLES: Final = {"error": "bold red", "warning": "yellow", "note": "dim"}
 
 def card_page(summary: CardSummary, *, framed: bool) -> RenderableType:
     """Return a card as a page of a picture book; without frames it suits a pipe."""
-    parts = [_title(summary, framed=framed)]
+    parts = [_card_title(summary, framed=framed)]
     parts += [
-        _part(field.title, f"{field.tokens} tokens", field.text, framed=framed)
+        _card_part(field.title, f"{field.tokens} tokens", field.text, framed=framed)
         for field in summary.fields
     ]
-    parts += _greetings(summary, framed=framed)
+    parts += _greeting_parts(summary, framed=framed)
     if summary.depth_prompt:
         given = summary.depth_prompt
         where = f"depth {given['depth']}, as {given['role']}"
-        parts.append(_part("Depth prompt", one_line(where), given["prompt"], framed=framed))
+        parts.append(_card_part("Depth prompt", one_line(where), given["prompt"], framed=framed))
     if summary.book:
-        parts.append(_book(summary, framed=framed))
-    parts.append(columns([[plain(name, "dim"), plain(value)] for name, value in _rest(summary)]))
+        parts.append(_book_part(summary, framed=framed))
+    parts.append(
+        column_table([[plain(name, "dim"), plain(value)] for name, value in _rest_facts(summary)])
+    )
     return Group(*parts)
 
 
 def findings_page(findings: Sequence[CardFinding]) -> RenderableType:
     """Return what is wrong or unusual in a card, one line each."""
-    return columns(
+    return column_table(
         [
             plain(f.severity, _STYLES[f.severity]),
             plain(one_line(f.where)),
@@ -434,7 +438,7 @@ def findings_page(findings: Sequence[CardFinding]) -> RenderableType:
     )
 
 
-def _title(summary: CardSummary, *, framed: bool) -> RenderableType:
+def _card_title(summary: CardSummary, *, framed: bool) -> RenderableType:
     facts = [f"{_SPECS[summary.spec]}, {summary.container}"]
     if summary.version:
         facts.append(f"version {summary.version}")
@@ -455,7 +459,7 @@ def _title(summary: CardSummary, *, framed: bool) -> RenderableType:
     )
 
 
-def _part(title: str, fact: str, text: str, *, framed: bool) -> RenderableType:
+def _card_part(title: str, fact: str, text: str, *, framed: bool) -> RenderableType:
     """Return one text of the card: its length, and how it begins."""
     if not framed:
         return Group(plain(f"\n{title}, {fact}"), plain(f"  {one_line(text, _LINE_CHARS)}"))
@@ -471,18 +475,18 @@ def _part(title: str, fact: str, text: str, *, framed: bool) -> RenderableType:
     )
 
 
-def _greetings(summary: CardSummary, *, framed: bool) -> list[RenderableType]:
+def _greeting_parts(summary: CardSummary, *, framed: bool) -> list[RenderableType]:
     others = summary.greetings[1:]
     return [
-        _part(f"Greeting {number}", f"of {len(summary.greetings)}", text, framed=framed)
+        _card_part(f"Greeting {number}", f"of {len(summary.greetings)}", text, framed=framed)
         for number, text in enumerate(others, start=2)
     ]
 
 
-def _book(summary: CardSummary, *, framed: bool) -> RenderableType:
+def _book_part(summary: CardSummary, *, framed: bool) -> RenderableType:
     name = f" “{one_line(summary.book_name)}”" if summary.book_name else ""
     title = f"Book{name}, {counted(len(summary.book), 'entry', 'entries')}"
-    table = columns(
+    table = column_table(
         [plain(one_line(e.title, 30), "bold"), plain(_called_by(e)), plain(one_line(e.content, 60))]
         for e in summary.book
     )
@@ -497,7 +501,7 @@ def _called_by(entry: EntrySummary) -> str:
     return "(always)" if entry.constant else one_line(", ".join(entry.keys), _KEYS_CHARS)
 
 
-def _rest(summary: CardSummary) -> Iterator[tuple[str, str]]:
+def _rest_facts(summary: CardSummary) -> Iterator[tuple[str, str]]:
     yield "", ""
     yield "in every prompt", f"{summary.sent_tokens} tokens (counted by {summary.counter})"
     if summary.example_blocks:

@@ -10,7 +10,16 @@ from familiar_cli.memory.journal.history import SHORT
 from familiar_cli.memory.relation_index import LINKS
 from familiar_cli.text import counted, harmless, one_line
 from familiar_cli.ui.emit import exact
-from familiar_cli.ui.page import Columns, Name, Stack, Words, local, named_values, plain, print_page
+from familiar_cli.ui.page import (
+    Columns,
+    Name,
+    Stack,
+    Words,
+    local_time,
+    named_values,
+    plain,
+    print_page,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -53,7 +62,7 @@ def tree_page(files: Iterable[MemoryEntry], zone: tzinfo | None) -> PagePart:
             if directories[: depth + 1] != above[: depth + 1]:
                 rows.append([plain("  " * depth + directory + "/", "bold"), "", ""])
         above = directories
-        time = local(entry.modified, zone)
+        time = local_time(entry.modified, zone)
         size = plain(size_text(entry.size_bytes), "dim")
         rows.append(["  " * len(directories) + name, size, plain(time, "dim")])
     return Columns(rows, right=(1,))
@@ -120,14 +129,14 @@ def links_page(steps: Iterable[LinkStep]) -> PagePart:
         [
             plain(step.distance, "dim"),
             step.rel_path,
-            plain(f"{step.link.source} {_verb(step.link)} {step.link.target}", "dim"),
+            plain(f"{step.link.source} {_link_verb(step.link)} {step.link.target}", "dim"),
         ]
         for step in steps
     ]
     return Columns(rows)
 
 
-def _verb(link: Link) -> str:
+def _link_verb(link: Link) -> str:
     if link.relation:
         return f"is {link.relation}"
     return "links to" if link.kind == "link" else "names"
@@ -169,7 +178,7 @@ def log_page(changes: Iterable[LoggedChange], zone: tzinfo | None) -> PagePart:
     return Columns(
         [
             plain(change.commit.id[:SHORT], "yellow"),
-            plain(local(change.commit.time, zone), "dim"),
+            plain(local_time(change.commit.time, zone), "dim"),
             plain(change.commit.source, "bold"),
             change.commit.message,
         ]
@@ -183,7 +192,7 @@ def head_text(change: LoggedChange, zone: tzinfo | None) -> str:
     lines = [
         f"commit  {commit.id}",
         f"source  {commit.source}",
-        f"time    {local(commit.time, zone, seconds=True)}",
+        f"time    {local_time(commit.time, zone, seconds=True)}",
         *([f"run     {commit.run_id}"] if commit.run_id else []),
         *(f"undoes  {id_[:SHORT]}" for id_ in commit.undoes),
         "",
@@ -223,14 +232,14 @@ def blame_text(
     """
     width = max((len(line.commit.source) for line in lines), default=0)
     return "".join(
-        f"{line.commit.id[:SHORT]}  {local(line.commit.time, zone)}  {line.commit.source:<{width}}"
-        f"  {line.line:>{len(str(len(lines)))}}  {line.text}\n"
-        + "".join(map(_said, (said or {}).get(line.line, ())))
+        f"{line.commit.id[:SHORT]}  {local_time(line.commit.time, zone)}"
+        f"  {line.commit.source:<{width}}  {line.line:>{len(str(len(lines)))}}  {line.text}\n"
+        + "".join(map(_turn_words, (said or {}).get(line.line, ())))
         for line in lines
     )
 
 
-def _said(turn: Turn) -> str:
+def _turn_words(turn: Turn) -> str:
     who = turn.author.label if turn.author else turn.role
     return f"    {one_line(f'[{turn.id}] {who}: {turn.content}', _SAID_CHARS)}\n"
 
@@ -271,7 +280,7 @@ _HEADER = ("person", "name", "names", "turns", "last seen", "file")
 
 def people_page(people: Iterable[KnownPerson], zone: tzinfo | None) -> PagePart:
     """Return everyone as a table, who spoke last first."""
-    return Columns((_row(person, zone) for person in people), _HEADER, right=(2, 3, 5))
+    return Columns((_person_row(person, zone) for person in people), _HEADER, right=(2, 3, 5))
 
 
 def shared_line(named: Named) -> str:
@@ -279,14 +288,14 @@ def shared_line(named: Named) -> str:
     return f"{named.name!r} is shared by {', '.join(named.slugs)}"
 
 
-def _row(person: KnownPerson, zone: tzinfo | None) -> list[object]:
+def _person_row(person: KnownPerson, zone: tzinfo | None) -> list[object]:
     size = "none" if person.size_bytes is None else size_text(person.size_bytes)
     return [
         Name(person.slug, "bold"),
         person.name,
         person.aliases,
         person.turns,
-        plain(local(person.last_seen, zone) or "never", "dim"),
+        plain(local_time(person.last_seen, zone) or "never", "dim"),
         plain(f"{size} (cannot be read)" if person.problem else size, "dim"),
     ]
 
@@ -299,7 +308,7 @@ _VERDICTS: Final = {"real": "the model agrees", "not": "the model disagrees", "u
 
 def housekeeping_page(done: Tidied) -> PagePart:
     """Return the findings, by check, each with the lines that it rests on."""
-    return Stack(*_parts(done))
+    return Stack(*_finding_parts(done))
 
 
 def summary_line(done: Tidied) -> str:
@@ -319,7 +328,7 @@ def summary_line(done: Tidied) -> str:
     return f"{looked}: {counted(len(done.found), 'finding')}.{new or ' Nothing was changed.'}{more}"
 
 
-def _parts(done: Tidied) -> Iterator[PagePart]:
+def _finding_parts(done: Tidied) -> Iterator[PagePart]:
     from familiar_cli.housekeeping.run import TITLES
 
     first = True
@@ -330,13 +339,13 @@ def _parts(done: Tidied) -> Iterator[PagePart]:
         first = False
         yield plain(f"{TITLES[check]} ({len(found)})", "bold")
         for one in found[:_MOST_OF_A_CHECK]:
-            yield from _finding(one)
+            yield from _finding_lines(one)
         if len(found) > _MOST_OF_A_CHECK:
             left = len(found) - _MOST_OF_A_CHECK
             yield plain(f"  … {left} more: `familiar housekeep {check} --json`", "dim")
 
 
-def _finding(one: FindingWithPlan) -> Iterator[PagePart]:
+def _finding_lines(one: FindingWithPlan) -> Iterator[PagePart]:
     finding = one.finding
     where = ", ".join(one_line(path, _CHARS) for path in finding.paths[:_MOST_QUOTES])
     if len(finding.paths) > _MOST_QUOTES:
@@ -369,7 +378,7 @@ def show_items(out: Output, desk: Desk, *, every: bool) -> None:
     """Print a list; only what is open, unless `every`."""
     shown = [item for item in desk.items if every or item.mark == "open"]
     data = {"rel_path": desk.rel_path, "items": shown, "open": _count_open(desk)}
-    out.answer(data | {"due": sum(item.is_due for item in desk.items)}, lambda: _print(shown))
+    out.answer(data | {"due": sum(item.is_due for item in desk.items)}, lambda: _print_items(shown))
     if not shown:
         out.note(_ADD[desk.rel_path])
 
@@ -381,7 +390,7 @@ def show_change(out: Output, done: ItemChange) -> None:
     if not done.changed:
         out.note(f"Number {item.number} is already {item.mark}; nothing was changed.")
         return
-    when = f", {_when(item)}" if item.mark == "open" and item.due else ""
+    when = f", {_due_words(item)}" if item.mark == "open" and item.due else ""
     out.note(f"Number {item.number} is {item.mark}{when}.")
     if done.dry_run:
         out.note("Nothing was changed (--dry-run).")
@@ -399,13 +408,13 @@ def show_scratch_change(out: Output, change: ListChange) -> None:
         out.note("Nothing was changed (--dry-run).")
 
 
-def _print(items: list[ListedItem]) -> None:
+def _print_items(items: list[ListedItem]) -> None:
 
     rows = [
         [
             item.number,
             f"[{_BOXES[item.mark]}]",
-            plain(_when(item), "bold" if item.is_due else "dim"),
+            plain(_due_words(item), "bold" if item.is_due else "dim"),
             item.text,
         ]
         for item in items
@@ -414,7 +423,7 @@ def _print(items: list[ListedItem]) -> None:
         print_page(Columns(rows, ("no.", "", "when", "what"), right=(0,)))
 
 
-def _when(item: ListedItem) -> str:
+def _due_words(item: ListedItem) -> str:
     if item.due is None:
         return "due" if item.is_due else ""
     if item.at is None:
@@ -448,10 +457,10 @@ def built_text(built: IndexBuilt) -> str:
 
 def status_page(status: IndexStatus, turns: TurnsStatus, opened: EmbedderChoice) -> PagePart:
     """Return how the index is."""
-    return named_values(_lines(status, turns, opened))
+    return named_values(_index_facts(status, turns, opened))
 
 
-def _lines(
+def _index_facts(
     status: IndexStatus, turns: TurnsStatus, opened: EmbedderChoice
 ) -> Iterator[tuple[str, str]]:
     if not status.exists:
@@ -472,12 +481,12 @@ def _lines(
         of_tokens = f", {turns.token_vectors} of tokens" if turns.vectors else ""
         size = f"{turns.size_bytes / 1e6:.1f} MB"
         yield "their vectors", f"{turns.vectors}{of_tokens}{waiting}, {size}"
-    yield "model", opened.embedder.model if opened.embedder else _none(opened)
+    yield "model", opened.embedder.model if opened.embedder else _no_vectors(opened)
     for problem in status.problems:
         yield "left out", f"{problem.rel_path}: {problem.reason}"
 
 
-def _none(opened: EmbedderChoice) -> str:
+def _no_vectors(opened: EmbedderChoice) -> str:
     return f"none: {opened.reason}" + (f": `{opened.hint}`" if opened.hint else "")
 
 
@@ -487,7 +496,7 @@ def graph_tree(found: Around) -> RenderableType:
 
     assert found.center
     titles = {node.path: node for node in found.nodes}
-    root = Tree(plain(_shown(found.center), "bold"))
+    root = Tree(plain(_shown_node(found.center), "bold"))
     branches = {found.center.path: root}
     told: set[Edge] = set()
     level = [found.center.path]
@@ -542,14 +551,14 @@ def dot_text(found: Around) -> str:
         for node in found.nodes
     )
     edges = "".join(
-        f"  {json.dumps(_id(edge.source))} -> {json.dumps(_id(edge.target))}"
+        f"  {json.dumps(_node_id(edge.source))} -> {json.dumps(_node_id(edge.target))}"
         f" [label={json.dumps(edge.relation + edge_span(edge), ensure_ascii=False)}];\n"
         for edge in found.edges
     )
     return f"digraph familiar {{\n{nodes}{edges}}}\n"
 
 
-def _shown(node: GraphPage) -> str:
+def _shown_node(node: GraphPage) -> str:
     return f"{node.title}  {node.path}"
 
 
@@ -560,8 +569,8 @@ def _titled_path(path: str, titles: dict[str, GraphPage]) -> str:
 
 
 def _title(path: str, titles: dict[str, GraphPage]) -> str:
-    return titles[path].title if path in titles else _id(path)
+    return titles[path].title if path in titles else _node_id(path)
 
 
-def _id(path: str) -> str:
+def _node_id(path: str) -> str:
     return path.removesuffix(".md")

@@ -71,7 +71,7 @@ class Indented:
         from rich.padding import Padding
 
         is_text = isinstance(self.part, Words)  # which is not filled with spaces to its right
-        return Padding(_drawn(self.part), (0, 0, 0, self.by), expand=not is_text)
+        return Padding(_draw_part(self.part), (0, 0, 0, self.by), expand=not is_text)
 
 
 class Stack:
@@ -87,7 +87,7 @@ class Stack:
     def __rich__(self) -> RenderableType:
         from rich.console import Group as Drawn
 
-        return Drawn(*map(_drawn, self.parts))
+        return Drawn(*map(_draw_part, self.parts))
 
 
 @dataclass(slots=True)
@@ -113,7 +113,7 @@ class Columns:
         widths: dict[int, int] = {}
         for row in rows:
             for number, cell in enumerate(row):
-                widths[number] = max(widths.get(number, 0), *map(_cells, cell))
+                widths[number] = max(widths.get(number, 0), *map(_count_cells, cell))
         right = set(self.right)
         lines = [line for row in rows for line in _side_by_side(row, widths, right)]
         return lines or [""]  # as Rich draws a table without columns
@@ -121,8 +121,8 @@ class Columns:
     def __rich__(self) -> RenderableType:
         from familiar_cli.ui import terminal
 
-        rows = [[_drawn(cell) for cell in row] for row in self._cells]
-        return terminal.columns(rows, self.header, right=self.right)
+        rows = [[_draw_part(cell) for cell in row] for row in self._cells]
+        return terminal.column_table(rows, self.header, right=self.right)
 
 
 def named_values(values: Iterable[tuple[str, object]]) -> Columns:
@@ -135,7 +135,7 @@ def plain(text: object, style: str = "") -> Words:
     return Words([(str(text), style)])
 
 
-def local(moment: datetime | str | None, zone: tzinfo | None, *, seconds: bool = False) -> str:
+def local_time(moment: datetime | str | None, zone: tzinfo | None, *, seconds: bool = False) -> str:
     """Return a moment in a timezone, to the minute, or to the second with its offset.
 
     Args:
@@ -161,7 +161,7 @@ def print_page(*parts: PagePart | RenderableType) -> None:
     if sys.stdout.isatty() or not all(hasattr(part, "lines") for part in parts):
         from familiar_cli.ui import terminal
 
-        terminal.print_page(*map(_drawn, parts))
+        terminal.print_page(*map(_draw_part, parts))
         return
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     lines = (line for part in parts for line in cast("PagePart", part).lines(encoding))
@@ -173,7 +173,7 @@ def _as_part(cell: object) -> PagePart:
     return cast("PagePart", cell) if hasattr(cell, "lines") else plain(cell)
 
 
-def _drawn(part: object) -> RenderableType:
+def _draw_part(part: object) -> RenderableType:
     return cast("RenderableType", part)
 
 
@@ -187,26 +187,26 @@ def _side_by_side(
         cells = (cell[at] if at < len(cell) else "" for cell in row)
         made.append(
             _GAP.join(
-                _filled(cell, widths[number], to_right=number in to_right)
+                _fill_width(cell, widths[number], to_right=number in to_right)
                 for number, cell in enumerate(cells)
             )
         )
     return made
 
 
-def _filled(text: str, width: int, *, to_right: bool) -> str:
-    space = " " * (width - _cells(text))
+def _fill_width(text: str, width: int, *, to_right: bool) -> str:
+    space = " " * (width - _count_cells(text))
     return space + text if to_right else text + space
 
 
-def _cells(text: str) -> int:
+def _count_cells(text: str) -> int:
     """Return how wide a terminal shows `text`."""
     if text.isascii():
         return len(text)
-    return sum(map(_width, text))
+    return sum(map(_character_cells, text))
 
 
-def _width(character: str) -> int:
+def _character_cells(character: str) -> int:
     if unicodedata.category(character) in {"Mn", "Me", "Cf"}:
         return 0
     return 2 if unicodedata.east_asian_width(character) in {"W", "F"} else 1
@@ -241,14 +241,14 @@ class Bar:
 
     def lines(self, encoding: str) -> list[str]:
         """See `page.Part`."""
-        full, empty = _marks(ascii_only=not encoding.lower().startswith("utf"))
+        full, empty = _cut_marks(ascii_only=not encoding.lower().startswith("utf"))
         return [full * self.filled_chars + empty * (WIDTH_CHARS - self.filled_chars)]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         from rich.segment import Segment
         from rich.style import Style
 
-        full, empty = _marks(ascii_only=options.ascii_only)
+        full, empty = _cut_marks(ascii_only=options.ascii_only)
         color = "green" if self.even or self.used < self.whole * NEARLY_FULL else "yellow"
         if self.used > self.whole:
             color = "red"
@@ -261,7 +261,7 @@ class Bar:
         return Measurement(WIDTH_CHARS, WIDTH_CHARS)
 
 
-def _marks(*, ascii_only: bool) -> tuple[str, str]:
+def _cut_marks(*, ascii_only: bool) -> tuple[str, str]:
     return ("#", ".") if ascii_only else ("█", "░")
 
 
@@ -284,7 +284,7 @@ class Name:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         from rich.text import Text
 
-        lines = list(_folded(self.text, max(options.max_width, 2)))
+        lines = list(_fold_lines(self.text, max(options.max_width, 2)))
         yield Text("\n".join(lines), style=self.style, no_wrap=True)
 
     def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
@@ -296,7 +296,7 @@ class Name:
         return Measurement(min(longest, whole), whole)
 
 
-def _folded(text: str, width: int) -> Iterator[str]:
+def _fold_lines(text: str, width: int) -> Iterator[str]:
     """Yield lines of at most `width` cells."""
     from rich.cells import cell_len, chop_cells
 

@@ -23,19 +23,19 @@ _SHOWN_EVERY = 100  # files between two looks at a terminal
 
 
 @contextmanager
-def downloads(out: Output) -> Iterator[Report]:
+def show_downloads(out: Output) -> Iterator[Report]:
     """Show every download that the block reports, and leave the cursor on a fresh line."""
     if out.quiet:
         yield lambda _: None
     elif sys.stderr.isatty():
-        with _bars() as report:
+        with _report_bars() as report:
             yield report
     else:
-        yield _lines(out)
+        yield _report_lines(out)
 
 
 @contextmanager
-def counting(out: Output, what: str) -> Iterator[Callable[[str, int], None]]:
+def show_count(out: Output, what: str) -> Iterator[Callable[[str, int], None]]:
     """Show how many lines of which thing are done: a spinner, or now and then a line in a pipe."""
     on_terminal = sys.stderr.isatty()
     with spinner(out, f"{what} …") as show:
@@ -50,7 +50,7 @@ def counting(out: Output, what: str) -> Iterator[Callable[[str, int], None]]:
 
 
 @contextmanager
-def checking(out: Output) -> Iterator[Callable[[str, int], None]]:
+def show_steps(out: Output) -> Iterator[Callable[[str, int], None]]:
     """Show on a terminal which step is being made, of how many files; nothing into a pipe."""
     with spinner(out, "reading …") as show:
         told = ""
@@ -65,7 +65,7 @@ def checking(out: Output) -> Iterator[Callable[[str, int], None]]:
 
 
 @contextmanager
-def telling(out: Output) -> Iterator[Callable[[str], None]]:
+def show_messages(out: Output) -> Iterator[Callable[[str], None]]:
     """Show on a terminal what is being done; in a pipe, a line for each thing that is begun."""
     with spinner(out, "syncing …") as show:
         tell = show if sys.stderr.isatty() else out.note
@@ -84,7 +84,7 @@ def spinner(out: Output, text: str) -> Iterator[Callable[[str], None]]:
         yield lambda text: status.update(plain(text))
 
 
-def _lines(out: Output) -> Report:
+def _report_lines(out: Output) -> Report:
     told: set[tuple[str, str]] = set()
 
     def report(now: Progress) -> None:
@@ -97,7 +97,7 @@ def _lines(out: Output) -> Report:
 
 
 @contextmanager
-def _bars() -> Iterator[Report]:
+def _report_bars() -> Iterator[Report]:
     from rich.progress import BarColumn, DownloadColumn, TaskID, TextColumn, TransferSpeedColumn
     from rich.progress import Progress as Bars
 
@@ -123,7 +123,7 @@ FEW: Final = 40
 
 
 @contextmanager
-def steps(out: Output) -> Iterator[StepReport]:
+def show_totals(out: Output) -> Iterator[StepReport]:
     """Show what the block reports as (what, done, total).
 
     Nothing is shown when nobody watches, or of less than `FEW` things, which are done in a moment.

@@ -26,7 +26,7 @@ _STDERR: Final = 2
 
 
 @contextmanager
-def edited(text: str, name: str) -> Iterator[str]:
+def edit_text(text: str, name: str) -> Iterator[str]:
     """Give the text as the person leaves it.
 
     What they wrote is not lost when it cannot be used: it stays in a file, which the error names.
@@ -46,8 +46,8 @@ def edited(text: str, name: str) -> Iterator[str]:
     stays = False
     try:
         path.write_bytes(before)
-        _run(command, path)
-        yield _text(path)
+        _run_editor(command, path)
+        yield _label_text(path)
     except FamiliarError as error:
         stays = path.exists() and path.read_bytes() != before
         if stays:
@@ -58,7 +58,7 @@ def edited(text: str, name: str) -> Iterator[str]:
             shutil.rmtree(directory, ignore_errors=True)
 
 
-def _run(command: list[str], path: Path) -> None:
+def _run_editor(command: list[str], path: Path) -> None:
     # What an editor prints is no answer, so it must not go where the answer goes.
     stdout = None if sys.stdout.isatty() else _STDERR
     try:
@@ -86,7 +86,7 @@ def _ctrl_c_is_the_editors() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def _text(path: Path) -> str:
+def _label_text(path: Path) -> str:
     try:
         return path.read_bytes().decode()
     except UnicodeDecodeError as error:
@@ -135,8 +135,8 @@ def ask_pieces(plan: ReviewPlan) -> tuple[set[PieceRef], set[PieceRef]]:
         new = " (new file)" if file.before is None else ""
         show.print(plain(f"\n[{number}/{most}] {file.rel_path}{new}", "bold"), soft_wrap=True)
         for line in hunk.text.splitlines():
-            show.print(_coloured(line), soft_wrap=True)
-        answer = _answer(_KEYS)
+            show.print(_colour_line(line), soft_wrap=True)
+        answer = _ask_key(_KEYS)
         if answer == "e" and not _ask_lines(number, hunk, take, reject):
             break
         if answer == "q":
@@ -153,8 +153,8 @@ def _ask_lines(number: int, hunk: Hunk, take: set[PieceRef], reject: set[PieceRe
     """Ask about each line of a piece; return whether to go on with the next piece."""
     changed = [line for line in hunk.text.splitlines() if line[:1] in {"-", "+"}]
     for line_number, line in enumerate(changed, 1):
-        console(sys.stderr).print(_coloured(line), soft_wrap=True)
-        answer = _answer(_LINE_KEYS)
+        console(sys.stderr).print(_colour_line(line), soft_wrap=True)
+        answer = _ask_key(_LINE_KEYS)
         if answer == "q":
             return False
         chosen = {"y": take, "n": reject}.get(answer)
@@ -163,25 +163,25 @@ def _ask_lines(number: int, hunk: Hunk, take: set[PieceRef], reject: set[PieceRe
     return True
 
 
-def _answer(keys: Mapping[str, str]) -> str:
+def _ask_key(keys: Mapping[str, str]) -> str:
     """Return one of the keys, asking until there is one."""
     while True:
-        _tell(f"Apply it? [{','.join(keys)}] ")
+        _say_aside(f"Apply it? [{','.join(keys)}] ")
         line = sys.stdin.readline()
         if not line:  # Ctrl-D
-            _tell("\n")
+            _say_aside("\n")
             return "q"
         word = line.strip().lower()
         answer = _WORDS.get(word, word)
         if answer != "?" and answer in keys:
             return answer
-        _tell("".join(f"  {key}  {what}\n" for key, what in keys.items()))
+        _say_aside("".join(f"  {key}  {what}\n" for key, what in keys.items()))
 
 
-def _tell(text: str) -> None:
+def _say_aside(text: str) -> None:
     sys.stderr.write(text)
     sys.stderr.flush()
 
 
-def _coloured(line: str) -> Text:
+def _colour_line(line: str) -> Text:
     return plain(line, _STYLES.get(line[:1], ""))

@@ -180,7 +180,7 @@ _DOING: Final = {
 _REASON_CHARS: Final = 120
 
 
-def begin(out: Output, familiar: Familiar, result: TurnResult, *, stays: bool = False) -> None:
+def begin_work(out: Output, familiar: Familiar, result: TurnResult, *, stays: bool = False) -> None:
     """Begin with what a turn has made due, and tell of it."""
     from familiar_cli.actions.write_memory import begin_due_work
 
@@ -235,14 +235,14 @@ class BackgroundNotices:
         words = self._under_way()
         if words:
             self._out.note(f"{words.capitalize()}; Ctrl-C postpones that.")
-        finish(self._out, self._familiar)
+        finish_work(self._out, self._familiar)
 
     def _under_way(self) -> str:
-        kinds = dict.fromkeys(map(_kind, self._familiar.jobs.names))
+        kinds = dict.fromkeys(map(_job_kind, self._familiar.jobs.names))
         return " · ".join(self._words.get(kind, _DOING[kind]) for kind in kinds)
 
 
-def leave(out: Output, familiar: Familiar, result: TurnResult) -> None:
+def leave_work(out: Output, familiar: Familiar, result: TurnResult) -> None:
     """Leave what a turn has made due to a daemon or a later turn."""
     from familiar_cli.actions.write_memory import leave_due_work
     from familiar_cli.errors import FamiliarError
@@ -253,34 +253,34 @@ def leave(out: Output, familiar: Familiar, result: TurnResult) -> None:
         out.warn(f"{_STAYS['summary']} as it is: {error}")
 
 
-def finish(out: Output, familiar: Familiar) -> None:
+def finish_work(out: Output, familiar: Familiar) -> None:
     """Wait for the work after a reply, and tell what was not done; Ctrl-C breaks it off."""
     limit_s = familiar.config.context.jobs_limit_s
     try:
-        _tell(out, familiar.jobs.drain(limit_s), f"took more than {limit_s:g} s")
+        _tell_undone(out, familiar.jobs.drain(limit_s), f"took more than {limit_s:g} s")
     except KeyboardInterrupt:
-        _tell(out, familiar.jobs.cancel(), "was interrupted")
+        _tell_undone(out, familiar.jobs.cancel(), "was interrupted")
 
 
-def _tell(out: Output, drained: Drained, why: str) -> None:
+def _tell_undone(out: Output, drained: Drained, why: str) -> None:
     _tell_failures(out, drained)
-    if any(_kind(name) == "summary" for name in drained.cancelled):
+    if any(_job_kind(name) == "summary" for name in drained.cancelled):
         out.note(f"The summary {why}; a later turn continues it.")
-    if any(_kind(name) == "memory" for name in drained.cancelled):
+    if any(_job_kind(name) == "memory" for name in drained.cancelled):
         out.note(f"Writing memory {why}; `familiar write-memory` continues it.")
 
 
 def _tell_failures(out: Output, drained: Drained) -> None:
     for name, reason in drained.failed:
         told = one_line(reason, _REASON_CHARS).rstrip(".")
-        out.warn(f"{_STAYS[_kind(name)]}: {told}. Details: `familiar {_details(name)}`.")
+        out.warn(f"{_STAYS[_job_kind(name)]}: {told}. Details: `familiar {_job_details(name)}`.")
 
 
-def _details(job: str) -> str:
-    return "index status" if _kind(job) == "index" else "status"
+def _job_details(job: str) -> str:
+    return "index status" if _job_kind(job) == "index" else "status"
 
 
-def _kind(job: str) -> str:
+def _job_kind(job: str) -> str:
     from familiar_cli.actions.write_memory import WRITER_SLOT
     from familiar_cli.finding import INDEX_JOB
 
@@ -296,7 +296,7 @@ class ChatOutput(Output):
         if self.quiet or not sys.stderr.isatty():
             Output.note(self, text)
         else:
-            _print(text, "dim")
+            _print_notice(text, "dim")
 
 
 def tell_error(error: FamiliarError) -> None:
@@ -304,12 +304,12 @@ def tell_error(error: FamiliarError) -> None:
     if not sys.stderr.isatty():
         print_error(error)
         return
-    _print(f"error: {error}", "red")
+    _print_notice(f"error: {error}", "red")
     if error.hint:
-        _print(f"hint: {error.hint}", "dim")
+        _print_notice(f"hint: {error.hint}", "dim")
 
 
-def _print(text: str, style: str) -> None:
+def _print_notice(text: str, style: str) -> None:
     from familiar_cli.ui.stream import print_wrapped
 
     print_wrapped(sys.stderr, text, style)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from familiar_cli.clock import iso, now
 from familiar_cli.text import counted, one_line
 from familiar_cli.ui.emit import write_json
-from familiar_cli.ui.page import Columns, Name, local, named_values, plain
+from familiar_cli.ui.page import Columns, Name, local_time, named_values, plain
 from familiar_cli.ui.writing_pages import pass_notices, pass_text
 from familiar_cli.work.passes import WRITING, Event
 
@@ -39,7 +39,7 @@ MOST_DUE = 5  # reminders, or files in conflict, that a status names
 
 def status_page(status: FamiliarStatus, zone: tzinfo | None = None) -> PagePart:
     """Return how one familiar is, in its timezone; what is empty says what to do next."""
-    return named_values(_lines(status, zone))
+    return named_values(_status_lines(status, zone))
 
 
 def list_page(rows: Sequence[ListedFamiliar]) -> PagePart:
@@ -57,7 +57,7 @@ def list_page(rows: Sequence[ListedFamiliar]) -> PagePart:
     return Columns(body, ("", "id", "name", "turns", "files"), right=(3, 4))
 
 
-def _lines(status: FamiliarStatus, zone: tzinfo | None) -> Iterator[tuple[str, str]]:
+def _status_lines(status: FamiliarStatus, zone: tzinfo | None) -> Iterator[tuple[str, str]]:
     name = f" ({status.name})" if status.name else ""
     yield "familiar", status.familiar + name
     yield "directory", status.root
@@ -66,29 +66,29 @@ def _lines(status: FamiliarStatus, zone: tzinfo | None) -> Iterator[tuple[str, s
     if status.language:
         how = "as set" if status.language_is_set else "by its turns and character"
         yield "language", f"{status.language}, {how}"
-    yield "memory", _memory(status)
-    yield "turns", _turns(status, zone)
+    yield "memory", _memory_words(status)
+    yield "turns", _turn_counts(status, zone)
     if status.turns:
-        yield "written", _written(status, zone)
-        yield "summary", _summary(status.summary, zone)
+        yield "written", _written_words(status, zone)
+        yield "summary", _summary_words(status.summary, zone)
     for failure in status.failures:
-        yield "failed", _failed(failure, zone)
+        yield "failed", _failure_words(failure, zone)
     if status.rewritten:
         from familiar_cli.ui.writing_pages import yours_told
 
         yield from (("yours", line) for line in yours_told(status.rewritten, zone))
     desk = status.desk
     if desk.reminders or desk.problem:
-        yield "reminders", _reminders(desk)
+        yield "reminders", _reminder_words(desk)
     if desk.tasks:
         yield "tasks", f"{desk.tasks} open"
     if desk.conflicts:
-        yield "conflicts", _conflicts(desk.conflicts)
+        yield "conflicts", _conflict_words(desk.conflicts)
     if status.unindexed_files:
         yield "unindexed", f"{status.unindexed_files} files"
 
 
-def _reminders(desk: DeskStatus) -> str:
+def _reminder_words(desk: DeskStatus) -> str:
     if desk.problem:
         return desk.problem
     if not desk.due:
@@ -97,16 +97,16 @@ def _reminders(desk: DeskStatus) -> str:
     return f"{len(desk.due)} due: {'; '.join(desk.due[:MOST_DUE])}{more}"
 
 
-def _conflicts(paths: tuple[str, ...]) -> str:
+def _conflict_words(paths: tuple[str, ...]) -> str:
     more = f" and {len(paths) - MOST_DUE} more" if len(paths) > MOST_DUE else ""
     shown = ", ".join(paths[:MOST_DUE])
     return f"two versions each of {shown}{more}: `familiar sync resolve`"
 
 
-def _written(status: FamiliarStatus, zone: tzinfo | None) -> str:
+def _written_words(status: FamiliarStatus, zone: tzinfo | None) -> str:
     done, imported = status.written, status.imported_turns
     here = status.unsummarised_turns - imported
-    at = f", said at {local(done.at, zone)}" if done.at else ""
+    at = f", said at {local_time(done.at, zone)}" if done.at else ""
     reaches = f"up to turn {done.last_turn:,}{at}" if done.last_turn else "nothing yet"
     kinds = ((here, "turn"), (imported, "imported turn"))
     wait = [f"{n:,} {kind}{'s wait' if n > 1 else ' waits'}" for n, kind in kinds if n]
@@ -114,17 +114,17 @@ def _written(status: FamiliarStatus, zone: tzinfo | None) -> str:
     return reaches + more
 
 
-def _failed(failure: PassFailure, zone: tzinfo | None) -> str:
+def _failure_words(failure: PassFailure, zone: tzinfo | None) -> str:
     """Return what failed, when, why, what mends it, and what tries it again."""
     hint = failure.hint
     again = "" if "again" in hint else "Then run it again." if hint else "Run it again."
     mend = " ".join(part for part in (hint, again) if part)
     times = f", {failure.attempts} times in a row" if failure.attempts > 1 else ""
-    at = local(failure.at, zone)
+    at = local_time(failure.at, zone)
     return f"`{failure.command}` at {at}{times}: {failure.message}. {mend}"
 
 
-def _summary(summary: SummaryStatus, zone: tzinfo | None) -> str:
+def _summary_words(summary: SummaryStatus, zone: tzinfo | None) -> str:
     reaches = f"up to turn {summary.last_turn}" if summary.last_turn else "none yet"
     parts = [reaches]
     if summary.behind:
@@ -132,26 +132,26 @@ def _summary(summary: SummaryStatus, zone: tzinfo | None) -> str:
     if summary.cut:
         parts.append("it was too long and was cut off")
     if summary.failed:
-        parts.append(f"failed at {local(summary.failed_at, zone)}: {summary.failed}")
+        parts.append(f"failed at {local_time(summary.failed_at, zone)}: {summary.failed}")
     if summary.private:
         parts.append(f"{summary.private} of private channels in addition")
     return "; ".join(parts)
 
 
-def _memory(status: FamiliarStatus) -> str:
+def _memory_words(status: FamiliarStatus) -> str:
     if not status.memory_files:
         return "no files yet: `familiar memory write notes.md TEXT`"
     skipped = f", {status.skipped} skipped: `familiar doctor`" if status.skipped else ""
     return f"{status.memory_files} file{'s' if status.memory_files > 1 else ''}{skipped}"
 
 
-def _turns(status: FamiliarStatus, zone: tzinfo | None) -> str:
+def _turn_counts(status: FamiliarStatus, zone: tzinfo | None) -> str:
     last = status.last_turn
     if last is None:
         return 'no turns yet: `familiar ask "Hello"`'
     broken = ", interrupted" if last.partial else ""
     who = last.author or status.name or status.familiar
-    at = local(last.at, zone)
+    at = local_time(last.at, zone)
     return f"{status.turns:,}, the last by {who} in {last.channel} at {at}{broken}"
 
 
@@ -178,8 +178,8 @@ def models_page(models: Sequence[ListedModel]) -> PagePart:
         [
             plain(model.name, "bold" if model.state == "ready" else ""),
             model.kind,
-            size(model.size_bytes),
-            size(model.memory_bytes) if model.memory_bytes else "",
+            size_words(model.size_bytes),
+            size_words(model.memory_bytes) if model.memory_bytes else "",
             model.licence,
             plain(_on_disk(model), "red" if model.broken else ""),
             model.purpose,
@@ -191,7 +191,7 @@ def models_page(models: Sequence[ListedModel]) -> PagePart:
     )
 
 
-def size(size_bytes: int) -> str:
+def size_words(size_bytes: int) -> str:
     """Return a size in words."""
     return f"{size_bytes / 1e9:.1f} GB" if size_bytes >= 1e9 else f"{size_bytes / 1e6:.1f} MB"  # noqa: PLR2004
 
@@ -292,8 +292,8 @@ def settings_page(rows: Sequence[Effective], where: Sequence[tuple[str, str, str
         rows: The settings.
         where: Further rows `(name, value, source)` to show first, with values in full.
     """
-    body = [_cells(name, value, source) for name, value, source in where]
-    body += [_row(row) for row in rows]
+    body = [_setting_cells(name, value, source) for name, value, source in where]
+    body += [_setting_row(row) for row in rows]
     return Columns(body, ("setting", "value", "from"))
 
 
@@ -301,10 +301,10 @@ def setting_page(row: Effective) -> PagePart:
     """Return everything about one setting."""
     setting = row.setting
     lines = [
-        ("value", written(row.value)),
+        ("value", value_words(row.value)),
         ("from", row.source),
         *([("in effect", _in_effect(row))] if row.effective is not None else []),
-        ("default", written(setting.default)),
+        ("default", value_words(setting.default)),
         ("allowed", setting.allowed),
         ("meaning", setting.doc),
     ]
@@ -313,7 +313,7 @@ def setting_page(row: Effective) -> PagePart:
     return named_values(lines)
 
 
-def written(value: object) -> str:
+def value_words(value: object) -> str:
     """Return a value as text; an empty text is shown as such."""
     if isinstance(value, tuple | list):
         return json.dumps(list(value), ensure_ascii=False)
@@ -321,21 +321,21 @@ def written(value: object) -> str:
 
 
 def _in_effect(row: Effective) -> str:
-    return f"{written(row.effective)} ({row.effective_source})"
+    return f"{value_words(row.effective)} ({row.effective_source})"
 
 
-def _row(row: Effective) -> list[object]:
+def _setting_row(row: Effective) -> list[object]:
     if row.effective is not None:
-        value = one_line(written(row.effective), _VALUE_CHARS)
-        return _cells(row.setting.key, value, f"{row.effective_source}, {row.source}")
-    value = one_line(written(row.value), _VALUE_CHARS)
+        value = one_line(value_words(row.effective), _VALUE_CHARS)
+        return _setting_cells(row.setting.key, value, f"{row.effective_source}, {row.source}")
+    value = one_line(value_words(row.value), _VALUE_CHARS)
     source = row.source
     if row.value != row.setting.default:
-        source += f", default {one_line(written(row.setting.default), _VALUE_CHARS)}"
-    return _cells(row.setting.key, value, source, own=row.source != "default")
+        source += f", default {one_line(value_words(row.setting.default), _VALUE_CHARS)}"
+    return _setting_cells(row.setting.key, value, source, own=row.source != "default")
 
 
-def _cells(name: str, value: str, source: str, *, own: bool = False) -> list[object]:
+def _setting_cells(name: str, value: str, source: str, *, own: bool = False) -> list[object]:
     return [plain(name, "bold" if own else ""), value, plain(source, "" if own else "dim")]
 
 
@@ -349,9 +349,9 @@ def channels_page(rows: Sequence[ListedChannel], zone: tzinfo | None) -> PagePar
             Name(row.id, "bold"),
             row.label,
             "?" if row.problem else row.mode,
-            ", ".join(_state(row)),
+            ", ".join(_channel_states(row)),
             row.turns,
-            local(row.last_at, zone),
+            local_time(row.last_at, zone),
             plain(", ".join(row.subscribed), "dim"),
         ]
         for row in rows
@@ -360,13 +360,13 @@ def channels_page(rows: Sequence[ListedChannel], zone: tzinfo | None) -> PagePar
     return Columns(body, head, right=(4,))
 
 
-def _state(row: ListedChannel) -> list[str]:
+def _channel_states(row: ListedChannel) -> list[str]:
     states = (("private", row.private), ("withdrawn", row.withdrawn))
-    branch = [] if row.parent is None else [_branch(row)]
+    branch = [] if row.parent is None else [_branch_words(row)]
     return [*branch, *(name for name, holds in states if holds)]
 
 
-def _branch(row: ListedChannel) -> str:
+def _branch_words(row: ListedChannel) -> str:
     at = "" if row.parent_turn is None else f" at turn {row.parent_turn}"
     return one_line(f"branch of {row.parent}{at}", _CHANNEL_VALUE_CHARS)
 
@@ -374,21 +374,21 @@ def _branch(row: ListedChannel) -> str:
 def channel_page(shown: ShownChannel, zone: tzinfo | None) -> PagePart:
     """Return what holds in one channel."""
     row = shown.listed
-    last = f"{row.turns:,} turns, the last at {local(row.last_at, zone)}"
+    last = f"{row.turns:,} turns, the last at {local_time(row.last_at, zone)}"
     said = last if row.turns else "no turns yet"
     stays = "; its turns are not shown in other channels" if row.private else ""
-    branch = [] if row.parent is None else [_cells("branch", _branch(row), "")]
+    branch = [] if row.parent is None else [_setting_cells("branch", _branch_words(row), "")]
     body = [
-        _cells("label", row.label + stays, ""),
+        _setting_cells("label", row.label + stays, ""),
         *branch,
-        _cells("turns", said, ""),
-        _cells("file", shown.path, ""),
-        _cells("prompt", f"{shown.total_tokens} tokens: {shown.reason}", ""),
+        _setting_cells("turns", said, ""),
+        _setting_cells("file", shown.path, ""),
+        _setting_cells("prompt", f"{shown.total_tokens} tokens: {shown.reason}", ""),
     ]
     body += [
-        _cells(
+        _setting_cells(
             held.key,
-            one_line(written(held.value), _CHANNEL_VALUE_CHARS),
+            one_line(value_words(held.value), _CHANNEL_VALUE_CHARS),
             held.source,
             own=held.source == "channel",
         )

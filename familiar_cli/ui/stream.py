@@ -105,7 +105,7 @@ class Styler:
             self._stars(len(run), opens=not after.isspace(), closes=not before.isspace(),
                         inside=before.isalnum() and after.isalnum())  # fmt: skip
         self._line_has_text = True
-        yield run, _both(style, self._style)
+        yield run, _delimiter_style(style, self._style)
 
     def _code(self, count: int) -> None:
         if count >= _FENCE:
@@ -125,7 +125,7 @@ class Styler:
         return not closes if held else opens
 
 
-def _both(before: str, after: str) -> str:
+def _delimiter_style(before: str, after: str) -> str:
     """Return the style of a sign: that of what it opens or closes."""
     return after if len(after) > len(before) else before
 
@@ -188,7 +188,7 @@ class Wrapper:
         """Take more text and yield what can be shown of all that came."""
         if not text:
             return
-        *whole, last = _clusters(self._tail + text)
+        *whole, last = _split_clusters(self._tail + text)
         styles = self._tail_style if self._tail else style
         for cluster in whole:
             yield from self._add(cluster, styles)
@@ -267,7 +267,7 @@ class Wrapper:
             self._spaces = []
 
 
-def _clusters(text: str) -> list[str]:
+def _split_clusters(text: str) -> list[str]:
     """Return the letters of a text, each with its marks, and none without end."""
     found = []
     for cluster in _CLUSTERS.findall(text):
@@ -380,17 +380,19 @@ def show_past(turns: Sequence[Turn], name: str, me: Me, zone: tzinfo | None) -> 
             day = today
             console(sys.stdout).print(plain(f"— {day} —", "dim"))
         most = _LAST_CHARS if at > len(arranged) - 2 else _EARLIER_CHARS
-        with StreamedText(sys.stdout, f"{when:%H:%M} {_who(turn, name, me)}", "dim") as shown:
-            shown(_cut(turn.content, most))
+        with StreamedText(
+            sys.stdout, f"{when:%H:%M} {_speaker_name(turn, name, me)}", "dim"
+        ) as shown:
+            shown(_cut_words(turn.content, most))
 
 
-def _who(turn: Turn, name: str, me: Me) -> str:
+def _speaker_name(turn: Turn, name: str, me: Me) -> str:
     if turn.author is None:
         return name if turn.role == "assistant" else turn.role
     return "You" if me.is_me(turn.author) else me.name_of(turn.author)
 
 
-def _cut(text: str, most: int) -> str:
+def _cut_words(text: str, most: int) -> str:
     """Return the beginning of a text, up to a word; all of it if it is short."""
     if len(text) <= most:
         return text

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from familiar_cli.clock import parse_iso
 from familiar_cli.text import counted, one_line
-from familiar_cli.ui.page import Columns, Stack, local, plain
+from familiar_cli.ui.page import Columns, Stack, local_time, plain
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -42,14 +42,14 @@ def _remote_line(one: Synced, *, dry_run: bool) -> str:
         ("push", "pushed", {"commit": one.pushed, "turn": one.turns_out}),
     ]
     told = [
-        f"{do if dry_run else done} {_counts(counts)}"
+        f"{do if dry_run else done} {_count_words(counts)}"
         for do, done, counts in parts
         if any(counts.values())
     ]
     return f"{one.remote}: {'would ' if dry_run and told else ''}{', '.join(told) or 'nothing new'}"
 
 
-def _counts(counts: Mapping[str, int]) -> str:
+def _count_words(counts: Mapping[str, int]) -> str:
     return " and ".join(counted(count, what) for what, count in counts.items() if count)
 
 
@@ -59,7 +59,7 @@ def status_page(found: SyncStatus, zone: tzinfo | None) -> PagePart:
         [
             plain(one.name, "cyan"),
             one.address,
-            f"synced {_when(one.synced_at, zone)}" if one.synced_at else "never synced",
+            f"synced {_time_words(one.synced_at, zone)}" if one.synced_at else "never synced",
             plain(f"{counted(one.ahead, 'commit')} to push", "yellow")
             if one.ahead
             else plain("up to date" if one.synced_at else ""),
@@ -69,8 +69,8 @@ def status_page(found: SyncStatus, zone: tzinfo | None) -> PagePart:
     instances = Columns(
         [
             plain(one.id, "cyan"),
-            _state(one),
-            plain(f"last change {_when(one.last_at, zone)}" if one.last_at else "", "dim"),
+            _state_words(one),
+            plain(f"last change {_time_words(one.last_at, zone)}" if one.last_at else "", "dim"),
         ]
         for one in found.instances
     )
@@ -78,7 +78,7 @@ def status_page(found: SyncStatus, zone: tzinfo | None) -> PagePart:
         [
             plain(one.id, "cyan"),
             "embodiment",
-            plain(f"synced {_when(one.last_sync, zone)}" if one.last_sync else "", "dim"),
+            plain(f"synced {_time_words(one.last_sync, zone)}" if one.last_sync else "", "dim"),
         ]
         for one in found.embodiments
     )
@@ -101,7 +101,7 @@ def status_page(found: SyncStatus, zone: tzinfo | None) -> PagePart:
 
 def devices_text(found: Sequence[DeviceTrust]) -> str:
     """Render each machine with its trust, one per line."""
-    return "".join(f"{one.id}\t{_trust(one)}\n" for one in found)
+    return "".join(f"{one.id}\t{_trust_words(one)}\n" for one in found)
 
 
 def accepted_text(waited: Sequence[LargeDeletion], outcome: Outcome) -> str:
@@ -111,7 +111,7 @@ def accepted_text(waited: Sequence[LargeDeletion], outcome: Outcome) -> str:
     return f"Merged {names}: wrote {counted(written, 'file')}, deleted {counted(deleted, 'file')}\n"
 
 
-def _trust(one: DeviceTrust) -> str:
+def _trust_words(one: DeviceTrust) -> str:
     if one.is_own:
         return "this machine"
     return f"{one.trust}, not looked at before" if one.new and one.trust != "new" else one.trust
@@ -137,7 +137,7 @@ def settled_text(settled: SettledConflicts) -> str:
     return "".join(lines) + left
 
 
-def _state(one: InstanceStatus) -> str:
+def _state_words(one: InstanceStatus) -> str:
     if one.is_own:
         return "this machine"
     if one.forgotten:
@@ -145,5 +145,5 @@ def _state(one: InstanceStatus) -> str:
     return f"{counted(one.behind, 'commit')} to merge" if one.behind else "up to date"
 
 
-def _when(at: str, zone: tzinfo | None) -> str:
-    return local(parse_iso(at), zone)
+def _time_words(at: str, zone: tzinfo | None) -> str:
+    return local_time(parse_iso(at), zone)

@@ -64,7 +64,7 @@ def plain(text: object, style: str = "") -> Text:
     return Text(harmless(str(text)), style=style)
 
 
-def columns(
+def column_table(
     rows: Iterable[Iterable[RenderableType]],
     header: Iterable[str] = (),
     *,
@@ -80,11 +80,11 @@ def columns(
         right: Which columns are aligned to the right.
     """
     names, made = list(header), [list(row) for row in rows]
-    table = _table(made, names, set(right))
+    table = _make_table(made, names, set(right))
     return _Rows(table, made, names) if names else table
 
 
-def _table(rows: list[list[RenderableType]], names: list[str], to_right: set[int]) -> Table:
+def _make_table(rows: list[list[RenderableType]], names: list[str], to_right: set[int]) -> Table:
     table = Table(
         box=None, show_header=bool(names), padding=(0, 2, 0, 0), pad_edge=False, header_style="dim"
     )
@@ -113,7 +113,7 @@ class _Rows:
             told = zip(self._names[1:], others, strict=True)
             pairs = [[plain(name, "dim"), cell] for name, cell in told if str(cell)]
             yield first
-            yield Padding(_table(pairs, [], set()), (0, 0, 0, 2))
+            yield Padding(_make_table(pairs, [], set()), (0, 0, 0, 2))
 
     def _needed(self, console: Console, options: ConsoleOptions) -> int:
         """Return the width at which no column is cut inside a word of usual length."""

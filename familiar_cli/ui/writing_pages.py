@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from familiar_cli.consolidation.pages import read_page
 from familiar_cli.memory.layout import digest_path
 from familiar_cli.text import counted, harmless, one_line
-from familiar_cli.ui.page import Columns, local, plain
+from familiar_cli.ui.page import Columns, local_time, plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -35,18 +35,18 @@ def pass_text(report: WriterReport) -> str:
 
 def pass_notices(report: WriterReport, *, dry_run: bool = False) -> list[str]:
     """Return what a person should know of a pass beside the files."""
-    told = [*report.notices, *map(_refusal, report.refused[:_MOST_REFUSALS])]
+    told = [*report.notices, *map(_refusal_words, report.refused[:_MOST_REFUSALS])]
     more = len(report.refused) - _MOST_REFUSALS
     if more > 0:
         told.append(f"{more} more refusals are in the record of run {report.run}.")
-    told.append(_covered(report, dry_run=dry_run))
+    told.append(_covered_words(report, dry_run=dry_run))
     if report.newest_left:
         told.append(
             "The newest exchange was skipped, since its reply may still change; "
             "`familiar write-memory --newest` reads it now."
         )
     if report.spent.calls:
-        told.append(_cost(report.spent, report.turns_covered))
+        told.append(_cost_words(report.spent, report.turns_covered))
     if report.held:
         told.append(f"Held for review: {', '.join(report.held)}.")
     if report.pending:
@@ -71,8 +71,8 @@ def plan_line(plan: ReviewPlan, zone: tzinfo | None) -> str:
     """Return a plan in one line."""
     files = ", ".join(file.rel_path for file in plan.files)
     return (
-        f"{plan.id}  {one_line(local(plan.created, zone))}  {rests_on(plan)}  "
-        f"{counted(len(plan.hunks), 'piece')}  {one_line(files)}  ({why(plan)})\n"
+        f"{plan.id}  {one_line(local_time(plan.created, zone))}  {rests_on(plan)}  "
+        f"{counted(len(plan.hunks), 'piece')}  {one_line(files)}  ({waiting_reason(plan)})\n"
     )
 
 
@@ -82,7 +82,7 @@ def rests_on(plan: ReviewPlan) -> str:
     return one_line(plan.rests_on) or turns
 
 
-def why(plan: ReviewPlan) -> str:
+def waiting_reason(plan: ReviewPlan) -> str:
     """Return why a plan waits."""
     if plan.why == "held":
         return "a rule requires your review"
@@ -99,7 +99,7 @@ def plan_text(plan: ReviewPlan) -> str:
     return "\n".join(parts)
 
 
-def _covered(report: WriterReport, *, dry_run: bool) -> str:
+def _covered_words(report: WriterReport, *, dry_run: bool) -> str:
     if not report.turns_covered:
         waiting = counted(report.remaining, "turn") if report.remaining else "No turn"
         return f"{waiting} {'waits' if report.remaining <= 1 else 'wait'} to be processed."
@@ -109,7 +109,7 @@ def _covered(report: WriterReport, *, dry_run: bool) -> str:
     return f"{counted(report.turns_covered, 'turn')} {verb}{nothing}{left}."
 
 
-def _cost(spent: Spent, turns: int) -> str:
+def _cost_words(spent: Spent, turns: int) -> str:
     each = f" ({spent.estimated_tokens / turns:.0f} a turn)" if turns else ""
     repairs = f", {counted(spent.repairs, 'repair')} among them" if spent.repairs else ""
     cost = f", cost {spent.cost:.4f}" if spent.cost is not None else ""
@@ -119,7 +119,7 @@ def _cost(spent: Spent, turns: int) -> str:
     )
 
 
-def _refusal(refusal: Refusal) -> str:
+def _refusal_words(refusal: Refusal) -> str:
     what = f" {refusal.text!r:.80}" if refusal.text else ""
     where = refusal.rel_path or "a nameless file"
     return f"refused ({refusal.rail}) for {where}: {one_line(refusal.reason, 160)};{what}"
@@ -130,7 +130,7 @@ _NO_SESSIONS = "there are no sessions yet; `familiar write-memory` makes them"
 _REASON_CHARS = 160
 
 
-def narrator(out: Output) -> Callable[[ConsolidationReport], None]:
+def make_narrator(out: Output) -> Callable[[ConsolidationReport], None]:
     """Return what tells of each file of a long run as it is made, where a person watches."""
     told = [0]
 
@@ -144,7 +144,9 @@ def narrator(out: Output) -> Callable[[ConsolidationReport], None]:
 
 def consolidation_text(report: ConsolidationReport, *, dry_run: bool = False) -> str:
     """Return what was made, one a line: `made weekly/2026-W15.md from 7 files`."""
-    return harmless("".join(f"{_verb(d, dry_run=dry_run)} {_made(d)}\n" for d in report.done))
+    return harmless(
+        "".join(f"{_outcome_verb(d, dry_run=dry_run)} {_made_words(d)}\n" for d in report.done)
+    )
 
 
 def consolidation_notices(report: ConsolidationReport, *, dry_run: bool = False) -> Iterator[str]:
@@ -155,7 +157,7 @@ def consolidation_notices(report: ConsolidationReport, *, dry_run: bool = False)
     if len(waiting) > _MOST_LINES:
         yield f"{len(waiting) - _MOST_LINES} more are waiting; see --json."
     for name, refused in report.refused.items():
-        yield from _refusals(name, refused)
+        yield from _refusal_lines(name, refused)
     for problem in report.problems:
         yield f"warning: {one_line(problem, _REASON_CHARS)}"
     if not report.done and not report.failed:
@@ -168,7 +170,7 @@ def consolidation_notices(report: ConsolidationReport, *, dry_run: bool = False)
 def yours_told(yours: Sequence[Rewritten], zone: tzinfo | None) -> Iterator[str]:
     """Yield what a person rewrote, since when, and how to give it back."""
     for one in yours[:_MOST_LINES]:
-        what = f"{one.rel_path} is yours since {local(one.since, zone)} and no longer updated"
+        what = f"{one.rel_path} is yours since {local_time(one.since, zone)} and no longer updated"
         yield f"{what}; to hand it back: `{one.give_back}`"
     if len(yours) > _MOST_LINES:
         yield f"{len(yours) - _MOST_LINES} more are yours; see --json."
@@ -180,7 +182,7 @@ def digests_page(tiers: Sequence[DigestStatus], zone: tzinfo | None) -> PagePart
         [
             digest_path(tier.name),
             f"{tier.tokens:,} of {tier.budget_tokens:,} tokens",
-            plain(local(tier.made_at, zone) or "never", "dim"),
+            plain(local_time(tier.made_at, zone) or "never", "dim"),
             digest_state(tier),
         ]
         for tier in tiers
@@ -217,12 +219,12 @@ def digest_notes(made: Distilled, *, dry_run: bool = False) -> Iterator[str]:
     before = read_page(made.before or "")
     if before.record is None and before.body.strip():
         yield f"{made.rel_path} contains text of yours. It is kept until you delete it."
-    yield from _refusals(made.name, made.refused)
+    yield from _refusal_lines(made.name, made.refused)
     if dry_run:
         yield "Nothing was changed (--dry-run)."
 
 
-def _refusals(name: str, refused: Sequence[Refused]) -> Iterator[str]:
+def _refusal_lines(name: str, refused: Sequence[Refused]) -> Iterator[str]:
     for one in refused[:_MOST_LINES]:
         yield f"{name}: left out, {one.reason}: {one_line(one.text, 60)!r}"
     if len(refused) > _MOST_LINES:
@@ -241,12 +243,12 @@ def digest_state(tier: DigestStatus) -> str:
     return state if tier.switched_on else f"{state}, not on the schedule"
 
 
-def _verb(done: MadeFile, *, dry_run: bool) -> str:
+def _outcome_verb(done: MadeFile, *, dry_run: bool) -> str:
     if dry_run:
         return "would make again" if done.again else "would make"
     return "made again" if done.again else "made"
 
 
-def _made(done: MadeFile) -> str:
+def _made_words(done: MadeFile) -> str:
     count = len(done.sources)
     return f"{done.rel_path} from {count} {'file' if count == 1 else 'files'}"

@@ -85,7 +85,7 @@ class PageRequest:
 
     def to(self, *parts: object, **query: object) -> str:
         """Return the address of a page; parameters that are None or empty are left out."""
-        return address(self.base, *parts, **query)
+        return page_address(self.base, *parts, **query)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +164,7 @@ def to_number(text: str, name: str) -> int:
     return int(text)
 
 
-def address(base: str, *parts: object, **query: object) -> str:
+def page_address(base: str, *parts: object, **query: object) -> str:
     """Return the address of a page; parameters that are None or empty are left out."""
     path = "/".join(quote(str(part), safe="/") for part in parts)
     given = {name: str(value) for name, value in query.items() if value not in (None, "")}

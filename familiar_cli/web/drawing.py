@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
 from familiar_cli.errors import FamiliarError, NotFoundError
-from familiar_cli.memory.pages.lines import spans, turn_ids
+from familiar_cli.memory.pages.lines import number_spans, turn_ids
 from familiar_cli.memory.pages.links import resolve_target
 from familiar_cli.text import counted
 from familiar_cli.ui.html.elements import Html, el, environment, joined, plain, text
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _PACKAGE: Final = "familiar_cli.web"
 
 
-def draw(template: str, values: Mapping[str, Any]) -> str:
+def draw_page(template: str, values: Mapping[str, Any]) -> str:
     """Return the page that `template` makes of `values`.
 
     Args:
@@ -46,11 +46,11 @@ def draw(template: str, values: Mapping[str, Any]) -> str:
 @cache
 def stylesheet() -> bytes:
     """Return the one stylesheet; that of the printed pages is its first part."""
-    return files("familiar_cli.ui.html").joinpath("page.css").read_bytes() + static("web.css")
+    return files("familiar_cli.ui.html").joinpath("page.css").read_bytes() + static_file("web.css")
 
 
 @cache
-def static(name: str) -> bytes:
+def static_file(name: str) -> bytes:
     """Return a file that every page may load."""
     return files(_PACKAGE).joinpath(f"static/{name}").read_bytes()
 
@@ -60,7 +60,7 @@ _WEB: Final = re.compile(r"https?://", re.IGNORECASE)
 _COMMENT: Final = re.compile(r"<!--.*?-->", re.DOTALL)
 
 
-def rendered(markdown: str, rel_path: str, base: str, numbering: Numbering) -> Html:
+def render_markdown(markdown: str, rel_path: str, base: str, numbering: Numbering) -> Html:
     """Return what a file says, as HTML.
 
     Args:
@@ -70,7 +70,7 @@ def rendered(markdown: str, rel_path: str, base: str, numbering: Numbering) -> H
         numbering: Which turns it cites.
     """
     try:
-        made = _parser().render(
+        made = _make_parser().render(
             markdown, {"rel_path": rel_path, "base": base, "numbering": numbering}
         )
     except RecursionError:
@@ -79,7 +79,7 @@ def rendered(markdown: str, rel_path: str, base: str, numbering: Numbering) -> H
 
 
 @cache
-def _parser() -> MarkdownIt:
+def _make_parser() -> MarkdownIt:
     from markdown_it import MarkdownIt
 
     parser = MarkdownIt("commonmark", {"html": True}).enable("table")
@@ -99,15 +99,15 @@ def _text(_: Any, tokens: Sequence[Token], at: int, __: Any, env: Any) -> str:  
     return "".join([*pieces, text(content[end:])])
 
 
-def _code(_: Any, tokens: Sequence[Token], at: int, *__: Any) -> str:  # noqa: ANN401
+def _code_token(_: Any, tokens: Sequence[Token], at: int, *__: Any) -> str:  # noqa: ANN401
     return el("code", tokens[at].content)
 
 
-def _block(_: Any, tokens: Sequence[Token], at: int, *__: Any) -> str:  # noqa: ANN401
+def _block_token(_: Any, tokens: Sequence[Token], at: int, *__: Any) -> str:  # noqa: ANN401
     return el("pre", tokens[at].content, dir="auto", tabindex="0")
 
 
-def _html(_: Any, tokens: Sequence[Token], at: int, __: Any, env: Any) -> str:  # noqa: ANN401
+def _html_token(_: Any, tokens: Sequence[Token], at: int, __: Any, env: Any) -> str:  # noqa: ANN401
     """Return raw HTML as the text that it is; comments are for the program, or name turns."""
     content, pieces, end = tokens[at].content, [], 0
     for comment in _COMMENT.finditer(content):
@@ -121,11 +121,11 @@ def turns_named(comment: str, env: dict[str, Any]) -> Html:
     turns = turn_ids(comment, env["numbering"])
     if not turns:
         return Html("")
-    said = f"turn {spans(turns)}"
+    said = f"turn {number_spans(turns)}"
     return el("a", said, href=f"{env['base']}/turns/{turns[0]}", class_="evidence")
 
 
-def _image(_: Any, tokens: Sequence[Token], at: int, *__: Any) -> str:  # noqa: ANN401
+def _image_token(_: Any, tokens: Sequence[Token], at: int, *__: Any) -> str:  # noqa: ANN401
     source = tokens[at].attrs.get("src", "")
     return el("span", f"image: {tokens[at].content} ({source})", class_="image")
 
@@ -141,21 +141,21 @@ def _open_link(_: Any, tokens: Sequence[Token], at: int, __: Any, env: Any) -> s
     return Html(el("a", href=f"{env['base']}/memory/{quote(there)}")[: -len("</a>")])
 
 
-def _cell(_: Any, tokens: Sequence[Token], at: int, *__: Any) -> str:  # noqa: ANN401
+def _cell_token(_: Any, tokens: Sequence[Token], at: int, *__: Any) -> str:  # noqa: ANN401
     return f"<{tokens[at].tag}>"
 
 
 _RULES: Final = {
     "text": _text,
-    "code_inline": _code,
-    "code_block": _block,
-    "fence": _block,
-    "html_inline": _html,
-    "html_block": _html,
-    "image": _image,
+    "code_inline": _code_token,
+    "code_block": _block_token,
+    "fence": _block_token,
+    "html_inline": _html_token,
+    "html_block": _html_token,
+    "image": _image_token,
     "link_open": _open_link,
-    "th_open": _cell,
-    "td_open": _cell,
+    "th_open": _cell_token,
+    "td_open": _cell_token,
 }
 
 
@@ -184,7 +184,9 @@ def layers_chart(
             lost = prompt.lost_tokens.get(layer, 0)
             told = f"turn {prompt.turn}, {layer}: {tokens:,} tokens"
             told += f", {lost:,} had no room" if lost else ""
-            pieces.append(_bar((x, y, step, tall), told, f"bar layer-{layer.replace('_', '-')}"))
+            pieces.append(
+                _bar_element((x, y, step, tall), told, f"bar layer-{layer.replace('_', '-')}")
+            )
         limit = room - room * prompt.budget_tokens / top
         if limit >= 0:
             pieces.append(el("line", x1=x, x2=x + step, y1=limit, y2=limit, class_="limit"))
@@ -202,7 +204,7 @@ def layers_chart(
     )
 
 
-def _bar(place: tuple[float, float, float, float], told: str, class_: str) -> Html:
+def _bar_element(place: tuple[float, float, float, float], told: str, class_: str) -> Html:
     x, y, step, tall = place
     wide = max(step - min(step * 0.2, 4), 0.5)
     return el("rect", el("title", told), x=x, y=y, width=wide, height=tall, class_=class_)
@@ -249,18 +251,18 @@ def timeline_picture(line: Timeline, to: Callable[..., str]) -> Html:
     parts = list(_bars(line, scale, to))
     y = float(_TOP + _BARS + _GAP)
     for directory, label in _ROWS.items():
-        parts += [_label(label, y), *_band(line.rows[directory], scale, y, directory, to)]
+        parts += [_band_label(label, y), *_file_band(line.rows[directory], scale, y, directory, to)]
         y += _ROW
     if line.lanes:
         y += _GAP
     for lane in line.lanes:
-        parts += [_lane_label(lane, y, to), *_ticks(lane.days, scale, y, lane.name, to)]
+        parts += [_lane_label(lane, y, to), *_day_ticks(lane.days, scale, y, lane.name, to)]
         y += _ROW
     turns = sum(day.turns for day in line.days)
     label = f"{counted(turns, 'turn')} from {day_words(line.first)} to {day_words(line.last)}"
     return el(
         "svg",
-        joined(*_months(line, scale, y), *parts),
+        joined(*_month_marks(line, scale, y), *parts),
         class_="timeline",
         viewBox=f"0 0 {_TIMELINE_WIDTH} {y:.0f}",
         role="group",
@@ -268,7 +270,7 @@ def timeline_picture(line: Timeline, to: Callable[..., str]) -> Html:
     )
 
 
-def _months(line: Timeline, scale: _Scale, bottom: float) -> Iterator[Html]:
+def _month_marks(line: Timeline, scale: _Scale, bottom: float) -> Iterator[Html]:
     day = line.first
     while day <= line.last:
         x = scale.at(day)
@@ -288,45 +290,47 @@ def _months(line: Timeline, scale: _Scale, bottom: float) -> Iterator[Html]:
 def _bars(line: Timeline, scale: _Scale, to: Callable[..., str]) -> Iterator[Html]:
     most = max((day.turns for day in line.days), default=1)
     base = _TOP + _BARS
-    yield _label("turns a day", base - _BAND)
+    yield _band_label("turns a day", base - _BAND)
     yield el("line", x1=_LEFT, y1=base, x2=_RIGHT, y2=base, class_="axis-line")
     for day in line.days:
         height = max(2.0, sqrt(day.turns / most) * _BARS)
         x, end = scale.at(day.day), scale.at(day.day + _DAY)
-        box = _box("bar", x, base - height, _width(x, end), height)
+        box = _box_element("bar", x, base - height, _text_width(x, end), height)
         said = f"{day_words(day.day)}: {counted(day.turns, 'turn')}"
         yield _link_to(to("turns", day.first), said, box)
 
 
-def _band(
+def _file_band(
     marks: tuple[DatedFile, ...], scale: _Scale, y: float, kind: str, to: Callable[..., str]
 ) -> Iterator[Html]:
     for mark in marks:
         x, end = scale.at(mark.first), scale.at(mark.last + _DAY)
-        box = _box(f"band {kind}", x, y, _width(x, end), _BAND)
+        box = _box_element(f"band {kind}", x, y, _text_width(x, end), _BAND)
         yield _link_to(to("memory", mark.rel_path), mark.rel_path, box)
 
 
-def _ticks(
+def _day_ticks(
     days: tuple[DayCount, ...], scale: _Scale, y: float, name: str, to: Callable[..., str]
 ) -> Iterator[Html]:
     for day in days:
         x, end = scale.at(day.day), scale.at(day.day + _DAY)
         said = f"{name}, {day_words(day.day)}: {counted(day.turns, 'turn')}"
-        yield _link_to(to("turns", day.first), said, _box("tick", x, y, _width(x, end), _BAND))
+        yield _link_to(
+            to("turns", day.first), said, _box_element("tick", x, y, _text_width(x, end), _BAND)
+        )
 
 
 def _lane_label(lane: Lane, y: float, to: Callable[..., str]) -> Html:
-    label = _label(lane.name, y)
+    label = _band_label(lane.name, y)
     return _link_to(to("memory", lane.rel_path), lane.name, label) if lane.rel_path else label
 
 
-def _label(name: str, y: float) -> Html:
+def _band_label(name: str, y: float) -> Html:
     short = name if len(name) <= _MOST_LABEL else f"{name[: _MOST_LABEL - 1]}…"
     return el("text", short, x=_LEFT - 10, y=f"{y + _BAND - 3:.0f}", class_="row-label")
 
 
-def _box(kind: str, x: float, y: float, width: float, height: float) -> Html:
+def _box_element(kind: str, x: float, y: float, width: float, height: float) -> Html:
     return el(
         "rect",
         class_=kind,
@@ -342,7 +346,7 @@ def _link_to(address: str, said: str, shape: Html) -> Html:
     return el("a", el("title", said), shape, href=address, aria_label=said)
 
 
-def _width(x: float, end: float) -> float:
+def _text_width(x: float, end: float) -> float:
     return max(1.6, end - x - (1 if end - x > 4 else 0.4))  # noqa: PLR2004  # px
 
 
@@ -353,16 +357,16 @@ _MOST_CHANGES: Final = 100
 _INSIDE: Final = "#"  # addresses of pages become places in this one
 
 
-def exported(familiar: Familiar) -> str:
+def export_page(familiar: Familiar) -> str:
     """Return the page: it needs no server and no network, and holds no script."""
     from familiar_cli.actions.sent import layers_over_time
     from familiar_cli.actions.status import status_of
     from familiar_cli.clock import now
-    from familiar_cli.history.selection import TurnFilter, newest
+    from familiar_cli.history.selection import TurnFilter, newest_turns
     from familiar_cli.web.asking import with_speakers
 
-    said = [kept.turn for kept in newest(familiar.history, TurnFilter(OWNER), _MOST_TURNS)]
-    files, left_out = _files(familiar)
+    said = [kept.turn for kept in newest_turns(familiar.history, TurnFilter(OWNER), _MOST_TURNS)]
+    files, left_out = _page_files(familiar)
     values: dict[str, Any] = {
         "name": familiar.name,
         "status": status_of(familiar),
@@ -372,14 +376,14 @@ def exported(familiar: Familiar) -> str:
         "chart": layers_chart(layers_over_time(familiar), lambda turn: f"#/turns/{turn}"),
         "files": files,
         "left_out": left_out,
-        "changes": _changes(familiar),
+        "changes": _recent_changes(familiar),
         "style": Html(stylesheet().decode("utf-8")),
         "to": lambda *parts: "#/" + "/".join(map(str, parts)),
     }
-    return draw("export", values)
+    return draw_page("export", values)
 
 
-def _files(familiar: Familiar) -> tuple[list[tuple[str, Html]], int]:
+def _page_files(familiar: Familiar) -> tuple[list[tuple[str, Html]], int]:
     """Return the pages of the memory, and how many there are besides."""
     from familiar_cli.markdown import split_front_matter
     from familiar_cli.memory.pages.links import is_page
@@ -395,11 +399,13 @@ def _files(familiar: Familiar) -> tuple[list[tuple[str, Html]], int]:
             text = familiar.memory.read_head(rel_path, _MOST_FILE_BYTES).text
         except FamiliarError:
             continue
-        made.append((rel_path, rendered(split_front_matter(text)[1], rel_path, _INSIDE, numbering)))
+        made.append(
+            (rel_path, render_markdown(split_front_matter(text)[1], rel_path, _INSIDE, numbering))
+        )
     return made, len(found) - len(made)
 
 
-def _changes(familiar: Familiar) -> list[Any]:
+def _recent_changes(familiar: Familiar) -> list[Any]:
     try:
         return list(familiar.past.log(limit=_MOST_CHANGES))
     except NotFoundError:

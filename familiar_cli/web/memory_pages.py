@@ -17,7 +17,7 @@ from familiar_cli.errors import (
     UsageError,
 )
 from familiar_cli.web.asking import Data, Redirect, Shown, WebPage, to_number
-from familiar_cli.web.drawing import rendered
+from familiar_cli.web.drawing import render_markdown
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,15 +45,15 @@ def show_memory(asked: PageRequest) -> Shown | Data:
     rel_path = parse_path(asked.path.get("path", ""))
     memory = asked.familiar.memory
     if not rel_path or (memory.root / rel_path).is_dir():
-        return _directory(asked, rel_path)
+        return _directory_page(asked, rel_path)
     if "raw" in asked.query:
         return Data(
             memory.read_bytes(rel_path), "application/octet-stream", rel_path.split("/")[-1]
         )
-    return _file(asked, rel_path)
+    return _file_page(asked, rel_path)
 
 
-def _directory(asked: PageRequest, rel_path: str) -> Shown:
+def _directory_page(asked: PageRequest, rel_path: str) -> Shown:
     after = asked.query.get("after", "")
     found, count = asked.familiar.memory.list_page(rel_path, after=after, most=_MOST_LISTED)
     more = found[-1].rel_path.rpartition("/")[2] if len(found) == _MOST_LISTED else ""
@@ -63,17 +63,17 @@ def _directory(asked: PageRequest, rel_path: str) -> Shown:
         "files": [entry for entry in found if not entry.is_dir],
         "count": count,
     }
-    return Shown("directory", {**values, "more": more, "crumbs": crumbs(rel_path)})
+    return Shown("directory", {**values, "more": more, "crumbs": path_crumbs(rel_path)})
 
 
-def _file(asked: PageRequest, rel_path: str) -> Shown:
+def _file_page(asked: PageRequest, rel_path: str) -> Shown:
     view = asked.query.get("view", "text")
     if view not in _SHOW:
         raise UsageError(f"There is no view {view[:40]!r} of a file")
     values: dict[str, Any] = {
         "rel_path": rel_path,
         "view": view,
-        "crumbs": crumbs(rel_path),
+        "crumbs": path_crumbs(rel_path),
         "problem": "",
         "text": "",
         "sha256": "",
@@ -86,7 +86,7 @@ def _file(asked: PageRequest, rel_path: str) -> Shown:
     return Shown("file", {**values, **_SHOW[view](asked, rel_path, found.text)})
 
 
-def _text(asked: PageRequest, rel_path: str, text: str) -> dict[str, Any]:
+def _text_view(asked: PageRequest, rel_path: str, text: str) -> dict[str, Any]:
     from familiar_cli.markdown import split_front_matter
     from familiar_cli.memory.pages.links import SUFFIXES
 
@@ -94,17 +94,19 @@ def _text(asked: PageRequest, rel_path: str, text: str) -> dict[str, Any]:
         return {"parts": {"front": "", "html": None, "rest": text[:_SHOWN_CHARS]}}
     front, body = split_front_matter(text)
     cut = body.rfind("\n", 0, _RENDERED_CHARS) + 1 if len(body) > _RENDERED_CHARS else len(body)
-    html = rendered(body[: cut or _RENDERED_CHARS], rel_path, asked.base, asked.familiar.numbering)
+    html = render_markdown(
+        body[: cut or _RENDERED_CHARS], rel_path, asked.base, asked.familiar.numbering
+    )
     rest = body[cut or _RENDERED_CHARS :][:_SHOWN_CHARS]
     return {"parts": {"front": front or "", "html": html, "rest": rest}}
 
 
-def _source(asked: PageRequest, rel_path: str, text: str) -> dict[str, Any]:
+def _source_view(asked: PageRequest, rel_path: str, text: str) -> dict[str, Any]:
     del asked, rel_path
     return {"parts": {"front": "", "html": None, "rest": text[:_SHOWN_CHARS]}}
 
 
-def _blame(asked: PageRequest, rel_path: str, _: str) -> dict[str, Any]:
+def _blame_view(asked: PageRequest, rel_path: str, _: str) -> dict[str, Any]:
     from familiar_cli.memory.pages.lines import turn_ids, without_references
 
     try:
@@ -124,7 +126,7 @@ def _blame(asked: PageRequest, rel_path: str, _: str) -> dict[str, Any]:
     return {"groups": groups}
 
 
-def _history(asked: PageRequest, rel_path: str, _: str) -> dict[str, Any]:
+def _history_view(asked: PageRequest, rel_path: str, _: str) -> dict[str, Any]:
     past = asked.familiar.past
     changes = []
     with suppress(NotFoundError):
@@ -136,7 +138,7 @@ def _history(asked: PageRequest, rel_path: str, _: str) -> dict[str, Any]:
     return {"changes": changes, "diffs": diffs}
 
 
-def _links(asked: PageRequest, rel_path: str, _: str) -> dict[str, Any]:
+def _links_view(asked: PageRequest, rel_path: str, _: str) -> dict[str, Any]:
     from familiar_cli.index.hits import links_of
 
     index = asked.familiar.index
@@ -148,23 +150,23 @@ def _links(asked: PageRequest, rel_path: str, _: str) -> dict[str, Any]:
     return {"out": out, "back": back, "broken": broken}
 
 
-def _edit(asked: PageRequest, rel_path: str, text: str) -> dict[str, Any]:
+def _edit_view(asked: PageRequest, rel_path: str, text: str) -> dict[str, Any]:
     asked.familiar.past.log(rel_path, limit=1)  # the journal has the version that is edited
     fits = not _NOT_IN_FORMS.search(text) and not _mixes_ends(text)
     return {"fits": fits}
 
 
 _SHOW: Final[dict[str, Callable[[PageRequest, str, str], dict[str, Any]]]] = {
-    "text": _text,
-    "source": _source,
-    "blame": _blame,
-    "history": _history,
-    "links": _links,
-    "edit": _edit,
+    "text": _text_view,
+    "source": _source_view,
+    "blame": _blame_view,
+    "history": _history_view,
+    "links": _links_view,
+    "edit": _edit_view,
 }
 
 
-def save(asked: PageRequest) -> Shown | Redirect:
+def save_file(asked: PageRequest) -> Shown | Redirect:
     """Write a file, merged with changes since the person read it."""
     from familiar_cli.memory.merge.content import stage_merged
     from familiar_cli.memory.store.files import parse_path
@@ -181,13 +183,13 @@ def save(asked: PageRequest) -> Shown | Redirect:
             stage_merged(tx, asked.familiar.memory, rel_path, base, content)
 
     try:
-        _change(asked, f"write {rel_path}", stage)
+        _change_memory(asked, f"write {rel_path}", stage)
     except ConflictError as error:
-        return _conflict(asked, rel_path, content, error)
+        return _conflict_page(asked, rel_path, content, error)
     return Redirect(asked.to("memory", rel_path), (f"Wrote {rel_path}. The journal can undo it.",))
 
 
-def _conflict(asked: PageRequest, rel_path: str, content: str, error: ConflictError) -> Shown:
+def _conflict_page(asked: PageRequest, rel_path: str, content: str, error: ConflictError) -> Shown:
     """Return both versions, and a form that knows of the one that is there now."""
     from familiar_cli.diffs import unified
 
@@ -196,7 +198,7 @@ def _conflict(asked: PageRequest, rel_path: str, content: str, error: ConflictEr
     text = there.text if there else ""
     values = {
         "rel_path": rel_path,
-        "crumbs": crumbs(rel_path),
+        "crumbs": path_crumbs(rel_path),
         "message": str(error),
         "theirs": text,
         "mine": content,
@@ -206,17 +208,17 @@ def _conflict(asked: PageRequest, rel_path: str, content: str, error: ConflictEr
     return Shown("conflict", values, 409)
 
 
-def delete(asked: PageRequest) -> Redirect:
+def delete_file(asked: PageRequest) -> Redirect:
     """Delete a file, if it is still what the person had read."""
     from familiar_cli.memory.store.files import parse_path
 
     rel_path = parse_path(asked.path["path"])
     expect = asked.sent("sha256") or None
-    _change(asked, f"rm {rel_path}", lambda tx: tx.delete(rel_path, expect=expect))
+    _change_memory(asked, f"rm {rel_path}", lambda tx: tx.delete(rel_path, expect=expect))
     return Redirect(asked.to("journal"), (f"Deleted {rel_path}. The newest change can be undone.",))
 
 
-def move(asked: PageRequest) -> Redirect:
+def move_file(asked: PageRequest) -> Redirect:
     """Move a file, and mend the links to it and in it."""
     from familiar_cli.memory.pages.links import move_with_links
     from familiar_cli.text import counted
@@ -229,7 +231,7 @@ def move(asked: PageRequest) -> Redirect:
     return Redirect(asked.to("memory", new), (told,))
 
 
-def restore(asked: PageRequest) -> Redirect:
+def restore_file(asked: PageRequest) -> Redirect:
     """Make a file hold what it held at a commit."""
     rel_path, at = asked.path["path"], asked.sent("at")
     done = asked.familiar.past.restore(rel_path, at)
@@ -241,7 +243,7 @@ def restore(asked: PageRequest) -> Redirect:
     return Redirect(asked.to("memory", rel_path), (told,))
 
 
-def make(asked: PageRequest) -> Redirect:
+def make_file(asked: PageRequest) -> Redirect:
     """Lead to the form for a file that is not there yet."""
     from familiar_cli.memory.store.files import parse_path
 
@@ -252,11 +254,11 @@ def make(asked: PageRequest) -> Redirect:
     if not asked.familiar.memory.exists(name):
         title = name.split("/")[-1].rpartition(".")[0].replace("-", " ").capitalize()
         text = f"# {title}\n"
-        _change(asked, f"write {name}", lambda tx: tx.write(name, text, expect="missing"))
+        _change_memory(asked, f"write {name}", lambda tx: tx.write(name, text, expect="missing"))
     return Redirect(asked.to("memory", name, view="edit"))
 
 
-def find(asked: PageRequest) -> Redirect:
+def find_file(asked: PageRequest) -> Redirect:
     """Lead to the file that a wiki link names."""
     from familiar_cli.memory.pages.links import PageNames
 
@@ -266,7 +268,7 @@ def find(asked: PageRequest) -> Redirect:
     return Redirect(asked.to("memory", there) if there else asked.to("search", q=name))
 
 
-def crumbs(rel_path: str) -> list[tuple[str, str]]:
+def path_crumbs(rel_path: str) -> list[tuple[str, str]]:
     """Return the directories above a path, each with its name, and the path itself."""
     parts = rel_path.split("/") if rel_path else []
     return [(part, "/".join(parts[: n + 1])) for n, part in enumerate(parts)]
@@ -287,7 +289,7 @@ def _mixes_ends(text: str) -> bool:
     return both not in (0, text.count("\n"))
 
 
-def _change(asked: PageRequest, message: str, stage: Callable[[Transaction], None]) -> None:
+def _change_memory(asked: PageRequest, message: str, stage: Callable[[Transaction], None]) -> None:
     with asked.familiar.memory.transaction("human", message) as tx:
         stage(tx)
 
@@ -306,7 +308,7 @@ def show_day(asked: PageRequest) -> Shown | Redirect:
         days = asked.familiar.journal_days.all()
         number = min(to_number(asked.query["n"], "n"), max(len(days) - 1, 0))
         return Redirect(asked.to("asof", at=days[number].day if days else None))
-    found = as_of(asked.familiar, _day(asked), _day_within(asked, "since"))
+    found = as_of(asked.familiar, _asked_day(asked), _day_within(asked, "since"))
     return Shown("asof", _day_values(asked, found))
 
 
@@ -314,19 +316,21 @@ def show_file_then(asked: PageRequest) -> Shown:
     """Return one file as it was on a day, or what was in a directory then."""
     from familiar_cli.markdown import split_front_matter
 
-    day, rel_path = _day(asked), asked.path.get("path", "").strip("/")
+    day, rel_path = _asked_day(asked), asked.path.get("path", "").strip("/")
     days = asked.familiar.journal_days
     state = days.at(day)
     content = days.content(state.commit, rel_path) if state and rel_path else None
-    listed = _listed(days, state.commit, rel_path) if state and content is None else []
+    listed = _list_directory(days, state.commit, rel_path) if state and content is None else []
     if rel_path and content is None and not listed:
         raise NotFoundError(f"There was no {rel_path!r} in memory on {day}")
-    values = {"day": day, "rel_path": rel_path, "crumbs": crumbs(rel_path), "listed": listed}
+    values = {"day": day, "rel_path": rel_path, "crumbs": path_crumbs(rel_path), "listed": listed}
     text = content.decode("utf-8", "replace") if content is not None else ""
     front, body = split_front_matter(text)
     html = None
     if content is not None:
-        html = rendered(body[:_RENDERED_CHARS], rel_path, asked.base, asked.familiar.numbering)
+        html = render_markdown(
+            body[:_RENDERED_CHARS], rel_path, asked.base, asked.familiar.numbering
+        )
     memory = asked.familiar.memory
     is_now = content is not None and memory.exists(rel_path)
     same = is_now and memory.read_bytes(rel_path) == content
@@ -340,10 +344,10 @@ def show_prompt(asked: PageRequest) -> Shown:
     """Return the prompt that something would have led to at the end of a day."""
     from familiar_cli.actions.past import as_of, prompt_then
 
-    day, text = _day(asked), asked.sent("text")
+    day, text = _asked_day(asked), asked.sent("text")
     trace = asyncio.run(prompt_then(asked.familiar, day, text, asked.sent("channel") or "cli"))
     found = as_of(asked.familiar, day)
-    return Shown("asof", {**_day_values(asked, found), "said": text, **_pictures(trace)})
+    return Shown("asof", {**_day_values(asked, found), "said": text, **_trace_pictures(trace)})
 
 
 def _day_values(asked: PageRequest, found: AsOf) -> dict[str, Any]:
@@ -364,7 +368,7 @@ def _day_values(asked: PageRequest, found: AsOf) -> dict[str, Any]:
         "at": at,
         "before": next((day for day in reversed(known) if day < found.day), None),
         "after": next((day for day in known if day > found.day), None),
-        "listed": _listed(days, found.state.commit) if found.state else [],
+        "listed": _list_directory(days, found.state.commit) if found.state else [],
         "changed": found.changed[:_MOST_CHANGED],
         "more_changed": max(len(found.changed) - _MOST_CHANGED, 0),
         "diffs": diffs,
@@ -376,23 +380,23 @@ def _day_values(asked: PageRequest, found: AsOf) -> dict[str, Any]:
     }
 
 
-def _listed(days: JournalDays, commit: str, directory: str = "") -> list[tuple[str, bool]]:
+def _list_directory(days: JournalDays, commit: str, directory: str = "") -> list[tuple[str, bool]]:
     from familiar_cli.memory.layout import is_hidden
 
     return [entry for entry in days.files(commit, directory) if not is_hidden(entry[0])]
 
 
-def _pictures(trace: Trace) -> dict[str, Any]:
+def _trace_pictures(trace: Trace) -> dict[str, Any]:
     from familiar_cli.ui.html.page import draw_part
 
     picture, messages = draw_part("budget", trace), draw_part("messages", trace)
     return {"picture": picture, "messages": messages, "budget": None}
 
 
-def _day(asked: PageRequest) -> date:
-    from familiar_cli.actions.past import today
+def _asked_day(asked: PageRequest) -> date:
+    from familiar_cli.actions.past import local_today
 
-    return _day_within(asked, "at") or today(asked.familiar)
+    return _day_within(asked, "at") or local_today(asked.familiar)
 
 
 def _day_within(asked: PageRequest, name: str) -> date | None:
@@ -436,12 +440,12 @@ PAGES: Final = (
     WebPage("/memory", show_memory),
     WebPage("/memory/", show_memory),
     WebPage("/memory/{path:path}", show_memory),
-    WebPage("/find", find),
-    WebPage("/new", make, "POST"),
-    WebPage("/save/{path:path}", save, "POST"),
-    WebPage("/delete/{path:path}", delete, "POST"),
-    WebPage("/move/{path:path}", move, "POST"),
-    WebPage("/restore/{path:path}", restore, "POST"),
+    WebPage("/find", find_file),
+    WebPage("/new", make_file, "POST"),
+    WebPage("/save/{path:path}", save_file, "POST"),
+    WebPage("/delete/{path:path}", delete_file, "POST"),
+    WebPage("/move/{path:path}", move_file, "POST"),
+    WebPage("/restore/{path:path}", restore_file, "POST"),
     WebPage("/asof", show_day),
     WebPage("/asof/files", show_file_then),
     WebPage("/asof/files/{path:path}", show_file_then),

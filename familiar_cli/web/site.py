@@ -32,9 +32,9 @@ from familiar_cli.errors import (
 from familiar_cli.text import sha256_of
 from familiar_cli.visibility import OWNER
 from familiar_cli.web import memory_pages, turn_pages, upkeep_pages
-from familiar_cli.web.asking import Data, PageRequest, Redirect, address, read_form
-from familiar_cli.web.drawing import draw, static, stylesheet
-from familiar_cli.web.turn_pages import changes
+from familiar_cli.web.asking import Data, PageRequest, Redirect, page_address, read_form
+from familiar_cli.web.drawing import draw_page, static_file, stylesheet
+from familiar_cli.web.turn_pages import watch_changes
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Iterator
@@ -74,7 +74,7 @@ class Door:
         with self._lock:
             if stopwatch_s() - self._made_at_s > LINK_S:
                 self._link = None
-            if self._link is None or not _same(token, self._link):
+            if self._link is None or not _is_same(token, self._link):
                 return False
             self._link = None
             return True
@@ -82,22 +82,22 @@ class Door:
     def is_open(self, cookie: str, host: str) -> bool:
         """Tell whether whoever sent these headers came through the link."""
         try:
-            found = SimpleCookie(cookie).get(_name(host))
+            found = SimpleCookie(cookie).get(_host_name(host))
         except CookieError:
             return False
-        return found is not None and _same(found.value, self._key)
+        return found is not None and _is_same(found.value, self._key)
 
     def cookie(self, host: str) -> str:
         """Return the header that sets the cookie; it lasts as long as the browser runs."""
-        return f"{_name(host)}={self._key}; Path=/; HttpOnly; SameSite=Strict"
+        return f"{_host_name(host)}={self._key}; Path=/; HttpOnly; SameSite=Strict"
 
 
-def _name(host: str) -> str:
+def _host_name(host: str) -> str:
     port = host.rpartition(":")[2]
     return f"familiar-{port if port.isdecimal() and port.isascii() else 80}"
 
 
-def _same(given: str, known: str) -> bool:
+def _is_same(given: str, known: str) -> bool:
     def digest(text: str) -> bytes:
         return sha256(text.encode("utf-8", "surrogatepass")).digest()
 
@@ -178,8 +178,8 @@ class Site:
         pages.append(Route("/events", self._events))
         self._app = Starlette(
             routes=[
-                Route("/static/{name}", _static),
-                Route("/favicon.ico", _icon),
+                Route("/static/{name}", _static_response),
+                Route("/favicon.ico", _icon_response),
                 Mount("/f/{familiar}", routes=list(pages)),
                 *pages,
             ],
@@ -241,10 +241,10 @@ class Site:
             cookie = {"set-cookie": self._door.cookie(host)}
             return RedirectResponse("/", status_code=303, headers=cookie)
         if not self._door.is_open(headers.get("cookie", ""), host):
-            return _page("locked", {"was_used": TOKEN in query and is_visit}, 403)
+            return _page_response("locked", {"was_used": TOKEN in query and is_visit}, 403)
         foreign = headers.get("sec-fetch-site", "") not in _OWN_SITE
         if foreign and headers.get("sec-fetch-mode") != "navigate":
-            return _page("locked", {"was_used": False}, 403)
+            return _page_response("locked", {"was_used": False}, 403)
         return RedirectResponse("/", status_code=303) if TOKEN in query else None
 
     def _endpoint(self, page: WebPage) -> Callable[[Request], Awaitable[Response]]:
@@ -282,10 +282,10 @@ class Site:
         if isinstance(answer, Redirect):
             return RedirectResponse(self._with_note(answer), status_code=303)
         if isinstance(answer, Data):
-            return _data(answer)
+            return _data_response(answer)
         shared = self._shared(asked.base, asked.ids, request)
         zone = asked.familiar.zone
-        return _page(
+        return _page_response(
             answer.template,
             {**shared, "current": asked.familiar.paths.id, "zone": zone, **answer.values},
             answer.status,
@@ -297,7 +297,7 @@ class Site:
             notes = self._notes.pop(request.query_params.get(_NOTE, ""), ())
 
         def to(*parts: object, **query: object) -> str:
-            return address(base, *parts, **query)
+            return page_address(base, *parts, **query)
 
         here = request.url.path.removeprefix(base)
         return {
@@ -339,8 +339,10 @@ class Site:
             ids = ()
         shared = self._shared(base, ids, request)
         if request.url.path == "/" and isinstance(error, (UsageError, NotFoundError)):
-            return _page("home", shared, 200)
-        return _page("failed", {**shared, "message": str(error), "hint": error.hint}, status)
+            return _page_response("home", shared, 200)
+        return _page_response(
+            "failed", {**shared, "message": str(error), "hint": error.hint}, status
+        )
 
     async def _refused(self, request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
@@ -363,19 +365,21 @@ class Site:
             paths = find_familiar(self.pool.home, name)
         except FamiliarError as error:
             return self._failed(request, error)
-        return StreamingResponse(changes(paths, self._is_ending), media_type="text/event-stream")
+        return StreamingResponse(
+            watch_changes(paths, self._is_ending), media_type="text/event-stream"
+        )
 
 
-def _page(template: str, values: dict[str, Any], status: int) -> Response:
+def _page_response(template: str, values: dict[str, Any], status: int) -> Response:
     return Response(
-        draw(template, values).encode("utf-8", "replace"),
+        draw_page(template, values).encode("utf-8", "replace"),
         status,
         {"cache-control": "no-store"},
         "text/html; charset=utf-8",
     )
 
 
-def _data(data: Data) -> Response:
+def _data_response(data: Data) -> Response:
     headers = {"cache-control": "no-store"}
     if data.name:
         safe = "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "_" for c in data.name)
@@ -383,15 +387,15 @@ def _data(data: Data) -> Response:
     return Response(data.body, data.status, headers, data.media_type)
 
 
-async def _icon(_: Request) -> Response:
-    return Response(static("icon.svg"), media_type=_STATIC["icon.svg"])
+async def _icon_response(_: Request) -> Response:
+    return Response(static_file("icon.svg"), media_type=_STATIC["icon.svg"])
 
 
-async def _static(request: Request) -> Response:
+async def _static_response(request: Request) -> Response:
     name = request.path_params["name"]
     if name not in _STATIC:
         raise HTTPException(404)
-    body = stylesheet() if name == "page.css" else static(name)
+    body = stylesheet() if name == "page.css" else static_file(name)
     tag = f'"{sha256_of(body)[:32]}"'
     headers = {"etag": tag, "cache-control": "no-cache"}
     if request.headers.get("if-none-match") == tag:

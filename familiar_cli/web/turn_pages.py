@@ -26,7 +26,7 @@ _LOOK_S: Final = 1.0
 _BEAT_LOOKS: Final = 15  # a line now and then shows that the connection lives
 
 
-async def changes(paths: FamiliarPaths, ending: asyncio.Event) -> AsyncIterator[bytes]:
+async def watch_changes(paths: FamiliarPaths, ending: asyncio.Event) -> AsyncIterator[bytes]:
     """Yield a server-sent event whenever something was said or written, until `ending` is set."""
     known, quiet = state_of_files(paths), 0
     yield b"retry: 3000\n\n"
@@ -46,10 +46,10 @@ async def changes(paths: FamiliarPaths, ending: asyncio.Event) -> AsyncIterator[
 def state_of_files(paths: FamiliarPaths) -> object:
     """Return a value that differs when something was said or written; costs three looks."""
     history = (paths.history, paths.history.with_name(f"{paths.history.name}-wal"))
-    return (*map(_stamp, history), state_of(str(paths.journal)))
+    return (*map(_file_stamp, history), state_of(str(paths.journal)))
 
 
-def _stamp(path: Path) -> tuple[int, int]:
+def _file_stamp(path: Path) -> tuple[int, int]:
     try:
         found = path.stat()
     except OSError:
@@ -117,11 +117,11 @@ _LAST: Final = 8
 
 def show_now(asked: PageRequest) -> Shown:
     """Return the first page."""
-    from familiar_cli.history.selection import TurnFilter, newest
+    from familiar_cli.history.selection import TurnFilter, newest_turns
     from familiar_cli.review.pending import pending_ids
 
     familiar = asked.familiar
-    said = [kept.turn for kept in newest(familiar.history, TurnFilter(asked.viewer), _LAST)]
+    said = [kept.turn for kept in newest_turns(familiar.history, TurnFilter(asked.viewer), _LAST)]
     status, is_fresh = NUMBERS.of(familiar.paths)
     slot = familiar.models.slot()
     return Shown(
@@ -146,7 +146,7 @@ def show_turns(asked: PageRequest) -> Shown:
     """Return a page of turns."""
     from familiar_cli.actions.search import search_sessions
     from familiar_cli.history.rows import place_of
-    from familiar_cli.history.selection import TurnFilter, newest
+    from familiar_cli.history.selection import TurnFilter, newest_turns
 
     query = asked.query.get("q", "").strip()
     channel, everything = asked.query.get("channel", ""), "all" in asked.query
@@ -156,7 +156,7 @@ def show_turns(asked: PageRequest) -> Shown:
         days = search_sessions(asked.familiar, query, viewer=asked.viewer, channel=channel or None)
         return Shown("turns", {**values, "days": days, "turns": []})
     history, before = asked.familiar.history, asked.number("before")
-    found = [kept.turn for kept in newest(history, span, _A_PAGE + 1, before)]
+    found = [kept.turn for kept in newest_turns(history, span, _A_PAGE + 1, before)]
     more = place_of(found[1]) if len(found) > _A_PAGE else None
     said = with_speakers(asked.familiar, found[-_A_PAGE:][::-1])
     return Shown("turns", {**values, "turns": said, "days": [], "more": more, "before": before})
@@ -193,7 +193,7 @@ def send_bytes(asked: PageRequest) -> Data:
 def show_replay(asked: PageRequest) -> Shown | Redirect:
     """Send it again, and show both replies; nothing is kept."""
     from familiar_cli.actions.sent import find_trace
-    from familiar_cli.actions.sent import replay as send_again
+    from familiar_cli.actions.sent import replay_trace as send_again
 
     trace = find_trace(asked.familiar, asked.path["turn"])
 
@@ -203,8 +203,8 @@ def show_replay(asked: PageRequest) -> Shown | Redirect:
 
 def _turn_values(asked: PageRequest) -> dict[str, Any]:
     from familiar_cli.actions.client_chat import SOURCE, match_of
-    from familiar_cli.history.selection import around
-    from familiar_cli.history.store import standings
+    from familiar_cli.history.selection import turns_around
+    from familiar_cli.history.store import turn_statuses
     from familiar_cli.ui.html.page import draw_part
 
     familiar = asked.familiar
@@ -216,12 +216,12 @@ def _turn_values(asked: PageRequest) -> dict[str, Any]:
         raise NotFoundError(f"There is no turn {number}", hint=hint)
     near = [
         kept.turn
-        for kept in around(
+        for kept in turns_around(
             familiar.history, turn, _AROUND, _AROUND, viewer=asked.viewer, everything=True
         )
     ]
-    became = standings(familiar.history, [number]).get(number)
-    trace, why_none = _trace(asked, number)
+    became = turn_statuses(familiar.history, [number]).get(number)
+    trace, why_none = _find_trace(asked, number)
     return {
         "turn": turn,
         "match": match_of(turn) if turn.source == SOURCE else "",
@@ -230,14 +230,14 @@ def _turn_values(asked: PageRequest) -> dict[str, Any]:
         "trace": trace,
         "why_none": why_none,
         "sections": draw_part("sections", trace) if trace else "",
-        "why": _why(asked, trace),
+        "why": _explain_asked(asked, trace),
         "asked_why": asked.query.get("why", ""),
-        "against": _against(asked, trace),
+        "against": _compare_before(asked, trace),
         "replayed": None,
     }
 
 
-def _trace(asked: PageRequest, turn: int) -> tuple[Trace | None, str]:
+def _find_trace(asked: PageRequest, turn: int) -> tuple[Trace | None, str]:
     from familiar_cli.actions.sent import find_trace
 
     try:
@@ -246,20 +246,20 @@ def _trace(asked: PageRequest, turn: int) -> tuple[Trace | None, str]:
         return None, str(error)
 
 
-def _why(asked: PageRequest, trace: Trace | None) -> object:
+def _explain_asked(asked: PageRequest, trace: Trace | None) -> object:
     """Return the answer to why a file or a turn was, or was not, in the prompt."""
-    from familiar_cli.actions.sent import why
+    from familiar_cli.actions.sent import explain_piece
 
     wanted = asked.query.get("why", "").strip()
     if trace is None or not wanted:
         return None
     try:
-        return why(asked.familiar, trace, wanted)
+        return explain_piece(asked.familiar, trace, wanted)
     except FamiliarError as error:
         return str(error)
 
 
-def _against(asked: PageRequest, trace: Trace | None) -> dict[str, Any] | None:
+def _compare_before(asked: PageRequest, trace: Trace | None) -> dict[str, Any] | None:
     """Return how the messages differ from those of the turn before, if that is asked."""
     from familiar_cli.actions.sent import find_trace, messages_diff
     from familiar_cli.context.trace import trace_ids
@@ -349,7 +349,9 @@ def _search_memory(asked: PageRequest, values: dict[str, Any]) -> dict[str, Any]
     )
     found = asked.familiar.finder.search(values["q"], replace(options, refresh_s=_REFRESH_S))
     best = max((hit.score for hit in found.hits), default=1.0) or 1.0
-    rows = [(hit, hit.text[:_TEXT_CHARS], hit.score / best, _bars(hit)) for hit in found.hits]
+    rows = [
+        (hit, hit.text[:_TEXT_CHARS], hit.score / best, _signal_bars(hit)) for hit in found.hits
+    ]
     return {"result": found, "rows": rows}
 
 
@@ -365,7 +367,7 @@ def _search_turns(asked: PageRequest, query: str, method: str) -> dict[str, Any]
     }
 
 
-def _bars(hit: Hit) -> list[tuple[str, str, float | None]]:
+def _signal_bars(hit: Hit) -> list[tuple[str, str, float | None]]:
     """Return each signal: its name, what it says, and how strong it is, from 0 to 1."""
     return [
         (name, said, None if value is None else min(max(float(value), 0.0), 1.0))

@@ -37,15 +37,17 @@ def show_people(asked: PageRequest) -> Shown:
 
 def show_one_person(asked: PageRequest) -> Shown:
     """Return one person, and how they are related."""
-    from familiar_cli.actions.graph import around
+    from familiar_cli.actions.graph import neighbourhood
     from familiar_cli.actions.people import show_person
 
     person = show_person(asked.familiar, asked.path["person"])
     related = {}
     if person.text:
         viewer = asked.familiar.privacy.program()
-        near = around(asked.familiar, person.rel_path, viewer=viewer, links=False, thorough=False)
-        related = drawn(asked, near)
+        near = neighbourhood(
+            asked.familiar, person.rel_path, viewer=viewer, links=False, thorough=False
+        )
+        related = draw_graph(asked, near)
     return Shown("person", {"person": person, "related": related})
 
 
@@ -77,21 +79,23 @@ _MOST_STEPS: Final = 4
 
 def show_graph(asked: PageRequest) -> Shown:
     """Return all relations, or the picture of what is around one page."""
-    from familiar_cli.actions.graph import around, overview
+    from familiar_cli.actions.graph import neighbourhood, overview
 
     name = asked.query.get("name", "").strip()
     depth = asked.number("depth") or 1
     if depth > _MOST_STEPS:
         raise UsageError(f"depth must be at most {_MOST_STEPS}, not {depth}")
     found = (
-        around(asked.familiar, name, depth, viewer=asked.familiar.privacy.program(), thorough=False)
+        neighbourhood(
+            asked.familiar, name, depth, viewer=asked.familiar.privacy.program(), thorough=False
+        )
         if name
         else overview(asked.familiar, viewer=asked.familiar.privacy.program(), thorough=False)
     )
-    return Shown("graph", {"name": name, "steps": _MOST_STEPS, **drawn(asked, found)})
+    return Shown("graph", {"name": name, "steps": _MOST_STEPS, **draw_graph(asked, found)})
 
 
-def drawn(asked: PageRequest, found: Around) -> dict[str, Any]:
+def draw_graph(asked: PageRequest, found: Around) -> dict[str, Any]:
     """Return what a template needs for a picture and the list of what it shows."""
     from familiar_cli.ui.html.pictures import MOST_NODES, ego_svg
     from familiar_cli.ui.memory_pages import edge_span
@@ -156,7 +160,7 @@ def show_plan(asked: PageRequest) -> Shown:
 
 def decide_plan(asked: PageRequest) -> Redirect:
     """Make the pieces that are taken, and throw those away that are rejected."""
-    from familiar_cli.review.pending import decide as decide_on
+    from familiar_cli.review.pending import decide_plan as decide_on
     from familiar_cli.review.pending import drop_damaged, read_pending
     from familiar_cli.text import counted
 
@@ -273,7 +277,7 @@ def send_status(asked: PageRequest) -> Data:
     from familiar_cli.actions.consolidate import Consolidating
 
     tiers = Consolidating(asked.familiar).distiller().status()
-    return _json({"tiers": [tier.to_json() for tier in tiers]})
+    return _json_data({"tiers": [tier.to_json() for tier in tiers]})
 
 
 def make_digest(name: Name, asked: PageRequest) -> Redirect | Data:
@@ -283,7 +287,7 @@ def make_digest(name: Name, asked: PageRequest) -> Redirect | Data:
 
     made, problem = asked.run(Consolidating(asked.familiar).distill(name, ConsolidationOptions()))
     if _FORM not in asked.form:
-        return _json({**made.to_json(), "notification": problem or None})
+        return _json_data({**made.to_json(), "notification": problem or None})
     told = (digest_text(made).strip(), *digest_notes(made), problem)
     return Redirect(asked.to("distill"), tuple(filter(None, told)))
 
@@ -309,10 +313,10 @@ def search_days(asked: PageRequest) -> Data:
     query, user = asked.query.get("q", ""), asked.query.get("user", "")
     found = search_sessions(asked.familiar, query, user=user, viewer=asked.viewer)
     days = [{"date": day, "turns": [hit.to_json() for hit in hits]} for day, hits in found.items()]
-    return _json({"query": query, "persona": asked.familiar.paths.id, "days": days})
+    return _json_data({"query": query, "persona": asked.familiar.paths.id, "days": days})
 
 
-def _json(data: dict[str, Any]) -> Data:
+def _json_data(data: dict[str, Any]) -> Data:
     return Data(json.dumps(data, ensure_ascii=False).encode("utf-8", "replace"), "application/json")
 
 
@@ -371,15 +375,15 @@ _GENERAL: Final = "general"
 def show_settings(asked: PageRequest) -> Shown:
     """Return all settings, by section."""
     from familiar_cli.actions.prompt import with_effective
-    from familiar_cli.config.settings import effective
+    from familiar_cli.config.settings import effective_settings
 
     path = asked.familiar.paths.config
-    rows = sorted(with_effective(asked.familiar, effective(path)), key=_section)
-    sections = [(name, list(found)) for name, found in groupby(rows, key=_section)]
+    rows = sorted(with_effective(asked.familiar, effective_settings(path)), key=_section_of)
+    sections = [(name, list(found)) for name, found in groupby(rows, key=_section_of)]
     return Shown("settings", {"sections": sections, "path": path})
 
 
-def _section(row: Effective) -> str:
+def _section_of(row: Effective) -> str:
     section, dot, _ = row.setting.key.rpartition(".")
     return section if dot else _GENERAL
 

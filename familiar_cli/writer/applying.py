@@ -22,16 +22,22 @@ from familiar_cli.markdown import (
     title_of,
 )
 from familiar_cli.memory.aliases import with_alias
-from familiar_cli.memory.layout import MEMORY_WRITER, SESSIONS_DIR, TOPICS_DIR, WRITER_JSON, noting
+from familiar_cli.memory.layout import (
+    MEMORY_WRITER,
+    SESSIONS_DIR,
+    TOPICS_DIR,
+    WRITER_JSON,
+    pass_trailers,
+)
 from familiar_cli.memory.pages.lines import (
     PLAIN,
     Numbering,
+    citation_comment,
     citations_in,
     normal_line,
     normal_lines,
+    number_spans,
     private_scope,
-    reference,
-    spans,
     turn_ids,
     without_references,
 )
@@ -62,13 +68,13 @@ DEEPEST: Final = 2
 
 def summary_of(text: str) -> str:
     """Return what stands between the H1 and the first H2."""
-    section = _summary(text)
+    section = _summary_section(text)
     return text[max(section.end - len(section.body), body_start(text)) : section.end].strip()
 
 
 def section_of(text: str, heading: str) -> str | None:
     """Return what stands below the H2 that `heading` means, or None when there is none."""
-    section = _find(text, heading)
+    section = _find_section(text, heading)
     return None if section is None else section.body
 
 
@@ -96,21 +102,21 @@ def with_bullets(text: str, heading: str, bullets: Sequence[str]) -> str:
     """
     newline = newline_of(text)
     items = "".join(item + newline for item in bullets)
-    section = _find(text, heading)
+    section = _find_section(text, heading)
     if section is None:
-        return _ended(text, newline) + newline + heading + newline + newline + items
+        return _with_newline(text, newline) + newline + heading + newline + newline + items
     said = [line for line in section.lines if line.text.strip()]
     gap = "" if len(said) > 1 and _is_of_list(said[-1].text) else newline
     tail = text[said[-1].end : section.end] or _gap_below(text, section)
-    kept = _ended(text[: said[-1].end], newline)
+    kept = _with_newline(text[: said[-1].end], newline)
     return kept + gap + items + tail + text[section.end :]
 
 
 def with_section(text: str, heading: str, bullets: Sequence[str]) -> str:
     """Return `text` with `bullets` in the place of all that stood below a heading."""
-    section = _find(text, heading)
+    section = _find_section(text, heading)
     if section is not None:
-        head = _ended(text[: section.lines[0].end], newline_of(text))
+        head = _with_newline(text[: section.lines[0].end], newline_of(text))
         text = head + _gap_below(text, section) + text[section.end :]
     return with_bullets(text, heading, bullets)
 
@@ -121,20 +127,20 @@ def with_summary(text: str, paragraphs: Sequence[str]) -> str:
     What stands before the H1 (front matter) stays.
     """
     newline = newline_of(text)
-    section = _summary(text)
+    section = _summary_section(text)
     head = text[: section.lines[0].end if section.level else body_start(text)]
-    head = _ended(head, newline) + newline if head else ""
+    head = _with_newline(head, newline) + newline if head else ""
     body = (newline * 2).join(paragraphs) + newline
     return head + body + _gap_below(text, section) + text[section.end :]
 
 
-def _summary(text: str) -> Section:
+def _summary_section(text: str) -> Section:
     """Return the section that holds the summary: the first H1's, else what has no heading."""
     found = list(sections(text, DEEPEST))
     return next((section for section in found if section.level == 1), found[0])
 
 
-def _find(text: str, heading: str) -> Section | None:
+def _find_section(text: str, heading: str) -> Section | None:
     """Return the section that `heading` means: by its channel if it is private, else by title."""
     channel = private_scope(heading)
     wanted = section_key(heading.lstrip("# "))
@@ -155,7 +161,7 @@ def _gap_below(text: str, section: Section) -> str:
     return newline_of(text) if section.end < len(text) else ""
 
 
-def _ended(text: str, newline: str) -> str:
+def _with_newline(text: str, newline: str) -> str:
     return text if not text or text.endswith("\n") else text + newline
 
 
@@ -164,7 +170,7 @@ _LEAST_PART_CHARS: Final = 120
 _HALF: Final = 0.5
 
 
-def edited(
+def apply_operation(
     text: str,
     operation: Operation,
     private_heading: str = "",
@@ -187,21 +193,21 @@ def edited(
                 text = with_alias(text, line.text, phrases.heading("aliases"))
             return text
         case "set_summary" | "create":
-            return with_summary(text, _paragraphs(text, operation.lines, numbering))
+            return with_summary(text, _summary_paragraphs(text, operation.lines, numbering))
         case "replace_section":
-            lines = _rewritten(text, heading, operation.lines, numbering)
+            lines = _rewrite_section(text, heading, operation.lines, numbering)
             return with_section(text, heading, lines)
         case _:
             section = section_of(text, heading) or ""
             there = normal_lines(section) | normal_lines(summary_of(text))
             fresh = [line for line in operation.lines if normal_line(line.text) not in there]
-            bullets = [_bullet(line.text, numbering.cite(line.turns)) for line in fresh]
+            bullets = [_bullet_text(line.text, numbering.cite(line.turns)) for line in fresh]
             return with_bullets(text, heading, bullets) if bullets else text
 
 
-def shrinks(before: str, after: str, operation: Operation) -> bool:
+def shrinks_by_half(before: str, after: str, operation: Operation) -> bool:
     """Return whether an operation takes away more than half of a file, or of a longer part."""
-    if _size(after) < _HALF * _size(before):
+    if _text_size(after) < _HALF * _text_size(before):
         return True
     match operation.op:
         case "set_summary":
@@ -211,36 +217,38 @@ def shrinks(before: str, after: str, operation: Operation) -> bool:
             parts = tuple(section_of(t, heading) or "" for t in (before, after))  # type: ignore[assignment]
         case _:
             return False
-    old, new = map(_size, parts)
+    old, new = map(_text_size, parts)
     return old >= _LEAST_PART_CHARS and new < _HALF * old
 
 
-def _size(text: str) -> int:
+def _text_size(text: str) -> int:
     return len("".join(without_references(text).split()))
 
 
-def _bullet(text: str, turns: Sequence[Cited]) -> str:
-    return f"- {text} {reference(turns)}".rstrip()
+def _bullet_text(text: str, turns: Sequence[Cited]) -> str:
+    return f"- {text} {citation_comment(turns)}".rstrip()
 
 
-def _paragraphs(text: str, lines: Sequence[ProposedLine], numbering: Numbering) -> list[str]:
+def _summary_paragraphs(
+    text: str, lines: Sequence[ProposedLine], numbering: Numbering
+) -> list[str]:
     """Return a summary; it rests on its turns, and on those of the summary that it takes in."""
     old = citations_in(summary_of(text))
     turns = [*old, *numbering.cite(n for line in lines for n in line.turns)]
     texts = [line.text for line in lines]
-    return [*texts[:-1], f"{texts[-1]} {reference(turns)}"]
+    return [*texts[:-1], f"{texts[-1]} {citation_comment(turns)}"]
 
 
-def _rewritten(
+def _rewrite_section(
     text: str, heading: str, lines: Sequence[ProposedLine], numbering: Numbering
 ) -> list[str]:
     """Return the bullets of a section; one that was there keeps the turns that it rests on."""
     body = section_of(text, heading) or ""
     old = {normal_line(line): line for line in split_lines(body) if normal_line(line)}
     return [
-        _bullet(line.text, citations_in(old[normal_line(line.text)]))
+        _bullet_text(line.text, citations_in(old[normal_line(line.text)]))
         if normal_line(line.text) in old
-        else _bullet(line.text, numbering.cite(line.turns))
+        else _bullet_text(line.text, numbering.cite(line.turns))
         for line in lines
     ]
 
@@ -285,7 +293,9 @@ class Applying:
 
     def _edited(self, text: str, operation: Operation) -> str:
         grounds = self.grounds
-        return edited(text, operation, self._private_heading, grounds.phrases, grounds.numbering)
+        return apply_operation(
+            text, operation, self._private_heading, grounds.phrases, grounds.numbering
+        )
 
     def _one(self, operation: Operation) -> bool:
         rel_path = operation.rel_path
@@ -300,7 +310,7 @@ class Applying:
             after = self._edited(text, operation)
         except FamiliarError as error:
             return self._refuse(operation, "unreadable", str(error))
-        if operation.op in REWRITES and shrinks(text, after, operation):
+        if operation.op in REWRITES and shrinks_by_half(text, after, operation):
             self.held.append(operation)
             return self._refuse(operation, "shrink", "more than half of it would be gone; held")
         if after == text and operation.op == "add_bullets":
@@ -475,7 +485,7 @@ def applied_to(draft: Draft, verdicts: Sequence[JudgedBatch], max_file_bytes: in
     return applied
 
 
-def commit(
+def commit_step(
     store: MemoryStore,
     verdicts: Sequence[JudgedBatch],
     message: str,
@@ -494,7 +504,7 @@ def commit(
     def commit() -> StepOutcome:
         applied = _taken_by(store, verdicts)
         if applied.draft or applied.has_held:
-            with store.transaction(MEMORY_WRITER, message, trailers=noting(run)) as tx:
+            with store.transaction(MEMORY_WRITER, message, trailers=pass_trailers(run)) as tx:
                 applied.draft.stage(tx)
                 also(tx, applied)
         return applied
@@ -510,7 +520,7 @@ def _taken_by(store: MemoryStore, verdicts: Sequence[JudgedBatch]) -> StepOutcom
     """
     refused: dict[str, Refusal] = {}
     while True:
-        left = [_without(verdict, refused) for verdict in verdicts]
+        left = [_without_paths(verdict, refused) for verdict in verdicts]
         applied = applied_to(Draft(store), left, store.limits.max_file_bytes)
         new = {r.rel_path: r for r in _refused_by(store, applied.draft)}
         if new.keys() <= refused.keys():
@@ -522,7 +532,7 @@ def _taken_by(store: MemoryStore, verdicts: Sequence[JudgedBatch]) -> StepOutcom
     return applied
 
 
-def _without(verdict: JudgedBatch, rel_paths: Container[str]) -> JudgedBatch:
+def _without_paths(verdict: JudgedBatch, rel_paths: Container[str]) -> JudgedBatch:
     kept, held = (
         tuple(o for o in some if o.rel_path not in rel_paths)
         for some in (verdict.operations, verdict.held)
@@ -560,7 +570,7 @@ class Runs:
         Raises:
             FamiliarError: The disk refused.
         """
-        line = json.dumps(entry, ensure_ascii=True, default=_plain) + "\n"
+        line = json.dumps(entry, ensure_ascii=True, default=_plain_value) + "\n"
         path = self._directory / f"{run}{SUFFIX}"
         try:
             append(path, line.encode())
@@ -594,7 +604,7 @@ class Runs:
         return path
 
 
-def _plain(value: object) -> object:
+def _plain_value(value: object) -> object:
     if is_dataclass(value) and not isinstance(value, type):
         return asdict(value)
     if isinstance(value, set | frozenset):
@@ -611,12 +621,12 @@ def marker_text(run: str, piece: Sequence[Turn], *, instance: str = "") -> str:
         instance: Which instance wrote; empty: it has no id.
     """
     last = piece[-1]
-    told = {"run": run, "through": last.id, "turn": _digest(last)}
+    told = {"run": run, "through": last.id, "turn": _turn_digest(last)}
     where = {"instance": instance} if instance else {}
-    return json.dumps(told | where | {"turns": spans(t.id for t in piece)}) + "\n"
+    return json.dumps(told | where | {"turns": number_spans(t.id for t in piece)}) + "\n"
 
 
-def reconcile(store: MemoryStore, history: HistoryStore, instance: str = "") -> int:
+def reconcile_history(store: MemoryStore, history: HistoryStore, instance: str = "") -> int:
     """Record in the history what memory says is done, and return how many turns that is.
 
     Args:
@@ -634,7 +644,7 @@ def reconcile(store: MemoryStore, history: HistoryStore, instance: str = "") -> 
     except (FamiliarError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return 0  # none, or not ours: the watermark is where it is
     last = history.turn(through)
-    if not is_own or last is None or _digest(last) != digest:
+    if not is_own or last is None or _turn_digest(last) != digest:
         return 0
     before = history.unsummarised_count()
     if part is not None:
@@ -644,7 +654,7 @@ def reconcile(store: MemoryStore, history: HistoryStore, instance: str = "") -> 
     return before - history.unsummarised_count()
 
 
-def _digest(turn: Turn) -> str:
+def _turn_digest(turn: Turn) -> str:
     who = turn.author.slug if turn.author else ""
     parts = (turn.channel_id, who, iso(turn.at), turn.content)
     return sha256_of("\x00".join(parts))

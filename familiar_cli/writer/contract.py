@@ -234,7 +234,7 @@ def bounds_for(reply_tokens: int) -> Bounds:
     return Bounds(operations, lines, chars, lines * chars, simple)
 
 
-def schema(
+def reply_schema(
     bounds: Bounds,
     *,
     files: Sequence[str],
@@ -252,15 +252,15 @@ def schema(
         any_letters: It may name topics in letters other than English ones.
     """
     if bounds.simple and files:
-        operation = _simple(bounds, files, turns)
+        operation = _simple_schema(bounds, files, turns)
     else:
         pattern = _ANY_TOPIC_PATTERN if any_letters else _TOPIC_PATTERN
-        operation = _full(bounds, files, turns, topics, pattern)
+        operation = _full_schema(bounds, files, turns, topics, pattern)
     operations = {"type": "array", "items": operation, "maxItems": bounds.operations}
-    return _object({"operations": operations})
+    return _object_schema({"operations": operations})
 
 
-def _full(
+def _full_schema(
     bounds: Bounds,
     files: Sequence[str],
     turns: Sequence[int],
@@ -281,7 +281,7 @@ def _full(
     return {"anyOf": shapes}
 
 
-def _simple(bounds: Bounds, files: Sequence[str], turns: Sequence[int]) -> dict[str, Any]:
+def _simple_schema(bounds: Bounds, files: Sequence[str], turns: Sequence[int]) -> dict[str, Any]:
     """Return a schema with little choice: a summary of a session, or facts about a person."""
     sessions = [path for path in files if path.startswith(f"{SESSIONS_DIR}/")]
     people = [path for path in files if path not in sessions]
@@ -319,7 +319,7 @@ def _operation_schema(
     lines["maxItems"] = 1 if is_summary else bounds.lines
     most = _SIMPLE_TURNS if bounds.simple else _MOST_TURNS
     rests_on = {"type": "array", "items": {"enum": list(turns)}, "minItems": 1, "maxItems": most}
-    return _object(
+    return _object_schema(
         {
             "op": {"enum": list(ops)},
             "file": file,
@@ -331,7 +331,7 @@ def _operation_schema(
     )
 
 
-def _object(properties: dict[str, Any]) -> dict[str, Any]:
+def _object_schema(properties: dict[str, Any]) -> dict[str, Any]:
     return {
         "type": "object",
         "properties": properties,
@@ -402,62 +402,62 @@ def _looks_like_one(value: object) -> bool:
 
 def _parse_operation(value: object) -> Operation | Refusal:
     if not isinstance(value, dict):
-        return _malformed("", "it is not an object", value)
+        return _refuse_malformed("", "it is not an object", value)
     rel_path = value.get("file", value.get("rel_path"))
     if not isinstance(rel_path, str) or not rel_path.strip():
-        return _malformed("", "it names no file", value)
+        return _refuse_malformed("", "it names no file", value)
     rel_path = rel_path.strip()
-    op = _op(value.get("op"))
+    op = _read_op(value.get("op"))
     if op is None:
-        return _malformed(rel_path, f"no such operation: {value.get('op')!r:.40}", value)
-    shared = _turns(value.get("turns"))
-    lines = _lines(value, shared)
+        return _refuse_malformed(rel_path, f"no such operation: {value.get('op')!r:.40}", value)
+    shared = _read_turns(value.get("turns"))
+    lines = _read_lines(value, shared)
     if lines is None:
-        return _malformed(rel_path, "its lines are not text", value)
+        return _refuse_malformed(rel_path, "its lines are not text", value)
     return Operation(
         op=op,
         rel_path=rel_path if len(rel_path) <= _PATH_CHARS else one_line(rel_path, _PATH_CHARS),
         lines=lines,
-        section=_title(value.get("section")),
-        title=_title(value.get("title")),
-        kind=_kind(value.get("kind")),
+        section=_read_title(value.get("section")),
+        title=_read_title(value.get("title")),
+        kind=_read_kind(value.get("kind")),
     )
 
 
-def _op(value: object) -> Op | None:
+def _read_op(value: object) -> Op | None:
     if not isinstance(value, str):
         return None
     word = re.sub(r"[\s-]+", "_", fold(value).strip())
     return word if word in OPS else _SPELLINGS.get(word)  # type: ignore[return-value]
 
 
-def _kind(value: object) -> Kind:
+def _read_kind(value: object) -> Kind:
     word = fold(value).strip() if isinstance(value, str) else ""
     return word if word in KINDS else "said"  # type: ignore[return-value]
 
 
-def _title(value: object) -> str:
+def _read_title(value: object) -> str:
     return one_line(value, _TITLE_CHARS).lstrip("#").strip() if isinstance(value, str) else ""
 
 
-def _lines(value: dict[str, Any], shared: tuple[int, ...]) -> tuple[ProposedLine, ...] | None:
+def _read_lines(value: dict[str, Any], shared: tuple[int, ...]) -> tuple[ProposedLine, ...] | None:
     given: Any = next((value[k] for k in ("lines", "bullets", "names", "text") if k in value), [])
     given = [given] if isinstance(given, str | dict) else given
     if not isinstance(given, list):
         return None
-    read = [_line(entry, shared) for entry in given]
+    read = [_read_line(entry, shared) for entry in given]
     return None if None in read else tuple(line for line in read if line is not None)
 
 
-def _line(entry: object, shared: tuple[int, ...]) -> ProposedLine | None:
+def _read_line(entry: object, shared: tuple[int, ...]) -> ProposedLine | None:
     if isinstance(entry, str):
         return ProposedLine(entry, shared)
     if isinstance(entry, dict) and isinstance(entry.get("text"), str):
-        return ProposedLine(entry["text"], _turns(entry.get("turns")) or shared)
+        return ProposedLine(entry["text"], _read_turns(entry.get("turns")) or shared)
     return None
 
 
-def _turns(value: object) -> tuple[int, ...]:
+def _read_turns(value: object) -> tuple[int, ...]:
     """Return the turns that are named: `12`, `"12"`, `"turn 12"`, `"12-15"`, or a list of such."""
     found: set[int] = set()
     for entry in value if isinstance(value, list) else [value]:
@@ -470,6 +470,6 @@ def _turns(value: object) -> tuple[int, ...]:
     return tuple(sorted(found))
 
 
-def _malformed(rel_path: str, reason: str, value: object) -> Refusal:
+def _refuse_malformed(rel_path: str, reason: str, value: object) -> Refusal:
     shown = one_line(harmless(json.dumps(value, ensure_ascii=False, default=str)), _SHOWN_CHARS)
     return Refusal(one_line(rel_path, _SHOWN_CHARS), "form", reason, shown)

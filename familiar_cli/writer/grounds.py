@@ -58,7 +58,7 @@ class Caps:
     quiet_gap_s: float
 
 
-def steps(
+def split_steps(
     turns: Iterable[Turn], caps: Caps, cost: Callable[[Turn], int]
 ) -> Iterator[tuple[Turn, ...]]:
     """Yield `turns` in pieces within `caps`, in order and none left out.
@@ -76,7 +76,7 @@ def steps(
     for turn in turns:
         price = min(cost(turn), caps.tokens)
         while held and (len(held) >= caps.turns or sum(costs) + price > caps.tokens):
-            at = _quietest([*(t.at for t in held), turn.at])
+            at = _quietest_break([*(t.at for t in held), turn.at])
             yield tuple(held[:at])
             del held[:at], costs[:at]
         if held and _is_break(held[-1], turn, caps) and _is_enough(costs, caps):
@@ -103,7 +103,7 @@ def by_privacy(turns: Sequence[Turn], rules: PrivacyRules) -> tuple[Batch, ...]:
     )
 
 
-def _quietest(times: Sequence[datetime]) -> int:
+def _quietest_break(times: Sequence[datetime]) -> int:
     """Return before which turn of the second half the longest silence was; the last of equals."""
     size = len(times) - 1
     places = range(max(1, size // 2), size + 1)
@@ -202,7 +202,7 @@ def roster_of(
             labels.of(seen[-1]),
             f"{title} ({account})" if labels.is_familiars(title) else title,
             given,
-            _distinct([*(names or [account]), *names_in(people_path(slug))]),
+            _distinct_names([*(names or [account]), *names_in(people_path(slug))]),
             frozenset(said[slug]),
         )
         people.append(person)
@@ -212,10 +212,10 @@ def roster_of(
 def _names_of(authors: Iterable[Author], me: Me) -> tuple[str, ...]:
     """Return the names of one person, the latest first."""
     named = [me.named(author) for author in authors]
-    return _distinct(n for a in reversed(named) for n in (a.display_name, a.username) if n)
+    return _distinct_names(n for a in reversed(named) for n in (a.display_name, a.username) if n)
 
 
-def _distinct(names: Iterable[str]) -> tuple[str, ...]:
+def _distinct_names(names: Iterable[str]) -> tuple[str, ...]:
     by_key: dict[str, str] = {}
     for name in names:
         try:

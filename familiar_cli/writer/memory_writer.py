@@ -17,8 +17,8 @@ from familiar_cli.history.rows import place_of
 from familiar_cli.identity import Author, Labels, Me
 from familiar_cli.llm.asking import Asker
 from familiar_cli.memory.aliases import Aliases
-from familiar_cli.memory.layout import MEMORY_WRITER, WRITER_JSON, new_run_id, noting
-from familiar_cli.review.pending import Draft, PlannedFile, ReviewPlan, stage
+from familiar_cli.memory.layout import MEMORY_WRITER, WRITER_JSON, new_run_id, pass_trailers
+from familiar_cli.review.pending import Draft, PlannedFile, ReviewPlan, stage_plan
 from familiar_cli.visibility import PrivacyRules, Viewer
 from familiar_cli.work.passes import RETRY_AFTER, as_failure
 from familiar_cli.writer.applying import (
@@ -26,15 +26,15 @@ from familiar_cli.writer.applying import (
     StepOutcome,
     WriterSettings,
     applied_to,
-    commit,
+    commit_step,
     expect_reply,
     marker_text,
-    reconcile,
+    reconcile_history,
 )
 from familiar_cli.writer.contract import WriterReport, parse_reply
-from familiar_cli.writer.grounds import by_privacy, steps
+from familiar_cli.writer.grounds import by_privacy, split_steps
 from familiar_cli.writer.prompts import SHAPE, Questions
-from familiar_cli.writer.rails import judge
+from familiar_cli.writer.rails import judge_operations
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -297,7 +297,9 @@ class MemoryWriter:
         """
         made = _WriterPass(self, mode, which, newest=newest or again)
         self.report = made.report
-        if mode != "dry_run" and reconcile(self.store, self.history, self.settings.numbering.own):
+        if mode != "dry_run" and reconcile_history(
+            self.store, self.history, self.settings.numbering.own
+        ):
             made.report.notices.append(
                 "An earlier pass was interrupted right after writing; this was recorded."
             )
@@ -334,7 +336,7 @@ class MemoryWriter:
         batches = turns = tokens = 0
         last = 0.0
         read = made.turns(since, again=again)
-        for piece in steps(read, made.questions.caps, made.questions.cost):
+        for piece in split_steps(read, made.questions.caps, made.questions.cost):
             turns += len(piece)
             before = tokens
             for batch in made.batches(piece):
@@ -433,15 +435,17 @@ class _WriterPass:
         report.remaining = outgoing.count_unread_turns(self._history, self._which)
         if self._mode != "apply":
             report.diff = self.draft.diff()
-        report.outcome = _outcome(report, self._mode)
+        report.outcome = _pass_outcome(report, self._mode)
         if report.batches or report.error or self._asker.spent.calls:
-            self._note({"end": iso(now()), **_told(report)})
+            self._note({"end": iso(now()), **_record_end(report)})
 
     async def read(
         self, turns: Iterator[Turn], most: int | None, on_step: Callable[[WriterReport], None]
     ) -> None:
         """Go through `turns` step by step, until a step fails."""
-        for number, piece in enumerate(steps(turns, self.questions.caps, self.questions.cost)):
+        for number, piece in enumerate(
+            split_steps(turns, self.questions.caps, self.questions.cost)
+        ):
             if most is not None and number >= most:
                 break
             if number == 0:
@@ -535,7 +539,7 @@ class _WriterPass:
             asked.system, asked.user, schema=asked.schema, shape=SHAPE, read=parse_reply
         )
         self.report.batches += 1
-        judged = judge(parsed.operations, asked.grounds)
+        judged = judge_operations(parsed.operations, asked.grounds)
         refused = (*parsed.malformed, *judged.refused)
         return JudgedBatch(asked.grounds, judged.accepted, refused, judged.held)
 
@@ -544,10 +548,10 @@ class _WriterPass:
             if self._may_move:
                 tx.write(WRITER_JSON, self._marker(piece))
             if applied.has_held:
-                stage(tx, self._store, self._held_plan(piece, applied))
+                stage_plan(tx, self._store, self._held_plan(piece, applied))
 
         message = f"turns {piece[0].id}-{piece[-1].id}, run {self.report.run}"
-        applied = commit(self._store, verdicts, message, self.report.run, also)
+        applied = commit_step(self._store, verdicts, message, self.report.run, also)
         self._move(piece)
         return applied
 
@@ -556,9 +560,9 @@ class _WriterPass:
         if self.draft:
             files = tuple(PlannedFile(f.rel_path, f.before, f.after) for f in self.draft)
             plan = self._plan(self.report.run, "review", (self._first_id, piece[-1].id), files)
-            trailers = noting(self.report.run)
+            trailers = pass_trailers(self.report.run)
             with self._store.transaction(MEMORY_WRITER, f"plan {plan.id}", trailers=trailers) as tx:
-                stage(tx, self._store, plan)
+                stage_plan(tx, self._store, plan)
                 if self._may_move:
                     tx.write(WRITER_JSON, self._marker(piece))
             self.report.pending = plan.id
@@ -600,7 +604,9 @@ class _WriterPass:
         report.refused += refused
         if self._mode == "apply":
             for change in changes:
-                report.files[change.rel_path] = _sum(report.files.get(change.rel_path), change)
+                report.files[change.rel_path] = _add_changes(
+                    report.files.get(change.rel_path), change
+                )
         else:
             report.files = {file.rel_path: file.change for file in self.draft}
         self._note(
@@ -619,7 +625,7 @@ class _WriterPass:
             self._runs.note(self.report.run, entry)
 
 
-def _outcome(report: WriterReport, mode: Mode) -> Any:  # noqa: ANN401
+def _pass_outcome(report: WriterReport, mode: Mode) -> Any:  # noqa: ANN401
     if report.error and not report.turns_covered:
         return "failed"
     if mode == "review" and report.pending:
@@ -631,13 +637,13 @@ def _outcome(report: WriterReport, mode: Mode) -> Any:  # noqa: ANN401
     return "review" if report.pending else "nothing"
 
 
-def _sum(known: FileChange | None, new: FileChange) -> FileChange:
+def _add_changes(known: FileChange | None, new: FileChange) -> FileChange:
     if known is None:
         return new
     return replace(known, added=known.added + new.added, removed=known.removed + new.removed)
 
 
-def _told(report: WriterReport) -> dict[str, Any]:
+def _record_end(report: WriterReport) -> dict[str, Any]:
     """Return the end of a record: the report without what its steps told already."""
     told = report.to_json()
     for key in ("refused", "diff", "files"):

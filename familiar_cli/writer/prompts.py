@@ -14,10 +14,10 @@ from familiar_cli.llm.asking import voice_excerpt
 from familiar_cli.markdown import split_lines
 from familiar_cli.memory.aliases import main_slug, names_of
 from familiar_cli.memory.layout import TOPICS_DIR
-from familiar_cli.memory.pages.lines import spans
+from familiar_cli.memory.pages.lines import number_spans
 from familiar_cli.text import counted, fold, framed, sha256_of, unfenced
 from familiar_cli.when import weekday_name
-from familiar_cli.writer.contract import bounds_for, schema
+from familiar_cli.writer.contract import bounds_for, reply_schema
 from familiar_cli.writer.grounds import Caps, Grounds, ShownFile, roster_of, seen_of, session_files
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ _CUT: Final = " [… {chars} characters left out]"
 _LINE_CHARS: Final = 700  # of a list: a path of 255 characters, and six names
 
 
-def instructions(name: str, bounds: Bounds, *, private: bool, phrases: Phrases = ENGLISH) -> str:
+def system_message(name: str, bounds: Bounds, *, private: bool, phrases: Phrases = ENGLISH) -> str:
     """Return the system message; a small model is told less."""
     text = (SIMPLE if bounds.simple else INSTRUCTIONS).format(
         name=framed(name), bounds=bounds, lines=counted(bounds.lines, "line")
@@ -123,7 +123,7 @@ def instructions(name: str, bounds: Bounds, *, private: bool, phrases: Phrases =
     return "\n".join([text, *more])
 
 
-def question(
+def user_message(
     *,
     name: str,
     voice: str,
@@ -135,11 +135,13 @@ def question(
 ) -> str:
     """Return the user message: who, where, what is known, and what was said."""
     parts = [
-        _list("## Context", channels),
-        _list("## People", [_person(p.rel_path, p.names) for p in roster.people]),
-        _list("## Sessions", [f"{path}: turns {spans(ids)}" for path, ids in sessions.items()]),
+        _titled_list("## Context", channels),
+        _titled_list("## People", [_person_line(p.rel_path, p.names) for p in roster.people]),
+        _titled_list(
+            "## Sessions", [f"{path}: turns {number_spans(ids)}" for path, ids in sessions.items()]
+        ),
         f"## Voice of {framed(name)}\n\n<voice>\n{unfenced(voice)}\n</voice>" if voice else "",
-        _memory(gathered),
+        _memory_text(gathered),
         f"## Turns\n\n<turns>\n{transcript}\n</turns>",
         ASK,
     ]
@@ -160,7 +162,7 @@ def transcript_line(
     return f"[{turn.id}] {at}{where} {who}: {words}{broken}"
 
 
-def cut(line: str, tokens: int, count: Callable[[str], int]) -> str:
+def cut_line(line: str, tokens: int, count: Callable[[str], int]) -> str:
     """Return a transcript line within `tokens`, saying how much of it was left out."""
     if count(line) <= tokens:
         return line
@@ -172,7 +174,7 @@ def cut(line: str, tokens: int, count: Callable[[str], int]) -> str:
     return line[:low] + _CUT.format(chars=len(line) - low)
 
 
-def _memory(gathered: Gathered) -> str:
+def _memory_text(gathered: Gathered) -> str:
     files = [
         f'<memory file="{framed(s.rel_path, _LINE_CHARS)}" '
         f'complete="{"yes" if s.whole else "no"}">\n'
@@ -190,11 +192,11 @@ def _memory(gathered: Gathered) -> str:
     return "\n\n".join(part for part in ["## Memory as it is now", *files, others] if part)
 
 
-def _person(rel_path: str, names: Sequence[str]) -> str:
+def _person_line(rel_path: str, names: Sequence[str]) -> str:
     return f"{rel_path}: {', '.join(framed(name) for name in names) or 'no name'}"
 
 
-def _list(title: str, entries: Iterable[str]) -> str:
+def _titled_list(title: str, entries: Iterable[str]) -> str:
     lines = [f"- {framed(entry, _LINE_CHARS)}" for entry in entries]
     return "\n".join([title, "", *lines]) if lines else ""
 
@@ -232,7 +234,7 @@ def names_in(draft: Draft, rel_path: str) -> tuple[str, ...]:
         return ()
 
 
-def gather(
+def gather_shown(
     batch: Batch,
     roster: Roster,
     sessions: Iterable[str],
@@ -247,7 +249,7 @@ def gather(
     First the session files, then the people, then the topics that the turns name. What does not
     fit is shown in part, or not at all, and may then not be rewritten.
     """
-    topics = [] if batch.private is not None else _topics(batch, draft, store)
+    topics = [] if batch.private is not None else _ranked_topics(batch, draft, store)
     people = [person.rel_path for person in roster.people]
     wanted = [*(() if batch.private is not None else sessions), *people]
     likely = [rel_path for rel_path, score in topics if score][:_MOST_TOPICS]
@@ -260,7 +262,7 @@ def gather(
             unreadable[rel_path] = str(error)
             continue
         if text is not None:
-            piece = _shown(rel_path, text, batch.viewer, room_tokens, count)
+            piece = _shown_file(rel_path, text, batch.viewer, room_tokens, count)
             shown[rel_path] = piece
             room_tokens -= count(piece.shown) + _FILE_FRAME_TOKENS if piece.shown else 0
     others = tuple(p for p, _ in topics if not (p in shown and shown[p].shown))
@@ -268,7 +270,7 @@ def gather(
     return Gathered(shown, others[:_MOST_TOPIC_NAMES], known, unreadable)
 
 
-def _shown(
+def _shown_file(
     rel_path: str, text: str, viewer: Viewer, room_tokens: int, count: Callable[[str], int]
 ) -> ShownFile:
     sha256 = sha256_of(text)
@@ -276,11 +278,11 @@ def _shown(
     whole = count(seen) + _FILE_FRAME_TOKENS <= room_tokens
     if not whole:
         room = room_tokens - _FILE_FRAME_TOKENS
-        seen = _beginning(seen, room, count) if room >= _LEAST_PART_TOKENS else ""
+        seen = _first_lines(seen, room, count) if room >= _LEAST_PART_TOKENS else ""
     return ShownFile(rel_path, text, sha256, seen, whole)
 
 
-def _beginning(text: str, tokens: int, count: Callable[[str], int]) -> str:
+def _first_lines(text: str, tokens: int, count: Callable[[str], int]) -> str:
     """Return the first lines of `text` that fit."""
     kept: list[str] = []
     for line in split_lines(text[: tokens * _CHARS_PER_TOKEN * 3]):
@@ -291,7 +293,7 @@ def _beginning(text: str, tokens: int, count: Callable[[str], int]) -> str:
     return "".join(kept)
 
 
-def _topics(batch: Batch, draft: Draft, store: MemoryStore) -> list[tuple[str, int]]:
+def _ranked_topics(batch: Batch, draft: Draft, store: MemoryStore) -> list[tuple[str, int]]:
     """Return every topic with the number of its words that the turns say, the most first."""
     try:
         there = [entry.rel_path for entry in store.walk(TOPICS_DIR).files]
@@ -301,14 +303,14 @@ def _topics(batch: Batch, draft: Draft, store: MemoryStore) -> list[tuple[str, i
     said = set(fold(" ".join(turn.content for turn in batch.turns)).replace("-", " ").split())
     text = fold(" ".join(turn.content for turn in batch.turns))
     scored = [
-        (rel_path, _score(rel_path, said, text))
+        (rel_path, _topic_score(rel_path, said, text))
         for rel_path in dict.fromkeys(there)
         if rel_path.endswith(".md")
     ]
     return sorted(scored, key=lambda entry: (-entry[1], entry[0]))
 
 
-def _score(rel_path: str, said: set[str], text: str) -> int:
+def _topic_score(rel_path: str, said: set[str], text: str) -> int:
     stem = fold(rel_path.rpartition("/")[2].removesuffix(".md"))
     phrase = " ".join(stem.replace("-", " ").replace("_", " ").split())
     words = [w for w in phrase.split() if len(w) >= _LEAST_WORD_CHARS or not w.isascii()]
@@ -409,7 +411,7 @@ class Questions:
         transcript, cut_turns = self._transcript(turns, labels, called)
         listed = len(roster.people) + len(sessions) + len(labels)
         used = self.count(transcript) + self.count(self._voice) + _LISTED_TOKENS * listed
-        gathered = gather(
+        gathered = gather_shown(
             batch,
             roster,
             sessions,
@@ -418,7 +420,7 @@ class Questions:
             room_tokens=self._room - used,
             count=self.count,
         )
-        user = question(
+        user = user_message(
             name=self.who.name,
             voice=self._voice,
             channels=list(labels.values()),
@@ -444,7 +446,7 @@ class Questions:
         )
         named = [path for path in (*gathered.shown, *gathered.topics) if path in gathered.known]
         files = [*sessions, *(person.rel_path for person in roster.people)]
-        form = schema(
+        form = reply_schema(
             self._bounds,
             files=files,
             turns=[turn.id for turn in turns],
@@ -462,7 +464,9 @@ class Questions:
         return self.label(turns[-1].channel_id) or turns[-1].channel_id
 
     def _system(self, *, private: bool) -> str:
-        return instructions(self.who.name, self._bounds, private=private, phrases=self.who.phrases)
+        return system_message(
+            self.who.name, self._bounds, private=private, phrases=self.who.phrases
+        )
 
     @cached_property
     def _room(self) -> int:
@@ -488,7 +492,7 @@ class Questions:
         """Return the turns as text, and those that were too long for it."""
         several = labels if len({turn.channel_id for turn in turns}) > 1 else {}
         whole = [self._line(turn, several.get(turn.channel_id, ""), called) for turn in turns]
-        shown = [cut(line, self.caps.tokens, self.count) for line in whole]
+        shown = [cut_line(line, self.caps.tokens, self.count) for line in whole]
         lost = [t.id for t, a, b in zip(turns, whole, shown, strict=True) if a != b]
         return "\n".join(shown), tuple(lost)
 

@@ -48,7 +48,7 @@ def as_relation(words: str, operation: Operation, grounds: Grounds) -> str:
         raise UnrelatedError("it is not a relation to one person: `sister of Robin`")
     (one,) = found
     name = one.name.partition("|")[0]
-    target = one.target or _called(name, grounds)
+    target = one.target or _file_of_name(name, grounds)
     if target == operation.rel_path:
         raise UnrelatedError("nobody is related to themselves")
     if not _is_there(target, name, grounds):
@@ -57,7 +57,7 @@ def as_relation(words: str, operation: Operation, grounds: Grounds) -> str:
     return line_of(written, way_to(target, operation.rel_path)).removeprefix("- ")
 
 
-def _called(name: str, grounds: Grounds) -> str:
+def _file_of_name(name: str, grounds: Grounds) -> str:
     """Return the file of the one person who is called so; empty: nobody is, or several are."""
     key = key_of(name)
     here = {p.rel_path for p in grounds.roster.people if key in map(key_of, p.names)}
@@ -111,21 +111,21 @@ class _RefusedError(Exception):
         self.rail = rail
 
 
-def judge(operations: Sequence[Operation], grounds: Grounds) -> RailsResult:
+def judge_operations(operations: Sequence[Operation], grounds: Grounds) -> RailsResult:
     """Return which of `operations` may be made, with their lines tidied, and what was refused."""
     accepted: list[Operation] = []
     refused: list[Refusal] = []
     held: list[Operation] = []
     for proposed in operations:
         try:
-            placed = _placed(_named(proposed, grounds, accepted), grounds)
+            placed = _place_operation(_with_path(proposed, grounds, accepted), grounds)
             for operation in _without_claims(placed, grounds):
-                kept, lost, doubtful = _lines(operation, grounds, accepted)
+                kept, lost, doubtful = _check_lines(operation, grounds, accepted)
                 refused += lost
                 accepted += [kept] if kept.lines else []
                 held += [replace(operation, lines=doubtful)] if doubtful else []
         except _RefusedError as no:
-            refused.append(_refusal(proposed, no.rail, str(no)))
+            refused.append(_make_refusal(proposed, no.rail, str(no)))
     return RailsResult(tuple(accepted), tuple(refused), tuple(held))
 
 
@@ -133,14 +133,14 @@ def _without_claims(operation: Operation, grounds: Grounds) -> tuple[Operation, 
     """Turn relations that only others state into facts; return the operation and these."""
     if heading_in(operation.section) != RELATIONS or operation.op in REWRITES:
         return (operation,)
-    claims = tuple(one for one in operation.lines if _claimants(one, operation, grounds))
+    claims = tuple(one for one in operation.lines if _claiming_people(one, operation, grounds))
     own = tuple(one for one in operation.lines if one not in claims)
     facts = grounds.phrases.headings["facts"]
     moved = replace(operation, lines=claims, section=facts, op="add_bullets")
     return tuple(one for one in (replace(operation, lines=own), moved) if one.lines)
 
 
-def _named(operation: Operation, grounds: Grounds, before: Sequence[Operation]) -> Operation:
+def _with_path(operation: Operation, grounds: Grounds, before: Sequence[Operation]) -> Operation:
     """Return the operation with the path that it means."""
     rel_path = operation.rel_path
     directory, _, rest = rel_path.partition("/")
@@ -181,7 +181,7 @@ def _no_private(grounds: Grounds) -> None:
         raise _RefusedError("private", "what was said in private is kept with the person alone")
 
 
-def _placed(operation: Operation, grounds: Grounds) -> Operation:
+def _place_operation(operation: Operation, grounds: Grounds) -> Operation:
     """Return the operation as it would be made: which section, and whether it may rewrite."""
     if not any(line.text.strip() for line in operation.lines):
         raise _RefusedError("blank", "it is empty")
@@ -194,7 +194,7 @@ def _placed(operation: Operation, grounds: Grounds) -> Operation:
         operation = replace(operation, op="add_aliases", section="")
     if operation.op == "add_aliases":
         return _of_a_person(operation)
-    section = "" if operation.op == "set_summary" else _section(operation, grounds.phrases)
+    section = "" if operation.op == "set_summary" else _section_title(operation, grounds.phrases)
     if operation.op in REWRITES and shown is not None and not shown.whole:
         raise _RefusedError(
             "not_shown", "the model had not seen the whole file that it wants to rewrite"
@@ -215,7 +215,7 @@ def _of_a_person(operation: Operation) -> Operation:
     return operation
 
 
-def _section(operation: Operation, phrases: Phrases) -> str:
+def _section_title(operation: Operation, phrases: Phrases) -> str:
     """Return the title of a section; one of the usual ones is in the familiar's language."""
     directory = operation.rel_path.partition("/")[0] + "/"
     usual = _DEFAULT_SECTION[directory][operation.kind]
@@ -224,7 +224,7 @@ def _section(operation: Operation, phrases: Phrases) -> str:
     return phrases.headings[holds] if holds else title
 
 
-def _lines(
+def _check_lines(
     operation: Operation, grounds: Grounds, before: Sequence[Operation]
 ) -> tuple[Operation, list[Refusal], tuple[ProposedLine, ...]]:
     """Split an operation's lines into accepted, refused and held ones.
@@ -237,27 +237,29 @@ def _lines(
     for line in operation.lines:
         clean = replace(line, text=as_line(line.text))
         try:
-            done = _checked(clean, operation, grounds, [*kept, *_same(operation, before)])
+            done = _check_line(
+                clean, operation, grounds, [*kept, *_earlier_lines(operation, before)]
+            )
             if _is_supported(clean, operation, grounds):
                 kept.append(done)
             else:
                 held.append(done)
-                refused.append(_refusal(operation, "unsupported", _UNSUPPORTED, line))
+                refused.append(_make_refusal(operation, "unsupported", _UNSUPPORTED, line))
         except _RefusedError as no:
             if operation.op in REWRITES:
                 raise
-            refused.append(_refusal(operation, no.rail, str(no), line))
+            refused.append(_make_refusal(operation, no.rail, str(no), line))
     return replace(operation, lines=tuple(kept)), refused, tuple(held)
 
 
-def _same(operation: Operation, before: Sequence[Operation]) -> list[ProposedLine]:
+def _earlier_lines(operation: Operation, before: Sequence[Operation]) -> list[ProposedLine]:
     """Return what earlier operations add to the same file; a second `create` adds to it, too."""
     added = ("add_bullets", "create")
     same = [o for o in before if o.rel_path == operation.rel_path and o.op in added]
     return [line for o in same for line in o.lines]
 
 
-def _checked(
+def _check_line(
     line: ProposedLine, operation: Operation, grounds: Grounds, before: Sequence[ProposedLine]
 ) -> ProposedLine:
     """Return a line as it is to be written.
@@ -267,13 +269,13 @@ def _checked(
     """
     line = _with_evidence(line, grounds)
     if operation.op == "add_aliases":
-        return _alias(line, operation, grounds)
+        return _check_alias(line, operation, grounds)
     for rule in _RULES:
         rule(line, operation, grounds)
-    line = _related(_dated(line, operation, grounds), operation, grounds)
+    line = _link_relation(_date_line(line, operation, grounds), operation, grounds)
     if operation.op not in REWRITES:
         _not_there_already(line, operation, grounds, before)
-    return _attributed(line, operation, grounds)
+    return _attribute_line(line, operation, grounds)
 
 
 def _with_evidence(line: ProposedLine, grounds: Grounds) -> ProposedLine:
@@ -284,7 +286,7 @@ def _with_evidence(line: ProposedLine, grounds: Grounds) -> ProposedLine:
     return replace(line, turns=known)
 
 
-def _dated(line: ProposedLine, operation: Operation, grounds: Grounds) -> ProposedLine:
+def _date_line(line: ProposedLine, operation: Operation, grounds: Grounds) -> ProposedLine:
     """Return a line in which "yesterday" is a date; one that the file has already stays."""
     if normal_line(line.text) in grounds.lines_of(operation.rel_path):
         return line
@@ -293,7 +295,7 @@ def _dated(line: ProposedLine, operation: Operation, grounds: Grounds) -> Propos
     )
 
 
-def _related(line: ProposedLine, operation: Operation, grounds: Grounds) -> ProposedLine:
+def _link_relation(line: ProposedLine, operation: Operation, grounds: Grounds) -> ProposedLine:
     """Return a line that says a relation with a link to the other; other lines as they are."""
     if heading_in(operation.section) != RELATIONS:
         return line
@@ -350,7 +352,7 @@ def _rewritten_from_something(line: ProposedLine, operation: Operation, grounds:
         return
     shown = grounds.shown.get(operation.rel_path)
     known = stems_of(shown.shown) if shown else frozenset()
-    text = _shown(line.text)
+    text = _without_links(line.text)
     if not (grounds.support(text, line.turns) or known & stems_of(text)):
         raise _RefusedError("unsupported", "neither the turns it names nor the file say any of it")
 
@@ -376,7 +378,7 @@ def _not_there_already(
         raise _RefusedError("duplicate", "the file already says so")
 
 
-def _attributed(line: ProposedLine, operation: Operation, grounds: Grounds) -> ProposedLine:
+def _attribute_line(line: ProposedLine, operation: Operation, grounds: Grounds) -> ProposedLine:
     """Return a line that says who says so. What is felt is the familiar's own.
 
     Raises:
@@ -391,18 +393,22 @@ def _attributed(line: ProposedLine, operation: Operation, grounds: Grounds) -> P
     if subject and operation.op == "set_summary" and subject not in speakers:
         raise _RefusedError("claim", "who somebody is must rest on their own words")
     text = _as_play(line.text, grounds.phrases) if operation.kind == "play" else line.text
-    claimants = _claimants(line, operation, grounds)
+    claimants = _claiming_people(line, operation, grounds)
     if claimants and heading_in(operation.section) == RELATIONS:
         raise _RefusedError("claim", "only somebody else says so")
     if claimants:
         return replace(line, text=_as_claim(text, claimants, grounds))
-    if operation.op in {*REWRITES, "create"} or any(_names(text, p.names) for p in speakers):
+    if operation.op in {*REWRITES, "create"} or any(_has_name(text, p.names) for p in speakers):
         return replace(line, text=text)
     who = ", ".join(p.label for p in speakers) or grounds.name
-    return replace(line, text=text if not speakers and _names(text, (who,)) else f"{text} ({who})")
+    return replace(
+        line, text=text if not speakers and _has_name(text, (who,)) else f"{text} ({who})"
+    )
 
 
-def _claimants(line: ProposedLine, operation: Operation, grounds: Grounds) -> tuple[Person, ...]:
+def _claiming_people(
+    line: ProposedLine, operation: Operation, grounds: Grounds
+) -> tuple[Person, ...]:
     """Return the authors of a line about somebody else; empty if it is about themselves.
 
     The authors of the turns that say it decide that, and not its words: another turn of the person,
@@ -410,20 +416,20 @@ def _claimants(line: ProposedLine, operation: Operation, grounds: Grounds) -> tu
     """
     if operation.op == "set_summary" or operation.kind == "felt":
         return ()
-    saying = grounds.support(_shown(line.text), line.turns, alone=True)
+    saying = grounds.support(_without_links(line.text), line.turns, alone=True)
     speakers = grounds.roster.who_said(saying or line.turns)
     subject = grounds.roster.at(operation.rel_path)
     if subject:
         is_own = subject in speakers and (saying or len(speakers) == 1)
         return () if is_own else tuple(person for person in speakers if person != subject)
-    named = [person for person in grounds.roster.people if _names(line.text, person.names)]
+    named = [person for person in grounds.roster.people if _has_name(line.text, person.names)]
     return speakers if any(person not in speakers for person in named) else ()
 
 
 def _as_claim(text: str, claimants: Sequence[Person], grounds: Grounds) -> str:
     """Rewrite a line as a claim of somebody about somebody else."""
     who = ", ".join(person.label for person in claimants)
-    said, form = _shown(text), grounds.phrases.claim
+    said, form = _without_links(text), grounds.phrases.claim
     is_told = said.startswith(form.format(who=who, line=""))
     return said if is_told else form.format(who=who, line=said)
 
@@ -434,10 +440,10 @@ def _is_supported(line: ProposedLine, operation: Operation, grounds: Grounds) ->
         return True
     if normal_line(line.text) in grounds.lines_of(operation.rel_path):
         return True
-    return bool(grounds.support(_shown(line.text), line.turns))
+    return bool(grounds.support(_without_links(line.text), line.turns))
 
 
-def _shown(text: str) -> str:
+def _without_links(text: str) -> str:
     """Replace links in a line by their text."""
     return _LINK.sub(r"\1\2", text)
 
@@ -447,16 +453,16 @@ def _as_play(text: str, phrases: Phrases) -> str:
     return text if is_told else phrases.in_play.format(text)
 
 
-def _names(text: str, names: Sequence[str]) -> bool:
+def _has_name(text: str, names: Sequence[str]) -> bool:
     words = f" {' '.join(_WORD.findall(fold(text)))} "
-    return _mentions(text, names) or any(
+    return _mentions_name(text, names) or any(
         f" {normal_line(name)} " in words or (not name.isascii() and normal_line(name) in words)
         for name in names
         if normal_line(name)
     )
 
 
-def _mentions(text: str, names: Sequence[str]) -> bool:
+def _mentions_name(text: str, names: Sequence[str]) -> bool:
     """Tell whether a name stands in `text`, also where other letters cling to it: `Saraさん`."""
     said = (*names, *map(without_honorific, names))
     keys = {key for name in said if (key := key_of(name))}
@@ -464,7 +470,7 @@ def _mentions(text: str, names: Sequence[str]) -> bool:
     return bool(find_mentions(text, lambda _: heads, keys.intersection))
 
 
-def _alias(line: ProposedLine, operation: Operation, grounds: Grounds) -> ProposedLine:
+def _check_alias(line: ProposedLine, operation: Operation, grounds: Grounds) -> ProposedLine:
     """Return a name that somebody goes by.
 
     Raises:
@@ -494,7 +500,7 @@ def _goes_by(names: Sequence[str], key: str) -> bool:
     return key in {key_of(name) for name in names}
 
 
-def _refusal(
+def _make_refusal(
     operation: Operation, rail: str, reason: str, line: ProposedLine | None = None
 ) -> Refusal:
     lines = [line] if line else operation.lines

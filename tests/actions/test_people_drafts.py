@@ -41,7 +41,9 @@ def said_by(world):
 
 
 def merge(world, kept="discord-42", other="discord-7"):
-    return people.make(world.store, people.merged(world.store, kept, other), "merge", dry_run=False)
+    return people.apply_draft(
+        world.store, people.merge_files(world.store, kept, other), "merge", dry_run=False
+    )
 
 
 def test_a_merge_keeps_all_that_either_file_says(two):
@@ -116,7 +118,7 @@ def test_a_split_takes_back_what_only_the_other_said(two):
     merge(two)
 
     change = people.split_draft(two.store, "discord-7", said_by(two))
-    people.make(two.store, change, "split", dry_run=False)
+    people.apply_draft(two.store, change, "split", dry_run=False)
 
     assert "- Bob sells honey. <!-- turns 2 -->" in two.read(BOBS)
     assert "- Trusted. <!-- turns 2 -->" in two.read(BOBS)
@@ -129,19 +131,19 @@ def test_a_split_takes_back_what_only_the_other_said(two):
 
 def test_merging_twice_or_with_oneself_is_refused(two):
     with pytest.raises(UsageError, match="already one person"):
-        people.merged(two.store, "discord-42", "discord-42")
+        people.merge_files(two.store, "discord-42", "discord-42")
     merge(two)
     with pytest.raises(UsageError, match="merged into 'discord-42' already"):
-        people.merged(two.store, "discord-42", "discord-7")
+        people.merge_files(two.store, "discord-42", "discord-7")
     with pytest.raises(UsageError, match="merged into"):
-        people.merged(two.store, "discord-7", "discord-42")
+        people.merge_files(two.store, "discord-7", "discord-42")
 
 
 def test_nobody_can_be_split_who_was_not_merged(two):
     with pytest.raises(UsageError, match="was not merged"):
         people.split_draft(two.store, "discord-7", said_by(two))
     with pytest.raises(NotFoundError):
-        people.merged(two.store, "discord-42", "discord-99")
+        people.merge_files(two.store, "discord-42", "discord-99")
 
 
 def test_private_lines_stay_private_in_a_merge(two):
@@ -154,8 +156,8 @@ def test_private_lines_stay_private_in_a_merge(two):
 
 
 def test_a_new_name_stands_in_the_title_the_list_and_the_links(two):
-    change = people.renamed(two.store, "discord-7", "bob", "Robert")
-    people.make(two.store, change, "rename", dry_run=False)
+    change = people.rename_files(two.store, "discord-7", "bob", "Robert")
+    people.apply_draft(two.store, change, "rename", dry_run=False)
 
     assert two.read(BOBS).startswith("# Robert\n\n## Aliases\n\n- Robert\n")
     assert "[Robert](../people/discord-7.md) and `[Bob]" in two.read("topics/bees.md")
@@ -163,11 +165,11 @@ def test_a_new_name_stands_in_the_title_the_list_and_the_links(two):
 
 def test_wiki_links_follow_a_merge_and_a_new_name(two):
     two.store.write_file("notes.md", "[[discord-7]] [[Bob]] [[Bob|him]] `[[Bob]]`\n")
-    change = people.renamed(two.store, "discord-7", "bob", "Robert")
-    people.make(two.store, change, "rename", dry_run=False)
+    change = people.rename_files(two.store, "discord-7", "bob", "Robert")
+    people.apply_draft(two.store, change, "rename", dry_run=False)
     assert two.read("notes.md") == "[[discord-7]] [[Robert]] [[discord-7|him]] `[[Bob]]`\n"
-    people.make(
-        two.store, people.merged(two.store, "discord-42", "discord-7"), "merge", dry_run=False
+    people.apply_draft(
+        two.store, people.merge_files(two.store, "discord-42", "discord-7"), "merge", dry_run=False
     )
     told = "[[discord-42]] [[discord-42|Robert]] [[discord-42|him]] `[[Bob]]`\n"
     assert two.read("notes.md") == told
@@ -175,14 +177,16 @@ def test_wiki_links_follow_a_merge_and_a_new_name(two):
 
 def test_only_a_name_that_they_have_is_renamed(two):
     with pytest.raises(NotFoundError, match="is not called 'Zoe'"):
-        people.renamed(two.store, "discord-7", "Zoe", "X")
+        people.rename_files(two.store, "discord-7", "Zoe", "X")
 
 
 @pytest.mark.parametrize("page", ["```\n# Bob\n```\n\n{}", "\ufeff{}- Bob\n"])
 @pytest.mark.parametrize("title", ["# Bob\n", "Bob\n===\n"])
 def test_the_title_changes_and_nothing_that_looks_like_it(two, page, title):
     two.store.write_file(BOBS, page.format(title))
-    people.make(two.store, people.renamed(two.store, "discord-7", "Bob", "Rob"), "x", dry_run=False)
+    people.apply_draft(
+        two.store, people.rename_files(two.store, "discord-7", "Bob", "Rob"), "x", dry_run=False
+    )
     assert two.read(BOBS).startswith(page.format(title.replace("Bob", "Rob")))
 
 
@@ -192,7 +196,7 @@ def test_a_split_leaves_what_rests_on_turns_that_are_not_held_here(two):
     two.store.write_file(ANNAS, text)
 
     change = people.split_draft(two.store, "discord-7", said_by(two))
-    people.make(two.store, change, "split", dry_run=False)
+    people.apply_draft(two.store, change, "split", dry_run=False)
 
     assert "honey" in two.read(ANNAS)
 

@@ -10,7 +10,7 @@ import pytest
 from familiar_cli import Familiar, Said, take_turn
 from familiar_cli.actions.change_turns import again
 from familiar_cli.history import HistoryStore
-from familiar_cli.history.selection import TurnFilter, select
+from familiar_cli.history.selection import TurnFilter, select_turns
 from familiar_cli.identity import Author
 from familiar_cli.visibility import OWNER
 from tests.support.server import CutOff, Fail
@@ -128,6 +128,8 @@ async def test_of_two_at_once_the_second_replaces_what_the_first_wrote(root, ser
         await take_turn(familiar, Said("Hello", None, "cli"))
         said = again(familiar, Said("", None, "cli"))
         first, second = await asyncio.gather(take_turn(familiar, said), take_turn(familiar, said))
-        turns = [kept.turn for kept in select(familiar.history, TurnFilter(OWNER, everything=True))]
+        turns = [
+            kept.turn for kept in select_turns(familiar.history, TurnFilter(OWNER, everything=True))
+        ]
     assert {first.supersedes, second.supersedes} == {2, 3}
     assert [turn.stands for turn in turns] == [True, False, False, True]

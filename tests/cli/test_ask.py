@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from familiar_cli.cli import app
 from familiar_cli.config.home import FamiliarPaths, find_home
-from familiar_cli.context.trace import latest
+from familiar_cli.context.trace import latest_trace
 from familiar_cli.history import HistoryStore
 from familiar_cli.memory.pages.front_matter import field_markdown
 from familiar_cli.memory.store.store import MemoryStore
@@ -76,7 +76,7 @@ def test_the_record_holds_the_bytes_that_the_server_received(paths, serve) -> No
     run("Hello", "--as", "discord:1", "--name", "Zoë 🦊")
     run("And now?\x00\u202e", "--no-stream")
 
-    assert latest(paths.traces).request.body == started.last.body
+    assert latest_trace(paths.traces).request.body == started.last.body
     assert len(started.requests) == 2
 
 
@@ -239,7 +239,7 @@ def test_a_failing_model_exits_6_and_the_question_stays(paths, serve) -> None:
     assert (result.exit_code, result.stdout) == (6, "")
     assert "your message is kept as turn 2" in result.stderr
     assert said(paths)[-1] == ("user", "Hello")
-    assert latest(paths.traces).error
+    assert latest_trace(paths.traces).error
 
 
 def test_no_server_exits_6_and_the_question_stays(paths, monkeypatch) -> None:
@@ -408,7 +408,7 @@ def test_ctrl_c_keeps_the_part_that_came_and_exits_130(paths, serve) -> None:
     assert process.returncode == 130
     assert "the partial reply is turn 3" in stderr
     assert (turns(paths)[-1].content, turns(paths)[-1].partial) == ("Once upon a time ", True)
-    assert latest(paths.traces).error == "interrupted"
+    assert latest_trace(paths.traces).error == "interrupted"
 
 
 @pytest.mark.skipif(os.name == "nt", reason="a console's Ctrl-C needs a console of its own there")

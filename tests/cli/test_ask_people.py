@@ -8,7 +8,7 @@ from contextlib import closing
 import pytest
 
 from familiar_cli.context.replies import OPEN
-from familiar_cli.context.trace import latest
+from familiar_cli.context.trace import latest_trace
 from familiar_cli.history import HistoryStore
 from tests.support.server import ChatServer, Fail, Stall
 from tests.support.world import data, live, run
@@ -84,7 +84,7 @@ def test_in_text_both_run_where_they_have_a_slot(root) -> None:
     assert recast.json()["messages"][-1]["content"] == "Ada: oh oh."
     with closing(HistoryStore(root / "history.db")) as history:
         assert history.last_turn().content == "Oh."
-    trace = latest(root / "traces")
+    trace = latest_trace(root / "traces")
     assert trace.raw_reply == "Ada: oh oh."
     assert [call.name for call in trace.side_calls] == ["stepped_thinking", "recast"]
 

@@ -62,10 +62,10 @@ def test_show_is_plain_text_in_a_pipe(card) -> None:
 
 
 def test_show_is_framed_on_a_terminal(card) -> None:
-    from familiar_cli.imports.card_check import summarise
+    from familiar_cli.imports.card_check import summarise_card
     from familiar_cli.tokens import heuristic
 
-    summary = summarise(read_card(card.read_bytes(), origin="x"), heuristic())
+    summary = summarise_card(read_card(card.read_bytes(), origin="x"), heuristic())
     screen = io.StringIO()
     console(screen).print(card_page(summary, framed=True))
     assert "╔" in screen.getvalue()

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from familiar_cli.context.on_record import DIRECTORY, ReplySpool, recover
+from familiar_cli.context.on_record import DIRECTORY, ReplySpool, recover_replies
 from familiar_cli.history.rows import Turn
 from familiar_cli.history.store import HistoryStore
 from tests.support.server import Stall
@@ -74,7 +74,7 @@ def spooled(store, tmp_path, text: str) -> Turn:
 
 def test_a_reply_of_a_process_that_lives_is_left_to_it(store, tmp_path) -> None:
     spooled(store, tmp_path, "and so on")
-    assert recover(store, tmp_path / DIRECTORY) == []
+    assert recover_replies(store, tmp_path / DIRECTORY) == []
     assert len(list((tmp_path / DIRECTORY).iterdir())) == 1
 
 
@@ -82,7 +82,7 @@ def test_a_reply_of_a_process_that_lives_is_left_to_it(store, tmp_path) -> None:
 def test_odd_beginnings_end_nothing(store, tmp_path, monkeypatch, text) -> None:
     spooled(store, tmp_path, text)
     monkeypatch.setattr("familiar_cli.context.on_record._PROCESS", "another")
-    kept = [turn.content for turn in recover(store, tmp_path / DIRECTORY)]
+    kept = [turn.content for turn in recover_replies(store, tmp_path / DIRECTORY)]
     assert kept == ([text] if text.strip() else [])
 
 
@@ -90,11 +90,11 @@ def test_a_reply_that_was_kept_before_the_kill_is_kept_once(store, tmp_path, mon
     question = spooled(store, tmp_path, "Yes.")
     store.append("cli", "assistant", "Yes.", reply_to=question.id)
     monkeypatch.setattr("familiar_cli.context.on_record._PROCESS", "another")
-    assert recover(store, tmp_path / DIRECTORY) == []
+    assert recover_replies(store, tmp_path / DIRECTORY) == []
     assert store.count() == 2
 
 
 def test_a_file_of_noise_is_left_alone(store, tmp_path) -> None:
     (tmp_path / DIRECTORY).mkdir()
     (tmp_path / DIRECTORY / "1-x.txt").write_bytes(os.urandom(100))
-    assert recover(store, tmp_path / DIRECTORY) == []
+    assert recover_replies(store, tmp_path / DIRECTORY) == []

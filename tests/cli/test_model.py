@@ -212,9 +212,9 @@ def test_on_a_terminal_a_pull_shows_a_bar(tiny, tmp_path) -> None:
 
     import_catalog = (
         "import sys; from familiar_cli.ui.emit import Output; "
-        "from familiar_cli.ui.progress import downloads; "
+        "from familiar_cli.ui.progress import show_downloads; "
         "from familiar_cli.models.fetch import Progress\n"
-        "with downloads(Output('model pull')) as report:\n"
+        "with show_downloads(Output('model pull')) as report:\n"
         "    for done in (0, 500_000, 1_000_000):\n"
         "        report(Progress('[b]tiny', 'a test', done, 1_000_000))\n"
     )

@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from familiar_cli.memory.store.store import MemoryStore
-from familiar_cli.review.pending import PlannedFile, ReviewPlan, stage
+from familiar_cli.review.pending import PlannedFile, ReviewPlan, stage_plan
 from tests.support.server import ChatServer
 from tests.support.terminals import answering
 from tests.support.world import data, own, run
@@ -106,7 +106,7 @@ def test_a_line_that_goes_can_be_kept(root):
     file = PlannedFile(ANNAS, before, before.replace("- Keeps bees.", "- Keeps wasps."))
     plan = ReviewPlan("p", "r", "2026-04-07T18:00:00Z", "review", "m", (1, 1), (file,))
     with store.transaction("memory_writer", "plan") as tx:
-        stage(tx, store, plan)
+        stage_plan(tx, store, plan)
 
     assert data("review", "reject", "--hunk", "1.1")["left"] == 1
     assert data("review", "apply", "--all")["left"] == 0

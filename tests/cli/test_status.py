@@ -6,7 +6,7 @@ import pytest
 
 from familiar_cli.history.store import HistoryStore
 from familiar_cli.identity import Author
-from familiar_cli.ui.page import local
+from familiar_cli.ui.page import local_time
 from tests.support.cases import each
 from tests.support.server import ChatServer, Fail
 from tests.support.world import data, home, live, run
@@ -91,7 +91,7 @@ def test_a_pass_that_failed_is_told_with_when_why_and_what_tries_it_again(monkey
         page = run("status").stdout
 
         assert (failure["command"], failure["code"]) == ("familiar write-memory", "model_key")
-        assert local(failure["at"], None) in page
+        assert local_time(failure["at"], None) in page
         assert "bad key" in page
         assert "nothing yet; 2 turns wait: `familiar write-memory`" in page
 
@@ -99,7 +99,7 @@ def test_a_pass_that_failed_is_told_with_when_why_and_what_tries_it_again(monkey
         found = data("status")
         assert (found["failures"], found["written"]["last_turn"]) == ([], 2)
         assert (
-            f"up to turn 2, said at {local('2026-04-07T18:01:00.000Z', None)}\n"
+            f"up to turn 2, said at {local_time('2026-04-07T18:01:00.000Z', None)}\n"
             in run("status").stdout
         )
 

@@ -37,11 +37,11 @@ def imported(tmp_path, *lines) -> bytes:
 def test_superseded_replies_are_exported_as_swipes(store) -> None:
     store.append("cli", "user", "Tea?")
     one = store.append("cli", "assistant", "Green.")
-    two = standing.supersede(store, one, other(one, "Black."))
-    three = standing.supersede(store, two, other(two, "White."))
+    two = standing.supersede_turn(store, one, other(one, "Black."))
+    three = standing.supersede_turn(store, two, other(two, "White."))
     standing.select_alternative(store, two.id)
-    standing.withdraw(store, [three.id, two.id])
-    standing.restore(store, [two.id])
+    standing.withdraw_turns(store, [three.id, two.id])
+    standing.restore_turns(store, [two.id])
 
     question, reply = exported()
     assert "swipes" not in question
@@ -57,7 +57,7 @@ def test_another_reply_to_an_imported_line_is_one_more_of_its_swipes(store, tmp_
     lines = [robin("Hi"), yuzu("B", **SWIPED, extra={"model": "x"}, gen_started="then", odd=1)]
     imported(tmp_path, *lines)
     (_, old) = store.recent("c", 2, viewer=OWNER)
-    standing.supersede(store, old, other(old, "C"))
+    standing.supersede_turn(store, old, other(old, "C"))
 
     (_, reply) = exported()
     assert (reply["mes"], reply["swipes"], reply["swipe_id"]) == ("C", ["A", "B", "C"], 2)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from familiar_cli.config.environment import command_words, editor, found_program
-from familiar_cli.consolidation.digests import notify
+from familiar_cli.consolidation.digests import run_notifier
 from familiar_cli.errors import FamiliarError
 from familiar_cli.files import Disk
 from familiar_cli.memory.store.store import MemoryStore
@@ -122,7 +122,7 @@ def test_a_shell_never_reads_a_name_in_a_notification(tmp_path) -> None:
     told, script = tmp_path / "told", tmp_path / "tell.bat"
     script.write_text(f'#!/bin/sh\nprintf %s "$1" > "{told}"\n')
     script.chmod(PROGRAM)
-    assert notify([str(script)], 'Ada" & calc %PATH%: made', timeout_s=20) == ""
+    assert run_notifier([str(script)], 'Ada" & calc %PATH%: made', timeout_s=20) == ""
     assert told.read_text() == "Ada    calc  PATH : made"
 
 

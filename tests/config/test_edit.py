@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from familiar_cli.config import edit
 from familiar_cli.config.edit import new_config, set_value, unset_value, write_new
-from familiar_cli.config.schema import wrong
+from familiar_cli.config.schema import value_problem
 from familiar_cli.config.settings import all_settings, load_config
 from familiar_cli.errors import ConfigError, ConflictError, LockedError, NotFoundError
 
@@ -244,7 +244,9 @@ def test_what_is_set_is_what_holds(tmp_path_factory, data) -> None:
         int: st.integers(0, 10**9),
         float: st.floats(0, 1e9),
     }
-    value = data.draw(kinds[type(setting.default)].filter(lambda v: wrong(setting, v) is None))
+    value = data.draw(
+        kinds[type(setting.default)].filter(lambda v: value_problem(setting, v) is None)
+    )
     path = tmp_path_factory.mktemp("edit") / "character.toml"
     set_value(path, setting.key, str(value))
     assert read(tomllib.loads(path.read_text("utf-8")), setting.key) == value

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli.config.schema import CharacterConfig
-from familiar_cli.config.settings import build, load_config
+from familiar_cli.config.settings import build_settings, load_config
 from familiar_cli.errors import ConfigError
 
 
@@ -178,6 +178,6 @@ names = st.sampled_from([field.name for field in fields(CharacterConfig)] + ["sl
 
 @given(st.dictionaries(names, json_like | st.dictionaries(names, json_like)))
 def test_whatever_stands_in_the_file_gives_settings_of_the_right_types(data) -> None:
-    config, _ = build(data, CharacterConfig)
+    config, _ = build_settings(data, CharacterConfig)
     for field in fields(CharacterConfig):
         assert type(getattr(config, field.name)) is type(getattr(CharacterConfig(), field.name))

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from familiar_cli.clock import stopwatch_s
-from familiar_cli.config.schema import wrong
+from familiar_cli.config.schema import value_problem
 from familiar_cli.config.settings import (
     all_settings,
-    effective,
+    effective_settings,
     effective_value,
     line_of,
     nearest_key,
@@ -19,7 +19,7 @@ SETTINGS = all_settings().values()
 
 
 def test_every_default_is_allowed() -> None:
-    found = {setting.key: wrong(setting, setting.default) for setting in SETTINGS}
+    found = {setting.key: value_problem(setting, setting.default) for setting in SETTINGS}
     assert len(found) > 100
     assert {key: why for key, why in found.items() if why is not None} == {}
 
@@ -105,7 +105,7 @@ def test_the_environment_overrides_the_file(path, monkeypatch) -> None:
 
 
 def test_only_the_slots_that_the_file_has_are_listed(path) -> None:
-    slots = {row.setting.section for row in effective(path) if "slots" in row.setting.key}
+    slots = {row.setting.section for row in effective_settings(path) if "slots" in row.setting.key}
     assert slots == {"llm.slots.recast"}
 
 

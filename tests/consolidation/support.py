@@ -9,7 +9,7 @@ import re
 from datetime import UTC, date, datetime, timedelta
 
 from familiar_cli import tokens
-from familiar_cli.consolidation.calendar import Consolidator, survey
+from familiar_cli.consolidation.calendar import Consolidator, survey_periods
 from familiar_cli.consolidation.composing import Composer, Replies
 from familiar_cli.consolidation.engine import FileMaker
 from familiar_cli.consolidation.period_states import Today
@@ -123,7 +123,7 @@ class Life:
 
     def states(self, now=LATER, again=(), cutoff_hour=5):
         today = Today(now, self.zone, cutoff_hour)
-        found = survey(
+        found = survey_periods(
             self.store,
             today,
             self.instance,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from familiar_cli.consolidation import composing
-from familiar_cli.consolidation.composing import Composer, within
+from familiar_cli.consolidation.composing import Composer, fit_budget
 from familiar_cli.consolidation.periods import DraftedSummary, PlannedDigest, Point, SourceItem
 from familiar_cli.errors import ConfigError, UnusableReplyError
 from familiar_cli.identity import Who
@@ -126,7 +126,7 @@ def test_an_over_long_reply_lost_the_newest_months_of_a_year() -> None:
     plan = DraftedSummary("A year.", tuple(fact(month, n) for month in YEAR for n in range(2)))
     room = len("A year.") + sum(len(point.text) + 1 for point in plan.points[::2])
 
-    kept = within(plan, room, len)
+    kept = fit_budget(plan, room, len)
 
     assert [point.sources[0] for point in kept.points] == YEAR
     assert {point.text[:6] for point in kept.points} == {"Fact 0"}
@@ -138,7 +138,7 @@ def test_an_over_long_reply_lost_the_newest_months_of_a_year() -> None:
 def test_where_only_some_sources_have_room_they_lie_far_apart(few) -> None:
     plan = DraftedSummary("", tuple(map(fact, YEAR)))
 
-    kept = within(plan, few * (len(fact("2026-01").text) + 1), len)
+    kept = fit_budget(plan, few * (len(fact("2026-01").text) + 1), len)
 
     months = [YEAR.index(point.sources[0]) for point in kept.points]
     assert (len(months), months[-1]) == (few, 11)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from familiar_cli import tokens
 from familiar_cli.config.schedule import Schedule, read_schedule
-from familiar_cli.consolidation.digests import Digest, Distiller, notify
+from familiar_cli.consolidation.digests import Digest, Distiller, run_notifier
 from familiar_cli.consolidation.library import newest_sessions
 from familiar_cli.consolidation.period_states import Today
 from familiar_cli.errors import BadReplyError, ConfigError, ModelError
@@ -299,13 +299,13 @@ def test_a_notification_gets_the_message_as_one_argument_and_no_shell(tmp_path) 
     out = tmp_path / "told"
     code = f"import sys; open({str(out)!r}, 'w').write(sys.argv[-1])"
     said = "made mid; $(rm -rf /) `x` 'y'"
-    assert notify([sys.executable, "-c", code], said, timeout_s=20) == ""
+    assert run_notifier([sys.executable, "-c", code], said, timeout_s=20) == ""
     assert out.read_text() == said
 
 
 def test_a_notification_that_fails_or_hangs_is_told_of_and_is_not_fatal() -> None:
-    assert "could not be run" in notify(["/no/such/program"], "x", timeout_s=1)
+    assert "could not be run" in run_notifier(["/no/such/program"], "x", timeout_s=1)
     failing = [sys.executable, "-c", "import sys; sys.exit('no room')"]
-    assert "failed with 1: no room" in notify(failing, "x", timeout_s=20)
+    assert "failed with 1: no room" in run_notifier(failing, "x", timeout_s=20)
     hanging = [sys.executable, "-c", "import time; time.sleep(60)"]
-    assert "took longer than 0.5 s" in notify(hanging, "x", timeout_s=0.5)
+    assert "took longer than 0.5 s" in run_notifier(hanging, "x", timeout_s=0.5)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli import tokens
-from familiar_cli.consolidation.composing import Replies, folded, in_parts
+from familiar_cli.consolidation.composing import Replies, fold_part, in_parts
 from familiar_cli.consolidation.periods import DraftedSummary, Point, SourceItem
 from familiar_cli.errors import BadReplyError
 from tests.consolidation.support import DAY, MONDAY, Life, RuleModel, names, sources_in
@@ -104,7 +104,7 @@ def test_however_wordy_a_model_is_the_loop_ends(busy, words) -> None:
 )
 def test_what_a_model_made_of_a_part_is_all_in_its_items_with_its_sources(points) -> None:
     plan = DraftedSummary("All.", tuple(Point(text, tuple(sorted(set(on)))) for text, on in points))
-    items = folded(plan, ("x", "y", "z"))
+    items = fold_part(plan, ("x", "y", "z"))
     assert items[0].text.startswith("All.")
     assert len({item.rests_on for item in items}) == len(items)
     said = [(line, item.rests_on) for item in items for line in item.text.split("\n")]

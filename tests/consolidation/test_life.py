@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from familiar_cli.consolidation.library import look
+from familiar_cli.consolidation.library import look_at_library
 from familiar_cli.consolidation.period_states import days_of
 from familiar_cli.consolidation.periods import TIERS, day_of, period_of, read_period
 from tests.consolidation.support import DAY, Life, RuleModel, week_of_sessions
@@ -69,7 +69,7 @@ def lived(tmp_path_factory):
 @each("tier", TIERS)
 def test_every_day_is_covered_by_exactly_one_period_of_each_tier(lived, tier) -> None:
     lives, about, _ = lived
-    library = look(lives["laptop"].store)
+    library = look_at_library(lives["laptop"].store)
     files = (
         list(library.daily)
         if tier == "daily"
@@ -175,7 +175,7 @@ def test_killing_it_while_the_model_is_thinking_changes_nothing(tmp_path, undist
 
 def test_a_record_names_only_periods_that_exist(lived) -> None:
     lives, _, _ = lived
-    library = look(lives["laptop"].store)
+    library = look_at_library(lives["laptop"].store)
     for period, file in library.above.items():
         assert file.sources
         assert read_period(period.name) == period
@@ -184,7 +184,7 @@ def test_a_record_names_only_periods_that_exist(lived) -> None:
 
 def test_the_changes_of_clocks_cost_no_day(lived) -> None:
     lives, about, _ = lived
-    library = look(lives["laptop"].store)
+    library = look_at_library(lives["laptop"].store)
     changes = [date(2025, 3, 9), date(2025, 3, 30), date(2025, 10, 26), date(2025, 11, 2)]
     near = {day + n * DAY for day in changes for n in (-1, 0, 1)} & about
     assert near

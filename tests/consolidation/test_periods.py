@@ -16,8 +16,8 @@ from familiar_cli.consolidation.periods import (
     is_over,
     month_of,
     parse_period,
-    parts,
     period_of,
+    period_parts,
     read_period,
     week_of,
     year_of,
@@ -59,7 +59,7 @@ def test_every_day_of_a_period_belongs_to_that_period_and_no_neighbour_does(day,
 @given(days, st.sampled_from(TIERS[1:]))
 def test_the_parts_of_a_period_cover_its_days_once_and_in_order(day, tier) -> None:
     found = period_of(day, tier)
-    assert tuple(d for part in parts(found) for d in part.days) == found.days
+    assert tuple(d for part in period_parts(found) for d in part.days) == found.days
 
 
 @given(days)

@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from familiar_cli.consolidation.pages import EventBullet, bullets_of, merged
+from familiar_cli.consolidation.pages import EventBullet, bullets_of, merge_bullets
 from familiar_cli.consolidation.period_states import PeriodStates
 from familiar_cli.consolidation.periods import TIERS, month_of, parse_period, period_of
 from familiar_cli.errors import BadReplyError, ModelUnreachableError
@@ -81,7 +81,7 @@ def test_already_consolidated_because_a_file_exists(life) -> None:
 def test_merging_days_by_chat_kept_one_bullet_a_chat_and_dropped_the_rest() -> None:
     one = [EventBullet("Anna keeps bees.", ("cli",)), EventBullet("Bob sings.", ("cli",))]
     other = [EventBullet("anna  keeps bees", ("cli",)), EventBullet("Bob sings.", ("dm",))]
-    assert [(b.text, b.chats) for b in merged([one, other])] == [
+    assert [(b.text, b.chats) for b in merge_bullets([one, other])] == [
         ("Anna keeps bees.", ("cli",)),
         ("Bob sings.", ("cli",)),
         ("Bob sings.", ("dm",)),

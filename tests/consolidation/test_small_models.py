@@ -9,10 +9,10 @@ import pytest
 from markdown_it import MarkdownIt
 
 from familiar_cli.config.schema import LLMSettings
-from familiar_cli.consolidation.composing import sentences
+from familiar_cli.consolidation.composing import split_sentences
 from familiar_cli.consolidation.pages import read_page
 from familiar_cli.llm.open import open_model
-from familiar_cli.llm.slots import resolve
+from familiar_cli.llm.slots import resolve_slot
 from familiar_cli.memory.pages.lines import EvidenceText
 from tests.consolidation.support import MONDAY, Life, RuleModel, names, reply, week_of_sessions
 from tests.support.cases import each
@@ -57,8 +57,8 @@ def test_a_script_without_spaces_is_held_against_its_signs() -> None:
 
 
 def test_sentences_are_told_apart() -> None:
-    assert sentences("One. Two! 三。四。") == ["One.", "Two!", "三。", "四。"]
-    assert sentences("Dr. Smith came. And then") == ["Dr. Smith came.", "And then"]
+    assert split_sentences("One. Two! 三。四。") == ["One.", "Two!", "三。", "四。"]
+    assert split_sentences("Dr. Smith came. And then") == ["Dr. Smith came.", "And then"]
 
 
 def test_what_a_small_model_makes_up_is_left_out_and_told(life) -> None:
@@ -125,7 +125,7 @@ def test_the_real_small_model_makes_valid_files_of_its_sources_and_then_rests(
     pytest.importorskip("xllamacpp")
     life = Life(tmp_path)
     week_of_sessions(life)
-    life.model = model = open_model(resolve(LLMSettings()), cache_dir=model_cache)
+    life.model = model = open_model(resolve_slot(LLMSettings()), cache_dir=model_cache)
     life.reply_tokens = SMALL
     report = life.run(tiers=("daily", "weekly"))
     made = "2026-W15" in names(report)

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from familiar_cli import files
-from familiar_cli.consolidation.calendar import survey
-from familiar_cli.consolidation.library import _runs
+from familiar_cli.consolidation.calendar import survey_periods
+from familiar_cli.consolidation.library import _entries_by_year
 from familiar_cli.consolidation.period_states import Today, coverage
 from familiar_cli.consolidation.periods import TIERS, period_in, session_day, year_in, year_of
 from familiar_cli.memory.store.files import MemoryEntry
@@ -52,7 +52,7 @@ class OldLife(Life):
 
     def survey(self, *, cached, **more):
         path = self.cache_path if cached else None
-        return survey(self.store, Today(NOW, UTC), self.instance, path, **more)
+        return survey_periods(self.store, Today(NOW, UTC), self.instance, path, **more)
 
 
 def wanted(found):
@@ -120,7 +120,7 @@ def test_what_somebody_asks_for_is_looked_at(tmp_path) -> None:
 def test_from_another_viewpoint_nothing_is_settled(tmp_path) -> None:
     life = lived(tmp_path)
     for instance, today in (("phone", Today(NOW, UTC)), ("laptop", Today(NOW, UTC, 0))):
-        found = survey(life.store, today, instance, life.cache_path)
+        found = survey_periods(life.store, today, instance, life.cache_path)
         assert found.periods("daily")
         life.survey(cached=True)
 
@@ -222,7 +222,7 @@ def test_files_are_put_into_years_in_runs_as_they_would_be_one_by_one(found, dir
     paths = sorted(path for path in found if path.startswith(f"{directory}/"))
     entries = [MemoryEntry(path, is_dir=False, size_bytes=1, modified=NOW) for path in paths]
     by_year: dict[str, list[str]] = {}
-    for year, some in _runs(entries, len(directory) + 1, 5):
+    for year, some in _entries_by_year(entries, len(directory) + 1, 5):
         by_year.setdefault(year, []).extend(entry.rel_path for entry in some)
     one_by_one: dict[str, list[str]] = {}
     for path in paths:

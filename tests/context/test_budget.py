@@ -19,9 +19,9 @@ from familiar_cli.context.budget import (
     PROMPT_TOKENS,
     Budgeter,
     Window,
-    allowance,
+    prompt_allowance,
 )
-from familiar_cli.context.pipeline import render
+from familiar_cli.context.pipeline import render_messages
 from familiar_cli.context.types import Contribution, ExampleLine, Fit, Fragment, Layer, PromptSpan
 from familiar_cli.errors import LimitError
 
@@ -68,7 +68,7 @@ def test_no_budget_is_ever_exceeded(offered, total, layer) -> None:
 
     assert all(use.used_tokens <= use.budget_tokens for use in filled.layers)
     assert all(u.share_tokens <= layer for u in filled.layers if u.name in {"content", "character"})
-    messages = render(filled.fragments)
+    messages = render_messages(filled.fragments)
     cost = sum(COUNTER.count(m["content"]) + MESSAGE_TOKENS for m in messages) + PROMPT_TOKENS
     assert cost <= total
 
@@ -81,7 +81,7 @@ sizes = st.lists(st.tuples(st.sampled_from(list(Layer)), st.integers(1, 700)), m
 @given(modes, presets, sizes)
 def test_no_mode_s_budget_is_ever_exceeded(mode, preset, sizes) -> None:
     window = Window(100_000, 1000, is_local=preset == "local")
-    given_tokens = allowance(BudgetSettings(), mode=mode, window=window)
+    given_tokens = prompt_allowance(BudgetSettings(), mode=mode, window=window)
     offered = [
         piece("word " * words, layer=layer, fit=Fit.cut, priority=words % 3)
         for layer, words in sizes

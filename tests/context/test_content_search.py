@@ -21,7 +21,7 @@ from familiar_cli.errors import FamiliarError, ModelError
 from familiar_cli.history import HistoryStore
 from familiar_cli.index.build import EmbeddingIndex
 from familiar_cli.index.embedder import EmbedderChoice
-from familiar_cli.index.search import search
+from familiar_cli.index.search import search_memory
 from familiar_cli.llm.types import ScriptedModel
 from familiar_cli.memory.aliases import Aliases
 from familiar_cli.memory.pages.front_matter import LorePage, render_lore
@@ -66,7 +66,7 @@ class World:
         self.store.write_file(rel_path, text)
 
     def search(self, query, options):
-        return search(self.index, query, options, self.opened)
+        return search_memory(self.index, query, options, self.opened)
 
     def provider(self, *, k=6, search=None, strong=0.7, answer_tokens=300, **more):
         finder = FakeFinder(self, search or self.search)

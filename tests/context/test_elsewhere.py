@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from familiar_cli import tokens
 from familiar_cli.context.pipeline import ContextPipeline
-from familiar_cli.context.providers.history import Beyond, HistoryProvider, meanwhile
+from familiar_cli.context.providers.history import Beyond, HistoryProvider, list_meanwhile
 from familiar_cli.history import HistoryStore
 from familiar_cli.history.summaries import PUBLIC, Summaries, Summary
 from familiar_cli.identity import Author
@@ -154,4 +154,4 @@ def test_how_long_ago_it_was(minutes, words) -> None:
 
 @given(st.integers(0, 5))
 def test_nothing_makes_no_title(most) -> None:
-    assert meanwhile([], NOW, str, most) == ""
+    assert list_meanwhile([], NOW, str, most) == ""

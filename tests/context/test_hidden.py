@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from familiar_cli.context.replies import CLOSE, OPEN, ReplyFilter, marked, without_hidden
+from familiar_cli.context.replies import CLOSE, OPEN, ReplyFilter, mark_note, without_hidden
 from tests.support.cases import each
 
 
@@ -50,7 +50,7 @@ def test_the_pieces_show_what_the_whole_shows(pieces) -> None:
 
 @given(st.text(max_size=60))
 def test_a_note_cannot_end_itself(note) -> None:
-    assert without_hidden(f"a{marked(note + CLOSE + note)}b") == "ab"
+    assert without_hidden(f"a{mark_note(note + CLOSE + note)}b") == "ab"
 
 
 @given(st.text(max_size=60))

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from familiar_cli.config.channel_kinds import ChannelMode
 from familiar_cli.config.schema import BudgetSettings
-from familiar_cli.context.budget import PERCENT, SOURCES, Window, allowance
+from familiar_cli.context.budget import PERCENT, SOURCES, Window, prompt_allowance
 from familiar_cli.context.types import Layer
 from familiar_cli.errors import ConfigError
 from tests.support.cases import each
@@ -23,7 +23,9 @@ def tokens(
     **budget,
 ):
     window = Window(*room, known, preset == "local")
-    return allowance(BudgetSettings(**budget), mode=mode, window=window, character_tokens=character)
+    return prompt_allowance(
+        BudgetSettings(**budget), mode=mode, window=window, character_tokens=character
+    )
 
 
 @each(
@@ -89,7 +91,7 @@ def test_a_share_of_the_character_that_is_set_widens_nothing() -> None:
     window = Window(32_000, 1000)
     settings = BudgetSettings(character=1000)
     mode = ChannelMode.full_rp
-    found = allowance(settings, mode=mode, window=window, character_tokens=5000)
+    found = prompt_allowance(settings, mode=mode, window=window, character_tokens=5000)
     assert (found.total, found.layers[Layer.character]) == (8000, 1000)
 
 
@@ -133,7 +135,7 @@ def test_a_reply_that_fills_the_model_is_a_configuration_error() -> None:
 def test_each_layer_has_its_share_and_none_is_above_the_total() -> None:
     window = Window(32_000, 1000)
     settings = BudgetSettings(total=1000, character=5000)
-    found = allowance(settings, mode=ChannelMode.full_rp, window=window)
+    found = prompt_allowance(settings, mode=ChannelMode.full_rp, window=window)
 
     assert set(found.layers) == set(Layer) == set(PERCENT)
     assert max(found.layers.values()) == 1000

@@ -8,7 +8,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from familiar_cli.context.pipeline import name_speakers, render
+from familiar_cli.context.pipeline import name_speakers, render_messages
 from familiar_cli.context.types import Contribution, ExampleLine, Fit, Fragment, Layer, PromptSpan
 from familiar_cli.identity import Author
 from tests.support.cases import each
@@ -34,7 +34,7 @@ def example(*lines):
 
 def shown(fragments) -> str:
     """The messages in short: `s` system, `u` user, `a` assistant."""
-    return " | ".join(f"{m['role'][0]}:{m['content']}" for m in render(fragments))
+    return " | ".join(f"{m['role'][0]}:{m['content']}" for m in render_messages(fragments))
 
 
 CHAT = chat("A1", "u2", "A3", "u4")
@@ -182,7 +182,7 @@ def test_what_was_cut_is_shown_as_cut() -> None:
 
 
 def test_half_a_surrogate_pair_can_still_be_sent() -> None:
-    (message,) = render(chat("ok \ud83d"))
+    (message,) = render_messages(chat("ok \ud83d"))
 
     assert json.dumps(message, ensure_ascii=False).encode("utf-8")
 
@@ -195,7 +195,9 @@ def test_an_insertion_has_as_many_turns_below_it_as_it_says(insertions, turns) -
     talk = [kept("chat", f"turn {n}", role="user") for n in range(turns)]
     deeper = [deep(f"at {depth}", depth, role) for depth, role in insertions]
 
-    messages = [m["content"] for m in render([*deeper, *talk, kept("chat", "now", role="user")])]
+    messages = [
+        m["content"] for m in render_messages([*deeper, *talk, kept("chat", "now", role="user")])
+    ]
 
     for depth, _ in insertions:
         here = next(n for n, text in enumerate(messages) if f"at {depth}" in text)

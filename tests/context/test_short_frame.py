@@ -11,7 +11,7 @@ from familiar_cli.context.processors import (
     LEFT_OUT,
     MEMORY_TOKENS,
     ShortFramePreProcessor,
-    sentences,
+    plain_sentences,
 )
 from familiar_cli.context.trace import make_trace
 from familiar_cli.context.types import Contribution, ExampleLine, Layer, PromptSpan
@@ -123,7 +123,7 @@ def test_problems_and_hidden_notes_pass() -> None:
 
 def test_sentences_are_without_headings_bullets_and_code() -> None:
     text = "---\na: 1\n---\n# Robin\n\n- likes tea\n- [x] lost a scarf!\n\n```\ncode\n```\n"
-    assert sentences(text) == "likes tea. [x] lost a scarf!"
+    assert plain_sentences(text) == "likes tea. [x] lost a scarf!"
 
 
 def test_the_trace_tells_what_was_left_out_and_why() -> None:

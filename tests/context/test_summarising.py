@@ -260,7 +260,7 @@ def test_a_step_is_dropped_if_a_turn_is_withdrawn_while_the_model_writes(
     class Editing(ScriptedModel):
         async def complete(self, request, on_text=None):
             if not self.requests:
-                standing.withdraw(store, [turn])
+                standing.withdraw_turns(store, [turn])
             return await super().complete(request, on_text)
 
     model = Editing(["With the old words.", "Without them."])

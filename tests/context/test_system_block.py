@@ -6,7 +6,7 @@ import asyncio
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
-from familiar_cli.context.providers.history import SystemBlockProvider, spoken
+from familiar_cli.context.providers.history import SystemBlockProvider, spoken_time
 from familiar_cli.context.types import PromptSpan
 from familiar_cli.languages import ENGLISH
 from tests.context.support import request
@@ -34,11 +34,11 @@ def block(zone="UTC", *, tells_time=True, at_start=False, **asked):
     ],
 )
 def test_the_time_is_told_as_on_the_wall(zone, at, told) -> None:
-    assert spoken(datetime(*at, tzinfo=UTC), ZoneInfo(zone)) == told
+    assert spoken_time(datetime(*at, tzinfo=UTC), ZoneInfo(zone)) == told
 
 
 def test_the_systems_timezone_is_used_where_none_is_set() -> None:
-    assert "2026-05-0" in spoken(datetime(2026, 5, 8, 14, 34, tzinfo=UTC), None)
+    assert "2026-05-0" in spoken_time(datetime(2026, 5, 8, 14, 34, tzinfo=UTC), None)
 
 
 def test_on_the_record_no_mode_is_named() -> None:

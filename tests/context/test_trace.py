@@ -13,7 +13,7 @@ from familiar_cli.context.trace import (
     TRACE_VERSION,
     Trace,
     TracedMessage,
-    latest,
+    latest_trace,
     read_trace,
     trace_ids,
     write_trace,
@@ -52,7 +52,7 @@ def test_the_newest_record_is_the_one_with_the_highest_number(tmp_path) -> None:
     for turn in (9, 10, 2):
         write_trace(tmp_path, trace(turn))
 
-    assert latest(tmp_path).turn == 10
+    assert latest_trace(tmp_path).turn == 10
 
 
 def test_only_the_newest_records_are_kept(tmp_path) -> None:
@@ -81,7 +81,7 @@ def test_no_record_is_a_clear_error(tmp_path) -> None:
     with pytest.raises(NotFoundError, match="No trace of turn 3"):
         read_trace(tmp_path / "none", 3)
     with pytest.raises(NotFoundError, match="Nothing was sent"):
-        latest(tmp_path / "none")
+        latest_trace(tmp_path / "none")
 
 
 def test_other_files_in_the_directory_are_passed_over(tmp_path) -> None:
@@ -244,7 +244,9 @@ def test_a_reply_is_found_without_reading_every_older_record(tmp_path, monkeypat
     for turn in range(1, 2001, 2):
         (tmp_path / f"{turn}.json").touch()
     parsed = []
-    monkeypatch.setattr("familiar_cli.context.trace._parse", lambda *given: parsed.append(given))
+    monkeypatch.setattr(
+        "familiar_cli.context.trace._parse_trace", lambda *given: parsed.append(given)
+    )
 
     with pytest.raises(NotFoundError):
         read_trace(tmp_path, 1998)

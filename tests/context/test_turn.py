@@ -13,7 +13,7 @@ from familiar_cli.context.budget import Allowance
 from familiar_cli.context.on_record import OnRecord
 from familiar_cli.context.pipeline import ContextPipeline
 from familiar_cli.context.providers.history import HistoryProvider
-from familiar_cli.context.trace import latest, read_trace
+from familiar_cli.context.trace import latest_trace, read_trace
 from familiar_cli.context.turn import request_for
 from familiar_cli.context.types import Modality, Said
 from familiar_cli.errors import BadReplyError, CutOffError, FamiliarError, LimitError, UsageError
@@ -78,7 +78,7 @@ def test_the_question_is_kept_before_the_model_is_asked(world) -> None:
     class Looking(ScriptedModel):
         async def complete(self, *args):
             assert world.turns() == [("user", "hi", False)]
-            assert latest(world.traces).request.body
+            assert latest_trace(world.traces).request.body
             return await super().complete(*args)
 
     asyncio.run(world.runner().run(request("hi"), Looking(["Hello."])))
@@ -92,7 +92,7 @@ def test_a_greeting_becomes_the_first_turn(world) -> None:
         ("user", "hi"),
         ("assistant", "Hello."),
     ]
-    assert [m.role for m in latest(world.traces).messages] == ["assistant", "user"]
+    assert [m.role for m in latest_trace(world.traces).messages] == ["assistant", "user"]
 
 
 def test_a_failure_keeps_the_question_and_says_so(world) -> None:
@@ -102,7 +102,10 @@ def test_a_failure_keeps_the_question_and_says_so(world) -> None:
     assert world.turns() == [("user", "hi", False)]
     assert caught.value.hint == "again"
     assert (caught.value.data["turn"], caught.value.data["reply_turn"]) == (1, None)
-    assert (latest(world.traces).error, latest(world.traces).reply_turn) == ("broke", None)
+    assert (latest_trace(world.traces).error, latest_trace(world.traces).reply_turn) == (
+        "broke",
+        None,
+    )
 
 
 def test_a_reply_that_broke_off_is_kept_as_far_as_it_came(world) -> None:
@@ -110,7 +113,7 @@ def test_a_reply_that_broke_off_is_kept_as_far_as_it_came(world) -> None:
         world.take(CutOffError("broke", partial="Once upon"))
 
     assert world.turns()[1] == ("assistant", "Once upon", True)
-    assert latest(world.traces).reply_turn == 2
+    assert latest_trace(world.traces).reply_turn == 2
 
 
 def test_an_empty_reply_is_a_failure(world) -> None:
@@ -125,7 +128,7 @@ def test_a_reply_cut_by_the_length_limit_is_kept_and_told(world) -> None:
 
     assert world.turns()[1] == ("assistant", "Once upon a", True)
     assert "cut at 512 tokens" in result.notices[0]
-    assert latest(world.traces).notices == result.notices
+    assert latest_trace(world.traces).notices == result.notices
 
 
 def test_cancelling_keeps_the_part_that_came(world) -> None:
@@ -146,7 +149,7 @@ def test_cancelling_keeps_the_part_that_came(world) -> None:
     kept = asyncio.run(interrupt()).interrupted
 
     assert (kept.text, kept.reply.partial, kept.interrupted) == ("Once upon ", True, True)
-    assert latest(world.traces).error == "interrupted"
+    assert latest_trace(world.traces).error == "interrupted"
 
 
 def test_a_prompt_that_cannot_be_made_keeps_nothing(world) -> None:
@@ -184,7 +187,7 @@ def test_a_post_processed_reply_is_heard_and_kept_as_it_was_changed(world) -> No
 
     assert heard == ["Hello.+polished"]
     assert world.turns()[1][1] == "Hello.+polished"
-    assert [r.name for r in latest(world.traces).processors] == ["polished"]
+    assert [r.name for r in latest_trace(world.traces).processors] == ["polished"]
 
 
 def test_what_failed_on_the_way_is_told(world) -> None:

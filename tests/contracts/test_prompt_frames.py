@@ -20,7 +20,7 @@ from familiar_cli.context.character import Macros
 from familiar_cli.context.pipeline import name_speakers
 from familiar_cli.context.processors import recast_messages, thinking_messages
 from familiar_cli.context.providers import content_filter as filter_tier
-from familiar_cli.context.providers.history import meanwhile
+from familiar_cli.context.providers.history import list_meanwhile
 from familiar_cli.context.providers.packing import PieceSource
 from familiar_cli.context.providers.passages import Passage
 from familiar_cli.context.summarising import summary_messages, turn_text
@@ -80,7 +80,7 @@ def prompts(name: str, words: str) -> dict[str, str]:
         for a in (one, two)
     ]
     summary = [turn_text(t, name=name, label=lambda _: name, zone=UTC, labels=labels) for t in talk]
-    question = writer.question(
+    question = writer.user_message(
         name=name,
         voice=words,
         channels=[name],
@@ -90,8 +90,8 @@ def prompts(name: str, words: str) -> dict[str, str]:
         transcript="\n".join(lines),
     )
     return {
-        "writer": f"{writer.instructions(name, bounds_for(2048), private=False)}\n{question}",
-        "consolidation": composing.instructions(name, "Read.", 3, is_part=False)
+        "writer": f"{writer.system_message(name, bounds_for(2048), private=False)}\n{question}",
+        "consolidation": composing.system_message(name, "Read.", 3, is_part=False)
         + composing.compose_question([SourceItem(name, words)], voice=words, kept=[words]),
         "filter": "\n".join(
             m["content"]
@@ -107,7 +107,9 @@ def prompts(name: str, words: str) -> dict[str, str]:
         ),
         "thinking": thinking_messages(name, "", 9)[0]["content"],
         "recast": recast_messages(name, "", Modality.text)[0]["content"],
-        "elsewhere": meanwhile([turn(one, words, "d")], AT + timedelta(hours=1), lambda _: name, 3),
+        "elsewhere": list_meanwhile(
+            [turn(one, words, "d")], AT + timedelta(hours=1), lambda _: name, 3
+        ),
         "chat": "\n".join(piece.text for piece in name_speakers(chat, labels)),
         "passage": PieceSource("k", name).heading,
         "macros": Macros(name, name).expand("{{char}} and {{user}} talk."),

@@ -158,7 +158,7 @@ def answers(caller: Caller) -> Iterator[tuple[str, str]]:
     for name, prompt in catalogue.PROMPTS.items():
         for given in (set(prompt.takes), set(prompt.needs)):
             arguments = {argument: LEADS[argument] for argument in given}
-            made = lambda name=name, given=arguments: catalogue.made(caller, name, given)  # noqa: E731
+            made = lambda name=name, given=arguments: catalogue.make_prompt(caller, name, given)  # noqa: E731
             yield name, told(made)
     for path in catalogue.paths(caller):
         uri = catalogue.uri_of("ada", path)

@@ -11,7 +11,7 @@ import pytest
 from familiar_cli.history import HistoryStore
 from familiar_cli.history.lines import TurnName, ids_of, names_of
 from familiar_cli.history.salvage import salvage
-from familiar_cli.history.store import standings, withdraw, withdrawn_channels
+from familiar_cli.history.store import turn_statuses, withdraw_turns, withdrawn_channels
 from familiar_cli.history.tables import APPLICATION_ID
 from familiar_cli.sync.turns import new_lines
 from familiar_cli.visibility import OWNER
@@ -53,7 +53,7 @@ def older(tmp_path):
 
 def test_an_older_history_keeps_its_order_and_its_alternatives(older) -> None:
     assert [turn.id for turn in older.recent("cli", 9, viewer=OWNER)] == [1, 2, 5]
-    found = standings(older, [2, 3, 4, 5])
+    found = turn_statuses(older, [2, 3, 4, 5])
     assert found[3].alternatives == found[2].alternatives == (2, 3, 4)
     assert found[3].superseded_by == 4
     assert found[5].alternatives == ()
@@ -68,7 +68,7 @@ def test_all_that_an_older_history_knows_of_its_turns_is_numbered(older) -> None
 
 
 def test_a_mark_that_is_made_later_has_a_later_number(older) -> None:
-    withdraw(older, [1])
+    withdraw_turns(older, [1])
     with older.use(create=False) as connection:
         (last,) = connection.execute("SELECT max(clock) FROM events").fetchone()
     assert last == 8
@@ -88,7 +88,7 @@ def assert_all_is_there(path: Path) -> None:
     names = names_of(store, "srv-c3", range(1, 16))
     assert [turn.id for turn in store.recent("b2", 9, viewer=OWNER)] == [7, 14]
     assert [turn.id for turn in store.recent("chat", 9, viewer=OWNER)] == [8, 9]
-    became = {names[i]: found for i, found in standings(store, names).items()}
+    became = {names[i]: found for i, found in turn_statuses(store, names).items()}
     first, second = became[TurnName("desk-b2", 1)], became[TurnName("lap-a1", 3)]
     assert (names[first.superseded_by], first.withdrawn) == (TurnName("lap-a1", 3), True)
     assert names[second.superseded_by] == TurnName("lap-a1", 5)
@@ -134,7 +134,7 @@ def test_a_damaged_version_10_keeps_its_marks(version_10) -> None:
     assert salvage(version_10).damaged
     assert_all_is_there(version_10)
     store = HistoryStore(version_10)
-    withdraw(store, [7])  # settles marks again
+    withdraw_turns(store, [7])  # settles marks again
     with store.use(create=False) as connection:
         kinds = connection.execute("SELECT kind, count(*) FROM events GROUP BY kind").fetchall()
     assert dict(kinds) == {"branch": 2, "channel": 2, "chat": 1, "superseded": 2, "withdrawn": 3}

@@ -19,8 +19,8 @@ from familiar_cli.history import HistoryStore
 from familiar_cli.history import store as standing
 from familiar_cli.history.recall import recall, search
 from familiar_cli.history.rows import Turn
-from familiar_cli.history.selection import TurnFilter, around, newest, select
-from familiar_cli.history.statistics import statistics
+from familiar_cli.history.selection import TurnFilter, newest_turns, select_turns, turns_around
+from familiar_cli.history.statistics import gather_statistics
 from familiar_cli.history.store import TurnStatus
 from familiar_cli.history.summaries import PUBLIC, Summaries, Summary
 from familiar_cli.identity import Author
@@ -55,28 +55,32 @@ def words(turns) -> list[str]:
 def test_a_turn_that_takes_the_place_of_another_stands_where_that_one_did(store) -> None:
     one, two, _three = say(store, "one", "two", "three")
 
-    new = standing.supersede(store, two, other(two, "zwei"))
+    new = standing.supersede_turn(store, two, other(two, "zwei"))
 
     assert words(store.recent("cli", 9, viewer=OWNER)) == ["one", "zwei", "three"]
     assert words(store.recent("cli", 2, viewer=OWNER)) == ["zwei", "three"]
     assert words(store.recent("cli", 1, viewer=OWNER)) == ["three"]
     assert words(store.recent("cli", 9, before_id=3, viewer=OWNER)) == ["one", "zwei"]
-    assert words(k.turn for k in around(store, one, 1, 1, viewer=OWNER)) == ["one", "zwei"]
-    assert words(k.turn for k in around(store, new, 1, 1, viewer=OWNER)) == ["one", "zwei", "three"]
+    assert words(k.turn for k in turns_around(store, one, 1, 1, viewer=OWNER)) == ["one", "zwei"]
+    assert words(k.turn for k in turns_around(store, new, 1, 1, viewer=OWNER)) == [
+        "one",
+        "zwei",
+        "three",
+    ]
     assert new.place == two.id
     assert store.turn(new.id) == new
 
 
 def test_what_was_replaced_is_kept_and_shown_on_request(store) -> None:
     (one,) = say(store, "one")
-    new = standing.supersede(store, one, other(one, "eins"))
+    new = standing.supersede_turn(store, one, other(one, "eins"))
 
-    assert standing.standings(store, [1, 2]) == {
+    assert standing.turn_statuses(store, [1, 2]) == {
         one.id: TurnStatus(superseded_by=new.id, alternatives=(1, 2)),
         new.id: TurnStatus(alternatives=(1, 2)),
     }
-    assert words(k.turn for k in select(store, TurnFilter(OWNER))) == ["eins"]
-    assert words(k.turn for k in select(store, TurnFilter(OWNER, everything=True))) == [
+    assert words(k.turn for k in select_turns(store, TurnFilter(OWNER))) == ["eins"]
+    assert words(k.turn for k in select_turns(store, TurnFilter(OWNER, everything=True))) == [
         "one",
         "eins",
     ]
@@ -91,26 +95,28 @@ def test_what_was_replaced_is_kept_and_shown_on_request(store) -> None:
 
 def test_an_earlier_reply_can_be_chosen_again(store) -> None:
     (one,) = say(store, "one", author=None)
-    two = standing.supersede(store, one, other(one, "two"))
-    three = standing.supersede(store, two, other(two, "three"))
+    two = standing.supersede_turn(store, one, other(one, "two"))
+    three = standing.supersede_turn(store, two, other(two, "three"))
 
     assert standing.select_alternative(store, one.id) == (three.id,)
     assert words(store.recent("cli", 9, viewer=OWNER)) == ["one"]
     assert standing.select_alternative(store, two.id) == (one.id,)
     assert words(store.recent("cli", 9, viewer=OWNER)) == ["two"]
     assert standing.select_alternative(store, two.id) == ()
-    assert {s.alternatives for s in standing.standings(store, [1, 2, 3]).values()} == {(1, 2, 3)}
+    assert {s.alternatives for s in standing.turn_statuses(store, [1, 2, 3]).values()} == {
+        (1, 2, 3)
+    }
 
 
 def test_what_is_withdrawn_can_be_restored(store) -> None:
     say(store, "one", "two")
 
-    assert standing.withdraw(store, [1, 2]) == (1, 2)
-    assert standing.withdraw(store, [1]) == ()
+    assert standing.withdraw_turns(store, [1, 2]) == (1, 2)
+    assert standing.withdraw_turns(store, [1]) == ()
     assert store.recent("cli", 9, viewer=OWNER) == []
     assert store.speakers(OWNER) == []
     assert store.recent_distinct_authors("cli", 9) == []
-    assert standing.restore(store, [2]) == (2,)
+    assert standing.restore_turns(store, [2]) == (2,)
     assert words(store.recent("cli", 9, viewer=OWNER)) == ["two"]
     assert [(s.author, s.turns) for s in store.speakers(OWNER)] == [(ANNA, 1)]
 
@@ -118,26 +124,26 @@ def test_what_is_withdrawn_can_be_restored(store) -> None:
 def test_one_wrong_number_withdraws_nothing(store) -> None:
     say(store, "one")
     with pytest.raises(NotFoundError):
-        standing.withdraw(store, [1, 99])
+        standing.withdraw_turns(store, [1, 99])
     assert words(store.recent("cli", 9, viewer=OWNER)) == ["one"]
 
 
 def test_a_turn_that_was_replaced_is_not_withdrawn_in_place_of_its_successor(store) -> None:
     (one,) = say(store, "one")
-    standing.supersede(store, one, other(one, "two"))
+    standing.supersede_turn(store, one, other(one, "two"))
     with pytest.raises(RefusedError, match="turn 1 was replaced by turn 2".capitalize()):
-        standing.withdraw(store, [1])
+        standing.withdraw_turns(store, [1])
     assert words(store.recent("cli", 9, viewer=OWNER)) == ["two"]
-    assert standing.withdraw(store, [1, 2]) == (1, 2)
+    assert standing.withdraw_turns(store, [1, 2]) == (1, 2)
 
 
 def test_a_turn_that_does_not_stand_is_not_replaced_again(store) -> None:
     (one,) = say(store, "one")
-    standing.supersede(store, one, other(one, "two"))
+    standing.supersede_turn(store, one, other(one, "two"))
     with pytest.raises(RefusedError):
-        standing.supersede(store, one, other(one, "three"))
+        standing.supersede_turn(store, one, other(one, "three"))
     assert store.count() == 2
-    standing.withdraw(store, [2])
+    standing.withdraw_turns(store, [2])
     with pytest.raises(RefusedError, match="withdrawn"):
         standing.select_alternative(store, 2)
 
@@ -159,7 +165,7 @@ def test_a_channel_is_withdrawn_and_restored_as_a_whole(store) -> None:
     assert words(store.since(0, 9)) == ["here"]
     assert words(h.turn for h in search(store, "there here", TurnFilter(OWNER))) == ["here"]
     assert standing.withdrawn_channels(store) == {"other"}
-    assert standing.standings(store, [2])[2].withdrawn
+    assert standing.turn_statuses(store, [2])[2].withdrawn
     assert [s.turns for s in store.speakers(OWNER)] == [1]
     assert standing.withdraw_channel(store, "other", withdrawn=False)
     assert words(store.since(0, 9)) == ["here", "there"]
@@ -169,7 +175,7 @@ def test_a_channel_is_withdrawn_and_restored_as_a_whole(store) -> None:
 
 def test_the_database_refuses_to_change_or_delete_a_mark(store) -> None:
     say(store, "one")
-    standing.withdraw(store, [1])
+    standing.withdraw_turns(store, [1])
     for sql in ("UPDATE events SET value = 0", "DELETE FROM events", "DELETE FROM turns"):
         with store.use(create=True) as connection, pytest.raises(sqlite3.IntegrityError):
             connection.execute(sql)
@@ -181,7 +187,7 @@ def test_summaries_that_rest_on_a_withdrawn_turn_are_made_again(store) -> None:
     for last in (2, 4):
         summaries.keep(Summary(PUBLIC, last, f"up to {last}", NOON, "m"), {"cli"})
 
-    standing.withdraw(store, [3])
+    standing.withdraw_turns(store, [3])
 
     latest = summaries.latest(PUBLIC, rules_of())
     assert latest is not None
@@ -212,7 +218,7 @@ def test_summaries_that_rest_on_a_channel_are_made_again(store, withdrawn) -> No
 def test_what_is_withdrawn_while_its_channel_is_out_stays_out(store) -> None:
     say(store, "one", "two", "three")
     standing.withdraw_channel(store, "cli")
-    standing.withdraw(store, [3])
+    standing.withdraw_turns(store, [3])
     standing.withdraw_channel(store, "cli", withdrawn=False)
     assert [(s.author, s.turns) for s in store.speakers(OWNER)] == [(ANNA, 2)]
     assert words(store.recent("cli", 9, viewer=OWNER)) == ["one", "two"]
@@ -240,10 +246,10 @@ def test_no_reader_finds_what_was_replaced_or_withdrawn(tmp_path_factory, operat
 
 def _check(store: HistoryStore, model: _Model) -> None:
     standing_ids = [turn.id for turn in model.standing()]
-    assert [k.turn.id for k in select(store, TurnFilter(OWNER))] == standing_ids
+    assert [k.turn.id for k in select_turns(store, TurnFilter(OWNER))] == standing_ids
     assert sorted(turn.id for turn in store.since(0, 99)) == sorted(standing_ids)
     assert {
-        k.turn.id for k in select(store, TurnFilter(OWNER, everything=True))
+        k.turn.id for k in select_turns(store, TurnFilter(OWNER, everything=True))
     } == model.turns.keys()
     for channel in model.channels:
         _check_out(store, channel, [turn.id for turn in model.past(channel)])
@@ -260,7 +266,7 @@ def _check(store: HistoryStore, model: _Model) -> None:
     )
     recalled = {hit.turn.id for hit in recall(store, "word", limit=99, viewer=OWNER).turns}
     assert recalled == set(standing_ids)
-    counted = statistics(store, len, viewer=OWNER)
+    counted = gather_statistics(store, len, viewer=OWNER)
     assert counted.turns == len(standing_ids)
     assert sum(c.turns for c in counted.channels) == len(standing_ids)
     who = [turn.author for turn in model.standing() if turn.author]
@@ -285,8 +291,8 @@ def _check_past(store: HistoryStore, channel: str, here: list[int]) -> None:
     for most in (0, 1, 3, 99):
         tail = here[-most:] if most else []
         assert [turn.id for turn in store.recent(channel, most, viewer=OWNER)] == tail
-        assert [k.turn.id for k in newest(store, TurnFilter(OWNER, channel), most)] == tail
-    assert [k.turn.id for k in select(store, TurnFilter(OWNER, channel))] == here
+        assert [k.turn.id for k in newest_turns(store, TurnFilter(OWNER, channel), most)] == tail
+    assert [k.turn.id for k in select_turns(store, TurnFilter(OWNER, channel))] == here
     summaries = Summaries(store)
     assert [turn.id for turn in summaries.turns(channel, 0, 99, 99, rules_of(channel))] == here
     assert summaries.count(channel, 0, 99, 99, rules_of(channel)) == len(here)
@@ -355,12 +361,12 @@ class _Model:
     def _mark(self, store: HistoryStore, what: str, turn: Turn) -> None:
         if what == "withdraw" and turn.id in self.superseded - self._places_without_one():
             with pytest.raises(RefusedError, match="was replaced by"):
-                standing.withdraw(store, [turn.id])
+                standing.withdraw_turns(store, [turn.id])
         elif what == "withdraw":
-            standing.withdraw(store, [turn.id])
+            standing.withdraw_turns(store, [turn.id])
             self.withdrawn.add(turn.id)
         elif what == "restore":
-            standing.restore(store, [turn.id])
+            standing.restore_turns(store, [turn.id])
             self.withdrawn.discard(turn.id)
         elif what == "supersede":
             self._supersede(store, turn)
@@ -390,7 +396,7 @@ class _Model:
             return
         last = store.turn(past[-1].id)
         assert last is not None
-        new = standing.supersede(store, last, replace(other(last, "word"), channel_id=channel))
+        new = standing.supersede_turn(store, last, replace(other(last, "word"), channel_id=channel))
         self._keep(new, new.id)
         parent, _ = self.forks[channel]
         self.forks[channel] = (parent, self.places[past[-2].id] if len(past) > 1 else 0)
@@ -398,11 +404,11 @@ class _Model:
     def _supersede(self, store: HistoryStore, turn: Turn) -> None:
         if turn not in self.standing():
             with pytest.raises(RefusedError):
-                standing.supersede(store, turn, other(turn, "word"))
+                standing.supersede_turn(store, turn, other(turn, "word"))
             return
         current = store.turn(turn.id)
         assert current is not None
-        new = standing.supersede(store, current, other(turn, "word again"))
+        new = standing.supersede_turn(store, current, other(turn, "word again"))
         self.superseded.add(turn.id)
         self._keep(new, self.places[turn.id])
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from familiar_cli.history import HistoryStore
-from familiar_cli.history.statistics import channel_counts, statistics
+from familiar_cli.history.statistics import channel_counts, gather_statistics
 from familiar_cli.identity import Author
 from familiar_cli.visibility import OWNER
 
@@ -25,7 +25,7 @@ def store(tmp_path):
 
 
 def test_all_is_counted(store) -> None:
-    found = statistics(store, len, viewer=OWNER)
+    found = gather_statistics(store, len, viewer=OWNER)
     assert (found.turns, found.tokens) == (3, 12)
     assert [(c.channel, c.turns) for c in found.channels] == [("a", 2), ("b", 1)]
     assert [(a.author, a.turns) for a in found.authors] == [(ANNA, 2), (None, 1)]
@@ -37,10 +37,10 @@ def test_all_is_counted(store) -> None:
 
 
 def test_one_channel_is_counted_alone(store) -> None:
-    found = statistics(store, len, "b", viewer=OWNER)
+    found = gather_statistics(store, len, "b", viewer=OWNER)
     assert (found.turns, len(found.channels), len(found.months)) == (1, 1, 1)
 
 
 def test_nothing_is_nothing(tmp_path) -> None:
     none = HistoryStore(tmp_path / "none.db")
-    assert (channel_counts(none), statistics(none, len, viewer=OWNER).tokens) == ((), 0)
+    assert (channel_counts(none), gather_statistics(none, len, viewer=OWNER).tokens) == ((), 0)

@@ -19,13 +19,13 @@ from familiar_cli.actions.talk import assemble
 from familiar_cli.config.edit import set_value
 from familiar_cli.config.home import FamiliarPaths
 from familiar_cli.config.settings import load_config
-from familiar_cli.context.trace import latest, read_trace
+from familiar_cli.context.trace import latest_trace, read_trace
 from familiar_cli.context.types import Modality, Said
 from familiar_cli.errors import FamiliarError
 from familiar_cli.familiar import Familiar
 from familiar_cli.history.store import HistoryStore
 from familiar_cli.identity import Author
-from familiar_cli.imports.card_check import check_card, summarise
+from familiar_cli.imports.card_check import check_card, summarise_card
 from familiar_cli.imports.cards import read_card
 from familiar_cli.imports.create import create_familiar
 from familiar_cli.imports.export_card import FORMATS, CardFormat, export_card
@@ -130,7 +130,7 @@ def _card(rng: Random, world: World) -> bytes:
 def _use_card(raw: bytes, rng: Random, world: World) -> None:
     card = read_card(raw, origin="ilse.card")
     framed = rng.random() < 0.2
-    show(card_page(summarise(card, COUNTER), framed=framed), framed=framed)
+    show(card_page(summarise_card(card, COUNTER), framed=framed), framed=framed)
     show(findings_page(check_card(card, COUNTER)))
     if rng.random() < 0.5:
         return
@@ -298,7 +298,7 @@ def _use_trace(raw: bytes, rng: Random, world: World) -> None:
     paths.traces.mkdir()
     (paths.traces / "7.json").write_bytes(raw)
     _outcome(lambda: read_trace(paths.traces, 8))
-    found = latest(paths.traces)
+    found = latest_trace(paths.traces)
     show(context_page(found))
     messages_text(found.messages)
     messages_diff(found, found)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from familiar_cli.housekeeping.hazards import luhn, masked
+from familiar_cli.housekeeping.hazards import mask_secrets, passes_luhn
 
 SECRETS = [
     ("my key sk-proj-" + "a1B2" * 8, "a1B2a1B2"),
@@ -63,7 +63,7 @@ def test_a_secret_is_found_and_masked(look, line, secret) -> None:
 @pytest.mark.parametrize("line", HARMLESS)
 def test_what_is_no_secret_is_left_alone(look, line) -> None:
     assert look("secrets", {"notes.md": line}) == ()
-    assert masked(line) == line
+    assert mask_secrets(line) == line
 
 
 def test_originals_kept_for_the_program_are_looked_at_too(look) -> None:
@@ -80,8 +80,8 @@ def test_no_other_check_shows_a_secret(look) -> None:
 @given(st.text(alphabet="0123456789", min_size=2, max_size=19), st.data())
 def test_law_one_wrong_digit_is_noticed(digits, data) -> None:
     body = digits[:-1]
-    check = next(d for d in "0123456789" if luhn(body + d))
+    check = next(d for d in "0123456789" if passes_luhn(body + d))
     at = data.draw(st.integers(0, len(body)))
     number = body + check
     wrong = random.Random(1).choice([d for d in "0123456789" if d != number[at]])
-    assert not luhn(number[:at] + wrong + number[at + 1 :])
+    assert not passes_luhn(number[:at] + wrong + number[at + 1 :])

@@ -77,7 +77,7 @@ def test_a_withdrawn_turn_leaves_memory_by_way_of_the_desk() -> None:
         for text in ("I keep bees.", "And I like tea."):
             store.append("cli", "user", text, author=Author("x", "1"))
         store.move_watermark("memory_writer", 2)
-        standing.withdraw(store, [1])
+        standing.withdraw_turns(store, [1])
 
     (finding,) = data("housekeep", "withdrawn", "--propose")["findings"]
     assert finding["message"].startswith("1 line rests in part")

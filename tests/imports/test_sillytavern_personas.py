@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli.errors import BadInputError, FamiliarError, NotFoundError, UsageError
-from familiar_cli.imports.sillytavern import choose, read_personas
+from familiar_cli.imports.sillytavern import choose_persona, read_personas
 from tests.support.cases import each
 
 ANNA = "1700-anna.png"
@@ -44,20 +44,20 @@ def test_settings_and_backups_hold_the_same_personas():
 def test_the_current_persona_is_chosen_before_the_default_one():
     current = read({"user_avatar": ANNA, "power_user": BACKUP})
 
-    assert choose(current, origin="x").name == "Anna"
-    assert choose(read(BACKUP), origin="x").name == "Sir Galahad"
-    assert choose(read(BACKUP), "anna", origin="x").name == "Anna"
+    assert choose_persona(current, origin="x").name == "Anna"
+    assert choose_persona(read(BACKUP), origin="x").name == "Sir Galahad"
+    assert choose_persona(read(BACKUP), "anna", origin="x").name == "Anna"
 
 
 def test_where_nobody_is_chosen_the_names_are_listed():
     unchosen = read({**BACKUP, "default_persona": None})
 
     with pytest.raises(UsageError, match="'Anna', 'Sir Galahad'"):
-        choose(unchosen, origin="x")
+        choose_persona(unchosen, origin="x")
     with pytest.raises(NotFoundError, match="called 'Bo'"):
-        choose(unchosen, "Bo", origin="x")
+        choose_persona(unchosen, "Bo", origin="x")
     with pytest.raises(NotFoundError, match="holds no persona"):
-        choose(read({"personas": {}}), origin="x")
+        choose_persona(read({"personas": {}}), origin="x")
 
 
 @each("value", [[], {}, {"power_user": {"personas": []}}, "x", None])

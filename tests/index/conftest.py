@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from familiar_cli.index.build import EmbeddingIndex
-from familiar_cli.index.search import search
+from familiar_cli.index.search import search_memory
 from familiar_cli.index.types import SearchOptions
 from familiar_cli.memory.store.store import MemoryStore
 from familiar_cli.visibility import OWNER
@@ -28,7 +28,7 @@ class World:
         path.write_bytes(text.encode() if isinstance(text, str) else text)
 
     def ask(self, query: str, embedder=None, **options):
-        return search(
+        return search_memory(
             self.index, query, SearchOptions(viewer=OWNER, **options), EmbedderChoice(embedder)
         )
 

@@ -78,7 +78,7 @@ def in_step(world, monkeypatch) -> None:
 @pytest.mark.usefixtures("in_step")
 class TestOfFilesThatWereAllInStep:
     def test_none_is_compared_again(self, world, monkeypatch) -> None:
-        monkeypatch.setattr(scan, "_compared", None)
+        monkeypatch.setattr(scan, "_compare_listing", None)
         assert world.index.refresh().unchanged == 2
 
     def test_an_edit_in_place_of_the_same_size_and_time_is_seen(self, world) -> None:

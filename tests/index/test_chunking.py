@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli.index import chunking
-from familiar_cli.index.chunking import cut, label
+from familiar_cli.index.chunking import cut_text, index_label
 from familiar_cli.index.who_when import last_day
 from familiar_cli.tokens import heuristic, reach
 from tests.index.test_markdown import PIECES
@@ -31,14 +31,14 @@ def shown(text: str, spans) -> list[str]:
 
 @given(texts.map("".join))
 def test_lines_cover_every_character_once_and_fit_the_encoder(text) -> None:
-    made = cut(text, "notes.md")
+    made = cut_text(text, "notes.md")
     assert "".join(shown(text, made.lines)) == text
     assert all(line.tokens <= chunking.LINE_TOKENS for line in made.lines)
 
 
 @given(texts.map("".join))
 def test_passages_cover_every_character_and_stay_in_bounds(text) -> None:
-    made = cut(text, "notes.md")
+    made = cut_text(text, "notes.md")
     covered = set()
     for passage in made.passages:
         covered.update(range(passage.start, passage.end))
@@ -50,7 +50,7 @@ def test_passages_cover_every_character_and_stay_in_bounds(text) -> None:
 
 @given(texts.map("".join))
 def test_lines_and_passages_know_each_other(text) -> None:
-    made = cut(text, "notes.md")
+    made = cut_text(text, "notes.md")
     for number, line in enumerate(made.lines):
         holders = range(*line.parts)
         assert list(holders) == [
@@ -60,24 +60,24 @@ def test_lines_and_passages_know_each_other(text) -> None:
 
 @given(texts.map("".join))
 def test_cutting_twice_gives_the_same(text) -> None:
-    assert cut(text, "a.md") == cut(text, "a.md")
+    assert cut_text(text, "a.md") == cut_text(text, "a.md")
 
 
 def test_a_short_file_is_one_passage() -> None:
     text = "# Alice\n\nLikes tea.\n\n## Work\n\nA bakery.\n"
-    assert shown(text, cut(text, "people/a.md").passages) == [text]
+    assert shown(text, cut_text(text, "people/a.md").passages) == [text]
 
 
 def test_a_long_file_is_cut_by_section_with_its_preamble_apart() -> None:
     text = "# Alice\n\nIntro.\n\n## Work\n\n" + SENTENCE * 20 + "\n\n## Play\n\n" + SENTENCE * 20
-    made = cut(text, "people/a.md")
+    made = cut_text(text, "people/a.md")
     assert [p.heading for p in made.passages] == ["Alice", "Alice > Work", "Alice > Play"]
     assert shown(text, made.passages)[0] == "# Alice\n\nIntro.\n\n"
 
 
 def test_a_long_section_is_cut_into_windows_that_overlap() -> None:
     text = "# A\n\n" + (SENTENCE * 4 + "\n\n") * 60
-    passages = cut(text, "a.md").passages
+    passages = cut_text(text, "a.md").passages
     assert len(passages) > 2
     for one, two in pairwise(passages):
         shared = count(text[two.start : one.end])
@@ -87,27 +87,27 @@ def test_a_long_section_is_cut_into_windows_that_overlap() -> None:
 
 def test_one_chat_turn_per_chunk_finds_little_so_four_stay_together() -> None:
     text = conversation(9)
-    made = cut(text, "sessions/2026-01-03-evening.md")
+    made = cut_text(text, "sessions/2026-01-03-evening.md")
     assert [p.parts for p in made.passages] == [(0, 4), (2, 6), (4, 8), (6, 9)]
     assert [line.speaker for line in made.lines[:3]] == ["Ada", "Bo", "Ada"]
 
 
 def test_each_chunk_bears_its_date_and_title() -> None:
-    made = cut(conversation(9), "sessions/2026-01-03-evening.md")
+    made = cut_text(conversation(9), "sessions/2026-01-03-evening.md")
     assert (made.title, made.day) == ("Talk", date(2026, 1, 3))
-    assert label(made.title, made.lines[5].heading, made.day) == "Talk, 3 January 2026"
+    assert index_label(made.title, made.lines[5].heading, made.day) == "Talk, 3 January 2026"
 
 
 def test_a_date_in_the_title_is_not_said_twice() -> None:
     assert (
-        label("Talk, 3 January 2026", "Talk, 3 January 2026", date(2026, 1, 3))
+        index_label("Talk, 3 January 2026", "Talk, 3 January 2026", date(2026, 1, 3))
         == "Talk, 3 January 2026"
     )
 
 
 def test_fields_of_a_card_are_no_conversation() -> None:
     text = "Name: Ada\nAge: 36\nLikes: tea\nHates: rain\n"
-    assert len(cut(text, "people/ada.md").passages) == 1
+    assert len(cut_text(text, "people/ada.md").passages) == 1
 
 
 @pytest.mark.parametrize(
@@ -115,12 +115,12 @@ def test_fields_of_a_card_are_no_conversation() -> None:
     [("daily/2026-01-03_laptop.md", "laptop"), ("daily/2026-01-03.md", ""), ("a_b.md", "")],
 )
 def test_the_instance_is_read_from_the_name(path, instance) -> None:
-    assert cut("x", path).instance == instance
+    assert cut_text("x", path).instance == instance
 
 
 @pytest.mark.parametrize("text", ["x" * 300_000, "字" * 100_000, "Ada: hi\n" * 20_000, "> " * 5000])
 def test_monstrous_files_are_cut_in_moments(text) -> None:
-    assert "".join(shown(text, cut(text, "a.md").lines)) == text
+    assert "".join(shown(text, cut_text(text, "a.md").lines)) == text
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_each_character_is_counted_a_few_times_at_most(monkeypatch, piece) -> No
 
     monkeypatch.setattr(chunking, "_COUNTER", Counter())
     text = piece * (60_000 // len(piece))
-    cut(text, "notes.md")
+    cut_text(text, "notes.md")
     assert counted <= 6 * len(text)
 
 

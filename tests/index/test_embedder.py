@@ -153,7 +153,7 @@ def test_a_model_that_was_optimised_for_long_work_stays_so(minilm_cache) -> None
 
 def test_the_encoder_cuts_at_256_tokens_so_long_texts_are_read_in_parts(minilm, encoder) -> None:
     filler = "The weather was grey and nothing happened. " * 60
-    parts = embedder._parts(encoder, filler)
+    parts = embedder._split_parts(encoder, filler)
     assert "".join(parts) == filler
     assert all(encoder.unread_from(part) is None for part in parts)
 
@@ -166,7 +166,7 @@ def test_the_end_of_a_long_text_counts(minilm) -> None:
 
 @pytest.mark.parametrize("text", ["日本語 " * 400, "字" * 900, "x" * 3000, "a " * 2000, ""])
 def test_parts_lose_nothing_and_fit_whatever_the_script(encoder, text) -> None:
-    parts = embedder._parts(encoder, text)
+    parts = embedder._split_parts(encoder, text)
     assert "".join(parts) == text
     assert all(encoder.unread_from(part) is None for part in parts)
 
@@ -252,7 +252,7 @@ class ReadingEncoder:
 def test_splitting_a_long_text_looks_at_each_part_of_it_a_few_times_at_most() -> None:
     # A pitfall: encoding the whole remaining text for each part is quadratic.
     encoder, text = ReadingEncoder(), "Anna keeps bees. " * 20_000
-    parts = embedder._parts(encoder, text)
+    parts = embedder._split_parts(encoder, text)
     assert "".join(parts) == text
     assert max(map(len, parts)) <= 200
     assert encoder.shown_chars < 8 * len(text)

@@ -36,7 +36,7 @@ def held(world) -> dict[str, list[list[int]]]:
     """Return the rows of every line, by its text."""
 
     def read(connection):
-        rows = token_vectors.mapped(connection, world.index.directory)
+        rows = token_vectors.map_rows(connection, world.index.directory)
         found = connection.execute(
             "SELECT text, rows_from, rows_count FROM chunks WHERE rows_count IS NOT NULL"
         )
@@ -50,7 +50,7 @@ def meant(world, embedder) -> dict[str, list[list[int]]]:
     found = {}
     for number in range(len(held(world))):
         words = [f"n{number}", f"word{number}", f"tea{number}"]
-        rows = token_vectors.quantised(np.array([embedder.token(word) for word in words]))
+        rows = token_vectors.quantise_vectors(np.array([embedder.token(word) for word in words]))
         found[f"# N{number}\n\nword{number} and tea{number}\n"] = rows.tolist()
     return found
 
@@ -149,7 +149,7 @@ def test_what_nobody_needs_is_left_behind_when_it_is_most(world, embedder, monke
     fill(world)
     world.index.build_if_stale(embedder)
     (old,) = files(world)
-    seen = world.index.use(lambda c: token_vectors.mapped(c, world.index.directory))
+    seen = world.index.use(lambda c: token_vectors.map_rows(c, world.index.directory))
     before = seen.copy()
     for number in range(20):
         (world.root / f"{number + 10:03}.md").unlink()
@@ -212,16 +212,16 @@ def test_a_killed_build_leaves_an_index_that_opens_and_continues(world, embedder
 def test_a_crash_between_rows_and_their_places_is_overwritten(world, embedder, monkeypatch) -> None:
     fill(world, 0, 40)
     world.index.refresh()
-    given = token_vectors.note
+    given = token_vectors.note_extents
 
     def crash(*_):
         raise KeyboardInterrupt
 
     world.index.embed_waiting(embedder, at_most=16)
-    monkeypatch.setattr(token_vectors, "note", crash)
+    monkeypatch.setattr(token_vectors, "note_extents", crash)
     with pytest.raises(KeyboardInterrupt):
         world.index.embed_waiting(embedder)
-    monkeypatch.setattr(token_vectors, "note", given)
+    monkeypatch.setattr(token_vectors, "note_extents", given)
     assert world.index.status().vectors == 16
     world.index.build_if_stale(embedder)
     assert held(world) == meant(world, embedder)

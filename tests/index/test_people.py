@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from familiar_cli.index.rank import WEIGHTS
-from familiar_cli.index.who_when import people_named, shares
+from familiar_cli.index.who_when import named_shares, people_named
 
 
 def talk(*speakers: str, about: str = "the garden") -> str:
@@ -17,7 +17,7 @@ def named(world, query: str) -> dict[str, float]:
     """Return the share of those named by path; files without any are left out."""
     world.index.refresh()
     paths = dict(world.rows("SELECT id, rel_path FROM documents"))
-    found = world.index.use(lambda c: shares(c, people_named(c, query), set(paths)))
+    found = world.index.use(lambda c: named_shares(c, people_named(c, query), set(paths)))
     return {paths[id_]: share for id_, share in found.items() if share}
 
 

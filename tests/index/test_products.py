@@ -21,7 +21,7 @@ def test_no_vectors_give_an_empty_product():
 
 def test_weights_count_number_by_number():
     rows, weights = some(50, 8), some(1, 8)[0]
-    np.testing.assert_allclose(vectors.weighted(rows, weights), rows @ weights, rtol=1e-3)
+    np.testing.assert_allclose(vectors.weighted_sums(rows, weights), rows @ weights, rtol=1e-3)
 
 
 @pytest.mark.parametrize("columns", [1, 8, 16, 200, 1_000_000])

@@ -11,12 +11,12 @@ from familiar_cli.index.embedder import SPECS
 from familiar_cli.index.rank import (
     Lexical,
     LineCandidate,
+    cosine_nearness,
     file_score,
-    final,
+    final_score,
     is_named,
-    nearness,
-    recency,
-    score,
+    recency_score,
+    score_lines,
 )
 
 SPEC = SPECS["minilm-l6-v2"]
@@ -30,22 +30,22 @@ def line(number: int, *, speaker: str = "", document: int = 1) -> LineCandidate:
 
 @pytest.mark.parametrize(("age_days", "freshness"), [(0, 1), (1000 / 7, 1 / 2), (3000 / 7, 1 / 4)])
 def test_what_is_as_old_as_that_is_as_fresh_as_this(age_days, freshness) -> None:
-    assert recency(age_days) == pytest.approx(freshness)
+    assert recency_score(age_days) == pytest.approx(freshness)
 
 
 @given(ages, ages)
 def test_waiting_makes_nothing_fresher(age_days, wait_days) -> None:
-    assert recency(age_days + wait_days) <= recency(age_days)
+    assert recency_score(age_days + wait_days) <= recency_score(age_days)
 
 
 def test_what_comes_from_the_future_has_no_age() -> None:
     with pytest.raises(ValueError, match="-3"):
-        recency(-3)
+        recency_score(-3)
 
 
 @given(unit, ages, st.booleans(), st.booleans())
 def test_the_best_there_can_be_is_one(relevance, age_days, linked, same) -> None:
-    found = final(relevance, file_score(age_days=age_days, linked=linked, same_instance=same))
+    found = final_score(relevance, file_score(age_days=age_days, linked=linked, same_instance=same))
     assert 0 <= found <= 1 + 1e-9
 
 
@@ -53,43 +53,47 @@ def test_the_best_there_can_be_is_one(relevance, age_days, linked, same) -> None
 def test_more_relevant_never_scores_lower(a, b) -> None:
     low, high = sorted((a, b))
     of_file = file_score(age_days=10.0, linked=False, same_instance=False)
-    assert final(low, of_file) <= final(high, of_file)
+    assert final_score(low, of_file) <= final_score(high, of_file)
 
 
 def test_instance_affinity_is_applied_once_and_is_a_tenth() -> None:
     more = {"age_days": 0.0, "linked": False}
     same, other = (file_score(same_instance=one, **more) for one in (True, False))
-    gain = final(0.5, same) - final(0.5, other)
+    gain = final_score(0.5, same) - final_score(0.5, other)
     assert gain == pytest.approx(0.1)
 
 
 @given(st.floats(-1, 1))
 def test_nearness_is_never_negative(cosine) -> None:
-    assert nearness(cosine, SPEC) >= 0
+    assert cosine_nearness(cosine, SPEC) >= 0
 
 
 def test_words_alone_decide_without_a_model() -> None:
-    found = score([line(1), line(2)], Lexical({}, {101: 1.0, 102: 2.0}, {}), None, query="tea")
+    found = score_lines(
+        [line(1), line(2)], Lexical({}, {101: 1.0, 102: 2.0}, {}), None, query="tea"
+    )
     assert [s.line.id for s in found] == [2, 1]
     assert found[0].dense is None
 
 
 def test_meaning_can_overrule_words() -> None:
     lexical = Lexical({}, {101: 1.0, 102: 0.9}, {})
-    found = score([line(1), line(2)], lexical, {1: 0.0, 2: 0.6}, query="tea", spec=SPEC)
+    found = score_lines([line(1), line(2)], lexical, {1: 0.0, 2: 0.6}, query="tea", spec=SPEC)
     assert [s.line.id for s in found] == [2, 1]
 
 
 def test_a_memory_without_a_vector_yet_is_not_put_last() -> None:
     lexical = Lexical({}, {101: 1.0, 102: 0.5}, {})
-    found = score([line(1), line(2)], lexical, {2: 0.4, 102: 0.4}, query="tea", spec=SPEC)
+    found = score_lines([line(1), line(2)], lexical, {2: 0.4, 102: 0.4}, query="tea", spec=SPEC)
     assert found[0].line.id == 1
     assert found[0].relevance == 1.0
 
 
 def test_who_is_asked_about_speaks_first() -> None:
     lines = [line(1, speaker="Bo"), line(2, speaker="Ada Byron")]
-    found = score(lines, Lexical({}, {101: 1.0, 102: 1.0}, {}), None, query="What did Ada say?")
+    found = score_lines(
+        lines, Lexical({}, {101: 1.0, 102: 1.0}, {}), None, query="What did Ada say?"
+    )
     assert [(s.line.id, s.speaker) for s in found] == [(2, True), (1, False)]
 
 
@@ -113,14 +117,14 @@ def test_a_speaker_is_named_by_name_or_nickname_never_by_a_common_word(
 
 def test_the_passage_that_matches_best_is_shown() -> None:
     one = LineCandidate(1, 1, "", (10, 13))
-    (found,) = score([one], Lexical({}, {10: 1.0, 11: 3.0, 12: 2.0}, {}), None, query="tea")
+    (found,) = score_lines([one], Lexical({}, {10: 1.0, 11: 3.0, 12: 2.0}, {}), None, query="tea")
     assert found.passage == 11
 
 
 def test_equal_scores_have_one_order() -> None:
     lines = [line(3), line(1), line(2)]
     flat = Lexical({}, {101: 1.0, 102: 1.0, 103: 1.0}, {})
-    assert [s.line.id for s in score(lines, flat, None, query="x")] == [1, 2, 3]
+    assert [s.line.id for s in score_lines(lines, flat, None, query="x")] == [1, 2, 3]
 
 
 def test_the_shares_of_the_final_score_sum_to_one() -> None:

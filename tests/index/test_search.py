@@ -16,7 +16,7 @@ import pytest
 from familiar_cli.errors import NotFoundError, UsageError
 from familiar_cli.index import rank, schema
 from familiar_cli.index.embedder import EmbedderChoice, EmbedderError
-from familiar_cli.index.search import asked_apart, search
+from familiar_cli.index.search import asked_apart, search_memory
 from familiar_cli.index.types import SearchOptions
 from familiar_cli.visibility import OWNER
 from tests.support.embedders import BrokenEmbedder, WordEmbedder
@@ -46,7 +46,7 @@ def test_new_files_are_searchable_without_a_restart(world) -> None:
 def test_without_a_model_words_answer_and_it_is_said_once(world) -> None:
     world.put("a.md", "# Alice\n\nLikes tea.\n")
     none = EmbedderChoice(None, "no embedding model is on disk", "familiar model pull x")
-    found = search(world.index, "tea", SearchOptions(viewer=OWNER), none)
+    found = search_memory(world.index, "tea", SearchOptions(viewer=OWNER), none)
     assert (found.method, [h.rel_path for h in found.hits]) == ("lexical", ["a.md"])
     assert len(found.notes) == 1
     assert found.hint == "familiar model pull x"
@@ -168,7 +168,7 @@ def test_files_that_are_left_out_do_not_make_the_words_be_looked_up_for_each_of_
     def watched(connection):
         connection.execute("CREATE TEMP TABLE listed (id INTEGER PRIMARY KEY)")
         connection.set_trace_callback(asked.append)
-        rank.ask(connection, "tea", restricted)
+        rank.word_scores(connection, "tea", restricted)
         connection.set_trace_callback(None)
         asks = [statement for statement in asked if "bm25" in statement]
         plans = [connection.execute(f"EXPLAIN QUERY PLAN {ask}").fetchall() for ask in asks]
@@ -294,7 +294,7 @@ def test_an_empty_or_missing_memory_finds_nothing(tmp_path, world) -> None:
 
     assert world.paths("tea") == []
     index = EmbeddingIndex(MemoryStore(tmp_path / "none"))
-    assert search(index, "tea", SearchOptions(viewer=OWNER)).hits == ()
+    assert search_memory(index, "tea", SearchOptions(viewer=OWNER)).hits == ()
 
 
 @pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="root may write anywhere")
@@ -347,7 +347,7 @@ def test_processes_build_and_search_at_once(world) -> None:
         "from pathlib import Path\n"
         "from familiar_cli.index.build import EmbeddingIndex\n"
         "from familiar_cli.index.embedder import EmbedderChoice\n"
-        "from familiar_cli.index.search import search\n"
+        "from familiar_cli.index.search import search_memory\n"
         "from familiar_cli.index.types import SearchOptions\n"
         "from familiar_cli.memory.store.store import MemoryStore\n"
         "from familiar_cli.visibility import OWNER\n"
@@ -355,7 +355,7 @@ def test_processes_build_and_search_at_once(world) -> None:
         "index = EmbeddingIndex(MemoryStore(Path(sys.argv[1])))\n"
         "index.build_if_stale(WordEmbedder())\n"
         "choice = EmbedderChoice(WordEmbedder())\n"
-        "found = search(index, 'tea', SearchOptions(k=40, viewer=OWNER), choice)\n"
+        "found = search_memory(index, 'tea', SearchOptions(k=40, viewer=OWNER), choice)\n"
         "print(len(found.hits), *found.notes)\n"
     )
     env = {**os.environ, "PYTHONPATH": str(ROOT)}

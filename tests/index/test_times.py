@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from familiar_cli.index.who_when import closeness, period_of, times_of
+from familiar_cli.index.who_when import period_of, time_closeness, times_of
 from familiar_cli.spans import Span, Yearly
 
 days = st.dates(date(1900, 1, 1), date(2100, 12, 31))
@@ -23,33 +23,35 @@ def one(day: date) -> Span:
 def test_farther_is_never_nearer(day, a, b) -> None:
     near, far = sorted((a, b))
     for sign in (-1, 1):
-        close = [closeness([one(day)], one(day + timedelta(days=sign * n))) for n in (near, far)]
+        close = [
+            time_closeness([one(day)], one(day + timedelta(days=sign * n))) for n in (near, far)
+        ]
         assert 1 >= close[0] >= close[1] >= 0
 
 
 @given(days, st.integers(1, 3000))
 def test_what_came_after_is_nearer_than_what_came_before(day, gap) -> None:
     after, before = (one(day + timedelta(days=sign * gap)) for sign in (1, -1))
-    assert closeness([one(day)], after) >= closeness([one(day)], before)
+    assert time_closeness([one(day)], after) >= time_closeness([one(day)], before)
 
 
 @given(days, st.integers(0, 400), st.integers(0, 400))
 def test_what_lies_within_is_as_near_as_can_be(day, before, after) -> None:
     wanted = Span(day - timedelta(days=before), day + timedelta(days=after))
-    assert closeness([wanted], one(day)) == 1
+    assert time_closeness([wanted], one(day)) == 1
 
 
 def test_a_year_says_less_of_a_day_than_a_week_does() -> None:
     wanted = [one(DAY)]
     week, year = Span(DAY, DAY + timedelta(days=6)), Span(date(2023, 1, 1), date(2023, 12, 31))
-    assert closeness(wanted, week) == 1
-    assert closeness(wanted, year) < 0.1
+    assert time_closeness(wanted, week) == 1
+    assert time_closeness(wanted, year) < 0.1
 
 
 @given(days, days)
 def test_any_year_of_a_month_will_do(day, other) -> None:
-    assert closeness([Yearly(day.month)], one(day)) == 1
-    assert 0 <= closeness([Yearly(2, 29)], one(other)) <= 1
+    assert time_closeness([Yearly(day.month)], one(day)) == 1
+    assert 0 <= time_closeness([Yearly(2, 29)], one(other)) <= 1
 
 
 @pytest.mark.parametrize(

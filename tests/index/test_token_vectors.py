@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from familiar_cli import fts
 from familiar_cli.index import embedder, token_vectors
 from familiar_cli.index.embedder import SPECS
-from familiar_cli.index.rank import runs
+from familiar_cli.index.rank import number_runs
 from familiar_cli.index.token_vectors import Extents
 
 
@@ -39,10 +39,10 @@ def extents(counts, chance) -> tuple[Extents, int]:
 def test_maxima_are_those_of_plain_loops(counts, asked, block, seed) -> None:
     chance = np.random.default_rng(seed)
     where, total = extents(counts, chance)
-    rows, question = token_vectors.quantised(unit(chance, total)), unit(chance, asked)
+    rows, question = token_vectors.quantise_vectors(unit(chance, total)), unit(chance, asked)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(token_vectors, "block_rows", lambda *_: block)
-        found = token_vectors.maxima(rows, where, question)
+        found = token_vectors.token_maxima(rows, where, question)
     for text, start, count in zip(found, *where, strict=True):
         for token, value in zip(question, text, strict=True):
             cosines = [float(row @ token) / 127 for row in rows[start : start + count].astype("f4")]
@@ -53,7 +53,7 @@ def test_maxima_are_those_of_plain_loops(counts, asked, block, seed) -> None:
 def test_a_cosine_moves_by_less_than_its_bound_when_rows_become_bytes(seed, width) -> None:
     chance = np.random.default_rng(seed)
     rows, question = unit(chance, 20, width), unit(chance, 3, width)
-    kept = token_vectors.quantised(rows).astype(np.float32) / 127
+    kept = token_vectors.quantise_vectors(rows).astype(np.float32) / 127
     assert np.abs(kept @ question.T - rows @ question.T).max() <= width**0.5 * 0.5 / 127 + 1e-6
 
 
@@ -62,7 +62,7 @@ def test_a_group_is_as_near_as_its_nearest_text(groups) -> None:
     found = np.random.default_rng(0).random((14, 3), np.float32)
     firsts = np.array([first for first, _ in groups])
     sizes = np.array([size for _, size in groups])
-    best = token_vectors.largest(found, runs(firsts, sizes), sizes)
+    best = token_vectors.largest_maxima(found, number_runs(firsts, sizes), sizes)
     wanted = [found[first : first + size].max(axis=0) for first, size in groups]
     assert best == pytest.approx(np.array(wanted))
 
@@ -73,7 +73,7 @@ def test_rare_words_count_more_and_all_weights_make_one(rows) -> None:
     db.execute(f'CREATE VIRTUAL TABLE t USING fts5 (body, tokenize = "{fts.TOKENIZER}")')
     said = ["tea cakes" if number % 2 else "tea" for number in range(rows - 1)]
     db.executemany("INSERT INTO t (body) VALUES (?)", [(text,) for text in [*said, "tea rum"]])
-    weights = token_vectors.weights(db, "t", ["tea", "cake", "rum", "gin", "…"], rows)
+    weights = token_vectors.token_weights(db, "t", ["tea", "cake", "rum", "gin", "…"], rows)
     db.close()
     held = np.array([rows, len(said) // 2, 1, 0, 0])
     wanted = np.sqrt(np.log1p((rows - held + 0.5) / (held + 0.5)))
@@ -83,7 +83,7 @@ def test_rare_words_count_more_and_all_weights_make_one(rows) -> None:
 
 def test_the_best_is_one_and_the_first_quarter_is_zero() -> None:
     values = np.array([0.1, 0.3, 0.5, 0.7, 0.9], np.float32)
-    assert token_vectors.scaled(values) == pytest.approx([0, 0, 1 / 3, 2 / 3, 1], abs=1e-6)
+    assert token_vectors.scale_values(values) == pytest.approx([0, 0, 1 / 3, 2 / 3, 1], abs=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_the_best_is_one_and_the_first_quarter_is_zero() -> None:
     ],
 )
 def test_what_is_less_near_than_an_answer_has_less_than_one(values, wanted) -> None:
-    scaled = token_vectors.scaled(np.array(values, np.float32))
+    scaled = token_vectors.scale_values(np.array(values, np.float32))
     assert scaled == pytest.approx(wanted, abs=1e-4)
 
 

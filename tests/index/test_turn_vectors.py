@@ -46,7 +46,7 @@ def meant(embedder, said=SAID) -> list[list[list[int]]]:
     """Return the rows of tokens that turns should have."""
     texts = [content_words(text) for text in said]
     rows = [np.array([embedder.token(word) for word in text]) for text in texts]
-    return [token_vectors.quantised(of_turn).tolist() for of_turn in rows]
+    return [token_vectors.quantise_vectors(of_turn).tolist() for of_turn in rows]
 
 
 def contents(made) -> dict[str, bytes]:
@@ -81,7 +81,7 @@ def test_sketches_find_what_a_comparison_of_all_finds(monkeypatch) -> None:
     rows[:20] += 3 * rows[0]
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
     keys = np.zeros(len(rows), turn_vectors._key_type(100))
-    keys["id"], keys["sketch"] = np.arange(len(rows)) + 1, turn_vectors._sketches(rows)
+    keys["id"], keys["sketch"] = np.arange(len(rows)) + 1, turn_vectors._bit_sketches(rows)
     near = NearTurns(keys, np.rint(rows * 127).astype(np.int8), rows[:1], SPECS["minilm-l6-v2"])
     exact = near.nearest(20)
     monkeypatch.setattr(turn_vectors, "EXACT_ROWS", 0)

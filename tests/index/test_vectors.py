@@ -25,7 +25,7 @@ def matrix(world):
 
 
 def test_a_finished_build_puts_every_vector_into_the_file(filled) -> None:
-    parts = filled.index.use(lambda c: vectors.load(c, filled.index.directory)).parts
+    parts = filled.index.use(lambda c: vectors.load_vectors(c, filled.index.directory)).parts
     assert [*map(len, parts)] == [30]
     assert matrix(filled).stat().st_size == 16 + 30 * (8 + 1024 * 4)
 
@@ -34,7 +34,7 @@ def test_new_vectors_are_found_before_the_file_is_written_again(filled) -> None:
     filled.put("new.md", "marmalade")
     filled.index.refresh()
     filled.index.embed_waiting(WordEmbedder(), at_most=16)
-    parts = filled.index.use(lambda c: vectors.load(c, filled.index.directory)).parts
+    parts = filled.index.use(lambda c: vectors.load_vectors(c, filled.index.directory)).parts
     assert [*map(len, parts)] == [30, 1]
     assert filled.paths("marmalade", WordEmbedder(), method="dense")[0] == "new.md"
 
@@ -95,7 +95,7 @@ def test_no_vectors_are_near_nothing() -> None:
 
 def test_a_mapped_file_keeps_what_was_read(filled, monkeypatch) -> None:
     monkeypatch.setattr(vectors, "_READ_BYTES", 0)
-    (mapped,) = filled.index.use(lambda c: vectors.load(c, filled.index.directory)).parts
+    (mapped,) = filled.index.use(lambda c: vectors.load_vectors(c, filled.index.directory)).parts
     before = mapped.copy()
     for number in range(3):  # as many vectors each time, in one process
         filled.put("0.md", f"# N0\n\nother{number}\n")

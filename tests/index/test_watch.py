@@ -34,7 +34,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def trusted(root: Path) -> str:
     """Look until the memory is watched, and return how it looks."""
     for _ in range(3):
-        _, digest = scan.listed(str(root))
+        _, digest = scan.list_tree(str(root))
     return digest
 
 
@@ -99,7 +99,7 @@ def test_a_change_is_seen(root: Path, change: Callable[[Path], None]) -> None:
     digest = trusted(root)
     change(root)
     assert not scan.is_unchanged(str(root), digest)
-    assert scan.listed(str(root))[1] == list_all(str(root)).digest()
+    assert scan.list_tree(str(root))[1] == list_all(str(root)).digest()
 
 
 @pytest.mark.parametrize("change", CHANGES)
@@ -161,5 +161,5 @@ def test_few_memories_are_watched_at_once(root: Path) -> None:
         other = root / f"other-{number}"
         other.mkdir()
         (other / "one.md").write_text("# One\n")
-        scan.listed(str(other))
+        scan.list_tree(str(other))
     assert not scan.is_unchanged(str(root), digest)

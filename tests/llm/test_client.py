@@ -27,7 +27,7 @@ from familiar_cli.errors import (
 )
 from familiar_cli.llm.client import LLMClient
 from familiar_cli.llm.open import open_model
-from familiar_cli.llm.slots import resolve
+from familiar_cli.llm.slots import resolve_slot
 from familiar_cli.llm.types import Usage
 from tests.support.server import (
     ChatServer,
@@ -53,7 +53,7 @@ KEY = "sk-very-secret-0123456789"
 def client(server_or_url, **settings) -> LLMClient:
     url = getattr(server_or_url, "base_url", server_or_url)
     on_wait = settings.pop("on_wait", None)
-    slot = resolve(LLMSettings(preset="custom", base_url=url, model="m", **settings))
+    slot = resolve_slot(LLMSettings(preset="custom", base_url=url, model="m", **settings))
     return LLMClient(slot, on_wait=on_wait)
 
 
@@ -148,7 +148,7 @@ async def test_openrouter_is_asked_for_the_cost_and_tells_it(monkeypatch) -> Non
     monkeypatch.setenv("OPENROUTER_API_KEY", KEY)
     usage = {"prompt_tokens": 5, "completion_tokens": 2, "cost": 0.00014}
     with ChatServer(Say("x", usage=usage)) as server:
-        slot = resolve(LLMSettings(preset="openrouter", base_url=server.base_url, model="m"))
+        slot = resolve_slot(LLMSettings(preset="openrouter", base_url=server.base_url, model="m"))
         reply = await ask(LLMClient(slot))
     assert server.last.json()["usage"] == {"include": True}
     assert reply.usage == Usage(5, 2, 0.00014)
@@ -156,7 +156,7 @@ async def test_openrouter_is_asked_for_the_cost_and_tells_it(monkeypatch) -> Non
 
 async def test_openai_is_told_the_limit_under_its_new_name(monkeypatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    slot = resolve(LLMSettings(preset="openai", model="m", max_tokens=9))
+    slot = resolve_slot(LLMSettings(preset="openai", model="m", max_tokens=9))
     assert json.loads(LLMClient(slot).prepare(HELLO).body)["max_completion_tokens"] == 9
 
 
@@ -423,7 +423,7 @@ async def test_bytes_that_are_no_http_are_an_error() -> None:
 
 
 async def test_nothing_listening_is_an_error_that_says_how_to_start_it() -> None:
-    slot = resolve(
+    slot = resolve_slot(
         LLMSettings(
             preset="ollama", base_url=f"http://127.0.0.1:{closed_port()}/v1", model="m", retries=1
         )
@@ -471,7 +471,7 @@ async def test_offline_no_server_on_the_network_is_asked() -> None:
 
 async def test_a_missing_key_is_found_before_anything_is_sent() -> None:
     with ChatServer() as server:
-        slot = resolve(LLMSettings(preset="openai", base_url=server.base_url, model="m"))
+        slot = resolve_slot(LLMSettings(preset="openai", base_url=server.base_url, model="m"))
         with pytest.raises(ConfigError):
             await ask(LLMClient(slot))
     assert server.requests == []
@@ -513,7 +513,7 @@ async def test_calls_at_the_same_time_do_not_mix() -> None:
 
 
 def test_opening_connects_to_nothing(tmp_path) -> None:
-    slot = resolve(LLMSettings(preset="ollama", model="m"))
+    slot = resolve_slot(LLMSettings(preset="ollama", model="m"))
     model = open_model(slot, cache_dir=tmp_path)
     assert (model.name, model.context_tokens, model.max_tokens) == ("m", 4096, 512)
 

@@ -22,11 +22,11 @@ from familiar_cli.errors import (
     ModelUnreachableError,
 )
 from familiar_cli.llm.client import LLMClient
-from familiar_cli.llm.slots import resolve
+from familiar_cli.llm.slots import resolve_slot
 from familiar_cli.llm.wire import from_transport
 from tests.support.cases import each
 
-SLOT = resolve(LLMSettings(preset="ollama", model="m"))
+SLOT = resolve_slot(LLMSettings(preset="ollama", model="m"))
 
 # What each exception of httpx becomes. A new one in a new version of httpx fails the test below.
 EXPECTED = {

@@ -13,8 +13,8 @@ import pytest
 from familiar_cli.config.schema import LLMSettings
 from familiar_cli.errors import ModelError, ModelUnknownError, PromptTooLongError
 from familiar_cli.llm.client import LocalModel
-from familiar_cli.llm.open import open_model, probe
-from familiar_cli.llm.slots import resolve
+from familiar_cli.llm.open import open_model, probe_model
+from familiar_cli.llm.slots import resolve_slot
 from familiar_cli.models.store import path_of
 
 HELLO = [
@@ -24,7 +24,7 @@ HELLO = [
 
 
 def local(cache, **settings) -> LocalModel:
-    model = open_model(resolve(LLMSettings(**settings)), cache_dir=cache)
+    model = open_model(resolve_slot(LLMSettings(**settings)), cache_dir=cache)
     assert isinstance(model, LocalModel)
     return model
 
@@ -147,7 +147,7 @@ def test_closing_stops_the_server_and_asking_starts_it_again(model_cache) -> Non
 
 async def test_a_probe_measures_and_closes(model_cache) -> None:
     model = local(model_cache, max_tokens=8)
-    found = await probe(model)
+    found = await probe_model(model)
     assert 0 < found.first_text_s <= found.total_s
     assert found.tokens_per_s > 1
     assert model._server is None
@@ -158,10 +158,10 @@ import asyncio, sys
 from pathlib import Path
 from familiar_cli.config.schema import LLMSettings
 from familiar_cli.llm.open import open_model
-from familiar_cli.llm.slots import resolve
+from familiar_cli.llm.slots import resolve_slot
 
 async def talk():
-    model = open_model(resolve(LLMSettings(max_tokens={tokens})), cache_dir=Path({cache!r}))
+    model = open_model(resolve_slot(LLMSettings(max_tokens={tokens})), cache_dir=Path({cache!r}))
     request = model.prepare([{{"role": "user", "content": "Tell a long story."}}])
     await model.complete(request, lambda _: print("#", end="", flush=True))
 

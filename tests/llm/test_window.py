@@ -8,7 +8,7 @@ import pytest
 
 from familiar_cli.config.schema import LLMSettings
 from familiar_cli.llm.open import window_in
-from familiar_cli.llm.slots import resolve
+from familiar_cli.llm.slots import resolve_slot
 from tests.support.cases import each
 from tests.support.server import MODEL, ChatServer, closed_port
 from tests.support.world import data, live, run
@@ -83,7 +83,7 @@ def test_a_test_of_the_model_teaches_how_much_it_reads(root, preset, path, said,
         point_at(server, preset)
         assert data("model", "test")["window_tokens"] == tokens
         settings = LLMSettings(preset=preset, base_url=server.base_url, model=MODEL)
-    found = resolve(settings)
+    found = resolve_slot(settings)
     assert (found.context_tokens, found.context_source) == (tokens, "server")
 
 
@@ -92,7 +92,7 @@ def test_the_doctor_teaches_it_as_well(root) -> None:
         point_at(server)
         assert "reads 32,768 tokens" in run("doctor").stdout
         settings = LLMSettings(preset="custom", base_url=server.base_url, model=MODEL)
-    assert resolve(settings).context_tokens == 32_768
+    assert resolve_slot(settings).context_tokens == 32_768
 
 
 def test_a_server_that_says_nothing_leaves_what_is_assumed(root) -> None:
@@ -100,7 +100,7 @@ def test_a_server_that_says_nothing_leaves_what_is_assumed(root) -> None:
         point_at(server)
         assert data("model", "test")["window_tokens"] is None
         settings = LLMSettings(preset="custom", base_url=server.base_url, model=MODEL)
-    found = resolve(settings)
+    found = resolve_slot(settings)
     assert (found.context_tokens, found.context_source) == (8192, "preset")
 
 
@@ -111,7 +111,7 @@ def test_what_is_set_counts_more_than_what_a_server_says(root) -> None:
         settings = LLMSettings(
             preset="custom", base_url=server.base_url, model=MODEL, context_tokens=4096
         )
-    found = resolve(settings)
+    found = resolve_slot(settings)
     assert (found.context_tokens, found.context_source) == (4096, "setting")
 
 
@@ -120,16 +120,16 @@ def test_another_server_or_model_is_not_meant(root) -> None:
         point_at(server)
         run("model", "test")
         other = LLMSettings(preset="custom", base_url=server.base_url, model="other")
-    assert resolve(other).context_source == "preset"
+    assert resolve_slot(other).context_source == "preset"
     elsewhere = f"http://127.0.0.1:{closed_port()}/v1"
     settings = LLMSettings(preset="custom", base_url=elsewhere, model=MODEL)
-    assert resolve(settings).context_source == "preset"
+    assert resolve_slot(settings).context_source == "preset"
 
 
 def test_the_catalogue_knows_the_model_inside_the_program() -> None:
-    found = resolve(LLMSettings())
+    found = resolve_slot(LLMSettings())
     assert (found.context_tokens, found.context_source) == (1536, "model")
-    path = resolve(LLMSettings(model="/tmp/some.gguf"))
+    path = resolve_slot(LLMSettings(model="/tmp/some.gguf"))
     assert (path.context_tokens, path.context_source) == (1536, "preset")
 
 
@@ -137,4 +137,4 @@ def test_a_damaged_file_of_windows_is_as_none(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("FAMILIAR_CACHE", str(tmp_path))
     (tmp_path / "windows.json").write_text("[1, 2")
     settings = LLMSettings(preset="custom", base_url="http://127.0.0.1:9/v1", model=MODEL)
-    assert resolve(settings).context_source == "preset"
+    assert resolve_slot(settings).context_source == "preset"

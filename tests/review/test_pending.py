@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from familiar_cli.errors import BadInputError, ConflictError, NotFoundError, UsageError
 from familiar_cli.memory.layout import PENDING_DIR
 from familiar_cli.review import pending
-from familiar_cli.review.pending import decide, pending_ids, read_pending
+from familiar_cli.review.pending import decide_plan, pending_ids, read_pending
 from tests.writer.support import ANNAS, BOB, BOBS, NOTHING, SESSION, op, reply
 
 OLD = "# Anna\n\nA baker.\n\n## Facts\n\n- one\n- two\n- three\n- four\n- five\n"
@@ -38,7 +38,7 @@ def test_a_plan_changes_nothing_until_it_is_taken(world, plan):
 
 
 def test_a_plan_taken_whole_is_gone_and_done(world, plan):
-    done = decide(world.store, plan, apply=range(1, len(plan.hunks) + 1))
+    done = decide_plan(world.store, plan, apply=range(1, len(plan.hunks) + 1))
 
     assert (done.changed, done.rest, pending_ids(world.store)) == ((ANNAS, BOBS), None, [])
     assert "A baker who keeps bees." in world.read(ANNAS)
@@ -46,27 +46,27 @@ def test_a_plan_taken_whole_is_gone_and_done(world, plan):
 
 
 def test_one_piece_is_taken_and_the_others_go_on_waiting(world, plan):
-    done = decide(world.store, plan, apply=[1])
+    done = decide_plan(world.store, plan, apply=[1])
 
     assert done.changed == (ANNAS,)
     assert len(done.rest.hunks) == len(plan.hunks) - 1
     rest = read_pending(world.store, plan.id)
-    decide(world.store, rest, apply=range(1, len(rest.hunks) + 1))
+    decide_plan(world.store, rest, apply=range(1, len(rest.hunks) + 1))
     assert world.read(ANNAS) == plan.files[0].after
     assert world.read(BOBS) == plan.files[1].after
 
 
 def test_a_rejected_piece_is_gone_and_the_others_stay(world, plan):
-    decide(world.store, plan, reject=[1])
+    decide_plan(world.store, plan, reject=[1])
     rest = read_pending(world.store, plan.id)
-    decide(world.store, rest, apply=range(1, len(rest.hunks) + 1))
+    decide_plan(world.store, rest, apply=range(1, len(rest.hunks) + 1))
 
     assert "A baker.\n" in world.read(ANNAS)
     assert "- Anna keeps bees." in world.read(ANNAS)
 
 
 def test_a_rejected_plan_changes_nothing_and_is_gone(world, plan):
-    decide(world.store, plan, reject=range(1, len(plan.hunks) + 1))
+    decide_plan(world.store, plan, reject=range(1, len(plan.hunks) + 1))
 
     assert (world.read(ANNAS), pending_ids(world.store)) == (OLD, [])
 
@@ -74,7 +74,7 @@ def test_a_rejected_plan_changes_nothing_and_is_gone(world, plan):
 def test_a_file_changed_elsewhere_since_takes_the_plan(world, plan):
     world.store.write_file(ANNAS, "Front.\n\n" + OLD)
 
-    decide(world.store, plan, apply=range(1, len(plan.hunks) + 1))
+    decide_plan(world.store, plan, apply=range(1, len(plan.hunks) + 1))
 
     assert world.read(ANNAS).startswith("Front.\n\n# Anna\n\nA baker who keeps bees.")
 
@@ -84,7 +84,7 @@ def test_a_file_changed_in_the_same_place_since_is_a_conflict_and_nothing_change
     world.store.write_file(ANNAS, mine)
 
     with pytest.raises(ConflictError, match="in the same place"):
-        decide(world.store, plan, apply=range(1, len(plan.hunks) + 1))
+        decide_plan(world.store, plan, apply=range(1, len(plan.hunks) + 1))
 
     assert (world.read(ANNAS), world.store.exists(BOBS)) == (mine, False)
     assert pending_ids(world.store) == [plan.id]
@@ -94,18 +94,18 @@ def test_a_new_file_that_is_there_by_now_is_a_conflict(world, plan):
     world.store.write_file(BOBS, "# Bob\n")
 
     with pytest.raises(ConflictError):
-        decide(world.store, plan, apply=range(1, len(plan.hunks) + 1))
+        decide_plan(world.store, plan, apply=range(1, len(plan.hunks) + 1))
 
 
 def test_a_dry_run_decides_nothing(world, plan):
-    decide(world.store, plan, apply=[1], dry_run=True)
+    decide_plan(world.store, plan, apply=[1], dry_run=True)
 
     assert (world.read(ANNAS), pending_ids(world.store)) == (OLD, [plan.id])
 
 
 def test_a_piece_that_is_not_there_is_refused(world, plan):
     with pytest.raises(UsageError, match="has no piece 99"):
-        decide(world.store, plan, apply=[99])
+        decide_plan(world.store, plan, apply=[99])
 
 
 def test_a_plan_of_several_steps_is_one_plan(world):
@@ -126,7 +126,7 @@ def test_what_a_rule_held_can_be_taken(world):
     report = world.write(reply(op("set_summary", lines=["Anna keeps bees."])))
     plan = read_pending(world.store, report.pending)
 
-    decide(world.store, plan, apply=range(1, len(plan.hunks) + 1))
+    decide_plan(world.store, plan, apply=range(1, len(plan.hunks) + 1))
 
     assert (plan.why, world.read(ANNAS)) == (
         "held",
@@ -155,23 +155,23 @@ texts = st.lists(st.sampled_from("abcde\u2028é "), max_size=12).map("\n".join) 
 
 @given(before=texts, after=texts)
 def test_all_pieces_together_make_the_change(before, after) -> None:
-    assert pending.apply(before, pending.hunks(before, after)) == after
+    assert pending.apply_hunks(before, pending.split_hunks(before, after)) == after
 
 
 @given(before=texts, after=texts, data=st.data())
 def test_pieces_taken_in_two_goes_make_the_same(before, after, data) -> None:
-    every = pending.hunks(before, after)
+    every = pending.split_hunks(before, after)
     first = [h for h in every if data.draw(st.booleans())]
-    half = pending.apply(before, first)
+    half = pending.apply_hunks(before, first)
 
     assert half is not None
-    assert pending.apply(half, pending.hunks(half, after)) == after
+    assert pending.apply_hunks(half, pending.split_hunks(half, after)) == after
 
 
 def test_a_line_typed_since_stays_beside_a_piece_that_is_applied(world, plan):
     world.store.write_file(ANNAS, OLD + "- typed\n")
 
-    decide(world.store, plan, apply=range(1, len(plan.hunks) + 1))
+    decide_plan(world.store, plan, apply=range(1, len(plan.hunks) + 1))
 
     assert {"- five", "- typed", "- Anna keeps bees. <!-- turns 1 -->"} <= set(
         world.read(ANNAS).splitlines()

@@ -11,12 +11,12 @@ from familiar_cli.review.pending import (
     PlannedFile,
     Plans,
     ReviewPlan,
-    decide,
-    note,
+    decide_plan,
+    note_rejected,
     read_pending,
     read_plans,
-    rejected,
-    stage,
+    rejected_plans,
+    stage_plan,
 )
 
 PATH = "weekly/2026-W15.md"
@@ -39,7 +39,7 @@ def waits(world, before, after, **more) -> ReviewPlan:
         **{"source": "consolidation", "rests_on": "2026-W15 from 7 files", "grounds": "h1", **more},
     )
     with world.store.transaction("consolidation", "a plan") as tx:
-        stage(tx, world.store, plan)
+        stage_plan(tx, world.store, plan)
     return read_pending(world.store, plan.id)
 
 
@@ -63,56 +63,56 @@ def test_the_record_is_no_piece_of_its_own(world):
 
 def test_the_record_comes_with_the_first_piece_that_is_taken_and_only_once(world):
     plan = waits(world, OLD, NEW)
-    decide(world.store, plan, apply=[2])
+    decide_plan(world.store, plan, apply=[2])
     assert world.read(PATH) == NEW.replace("Anna rested.", "Anna gardened.")
     rest = read_pending(world.store, plan.id)
     assert (len(rest.hunks), rest.files[0].record) == (1, ())
-    decide(world.store, rest, apply=[1])
+    decide_plan(world.store, rest, apply=[1])
     assert world.read(PATH) == NEW
 
 
 def test_the_record_waits_while_nothing_is_taken(world):
     plan = waits(world, OLD, NEW)
-    decide(world.store, plan, reject=[1])
+    decide_plan(world.store, plan, reject=[1])
     assert world.read(PATH) == OLD
-    decide(world.store, read_pending(world.store, plan.id), apply=[1])
+    decide_plan(world.store, read_pending(world.store, plan.id), apply=[1])
     assert world.read(PATH) == NEW.replace("Anna rested.", "Anna gardened.")
 
 
 def test_a_new_file_is_taken_whole_with_its_record(world):
     plan = waits(world, None, NEW)
     assert len(plan.hunks) == 1
-    decide(world.store, plan, apply=[1])
+    decide_plan(world.store, plan, apply=[1])
     assert world.read(PATH) == NEW
 
 
 def test_a_person_who_edits_elsewhere_meanwhile_keeps_the_edit(world):
     plan = waits(world, OLD, NEW)
     world.store.write_file(PATH, "---\nmine: 1\n" + OLD.removeprefix("---\n") + "\nMine.\n")
-    decide(world.store, plan, apply=[1, 2])
+    decide_plan(world.store, plan, apply=[1, 2])
     mine = "---\nmine: 1\n" + NEW.removeprefix("---\n") + "\nMine.\n"
     assert world.read(PATH) == mine
 
 
 def test_a_plan_of_which_nothing_was_taken_is_remembered_as_rejected(world):
     plan = waits(world, OLD, NEW)
-    done = decide(world.store, plan, reject=[1])
-    assert rejected(world.store) == {}
-    done = decide(world.store, done.rest, reject=[1])
+    done = decide_plan(world.store, plan, reject=[1])
+    assert rejected_plans(world.store) == {}
+    done = decide_plan(world.store, done.rest, reject=[1])
     assert (done.changed, done.rest) == ((), None)
-    assert rejected(world.store) == {plan.id: "h1"}
+    assert rejected_plans(world.store) == {plan.id: "h1"}
 
 
 def test_a_plan_of_which_something_was_taken_is_not_rejected(world):
     plan = waits(world, OLD, NEW)
-    done = decide(world.store, plan, apply=[1])
-    decide(world.store, done.rest, reject=[1])
-    assert rejected(world.store) == {}
+    done = decide_plan(world.store, plan, apply=[1])
+    decide_plan(world.store, done.rest, reject=[1])
+    assert rejected_plans(world.store) == {}
 
 
 def test_a_plan_that_is_proposed_again_is_no_longer_rejected(world):
     plan = waits(world, OLD, NEW)
-    decide(world.store, plan, reject=[1, 2])
+    decide_plan(world.store, plan, reject=[1, 2])
     assert read_plans(world.store).is_rejected(plan.id, "h1")
     waits(world, OLD, NEW, grounds="h2")
     assert read_plans(world.store) == Plans(frozenset({plan.id}), {})
@@ -121,14 +121,14 @@ def test_a_plan_that_is_proposed_again_is_no_longer_rejected(world):
 def test_a_yes_takes_back_a_no_that_was_left_beside_the_plan(world):
     plan = waits(world, OLD, NEW)
     with world.store.transaction("consolidation", "an earlier no") as tx:
-        note(tx, plan.id, "h0")
-    decide(world.store, plan, apply=[1, 2])
-    assert rejected(world.store) == {}
+        note_rejected(tx, plan.id, "h0")
+    decide_plan(world.store, plan, apply=[1, 2])
+    assert rejected_plans(world.store) == {}
 
 
 def test_asking_again_leaves_out_what_was_rejected_and_keeps_what_waits(world):
     with world.store.transaction("consolidation", "a no") as tx:
-        note(tx, "consolidate-2026-W14", "h0")
+        note_rejected(tx, "consolidate-2026-W14", "h0")
     plan = waits(world, OLD, NEW)
     assert read_plans(world.store, again=True) == Plans(frozenset({plan.id}), {})
     assert read_plans(world.store).rejected == {"consolidate-2026-W14": "h0"}
@@ -139,19 +139,19 @@ def test_a_plan_made_of_nothing_was_never_rejected():
 
 
 def test_a_plan_without_grounds_leaves_nothing_behind(world):
-    decide(world.store, waits(world, OLD, NEW, grounds=""), reject=[1, 2])
+    decide_plan(world.store, waits(world, OLD, NEW, grounds=""), reject=[1, 2])
     assert not world.store.exists(f"{REJECTED_DIR}/consolidate-2026-W15.json")
 
 
 def test_a_dry_run_rejects_nothing(world):
-    decide(world.store, waits(world, OLD, NEW), reject=[1, 2], dry_run=True)
-    assert rejected(world.store) == {}
+    decide_plan(world.store, waits(world, OLD, NEW), reject=[1, 2], dry_run=True)
+    assert rejected_plans(world.store) == {}
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"grounds": 3}', "[" * 5000])
 def test_a_damaged_no_is_none(world, content):
     world.store.write_file(f"{REJECTED_DIR}/x.json", content)
-    assert rejected(world.store) == {}
+    assert rejected_plans(world.store) == {}
 
 
 def test_a_source_that_a_file_makes_up_is_not_believed(world):

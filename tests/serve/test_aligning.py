@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from familiar_cli.serve.aligning import KeptLine, RequestLine, align
+from familiar_cli.serve.aligning import KeptLine, RequestLine, align_lines
 
 WORDS = st.text("abcdefg ", min_size=1, max_size=8).filter(str.strip)
 TALK = [
@@ -37,55 +37,55 @@ def kept(*texts: str, greeting: str = "", others: dict[int, str] | None = None) 
 
 
 def test_what_follows_the_whole_conversation_is_said() -> None:
-    found = align(lines(*TALK[:5]), kept(*TALK[:4]))
+    found = align_lines(lines(*TALK[:5]), kept(*TALK[:4]))
     assert (found.step, found.common, found.after, found.unknown) == ("say", 4, 13, ())
 
 
 def test_the_same_question_again_wants_another_reply() -> None:
-    found = align(lines(*TALK[:3]), kept(*TALK[:4]))
+    found = align_lines(lines(*TALK[:3]), kept(*TALK[:4]))
     assert (found.step, found.question, found.reply) == ("again", 12, 13)
 
 
 def test_a_first_question_again_wants_another_reply() -> None:
-    found = align(lines(TALK[0]), kept(*TALK[:2]))
+    found = align_lines(lines(TALK[0]), kept(*TALK[:2]))
     assert (found.step, found.question, found.reply) == ("again", 10, 11)
 
 
 def test_a_question_without_a_reply_is_answered() -> None:
-    found = align(lines(*TALK[:3]), kept(*TALK[:3]))
+    found = align_lines(lines(*TALK[:3]), kept(*TALK[:3]))
     assert (found.step, found.question) == ("answer", 12)
 
 
 def test_an_edited_past_is_a_branch() -> None:
     edited = [*TALK[:2], "It is called Berta.", TALK[3], TALK[4]]
-    found = align(lines(*edited), kept(*TALK))
+    found = align_lines(lines(*edited), kept(*TALK))
     assert (found.step, found.after) == ("branch", 11)
     assert found.unknown == tuple(lines(*edited)[2:4])
 
 
 def test_a_new_tail_in_the_middle_is_a_branch() -> None:
-    found = align(lines(*TALK[:2], "Guess!"), kept(*TALK))
+    found = align_lines(lines(*TALK[:2], "Guess!"), kept(*TALK))
     assert (found.step, found.after, found.unknown) == ("branch", 11, ())
 
 
 def test_another_reply_that_the_program_holds_is_chosen() -> None:
-    found = align(lines(*TALK[:5]), kept(*TALK[:3], "A silly name.", others={40: TALK[3]}))
+    found = align_lines(lines(*TALK[:5]), kept(*TALK[:3], "A silly name.", others={40: TALK[3]}))
     assert (found.step, found.chosen) == ("say", 40)
 
 
 def test_a_last_reply_in_other_words_is_revised() -> None:
-    found = align(lines(*TALK[:3], "My words now.", TALK[4]), kept(*TALK[:4]))
+    found = align_lines(lines(*TALK[:3], "My words now.", TALK[4]), kept(*TALK[:4]))
     assert (found.step, found.revised, found.words) == ("say", 13, "My words now.")
 
 
 def test_a_reply_whose_end_the_program_cut_is_the_same() -> None:
     cut = TALK[3].removesuffix(" boat.")
-    found = align(lines(*TALK[:3], cut, TALK[4]), kept(*TALK[:4]))
+    found = align_lines(lines(*TALK[:3], cut, TALK[4]), kept(*TALK[:4]))
     assert (found.step, found.revised) == ("say", None)
 
 
 def test_a_beginning_that_was_cut_off_is_no_edit() -> None:
-    found = align(
+    found = align_lines(
         [RequestLine("assistant", TALK[1]), *lines(*TALK[2:4]), RequestLine("user", TALK[4])],
         kept(*TALK[:4]),
     )
@@ -93,33 +93,33 @@ def test_a_beginning_that_was_cut_off_is_no_edit() -> None:
 
 
 def test_a_short_line_alone_does_not_join_a_conversation() -> None:
-    assert align(lines("Yes.", "Good."), kept("No.", "Why?", "Yes.", "Oh.", "So.")) is None
+    assert align_lines(lines("Yes.", "Good."), kept("No.", "Why?", "Yes.", "Oh.", "So.")) is None
 
 
 def test_a_greeting_that_the_program_does_not_know_is_passed_over() -> None:
-    found = align(lines(*TALK[:3]), kept(*TALK[:2], greeting="Welcome."))
+    found = align_lines(lines(*TALK[:3]), kept(*TALK[:2], greeting="Welcome."))
     assert (found.step, found.common) == ("say", 2)
 
 
 def test_a_greeting_that_it_knows_counts() -> None:
     sent = [RequestLine("assistant", "Welcome."), RequestLine("user", "Hello.")]
-    found = align(sent, kept(greeting="Welcome."))
+    found = align_lines(sent, kept(greeting="Welcome."))
     assert (found.step, found.common) == ("say", 1)
 
 
 def test_spaces_and_line_ends_make_no_difference() -> None:
-    found = align(lines("I  have\r\na boat. ", *TALK[1:3]), kept(*TALK[:2]))
+    found = align_lines(lines("I  have\r\na boat. ", *TALK[1:3]), kept(*TALK[:2]))
     assert found.step == "say"
 
 
 def test_another_conversation_is_not_taken_for_this_one() -> None:
-    assert align(lines("Tell me of the moon.", "It is far.", "How far?"), kept(*TALK)) is None
+    assert align_lines(lines("Tell me of the moon.", "It is far.", "How far?"), kept(*TALK)) is None
 
 
 @given(st.lists(WORDS, min_size=1, max_size=8), WORDS)
 def test_a_known_conversation_goes_on_at_its_end(past: list[str], said: str) -> None:
     past = past[: len(past) // 2 * 2]
-    found = align(lines(*past, said), kept(*past))
+    found = align_lines(lines(*past, said), kept(*past))
     assert found is not None
     assert (found.step, found.common, found.unknown) == ("say", len(past), ())
 
@@ -127,7 +127,7 @@ def test_a_known_conversation_goes_on_at_its_end(past: list[str], said: str) -> 
 @given(st.lists(WORDS, max_size=7), st.lists(WORDS, max_size=7), WORDS)
 def test_nothing_that_a_program_sends_is_lost(sent: list[str], there: list[str], said: str) -> None:
     sent = sent[: len(sent) // 2 * 2]
-    found = align(lines(*sent, said), kept(*there))
+    found = align_lines(lines(*sent, said), kept(*there))
     if found is not None:
         held = 1 if found.revised is not None else 0
         assert found.common + len(found.unknown) + held == len(sent)
@@ -135,5 +135,5 @@ def test_nothing_that_a_program_sends_is_lost(sent: list[str], there: list[str],
 
 @pytest.mark.parametrize("cut", [2, 4])
 def test_cutting_and_going_on_stays_in_the_conversation(cut: int) -> None:
-    found = align(lines(*TALK, "And then?")[cut:], kept(*TALK))
+    found = align_lines(lines(*TALK, "And then?")[cut:], kept(*TALK))
     assert (found.step, found.after) == ("say", 15)

@@ -15,7 +15,7 @@ from familiar_cli.config.home import FamiliarPaths
 from familiar_cli.context.types import Said
 from familiar_cli.familiar import Familiar
 from familiar_cli.history.rows import Turn
-from familiar_cli.history.store import HistoryStore, supersede
+from familiar_cli.history.store import HistoryStore, supersede_turn
 from familiar_cli.identity import Author
 from familiar_cli.serve.aligning import RequestLine
 from familiar_cli.serve.conversations import Conversations, KnownLines
@@ -77,7 +77,7 @@ class Program(RuleBasedStateMachine):
             reply = Turn(
                 0, said.channel_id, None, "assistant", text, old.at, "text", SOURCE, partial=False
             )
-            supersede(history, old, reply)
+            supersede_turn(history, old, reply)
         else:
             history.append(said.channel_id, "assistant", text, source=SOURCE, reply_to=question)
         window.lines.append(RequestLine("assistant", text))

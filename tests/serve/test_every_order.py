@@ -8,7 +8,7 @@ from itertools import permutations
 from pathlib import Path
 
 from familiar_cli.history import HistoryStore
-from familiar_cli.history.selection import TurnFilter, select
+from familiar_cli.history.selection import TurnFilter, select_turns
 from familiar_cli.visibility import OWNER
 from tests.support.serving import assistant, serving, user
 from tests.support.sillytavern import DataFolder, said
@@ -69,7 +69,7 @@ class Chat:
 def kept() -> Counter:
     """Return how often each line stands in the history, greetings and first words apart."""
     with closing(HistoryStore(home() / "mira" / "history.db")) as store:
-        return Counter(one.turn.content for one in select(store, TurnFilter(OWNER)))
+        return Counter(one.turn.content for one in select_turns(store, TurnFilter(OWNER)))
 
 
 def test_twenty_chats_in_twenty_orders_hold_each_line_once(serve, tmp_path: Path) -> None:

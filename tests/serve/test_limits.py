@@ -14,7 +14,7 @@ from familiar_cli.errors import OutOfTimeError, UsageError
 from familiar_cli.history.store import HistoryStore
 from familiar_cli.mcp_server.catalogue import TOOLS
 from familiar_cli.mcp_server.server import checked
-from familiar_cli.serve.aligning import _MOST_STEPS, KeptLine, RequestLine, _Comparison, align
+from familiar_cli.serve.aligning import _MOST_STEPS, KeptLine, RequestLine, _Comparison, align_lines
 from familiar_cli.serve.guard import Guard, RequestBudget, Rules
 from familiar_cli.work.jobs import check_work_limit
 from tests.serve.test_guard import raw
@@ -182,9 +182,9 @@ def test_thousands_of_equal_lines_are_placed_in_bounded_time() -> None:
     lines = [RequestLine("user", "Hello")] * 5_000
     kept = [KeptLine(n, "user", "Hello", {}) for n in range(6_000)]
     other = [KeptLine(0, "user", "Bye", {}), *kept]
-    assert align([*lines, RequestLine("user", "Bees?")], kept) is not None
+    assert align_lines([*lines, RequestLine("user", "Bees?")], kept) is not None
     assert (
-        align([*lines, RequestLine("assistant", "x"), RequestLine("user", "Bees?")], other)
+        align_lines([*lines, RequestLine("assistant", "x"), RequestLine("user", "Bees?")], other)
         is not None
     )
     compared = _Comparison(lines, kept)

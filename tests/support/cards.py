@@ -7,9 +7,9 @@ import json
 import zlib
 
 from familiar_cli.imports.containers import Chunk, Png, text_chunk, write_charx, write_png
-from familiar_cli.imports.export_card import draw
+from familiar_cli.imports.export_card import draw_picture
 
-TINY = draw("test")
+TINY = draw_picture("test")
 V2_DATA = {
     "name": "Ilse",
     "description": "{{char}} mends clocks.",

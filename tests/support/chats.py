@@ -51,9 +51,9 @@ def only(done):
 
 def said(store, channel):
     """Return the words in a channel, hidden ones included."""
-    from familiar_cli.history.selection import TurnFilter, select
+    from familiar_cli.history.selection import TurnFilter, select_turns
 
-    return [kept.turn.content for kept in select(store, TurnFilter(OWNER, channel))]
+    return [kept.turn.content for kept in select_turns(store, TurnFilter(OWNER, channel))]
 
 
 def exported(store, channel, chat_format="sillytavern"):

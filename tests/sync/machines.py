@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.sync.joining import merge_heads, newest
+from familiar_cli.sync.joining import merge_heads, newest_commits
 from tests.support.versions import Versions
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class Machines:
 
     def merge(self, machine: Machine) -> bool:
         """Merge what a machine has seen; tell whether that changed anything."""
-        heads = newest(self.past.parents, [machine.head, *machine.seen.values()])
+        heads = newest_commits(self.past.parents, [machine.head, *machine.seen.values()])
         made = merge_heads(heads, self.past)
         if made.files == self.past.tree(machine.head):
             return False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from familiar_cli.sync.joining import comes_before, common
+from familiar_cli.sync.joining import comes_before, common_commits
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,6 +38,6 @@ def test_a_commit_on_top_of_a_long_past_costs_no_walk_through_it() -> None:
 def test_two_sides_of_different_length_cost_what_they_have_apart() -> None:
     line = Line(new="950")
 
-    assert common(line.parents, ["new"], [str(LENGTH)]) == ["950"]
+    assert common_commits(line.parents, ["new"], [str(LENGTH)]) == ["950"]
 
     assert len(line.asked) < 250

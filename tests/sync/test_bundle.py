@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from familiar_cli.errors import RemoteDamagedError
 from familiar_cli.memory.journal.exchange import JournalExchange
-from familiar_cli.sync.sealing import Header, encode, read_header
+from familiar_cli.sync.sealing import Header, encode_bundle, read_header
 from tests.support.cases import each
 from tests.support.journals import HAS_GIT, World
 
@@ -23,14 +23,14 @@ needs_git = pytest.mark.skipif(not HAS_GIT, reason="needs the git program")
 def bundle(world, refs, needs=()) -> bytes:
     exchange = JournalExchange(world.journal.repository, nullcontext)
     count, objects = exchange.packed(exchange.new_ids(refs.values(), needs))
-    made = b"".join(encode(Header(refs, tuple(needs)), count, objects))
+    made = b"".join(encode_bundle(Header(refs, tuple(needs)), count, objects))
     world.journal.repository.close()
     return made
 
 
 @given(st.dictionaries(_refs, _ids, max_size=5), st.lists(_ids, max_size=5))
 def test_a_header_is_read_as_it_was_written(refs, needs) -> None:
-    file = io.BytesIO(b"".join(encode(Header(refs, tuple(needs)), 0, iter(()))))
+    file = io.BytesIO(b"".join(encode_bundle(Header(refs, tuple(needs)), 0, iter(()))))
     assert read_header(file) == Header(refs, tuple(needs))
     assert file.read(4) == b"PACK"
 

@@ -19,7 +19,7 @@ from familiar_cli.sync.sealing import (
     SignatureTrust,
     SigningKey,
     read_signature,
-    sign,
+    sign_bundle,
 )
 from tests.cli.test_sync import Home
 from tests.support.forging import commit_of, directory, turn
@@ -118,12 +118,12 @@ def forged(root: str, instance: str = EVIL) -> bytes:
         for one in {one.id: one for one in (*files, memory, *rows, turns)}.values()
     ]
     refs = {f"refs/heads/memory/{instance}": memory.id, f"refs/heads/turns/{instance}": turns.id}
-    return b"".join(sealing.encode(sealing.Header(refs), len(objects), iter(objects)))
+    return b"".join(sealing.encode_bundle(sealing.Header(refs), len(objects), iter(objects)))
 
 
 def signed(content: bytes, place: str) -> bytes:
     file = io.BytesIO(UNSIGNED_HEAD + content)
-    sign(file, secrets.token_bytes(32), place)
+    sign_bundle(file, secrets.token_bytes(32), place)
     return file.getvalue()
 
 
@@ -331,7 +331,7 @@ def test_after_a_new_signing_key_the_old_one_signs_nothing(first, join, stick) -
 def test_a_signature_holds_for_one_content_at_one_place(tmp_path) -> None:
     key = SigningKey(tmp_path / "ada" / "bundle.key")
     file = io.BytesIO(UNSIGNED_HEAD + b"# v2 git bundle\n")
-    sign(file, key.make(), "laptop-7f3a.000001")
+    sign_bundle(file, key.make(), "laptop-7f3a.000001")
     file.seek(0)
     assert read_signature(file, "laptop-7f3a.000001") == key.read()
     assert file.read() == b"# v2 git bundle\n"

@@ -10,7 +10,7 @@ import pytest
 from familiar_cli.errors import FamiliarError
 from familiar_cli.history.incoming import InstanceTwiceError, rename_instance, taken_through
 from familiar_cli.history.lines import BadLineError, encode_line, parse_line
-from familiar_cli.history.store import withdraw
+from familiar_cli.history.store import withdraw_turns
 from familiar_cli.sync.turns import last_through, new_lines, take_in
 from familiar_cli.visibility import OWNER, PrivacyRules
 from tests.support import pages
@@ -59,7 +59,7 @@ def test_a_file_only_grows_at_its_end(lap) -> None:
     lap.export(3)
     assert lap.files == {MARCH: before}
     lap.say("cli", "two")
-    withdraw(lap.history, [1])
+    withdraw_turns(lap.history, [1])
     lap.export(3)
     assert lap.files[MARCH].startswith(before)
     assert [json.loads(line)["kind"] for line in lap.files[MARCH].splitlines()] == [
@@ -209,7 +209,7 @@ def test_a_counter_that_was_driven_up_stops_nobody(lap, desk) -> None:
     mark = {"v": 1, "kind": "channel-mark", "id": 1, "clock": 2**53 - 1, "channel": "x"}
     forged = json.dumps({**mark, "at": TURN["at"]}).encode() + b"\n"
     take_in(desk.history, "desk-b2", "turns/srv-c3/2026-03.jsonl", forged)
-    withdraw(desk.history, [1])
+    withdraw_turns(desk.history, [1])
     exchange([desk, lap])
     assert words(lap) == words(desk) == []
     assert desk.history.count() == 1
@@ -242,7 +242,7 @@ def test_of_two_copies_of_one_machine_nothing_is_lost_and_nothing_is_there_twice
     desk.export()
     for text in ("shared one", "shared two"):
         lap.say("cli", text)
-    withdraw(lap.history, [1])
+    withdraw_turns(lap.history, [1])
     lap.hear(desk)
     lap.history.close()
     twin = Machine(tmp_path, "aaa-77")

@@ -19,14 +19,14 @@ from familiar_cli.history.incoming import taken_through
 from familiar_cli.history.lines import TurnName, names_of
 from familiar_cli.history.matching import ChatPlacement, IncomingLine
 from familiar_cli.history.rows import Turn
-from familiar_cli.history.selection import TurnFilter, select
+from familiar_cli.history.selection import TurnFilter, select_turns
 from familiar_cli.history.store import (
-    restore,
+    restore_turns,
     select_alternative,
-    standings,
-    supersede,
-    withdraw,
+    supersede_turn,
+    turn_statuses,
     withdraw_channel,
+    withdraw_turns,
     withdrawn_channels,
 )
 from familiar_cli.identity import Author
@@ -67,7 +67,7 @@ class Machine:
 
     def pick(self, number: int, channel: str | None = None) -> int:
         span = TurnFilter(OWNER, channel, everything=True)
-        turns = [kept.turn.id for kept in select(self.history, span)]
+        turns = [kept.turn.id for kept in select_turns(self.history, span)]
         return turns[number % len(turns)] if turns else 0
 
     def swipe(self, number: int, text: str) -> None:
@@ -75,7 +75,7 @@ class Machine:
         if turns:
             old = turns[number % len(turns)]
             new = Turn(0, old.channel_id, None, "assistant", text, self.now(), "text", "cli", False)
-            supersede(self.history, old, new)
+            supersede_turn(self.history, old, new)
 
     def bring_in(self, count: int) -> None:
         place = ChatPlacement("chat", is_new=True)
@@ -107,15 +107,17 @@ class Machine:
             take_in(self.history, self.name, rel_path, data[offset:end], offset)
 
     def own_turns(self) -> list[TurnName]:
-        ids = [kept.turn.id for kept in select(self.history, TurnFilter(OWNER, everything=True))]
+        ids = [
+            kept.turn.id for kept in select_turns(self.history, TurnFilter(OWNER, everything=True))
+        ]
         names = names_of(self.history, self.name, ids)
         return [name for name in names.values() if name.instance == self.name]
 
     def view(self) -> dict[str, object]:
         """Return all that is to be the same everywhere."""
-        kept = list(select(self.history, TurnFilter(OWNER, everything=True)))
+        kept = list(select_turns(self.history, TurnFilter(OWNER, everything=True)))
         names = names_of(self.history, self.name, [k.turn.id for k in kept])
-        became = standings(self.history, names)
+        became = turn_statuses(self.history, names)
         branches = self.history.branches()
         channels = sorted({k.turn.channel_id for k in kept} | {b.channel_id for b in branches})
         return {
@@ -127,11 +129,11 @@ class Machine:
                 ]
                 for channel in channels
             },
-            "order": [names[k.turn.id] for k in select(self.history, TurnFilter(OWNER))],
+            "order": [names[k.turn.id] for k in select_turns(self.history, TurnFilter(OWNER))],
             "paged": [
                 names[k.turn.id]
                 for c in channels
-                for k in select(self.history, TurnFilter(OWNER, c))
+                for k in select_turns(self.history, TurnFilter(OWNER, c))
             ],
             "marks": {
                 names[i]: (
@@ -191,8 +193,8 @@ DO = {
     "say": lambda me, text, channel, length: me.say(channel, text + "!" * length),
     "swipe": lambda me, text, which: me.swipe(which, text),
     "choose": lambda me, _, which: select_alternative(me.history, me.pick(which)),
-    "withdraw": lambda me, _, which: withdraw(me.history, [me.pick(which)]),
-    "restore": lambda me, _, which: restore(me.history, [me.pick(which)]),
+    "withdraw": lambda me, _, which: withdraw_turns(me.history, [me.pick(which)]),
+    "restore": lambda me, _, which: restore_turns(me.history, [me.pick(which)]),
     "branch": branch_and_say,
     "channel": lambda me, _, channel, gone: withdraw_channel(me.history, channel, withdrawn=gone),
     "import": lambda me, _, count: me.bring_in(count),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from familiar_cli.ui.chat_prompt import fitted
+from familiar_cli.ui.chat_prompt import fit_parts
 from tests.support.cases import each
 
 
@@ -16,8 +16,8 @@ from tests.support.cases import each
     ],
 )
 def test_what_is_under_way_is_the_last_to_go(width, expected) -> None:
-    assert fitted(["Yuzu", "cli", "writing memory"], width) == expected
+    assert fit_parts(["Yuzu", "cli", "writing memory"], width) == expected
 
 
 def test_nothing_is_nothing() -> None:
-    assert fitted([], 80) == ""
+    assert fit_parts([], 80) == ""

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from familiar_cli.ui.page import WIDTH_CHARS, Bar, Indented
 from familiar_cli.ui.page import plain as words
-from familiar_cli.ui.terminal import as_plain, columns, plain
+from familiar_cli.ui.terminal import as_plain, column_table, plain
 from tests.support.cases import each
 from tests.support.terminals import encoded
 from tests.support.world import live
@@ -31,19 +31,19 @@ def test_text_from_outside_is_never_markup_and_never_fails(text) -> None:
 
 
 def test_lines_in_a_pipe_are_never_wrapped_and_end_without_space() -> None:
-    page = as_plain(columns([[plain("a"), plain("x" * 5000)], [plain("bbb"), plain("y")]]))
+    page = as_plain(column_table([[plain("a"), plain("x" * 5000)], [plain("bbb"), plain("y")]]))
     assert page == f"a    {'x' * 5000}\nbbb  y\n"
 
 
 @pytest.mark.parametrize("width", [80, 120])
 def test_no_line_is_wider_than_the_terminal(width) -> None:
     rows = [[plain("a" * 30), plain("b " * 40), plain("c" * 200)]]
-    lines = on_terminal(columns(rows), width).splitlines()
+    lines = on_terminal(column_table(rows), width).splitlines()
     assert max(map(len, lines)) <= width
 
 
 def test_nothing_is_lost_where_a_column_is_folded() -> None:
-    shown = on_terminal(columns([[plain("a"), plain("word" * 60)]]), 40)
+    shown = on_terminal(column_table([[plain("a"), plain("word" * 60)]]), 40)
     assert shown.replace("\n", "").replace(" ", "") == "a" + "word" * 60
 
 
@@ -53,7 +53,7 @@ def test_what_is_indented_stays_so_where_it_is_wrapped() -> None:
 
 
 def test_on_a_narrow_terminal_a_row_is_told_line_by_line() -> None:
-    page = columns(
+    page = column_table(
         [
             [plain("sillytavern-Robin"), plain("Robin"), plain(""), plain("2025-11-14 22:52")],
             [plain("ada"), plain("Ada"), plain("3"), plain("never")],

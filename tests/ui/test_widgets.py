@@ -8,13 +8,13 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from familiar_cli.ui.page import Name
-from familiar_cli.ui.terminal import columns
+from familiar_cli.ui.terminal import column_table
 from tests.support.cases import each
 
 
 def shown(text: str, width: int) -> list[str]:
     buffer = io.StringIO()
-    Console(file=buffer, width=width, color_system=None).print(columns([[Name(text)]]))
+    Console(file=buffer, width=width, color_system=None).print(column_table([[Name(text)]]))
     return [line.rstrip() for line in buffer.getvalue().splitlines()]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from familiar_cli.memory.pages.lines import PLAIN, Numbering
-from familiar_cli.web.drawing import rendered
+from familiar_cli.web.drawing import render_markdown
 from tests.support.browsing import looking
 from tests.support.cases import each
 from tests.support.world import live, run
@@ -31,7 +31,7 @@ OURS = ("<script src=", "<script>")
 
 @each("text", EVIL)
 def test_markdown_becomes_no_element_that_runs_or_loads(text) -> None:
-    html = rendered(text, "notes.md", "", PLAIN).lower()
+    html = render_markdown(text, "notes.md", "", PLAIN).lower()
     for tag in ("<script", "<img", "<iframe", "<style", "<object", "<link", " style=", "<b>"):
         assert tag not in html
     for href in ('href="javascript', 'href="data', 'href="vbscript', 'href="file', 'href="//'):
@@ -87,5 +87,5 @@ def test_bytes_that_are_no_text_are_said_to_be_none() -> None:
 def test_a_turn_of_this_instance_is_linked_as_evidence() -> None:
     # A pitfall: pages read citations without the instance's numbering, and nothing failed.
     own = Numbering("laptop-7f3a", "desk-9c2d")
-    html = rendered("- Anna keeps bees <!-- turns laptop-7f3a:12 -->", "notes.md", "", own)
+    html = render_markdown("- Anna keeps bees <!-- turns laptop-7f3a:12 -->", "notes.md", "", own)
     assert 'href="/turns/12"' in html

@@ -10,7 +10,7 @@ import pytest
 from familiar_cli.memory.journal.edits import UnseenCommits
 from familiar_cli.memory.journal.git import GitJournal
 from familiar_cli.memory.store.store import MemoryStore
-from familiar_cli.review.pending import PlannedFile, ReviewPlan, stage
+from familiar_cli.review.pending import PlannedFile, ReviewPlan, stage_plan
 from familiar_cli.web.site import Door
 from tests.support.browsing import BROWSER, FLAGS
 from tests.support.serving import serving
@@ -115,7 +115,7 @@ def plan(root) -> None:
         (PlannedFile("topics/tea.md", before, after),),
     )
     with store.transaction("human", "a plan") as tx:
-        stage(tx, store, made)
+        stage_plan(tx, store, made)
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ import pytest
 
 from familiar_cli.actions.past import timeline
 from familiar_cli.familiar import Familiar
-from familiar_cli.history.store import HistoryStore, withdraw
+from familiar_cli.history.store import HistoryStore, withdraw_turns
 from familiar_cli.identity import Author
 from tests.support.browsing import looking
 from tests.support.world import home, live
@@ -69,7 +69,7 @@ def test_files_stand_where_their_days_are(ada) -> None:
 def test_what_no_longer_stands_is_not_counted(ada) -> None:
     said("2026-03-02", "2026-03-02", "2026-03-05")
     with closing(HistoryStore(home() / "ada" / "history.db")) as history:
-        withdraw(history, [1, 3])
+        withdraw_turns(history, [1, 3])
     assert [(str(d.day), d.turns) for d in timeline(ada).days] == [("2026-03-02", 1)]
 
 

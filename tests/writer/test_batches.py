@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from familiar_cli.history.rows import Turn
-from familiar_cli.writer.grounds import Caps, by_privacy, steps
+from familiar_cli.writer.grounds import Caps, by_privacy, split_steps
 from tests.support.viewers import rules_of
 
 MORNING = datetime(2026, 4, 7, 8, 0, tzinfo=UTC)
@@ -33,7 +33,7 @@ def said(*minutes) -> list[Turn]:
 
 
 def sizes(turns, caps, cost=1) -> list[int]:
-    return [len(piece) for piece in steps(turns, caps, lambda _: cost)]
+    return [len(piece) for piece in split_steps(turns, caps, lambda _: cost)]
 
 
 @pytest.mark.parametrize(("before", "expected"), [(1, [3]), (2, [2, 2])])

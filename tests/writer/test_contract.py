@@ -6,8 +6,8 @@ import json
 import re
 
 from familiar_cli import tokens
-from familiar_cli.writer.contract import bounds_for, schema
-from familiar_cli.writer.prompts import instructions
+from familiar_cli.writer.contract import bounds_for, reply_schema
+from familiar_cli.writer.prompts import system_message
 from tests.support.cases import each
 
 WINDOWS = (600, 1024, 2048, 4096, 8192, 16384)
@@ -16,7 +16,7 @@ FILES = ["sessions/2024-03-14-evening.md", "people/discord-42.md"]
 
 def shapes(reply_tokens: int) -> list[dict]:
     bounds = bounds_for(reply_tokens)
-    made = schema(bounds, files=FILES, turns=range(100, 160), topics=[])
+    made = reply_schema(bounds, files=FILES, turns=range(100, 160), topics=[])
     return made["properties"]["operations"]["items"]["anyOf"]
 
 
@@ -60,7 +60,7 @@ def test_a_summary_may_be_a_paragraph(reply_tokens) -> None:
 @each("reply_tokens", WINDOWS)
 def test_the_prompt_says_what_the_schema_allows(reply_tokens) -> None:
     bounds = bounds_for(reply_tokens)
-    told = instructions("Aria", bounds, private=False)
+    told = system_message("Aria", bounds, private=False)
     found = re.search(
         r"At most (\d+) operations, each with at most (\d+) lines of (\d+) characters\. "
         r"A summary has at most (\d+) characters\.",
@@ -76,7 +76,7 @@ def test_the_prompt_says_what_the_schema_allows(reply_tokens) -> None:
 
 
 def test_the_example_follows_the_form_that_it_shows() -> None:
-    told = instructions("Aria", bounds_for(4096), private=False)
+    told = system_message("Aria", bounds_for(4096), private=False)
     example = json.loads(told.partition("a good reply is\n")[2].partition("\nThe rain")[0])
     assert [o["op"] for o in example["operations"]] == ["set_summary", "add_bullets"]
     assert "2024-03-15" in example["operations"][0]["lines"][0]

@@ -475,7 +475,7 @@ def test_a_full_disk_moves_nothing(world, monkeypatch):
     def refuse(*_args, **_more):
         raise FamiliarError("no space left")
 
-    monkeypatch.setattr("familiar_cli.writer.memory_writer.commit", refuse)
+    monkeypatch.setattr("familiar_cli.writer.memory_writer.commit_step", refuse)
     report = world.write(reply(op()))
 
     assert (report.outcome, world.watermark) == ("failed", 0)
@@ -651,11 +651,11 @@ def test_how_far_another_instance_has_come_says_nothing_here(world):
     told = json.loads(world.read(WRITER_JSON))
     assert told["instance"] == "desk-9c2d"
     world.say("And a cat.")
-    told |= {"through": 2, "turns": "2", "turn": applying._digest(world.history.turn(2))}
+    told |= {"through": 2, "turns": "2", "turn": applying._turn_digest(world.history.turn(2))}
     world.store.write_file(WRITER_JSON, json.dumps(told))
 
-    assert applying.reconcile(world.store, world.history, "laptop-7f3a") == 0
-    assert applying.reconcile(world.store, world.history, "desk-9c2d") == 1
+    assert applying.reconcile_history(world.store, world.history, "laptop-7f3a") == 0
+    assert applying.reconcile_history(world.store, world.history, "desk-9c2d") == 1
 
 
 RELATED = {"file": ANNAS, "section": "Relations"}

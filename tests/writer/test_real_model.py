@@ -9,7 +9,7 @@ from markdown_it import MarkdownIt
 
 from familiar_cli.config.schema import LLMSettings
 from familiar_cli.llm.open import open_model
-from familiar_cli.llm.slots import resolve
+from familiar_cli.llm.slots import resolve_slot
 from familiar_cli.memory.pages.lines import PLAIN, turn_ids
 from tests.writer.support import World
 
@@ -24,7 +24,7 @@ def test_a_pass_with_the_real_model_completes_and_loses_nothing(tmp_path, model_
     world.say("How lovely. Do you miss your garden?", None)
     world.say("A little. My sister keeps bees there now.")
     writer = world.writer(reply_tokens=384, temperature=0.2)
-    model = open_model(resolve(LLMSettings()), cache_dir=model_cache)
+    model = open_model(resolve_slot(LLMSettings()), cache_dir=model_cache)
     writer.model = model
 
     async def go():

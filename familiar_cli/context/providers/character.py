@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, TypedDict
 
 from familiar_cli.context.budget import MESSAGE_TOKENS
 from familiar_cli.context.character import PERSONA_MACRO, Macros, numbered_blocks
-from familiar_cli.context.tiers import DEEP, is_loaded, withheld
+from familiar_cli.context.tiers import DEEP, is_loaded, why_withheld
 from familiar_cli.context.types import Contribution, Fit, Layer, PromptSpan
 from familiar_cli.errors import UsageError
 from familiar_cli.memory.layout import CARD_JSON, SELF_DIR
@@ -66,11 +66,11 @@ class CharacterProvider:
     def _offers(self, request: ContextRequest) -> list[Contribution]:
         character, macros = self.character, self.macros_of(request)
         offered = [
-            *_problems(character),
+            *_problem_contributions(character),
             self._main(character, macros, request.tier),
             *self._persona(macros, request.phrases),
-            *_fields(character, macros),
-            *_examples(character, macros, request.budget_tokens),
+            *_field_contributions(character, macros),
+            *_example_contributions(character, macros, request.budget_tokens),
             *_depth_prompt(character, macros),
             *_post_history(character, macros),
             *self._tiers_note(request.tier),
@@ -82,7 +82,7 @@ class CharacterProvider:
         rel_path = subject.rel_path
         if rel_path is None or not rel_path.startswith(f"{SELF_DIR}/"):
             return None
-        higher = withheld(rel_path, request.tier)
+        higher = why_withheld(rel_path, request.tier)
         return higher or _why_not(self.character, rel_path)
 
     def opening(self, request: ContextRequest, number: int | None = None) -> str:
@@ -160,11 +160,11 @@ class CharacterProvider:
             text=text,
             source="character.system_prompt" if has_own else "config.system_prompt",
             place=PromptSpan.main,
-            **(_from(character, "system_prompt") if has_own else {}),
+            **(_field_origin(character, "system_prompt") if has_own else {}),
         )
 
 
-def _fields(character: Character, macros: Macros) -> list[Contribution]:
+def _field_contributions(character: Character, macros: Macros) -> list[Contribution]:
     places = (
         ("description", PromptSpan.description, DESCRIPTION),
         ("personality", PromptSpan.personality, PERSONALITY),
@@ -177,14 +177,16 @@ def _fields(character: Character, macros: Macros) -> list[Contribution]:
             text=macros.expand(character.texts[name]),
             source=f"character.{name}",
             place=place,
-            **_from(character, name),
+            **_field_origin(character, name),
         )
         for name, place, priority in places
         if character.texts.get(name, "").strip()
     ]
 
 
-def _examples(character: Character, macros: Macros, budget_tokens: int) -> Iterator[Contribution]:
+def _example_contributions(
+    character: Character, macros: Macros, budget_tokens: int
+) -> Iterator[Contribution]:
     """Yield each example; one note for all those after as many as a prompt could ever hold."""
     left = budget_tokens
     for lines, block in numbered_blocks(character.texts.get("mes_example", ""), macros):
@@ -196,7 +198,7 @@ def _examples(character: Character, macros: Macros, budget_tokens: int) -> Itera
             place=PromptSpan.example,
             fit=Fit.whole,
             dialogue=block,
-            **_from(character, "mes_example", lines),
+            **_field_origin(character, "mes_example", lines),
         )
         if left <= 0:
             why = "left out with all that follow: no prompt has room for so many examples"
@@ -236,7 +238,7 @@ def _post_history(character: Character, macros: Macros) -> list[Contribution]:
             text=macros.expand(text, original=""),
             source="character.post_history_instructions",
             place=PromptSpan.post_history,
-            **_from(character, "post_history_instructions"),
+            **_field_origin(character, "post_history_instructions"),
         )
     ]
 
@@ -266,7 +268,7 @@ class _From(TypedDict, total=False):
     sha256: str
 
 
-def _from(character: Character, name: str, lines: tuple[int, int] | None = None) -> _From:
+def _field_origin(character: Character, name: str, lines: tuple[int, int] | None = None) -> _From:
     """Return where the field `name` stands; `lines` are those of its text, all by default."""
     origin = character.origins[name]
     first, last = lines or (1, 1 + character.texts[name].rstrip().count("\n"))
@@ -278,7 +280,7 @@ def _from(character: Character, name: str, lines: tuple[int, int] | None = None)
     }
 
 
-def _problems(character: Character) -> list[Contribution]:
+def _problem_contributions(character: Character) -> list[Contribution]:
     """Return what is missing of the character, so that it can be told."""
     found = dict(character.problems)
     if not character.texts and not found:

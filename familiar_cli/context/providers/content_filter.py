@@ -72,22 +72,22 @@ class FilterQuestion:
 
 def first_messages(asked: FilterQuestion) -> list[Message]:
     """Return the first question: what bears on what was said?"""
-    return _messages(asked, _ESCALATE, "")
+    return _filter_messages(asked, _ESCALATE, "")
 
 
 def second_messages(asked: FilterQuestion, found: str) -> list[Message]:
     """Return the second question, which ends in an answer; `found` is what the search gave."""
-    return _messages(
+    return _filter_messages(
         asked, _FORCED, f"The search found:\n<lines>\n{unfenced(found).strip()}\n</lines>"
     )
 
 
-def _messages(asked: FilterQuestion, form: str, more: str) -> list[Message]:
+def _filter_messages(asked: FilterQuestion, form: str, more: str) -> list[Message]:
     system = _INSTRUCTION.format(char=framed(asked.char), words=asked.words, escalate=form)
-    shown = [_passage(number, p) for number, p in enumerate(asked.passages, start=1)]
+    shown = [_passage_text(number, p) for number, p in enumerate(asked.passages, start=1)]
     parts = [
         f"<message>\n{unfenced(asked.said).strip()}\n</message>",
-        _people(asked.people),
+        _people_text(asked.people),
         *shown,
         more,
     ]
@@ -95,14 +95,14 @@ def _messages(asked: FilterQuestion, form: str, more: str) -> list[Message]:
     return [{"role": "system", "content": system}, {"role": "user", "content": user}]
 
 
-def _people(people: Sequence[str]) -> str:
+def _people_text(people: Sequence[str]) -> str:
     if not people:
         return ""
     named = ", ".join(framed(path, _PATH_CHARS) for path in people[:_MOST_PEOPLE])
     return f"Already in the prompt, so do not repeat it: {named}"
 
 
-def _passage(number: int, passage: Passage) -> str:
+def _passage_text(number: int, passage: Passage) -> str:
     where = framed(f"{passage.rel_path}: {passage.label}", _PATH_CHARS)
     return f"{number}. {where}\n<passage>\n{unfenced(passage.text).strip()}\n</passage>"
 
@@ -149,17 +149,17 @@ def read_reply(text: str, *, is_cut: bool = False, forced: bool = False) -> Filt
     """
     lines = scan(_THOUGHT.sub("", text))
     said = "".join("\n" if line.is_fence else line.text for line in lines)
-    parts = _parts(said)
+    parts = _marked_parts(said)
     if not parts:
         return FilterChoice("malformed", "its reply has neither ANSWER nor ESCALATE")
     if "answer" in parts and (parts["answer"] or "escalate" not in parts or forced):
-        return _answer(parts["answer"], is_cut=is_cut)
+        return _read_answer(parts["answer"], is_cut=is_cut)
     if forced:
         return FilterChoice("malformed", "it asked for a second search")
-    return _escalation(parts["escalate"])
+    return _read_escalation(parts["escalate"])
 
 
-def _parts(said: str) -> dict[str, str]:
+def _marked_parts(said: str) -> dict[str, str]:
     """Return what follows each mark, up to the next one; of two alike the first that says much."""
     marks = list(_MARK.finditer(said))
     ends = [*(mark.start() for mark in marks[1:]), len(said)]
@@ -175,7 +175,7 @@ def _without_nothing(text: str) -> str:
     return "" if text.strip(_WRAPPING).lower() in _NOTHING else text.strip()
 
 
-def _answer(text: str, *, is_cut: bool) -> FilterChoice:
+def _read_answer(text: str, *, is_cut: bool) -> FilterChoice:
     if not text:
         return FilterChoice("nothing")
     if not is_cut:
@@ -184,15 +184,15 @@ def _answer(text: str, *, is_cut: bool) -> FilterChoice:
     return FilterChoice("answer", text[: ends[-1]].strip() if ends else text, is_cut=True)
 
 
-def _escalation(said: str) -> FilterChoice:
+def _read_escalation(said: str) -> FilterChoice:
     found = _GREP.search(said)
-    pattern = _pattern(said[found.end() :]) if found else ""
+    pattern = _search_pattern(said[found.end() :]) if found else ""
     if not found or not pattern:
         return FilterChoice("malformed", "it wants to search, but does not say for what")
     return FilterChoice("escalate", said[: found.start()].strip(" ;\n"), pattern)
 
 
-def _pattern(said: str) -> str:
+def _search_pattern(said: str) -> str:
     """Return the first line of what is to be searched for, without what is wrapped around it."""
     line = said.strip().partition("\n")[0].strip()
     for wrap in ("`", '"', "'"):

@@ -107,7 +107,7 @@ class ContentSearchProvider:
             found = await self._recall(self._retrieval, request, people, until_s)
             return [*_without_said(people, found), *found]
         except Exception as error:  # noqa: BLE001  # whatever fails here, nobody is forgotten
-            return [*people, _problem(f"memory was not searched: {_words(error)}")]
+            return [*people, _problem(f"memory was not searched: {_error_words(error)}")]
 
     def why_not(self, subject: Subject, request: ContextRequest) -> str | None:
         """Return why a file is not in a prompt; see `Explains`."""
@@ -131,8 +131,8 @@ class ContentSearchProvider:
         found, late = await self._search_in_time(retrieval, request, people, until_s)
         if found.behind:
             retrieval.memory.finder.note_behind()
-        remarks = [_remark(remark) for remark in found.remarks]
-        remarks += map(_left, found.left)
+        remarks = [_make_remark(remark) for remark in found.remarks]
+        remarks += map(_record_left, found.left)
         late = [*late, *([_problem(found.unread)] if found.unread else [])]
         if not found.passages:
             return [*remarks, *late]
@@ -158,7 +158,7 @@ class ContentSearchProvider:
             return found, [] if founds else [_problem("memory was not searched in time")]
         error = task.exception()
         if isinstance(error, FamiliarError) and founds:
-            return found, [_remark(f"searched by words only: {error}")]
+            return found, [_make_remark(f"searched by words only: {error}")]
         task.result()
         return found, []
 
@@ -170,16 +170,16 @@ class ContentSearchProvider:
         found: Candidates,
     ) -> list[Contribution]:
         if self._filter is None:
-            return [_offered(passage, found.how) for passage in found.passages]
+            return [_offer_passage(passage, found.how) for passage in found.passages]
         names = [piece.rel_path for piece in people if piece.rel_path and not piece.problem]
         room = max(self._room(request, people) - LABEL_TOKENS, USEFUL_TOKENS)
         asked = self._filter.choose(request, found.passages, names, retrieval.sight(request), room)
         try:
             chosen = await asyncio.wait_for(asked, _FILTER_SHARE * self._filter.deadline_s)
         except Exception as error:  # noqa: BLE001  # a filter that fails filters nothing
-            why = f"the filter failed ({_words(error)}), so everything found is used"
-            return [*(_offered(p, found.how) for p in found.passages), _problem(why)]
-        return _made(chosen, found, request.phrases)
+            why = f"the filter failed ({_error_words(error)}), so everything found is used"
+            return [*(_offer_passage(p, found.how) for p in found.passages), _problem(why)]
+        return _make_contributions(chosen, found, request.phrases)
 
     def _room(self, request: ContextRequest, people: Sequence[Contribution]) -> int:
         """Return how many tokens passages may have, beside the people's files."""
@@ -189,19 +189,21 @@ class ContentSearchProvider:
         return max(limit - taken, int(_OWN_SHARE * limit))
 
 
-def _made(chosen: Chosen, found: Candidates, phrases: Phrases) -> list[Contribution]:
+def _make_contributions(chosen: Chosen, found: Candidates, phrases: Phrases) -> list[Contribution]:
     """Return what goes on, and a record of what does not."""
     kept = {passage.name for passage in chosen.passages}
-    pieces = [_offered(p, found.how, chosen.why) for p in chosen.passages]
+    pieces = [_offer_passage(p, found.how, chosen.why) for p in chosen.passages]
     if chosen.answer:
-        pieces.append(_answer(chosen, phrases))
+        pieces.append(_answer_contribution(chosen, phrases))
     why = "replaced by the filter's answer" if chosen.answer else ""
     left = why or "the filter found nothing relevant in it"
-    pieces += [_offered(p, found.how, left=left) for p in found.passages if p.name not in kept]
-    return [*pieces, *([_remark(chosen.why)] if chosen.why else [])]
+    pieces += [
+        _offer_passage(p, found.how, left=left) for p in found.passages if p.name not in kept
+    ]
+    return [*pieces, *([_make_remark(chosen.why)] if chosen.why else [])]
 
 
-def _answer(chosen: Chosen, phrases: Phrases) -> Contribution:
+def _answer_contribution(chosen: Chosen, phrases: Phrases) -> Contribution:
     made_from = ", ".join(chosen.sources)
     return Contribution(
         layer=Layer.content,
@@ -215,7 +217,7 @@ def _answer(chosen: Chosen, phrases: Phrases) -> Contribution:
     )
 
 
-def _offered(passage: Passage, how: str, why: str = "", *, left: str = "") -> Contribution:
+def _offer_passage(passage: Passage, how: str, why: str = "", *, left: str = "") -> Contribution:
     cause = f"matches what was said, by {how}: strength {passage.strength:.2f}"
     return Contribution(
         layer=Layer.content,
@@ -238,7 +240,7 @@ def _offered(passage: Passage, how: str, why: str = "", *, left: str = "") -> Co
     )
 
 
-def _left(left: LeftOutPiece) -> Contribution:
+def _record_left(left: LeftOutPiece) -> Contribution:
     """Return the record of something that was found and is not in the prompt."""
     return Contribution(
         Layer.content,
@@ -253,7 +255,7 @@ def _left(left: LeftOutPiece) -> Contribution:
     )
 
 
-def _remark(words: str) -> Contribution:
+def _make_remark(words: str) -> Contribution:
     return Contribution(
         Layer.content, PRIORITY, "", SOURCE, PromptSpan.depth, depth=DEPTH, remark=words
     )
@@ -277,21 +279,21 @@ def _without_said(
     """Return people's files, the rest of them without the lines that are quoted."""
     quoted = {line for piece in found for line in piece.text.split("\n")}
     return [
-        replace(piece, text=_without(quoted, piece.text))
+        replace(piece, text=_without_quoted(quoted, piece.text))
         if piece.priority == REST_PRIORITY
         else piece
         for piece in people
     ]
 
 
-def _without(quoted: Collection[str], text: str) -> str:
+def _without_quoted(quoted: Collection[str], text: str) -> str:
     """Return a text without the lines that are quoted; empty when nothing else says anything."""
     left = [line for line in text.split("\n") if line not in quoted]
     is_empty = all(line.startswith("#") or not any(map(str.isalnum, line)) for line in left)
     return "" if is_empty else "\n".join(left)
 
 
-def _words(error: BaseException) -> str:
+def _error_words(error: BaseException) -> str:
     if isinstance(error, TimeoutError):
         return "no answer in time"
     said = str(error) if isinstance(error, FamiliarError) else f"{type(error).__name__}: {error}"

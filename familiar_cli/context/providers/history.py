@@ -38,7 +38,7 @@ MOST_AGE: Final = timedelta(days=7)
 LINE_CHARS: Final = 80
 
 
-def meanwhile(
+def list_meanwhile(
     turns: Sequence[Turn],
     at: datetime,
     label: Callable[[str], str],
@@ -63,11 +63,11 @@ def meanwhile(
             newest.setdefault(turn.channel_id, turn)
     shown = list(newest.values())[:most_channels]
     labels = labels.joined(turn.author for turn in shown)
-    lines = [_line(turn, at - turn.at, label, labels, phrases) for turn in shown]
+    lines = [_channel_line(turn, at - turn.at, label, labels, phrases) for turn in shown]
     return "\n".join([phrases.meanwhile, *lines]) if lines else ""
 
 
-def _line(
+def _channel_line(
     turn: Turn, age: timedelta, label: Callable[[str], str], labels: Labels, phrases: Phrases
 ) -> str:
     who = labels.of(turn.author) if turn.author else phrases.somebody
@@ -137,13 +137,13 @@ class HistoryProvider:
 
     def _read(self, request: ContextRequest) -> list[Contribution]:
         turns = in_pairs(self._window(request))
-        pieces = [_turn(turn) for turn in turns if turn.content.strip()]
+        pieces = [_turn_contribution(turn) for turn in turns if turn.content.strip()]
         if not turns and request.opening:
-            pieces = [_piece("assistant", request.opening, GREETING_SOURCE)]
+            pieces = [_text_contribution("assistant", request.opening, GREETING_SOURCE)]
         if self._beyond is None:
             return pieces
         return [
-            *_summaries(self._beyond, request),
+            *_summary_contributions(self._beyond, request),
             *pieces,
             *self._elsewhere(self._beyond, request),
         ]
@@ -171,7 +171,7 @@ class HistoryProvider:
             for turn in since
             if turn.channel_id not in family and request.viewer.sees_turn(turn)
         ]
-        text = meanwhile(
+        text = list_meanwhile(
             others,
             request.at,
             beyond.label,
@@ -180,7 +180,9 @@ class HistoryProvider:
             phrases=request.phrases,
         )
         return (
-            [_aside(text, ELSEWHERE, ELSEWHERE_SOURCE, PromptSpan.depth, depth=1)] if text else []
+            [_aside_contribution(text, ELSEWHERE, ELSEWHERE_SOURCE, PromptSpan.depth, depth=1)]
+            if text
+            else []
         )
 
     def why_not(self, subject: Subject, request: ContextRequest) -> str | None:
@@ -225,7 +227,7 @@ def _why_not(turn: Turn, request: ContextRequest, *, here: bool) -> str:
     return "" if turn.content.strip() else "it is empty"
 
 
-def _summaries(beyond: Beyond, request: ContextRequest) -> list[Contribution]:
+def _summary_contributions(beyond: Beyond, request: ContextRequest) -> list[Contribution]:
     rules = request.viewer.rules
     titles = {PUBLIC: (request.phrases.earlier, SUMMARY_SOURCE)}
     here = (request.phrases.earlier_here, PRIVATE_SUMMARY_SOURCE)
@@ -237,13 +239,13 @@ def _summaries(beyond: Beyond, request: ContextRequest) -> list[Contribution]:
         for scope in beyond.summaries.scopes_in(request.channel_id, rules)
     )
     return [
-        _aside(f"{title}\n{summary.text}", SUMMARY, source, PromptSpan.summary)
+        _aside_contribution(f"{title}\n{summary.text}", SUMMARY, source, PromptSpan.summary)
         for summary, title, source in found
         if summary and summary.text.strip() and request.viewer.sees_channel(summary.scope)
     ]
 
 
-def _aside(
+def _aside_contribution(
     text: str, priority: int, source: str, place: PromptSpan, *, depth: int = 0
 ) -> Contribution:
     return Contribution(
@@ -256,11 +258,13 @@ def _aside(
     )
 
 
-def _turn(turn: Turn) -> Contribution:
-    return _piece(turn.role, turn.content, f"history.{turn.source}", turn)
+def _turn_contribution(turn: Turn) -> Contribution:
+    return _text_contribution(turn.role, turn.content, f"history.{turn.source}", turn)
 
 
-def _piece(role: Role, text: str, source: str, turn: Turn | None = None) -> Contribution:
+def _text_contribution(
+    role: Role, text: str, source: str, turn: Turn | None = None
+) -> Contribution:
     return Contribution(
         layer=Layer.recent_history,
         priority=RECENT,
@@ -299,7 +303,7 @@ class SystemBlockProvider:
     async def contribute(self, request: ContextRequest) -> list[Contribution]:
         """Return the block."""
         phrases = request.phrases
-        now = spoken(request.at, self._zone, phrases)
+        now = spoken_time(request.at, self._zone, phrases)
         lines = [f"{phrases.date_and_time}{phrases.colon}{now}"] if self._tells_time else []
         lines += [phrases.off_record] if request.off_record else []
         if not lines:
@@ -317,7 +321,7 @@ class SystemBlockProvider:
         ]
 
 
-def spoken(moment: datetime, zone: tzinfo | None, phrases: Phrases = ENGLISH) -> str:
+def spoken_time(moment: datetime, zone: tzinfo | None, phrases: Phrases = ENGLISH) -> str:
     """Return a moment as a person there would say it: `Friday, 2026-05-08 at 14:34 EDT`.
 
     The distance from UTC follows, so that the hour that comes twice is told apart.

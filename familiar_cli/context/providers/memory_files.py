@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.context.budget import MESSAGE_TOKENS
-from familiar_cli.context.tiers import LONG, MID, SHORT, is_loaded, withheld
+from familiar_cli.context.tiers import LONG, MID, SHORT, is_loaded, why_withheld
 from familiar_cli.context.types import Contribution, Fit, Layer, PromptSpan
 from familiar_cli.errors import FamiliarError, NotFoundError
 from familiar_cli.markdown import body_start, sections
@@ -56,7 +56,7 @@ class _Seen:
         lines = self.head.text.split("\n")
         told: list[str] = []
         for item, below in with_details(self.head.text, items):
-            told.append(_line(item, phrases))
+            told.append(_item_line(item, phrases))
             told += [lines[n - 1].rstrip() for n in below if n not in self.hidden_lines]
         return told
 
@@ -98,7 +98,7 @@ class DeskProvider:
         rel_path = subject.rel_path
         if rel_path not in {REMINDERS, TASKS, SCRATCH, CONFLICTS_LIST}:
             return None
-        if higher := withheld(rel_path, request.tier):
+        if higher := why_withheld(rel_path, request.tier):
             return higher
         if rel_path == CONFLICTS_LIST:
             return "" if self._store.exists(rel_path) else "no file is in conflict"
@@ -125,7 +125,7 @@ class DeskProvider:
                 seen = self._seen(rel_path, request)
                 offered.append(make(seen, request) if seen else None)
             except FamiliarError as error:
-                offered.append(_problem(rel_path, str(error)))
+                offered.append(_problem_contribution(rel_path, str(error)))
         return [piece for piece in offered if piece]
 
     def _seen(self, rel_path: str, request: ContextRequest) -> _Seen | None:
@@ -140,7 +140,7 @@ class DeskProvider:
 
     def _reminders(self, seen: _Seen, request: ContextRequest) -> Contribution | None:
         due = due_items(seen.items(), request.at, self._zone)
-        listed = [_line(item, request.phrases) for item in due]
+        listed = [_item_line(item, request.phrases) for item in due]
         text = "\n".join([request.phrases.due_reminders, *listed])
         return _desk_piece(seen, listed, due, text, DUE)
 
@@ -157,19 +157,19 @@ class DeskProvider:
 
     def _conflicts(self, seen: _Seen, request: ContextRequest) -> Contribution | None:
         listed_ = [
-            _conflict(one.path, [name for name in (one.ours, one.theirs) if name])
+            _conflict_notice(one.path, [name for name in (one.ours, one.theirs) if name])
             for one in listed_conflicts(seen.head.text)
         ]
         text = "\n".join([request.phrases.open_conflicts, *listed_])
         return _desk_piece(seen, listed_, [], text, CONFLICTS_PRIORITY)
 
 
-def _conflict(path: str, machines: list[str]) -> str:
+def _conflict_notice(path: str, machines: list[str]) -> str:
     between = f" ({' / '.join(machines)})" if machines else ""
     return f"- {path}{between}"
 
 
-def _line(item: DeskItem, phrases: Phrases) -> str:
+def _item_line(item: DeskItem, phrases: Phrases) -> str:
     when = f" ({phrases.due.format(item.due.written)})" if item.due else ""
     return f"- {item.text}{when}"
 
@@ -196,7 +196,7 @@ def _desk_piece(
     )
 
 
-def _problem(rel_path: str, why: str) -> Contribution:
+def _problem_contribution(rel_path: str, why: str) -> Contribution:
     return Contribution(
         layer=Layer.desk,
         priority=0,
@@ -251,7 +251,7 @@ class DigestsProvider:
             return None
         if rel_path not in PRIORITIES:
             return f"of {DIGEST_DIR}/ only short.md, mid.md and long.md are read"
-        higher = withheld(rel_path, request.tier)
+        higher = why_withheld(rel_path, request.tier)
         return higher or ("" if self._offers(rel_path, request) else "it is empty")
 
     def _read(self, request: ContextRequest) -> list[Contribution]:
@@ -300,19 +300,19 @@ class DigestsProvider:
         except FamiliarError as error:
             return [_digest_piece(rel_path, problem=str(error))]
         start = body_start(head.text)
-        shown = _sections(head.text, start) if rel_path == SHORT else [(start, len(head.text))]
+        shown = _file_sections(head.text, start) if rel_path == SHORT else [(start, len(head.text))]
         hidden = private_spans(head.text, request.viewer)
-        pieces = (_shown(head, start, end, hidden) for start, end in shown)
+        pieces = (_visible_part(head, start, end, hidden) for start, end in shown)
         return [piece for piece in pieces if piece]
 
 
-def _sections(text: str, start: int) -> Iterator[tuple[int, int]]:
+def _file_sections(text: str, start: int) -> Iterator[tuple[int, int]]:
     """Yield where each section below an H2 stands, as characters from … to, in order."""
     starts = sorted({start, *(found.start for found in sections(text, 2) if found.level == 2)})  # noqa: PLR2004
     yield from zip(starts, [*starts[1:], len(text)], strict=True)
 
 
-def _shown(
+def _visible_part(
     head: MemoryHead, start: int, end: int, hidden: list[tuple[int, int]]
 ) -> Contribution | None:
     """Return a part of a file as a reader sees it; None when that is nothing."""

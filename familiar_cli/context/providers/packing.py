@@ -163,7 +163,7 @@ class _Open:
     cut: str = ""
 
 
-def fill(
+def fill_room(
     pieces: Sequence[Excerpt],
     sources: Mapping[str, PieceSource],
     room: int,
@@ -188,7 +188,7 @@ def fill(
     filler = _Filler(sources, room, counter, most_sources, line_tokens, precision, set(known))
     floor = WEAK * max((piece.score for piece in pieces if not piece.named), default=0.0)
     precise = (piece for piece in pieces if not precision.exceeds(piece.fact, piece.vague))
-    for piece in sorted(precise, key=_rank):
+    for piece in sorted(precise, key=_rank_piece):
         if piece.score < floor and not piece.named:
             filler.leave(piece, "it scored far lower than the other results")
         else:
@@ -196,7 +196,7 @@ def fill(
     return filler.filling()
 
 
-def _rank(piece: Excerpt) -> tuple[bool, float, str, int]:
+def _rank_piece(piece: Excerpt) -> tuple[bool, float, str, int]:
     # What is named comes first. Of two that score alike the shorter says more for its tokens.
     if piece.named:
         return (False, -piece.score, piece.source, piece.start)
@@ -286,7 +286,9 @@ class _Filler:
     def filling(self) -> Filling:
         """Return what was taken."""
         passages = [
-            _packed(self.sources[key], taken) for key, taken in self.open.items() if taken.pieces
+            _pack_source(self.sources[key], taken)
+            for key, taken in self.open.items()
+            if taken.pieces
         ]
         passages.sort(key=lambda packed: (-packed.best.score, packed.source.key))
         left = {key: why for key, why in self.left.items() if key not in self.open}
@@ -314,7 +316,7 @@ class _Filler:
         return True
 
     def _take_line(self, frame: int, piece: Excerpt) -> None:
-        wanted = [p for p in (_needed(piece), piece) if p and not self._has(p)]
+        wanted = [p for p in (_needed_before(piece), piece) if p and not self._has(p)]
         cost = frame + sum(self.counter.count(p.text) + _JOIN_TOKENS for p in wanted)
         if cost > self.room and len(wanted) > 1:
             wanted = [piece]
@@ -364,7 +366,7 @@ class _Filler:
         return bool(fact.turns) and known.issuperset(fact.turns)
 
 
-def _needed(piece: Excerpt) -> Excerpt | None:
+def _needed_before(piece: Excerpt) -> Excerpt | None:
     """Return the piece before one that says little alone, such as an answer."""
     return piece.before if len(normal_line(piece.text).split()) < _FEW_WORDS else None
 
@@ -375,7 +377,7 @@ def _from_best(whole: str, best: str) -> str:
     return whole if at < len(whole) // 2 else whole[at:]
 
 
-def _packed(source: PieceSource, taken: _Open) -> Packed:
+def _pack_source(source: PieceSource, taken: _Open) -> Packed:
     pieces = tuple(sorted({p.start: p for p in taken.pieces}.values(), key=lambda p: p.start))
     if taken.whole:
         return Packed(source, taken.whole, pieces, is_cut=False)

@@ -19,7 +19,7 @@ from familiar_cli.clock import to_zone
 from familiar_cli.context.providers.packing import Excerpt, Fact, PieceSource
 from familiar_cli.index.chunking import without_marks
 from familiar_cli.index.embedder import EmbedderError
-from familiar_cli.index.hits import coverage, holds_any
+from familiar_cli.index.hits import holds_any, query_coverage
 from familiar_cli.index.rank import scores_of_turns
 from familiar_cli.index.search import DENSE_FLOOR as NEAR
 from familiar_cli.languages import ENGLISH
@@ -374,7 +374,7 @@ class Gatherer:
             whole=whole,
             is_entry=is_lore,
             size_tokens=len(shown) // _CHARS_A_TOKEN,
-            facts=tuple(_facts(seen, self.sight)) if whole and not is_lore else (),
+            facts=tuple(_read_facts(seen, self.sight)) if whole and not is_lore else (),
         )
 
 
@@ -420,7 +420,7 @@ def _below_heading(text: str, heading: str) -> str:
     return text[first.end :].strip() or text
 
 
-def _facts(seen: Seen, sight: Sight) -> Iterator[Fact]:
+def _read_facts(seen: Seen, sight: Sight) -> Iterator[Fact]:
     """Yield what the lines of a file say."""
     for line in scan(seen.text):
         said = normal_line(seen.between(line.start, line.end))
@@ -552,13 +552,13 @@ class Recaller:
 
         None: the prompt says it, or nobody answered.
         """
-        from familiar_cli.history.selection import around  # noqa: PLC0415  # loads sqlite3
+        from familiar_cli.history.selection import turns_around  # noqa: PLC0415  # loads sqlite3
 
         if request.beside is None:
             return found
         turn, before = found.turn, found.before
         if turn.role == "user" and turn.content.rstrip().endswith(_ASKING):
-            reply = around(self.history, turn, 0, 1, viewer=request.viewer)[-1].turn
+            reply = turns_around(self.history, turn, 0, 1, viewer=request.viewer)[-1].turn
             if reply.id == turn.id:
                 return None
             turn, before = reply, turn
@@ -637,7 +637,7 @@ class _Pieces:
             end=turn.id,
             text=f"{speaker}: {words}",
             score=score,
-            strength=round(coverage(turn.content, self.query), 4),
+            strength=round(query_coverage(turn.content, self.query), 4),
             turns=frozenset({turn.id}),
             is_turn=True,
         )

@@ -62,7 +62,7 @@ class PersonParts:
     rest: str = ""
 
 
-def parts(
+def divide_person(
     text: str,
     first_tokens: int,
     all_tokens: int,
@@ -92,9 +92,9 @@ def parts(
     if len(shown) > _MOST_CHARS_A_TOKEN * most or count(shown) > most:
         shown = cut_to(shown, most, count)
     newest = _newest_first(body, numbering)
-    first = _taken(newest, first_tokens - count(shown), count)
+    first = _take_lines(newest, first_tokens - count(shown), count)
     left = [line for line in newest if line.start not in first]
-    rest = _taken(left, all_tokens - first_tokens, count)
+    rest = _take_lines(left, all_tokens - first_tokens, count)
     below = _in_order(body, first)
     return PersonParts(f"{shown}\n\n{below}".strip(), _in_order(body, rest))
 
@@ -114,11 +114,11 @@ def _newest_first(lines: Iterable[TextLine], numbering: Numbering) -> list[TextL
     return sorted(saying, key=newest, reverse=True)
 
 
-def _taken(lines: Iterable[TextLine], room: int, count: Callable[[str], int]) -> set[int]:
+def _take_lines(lines: Iterable[TextLine], room: int, count: Callable[[str], int]) -> set[int]:
     """Return where those of the first lines begin for which there is room."""
     taken: set[int] = set()
     for line in lines:
-        room -= count(_words(line)) + 1
+        room -= count(_plain_words(line)) + 1
         if room < 0:
             break
         taken.add(line.start)
@@ -131,17 +131,17 @@ def _in_order(lines: Iterable[TextLine], taken: set[int]) -> str:
     heading = ""
     for line in lines:
         if line.level:
-            heading = _words(line)
+            heading = _plain_words(line)
         elif line.start in taken:
             shown += [heading] if heading else []
-            shown.append(_words(line))
+            shown.append(_plain_words(line))
             heading = ""
         elif line.text.strip() and shown and shown[-1] != GAP:
             shown.append(GAP)
     return "\n".join(shown).removesuffix(f"\n{GAP}")
 
 
-def _words(line: TextLine) -> str:
+def _plain_words(line: TextLine) -> str:
     return without_references(line.text).rstrip()
 
 
@@ -233,7 +233,7 @@ class PeopleSource:
         if slug in dict(self._present(request)):
             return ""
         named, _ = self._names_in(request)
-        if slug in dict(_causes(named)):
+        if slug in dict(_named_people(named)):
             return ""
         last = f"is not among the {self._recent_author_limit} who spoke last here"
         return f"its person does not speak, {last}, and is not named in what was said"
@@ -251,10 +251,12 @@ class PeopleSource:
         done, _ = await asyncio.wait({task}, timeout=share * self._limit_s)
         if not done:
             task.cancel()
-            return [_problem(None, f"{what} were not read in time; some may be missing")]
+            return [
+                _problem_contribution(None, f"{what} were not read in time; some may be missing")
+            ]
         error = task.exception()
         if isinstance(error, FamiliarError):
-            return [_problem(None, f"{what} could not be read: {error}")]
+            return [_problem_contribution(None, f"{what} could not be read: {error}")]
         task.result()
         return []
 
@@ -266,15 +268,17 @@ class PeopleSource:
 
     def _take_named(self, request: ContextRequest, gathered: _Gathered) -> None:
         named, notices = self._names_in(request)
-        gathered.problems += [_problem(ALIASES_JSON, notice) for notice in notices]
-        causes = list(_causes(named))
+        gathered.problems += [_problem_contribution(ALIASES_JSON, notice) for notice in notices]
+        causes = list(_named_people(named))
         gathered.sharers = len(causes)
         for slug, cause in causes[:MOST_NAMED]:
             self._take(slug, cause, request, gathered)
         if causes[MOST_NAMED:]:
             more = len(causes) - MOST_NAMED
             gathered.problems.append(
-                _problem(None, f"{more} more people are named; their files were not read")
+                _problem_contribution(
+                    None, f"{more} more people are named; their files were not read"
+                )
             )
 
     def _present(self, request: ContextRequest) -> list[tuple[str, str]]:
@@ -292,7 +296,8 @@ class PeopleSource:
             aliases.close()
         shared = [named for named in found if len(named.slugs) > 1]
         told = [
-            f"{named.name!r} is {_some(named.slugs)}; all of them are meant" for named in shared
+            f"{named.name!r} is {_shorten_slugs(named.slugs)}; all of them are meant"
+            for named in shared
         ]
         return found, [*notices, *told]
 
@@ -311,12 +316,14 @@ class PeopleSource:
         except NotFoundError:
             return
         except FamiliarError as error:
-            gathered.problems.append(_problem(rel_path, str(error)))
+            gathered.problems.append(_problem_contribution(rel_path, str(error)))
         else:
             gathered.pieces += self._pieces(head, cause, request, gathered.sharers)
             if not head.is_whole:
                 why = f"has {head.size_bytes:,} bytes, more than memory.max_file_bytes allows"
-                gathered.problems.append(_problem(rel_path, f"{why}; only its beginning is read"))
+                gathered.problems.append(
+                    _problem_contribution(rel_path, f"{why}; only its beginning is read")
+                )
 
     def _pieces(
         self, head: MemoryHead, cause: str, request: ContextRequest, sharers: int
@@ -326,7 +333,7 @@ class PeopleSource:
         room = request.layer_tokens.get(Layer.content, request.budget_tokens)
         people = min(max(sharers, 1), _SHARERS)
         share = min(max(int(_SHARE * room) // people, _LEAST_TOKENS), FILE_TOKENS)
-        made = parts(seen, share, FILE_TOKENS, self._counter.count, self._numbering)
+        made = divide_person(seen, share, FILE_TOKENS, self._counter.count, self._numbering)
         is_all = head.is_whole and not made.rest and made.first == readable_text(seen)
         kept_back = "" if seen == head.text else "without what was said in private elsewhere"
         first = Contribution(
@@ -351,28 +358,28 @@ class PeopleSource:
 
 def _told_apart(pieces: list[Contribution], labels: Labels) -> list[Contribution]:
     """Return the files; a title that two of them have, or the familiar, names the account."""
-    titled = {piece.rel_path: _title(piece) for piece in pieces if _title(piece)}
+    titled = {piece.rel_path: _piece_title(piece) for piece in pieces if _piece_title(piece)}
     owners = Counter(fold(title) for title in titled.values())
     return [
         _with_account(piece, labels)
-        if labels.is_shared(_title(piece)) or owners[fold(_title(piece))] > 1
+        if labels.is_shared(_piece_title(piece)) or owners[fold(_piece_title(piece))] > 1
         else piece
         for piece in pieces
     ]
 
 
-def _title(piece: Contribution) -> str:
+def _piece_title(piece: Contribution) -> str:
     return title_of(piece.text) if piece.text.startswith("# ") else ""
 
 
 def _with_account(piece: Contribution, labels: Labels) -> Contribution:
     slug = slug_in(piece.rel_path or "")
     _, newline, rest = piece.text.partition("\n")
-    head = f"# {framed(_title(piece))} ({labels.me.handle(slug or '')})"
-    return replace(piece, text=f"{head}{newline}{rest}") if slug and _title(piece) else piece
+    head = f"# {framed(_piece_title(piece))} ({labels.me.handle(slug or '')})"
+    return replace(piece, text=f"{head}{newline}{rest}") if slug and _piece_title(piece) else piece
 
 
-def _causes(named: list[Named]) -> Iterator[tuple[str, str]]:
+def _named_people(named: list[Named]) -> Iterator[tuple[str, str]]:
     """Yield each person who is named, once, and by which name."""
     seen: set[str] = set()
     for entry in named:
@@ -382,7 +389,7 @@ def _causes(named: list[Named]) -> Iterator[tuple[str, str]]:
                 yield slug, f"is named: {entry.name!r}"
 
 
-def _problem(rel_path: str | None, why: str) -> Contribution:
+def _problem_contribution(rel_path: str | None, why: str) -> Contribution:
     return Contribution(
         layer=Layer.content,
         priority=0,
@@ -394,7 +401,7 @@ def _problem(rel_path: str | None, why: str) -> Contribution:
     )
 
 
-def _some(slugs: tuple[str, ...]) -> str:
+def _shorten_slugs(slugs: tuple[str, ...]) -> str:
     shown = ", ".join(slugs[:3])
     return f"{shown} and {len(slugs) - 3} more" if len(slugs) > 3 else shown  # noqa: PLR2004
 
@@ -476,7 +483,7 @@ class RelationsProvider:
                 edges = self._shown(graph, people, request)
                 titles = graph.titles({path for e in edges for path in (e.source, e.target)})
         except FamiliarError as error:
-            return [_piece(problem=str(error))]
+            return [_person_contribution(problem=str(error))]
         if not edges:
             return []
         return [self._piece_of_edges(edges, titles, people, request.phrases)]
@@ -517,7 +524,7 @@ class RelationsProvider:
         count = len(lines) - 1
         sources = {edge.source for edge in edges[:count]}
         left = len(edges) - count
-        return _piece(
+        return _person_contribution(
             text if count else "",
             rel_path=sources.pop() if len(sources) == 1 else None,
             cause=f"{', '.join(people[:3])} take part or are named",
@@ -537,16 +544,16 @@ def line_of(edge: Edge, titles: dict[str, str], phrases: Phrases) -> str:
     when = [phrases.since_when.format(edge.since)] if edge.since else []
     when += [phrases.until_when.format(edge.until)] if edge.until else []
     note = f" ({phrases.comma.join(when)})" if when else ""
-    one, other = (_called(path, titles) for path in (edge.source, edge.target))
+    one, other = (_person_title(path, titles) for path in (edge.source, edge.target))
     return f"- {one}{phrases.colon}{edge.relation} {other}{note}"
 
 
-def _called(rel_path: str, titles: dict[str, str]) -> str:
+def _person_title(rel_path: str, titles: dict[str, str]) -> str:
     name = rel_path.rpartition("/")[2].removesuffix(".md")
     return one_line(titles.get(rel_path) or name, _MOST_TITLE_CHARS)
 
 
-def _piece(
+def _person_contribution(
     text: str = "",
     *,
     rel_path: str | None = None,

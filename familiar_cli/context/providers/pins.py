@@ -89,9 +89,11 @@ class PinnedMemory:
         found = self._find()
         sight = self._sight(request)
         pieces = [self._piece(path, sight, request) for path in found.rel_paths]
-        pieces += [_remark(path, f"it may be pinned, but {why}") for path, why in found.problems]
+        pieces += [
+            _make_remark(path, f"it may be pinned, but {why}") for path, why in found.problems
+        ]
         if found.unread:
-            pieces.append(_problem(None, _unread(found.unread)))
+            pieces.append(_problem_contribution(None, _unread_notice(found.unread)))
         return self._served(pieces, request, found)
 
     def _served(self, pieces: list[Contribution], request: ContextRequest, found: Pins) -> Pinned:
@@ -110,16 +112,16 @@ class PinnedMemory:
 
     def _piece(self, rel_path: str, sight: Sight, request: ContextRequest) -> Contribution:
         if rel_path in _SELF or rel_path in loaded_whole(request.tier):
-            return _remark(rel_path, "it is already included in a place of its own")
+            return _make_remark(rel_path, "it is already included in a place of its own")
         try:
             head = self._store.read_head(rel_path, self._store.limits.max_file_bytes)
         except FamiliarError as error:
-            return _problem(rel_path, f"it is pinned, but {error}")
+            return _problem_contribution(rel_path, f"it is pinned, but {error}")
         whole = sight.whole(rel_path, head.text)
         if whole.why_not:
-            return _remark(rel_path, f"it is pinned, but {whole.why_not}")
+            return _make_remark(rel_path, f"it is pinned, but {whole.why_not}")
         if request.beside and request.beside.cover(whole.text):
-            return _remark(rel_path, "it is pinned, but the program's own prompt says it")
+            return _make_remark(rel_path, "it is pinned, but the program's own prompt says it")
         kept_back = _CUT_PRIVATE if whole.is_part else ""
         label = framed(whole.label, _LABEL_CHARS)
         heading = request.phrases.labelled(request.phrases.pinned, label)
@@ -166,19 +168,19 @@ class PinsProvider:
         return reasons[0] if reasons else None
 
 
-def _problem(rel_path: str | None, why: str) -> Contribution:
+def _problem_contribution(rel_path: str | None, why: str) -> Contribution:
     return Contribution(
         Layer.pinned, 0, "", SOURCE, PromptSpan.world_before, rel_path=rel_path, problem=why
     )
 
 
-def _remark(rel_path: str, why: str) -> Contribution:
+def _make_remark(rel_path: str, why: str) -> Contribution:
     return Contribution(
         Layer.pinned, PRIORITY, "", SOURCE, PromptSpan.world_before, rel_path=rel_path, remark=why
     )
 
 
-def _unread(count: int) -> str:
+def _unread_notice(count: int) -> str:
     return (
         f"{count} files were not read in time, and pins among them are missing; "
         "run `familiar index build`"

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli import fts
-from familiar_cli.context.providers.packing import fill
+from familiar_cli.context.providers.packing import fill_room
 from familiar_cli.context.providers.passages import Gatherer, Passage, Recall, Sight
 from familiar_cli.context.tiers import loaded_whole
 from familiar_cli.context.types import Layer
@@ -164,7 +164,7 @@ class Retrieval:
             room: How many tokens passages may have together.
             tell: Given what was found each time; the last one is the best.
         """
-        query = question(request)
+        query = make_question(request)
         ways = self._ways(query)
         pinned = self.memory.pinned(request) if self.memory.pinned else None
         if pinned:
@@ -187,7 +187,11 @@ class Retrieval:
             past = self._past(request, query, method)
             is_last = number + 1 == len(ways)
             fresh = pinned.found.fresh if pinned else Refreshed()
-            tell(self._found(_with(fresh, result), gatherer, past, room, request, is_last=is_last))
+            tell(
+                self._found(
+                    _with_freshness(fresh, result), gatherer, past, room, request, is_last=is_last
+                )
+            )
 
     def why_not(
         self,
@@ -233,7 +237,7 @@ class Retrieval:
         return Gatherer(
             self.sight(request),
             loaded,
-            question(request),
+            make_question(request),
             loaded_whole(request.tier),
             most_chars=max(_CHARS_A_TOKEN * room, _LEAST_CHARS),
         )
@@ -282,7 +286,7 @@ class Retrieval:
         is_last: bool,
     ) -> Candidates:
         opened = self.memory.finder.embedder
-        remarks = [_sentence(note) for note in result.notes]
+        remarks = [_as_sentence(note) for note in result.notes]
         if past.waiting > FEW_WAITING:
             remarks.append(
                 f"{past.waiting} turns are found by words alone until `familiar index build`"
@@ -312,7 +316,7 @@ class Retrieval:
             else LeftOutPiece(why, key)
             for key, why in filling.left.items()
         )
-        unread = _unread(result.unread, past.unread)
+        unread = _unread_notice(result.unread, past.unread)
         return Candidates(passages, how, tuple(remarks), behind, tuple(left), unread)
 
     def _naming(self, request: ContextRequest) -> tuple[str, ...]:
@@ -332,7 +336,7 @@ class Retrieval:
         }
         room = min(room, self._most_tokens or room)
         pieces, sources = _not_beside(gatherer, request)
-        return fill(
+        return fill_room(
             [*pieces, *past.pieces],
             {**sources, **past.sources},
             room,
@@ -349,7 +353,7 @@ class Retrieval:
         loaded: Mapping[str, Contribution],
         room: int,
     ) -> str:
-        query = question(request)
+        query = make_question(request)
         ways = self._ways(query)
         if not ways:
             return "the message has no words to search for"
@@ -378,7 +382,7 @@ class Retrieval:
         loaded: Mapping[str, Contribution],
         room: int,
     ) -> str | None:
-        query = question(request)
+        query = make_question(request)
         ways = self._ways(query)
         if subject.turn_id is None or self.memory.recall is None or not ways:
             return None
@@ -413,7 +417,7 @@ class Retrieval:
         return limit - self._counter.count(request.utterance)
 
 
-def question(request: ContextRequest) -> str:
+def make_question(request: ContextRequest) -> str:
     """Return what is searched for: what was said; something short with what waits before it."""
     parts = [request.query]
     count = len(fts.content_words(request.query))
@@ -453,13 +457,13 @@ def _not_beside(
     return pieces, sources
 
 
-def _with(fresh: Refreshed, result: SearchResult) -> SearchResult:
+def _with_freshness(fresh: Refreshed, result: SearchResult) -> SearchResult:
     """Return a result that also tells how the index was found."""
     notes = (*notes_on(fresh), *result.notes)
     return replace(result, unread=result.unread + fresh.unread, notes=notes)
 
 
-def _unread(files: int, turns: int) -> str:
+def _unread_notice(files: int, turns: int) -> str:
     counts = ((files, "file"), (turns, "turn"))
     missing = [f"{count:,} {what}{'s' if count > 1 else ''}" for count, what in counts if count]
     if not missing:
@@ -482,7 +486,7 @@ def _left_out(filling: Filling, gatherer: Gatherer, rel_path: str) -> str:
     )
 
 
-def _sentence(note: str) -> str:
+def _as_sentence(note: str) -> str:
     return (note[:1].lower() + note[1:]).rstrip(".")
 
 

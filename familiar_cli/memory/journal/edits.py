@@ -36,7 +36,7 @@ from familiar_cli.memory.store.files import (
     is_gits_own,
     is_private,
 )
-from familiar_cli.memory.store.walk import scan
+from familiar_cli.memory.store.walk import scan_files
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -123,7 +123,7 @@ class Edits:
         self._repository = repository
         self._root = tree.real
         self._is_inside = not tree.root.is_symlink()  # else it is a vault, with rules of its own
-        self._scan = scan(tree, "", hidden=True) if tree.root.is_dir() else ([], [])
+        self._scan = scan_files(tree, "", hidden=True) if tree.root.is_dir() else ([], [])
         self._table = os.path.join(repository.path, SEEN_FILE)
         state = repository.tree_of(head)
         self._known, self._same_table = self._load(state)

@@ -19,9 +19,9 @@ from familiar_cli.memory.journal.objects import (
     BATCH_BYTES,
     TYPE_NUMBERS,
     Objects,
-    batches,
-    damaged,
-    differences,
+    delta_objects,
+    journal_damaged,
+    object_batches,
 )
 from familiar_cli.memory.journal.packs import (
     DIR_MODE,
@@ -39,7 +39,7 @@ from familiar_cli.memory.journal.repository import (
     decode_commit,
     decode_tree,
     parents_of,
-    translated,
+    translate_errors,
     tree_and_parent,
     walk_ancestors,
 )
@@ -192,13 +192,13 @@ class JournalExchange:
 
     def packed(self, ids: list[str]) -> tuple[int, Iterator[UnpackedObject]]:
         """Return objects of the journal ready for a pack, and their number."""
-        return len(ids), differences(map(self.repository.objects.get, ids))
+        return len(ids), delta_objects(map(self.repository.objects.get, ids))
 
     @contextmanager
     def incoming(self) -> Iterator[IncomingObjects]:
         """Give a place for what comes in; what is not accepted by the end of it is dropped."""
         path = os.path.join(self.repository.path, f"{INCOMING}{os.urandom(6).hex()}")
-        with translated(self.repository.path):
+        with translate_errors(self.repository.path):
             os.makedirs(os.path.join(path, "pack"))
             os.makedirs(os.path.join(path, "info"))
         incoming = IncomingObjects(path, self.repository, self._lock)
@@ -258,7 +258,7 @@ class IncomingObjects:
         Raises:
             FamiliarError: It cannot be read, or something in it is too large.
         """
-        with translated(self._journal.path):
+        with translate_errors(self._journal.path):
             begin = file.tell()
             check_pack(file)
             file.seek(begin)
@@ -310,8 +310,8 @@ class IncomingObjects:
         Raises:
             FamiliarError: They cannot be written.
         """
-        for batch in batches(objects):
-            with translated(self._journal.path):
+        for batch in object_batches(objects):
+            with translate_errors(self._journal.path):
                 self._objects.write(batch)
             for one in batch:
                 self._note(bytes.fromhex(one.id), TYPE_NUMBERS[one.kind], one.content)
@@ -412,7 +412,7 @@ class IncomingObjects:
         loose = [self._objects.get(id_) for id_ in self._objects.loose()]
         self._objects.close()
         mark = os.path.join(journal.path, _TAKING)
-        with self._lock(), translated(journal.path):
+        with self._lock(), translate_errors(journal.path):
             journal.disk.put(mark, f"{os.path.basename(self.path)}\n".encode())
             journal.objects.write(loose)
             for name in sorted(names):
@@ -478,7 +478,7 @@ def compact_journal(repository: Repository, *, dry_run: bool = False) -> Compact
         objects.close()
         return Compacted(len(ids), before, None if dry_run else before)
     written: set[str] = set()
-    for batch in batches(map(objects.get, _in_order(repository, ids))):
+    for batch in object_batches(map(objects.get, _in_order(repository, ids))):
         written.add(_write_pack(objects, batch))
     objects.close()
     for id_ in loose:
@@ -515,7 +515,7 @@ def _ids_in(path: str) -> list[str]:
     try:
         return pack_ids(path)
     except UnknownIndexError as error:
-        raise damaged(f"pack {os.path.basename(path)} cannot be read") from error
+        raise journal_damaged(f"pack {os.path.basename(path)} cannot be read") from error
 
 
 def _in_order(repository: Repository, ids: Iterable[str]) -> list[str]:
@@ -548,9 +548,9 @@ def _new_entries(
 
 def _write_pack(objects: Objects, batch: list[GitObject]) -> str:
     """Write a pack, make sure that it holds the whole batch, and return its path without suffix."""
-    path = objects.add_pack(len(batch), differences(batch))
+    path = objects.add_pack(len(batch), delta_objects(batch))
     if not {one.id for one in batch} <= set(_ids_in(path)):
-        raise damaged("a new pack does not contain what was written to it")
+        raise journal_damaged("a new pack does not contain what was written to it")
     objects.keep()  # what it holds is in effect already
     return path
 

@@ -16,7 +16,12 @@ from typing import TYPE_CHECKING, Final
 from familiar_cli.errors import FamiliarError, NotFoundError, UnsafePathError
 from familiar_cli.files import TEMP_PREFIX, is_misspelled, read_plain
 from familiar_cli.memory.journal.edits import list_absent
-from familiar_cli.memory.journal.objects import damaged, is_id, object_id, unreadable
+from familiar_cli.memory.journal.objects import (
+    is_id,
+    journal_damaged,
+    journal_unreadable,
+    object_id,
+)
 from familiar_cli.memory.journal.repository import (
     changed_files,
     file_id,
@@ -28,13 +33,13 @@ from familiar_cli.memory.layout import CONFLICTS_DIR, is_in_conflicts, is_synced
 from familiar_cli.memory.store.files import (
     Applied,
     StoredChange,
+    file_signature,
     parse_new_path,
     parse_old_path,
-    signature,
 )
 from familiar_cli.memory.store.store import PENDING_MARK
 from familiar_cli.memory.store.transactions import WritePlan, apply_plan
-from familiar_cli.memory.store.walk import scan
+from familiar_cli.memory.store.walk import scan_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -70,7 +75,7 @@ def read_mark(directory: str) -> Pending | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise unreadable(repr(PENDING_MARK), error) from error
+        raise journal_unreadable(repr(PENDING_MARK), error) from error
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise invalid_mark("makes no sense") from error
     if not is_id(mark.commit) or not (mark.base is None or is_id(mark.base)):
@@ -80,7 +85,7 @@ def read_mark(directory: str) -> Pending | None:
 
 def invalid_mark(why: str) -> FamiliarError:
     """Return the error for a mark that no change of ours has left."""
-    error = damaged(f"{PENDING_MARK!r} {why}")
+    error = journal_damaged(f"{PENDING_MARK!r} {why}")
     error.hint = (
         f"Delete {PENDING_MARK!r} in journal.git: the memory stays as it is, and what differs from"
         " the journal is then committed as edited by hand."
@@ -251,7 +256,9 @@ class _Recovery:
             for path, _ in tree_files(self._repository.tree, entry.id)
         }
         with suppress(NotFoundError):
-            found.update(path for path, _ in scan(self._memory, CONFLICTS_DIR, hidden=True)[0])
+            found.update(
+                path for path, _ in scan_files(self._memory, CONFLICTS_DIR, hidden=True)[0]
+            )
         return {path for path in found if is_in_conflicts(path)}
 
     def _id_after(self, rel_path: str, theirs: Mapping[str, str]) -> str | None:
@@ -271,7 +278,7 @@ class _Recovery:
         return self._repository.objects.read(id_) if known is None else known
 
     def _on_disk(self, rel_path: str) -> bytes | _Other | None:
-        self.seen[rel_path] = signature(os.path.join(self._root, *rel_path.split("/")))
+        self.seen[rel_path] = file_signature(os.path.join(self._root, *rel_path.split("/")))
         return content_on_disk(self._root, rel_path)
 
     def _leave(self, rel_path: str) -> None:

@@ -41,7 +41,13 @@ from familiar_cli.memory.journal.finish import (
     write_mark,
 )
 from familiar_cli.memory.journal.objects import object_id
-from familiar_cli.memory.journal.repository import HUMAN, INSTANCE, Repository, file_id, translated
+from familiar_cli.memory.journal.repository import (
+    HUMAN,
+    INSTANCE,
+    Repository,
+    file_id,
+    translate_errors,
+)
 from familiar_cli.memory.layout import is_synced
 from familiar_cli.memory.store.files import Tree, shorten_path
 from familiar_cli.memory.store.store import state_of
@@ -158,7 +164,7 @@ class GitJournal:
                     source,
                     message,
                     [(change.rel_path, change.after) for change in changes],
-                    _now(),
+                    _commit_time(),
                     trailers={**trailers, **self._signed()},
                     joined=joined,
                     old_bytes={c.rel_path: len(c.before) for c in changes if c.before is not None},
@@ -269,7 +275,7 @@ class GitJournal:
         self, contents: Iterable[tuple[str, bytes | None]], message: str = ""
     ) -> None:
         draft = UnseenCommits(self.repository, self.repository.head())
-        if draft.commit(HUMAN, message, contents, _now(), trailers=self._signed()):
+        if draft.commit(HUMAN, message, contents, _commit_time(), trailers=self._signed()):
             draft.save()
             self.repository.set_head(draft.head)
             self.repository.objects.keep()
@@ -277,11 +283,11 @@ class GitJournal:
     @contextmanager
     def _open(self) -> Iterator[None]:
         try:
-            with translated(self.path):
+            with translate_errors(self.path):
                 yield
         finally:
             self.repository.close()
 
 
-def _now() -> datetime:
+def _commit_time() -> datetime:
     return clock.now().astimezone()

@@ -360,7 +360,7 @@ class Objects:
 
     def _damaged(self, what: str) -> FamiliarError:
         if not self._is_foreign:
-            return damaged(what)
+            return journal_damaged(what)
         return RemoteDamagedError(
             f"The remote is damaged: {what}; nothing was changed here",
             hint="A machine that has what is missing repairs it when it syncs. To look: `git fsck`"
@@ -369,11 +369,11 @@ class Objects:
 
     def _unreadable(self, what: str, error: OSError) -> FamiliarError:
         if not self._is_foreign:
-            return unreadable(what, error)
+            return journal_unreadable(what, error)
         return self._damaged(f"{what} cannot be read: {error.strerror or error}")
 
 
-def differences(objects: Iterable[GitObject]) -> Iterator[UnpackedObject]:
+def delta_objects(objects: Iterable[GitObject]) -> Iterator[UnpackedObject]:
     """Yield objects for a pack, each as a difference to the one before if that is much shorter."""
     base: GitObject | None = None
     chain = 0
@@ -401,7 +401,7 @@ def _to_unpacked(one: GitObject, short: bytes = b"", base: str = "") -> Unpacked
     )
 
 
-def batches(objects: Iterable[GitObject]) -> Iterator[list[GitObject]]:
+def object_batches(objects: Iterable[GitObject]) -> Iterator[list[GitObject]]:
     """Yield objects in lists that can be held in memory."""
     batch: list[GitObject] = []
     held_bytes = 0
@@ -420,7 +420,7 @@ def is_id(value: object) -> bool:
     return isinstance(value, str) and _ID.fullmatch(value) is not None
 
 
-def damaged(what: str) -> FamiliarError:
+def journal_damaged(what: str) -> FamiliarError:
     """Return the error for a journal that does not hold what it should."""
     return FamiliarError(
         f"The journal is damaged: {what}; the memory itself was not changed",
@@ -429,11 +429,11 @@ def damaged(what: str) -> FamiliarError:
     )
 
 
-def unreadable(what: str, error: OSError) -> FamiliarError:
+def journal_unreadable(what: str, error: OSError) -> FamiliarError:
     """Return the error for a part of the journal that the system does not give."""
     reason = error.strerror or error
     if not isinstance(error, PermissionError):
-        return damaged(f"{what} cannot be read: {reason}")
+        return journal_damaged(f"{what} cannot be read: {reason}")
     return FamiliarError(
         f"The journal cannot be read: {what}: {reason}; the memory itself was not changed",
         hint="Check the permissions of journal.git, then try again.",

@@ -108,11 +108,11 @@ def check_trees(roots: Iterable[bytes], shape: Callable[[bytes], TreeShape]) -> 
                     raise _too_deep()
                 waiting.append(missing[0])
                 continue
-            sizes[tree] = _size(found, sizes)
+            sizes[tree] = _size_bytes(found, sizes)
             waiting.pop()
 
 
-def _size(found: TreeShape, sizes: dict[bytes, tuple[int, int, int]]) -> tuple[int, int, int]:
+def _size_bytes(found: TreeShape, sizes: dict[bytes, tuple[int, int, int]]) -> tuple[int, int, int]:
     levels, files, path_bytes = 0, found.files, found.name_bytes
     for id_, name_bytes in found.directories:
         below = sizes[id_]

@@ -27,7 +27,7 @@ from familiar_cli.memory.journal.history import (
     is_binary,
     is_id_prefix,
 )
-from familiar_cli.memory.journal.repository import HUMAN, UNDOES, changed_files, translated
+from familiar_cli.memory.journal.repository import HUMAN, UNDOES, changed_files, translate_errors
 from familiar_cli.memory.layout import DERIVED, SYNC
 from familiar_cli.memory.merge.blocks import Clash, merge_lines
 from familiar_cli.memory.merge.content import merge_onto
@@ -400,7 +400,7 @@ class MemoryPast:
         with (
             hold_lock(self._store.lock_path, self._store.lock_timeout_s),
             self._history(look=False),
-            translated(self._repository.path),
+            translate_errors(self._repository.path),
         ):
             return compact_journal(self._repository, dry_run=dry_run)
 

@@ -19,7 +19,13 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 from familiar_cli.clock import since_1970
 from familiar_cli.errors import FamiliarError
 from familiar_cli.files import TEMP_PREFIX, Disk, read_plain
-from familiar_cli.memory.journal.objects import Objects, damaged, git_object, is_id, unreadable
+from familiar_cli.memory.journal.objects import (
+    Objects,
+    git_object,
+    is_id,
+    journal_damaged,
+    journal_unreadable,
+)
 from familiar_cli.memory.layout import INDEX_DIR, RUN_ID, is_run_id
 from familiar_cli.memory.store.store import BRANCH, branch_path
 from familiar_cli.text import one_line, slugify
@@ -185,12 +191,12 @@ def decode_commit(id_: str, content: bytes) -> Commit:
     head, _, body = content.partition(b"\n\n")
     written_by = _AUTHOR.search(head)
     if not content.startswith(b"tree ") or written_by is None:
-        raise damaged(f"object {id_} is not a commit")
+        raise journal_damaged(f"object {id_} is not a commit")
     tree, parent = tree_and_parent(content)
     try:
         time = since_1970(int(written_by[2]))
     except (ValueError, OverflowError, OSError) as error:
-        raise damaged(f"commit {id_} has an invalid time") from error
+        raise journal_damaged(f"commit {id_} has an invalid time") from error
     subject, _, rest = body.decode("utf-8", errors="surrogateescape").partition("\n")
     pairs = [(m[1], m[2]) for line in rest.split("\n") if (m := _TRAILER.fullmatch(line))]
     is_ours = _OURS.search(head) is not None
@@ -276,7 +282,7 @@ def decode_tree(content: bytes) -> Mapping[str, Entry]:
     """
     entries = _entries_of(content)
     for name in filter(_leads_out, entries):
-        raise damaged(f"a tree holds the name {name!r}")
+        raise journal_damaged(f"a tree holds the name {name!r}")
     return entries
 
 
@@ -299,10 +305,10 @@ def _entries_of(content: bytes) -> Mapping[str, Entry]:
             end = content.index(b"\0", space) + 1 + _ID_BYTES
             name = content[space + 1 : end - _ID_BYTES - 1]
             id_ = content[end - _ID_BYTES : end].hex()
-            entries[_text(name)] = Entry(content[at:space] == _DIR, id_)
+            entries[_entry_text(name)] = Entry(content[at:space] == _DIR, id_)
             at = end
     except ValueError as error:
-        raise damaged(f"a tree cannot be read: {error}") from error
+        raise journal_damaged(f"a tree cannot be read: {error}") from error
     return entries
 
 
@@ -414,7 +420,7 @@ def encode_tree(entries: Mapping[str, Entry]) -> bytes:
 
 def entry_of(content: bytes, name: str) -> Entry | None:
     """Return one entry of a tree object, or None."""
-    found = _find_row(content, _bytes(name))
+    found = _find_row(content, _encode_name(name))
     if found is None:
         return None
     begin, end = found
@@ -424,7 +430,7 @@ def entry_of(content: bytes, name: str) -> Entry | None:
 
 def with_entry(content: bytes, name: str, entry: Entry | None) -> bytes:
     """Return a tree object's content in which `name` stands for `entry`; None takes it out."""
-    found = _find_row(content, _bytes(name))
+    found = _find_row(content, _encode_name(name))
     if found:
         begin, end = found
         if entry and entry.is_dir == content.startswith(_DIR + b" ", begin):
@@ -438,12 +444,12 @@ def with_entry(content: bytes, name: str, entry: Entry | None) -> bytes:
 
 def _sort_key(name: str, entry: Entry) -> bytes:
     """Return what git sorts by: a directory's name ends in `/`."""
-    return _bytes(name) + b"/" * entry.is_dir
+    return _encode_name(name) + b"/" * entry.is_dir
 
 
 def _encode_entry(name: str, entry: Entry) -> bytes:
     mode = _DIR if entry.is_dir else _FILE
-    return mode + b" " + _bytes(name) + b"\0" + bytes.fromhex(entry.id)
+    return mode + b" " + _encode_name(name) + b"\0" + bytes.fromhex(entry.id)
 
 
 def _find_row(content: bytes, name: bytes) -> tuple[int, int] | None:
@@ -489,11 +495,11 @@ def _place_of(content: bytes, key: bytes) -> int:
     return at
 
 
-def _bytes(name: str) -> bytes:
+def _encode_name(name: str) -> bytes:
     return name.encode("utf-8", errors="surrogateescape")
 
 
-def _text(name: bytes) -> str:
+def _entry_text(name: bytes) -> str:
     return name.decode("utf-8", errors="surrogateescape")
 
 
@@ -561,11 +567,11 @@ class Repository:
             text = read_text(self.branch_path)
             text = packed_refs(self.path).get(BRANCH) if text is None else text
         except OSError as error:
-            raise unreadable(repr(self.branch_path), error) from error
+            raise journal_unreadable(repr(self.branch_path), error) from error
         if text is None:
             return None
         if not is_id(text.strip()):
-            raise damaged(f"{BRANCH} names no commit")
+            raise journal_damaged(f"{BRANCH} names no commit")
         return text.strip()
 
     def set_head(self, id_: str | None) -> None:
@@ -623,7 +629,7 @@ def read_text(path: str) -> str | None:
 
 
 @contextmanager
-def translated(path: str) -> Iterator[None]:
+def translate_errors(path: str) -> Iterator[None]:
     """Turn what the system says of the journal into one error."""
     try:
         yield

@@ -108,20 +108,20 @@ def _group_hunks(left: list[_Hunk], right: list[_Hunk]) -> list[tuple[list[_Hunk
     rows = sorted([(h, 0) for h in left] + [(h, 1) for h in right], key=lambda r: (r[0][:2], r[1]))
     for hunk, side in rows:
         if not groups or not any(
-            _overlap(hunk, other) for other in (*groups[-1][0], *groups[-1][1])
+            _do_overlap(hunk, other) for other in (*groups[-1][0], *groups[-1][1])
         ):
             groups.append(([], []))
         groups[-1][side].append(hunk)
     return groups
 
 
-def _overlap(one: _Hunk, other: _Hunk) -> bool:
+def _do_overlap(one: _Hunk, other: _Hunk) -> bool:
     if one.begin == one.end or other.begin == other.end:  # lines put between two others
-        return one[:2] == other[:2] or _inside(one, other) or _inside(other, one)
+        return one[:2] == other[:2] or _is_inside(one, other) or _is_inside(other, one)
     return max(one.begin, other.begin) < min(one.end, other.end)
 
 
-def _inside(one: _Hunk, other: _Hunk) -> bool:
+def _is_inside(one: _Hunk, other: _Hunk) -> bool:
     return other.begin < one.begin == one.end < other.end
 
 
@@ -430,7 +430,7 @@ class _Parser:
         if last in {"item", "text"} and not self._gap and not is_whole:
             self._add(text)
             return
-        self._leave_items(_indent(text))
+        self._leave_items(_indent_of(text))
         self._begin(MergeBlock("whole" if is_whole else "text", [text]), self._holder())
 
     def _leave_items(self, indent: int) -> None:
@@ -448,7 +448,7 @@ def _parse_item(text: str) -> tuple[int, int] | None:
     return (len(item.indent.expandtabs(_TAB_CHARS)), item.words_at) if item else None
 
 
-def _indent(text: str) -> int:
+def _indent_of(text: str) -> int:
     bare = text.lstrip(" \t")
     return len(text[: len(text) - len(bare)].expandtabs(_TAB_CHARS))
 

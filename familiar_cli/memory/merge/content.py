@@ -31,9 +31,9 @@ from familiar_cli.memory.merge.blocks import (
 from familiar_cli.memory.pages.front_matter import read_front_matter
 from familiar_cli.memory.pages.lines import (
     Cited,
+    citation_comment,
     citations_in,
     may_hide,
-    reference,
     visible_in,
     without_references,
 )
@@ -284,7 +284,7 @@ def _match_edited(
             (-likeness, i, j)
             for i, was in enumerate(gone)
             for j, now in _keys_near(new, i * len(new) // len(gone))
-            if (likeness := _likeness(base[was], side[now])) >= _ALIKE
+            if (likeness := _block_likeness(base[was], side[now])) >= _ALIKE
         ),
     )
     left, free = dict(enumerate(gone)), dict(enumerate(new))
@@ -303,7 +303,7 @@ def _keys_near(keys: list[Key], place: int) -> Iterator[tuple[int, Key]]:
     yield from enumerate(keys[first : place + _NEAR], start=first)
 
 
-def _likeness(one: MergeBlock, other: MergeBlock) -> float:
+def _block_likeness(one: MergeBlock, other: MergeBlock) -> float:
     """Return how much two blocks are like each other, 0 to 1; 0: one is never made of the other."""
     if one.kind != other.kind or (one.channel and one.channel != other.channel):
         return 0.0
@@ -380,7 +380,7 @@ def _with_evidence(base: MergeBlock | None, ours: MergeBlock, theirs: MergeBlock
         (_evidence_place(block) for block in (ours, theirs) if _bare_words(block) == text),
         len(text),
     )
-    return " ".join((text[:at].rstrip(" \t"), reference(named))) + text[at:]
+    return " ".join((text[:at].rstrip(" \t"), citation_comment(named))) + text[at:]
 
 
 def _bare_words(block: MergeBlock) -> str:

@@ -85,7 +85,7 @@ def read_front_matter(text: str) -> FrontMatter | None:
     start = text.index("\n") + 1
     end = text[:body].rstrip().rfind("\n") + 1
     try:
-        entries = tuple(_entries(text, start, end))
+        entries = tuple(_key_lines(text, start, end))
     except (ValueError, RecursionError):
         entries = tuple(_by_line(text, start, end))
     line = text[entries[0].start : entries[0].end] if entries else ""
@@ -100,7 +100,7 @@ def value_of(text: str, key: str) -> Value | None:
     return front.get(key) if front else None
 
 
-def _entries(text: str, start: int, end: int) -> Iterator[FrontKey]:
+def _key_lines(text: str, start: int, end: int) -> Iterator[FrontKey]:
     """Yield the entries of YAML.
 
     Raises:
@@ -122,10 +122,10 @@ def _entries(text: str, start: int, end: int) -> Iterator[FrontKey]:
             last = max(value.end_mark.index, key.end_mark.index + 1)
             below = last if head[last - 1 : last] == "\n" else head.find("\n", last) + 1
             until = start + below if below else end
-            yield FrontKey(key.value, _plain(value, known), start + first, until)
+            yield FrontKey(key.value, _node_value(value, known), start + first, until)
 
 
-def _plain(node: Any, known: dict[int, Value]) -> Value:  # noqa: ANN401  # PyYAML has no types
+def _node_value(node: Any, known: dict[int, Value]) -> Value:  # noqa: ANN401  # PyYAML has no types
     """Return the value of a node; what an anchor names is made once, however often it is used."""
     if id(node) not in known:
         if isinstance(node.value, str):
@@ -133,11 +133,11 @@ def _plain(node: Any, known: dict[int, Value]) -> Value:  # noqa: ANN401  # PyYA
         elif node.id == "sequence":
             items: list[Value] = []
             known[id(node)] = items
-            items.extend(_plain(item, known) for item in node.value)
+            items.extend(_node_value(item, known) for item in node.value)
         else:
             pairs: dict[str, Value] = {}
             known[id(node)] = pairs
-            pairs.update((str(_plain(k, known)), _plain(v, known)) for k, v in node.value)
+            pairs.update((str(_node_value(k, known)), _node_value(v, known)) for k, v in node.value)
     return known[id(node)]
 
 
@@ -158,13 +158,13 @@ def _by_line(text: str, start: int, end: int) -> Iterator[FrontKey]:
     ends = [*(place for _, _, place in found), end][1:]
     for number, ((name, value, place), until) in enumerate(zip(found, ends, strict=True)):
         below = more.get(number)
-        said = [_unquoted(item.removeprefix("- ")) for item in below or ()]
+        said = [_unquote(item.removeprefix("- ")) for item in below or ()]
         single = text.find("\n", place) + 1 or end
-        told: Value = [*filter(None, [_unquoted(value)]), *said] if below else _unquoted(value)
+        told: Value = [*filter(None, [_unquote(value)]), *said] if below else _unquote(value)
         yield FrontKey(name, told, place, until if below else single)
 
 
-def _unquoted(value: str) -> str:
+def _unquote(value: str) -> str:
     bare = _COMMENT.sub("", value).strip()
     is_quoted = len(bare) > 1 and bare[0] == bare[-1] and bare[0] in _QUOTES
     return bare[1:-1] if is_quoted else bare
@@ -191,7 +191,7 @@ _BOM: Final = "\ufeff"
 
 def is_pinned(text: str) -> bool:
     """Tell whether the front matter of a file says that it is pinned."""
-    return _word(value_of(text, _PIN_KEY)) in _TRUE
+    return _word_value(value_of(text, _PIN_KEY)) in _TRUE
 
 
 def with_pin(text: str, rel_path: str) -> str:
@@ -202,20 +202,20 @@ def with_pin(text: str, rel_path: str) -> str:
     """
     if is_pinned(text):
         return text
-    if _word(value_of(text, _PIN_KEY)) not in {None, *_FALSE}:
-        raise _cannot(rel_path, "uses `pinned` for something other than true or false")
+    if _word_value(value_of(text, _PIN_KEY)) not in {None, *_FALSE}:
+        raise _cannot_pin(rel_path, "uses `pinned` for something other than true or false")
     text = without_pin(text)
     front = read_front_matter(text)
-    said = _said(text[front.start : front.end]) if front else ""
+    said = _first_key_on(text[front.start : front.end]) if front else ""
     if front is None or (said and not front.entries and not said.startswith(_NO_LIST_OF_KEYS)):
         bom = _BOM if text.startswith(_BOM) else ""
         return bom + PIN.replace("\n", newline_of(text)) + text.removeprefix(_BOM)
     if said and not front.entries:
-        raise _cannot(rel_path, "is not a plain list of keys")
+        raise _cannot_pin(rel_path, "is not a plain list of keys")
     newline = newline_of(text[: front.end])
     pinned = f"{text[: front.end]}{front.indent}pinned: true{newline}{text[front.end :]}"
     if not is_pinned(pinned):
-        raise _cannot(rel_path, "is not a plain list of keys")
+        raise _cannot_pin(rel_path, "is not a plain list of keys")
     return pinned
 
 
@@ -223,7 +223,7 @@ def without_pin(text: str) -> str:
     """Return the text of a file without `pinned`, and without front matter that held only that."""
     front = read_front_matter(text) if _PIN_KEY in text else None
     pins = [e for e in front.entries if e.key == _PIN_KEY] if front else []
-    pins = [entry for entry in pins if _word(entry.value) in _TRUE | _FALSE]
+    pins = [entry for entry in pins if _word_value(entry.value) in _TRUE | _FALSE]
     if front is None or not pins:
         return text
     left = replace_spans(text, ((entry.start, entry.end, "") for entry in pins))
@@ -234,12 +234,12 @@ def without_pin(text: str) -> str:
     return left
 
 
-def _word(value: object) -> str | None:
+def _word_value(value: object) -> str | None:
     """Return a value in lower case; a list or a map is no word, and no value is none."""
     return value.strip().lower() if isinstance(value, str) else None if value is None else "…"
 
 
-def _said(head: str) -> str:
+def _first_key_on(head: str) -> str:
     """Return front matter from its first line on that says something."""
     bare = head.lstrip()
     while bare.startswith("#"):
@@ -247,7 +247,7 @@ def _said(head: str) -> str:
     return bare
 
 
-def _cannot(rel_path: str, what: str) -> BadInputError:
+def _cannot_pin(rel_path: str, what: str) -> BadInputError:
     return BadInputError(
         f"The front matter of {rel_path!r} {what}; nothing was changed",
         hint="Add the line `pinned: true` to it by hand.",
@@ -299,41 +299,43 @@ def render_lore(page: LorePage) -> str:
 
 def parse_lore(text: str) -> LorePage:
     """Return what a file says, however a person left it."""
-    page = _parsed(split_lines(text[_start(text) :]))
+    page = _parse_page(split_lines(text[_entry_start(text) :]))
     return replace(page, pinned=True) if is_pinned(text) else page
 
 
-def _start(text: str) -> int:
+def _entry_start(text: str) -> int:
     """Return where the entry begins, below any front matter."""
     return body_start(text) or len(text) - len(text.removeprefix("\ufeff"))
 
 
-def _parsed(lines: list[str]) -> LorePage:
+def _parse_page(lines: list[str]) -> LorePage:
     top = _skip_blank(lines, 0)
-    heading = _H1.fullmatch(_bare(lines[top])) if top < len(lines) else None
+    heading = _H1.fullmatch(_bare_title(lines[top])) if top < len(lines) else None
     title = (heading[1] or "").strip() if heading else None
     first = _skip_blank(lines, top + 1 if heading else top)
-    last, bullets = _bullets(lines, first)
+    last, bullets = _read_bullets(lines, first)
     below = _skip_blank(lines, last)
-    mark = _MARK.fullmatch(_bare(lines[below])) if below < len(lines) else None
+    mark = _MARK.fullmatch(_bare_title(lines[below])) if below < len(lines) else None
     if mark:
-        blank = below + 1 < len(lines) and not _bare(lines[below + 1])
-        return _page(title, bullets, mark[1], lines[below + 1 + blank :])
-    return _unmarked(title, bullets, lines[first:last], lines[below:])
+        blank = below + 1 < len(lines) and not _bare_title(lines[below + 1])
+        return _make_page(title, bullets, mark[1], lines[below + 1 + blank :])
+    return _read_unmarked(title, bullets, lines[first:last], lines[below:])
 
 
 def aside_spans(text: str) -> list[tuple[int, int]]:
     """Return which parts of a file are not the entry's own words: the keys, and the mark."""
-    page, skipped = parse_lore(text), _start(text)
+    page, skipped = parse_lore(text), _entry_start(text)
     lines = split_lines(text[skipped:])
     starts = [*accumulate(map(len, lines), initial=skipped)]
     spans = [
-        (starts[n], starts[n + 1]) for n, line in enumerate(lines) if _MARK.fullmatch(_bare(line))
+        (starts[n], starts[n + 1])
+        for n, line in enumerate(lines)
+        if _MARK.fullmatch(_bare_title(line))
     ]
     if page.keys or not page.enabled:
         top = _skip_blank(lines, 0)
         first = _skip_blank(lines, top + 1) if page.title is not None else top
-        spans.append((starts[first], starts[_bullets(lines, first)[0]]))
+        spans.append((starts[first], starts[_read_bullets(lines, first)[0]]))
     return sorted(spans)
 
 
@@ -371,34 +373,36 @@ def _as_json(key: str) -> str:
     return _HIDDEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
-def _unmarked(
+def _read_unmarked(
     title: str | None, bullets: list[str], listed: list[str], rest: list[str]
 ) -> LorePage:
     """Read a file whose mark a person moved or took away, or which never had one."""
-    marks = [n for n, line in enumerate(rest) if _MARK.fullmatch(_bare(line))]
+    marks = [n for n, line in enumerate(rest) if _MARK.fullmatch(_bare_title(line))]
     if marks:
-        found = _MARK.fullmatch(_bare(rest[marks[0]]))
+        found = _MARK.fullmatch(_bare_title(rest[marks[0]]))
         assert found
-        return _page(title, bullets, found[1], rest[: marks[0]] + rest[marks[0] + 1 :])
+        return _make_page(title, bullets, found[1], rest[: marks[0]] + rest[marks[0] + 1 :])
     if not rest:  # a list with nothing below it is the text
-        return _page(title, [], None, listed)
-    return _page(title, bullets, None, rest)
+        return _make_page(title, [], None, listed)
+    return _make_page(title, bullets, None, rest)
 
 
-def _page(title: str | None, bullets: list[str], entry_id: str | None, body: list[str]) -> LorePage:
+def _make_page(
+    title: str | None, bullets: list[str], entry_id: str | None, body: list[str]
+) -> LorePage:
     keys = tuple(unquote_value(text) for text in bullets if not _DISABLED.fullmatch(text))
     return LorePage(title, keys, len(keys) == len(bullets), entry_id, "".join(body))
 
 
-def _bullets(lines: list[str], at: int) -> tuple[int, list[str]]:
+def _read_bullets(lines: list[str], at: int) -> tuple[int, list[str]]:
     """Return the line after a list that begins at `at`, and its items; indented lines continue."""
     items: list[str] = []
     while at < len(lines):
         if _is_bullet(lines[at]):
-            items.append(without_marker(_bare(lines[at])).strip())
-        elif items and lines[at][0] in " \t" and _bare(lines[at]):
-            items[-1] += " " + _bare(lines[at]).strip()
-        elif _bare(lines[at]) or not _list_goes_on(lines, at):
+            items.append(without_marker(_bare_title(lines[at])).strip())
+        elif items and lines[at][0] in " \t" and _bare_title(lines[at]):
+            items[-1] += " " + _bare_title(lines[at]).strip()
+        elif _bare_title(lines[at]) or not _list_goes_on(lines, at):
             break
         at += 1
     return at, [item for item in items if item]
@@ -416,12 +420,12 @@ def _is_bullet(line: str) -> bool:
 
 
 def _skip_blank(lines: list[str], at: int) -> int:
-    while at < len(lines) and not _bare(lines[at]):
+    while at < len(lines) and not _bare_title(lines[at]):
         at += 1
     return at
 
 
-def _bare(line: str) -> str:
+def _bare_title(line: str) -> str:
     """Return a line without its ending and the white space before it."""
     return line.rstrip(" \t\r\n")
 

@@ -173,7 +173,7 @@ class Numbering:
                 return comment[0]
             added = {originals[double] for double in doubles} - named
             turns = [*self.without(citations_in(comment[0]), doubles), *self.cite(added)]
-            return comment[0][: comment[0].index("<")] + reference(turns)
+            return comment[0][: comment[0].index("<")] + citation_comment(turns)
 
         lines = scan(text) if "<!-- turn" in text else ()
         return (
@@ -213,7 +213,7 @@ def _parse_citations(body: str) -> Iterator[Cited]:
             yield Cited(instance, first, last)
 
 
-def reference(turns: Iterable[Cited | int]) -> str:
+def citation_comment(turns: Iterable[Cited | int]) -> str:
     """Return the comment that names `turns`; an empty string for none.
 
     Args:
@@ -244,7 +244,7 @@ def _format_range(one: Cited) -> str:
     return f"{one.first}-{one.last}" if one.last > one.first else f"{one.first}"
 
 
-def spans(turn_ids: Iterable[int]) -> str:
+def number_spans(turn_ids: Iterable[int]) -> str:
     """Return `turn_ids` as few numbers: `12-14, 20`."""
     return ", ".join(map(_format_range, _join_citations(Cited("", n, n) for n in turn_ids)))
 

@@ -294,7 +294,7 @@ class PageNames:
     def _said(self) -> dict[str, str]:
         """What pages call themselves; aliases that are listed come before titles."""
         names: dict[str, str] = {}
-        for names_of in (_aliases, _title):
+        for names_of in (_alias_keys, _title_keys):
             for path in sorted(self._texts):
                 for name in names_of(self._texts[path], path):
                     names.setdefault(fold(name), path)
@@ -311,12 +311,12 @@ def _name_fit(wanted: str, path: str) -> str:
     return ""
 
 
-def _aliases(text: str, rel_path: str) -> Iterable[str]:
+def _alias_keys(text: str, rel_path: str) -> Iterable[str]:
     del rel_path
     return listed_aliases(text)
 
 
-def _title(text: str, rel_path: str) -> Iterable[str]:
+def _title_keys(text: str, rel_path: str) -> Iterable[str]:
     return (title_of(text, rel_path),)
 
 

@@ -30,9 +30,9 @@ from familiar_cli.memory.pages.front_matter import listed_aliases
 from familiar_cli.memory.pages.lines import (
     BODY,
     Cited,
+    citation_comment,
     citations_in,
     owned_lines,
-    reference,
     without_references,
 )
 from familiar_cli.memory.pages.links import (
@@ -143,7 +143,7 @@ def line_of(one: Relation, way: str) -> str:
     told += [f"until {one.until}"] if one.until else []
     when = f" ({', '.join(told)})" if told else ""
     name = one_line(one.name, MOST_RELATION_CHARS).replace("[", "(").replace("]", ")")
-    return f"- {one.relation} [{name}]({way}){when} {reference(one.evidence)}".rstrip()
+    return f"- {one.relation} [{name}]({way}){when} {citation_comment(one.evidence)}".rstrip()
 
 
 def _relation_lines(text: str) -> Iterator[tuple[TextLine, frozenset[str]]]:
@@ -231,12 +231,12 @@ def _parse_span(rest: str) -> tuple[str, str, tuple[Cited, ...]]:
 
 
 def _field_date(rest: str, field: str) -> str:
-    found = _dates(field).search(rest)
+    found = _date_pattern(field).search(rest)
     return next(filter(None, found.groups()), "") if found else ""
 
 
 @cache
-def _dates(field: str) -> re.Pattern[str]:
+def _date_pattern(field: str) -> re.Pattern[str]:
     """Return what finds a date that is said to be the beginning, or the end, in any language."""
     forms: list[str] = []
     for table in tables():
@@ -285,7 +285,7 @@ def _with_evidence(line: str, evidence: tuple[Cited, ...]) -> str:
     """Return a line that rests on these turns; those that stand in its brackets stay there too."""
     bare = line.rstrip("\r\n")
     end = line[len(bare) :]
-    return f"{without_references(bare).rstrip()} {reference(evidence)}".rstrip() + end
+    return f"{without_references(bare).rstrip()} {citation_comment(evidence)}".rstrip() + end
 
 
 _WORD: Final = re.compile(r"\w+")

@@ -224,17 +224,19 @@ def parse_path(rel_path: str, *, wildcards: bool = False) -> str:
         UnsafePathError: It is absolute, climbs up, or holds what no path may hold.
     """
     if rel_path.startswith("/") or _DRIVE.match(rel_path):
-        raise _refused(rel_path, "is not a path below the memory directory")
+        raise _unsafe_path(rel_path, "is not a path below the memory directory")
     parts = [part for part in rel_path.split("/") if part not in {"", "."}]
     for part in parts:
         problem = unreadable_name(part, wildcards=wildcards)
         if problem:
-            raise _refused(rel_path, problem)
+            raise _unsafe_path(rel_path, problem)
     clean = "/".join(parts)
     if len(clean.encode()) > MAX_PATH_BYTES:
-        raise _refused(rel_path, f"is longer than {MAX_PATH_BYTES} bytes")
+        raise _unsafe_path(rel_path, f"is longer than {MAX_PATH_BYTES} bytes")
     if len(parts) > MAX_LEVELS:
-        raise _refused(rel_path, f"lies in more than {MAX_LEVELS} directories within each other")
+        raise _unsafe_path(
+            rel_path, f"lies in more than {MAX_LEVELS} directories within each other"
+        )
     return clean
 
 
@@ -262,9 +264,9 @@ def parse_old_path(rel_path: str) -> str:
     """
     clean = parse_path(rel_path)
     if not clean or rel_path.endswith("/"):
-        raise _refused(rel_path, "does not name a file")
+        raise _unsafe_path(rel_path, "does not name a file")
     if any(_is_private_twin(part) for part in clean.split("/")):
-        raise _refused(rel_path, "is reserved for this program, git or Obsidian")
+        raise _unsafe_path(rel_path, "is reserved for this program, git or Obsidian")
     return clean
 
 
@@ -278,7 +280,7 @@ def parse_new_path(rel_path: str) -> str:
     for part in clean.split("/"):
         problem = _not_portable(part)
         if problem or is_gits_own(part):
-            raise _refused(rel_path, problem or "has a name reserved by git")
+            raise _unsafe_path(rel_path, problem or "has a name reserved by git")
     return clean
 
 
@@ -319,9 +321,9 @@ def locate_path(root: str, rel_path: str) -> str:
     try:
         real = os.path.realpath(os.path.join(root, *rel_path.split("/")))
     except OSError as error:
-        raise _refused(rel_path, f"cannot be followed ({error.strerror})") from error
+        raise _unsafe_path(rel_path, f"cannot be followed ({error.strerror})") from error
     if not path_inside(root, real):
-        raise _refused(rel_path, "leads outside the memory directory through a link")
+        raise _unsafe_path(rel_path, "leads outside the memory directory through a link")
     return real
 
 
@@ -371,7 +373,7 @@ def _not_portable(name: str) -> str | None:
     return None
 
 
-def _refused(rel_path: str, problem: str) -> UnsafePathError:
+def _unsafe_path(rel_path: str, problem: str) -> UnsafePathError:
     return UnsafePathError(
         f"{shorten_path(rel_path)!r} {problem}; nothing was changed",
         hint="Use a path below the memory directory, e.g. `people/alice.md`.",
@@ -521,7 +523,7 @@ def _decode_text(rel_path: str, content: bytes, *, is_whole: bool = True) -> str
         ) from error
 
 
-def signature(path: str) -> Signature | None:
+def file_signature(path: str) -> Signature | None:
     """Return what shows that the file at the real path `path` is still the same, or None."""
     try:
         status = os.lstat(path)

@@ -39,13 +39,13 @@ from familiar_cli.memory.store.files import (
     Signature,
     StoredChange,
     check_readable,
+    file_signature,
     is_leftover,
     is_path_misspelled,
     is_private,
     locate_path,
     parse_new_path,
     parse_old_path,
-    signature,
 )
 from familiar_cli.text import fold, fold_all, sha256_of, typed
 
@@ -367,7 +367,7 @@ class StagedTree:
 
     def _on_disk(self, rel_path: str) -> bytes | None:
         real = self._real(rel_path)
-        self.seen[rel_path] = signature(real)
+        self.seen[rel_path] = file_signature(real)
         try:
             status = os.lstat(real)
             if is_misspelled(real):
@@ -590,7 +590,7 @@ class _Work:
         self._moves.sort(key=lambda move: move.new is not None)
         for move in self._moves:
             self.at = move.rel_path
-            if signature(move.path) != move.seen:
+            if file_signature(move.path) != move.seen:
                 raise ConflictError(
                     f"{move.rel_path!r} was just changed by another program; nothing was changed",
                     hint="Try again.",
@@ -605,7 +605,7 @@ class _Work:
         """Undo what was done; return the real paths of old contents that could not be put back."""
         kept = []
         for move in reversed(self._moves):
-            if not move.begun or signature(move.path) == move.seen:
+            if not move.begun or file_signature(move.path) == move.seen:
                 continue
             try:
                 if move.old:

@@ -50,7 +50,9 @@ UNREADABLE = "cannot be read"
 _JUNCTION = 0xA0000003  # IO_REPARSE_TAG_MOUNT_POINT: a directory link on Windows
 
 
-def scan(tree: Tree, rel_path: str, *, hidden: bool) -> tuple[list[tuple[str, str]], list[Skipped]]:
+def scan_files(
+    tree: Tree, rel_path: str, *, hidden: bool
+) -> tuple[list[tuple[str, str]], list[Skipped]]:
     """Return `rel_path` and real path of each plain file at or below `rel_path`, and the rest.
 
     Both lists are sorted.
@@ -74,7 +76,7 @@ def scan(tree: Tree, rel_path: str, *, hidden: bool) -> tuple[list[tuple[str, st
 
 def list_files(tree: Tree, rel_path: str, *, hidden: bool) -> FileListing:
     """Return what `MemoryStore.walk` promises."""
-    found, skipped = scan(tree, rel_path, hidden=hidden)
+    found, skipped = scan_files(tree, rel_path, hidden=hidden)
     files, looked_ns = [], wall_ns()
     for name, path in found:
         try:
@@ -114,7 +116,7 @@ def _names_in(tree: Tree, rel_path: str, *, hidden: bool) -> list[str]:
     try:
         names = os.listdir(locate_path(tree.real, rel_path))
     except OSError as error:
-        raise unreadable(rel_path, error) from error
+        raise unreadable_directory(rel_path, error) from error
     return sorted(name for name in names if _is_shown(name, hidden=hidden))
 
 
@@ -129,7 +131,7 @@ def _entries_of(tree: Tree, rel_path: str, names: Iterable[str]) -> Iterator[Mem
             yield _memory_entry(path, os.stat(real), looked_ns, is_dir=os.path.isdir(real))
 
 
-def unreadable(rel_path: str, error: OSError) -> FamiliarError:
+def unreadable_directory(rel_path: str, error: OSError) -> FamiliarError:
     """Return the error for a directory that is the whole of what was asked for."""
     what = f"The directory {rel_path!r}" if rel_path else "The memory directory"
     return FamiliarError(f"{what} {reason_of(error)}", hint="Check its permissions.")
@@ -157,7 +159,7 @@ class _Finder:
                     ]
             except OSError as error:
                 if directory == start:  # nothing at all was seen: that is no empty directory
-                    raise unreadable(prefix.rstrip("/"), error) from error
+                    raise unreadable_directory(prefix.rstrip("/"), error) from error
                 self._skip(prefix.rstrip("/"), reason_of(error))
 
     def _visit(self, entry: os.DirEntry[str], prefix: str) -> bool:
@@ -276,7 +278,7 @@ def list_all(root: str) -> Listing:
                 entries = [entry for entry in listed if entry.name[0] != "."]
         except OSError as error:
             if not prefix:  # nothing at all was seen: that is no empty directory
-                raise unreadable("", error) from error
+                raise unreadable_directory("", error) from error
             closed.append(Skipped(prefix.rstrip("/"), reason_of(error)))
             continue
         folders.append(DirectoryEntry(prefix, *_stat_entries(entries)))
@@ -341,7 +343,7 @@ def grep_files(
 ) -> GrepResult:
     """Return what `MemoryStore.search` promises."""
     matcher = _Matcher(pattern, case_insensitive=case_insensitive, limits=limits)
-    files, skipped = scan(tree, rel_path, hidden=hidden)
+    files, skipped = scan_files(tree, rel_path, hidden=hidden)
     hits: list[GrepHit] = []
     for name, path in files:
         text = _text_of(path)
@@ -508,7 +510,7 @@ def glob_files(tree: Tree, pattern: str, *, limit: int) -> list[str]:
     if start and not tree.is_dir(start):
         return []
     hidden = any(part.startswith(".") for part in parts)
-    files, _ = scan(tree, start, hidden=hidden)
+    files, _ = scan_files(tree, start, hidden=hidden)
     shape = [_Part(part) for part in parts]
     found = [rel_path for rel_path, _ in files if fits_shape(rel_path.split("/"), shape)]
     if len(found) > limit:

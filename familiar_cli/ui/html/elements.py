@@ -44,9 +44,9 @@ def el(name: str, /, *children: str, **attributes: object) -> Html:
         attributes: None and False leave an attribute out, True gives it no value. `class_` is
             `class`, and an underscore is a hyphen.
     """
-    shown = _bare if name in _BARE else text
+    shown = _escape_text if name in _BARE else text
     inner = "".join(child if isinstance(child, Html) else shown(child) for child in children)
-    start = f"<{name}{''.join(_attribute(key, value) for key, value in attributes.items())}>"
+    start = f"<{name}{''.join(_attribute_text(key, value) for key, value in attributes.items())}>"
     if name == "pre":
         inner = (
             f"\n{inner}"  # a browser drops a newline at its beginning: not one of the text's own
@@ -62,23 +62,25 @@ def joined(*parts: Html) -> Html:
 def text(value: str) -> Html:
     """Return text that shows as it is: no markup, and what cannot be seen by its number."""
     seen = escape(value.replace("\r\n", "\n"), quote=True)
-    return Html(_UNSEEN.sub(lambda found: f'<span class="unseen">{_number(found)}</span>', seen))
+    return Html(
+        _UNSEEN.sub(lambda found: f'<span class="unseen">{_short_number(found)}</span>', seen)
+    )
 
 
-def _bare(value: str) -> Html:
+def _escape_text(value: str) -> Html:
     return Html(escape(plain(value), quote=True))
 
 
 def plain(value: str) -> str:
     """Return text for an attribute or a title, where there can be no markup at all."""
-    return _UNSEEN.sub(lambda found: f"[{_number(found)}]", value.replace("\r\n", "\n"))
+    return _UNSEEN.sub(lambda found: f"[{_short_number(found)}]", value.replace("\r\n", "\n"))
 
 
-def _number(found: re.Match[str]) -> str:
+def _short_number(found: re.Match[str]) -> str:
     return f"U+{ord(found[0]):04X}"
 
 
-def _attribute(key: str, value: object) -> str:
+def _attribute_text(key: str, value: object) -> str:
     if value is None or value is False:
         return ""
     name = key.rstrip("_").replace("_", "-")

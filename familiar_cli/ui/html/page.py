@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from familiar_cli.clock import iso
 from familiar_cli.text import sha256_of
-from familiar_cli.ui.context_page import origin_of, row_key, state_of, what
+from familiar_cli.ui.context_page import origin_of, row_key, state_of, turn_words
 from familiar_cli.ui.html.elements import Html, environment, joined
-from familiar_cli.ui.html.pictures import NARROW, WIDE, flows, lay_out, sankey_svg
+from familiar_cli.ui.html.pictures import NARROW, WIDE, flows_of, lay_out, sankey_svg
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,9 +48,9 @@ def _macros() -> SimpleNamespace:
         "origin_of": origin_of,
         "sha256_of": sha256_of,
         "state_of": state_of,
-        "tiles": _tiles,
+        "tiles": _tiles_element,
         "tokens_of": _tokens_of,
-        "what": what,
+        "what": turn_words,
     }
     template = environment("familiar_cli.ui.html").get_template("trace.html", globals=known)
     return template.module  # type: ignore[return-value]  # its macros are attributes
@@ -58,7 +58,7 @@ def _macros() -> SimpleNamespace:
 
 def _diagrams(trace: Trace) -> Html:
     """Return the diagram of where the budget went, for wide and for narrow pages."""
-    found = flows(trace)
+    found = flows_of(trace)
     total = (trace.used_tokens, trace.budget_tokens)
     label = (
         f"Diagram: {trace.used_tokens} of {trace.budget_tokens} tokens flow from the prompt "
@@ -84,7 +84,7 @@ def _tokens_of(pieces: Sequence[Fragment]) -> str:
     return str(sent) if sent == offered else f"{sent} of {offered}"
 
 
-def _tiles(trace: Trace) -> list[tuple[str, str, str]]:
+def _tiles_element(trace: Trace) -> list[tuple[str, str, str]]:
     """Return the numbers at the top: what each is, its value, and a note."""
     fates = Counter(state_of(piece) for piece in trace.contributions)
     tiles = [

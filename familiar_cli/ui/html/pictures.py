@@ -68,16 +68,16 @@ class Flow:
         )
 
 
-def flows(trace: Trace, most: int = MOST_FLOWS) -> list[Flow]:
+def flows_of(trace: Trace, most: int = MOST_FLOWS) -> list[Flow]:
     """Return what flows, by layer, in the order of the record; empty pieces are left out."""
     order = {layer.name: number for number, layer in enumerate(trace.layers)}
     pieces = [piece for piece in trace.contributions if piece.offered_tokens > 0]
     pieces.sort(key=lambda piece: order.get(str(piece.layer), len(order)))
-    found = [_flow(list(alike)) for _, alike in groupby(pieces, key=row_key)]
-    return _fewer(found, most)
+    found = [_make_flow(list(alike)) for _, alike in groupby(pieces, key=row_key)]
+    return _fewer_flows(found, most)
 
 
-def _flow(alike: Sequence[Fragment]) -> Flow:
+def _make_flow(alike: Sequence[Fragment]) -> Flow:
     first = alike[0]
     sent = sum(piece.tokens for piece in alike if piece.kept)
     offered = sum(piece.offered_tokens for piece in alike)
@@ -93,7 +93,7 @@ def _flow(alike: Sequence[Fragment]) -> Flow:
     )
 
 
-def _fewer(found: list[Flow], most: int) -> list[Flow]:
+def _fewer_flows(found: list[Flow], most: int) -> list[Flow]:
     """Return at most about `most` flows: the small ones of one layer and state become one."""
     if len(found) <= most:
         return found
@@ -224,32 +224,32 @@ def lay_out(
     sources: list[tuple[SankeyNode, float]] = []
     y = _MARGIN
     for layer, group in groupby(flows, key=lambda flow: flow.layer):
-        placed = _column(list(group), y, scale, frame)
+        placed = _place_column(list(group), y, scale, frame)
         y = placed[-1][2]
-        source = _source(layer, placed, budgets.get(layer), frame)
+        source = _source_node(layer, placed, budgets.get(layer), frame)
         ribbons += _fan_out(source, placed, frame)
         nodes += [source, *(node for node, _, _ in placed)]
-        sources.append((source, sum(_sizes(flow, scale)[0] for _, flow, _ in placed)))
+        sources.append((source, sum(_ribbon_sizes(flow, scale)[0] for _, flow, _ in placed)))
         y += _LAYER_GAP
     height = y + _MARGIN - _LAYER_GAP if flows else 2 * _MARGIN
-    root, trunk = _root(sources, total, height, frame)
+    root, trunk = _root_node(sources, total, height, frame)
     return Diagram(frame, height, (root, *nodes), (*trunk, *ribbons))
 
 
-def _sizes(flow: Flow, scale: float) -> tuple[float, float]:
+def _ribbon_sizes(flow: Flow, scale: float) -> tuple[float, float]:
     """Return how thick the ribbons of what is sent and of what is lost are."""
     sent = max(flow.sent_tokens * scale, _THINNEST) if flow.sent_tokens else 0.0
     lost = max(flow.lost_tokens * scale, _THINNEST) if flow.lost_tokens else 0.0
     return sent, lost
 
 
-def _column(
+def _place_column(
     flows: Sequence[Flow], y: float, scale: float, frame: Frame
 ) -> list[tuple[SankeyNode, Flow, float]]:
     """Return each piece's node, and where its slot ends."""
     placed = []
     for flow in flows:
-        sent, lost = _sizes(flow, scale)
+        sent, lost = _ribbon_sizes(flow, scale)
         slot = max(sent + lost, _SLOT)
         top = y + (slot - sent - lost) / 2
         label, origin = _labels(flow, frame)
@@ -270,12 +270,12 @@ def _labels(flow: Flow, frame: Frame) -> tuple[str, str]:
 
     name = one_line(flow.name if frame.with_origin else flow.name.rpartition(".")[2])
     count = f" ×{flow.count}" if flow.count > 1 else ""
-    label = head(f"{MARKS[flow.state]} {name}{count}", frame.label_cells)
+    label = head_cells(f"{MARKS[flow.state]} {name}{count}", frame.label_cells)
     room = frame.label_cells - cell_len(label) if frame.with_origin else 0
-    return label, tail(one_line(flow.origin, 1000), room)
+    return label, tail_cells(one_line(flow.origin, 1000), room)
 
 
-def _source(
+def _source_node(
     layer: str, placed: Sequence[tuple[SankeyNode, Flow, float]], use: LayerUse | None, frame: Frame
 ) -> SankeyNode:
     height = sum(node.height for node, _, _ in placed)
@@ -309,7 +309,7 @@ def _fan_out(
     return ribbons
 
 
-def _root(
+def _root_node(
     sources: Sequence[tuple[SankeyNode, float]], total: tuple[int, int], height: float, frame: Frame
 ) -> tuple[SankeyNode, list[Ribbon]]:
     """Return the node of the whole prompt, and the ribbons from it to the layers."""
@@ -330,14 +330,14 @@ def _root(
     ), ribbons
 
 
-def head(label: str, cells: int) -> str:
+def head_cells(label: str, cells: int) -> str:
     """Return the beginning of `label` in at most `cells` character cells; wide ones take two."""
     from rich.cells import cell_len, set_cell_size
 
     return label if cell_len(label) <= cells else set_cell_size(label, cells - 1).rstrip() + "…"
 
 
-def tail(label: str, cells: int) -> str:
+def tail_cells(label: str, cells: int) -> str:
     """Return the end of `label` in at most `cells` character cells; empty if there are too few."""
     from rich.cells import cell_len
 
@@ -356,7 +356,7 @@ def sankey_svg(diagram: Diagram, label: str) -> Html:
     ribbons = [_draw_ribbon(ribbon, frame) for ribbon in diagram.ribbons]
     nodes = [_draw_node(node, frame) for node in diagram.nodes]
     labels = [_draw_label(node, frame) for node in diagram.nodes]
-    parts = (_hatches(diagram, frame), *ribbons, *nodes, *labels)
+    parts = (_hatch_patterns(diagram, frame), *ribbons, *nodes, *labels)
     return el(
         "svg",
         joined(*parts),
@@ -367,13 +367,13 @@ def sankey_svg(diagram: Diagram, label: str) -> Html:
     )
 
 
-def _hatches(diagram: Diagram, frame: Frame) -> Html:
+def _hatch_patterns(diagram: Diagram, frame: Frame) -> Html:
     layers = sorted({ribbon.layer for ribbon in diagram.ribbons if ribbon.lost})
     patterns = [
         el(
             "pattern",
-            el("line", x1=0, y1=0, x2=0, y2=6, class_=f"line {_color(layer)}"),
-            id=f"{frame.name}-{_color(layer)}",
+            el("line", x1=0, y1=0, x2=0, y2=6, class_=f"line {_layer_color(layer)}"),
+            id=f"{frame.name}-{_layer_color(layer)}",
             width=6,
             height=6,
             patternUnits="userSpaceOnUse",
@@ -385,7 +385,7 @@ def _hatches(diagram: Diagram, frame: Frame) -> Html:
 
 
 def _draw_ribbon(ribbon: Ribbon, frame: Frame) -> Html:
-    color = _color(ribbon.layer)
+    color = _layer_color(ribbon.layer)
     fill = f"url(#{frame.name}-{color})" if ribbon.lost else None
     kind = "lost" if ribbon.lost else "sent"
     title = el("title", ribbon.title)
@@ -393,20 +393,20 @@ def _draw_ribbon(ribbon: Ribbon, frame: Frame) -> Html:
 
 
 def _draw_node(node: SankeyNode, frame: Frame) -> Html:
-    color = _color(node.layer)
+    color = _layer_color(node.layer)
     solid = node.height - node.lost
     bars = []
     if solid:
         size = {"x": node.x, "y": node.y, "width": BAR, "height": solid}
-        bars.append(el("rect", class_=f"node {color}", **_rounded(size)))
+        bars.append(el("rect", class_=f"node {color}", **_round_sizes(size)))
     if node.lost:
         size = {"x": node.x, "y": node.y + solid, "width": BAR, "height": node.lost}
         fill = f"url(#{frame.name}-{color})"
-        bars.append(el("rect", class_=f"node lost {color}", fill=fill, **_rounded(size)))
+        bars.append(el("rect", class_=f"node lost {color}", fill=fill, **_round_sizes(size)))
     return el("g", el("title", node.title), *bars)
 
 
-def _rounded(size: dict[str, float]) -> dict[str, str]:
+def _round_sizes(size: dict[str, float]) -> dict[str, str]:
     return {name: f"{value:.1f}" for name, value in size.items()}
 
 
@@ -423,7 +423,7 @@ def _draw_label(node: SankeyNode, frame: Frame) -> Html:
     return el("text", el("title", node.title), *words, class_=f"label {node.state}", **place)
 
 
-def _color(layer: str) -> str:
+def _layer_color(layer: str) -> str:
     return f"layer-{layer.replace('_', '-')}"
 
 
@@ -453,7 +453,7 @@ def ego_svg(found: Around, href: Callable[[GraphPage], str] = lambda _: "") -> H
         href: Where a page leads to; empty: nowhere.
     """
     nodes = found.nodes[:MOST_NODES]
-    places = _places(_rings(found, nodes))
+    places = _place_nodes(_rings_around(found, nodes))
     drawn = [e for e in found.edges if e.source in places and e.target in places]
     lines = [(_line_kind(edge), places[edge.source], places[edge.target]) for edge in drawn]
     labels = _edge_labels([edge for edge in drawn if edge.relation != LINKS], places)
@@ -473,7 +473,7 @@ def _box(places: dict[str, Place]) -> tuple[str, ...]:
     return tuple(f"{size:.0f}" for size in (left, top, width, height))
 
 
-def _rings(found: Around, nodes: tuple[GraphPage, ...]) -> list[list[str]]:
+def _rings_around(found: Around, nodes: tuple[GraphPage, ...]) -> list[list[str]]:
     """Return the pages by how many steps they are away."""
     left = [node.path for node in nodes]
     rings = [[left.pop(0)]]
@@ -490,7 +490,7 @@ def _rings(found: Around, nodes: tuple[GraphPage, ...]) -> list[list[str]]:
     return rings
 
 
-def _places(rings: list[list[str]]) -> dict[str, Place]:
+def _place_nodes(rings: list[list[str]]) -> dict[str, Place]:
     places: dict[str, Place] = {}
     for number, ring in enumerate(rings):
         for at, path in enumerate(ring):

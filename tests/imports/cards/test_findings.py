@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from familiar_cli.imports.card_check import MANY_TOKENS, check_card, summarise
+from familiar_cli.imports.card_check import MANY_TOKENS, check_card, summarise_card
 from familiar_cli.imports.cards import read_card
 from familiar_cli.tokens import heuristic
 from tests.support.cards import as_json, v2, v3
@@ -84,7 +84,7 @@ def test_the_worst_comes_first() -> None:
 
 
 def test_a_summary_counts_what_is_in_every_prompt_once() -> None:
-    summary = summarise(read_card(as_json(v2()), origin="x.json"), heuristic())
+    summary = summarise_card(read_card(as_json(v2()), origin="x.json"), heuristic())
     always = {
         "description",
         "personality",
@@ -96,7 +96,7 @@ def test_a_summary_counts_what_is_in_every_prompt_once() -> None:
 
 
 def test_a_summary_holds_greetings_examples_and_depth_prompt() -> None:
-    summary = summarise(read_card(as_json(v2()), origin="x.json"), heuristic())
+    summary = summarise_card(read_card(as_json(v2()), origin="x.json"), heuristic())
     assert summary.greetings == ("It ticks again.", "Oh!", "時計は好き？")
     assert summary.example_blocks == 1
     assert summary.depth_prompt == {"depth": 4, "role": "system", "prompt": "tick"}

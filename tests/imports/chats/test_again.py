@@ -20,7 +20,7 @@ from familiar_cli.errors import ConflictError, LockedError, RefusedError
 from familiar_cli.history import HistoryStore
 from familiar_cli.history import store as standing
 from familiar_cli.history.imports import Appender
-from familiar_cli.history.selection import TurnFilter, newest
+from familiar_cli.history.selection import TurnFilter, newest_turns
 from familiar_cli.identity import Author
 from familiar_cli.imports import import_chat
 from familiar_cli.visibility import OWNER
@@ -35,7 +35,7 @@ def again(store, tmp_path, *lines):
 
 def shown(store):
     """Return the words as they are shown."""
-    return [kept.turn.content for kept in newest(store, TurnFilter(OWNER, "c"), 50)]
+    return [kept.turn.content for kept in newest_turns(store, TurnFilter(OWNER, "c"), 50)]
 
 
 def test_the_same_again_adds_nothing(store, tmp_path) -> None:
@@ -71,8 +71,8 @@ def test_an_edited_line_takes_the_place_of_the_turn(store, tmp_path) -> None:
 def test_what_a_person_edited_or_withdrew_here_stays_as_they_left_it(store, tmp_path) -> None:
     again(store, tmp_path, *talk(4))
     turn = store.turn(2)
-    standing.supersede(store, turn, replace(turn, content="mine", source="edit"))
-    standing.withdraw(store, [3])
+    standing.supersede_turn(store, turn, replace(turn, content="mine", source="edit"))
+    standing.withdraw_turns(store, [3])
     chat = again(store, tmp_path, *talk(4))
     assert (chat.imported, chat.corrected) == (0, 0)
     assert said(store, "c") == ["line 0", "mine", "line 3"]

@@ -132,7 +132,7 @@ def test_both_may_grow(store, tmp_path) -> None:
 
 def test_a_line_that_was_replaced_since_may_be_branched_off_at(store, tmp_path) -> None:
     bring(store, save(tmp_path / "main.jsonl", HEAD, *talk(6)))
-    standing.withdraw(store, [4])
+    standing.withdraw_turns(store, [4])
     bring(store, save(tmp_path / "other.jsonl", HEAD, *talk(4), *talk(2, first=30)))
     assert said(store, "other") == ["line 0", "line 1", "line 2", "line 30", "line 31"]
 

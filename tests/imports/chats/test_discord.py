@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from familiar_cli.history.selection import TurnFilter, select
+from familiar_cli.history.selection import TurnFilter, select_turns
 from familiar_cli.identity import Author
 from familiar_cli.imports.foreign_chat import Cast, Reading
 from familiar_cli.visibility import OWNER
@@ -65,7 +65,7 @@ def export(path, messages=MESSAGES, **more):
 
 
 def turns(store, channel="harbour"):
-    return [kept.turn for kept in select(store, TurnFilter(OWNER, channel))]
+    return [kept.turn for kept in select_turns(store, TurnFilter(OWNER, channel))]
 
 
 def test_messages_become_turns_with_accounts_and_times(store, tmp_path) -> None:

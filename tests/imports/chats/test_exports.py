@@ -7,11 +7,11 @@ import json
 import pytest
 
 from familiar_cli.errors import PartialError
-from familiar_cli.history.selection import TurnFilter, imported_from, select
+from familiar_cli.history.selection import TurnFilter, imported_from, select_turns
 from familiar_cli.identity import Author
 from familiar_cli.imports import foreign_chat
 from familiar_cli.imports.chat_services import shown_branch
-from familiar_cli.imports.foreign_chat import Cast, ChatFile, Reading, spans
+from familiar_cli.imports.foreign_chat import Cast, ChatFile, Reading, object_spans
 from familiar_cli.visibility import OWNER
 from tests.support.chats import bring, only, said
 
@@ -63,7 +63,7 @@ def test_the_current_branch_of_chatgpt_becomes_turns(store, tmp_path) -> None:
 
     assert (chat.name, chat.channel, chat.format) == ("Tea", "tea-abcdef12", "chatgpt")
     assert (chat.imported, chat.aside) == (2, 1)
-    turns = [kept.turn for kept in select(store, TurnFilter(OWNER, "tea-abcdef12"))]
+    turns = [kept.turn for kept in select_turns(store, TurnFilter(OWNER, "tea-abcdef12"))]
     assert [(t.role, t.content) for t in turns] == [
         ("user", "Which tea?"),
         ("assistant", "Barley."),
@@ -91,7 +91,7 @@ def test_tools_thoughts_and_hidden_messages_are_hidden(store, tmp_path) -> None:
         node("f", "e", "assistant", {"asset_pointer": "x"}, "A picture."),
     )
     bring(store, save(tmp_path / "conversations.json", [chat]))
-    turns = [kept.turn for kept in select(store, TurnFilter(OWNER, "tea-abcdef12"))]
+    turns = [kept.turn for kept in select_turns(store, TurnFilter(OWNER, "tea-abcdef12"))]
     assert [(t.content, t.hidden) for t in turns] == [
         ("Hi", False),
         ("Hm.", True),
@@ -142,7 +142,7 @@ def test_claude_messages_become_turns(store, tmp_path) -> None:
     found = only(bring(store, save(tmp_path / "conversations.json", [chat])))
 
     assert (found.channel, found.format) == ("trains-99887766", "claude")
-    turns = [kept.turn for kept in select(store, TurnFilter(OWNER, "trains-99887766"))]
+    turns = [kept.turn for kept in select_turns(store, TurnFilter(OWNER, "trains-99887766"))]
     assert [(t.role, t.content) for t in turns] == [("user", "When?"), ("assistant", "At ten.")]
     assert turns[0].author == Author("claude", "acc-1")
 
@@ -185,5 +185,5 @@ def test_elements_are_found_whatever_their_strings_hold(tmp_path, monkeypatch) -
     values = [{"a": 'quo"te \\'}, {"b": "[{]}" * 9}, {"c": [{"d": "雪" * 20}]}, {}]
     path = save(tmp_path / "c.json", values, ensure_ascii=False)
     with path.open("rb") as stream:
-        found = [json.loads(span.read(stream)) for span in spans(ChatFile(path, "c"))]
+        found = [json.loads(span.read(stream)) for span in object_spans(ChatFile(path, "c"))]
     assert found == values

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from familiar_cli.errors import PartialError, RefusedError
 from familiar_cli.history import HistoryStore
-from familiar_cli.history.selection import TurnFilter, select
+from familiar_cli.history.selection import TurnFilter, select_turns
 from familiar_cli.history.store import turn_of_message
 from familiar_cli.visibility import OWNER
 from tests.support.chats import bring, exported, only, said, save
@@ -31,7 +31,9 @@ def piped(store, tmp_path, *lines, **reading):
 
 
 def kept(store):
-    return [(k.turn.author.user_id, k.turn.content) for k in select(store, TurnFilter(OWNER, "c"))]
+    return [
+        (k.turn.author.user_id, k.turn.content) for k in select_turns(store, TurnFilter(OWNER, "c"))
+    ]
 
 
 def test_a_line_without_a_time_after_another_by_somebody_else_is_kept(store, tmp_path) -> None:
@@ -185,12 +187,12 @@ def test_whatever_is_passed_on_line_by_line_is_there_or_told(tmp_path, messages)
             identity = {} if number is None else {"id": number}
             save(tmp_path / "c.jsonl", line(words, author, at, **identity))
             was_said = (author, words) in [
-                by(k.turn) for k in select(store, TurnFilter(OWNER, "c"))
+                by(k.turn) for k in select_turns(store, TurnFilter(OWNER, "c"))
             ]
             done = bring(store, tmp_path / "c.jsonl", channel="c")
             stored = turn_of_message(store, "c", str(number))
             is_there = (author, words) in [
-                by(k.turn) for k in select(store, TurnFilter(OWNER, "c"))
+                by(k.turn) for k in select_turns(store, TurnFilter(OWNER, "c"))
             ]
             is_there &= stored is None or by(stored) == (author, words)
             told = done.problem is not None

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from familiar_cli.history import HistoryStore
-from familiar_cli.history.selection import TurnFilter, select
+from familiar_cli.history.selection import TurnFilter, select_turns
 from familiar_cli.identity import Author
 from familiar_cli.visibility import OWNER
 from tests.support.chats import bring, exported, only, robin, said, save, yuzu
@@ -20,7 +20,7 @@ AT = "2025-12-01T09:15:00Z"
 
 
 def turns(store, channel="c"):
-    return [kept.turn for kept in select(store, TurnFilter(OWNER, channel))]
+    return [kept.turn for kept in select_turns(store, TurnFilter(OWNER, channel))]
 
 
 def line(content="Hi", role="user", **more):

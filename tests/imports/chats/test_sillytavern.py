@@ -17,9 +17,9 @@ from tests.support.chats import HEAD, bring, exported, only, robin, said, save, 
 
 
 def turns(store, channel="c"):
-    from familiar_cli.history.selection import TurnFilter, select
+    from familiar_cli.history.selection import TurnFilter, select_turns
 
-    return [kept.turn for kept in select(store, TurnFilter(OWNER, channel))]
+    return [kept.turn for kept in select_turns(store, TurnFilter(OWNER, channel))]
 
 
 def test_messages_become_turns_with_their_times_and_authors(store, tmp_path) -> None:

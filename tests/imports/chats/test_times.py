@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 from hypothesis import given
 from hypothesis import strategies as st
 
-from familiar_cli.imports.chat_times import MAX_UNDATED, dated, read_time
+from familiar_cli.imports.chat_times import MAX_UNDATED, date_messages, read_time
 from familiar_cli.imports.foreign_chat import ForeignMessage, Skip
 from tests.support.cases import each
 
@@ -20,7 +20,7 @@ def message(at, line=1):
 
 
 def spread(*times):
-    found = dated([message(at, n) for n, at in enumerate(times, start=1)], START)
+    found = date_messages([message(at, n) for n, at in enumerate(times, start=1)], START)
     return [(line.at, line.estimated) for line in found]
 
 
@@ -104,7 +104,7 @@ def test_a_very_long_run_is_not_held_back() -> None:
             taken += 1
             yield message(None, number)
 
-    next(dated(endless(), START))
+    next(date_messages(endless(), START))
     assert taken == MAX_UNDATED
 
 
@@ -122,7 +122,7 @@ def test_every_line_comes_out_once_in_its_order_with_a_time(times) -> None:
     lines = [
         Skip(n, "x") if at == "skip" else message(at, n) for n, at in enumerate(times, start=1)
     ]
-    found = list(dated(lines, START))
+    found = list(date_messages(lines, START))
     assert [line.line for line in found] == [line.line for line in lines]
     for before, after in zip(lines, found, strict=True):
         if isinstance(before, ForeignMessage):

@@ -17,7 +17,7 @@ from familiar_cli.imports import transcript_layout
 from familiar_cli.imports.chat_formats import read_chats
 from familiar_cli.imports.foreign_chat import Cast, ForeignMessage, Reading, Skip, as_source
 from familiar_cli.imports.import_chat import ChatImportOptions, import_chats
-from familiar_cli.imports.transcript_layout import harmonised
+from familiar_cli.imports.transcript_layout import harmonise_line
 from tests.support.cases import each
 from tests.support.chats import READING, bring, only, said
 
@@ -368,7 +368,7 @@ def test_no_text_raises_and_every_line_is_in_a_turn_or_told(tmp_path_factory, te
             (chat,) = read_chats(source, reading)
             read = list(chat.messages())
             plain = {
-                n: harmonised(line or "").strip()
+                n: harmonise_line(line or "").strip()
                 for n, line in transcript_layout.text_lines(source)
             }
     except FamiliarError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from familiar_cli.errors import NotFoundError
-from familiar_cli.imports.export_lorebook import collect
+from familiar_cli.imports.export_lorebook import collect_lore
 from tests.support.lorebooks import INTO, book_entry, bring, edit, exported, lore, world
 
 CITADEL = lore("Citadel", "It stands.\r\nStill.", ["citadel", "/old (a|b)/i"], order=7, mine=[1])
@@ -86,7 +86,7 @@ def test_a_file_that_lost_its_mark_keeps_its_settings_where_it_was(imported) -> 
 
 def test_a_deleted_file_is_an_entry_less_and_is_reported(imported) -> None:
     imported.delete_file(PATH)
-    book = collect(imported, INTO)
+    book = collect_lore(imported, INTO)
 
     assert [found.title for found in book.entries] == ["Inn"]
     assert book.warnings == (f"{PATH}: its file no longer exists, so the entry is left out",)
@@ -94,7 +94,7 @@ def test_a_deleted_file_is_an_entry_less_and_is_reported(imported) -> None:
 
 def test_a_file_begun_by_hand_is_an_entry_more_and_is_reported(imported) -> None:
     imported.write_file(f"{INTO}/well.md", "# The Well\n\n- well\n- 井\n\nIt is deep.\n")
-    book = collect(imported, INTO)
+    book = collect_lore(imported, INTO)
 
     new = book.entries[-1]
     assert (new.title, new.keys, new.content) == ("The Well", ("well", "井"), "It is deep.")
@@ -129,7 +129,7 @@ def test_half_a_character_comes_back_when_the_text_is_left_alone(store) -> None:
 
 def test_a_file_that_is_not_text_stops_nothing(imported) -> None:
     (imported.root / INTO / "broken.md").write_bytes(b"\xff\xfe\x00")
-    book = collect(imported, INTO)
+    book = collect_lore(imported, INTO)
 
     assert len(book.entries) == 2
     assert book.warnings == (f"{INTO}/broken.md: not UTF-8 text: left out",)

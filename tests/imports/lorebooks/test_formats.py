@@ -54,9 +54,9 @@ def test_other_programs_books_come_out_in_both_formats(store, name, book_format)
 
 
 def exported_twice(book, book_format):
-    from familiar_cli.imports.export_lorebook import written
+    from familiar_cli.imports.export_lorebook import to_json
 
-    return written(book, book_format)
+    return to_json(book, book_format)
 
 
 def test_a_card_in_a_picture_gives_its_book() -> None:

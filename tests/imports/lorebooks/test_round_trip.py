@@ -7,7 +7,7 @@ from pathlib import Path
 
 from hypothesis import given
 
-from familiar_cli.imports.export_lorebook import written
+from familiar_cli.imports.export_lorebook import to_json
 from familiar_cli.imports.lorebook_reading import read_book
 from familiar_cli.memory.store.store import MemoryStore
 from tests.support.lorebooks import books, bring, exported, full, through_json, worlds
@@ -54,8 +54,8 @@ def test_a_cards_book_comes_back_from_memory_as_it_was(data) -> None:
 @given(worlds)
 def test_world_info_turned_into_v3_and_back_means_the_same(data) -> None:
     data = through_json(data)
-    v3 = through_json(written(read_book(data, origin="w.json"), "v3"))
-    back = through_json(written(read_book(v3, origin="w.json"), "worldinfo"))
+    v3 = through_json(to_json(read_book(data, origin="w.json"), "v3"))
+    back = through_json(to_json(read_book(v3, origin="w.json"), "worldinfo"))
 
     assert [meaning(entry, n) for n, entry in enumerate(back["entries"].values())] == [
         meaning(entry, n) for n, entry in enumerate(data["entries"].values())
@@ -66,8 +66,8 @@ def test_world_info_turned_into_v3_and_back_means_the_same(data) -> None:
 @given(books)
 def test_a_v3_book_turned_into_world_info_and_back_keeps_all_it_said(data) -> None:
     data = through_json(data)
-    info = through_json(written(read_book(data, origin="b.json"), "worldinfo"))
-    back = through_json(written(read_book(info, origin="b.json"), "v3"))
+    info = through_json(to_json(read_book(data, origin="b.json"), "worldinfo"))
+    back = through_json(to_json(read_book(info, origin="b.json"), "v3"))
 
     for entry, again in zip(data["data"]["entries"], back["data"]["entries"], strict=True):
         said = {name: value for name, value in entry.items() if name != "extensions"}

@@ -11,7 +11,7 @@ import pytest
 
 from familiar_cli.errors import ConflictError, UnsafePathError
 from familiar_cli.memory.journal.repository import Length, decode_commit
-from familiar_cli.memory.layout import new_run_id, noting
+from familiar_cli.memory.layout import new_run_id, pass_trailers
 from tests.support.journals import HAS_GIT
 
 needs_git = pytest.mark.skipif(not HAS_GIT, reason="git is not installed")
@@ -71,12 +71,12 @@ def test_a_commit_without_lengths_by_file_is_read_too(world, pairs) -> None:
 def test_only_a_pass_is_a_run(world) -> None:
     world.commit("by a person", a="1")
     run = new_run_id()
-    with world.store.transaction("memory_writer", "x", trailers=noting(run)) as tx:
+    with world.store.transaction("memory_writer", "x", trailers=pass_trailers(run)) as tx:
         tx.write("a.md", "2")
     newest, oldest = world.past.log()
     assert (newest.commit.run, newest.commit.run_id) == (run, run)
     assert (oldest.commit.run, oldest.commit.run_id) == (None, world.store.run_id)
-    assert noting("housekeeping") == {}
+    assert pass_trailers("housekeeping") == {}
 
 
 def test_a_caller_may_name_the_run(world) -> None:

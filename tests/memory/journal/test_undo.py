@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from familiar_cli.errors import ConflictError, NotFoundError
-from familiar_cli.memory.layout import ALIASES_JSON, WRITER_JSON, noting
+from familiar_cli.memory.layout import ALIASES_JSON, WRITER_JSON, pass_trailers
 from tests.support.journals import World
 
 RUN = "20260131T235959-a1b2c3"
@@ -144,7 +144,7 @@ def test_an_edit_by_hand_is_undone_only_by_its_id(world) -> None:
 def test_what_is_derived_neither_counts_nor_clashes(world) -> None:
     world.commit("0", a="0\n")
     for n in (1, 2):
-        with world.store.transaction("writer", f"{n}", trailers=noting(RUN)) as tx:
+        with world.store.transaction("writer", f"{n}", trailers=pass_trailers(RUN)) as tx:
             tx.write("a.md", "0\n" + "more\n" * n)
             tx.write(WRITER_JSON, f"{n}")
     world.store.write_file(ALIASES_JSON, "{}", source="aliases")
@@ -161,7 +161,7 @@ def test_a_run_goes_back_past_what_came_between(world) -> None:
     first = "".join(f"{n}\n" for n in range(9))
     world.commit("first", a=first)
     for old, new in (("1\n", "one\n"), ("one\n", "uno\n")):
-        with world.store.transaction("writer", new, trailers=noting(RUN)) as tx:
+        with world.store.transaction("writer", new, trailers=pass_trailers(RUN)) as tx:
             tx.write("a.md", world.store.read_file("a.md").replace(old, new))
         world.by_hand("a.md", world.store.read_file("a.md") + "by hand\n")
         world.commit(f"other {new}", b=new)

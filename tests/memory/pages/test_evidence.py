@@ -9,9 +9,9 @@ from familiar_cli.memory.pages.lines import (
     PLAIN,
     Cited,
     Numbering,
+    citation_comment,
     citations_in,
     last_turn,
-    reference,
     turn_ids,
     without_references,
 )
@@ -43,35 +43,35 @@ def as_turns(citations):
 
 @given(ids=IDS)
 def test_what_is_written_is_read_again(ids) -> None:
-    assert turn_ids(f"- a line {reference(ids)}", PLAIN) == tuple(sorted(ids))
+    assert turn_ids(f"- a line {citation_comment(ids)}", PLAIN) == tuple(sorted(ids))
 
 
 @given(turns=TURNS)
 def test_turns_of_several_instances_are_read_as_they_were_written(turns) -> None:
-    line = f"- a line {reference(as_cited(turns))}"
+    line = f"- a line {citation_comment(as_cited(turns))}"
     assert as_turns(citations_in(line)) == turns
-    assert reference(citations_in(line)) == reference(as_cited(turns))
+    assert citation_comment(citations_in(line)) == citation_comment(as_cited(turns))
     assert without_references(line).rstrip() == "- a line"
 
 
 @given(ids=st.sets(st.integers(1, 47), min_size=1, max_size=20))
 def test_a_local_turn_is_found_again_by_what_cites_it(ids) -> None:
-    assert turn_ids(reference(BOTH.cite(ids)), BOTH) == tuple(sorted(ids))
+    assert turn_ids(citation_comment(BOTH.cite(ids)), BOTH) == tuple(sorted(ids))
 
 
 @given(ids=IDS, text=st.text(st.characters(exclude_characters="<"), max_size=30))
 def test_a_reader_sees_the_words_alone(ids, text) -> None:
-    line = f"{text} {reference(ids)}" if ids else text
+    line = f"{text} {citation_comment(ids)}" if ids else text
     assert without_references(line).rstrip() == text.rstrip()
 
 
 def test_neighbours_are_written_as_a_range() -> None:
-    assert reference([3, 1, 2, 7]) == "<!-- turns 1-3, 7 -->"
-    assert reference([]) == ""
+    assert citation_comment([3, 1, 2, 7]) == "<!-- turns 1-3, 7 -->"
+    assert citation_comment([]) == ""
 
 
 def test_an_instance_stands_once_for_all_its_turns() -> None:
-    assert reference(BOTH.cite([12, 13, 41, 14, 20])) == (
+    assert citation_comment(BOTH.cite([12, 13, 41, 14, 20])) == (
         "<!-- turns desk-9c2d:3; laptop-7f3a:12-14, 20 -->"
     )
 
@@ -105,7 +105,7 @@ def test_a_familiar_without_an_id_takes_no_qualified_turn_for_its_own() -> None:
 
 def test_what_is_not_held_here_stays_when_other_turns_go() -> None:
     line = "<!-- turns 2; desk-9c2d:1-4; server-1:2-99999999 -->"
-    left = reference(BOTH.without(citations_in(line), {2, 41}))
+    left = citation_comment(BOTH.without(citations_in(line), {2, 41}))
     assert left == "<!-- turns desk-9c2d:1-2, 4; server-1:2-99999999 -->"
 
 
@@ -114,7 +114,7 @@ def test_what_is_not_held_here_stays_when_other_turns_go() -> None:
     originals=st.dictionaries(st.integers(24, 47), st.integers(1, 23)),
 )
 def test_a_line_cites_the_turns_that_stay_in_place_of_their_doubles(ids, originals) -> None:
-    line = f"- a line {reference([*BOTH.cite(ids), Cited('server-1', 5, 6)])}\n"
+    line = f"- a line {citation_comment([*BOTH.cite(ids), Cited('server-1', 5, 6)])}\n"
     left = BOTH.cite_originals(line, originals)
     assert turn_ids(left, BOTH) == tuple(sorted({originals.get(n, n) for n in ids}))
     assert Cited("server-1", 5, 6) in citations_in(left)
@@ -122,7 +122,7 @@ def test_a_line_cites_the_turns_that_stay_in_place_of_their_doubles(ids, origina
 
 
 def test_it_can_be_searched_for_with_grep() -> None:
-    line = reference(BOTH.cite([12, 13]))
+    line = citation_comment(BOTH.cite([12, 13]))
     assert re.search(r"turns .*laptop-7f3a:12", line)
 
 

@@ -4,7 +4,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from familiar_cli.consolidation.library import facts_of
-from familiar_cli.consolidation.pages import bullets_from_session, bullets_of, readable
+from familiar_cli.consolidation.pages import bullets_from_session, bullets_of, readable_text
 from familiar_cli.context.character import Macros
 from familiar_cli.context.providers.passages import Sight
 from familiar_cli.memory.aliases import names_of
@@ -114,7 +114,7 @@ def _assert_hidden(text: str, seen_times: int) -> None:
         visible_in(text, NOBODY),
         "".join(char for at, char in enumerate(text) if not any(a <= at < b for a, b in spans)),
         sight.between(0, len(text)),
-        readable(text),
+        readable_text(text),
         repr(bullets_of(text)),
         repr(bullets_from_session(text, "2026-01-01", "laptop", lambda _: ())),
         repr(names_of(text)),

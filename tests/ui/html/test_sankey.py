@@ -14,11 +14,11 @@ from familiar_cli.ui.html.pictures import (
     NARROW,
     WIDE,
     Flow,
-    flows,
-    head,
+    flows_of,
+    head_cells,
     lay_out,
     sankey_svg,
-    tail,
+    tail_cells,
 )
 from tests.support.traces import piece, trace
 
@@ -81,7 +81,7 @@ def test_twice_the_tokens_are_twice_as_thick() -> None:
 
 def test_what_is_lost_is_hatched_and_dashed_and_has_its_own_mark() -> None:
     made = trace(7)
-    diagram = lay_out(flows(made), made.layers, (430, 1000), WIDE)
+    diagram = lay_out(flows_of(made), made.layers, (430, 1000), WIDE)
     picture = sankey_svg(diagram, "a label")
     assert 'class="ribbon lost layer-character"' in picture
     assert 'id="wide-layer-character"' in picture
@@ -90,7 +90,7 @@ def test_what_is_lost_is_hatched_and_dashed_and_has_its_own_mark() -> None:
 
 
 def test_hovering_tells_all_of_a_piece() -> None:
-    cut = next(flow for flow in flows(trace(7)) if flow.state == "cut")
+    cut = next(flow for flow in flows_of(trace(7)) if flow.state == "cut")
     assert cut.title == (
         "character.scenario\nself/scenario.md\ncut: 100 tokens sent, 160 left out\n"
         "the layer is full"
@@ -102,7 +102,7 @@ def test_of_many_pieces_the_small_ones_become_one() -> None:
         piece(f"part.{n}", layer=list(Layer)[n % 7], tokens=n + 1, offered_tokens=n + 1)
         for n in range(300)
     )
-    found = flows(trace(7, contributions=many))
+    found = flows_of(trace(7, contributions=many))
     assert MOST_FLOWS <= len(found) <= MOST_FLOWS + 2 * len(Layer)
     assert sum(flow.sent_tokens for flow in found) == 300 * 301 // 2
     assert sum(flow.count for flow in found) == 300
@@ -110,12 +110,12 @@ def test_of_many_pieces_the_small_ones_become_one() -> None:
 
 def test_nothing_at_all_is_still_a_picture() -> None:
     assert lay_out([], LAYERS, (0, 0), WIDE).height > 0
-    assert flows(trace(7, contributions=(piece("a", tokens=0, offered_tokens=0),))) == []
+    assert flows_of(trace(7, contributions=(piece("a", tokens=0, offered_tokens=0),))) == []
 
 
 def test_labels_are_cut_by_width_and_wide_characters_take_two_cells() -> None:
-    assert head("abcdef", 6) == "abcdef"
-    assert head("abcdefg", 6) == "abcde…"
-    assert head("日本語日本語", 6) == "日本…"
-    assert tail("people/日本.md", 10) == "…e/日本.md"
-    assert tail("people/a.md", 3) == ""
+    assert head_cells("abcdef", 6) == "abcdef"
+    assert head_cells("abcdefg", 6) == "abcde…"
+    assert head_cells("日本語日本語", 6) == "日本…"
+    assert tail_cells("people/日本.md", 10) == "…e/日本.md"
+    assert tail_cells("people/a.md", 3) == ""
