@@ -12,8 +12,8 @@ import pytest
 def each(names: str | tuple[str, ...], cases: Iterable, ids=None) -> Callable[[Callable], Callable]:
     """Run a test for every case, as one item; all cases that fail are named.
 
-    It takes what `pytest.mark.parametrize` takes. The home, `tmp_path` and `monkeypatch` are
-    new for each case; a case must not change what any other fixture gave.
+    It takes what `pytest.mark.parametrize` takes. `tmp_path`, `monkeypatch` and the home (if no
+    fixture made one) are new for each case; a case must not change what any other fixture gave.
     """
     keys = (
         tuple(name.strip() for name in names.split(",")) if isinstance(names, str) else tuple(names)
@@ -62,11 +62,13 @@ def _run_case(
     if "tmp_path" in fixtures:
         case["tmp_path"] = fixtures["tmp_path"] / f"{number}"
         case["tmp_path"].mkdir()
-    world = Path(os.environ["FAMILIAR_HOME"]).parent / f"{number}"
+    home = Path(os.environ["FAMILIAR_HOME"])
     with pytest.MonkeyPatch.context() as patches:
-        patches.setenv("FAMILIAR_HOME", str(world / "home"))
-        patches.setenv("FAMILIAR_KEYS", str(world / "keys.toml"))
-        world.mkdir(parents=True)
+        if not home.exists():
+            world = home.parent / f"{number}"
+            world.mkdir(parents=True)
+            patches.setenv("FAMILIAR_HOME", str(world / "home"))
+            patches.setenv("FAMILIAR_KEYS", str(world / "keys.toml"))
         if "monkeypatch" in fixtures:
             case["monkeypatch"] = patches
         try:
