@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from familiar_cli.clock import iso
 from familiar_cli.context.types import Layer, Subject
-from familiar_cli.diffs import unified
 from familiar_cli.errors import BadReplyError, FamiliarError, NotFoundError, UsageError
-from familiar_cli.text import harmless
+from familiar_cli.text import harmless, unified
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

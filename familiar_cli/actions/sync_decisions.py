@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from familiar_cli.diffs import unified
 from familiar_cli.errors import (
     BadInputError,
     FamiliarError,
@@ -19,7 +18,7 @@ from familiar_cli.memory.merge.files import conflicts_in, list_text
 from familiar_cli.memory.store.files import MISSING
 from familiar_cli.sync.participants import PendingDeletions, SyncParticipants, Trust
 from familiar_cli.sync.remotes import FILE, Remotes, SeenRefs, instances_seen
-from familiar_cli.text import counted, sha256_of, typed
+from familiar_cli.text import counted, sha256_of, typed, unified
 from familiar_cli.work.passes import SYNCING
 
 if TYPE_CHECKING:

@@ -495,8 +495,7 @@ def _import(out: Output, familiar: Familiar, file: str, *, dry_run: bool) -> Non
 def _export(out: Output, familiar: Familiar, file: str, *, force: bool) -> None:
     import json
 
-    from familiar_cli.actions.graph import export_graph
-    from familiar_cli.imports.entity_graph import graph_json
+    from familiar_cli.actions.graph import export_graph, graph_json
 
     found = graph_json(export_graph(familiar))
     content = (json.dumps(found, ensure_ascii=False, indent=1) + "\n").encode("utf-8")

@@ -93,14 +93,14 @@ def status(ctx: typer.Context) -> None:
     from familiar_cli.actions import sync as action
     from familiar_cli.errors import PartialError
     from familiar_cli.text import counted
-    from familiar_cli.ui.sync_page import status_page
+    from familiar_cli.ui.status_pages import sync_status_page
 
     with familiar_of(ctx) as familiar:
         found = action.status(familiar)
         zone = familiar.zone
     out = output(ctx)
 
-    page = status_page(found, zone)
+    page = sync_status_page(found, zone)
     if found.refused:
         error = PartialError(
             f"{counted(len(found.refused), 'file')} of other machines cannot be here",
@@ -147,7 +147,7 @@ def resolve(
     from familiar_cli.actions import sync_decisions as action
     from familiar_cli.errors import PartialError, UsageError
     from familiar_cli.text import counted
-    from familiar_cli.ui.sync_page import conflicts_text, settled_text
+    from familiar_cli.ui.status_pages import conflicts_text, settled_text
 
     given = [
         name
@@ -234,7 +234,7 @@ def devices(ctx: typer.Context) -> None:
     familiar sync devices --json
     """
     from familiar_cli.actions import sync_decisions as action
-    from familiar_cli.ui.sync_page import devices_text
+    from familiar_cli.ui.status_pages import devices_text
 
     with familiar_of(ctx) as familiar:
         found = action.list_devices(familiar)
@@ -289,7 +289,7 @@ def accept(
     from familiar_cli.actions import sync_decisions as action
     from familiar_cli.actions.sync import PATIENCE_S, engine_of
     from familiar_cli.ui.progress import show_messages
-    from familiar_cli.ui.sync_page import accepted_text
+    from familiar_cli.ui.status_pages import accepted_text
 
     out = output(ctx)
     with familiar_of(ctx) as familiar, show_messages(out) as progress:
@@ -418,7 +418,7 @@ def _sync(
     from familiar_cli.actions import sync as action
     from familiar_cli.ui.emit import is_terminal
     from familiar_cli.ui.progress import show_messages
-    from familiar_cli.ui.sync_page import report_text
+    from familiar_cli.ui.status_pages import report_text
 
     out = output(ctx)
     with familiar_of(ctx) as familiar, show_messages(out) as progress:

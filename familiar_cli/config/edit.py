@@ -20,9 +20,9 @@ from familiar_cli.config.settings import (
     parse,
     read_text,
 )
-from familiar_cli.diffs import unified
 from familiar_cli.errors import ConfigError, ConflictError, NotFoundError
 from familiar_cli.files import read_plain, write_whole
+from familiar_cli.text import unified
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

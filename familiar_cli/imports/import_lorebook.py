@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from familiar_cli.diffs import unified
 from familiar_cli.errors import BadInputError, ConflictError, RefusedError, UnsafePathError
 from familiar_cli.imports import import_plan, lorebook, lorebook_shelf
 from familiar_cli.imports.containers import open_container
@@ -38,7 +37,7 @@ from familiar_cli.memory.pages.front_matter import (
     without_pin,
 )
 from familiar_cli.memory.store.files import MISSING, parse_path
-from familiar_cli.text import counted, fold, sha256_of
+from familiar_cli.text import counted, fold, sha256_of, unified
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -9,13 +9,12 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.clock import to_utc, to_zone
-from familiar_cli.diffs import unified
 from familiar_cli.errors import BadInputError, ConflictError, NotFoundError, UsageError
 from familiar_cli.languages import ENGLISH
 from familiar_cli.markdown import bullet, newline_of, scan, split_lines
 from familiar_cli.memory.layout import SCRATCH, TASKS
 from familiar_cli.memory.store.files import MISSING
-from familiar_cli.text import harmless, one_line, typed
+from familiar_cli.text import harmless, one_line, typed, unified
 from familiar_cli.when import read_when
 
 if TYPE_CHECKING:

@@ -9,7 +9,6 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from familiar_cli.diffs import unified_file
 from familiar_cli.errors import (
     BadInputError,
     ConflictError,
@@ -31,7 +30,7 @@ from familiar_cli.memory.merge.content import merge_onto
 from familiar_cli.memory.pages.lines import PLAIN
 from familiar_cli.memory.pages.links import is_page
 from familiar_cli.memory.store.files import MISSING
-from familiar_cli.text import nearest, sha256_of
+from familiar_cli.text import nearest, sha256_of, unified_file
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence

@@ -191,7 +191,7 @@ def save_file(asked: PageRequest) -> Shown | Redirect:
 
 def _conflict_page(asked: PageRequest, rel_path: str, content: str, error: ConflictError) -> Shown:
     """Return both versions, and a form that knows of the one that is there now."""
-    from familiar_cli.diffs import unified
+    from familiar_cli.text import unified
 
     memory = asked.familiar.memory
     there = memory.read(rel_path) if memory.exists(rel_path) else None

@@ -361,7 +361,7 @@ def sync_now(asked: PageRequest) -> Redirect:
     """Sync with every remote. Nobody is asked for a password; what fails, the page itself says."""
     from familiar_cli.actions.sync import sync
     from familiar_cli.sync.engine import SyncOptions
-    from familiar_cli.ui.sync_page import report_text
+    from familiar_cli.ui.status_pages import report_text
 
     report = asyncio.run(sync(asked.familiar, None, SyncOptions(), wait_s=_WAIT_S))
     failed = [f"{name} was not synced: {error}" for name, (_, error) in report.failed.items()]

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
 from familiar_cli.clock import to_zone
-from familiar_cli.diffs import unified
 from familiar_cli.errors import NotFoundError, UsageError
 from familiar_cli.memory.journal.repository import (
     Touched,
@@ -20,6 +19,7 @@ from familiar_cli.memory.journal.repository import (
     tree_files,
     walk_ancestors,
 )
+from familiar_cli.text import unified
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

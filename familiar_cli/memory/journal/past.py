@@ -6,7 +6,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from familiar_cli.diffs import matching_blocks
 from familiar_cli.errors import (
     BadInputError,
     ConflictError,
@@ -33,7 +32,7 @@ from familiar_cli.memory.merge.blocks import Clash, merge_lines
 from familiar_cli.memory.merge.content import merge_onto
 from familiar_cli.memory.store.files import MISSING, StoredChange, is_private, parse_path
 from familiar_cli.memory.store.store import hold_lock
-from familiar_cli.text import sha256_of, typed
+from familiar_cli.text import matching_blocks, sha256_of, typed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

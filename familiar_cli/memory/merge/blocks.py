@@ -14,10 +14,9 @@ from functools import cached_property, lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
-from familiar_cli.diffs import changed_blocks, matching_blocks
 from familiar_cli.markdown import body_start, bullet, comments, scan
 from familiar_cli.memory.pages.lines import is_damaged, private_scope, without_references
-from familiar_cli.text import fold, sha256_of
+from familiar_cli.text import changed_blocks, fold, matching_blocks, sha256_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -15,7 +15,6 @@ from itertools import takewhile
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
-from familiar_cli.diffs import changed_blocks
 from familiar_cli.errors import ConflictError
 from familiar_cli.memory.merge.blocks import (
     LongLists,
@@ -37,7 +36,7 @@ from familiar_cli.memory.pages.lines import (
     visible_in,
     without_references,
 )
-from familiar_cli.text import sha256_of, typed
+from familiar_cli.text import changed_blocks, sha256_of, typed
 from familiar_cli.visibility import NOBODY
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from familiar_cli.diffs import changed_blocks, matching_blocks, unified, unified_file
+from familiar_cli.text import changed_blocks, matching_blocks, unified, unified_file
 
 lines = st.lists(st.sampled_from(["", "tea", "a\u2028b", "ale\r", "\x0c"]), max_size=6)
 texts = st.tuples(lines, st.sampled_from(["", "\n"])).map(lambda t: "\n".join(t[0]) + t[1])
@@ -62,7 +62,7 @@ def test_git_applies_it(tmp_path, before, after) -> None:
 @given(st.lists(st.integers(0, 5), max_size=12), st.lists(st.integers(0, 5), max_size=12))
 def test_what_matches_is_the_same_and_in_order_in_both(before, after) -> None:
     for most in (0, 10_000):  # cut at what stands once, or compared in pairs
-        with patch("familiar_cli.diffs._MOST_PAIRS", most):
+        with patch("familiar_cli.text._MOST_PAIRS", most):
             a = b = 0
             for i, j, n in matching_blocks(before, after):
                 assert n > 0
