@@ -178,7 +178,7 @@ def _report_usage(error: Any, args: list[str]) -> int:
 
 
 def _in_our_words(error: Any) -> str:
-    """Return what Typer complains of, without its terms."""
+    """Return Typer's complaint without its terms."""
     if type(error).__name__ == "NoSuchOption":
         return f"No such option: {error.option_name!r}"
     message: str = error.format_message().rstrip(".")

@@ -290,13 +290,13 @@ class CutOffError(ModelError):
 
 
 class BadReplyError(ModelError):
-    """The server answered with something that is no reply."""
+    """The server answered with something that is not a reply."""
 
     code = "bad_reply"
 
 
 class UnusableReplyError(ModelError):
-    """A model's reply is no plan; nothing was written, and it is tried again the next time."""
+    """A model's reply is not a plan; nothing was written, and it is tried again the next time."""
 
     code = "unusable_reply"
 

@@ -336,7 +336,7 @@ def write_whole(
             missing or damaged need not be.
 
     Raises:
-        OSError: It cannot be written, or is no plain file; the file is as it was.
+        OSError: It cannot be written, or is not a plain file; the file is as it was.
     """
     target = os.path.realpath(path)
     if os.path.exists(target) and not os.path.isfile(target):
@@ -398,7 +398,7 @@ def open_patiently(path: str | Path) -> BinaryIO:
 
 
 def patiently(action: Callable[..., _T], *args: object) -> _T:
-    """Return what `action` gives, called again when Windows says that someone holds the file.
+    """Call `action`, again while Windows says that another process holds the file.
 
     Args:
         action: Opens, renames or removes a file.

@@ -112,7 +112,7 @@ class Me:
         return replace(author, display_name=self.name)
 
     def name_of(self, author: Author) -> str:
-        """Return what somebody is called, as it may stand in the frame of a prompt."""
+        """Return a person's name as it may stand in the frame of a prompt."""
         author = self.named(author)
         if self.is_me(author) and not (author.display_name or author.username):
             return framed(self.stands_for_name)
@@ -164,7 +164,7 @@ class Labels:
         return bool(self.familiar) and _key(framed(name)) == _key(framed(self.familiar))
 
     def of(self, author: Author) -> str:
-        """Return what somebody is called, as it may stand in the frame of a prompt."""
+        """Return a person's name as it may stand in the frame of a prompt."""
         name = self.me.name_of(author)
         if self.is_shared(name) or _LOOKS_TOLD_APART.search(name):
             return f"{name} ({self.me.handle(author.slug)})"
@@ -194,7 +194,7 @@ class Who:
     Args:
         name: What it is called.
         voice: How it is, in a few sentences.
-        texts: All that makes it who it is. What repeats it is no memory.
+        texts: All that makes it who it is. What repeats it is not a memory.
         phrases: The titles and headings of what is written for it.
     """
 

@@ -145,7 +145,7 @@ def replace_spans(text: str, edits: Iterable[tuple[int, int, str]]) -> str:
 
 
 def newline_of(text: str) -> str:
-    """Return what ends the lines of `text`."""
+    """Return the line ending of `text`."""
     return "\r\n" if "\r\n" in text else "\n"
 
 

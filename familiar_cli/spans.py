@@ -119,7 +119,7 @@ def days_between(wanted: Span, other: Span) -> int:
 
 
 def spans_in(text: str, today: date | None = None) -> list[Span | Yearly]:
-    """Return what times `text` names, in the order in which they stand.
+    """Return the times named in `text`, in order.
 
     Args:
         text: In any of the languages.
@@ -199,7 +199,7 @@ def day_meant(values: dict[str, Any], today: date, *, ahead: bool) -> date | Non
 
 
 def _meant(found: list[tuple[int, int, dict[str, Any]]], today: date | None) -> list[Span | Yearly]:
-    """Return what matches mean, in their order; of those that overlap, the longest."""
+    """Return the times of matches, in order; of overlapping ones, the longest."""
     taken: dict[int, tuple[int, Span | Yearly]] = {}
     for start, stop, values in sorted(found, key=lambda match: (match[0] - match[1], match[0])):
         if any(start < end and other < stop for other, (end, _) in taken.items()):
@@ -236,7 +236,7 @@ def _heads() -> Mapping[str, tuple[str, ...]]:
 
 @cache
 def _signs() -> tuple[tuple[str, str], ...]:
-    """Return what gives a language without spaces away, with the name of its table."""
+    """Return the signs by which a language without spaces is recognised, with its table."""
     tables = ((name, dates(name)) for name in CODES)
     return tuple(
         (phrase, name)
@@ -363,7 +363,7 @@ def _by_word(values: Mapping[Any, str]) -> dict[str, Any]:
 
 
 def _span(said: dict[str, Any], today: date | None) -> Span | Yearly | None:
-    """Return what the words of a form mean together.
+    """Return the time that the words of a form mean together.
 
     Raises:
         ValueError: No calendar holds it.
@@ -447,7 +447,7 @@ def _weekday(weekday: int, way: int, today: date) -> Span:
 
 
 def _away(unit: str, count: int, today: date, *, whole: bool = False) -> Span | None:
-    """Return what lies so many units away: a day, or about it; `whole`: the calendar's own."""
+    """Return the span so many units away: a day, or about it; `whole`: a calendar unit."""
     if unit in CLOCK_UNITS:
         return None
     if unit == "day":

@@ -153,5 +153,5 @@ def is_useless(error: BaseException) -> bool:
 
 
 def hint_for(fault: Fault, otherwise: str) -> str:
-    """Return what to do about `fault`; `otherwise` where only the caller knows."""
+    """Return the hint for `fault`; `otherwise` where only the caller knows."""
     return _HINTS.get(fault, otherwise)

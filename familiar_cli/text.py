@@ -1,4 +1,13 @@
-"""Small things done to text: making it harmless, comparable, short, a file name, or a diff."""
+"""Small things done to text: making it harmless, comparable, short, a file name, or a diff.
+
+Folding makes words comparable. What is only a matter of writing does not count: case and width (`ß`
+is `ss`); Arabic and Hebrew vowel points, tatweel, the forms of alef, alef maqsura, ta marbuta, and
+the Persian ya and kaf; Indic nuktas, stress marks and candrabindu; Thai and Lao tone marks;
+hiragana or katakana; Chinese characters that Unicode itself calls the same. What stays apart:
+accents of Latin, Greek and Cyrillic letters, Indic and Thai vowel signs, the long vowels of kana,
+and traditional, simplified and Japanese characters, of which Unicode's tables in Python say
+nothing.
+"""
 
 from __future__ import annotations
 
@@ -141,7 +150,7 @@ def fold(text: str) -> str:
 
 
 def fold_all(texts: Iterable[str]) -> list[str]:
-    """Return what `fold` makes of each text; quick for thousands of plain ones."""
+    """Fold each text; quick for thousands of plain ones."""
     known = list(texts)
     joined = "\0".join(known)
     if joined.isascii() and joined.count("\0") == len(known) - 1:

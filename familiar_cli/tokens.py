@@ -51,7 +51,7 @@ def load(encoding_file: Path | None) -> TokenCounter:
     Without that file, or where tiktoken is not installed, it is `heuristic()`.
 
     Raises:
-        ConfigError: The file is there but is no list of ranks.
+        ConfigError: The file is there but is not a list of ranks.
     """
     if encoding_file is None or not encoding_file.is_file():
         return heuristic()

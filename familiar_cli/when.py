@@ -226,7 +226,7 @@ class _Relative:
         return When(today + timedelta(days=days), has_time=True)
 
     def _wall(self) -> datetime:
-        """Return what the clock on the wall shows."""
+        """Return the local wall-clock time."""
         return self.now.astimezone(self.zone).replace(tzinfo=None, fold=0)
 
 

@@ -38,7 +38,7 @@ def again(familiar: Familiar, said: Said) -> Said:
 
     Raises:
         NotFoundError: Nothing was said in the channel.
-        RefusedError: Its last turn is no reply.
+        RefusedError: Its last turn is not a reply.
     """
     return replace_last_reply(familiar, replace(said, remake="again"))
 
@@ -48,7 +48,7 @@ def go_on(familiar: Familiar, said: Said) -> Said:
 
     Raises:
         NotFoundError: Nothing was said in the channel.
-        RefusedError: Its last turn is no reply.
+        RefusedError: Its last turn is not a reply.
     """
     return replace_last_reply(familiar, replace(said, remake="continue"))
 
@@ -60,7 +60,7 @@ def replace_last_reply(familiar: Familiar, said: Said) -> Said:
 
     Raises:
         NotFoundError: Nothing was said in the channel.
-        RefusedError: Its last turn is no reply.
+        RefusedError: Its last turn is not a reply.
     """
     if not said.remake:
         return said
@@ -340,7 +340,7 @@ _ASKED: Final = (
 
 
 def as_the_person(said: Said) -> Said:
-    """Return what asks for a line that `said.author` could say next."""
+    """Turn `said` into a request for a line that its author could say next."""
     return replace(said, text=_ASKED, off_record=True)
 
 

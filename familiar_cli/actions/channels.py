@@ -1,4 +1,4 @@
-"""The channels of a familiar: what was said there, and what holds there."""
+"""The channels of a familiar: what was said there, and its settings."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class ListedChannel:
         subscribed: As what it is listened to: `text`, `voice`, both or neither.
         problem: Why its file cannot be used; then it counts as private.
         withdrawn: It is left out of prompts, memory and search.
-        parent: The channel that it branched off; None: it is no branch.
+        parent: The channel that it branched off; None: it is not a branch.
         parent_turn: The last turn that they share; None: there is none.
     """
 
@@ -87,7 +87,7 @@ def channels_of(familiar: Familiar) -> list[ListedChannel]:
 
 
 def shown_channel(familiar: Familiar, channel_id: str, modality: str = "text") -> ShownChannel:
-    """Return what holds in a channel when one speaks as `modality`.
+    """Return the settings of a channel for messages of `modality`.
 
     Raises:
         UsageError: There is no such modality.

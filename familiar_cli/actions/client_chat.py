@@ -36,7 +36,7 @@ class ClientChat:
     Args:
         name: The stem of its file.
         directory: The directory of the file in `chats`; empty for a group's.
-        group: What the group is called; None: it is no group's.
+        group: What the group is called; None: it is not a group's.
         lines: The lines of its file, the head first.
     """
 
@@ -153,11 +153,11 @@ class ServedLine:
     Args:
         turn: Its number.
         at: When it was said, in UTC.
-        channel_id: Where.
+        channel_id: The channel.
         who: Who said it.
         text: The words.
         partial: It broke off before its end.
-        reply_to: The turn that it replies to; None: it is no reply.
+        reply_to: The turn that it replies to; None: it is not a reply.
         match: As what it was recognised: new words, a reply, or another wording of a turn.
     """
 

@@ -85,7 +85,7 @@ class Consolidating:
         """Make the days, weeks, months and years that are due; see `Consolidator.run`.
 
         Args:
-            how: How.
+            how: Options of the pass.
             tiers: Only these.
             only: Only this period.
             again: Also what is up to date.
@@ -148,13 +148,13 @@ class Consolidating:
         return made, problem
 
     def rewritten(self) -> tuple[Rewritten, ...]:
-        """Return what a person rewrote, so that it is not made again."""
+        """Return the files that a person rewrote, which are not made again."""
         with suppress(FamiliarError):  # `familiar doctor` says what is wrong with the journal
             return rewritten_files(self._familiar.memory, self._familiar.paths.journal)
         return ()
 
     def distiller(self) -> Distiller:
-        """Return what tells how the digests stand."""
+        """Return the distiller, which knows the states of the digests."""
         return self._distiller(ConsolidationOptions())
 
     async def run_due(
@@ -163,7 +163,7 @@ class Consolidating:
         """Do what is due, and return what came of each command. What failed stays due.
 
         Args:
-            how: How.
+            how: Options of the pass.
             at_once: Also what failed a short time ago.
         """
         work: dict[str, Callable[[], Awaitable[list[Event]]]] = {}
@@ -291,7 +291,7 @@ def day_named(familiar: Familiar, name: str | None) -> date:
     """Return the day that `name` means; today, by the person's own clock, when there is none.
 
     Raises:
-        UsageError: It is no day.
+        UsageError: It is not a day.
     """
     cutoff_hour = familiar.config.consolidation.cutoff_hour
     if name is None:

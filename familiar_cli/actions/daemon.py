@@ -1,4 +1,7 @@
-"""Stay, write memory while others talk, and make days, weeks, years and digests when due."""
+"""Stay, write memory while others talk, and make days, weeks, years and digests when due.
+
+It works in a thread with files of its own. A network that is not there is a line in `status`.
+"""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def add_item(
     """Write a reminder or a task down.
 
     Raises:
-        UsageError: `text` is empty or too long, or `when` is no time.
+        UsageError: `text` is empty or too long, or `when` is not a time.
         RefusedError: The file was changed meanwhile, or may not be written; it stays as it was.
     """
     due = parse_due(when, now(), familiar.zone) if when is not None else None

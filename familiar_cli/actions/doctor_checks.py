@@ -357,7 +357,7 @@ def _large_files(files: tuple[MemoryEntry, ...], most_bytes: int) -> Iterator[Di
 
 
 def _quick_check(target: CheckTarget) -> str:
-    """Return what SQLite finds wrong, or an empty text."""
+    """Return SQLite's complaint about the file, or an empty text."""
     import sqlite3
     from contextlib import closing
 

@@ -197,7 +197,7 @@ class SyncState:
 def pull(
     familiar: Familiar, device_id: str, since: Token | None = None, *, goes_on: bool = False
 ) -> EmbodimentPull:
-    """Return what changed since an embodiment last pulled; all there is where that is not known.
+    """Return the changes since an embodiment last pulled, or everything if that is unknown.
 
     With this it says that it holds the version `since`, and has heard of all deletions up to it.
 
@@ -367,7 +367,7 @@ class _Push:
         return rel_path
 
     def _words(self, rel_path: str, sent: Sent, here: FileHere, change: EmbodimentChange) -> str:
-        """Return what was sent, with the tags of bullets that are new."""
+        """Return the sent text with tags added to new bullets."""
         text = check_content(sent.content or "")
         if not (file := shared_file(rel_path)) or file.category:
             return text
@@ -477,7 +477,7 @@ class _Push:
 
 
 def _shareable_text(text: str) -> str:
-    """Return what an embodiment is given of a file, as `checked` would leave it."""
+    """Return the part of a file that an embodiment may see."""
     return harmless(outward_text(text, NOBODY)).replace("\r", "\n")
 
 
@@ -523,7 +523,7 @@ def _shared_entry(
 
 
 def _with_clock(familiar: Familiar, one: Received) -> Received:
-    """Return what became of a change, with the file as it is now."""
+    """Return the outcome of a change, with the file as it is now."""
     versions = familiar.file_pasts.versions(one.rel_path)
     if one.result == "refused" or not versions:
         return replace(one, content=None, is_gone=one.result == "unchanged")

@@ -1,4 +1,8 @@
-"""Relations around a subject, and their import and export as nodes and edges."""
+"""Relations around a subject, and their import and export as nodes and edges.
+
+JSON is `{"nodes": [{"id", "type", "label", "description"}], "edges": [{"fromId", "toId", "type",
+"occurredAt", "validUntil"}]}`; the file has the tables `graph_nodes` and `graph_edges`.
+"""
 
 from __future__ import annotations
 

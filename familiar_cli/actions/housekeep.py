@@ -262,7 +262,7 @@ def _with_plan(
 async def _judge_findings(
     familiar: Familiar, findings: Sequence[Finding], run: str, on_wait: Callable[[str], None]
 ) -> tuple[dict[int, Judgement], FamiliarError | None]:
-    """Return what the model makes of the findings. Its failure takes none of them away.
+    """Ask the model to judge the findings. If it fails, all of them stay.
 
     Findings that quote what was said in private are not shown to it.
     """

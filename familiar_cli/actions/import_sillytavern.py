@@ -528,7 +528,7 @@ def _names_of(file: FoundFile) -> set[str]:
 
 
 def _of_chat(chat: ImportedChat) -> tuple[Outcome, str, bool]:
-    """Return what became of a chat, why, and whether some of it could not be taken."""
+    """Return the outcome for a chat, the reason, and whether lines were left out."""
     left = [
         f"{counted(number, what)} {deed}"
         for number, what, deed in (

@@ -134,7 +134,7 @@ def with_accounts(place: MePlace, accounts: Sequence[str]) -> str:
     """Return the value of `also` with more accounts added.
 
     Raises:
-        UsageError: One of them is no account.
+        UsageError: One of them is not an account.
     """
     named = [parse_author(account) for account in accounts if account]
     there = () if "" in accounts else _source_of(place).get("also", ())

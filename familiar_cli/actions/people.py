@@ -523,7 +523,7 @@ def find_person(familiar: Familiar, names: Aliases, person: str, *, loosely: boo
 
 
 def _names_of(author: Author) -> set[str]:
-    """Return what somebody is called on their platform, folded."""
+    """Return a person's folded names on their platform."""
     names = (author.display_name, author.username, author.label, handle_of(author.slug))
     return {fold_word(one_line(name)) for name in names if name}
 

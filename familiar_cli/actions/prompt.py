@@ -84,7 +84,7 @@ class TurnSetup:
 
 
 def turn_setup(familiar: Familiar, channel_id: str, modality: str = "text") -> TurnSetup:
-    """Read what holds for a turn.
+    """Read the settings of a turn.
 
     Args:
         familiar: Whose turn it is.
@@ -137,7 +137,7 @@ def pipeline(
     remembered: Sequence[Spoken] = (),
     dry: bool = False,
 ) -> ContextPipeline:
-    """Return what makes the prompt of a turn.
+    """Return the pipeline that makes the prompt of a turn.
 
     Args:
         familiar: Whose prompt.
@@ -160,7 +160,7 @@ def pipeline(
 
 
 def memory_pipeline(familiar: Familiar, setup: TurnSetup) -> ContextPipeline:
-    """Return what finds memory for a prompt that somebody else makes: pins, and what fits."""
+    """Return the pipeline of memory for another program's prompt: pins and search."""
     pinned = pinned_memory(familiar, setup, lambda: _find_pins(familiar))
     return ContextPipeline(
         [
@@ -282,7 +282,7 @@ def _make_providers(
 
 
 def pinned_memory(familiar: Familiar, setup: TurnSetup, find: Callable[[], Pins]) -> PinnedMemory:
-    """Return what looks up the pins of a turn.
+    """Return the pinned memory of a turn.
 
     Args:
         familiar: Whose turn.
@@ -300,7 +300,7 @@ def pinned_memory(familiar: Familiar, setup: TurnSetup, find: Callable[[], Pins]
 
 
 def _find_pins(familiar: Familiar) -> Pins:
-    """Return what is pinned, found in the time that a provider has."""
+    """Look up the pinned files within a provider's deadline."""
     from familiar_cli.index.build import find_pins
 
     deadline_s = familiar.config.context.provider_deadline_s
@@ -568,7 +568,7 @@ def set_pins(
 
     Raises:
         NotFoundError: There is no such file.
-        RefusedError: It is no file for pins.
+        RefusedError: It is not a file for pins.
         BadInputError: It is not text, or its front matter cannot take the key.
     """
     memory = familiar.memory

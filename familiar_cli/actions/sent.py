@@ -29,7 +29,7 @@ _ASK = 'Run `familiar ask "Hello"`.'
 
 
 def find_trace(familiar: Familiar, turn: int | str | None = None) -> Trace:
-    """Return what the turn `turn`, or else the newest, sent.
+    """Return the trace of `turn`, or else of the newest turn.
 
     Raises:
         NotFoundError: There is no record; the message says why.
@@ -144,7 +144,7 @@ class PromptLayers:
 def layers_over_time(
     familiar: Familiar, before: int | None = None, most: int = 40
 ) -> tuple[PromptLayers, ...]:
-    """Return what the newest `most` prompts held, the oldest first; damaged records are left out.
+    """Return the layers of the newest `most` prompts, oldest first, without damaged records.
 
     Args:
         familiar: Whose prompts.
@@ -312,7 +312,7 @@ def _paid_from(trace: Trace, pieces: list[Fragment]) -> tuple[LayerUse, ...]:
 
 
 def _served_before(trace: Trace, lost: list[Fragment]) -> list[Fragment]:
-    """Return what was served before those that had no room, the most important first.
+    """Return the pieces served before those without room, most important first.
 
     Where their layer had room left, it is the prompt as a whole that was full.
     """
@@ -421,7 +421,7 @@ def _restore_request(familiar: Familiar, trace: Trace) -> ContextRequest:
 
 
 def _file_change(familiar: Familiar, subject: Subject, pieces: list[Fragment]) -> str:
-    """Return what has become of a file that something was offered of."""
+    """Describe how a file that was offered has changed since."""
     if subject.rel_path is None:
         return ""
     then = {piece.sha256 for piece in pieces if piece.sha256}

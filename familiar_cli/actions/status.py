@@ -269,7 +269,7 @@ class _Past:
 
 
 def _history_of(path: Path) -> _Past:
-    """Return what a history holds, and how far memory was written of it; make no file."""
+    """Summarise a history and how much of it was written to memory; creates no file."""
     if not is_plain(path):
         return _Past()
     from familiar_cli.clock import iso

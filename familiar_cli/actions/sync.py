@@ -266,7 +266,7 @@ async def sync(
     Args:
         familiar: Whose memory.
         name: Which remote; None: all.
-        how: How.
+        how: Sync options.
         wait_s: The longest wait for another sync of the same familiar.
         progress: Told in a few words what is being done.
         secret: Asks a person for the key of an encrypted folder; None: nobody sits there.
@@ -332,7 +332,7 @@ def engine_of(
     secret: Callable[[], str] | None = None,
     trust: SignatureTrust | None = None,
 ) -> SyncEngine:
-    """Return what syncs a familiar; see `sync`. The caller closes the journal's repository."""
+    """Return the sync engine of a familiar. The caller closes the journal's repository."""
     from familiar_cli.sync.engine import SyncEngine
     from familiar_cli.sync.turns import HistoryConversations
 

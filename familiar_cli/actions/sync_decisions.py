@@ -432,7 +432,7 @@ def _read_sides(store: MemoryStore, conflict: Conflict) -> _Sides:
 
 
 def _chosen_content(familiar: Familiar, one: _Sides, choice: Choice) -> bytes | None:
-    """Return what a file is to hold."""
+    """Return the chosen content of a file."""
     if choice == "ours":
         return one.ours
     if one.ours is None:
@@ -452,7 +452,7 @@ def _chosen_content(familiar: Familiar, one: _Sides, choice: Choice) -> bytes | 
 
 
 def _base_content(familiar: Familiar, blob: str) -> bytes | None:
-    """Return what both versions began with; empty: nothing; None: that is not known any more."""
+    """Return the base of both versions; empty: none; None: no longer known."""
     if not blob:
         return b""
     repository = familiar.journal.repository

@@ -198,7 +198,7 @@ async def assemble(familiar: Familiar, said: Said, *, viewer: Viewer | None = No
 
 
 async def find_memory(familiar: Familiar, said: Said) -> Trace:
-    """Return what memory has to say to `said`, for a prompt that somebody else makes.
+    """Recall memory for `said`, for a prompt that another program makes.
 
     Nothing is asked, and nothing is kept.
 
@@ -218,7 +218,7 @@ def _is_told_short(familiar: Familiar) -> bool:
 
 
 def opening_of(familiar: Familiar, said: Said) -> str:
-    """Return what the familiar says first in a conversation that has not begun; else nothing.
+    """Return the greeting of a conversation that has not begun; otherwise empty.
 
     Raises:
         UsageError: The greeting that was asked for cannot open the channel.
@@ -354,7 +354,7 @@ def turn_request(
     at: datetime | None = None,
     before_id: int | None = None,
 ) -> ContextRequest:
-    """Return what the prompt of a turn is wanted for.
+    """Return the request for the prompt of a turn.
 
     Args:
         familiar: Whose prompt.

@@ -172,7 +172,7 @@ def create_memory(
     Args:
         familiar: Whose memory.
         writer: Who writes.
-        place: Where.
+        place: The memory that is meant.
         content: Markdown.
         chats: Where it was said.
         participating: Other instances that took part.

@@ -33,7 +33,7 @@ _PLAN_TOKENS: Final = 4096  # of a reply that says what to remember
 def memory_writer(
     familiar: Familiar, *, on_wait: Callable[[str], None] | None = None
 ) -> MemoryWriter:
-    """Return what turns the history into memory.
+    """Return the memory writer of a familiar.
 
     Raises:
         ConfigError: Something is missing to talk to its model.

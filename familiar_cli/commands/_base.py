@@ -214,7 +214,7 @@ def familiar_of(ctx: typer.Context) -> Familiar:
 
 
 def run_async(work: Coroutine[Any, Any, T]) -> T:
-    """Return what `work` gives; the one place where a command starts an event loop.
+    """Run `work` in an event loop; commands start one nowhere else.
 
     Raises:
         KeyboardInterrupt: Ctrl-C came; `work` was cancelled, and has ended.

@@ -467,7 +467,7 @@ def _only_assemble(out: Output, familiar: Familiar, why_not: str) -> dict[str, A
 
 
 def found_in_memory(trace: Trace) -> list[Fragment]:
-    """Return what a search of memory put into a prompt."""
+    """Return the pieces that a search of memory put into a prompt."""
     return [p for p in trace.contributions if p.kept and p.rel_path and p.score is not None]
 
 

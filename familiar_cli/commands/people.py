@@ -355,7 +355,7 @@ def _short(text: str, origin: str) -> str:
 
 
 def _persona(file: str, name: str | None) -> dict[str, str | None]:
-    """Return what SillyTavern says of a persona; options that are given hold all the same."""
+    """Return SillyTavern's data of a persona; given options take precedence."""
     from familiar_cli.imports.sillytavern import choose_persona, read_personas
 
     raw, origin = file_or_stdin(file)

@@ -82,7 +82,7 @@ def said_as(
     *,
     modality: str,
 ) -> Said:
-    """Return what these options say to `familiar`.
+    """Return the message that these options describe.
 
     Raises:
         UsageError: `as_` names nobody.

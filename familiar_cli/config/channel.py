@@ -94,7 +94,7 @@ class ChannelConfigs:
         return self.directory / (file_stem(channel_id) + SUFFIX)
 
     def label(self, channel_id: str) -> str:
-        """Return what a channel is called, e.g. `#general`; its id when its file cannot be read."""
+        """Return the label of a channel, e.g. `#general`; its id when its file cannot be read."""
         try:
             config = self.read(channel_id).settings
         except ConfigError:
@@ -295,7 +295,7 @@ def _file_look(entry: os.DirEntry[str]) -> tuple[int, ...]:
 
 
 def _load_kinds(path: Path) -> dict[str, _ReadKind]:
-    """Return what was kept; nothing of what cannot be read."""
+    """Read the stored kinds, without unreadable entries."""
     try:
         rows = json.loads(read_plain(path))
         return {name: (tuple(stamp), str(i), str(kind)) for name, stamp, i, kind in rows}
@@ -490,7 +490,7 @@ class _Merge:
         }
 
     def _resolve(self, key: str, general: str = "") -> EffectiveValue:
-        """Find what holds for a setting of the channel, and note it.
+        """Find the value of a setting in the channel, and note it.
 
         Args:
             key: Its key in the channel's file.
@@ -559,7 +559,7 @@ class SubscriptionRegistry:
         """Return all subscriptions, sorted.
 
         Raises:
-            ConfigError: The file is unreadable, or is no list of subscriptions.
+            ConfigError: The file is unreadable, or is not a list of subscriptions.
         """
         text = read_text(self.path)
         try:

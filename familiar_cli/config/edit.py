@@ -113,7 +113,7 @@ def put_tables(path: Path, tables: Mapping[str, Any], root: type[Any], heading: 
 def unset_value(
     path: Path, key: str, *, dry_run: bool = False, root: type[Any] = CharacterConfig
 ) -> Edit:
-    """Take `key` out of the file, so that its default holds; also a key that is no setting.
+    """Take `key` out of the file, so that its default holds; also a key that is not a setting.
 
     Raises:
         NotFoundError: The file does not set `key`.

@@ -54,7 +54,7 @@ def llm_threads() -> int | None:
     """Return how many threads the model inside the program may use; None: as many as there are.
 
     Raises:
-        ConfigError: `FAMILIAR_LLM_THREADS` is no number above 0.
+        ConfigError: `FAMILIAR_LLM_THREADS` is not a number above 0.
     """
     given = os.environ.get(THREADS, "").strip()
     if not given:

@@ -1,4 +1,14 @@
-"""Where the familiars live, which one is meant, and what the machine knows."""
+"""Where the familiars live, which one is meant, and what the machine knows.
+
+`instance.id` stands in the familiar's directory, outside its memory, so that it never travels:
+
+    id = "laptop-7f3a"      # this instance
+    began = "laptop-7f3a"   # the instance that the familiar began on
+    days = "laptop-7f3a"    # what its daily files are named after
+
+`id` is made once, of the machine's name and some random digits, and is ASCII: it becomes part of
+file names, of citations and of the names of git refs.
+"""
 
 from __future__ import annotations
 
@@ -168,7 +178,7 @@ def list_familiars(home: Path) -> list[str]:
     """Return the ids of all familiars in `home`, sorted.
 
     Raises:
-        ConfigError: It is no directory, or cannot be read.
+        ConfigError: It is not a directory, or cannot be read.
     """
     try:
         if not home.exists():
@@ -357,7 +367,7 @@ def is_instance_id(text: str) -> bool:
 
 
 def host_name() -> str:
-    """Return what the machine is called, as a slug."""
+    """Return the machine's name as a slug."""
     return slugify(platform.node().partition(".")[0]) or _NAMELESS
 
 

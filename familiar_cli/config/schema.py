@@ -4,6 +4,9 @@ So do the files of channels, with a table of their own: `ChannelConfig`.
 
 A section is a frozen dataclass, and a setting is a field of it that `config.fields.setting` made.
 The loader, the error messages, `config show` and the reference page all read this one table.
+
+Its metadata holds `doc`, and `choices`, `minimum`, `maximum`, `rule` (one of `_RULES`) or `env`
+(the variable that overrides it) where they apply.
 """
 
 from __future__ import annotations
@@ -88,7 +91,7 @@ def switched(setting: Setting, value: T) -> T | str:
 
 
 def value_problem(setting: Setting, value: object) -> str | None:
-    """Return what is wrong with `value` for `setting`, in words, or None.
+    """Describe why `value` is invalid for `setting`, or return None.
 
     A value that may hold a secret is never quoted.
     """

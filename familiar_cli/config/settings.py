@@ -249,7 +249,7 @@ def _read_statements(text: str) -> Iterator[tuple[int, str, dict[str, Any]]]:
 
 
 def _value_of(text: str) -> dict[str, Any] | None:
-    """Return what a text of TOML says; None when it is none, or only a part of some."""
+    """Parse a text of TOML; None if it is invalid or incomplete."""
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError):
@@ -512,7 +512,7 @@ class Effective:
 
 
 def effective_settings(path: Path) -> list[Effective]:
-    """Return what holds for every setting; of the slots, those that the file has.
+    """Return the effective value of every setting; of the slots, those in the file.
 
     Raises:
         ConfigError: The file has something wrong in it.
@@ -523,7 +523,7 @@ def effective_settings(path: Path) -> list[Effective]:
 
 
 def effective_value(path: Path, key: str) -> Effective:
-    """Return what holds for the setting `key`.
+    """Return the effective value of the setting `key`.
 
     Raises:
         ConfigError: There is no such setting, or the file has something wrong in it.

@@ -39,7 +39,7 @@ T = TypeVar("T")
 
 
 def best_sources(sources: Iterable[tuple[T, EvidenceText]], text: str) -> list[T]:
-    """Return what belongs to the sources that have most words of `text`; none may say it."""
+    """Return the sources that share most words with `text`; possibly none."""
     shares = [(thing, source.share(text)) for thing, source in sources]
     most = max([SAID_SHARE, *(share for _, share in shares)])
     return [thing for thing, share in shares if share >= most]
@@ -59,7 +59,7 @@ _NOT_SAID: Final = "it rests on none of the sources"
 
 
 def read_reply(text: str, items: Sequence[SourceItem], *, strict: bool = False) -> DraftedSummary:
-    """Return what a reply proposes; its numbers become the labels of the sources.
+    """Parse the proposals of a reply; its numbers become the labels of the sources.
 
     Args:
         text: The reply.
@@ -82,7 +82,7 @@ def read_reply(text: str, items: Sequence[SourceItem], *, strict: bool = False) 
 def judge_plan(
     plan: DraftedSummary, *, instructions: KnownTexts, scripts: Collection[str], kept: str
 ) -> DraftedSummary:
-    """Return what of a plan may be written, tidied, with what was refused.
+    """Check a plan; return its tidied accepted parts, and the refused ones.
 
     Args:
         plan: As the model proposed it.
@@ -235,7 +235,7 @@ def in_parts(
 
 
 def fold_part(plan: DraftedSummary, everything: tuple[str, ...]) -> tuple[SourceItem, ...]:
-    """Return what a model made of a part as items, one for all that rests on the same sources.
+    """Return a folded part as items, one for each set of sources.
 
     Args:
         plan: What it made.
@@ -312,7 +312,7 @@ class Replies:
         self._directory = directory
 
     def find(self, name: str, key: str) -> str | None:
-        """Return what was replied to a question about the file `name`, if it is known."""
+        """Return the stored reply to a question about the file `name`, if there is one."""
         try:
             text = json.loads(read_plain(self._path(name, key)))["reply"]
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
@@ -320,7 +320,7 @@ class Replies:
         return text if isinstance(text, str) else None
 
     def keep(self, name: str, key: str, reply: str) -> None:
-        """Keep a reply. It only saves a question, so a disk that refuses is no failure."""
+        """Keep a reply. It only saves a question, so a disk that refuses is not a failure."""
         path = self._path(name, key)
         with suppress(OSError):
             self._directory.mkdir(parents=True, exist_ok=True)
@@ -505,7 +505,7 @@ class Composer:
     replies: Replies | None = None
 
     async def compose(self, wanted: PlannedDigest, kept: Sequence[str] = ()) -> DraftedSummary:
-        """Return what of the items of `wanted` is to be remembered.
+        """Ask for the points of `wanted` to be remembered.
 
         Args:
             wanted: The file that is to be made.
@@ -544,7 +544,7 @@ class Composer:
     async def _fold(
         self, name: str, system: str, part: Sequence[SourceItem], scripts: frozenset[str]
     ) -> tuple[SourceItem, ...]:
-        """Return what stands for a part."""
+        """Return the items that stand for a part."""
         plan = await self._ask(name, system, part, (), scripts)
         everything = tuple(dict.fromkeys(label for item in part for label in item.rests_on))
         each = fold_part(plan, everything)

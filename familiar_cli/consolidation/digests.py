@@ -391,7 +391,7 @@ class Distiller:
         )
 
     def _below(self, name: Name) -> tuple[tuple[SourceItem, ...], dict[str, str]]:
-        """Return what a model reads for a digest, and the hash of what that is made of."""
+        """Return the model's input for a digest, and the hashes of its sources."""
         source: Name = "short" if name == "mid" else "mid"
         page = self._page(self._digests[source].rel_path)
         text = below_title(readable_text(page.body))
@@ -432,7 +432,7 @@ class Distiller:
         return found[::-1]
 
     def _with_unseen(self, wanted: PlannedDigest) -> tuple[SourceItem, ...]:
-        """Return what is to be read, with the sessions that scrolled out, in the order of time."""
+        """Return the input, with the sessions that scrolled out, in order of time."""
         paths = [path for path, digest in wanted.sources.items() if digest == _READ]
         unseen = [
             SourceItem(
@@ -506,7 +506,7 @@ def _by_session(text: str) -> Iterator[SourceItem]:
 
 
 def _evidence_until(page: MadePage) -> tuple[str, ...]:
-    """Return what the text of a digest rests on, as a point tells it; empty: nobody knows when."""
+    """Return the sources of a digest's text, as a point tells them; empty: unknown."""
     made_at = page.record.made_at[:_DAY_CHARS] if page.record else ""
     return (f"before {made_at}",) if made_at else ()
 

@@ -109,7 +109,7 @@ class PersonalEdit:
 
 
 def hand_in(body: str, marks: Sequence[str]) -> PersonalEdit:
-    """Return what a person did to a text since the program wrote blocks with these `marks`."""
+    """Compare a text with the blocks that the program wrote, and return a person's edits."""
     there, _ = blocks(body)
     added: list[Run] = []
     removed: set[str] = set()
@@ -321,7 +321,7 @@ class FileMaker:
 
 
 def _hand_of(page: MadePage, body: str) -> PersonalEdit:
-    """Return what of `body`, which is all or a part of the page, is a person's."""
+    """Return a person's edits in `body`, which is a page or a part of it."""
     return hand_in(body.replace("\r\n", "\n"), page.record.marks if page.record else ())
 
 

@@ -74,7 +74,7 @@ class Coverage:
 
     @classmethod
     def from_json(cls, told: Mapping[str, Any]) -> Coverage:
-        """Return what `to_json` was made of.
+        """Restore a value from `to_json`.
 
         Raises:
             KeyError, TypeError, ValueError, AttributeError: It was made of no such thing.
@@ -137,7 +137,7 @@ class Cache:
 
     @classmethod
     def read(cls, path: Path | None, viewpoint: str) -> Cache:
-        """Return what was kept at `path`; nothing, where nothing useful is."""
+        """Read the cache at `path`; empty if there is nothing useful."""
         cache = cls(path, viewpoint)
         if path is None:
             return cache
@@ -179,7 +179,7 @@ class Cache:
 
 
 def stamp_of(entries: Iterable[MemoryEntry]) -> str:
-    """Return what changes whenever one of these files does; empty while one may change unseen."""
+    """Return a stamp that changes with any of these files; empty while one may change unseen."""
     rows = []
     for entry in entries:
         if entry.stamp is None or not entry.stamp.settled:
@@ -299,7 +299,7 @@ def newest_sessions(store: MemoryStore, cutoff_hour: int = CUTOFF_HOUR) -> list[
 
 
 def facts_of(rel_path: str, text: str, instance: str = "") -> LibraryFile:
-    """Return what consolidation needs to know of a file with this text."""
+    """Return the facts about a file that consolidation needs."""
     page = read_page(text)
     found, _ = blocks(visible_in(page.body, NOBODY))
     says = any(block.kind != "heading" for block in found)

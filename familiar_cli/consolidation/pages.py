@@ -323,7 +323,7 @@ def bullets_from_session(
     chats_of: Callable[[Sequence[Cited]], tuple[str, ...]],
     code_label: str = ENGLISH.code_block,
 ) -> tuple[EventBullet, ...]:
-    """Return what a session file says, as bullets.
+    """Return the bullets of a session file.
 
     Args:
         body: Its text. Private sections stay where they are.

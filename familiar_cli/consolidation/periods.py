@@ -64,7 +64,7 @@ class Period:
         return tuple(self.first + n * _DAY for n in range((self.last - self.first).days + 1))
 
     def title(self, phrases: Phrases = ENGLISH) -> str:
-        """Return what a reader calls it: `2026-W15, 6 April 2026 to 12 April 2026`."""
+        """Return the title for readers: `2026-W15, 6 April 2026 to 12 April 2026`."""
         is_day = self.tier == "daily"
         when = phrases.day(self.first) if is_day else phrases.days(self.first, self.last)
         return f"{self.name}{phrases.comma}{when}"
@@ -115,7 +115,7 @@ def period_of(day: date, tier: Tier) -> Period:
 
 
 def period_parts(period: Period) -> tuple[Period, ...]:
-    """Return what a period is made of, in order: a week's days, a month's weeks, a year's months.
+    """Return the parts of a period in order: a week's days, a month's weeks, a year's months.
 
     A day is made of nothing smaller.
     """

@@ -413,7 +413,7 @@ def _to_record(fragment: Fragment) -> Fragment:
 
 
 def damaged_record(origin: str, why: str) -> BadInputError:
-    """Return the error for what is no record; `origin` names it."""
+    """Return the error for what is not a record; `origin` names it."""
     return BadInputError(
         f"{origin!r} is not a trace: {why}; it was not changed",
         hint="Traces can be deleted without loss of memory; the next turn writes its own.",

@@ -407,7 +407,7 @@ class ContextProvider(Protocol):
         """How long it may take before the prompt is made without it; None: it never is."""
 
     async def contribute(self, request: ContextRequest) -> Sequence[Contribution]:
-        """Return what it offers, in the order in which equals are to stand."""
+        """Return its contributions; equals keep this order."""
 
 
 @runtime_checkable

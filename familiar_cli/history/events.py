@@ -1,4 +1,18 @@
-"""The event log: marks on turns, branches, facts about channels, imports; and what it comes to."""
+"""The event log: marks on turns, branches, facts about channels, imports; and what it comes to.
+
+A branch holds no copies. Its past is the turns of its parent up to the place where it left, and
+then its own; what is replaced or withdrawn in the shared part is so in both. Where a channel
+branches off is an event, and the latest one of a channel counts.
+
+Each event is a row that is never changed: a mark on a turn, a branch, a chat that was brought in, a
+channel that was withdrawn. Its clock is one more than that of every event known when it was
+written. Of events about the same thing the one with the highest clock counts, of two that did not
+know of each other that of the higher instance, whichever came here first.
+
+What the log comes to stands in tables that readers use, and could be made from it again:
+`set_aside` and `places` for turns, `branches` and `channels_set_aside` for channels. At each place
+one turn stands; what two machines kept of the same message is one, and shares a place.
+"""
 
 from __future__ import annotations
 
@@ -350,7 +364,7 @@ def set_branch(connection: sqlite3.Connection, channel_id: str, parent: str, tur
 
 
 def branch_of(connection: sqlite3.Connection, channel_id: str) -> Branch | None:
-    """Return where a channel left another one; None: it is no branch."""
+    """Return where a channel left another one; None: it is not a branch."""
     row = connection.execute(f"{_LEFT} WHERE channel_id = ?", (pack(channel_id),)).fetchone()
     return _to_branch(row) if row else None
 

@@ -1,4 +1,8 @@
-"""Import chats, reconcile served conversations, and find turns that stand twice."""
+"""Import chats, reconcile served conversations, and find turns that stand twice.
+
+The source's lines are laid beside all turns that stand in the channel, imported or live. Turns are
+only ever added and marked: an edited line supersedes its turn, a deleted one is withdrawn.
+"""
 
 from __future__ import annotations
 
@@ -483,7 +487,7 @@ def withdraw_doubles(
         dry_run: Check only, and return the turns that would be withdrawn.
 
     Raises:
-        ConflictError: A turn is no double of its original any more; none was withdrawn.
+        ConflictError: A turn is not a double of its original any more; none was withdrawn.
     """
     kept = kept_turns(history, {*originals, *originals.values()})
     states = turn_statuses(history, kept)

@@ -1,4 +1,7 @@
-"""Take lines of other machines into the history, as far as they may say what they say."""
+"""Take lines of other machines into the history, as far as they may say what they say.
+
+A line that speaks of a turn which is not here yet waits, in the history itself, until the turn is.
+"""
 
 from __future__ import annotations
 
@@ -236,7 +239,7 @@ def read_there(history: HistoryStore, instance: str) -> list[tuple[int, int]]:
 
 
 def _told_last(connection: sqlite3.Connection, instance: str) -> ThroughLine | None:
-    """Return what an instance told last of how far it has read."""
+    """Return the last known read position of an instance."""
     text = read_state(connection, f"{_THROUGH}{instance}")
     line = parse_line(text) if text else None
     return line if isinstance(line, ThroughLine) else None

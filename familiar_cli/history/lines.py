@@ -1,4 +1,20 @@
-"""Lines that travel between machines, the names of their turns, and their order."""
+"""Lines that travel between machines, the names of their turns, and their order.
+
+A turn has a number in this file, and between machines a name: the instance that wrote it down, and
+its number there. Turns that were written down here need no row.
+
+A turn is named by the instance that wrote it down and its number there, as `laptop-7f3a:12`. Fields
+that are empty are left out; a kind of line that is not known here is no error.
+
+Each turn follows the one that was last when it was written down, on the machine where that was. So
+turns form a tree; its order is each turn, and then all that follows it, and of several that follow
+the same one the lower instance first, with all of its own. What two machines said at the same time
+does not mix, nothing stands before what it was said in the knowledge of, and neither a clock nor
+the moment of arrival decides.
+
+A turn that was written down here follows the one that is last of those with lower numbers. The
+places of turns are their numbers, in another order where machines went on from the same turn.
+"""
 
 from __future__ import annotations
 
@@ -227,7 +243,7 @@ def parse_line(text: str | bytes) -> Line | None:
     """Parse a line; None if a newer version wrote a kind that is unknown here.
 
     Raises:
-        BadLineError: It is no such line.
+        BadLineError: It is not such line.
     """
     try:
         told = json.loads(text)

@@ -1,4 +1,11 @@
-"""Match lines of a chat with turns that are there, and place new ones."""
+"""Match lines of a chat with turns that are there, and place new ones.
+
+A line is known by the id that the source gives the message; where there is none, by its identity:
+a digest of its channel, and of who said what when in the words of the source.
+
+A chat that shares its beginning with another one becomes a branch of it: what both say is there
+once. A copy under another name is no chat of its own.
+"""
 
 from __future__ import annotations
 
@@ -376,7 +383,7 @@ class Arrival:
         channel: The channel that is wanted for it; empty: any.
         channels: Names for its channel, the best first, without end, again at each call.
         others: Names of all chats that are brought in with it.
-        is_apart: It is no part of another chat, even if it begins as that does.
+        is_apart: It is not part of another chat, even if it begins as that does.
     """
 
     key: str
@@ -596,7 +603,7 @@ def _walk_channel(connection: sqlite3.Connection, lines: _Lines, start: _Beginni
 
 
 def _may_begin(connection: sqlite3.Connection, channel_id: str, fingerprint: bytes) -> bool:
-    """Tell whether a channel that is no branch may begin with a line; it has the line somewhere."""
+    """Tell whether a channel that is not a branch may begin with a line that it holds somewhere."""
     sql = "SELECT 1 FROM turn_extras WHERE identity = ?"
     known = connection.execute(sql, (identity_of(channel_id, fingerprint),)).fetchone()
     return bool(known) and branch_of(connection, channel_id) is None

@@ -1,4 +1,11 @@
-"""Lines that other machines lack, and turns that no pass of the memory writer has read."""
+"""Lines that other machines lack, and turns that no pass of the memory writer has read.
+
+A turn is unread from the moment it is written down until what came of it is durable. A pass may
+read only some of them: those of a channel, or those that were said here and not imported.
+
+Turns that came from another instance are not unread here: its own writer reads them. Those of an
+instance that never comes back can be handed over.
+"""
 
 from __future__ import annotations
 
@@ -157,7 +164,7 @@ def count_settled(history: HistoryStore, after: datetime) -> int:
 
 
 def _newest_exchange(turns: Sequence[Turn], after: datetime) -> int | None:
-    """Return where the last turns begin that may still change; None: the last one is no reply."""
+    """Return where the turns that may still change begin; None: the last one is not a reply."""
     if not turns or turns[-1].role != "assistant" or turns[-1].source == IMPORTED:
         return None
     if turns[-1].at <= after:

@@ -1,4 +1,11 @@
-"""Search in the past: full text, and turns near in time and place."""
+"""Search in the past: full text, and turns near in time and place.
+
+The full-text table holds no text of its own and can be deleted at any time: it is brought up to
+date, page by page, before a search.
+
+The full-text table gives each turn a score by itself. What was said around it counts as well: a
+turn is rarely understood, or found, without the ones beside it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Turns and other values of the history, and how rows become them."""
+"""Turns and other values of the history, and how rows become them.
+
+The history itself is in the order in which turns were written down; what was heard late is shown
+at its time, each reply by its question.
+"""
 
 from __future__ import annotations
 
@@ -231,7 +235,7 @@ def unpack(stored: object) -> str:
     """Return the text that `pack` was given.
 
     Raises:
-        DamagedRowError: `stored` is no text.
+        DamagedRowError: `stored` is not text.
     """
     if isinstance(stored, str):
         return stored

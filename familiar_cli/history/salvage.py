@@ -1,4 +1,8 @@
-"""Salvage turns from a damaged file, page by page."""
+"""Salvage turns from a damaged file, page by page.
+
+See https://www.sqlite.org/fileformat.html. Nothing here trusts the file: whatever does not decode
+is left out.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The file of the history: opened, checked, and brought to the newest schema."""
+"""The file of the history: opened, checked, and brought to the newest schema.
+
+A migration is one transaction: the file is as it was, or it is new.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Which turns stand, in which order, and whose they are, as parts of queries."""
+"""Which turns stand, in which order, and whose they are, as parts of queries.
+
+The database itself notes it with each turn, whoever writes it down: what was private to a person
+when it was said stays so, also when others join the channel later. Whether it counts is for
+`visibility` to say.
+"""
 
 from __future__ import annotations
 

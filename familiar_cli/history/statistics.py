@@ -199,7 +199,7 @@ def said_between(
     Args:
         history: The history.
         since: Where the span begins.
-        until: Where it ends; it is no part of it.
+        until: Where it ends; it is not part of it.
         whole_hours: Count by the hour; otherwise by the quarter of an hour.
     """
     part_ms = _QUARTER_MS * 4 if whole_hours else _QUARTER_MS

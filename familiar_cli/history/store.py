@@ -1,4 +1,12 @@
-"""The store of turns: append, read, replace and withdraw."""
+"""The store of turns: append, read, replace and withdraw.
+
+A turn is never changed. That another takes its place, that it is withdrawn or hidden, is a mark: an
+event of its own, with a time, which a later mark can take back; see `events`.
+
+Every reader of turns reads one of three: `standing`, for a model; `shown`, for people, with the
+hidden ones; `turns`, for who keeps the books. A turn that took the place of another stands where
+that one stood: `places` says where.
+"""
 
 from __future__ import annotations
 
@@ -240,7 +248,7 @@ class HistoryStore(HistoryFile):
         Raises:
             ConflictError: The channel has a turn with that message id.
             LockedError: Another process kept writing for too long.
-            BadInputError: The file is no history.
+            BadInputError: The file is not a history.
             RefusedError: A newer version of this program wrote the file.
             FamiliarError: The disk is full or the file may not be written.
         """

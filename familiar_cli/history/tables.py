@@ -1,4 +1,8 @@
-"""Tables of the history, and the migrations from older ones."""
+"""Tables of the history, and the migrations from older ones.
+
+Nothing of such a file is lost. A copy stays beside it, its tables stay in the new file under
+`legacy_<name>`, and each turn keeps its id, its words and its time.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +41,7 @@ def list_tables(connection: sqlite3.Connection) -> list[str]:
 
 
 def find_turns(connection: sqlite3.Connection) -> OlderTable | None:
-    """Return the table with old turns, or None: this is no history of an earlier program."""
+    """Return the table with old turns, or None: this is not a history of an earlier program."""
     for table in sorted(list_tables(connection), key=lambda name: name.lower() != "turns"):
         described = connection.execute(f"PRAGMA table_info({_quote_name(table)})").fetchall()
         columns = frozenset(column[1].lower() for column in described)

@@ -100,7 +100,7 @@ _MOST_CHARS: Final = 400
 
 
 def _sentence_pattern(table: Beliefs, verbs: str, form: str) -> re.Pattern[str]:
-    """Return what finds a sentence of a table."""
+    """Return the pattern of a sentence of a table."""
     who, space = f"(?P<who>{table.who})", r"[ \t]+"
     places = {
         "{who}": who,
@@ -151,7 +151,7 @@ class Attribute:
 
 
 def find_attribute(text: str) -> Attribute | None:
-    """Return what a statement is a value of; None for any other statement."""
+    """Return the attribute whose value a statement gives, or None."""
     bare = DAY.sub("", text[:_MOST_CHARS]).lstrip(" :：-–—.,()")
     return _labelled_value(bare) or _sentence_value(bare)
 

@@ -179,7 +179,7 @@ def _line_of(note: MemoryText, key: str) -> Quote:
 
 
 def _line_key(line: str) -> str:
-    """Return what a line says: no mark of a list, no turns, no marks that say nothing."""
+    """Return the words of a line, without list marker, citations and empty marks."""
     return " ".join(
         without_references(without_marker(line)).casefold().translate(_NO_MATTER).split()
     )

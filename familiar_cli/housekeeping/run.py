@@ -71,7 +71,7 @@ def look_through(
     since: datetime | None = None,
     on_step: Callable[[str, int], None] = lambda _step, _done: None,
 ) -> CheckResults:
-    """Return what the checks find. Nothing is changed, and no model is asked.
+    """Run the checks and return their findings. Nothing is changed, and no model is asked.
 
     Args:
         store: The memory.
@@ -177,7 +177,7 @@ class FindingJudgements:
 
 
 async def judge_findings(asker: Asker, findings: Sequence[Finding]) -> FindingJudgements:
-    """Return what a model makes of each finding. A failure ends the asking and is told."""
+    """Ask a model to judge each finding. A failure ends the questions and is reported."""
     judged = FindingJudgements()
     for batch in _finding_batches(asker, findings):
         try:
@@ -213,7 +213,7 @@ async def _ask_batch(
 
 
 def read_reply(text: str, batch: Sequence[int]) -> dict[int, Judgement]:
-    """Return the judgements in a reply, by the number of the finding; what is no such is left."""
+    """Return the judgements in a reply, by the number of the finding; what is not such is left."""
     found: dict[int, Judgement] = {}
     for value in values_in(text):
         listed = value.get("judgements") if isinstance(value, dict) else value

@@ -130,7 +130,7 @@ class Carried:
 
     @classmethod
     def of(cls, content: bytes, origin: str) -> Carried:
-        """Return what the file `content` carries.
+        """Return the values carried by the file `content`.
 
         Raises:
             BadInputError: It is damaged.

@@ -1,4 +1,8 @@
-"""A lorebook and its entries, and how settings are spelled in World Info and in cards."""
+"""A lorebook and its entries, and how settings are spelled in World Info and in cards.
+
+What one side has no word for travels inside `extensions`: `world_info` in a book, `character_book`
+in World Info. The way back unpacks it.
+"""
 
 from __future__ import annotations
 

@@ -127,7 +127,7 @@ class EmbeddingIndex:
         self._tokens: tuple[tuple[CountedTokens, int], Rows | None] | None = None
 
     def use(self, action: Callable[[sqlite3.Connection], T]) -> T:
-        """Return what `action` does with a connection. See `schema.using`."""
+        """Run `action` with a connection. See `schema.use_index`."""
         fresh = not is_directory(self.directory)
         answer = schema.use_index(self.directory, action)
         if self._is_cut:

@@ -227,7 +227,7 @@ def index_label(title: str, heading: str, day: date | None) -> str:
 
 
 def embedding_text(above: str, text: str) -> str:
-    """Return what the encoder reads for a piece: its label, then what a reader sees of it."""
+    """Return the encoder's input for a piece: its label, then its visible text."""
     return f"{above}\n{without_marks(readable_text(text)).strip()}"
 
 

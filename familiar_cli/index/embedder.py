@@ -1,4 +1,7 @@
-"""Turn text into vectors. One protocol, and the models that fulfil it."""
+"""Turn text into vectors. One protocol, and the models that fulfil it.
+
+Importing this loads onnxruntime, which takes a fifth of a second.
+"""
 
 from __future__ import annotations
 
@@ -86,10 +89,10 @@ class TokenEmbedder(Protocol):
     token_version: str
 
     def read_passages(self, texts: Sequence[str]) -> Encoded:
-        """Return what `passages` returns, and the vectors of the tokens."""
+        """Embed passages as `passages` does, with the vectors of their tokens."""
 
     def read_queries(self, texts: Sequence[str]) -> Encoded:
-        """Return what `queries` returns, and the vectors of the tokens."""
+        """Embed queries as `queries` does, with the vectors of their tokens."""
 
 
 def read_passages(embedder: Embedder, texts: Sequence[str]) -> Encoded:
@@ -107,7 +110,7 @@ def read_queries(embedder: Embedder, texts: Sequence[str]) -> Encoded:
 
 
 def token_version(embedder: Embedder) -> str:
-    """Return what changes whenever token vectors may not be compared; empty: there are none."""
+    """Return the stamp under which token vectors may be compared; empty: there are none."""
     return embedder.token_version if isinstance(embedder, TokenEmbedder) else ""
 
 
@@ -179,7 +182,7 @@ def load_projection(model: str) -> Matrix | None:
 
 @cache
 def projection_version(model: str) -> str:
-    """Return what changes whenever token vectors of `model` may not be compared any more."""
+    """Return the stamp under which token vectors of `model` may be compared."""
     path = PROJECTIONS_DIR / f"{model}.npy"
     if not path.is_file():
         return f"{TOKENS_VERSION}-whole"

@@ -94,7 +94,7 @@ class ShownHits:
         return replace(hit, text=whole, best=shown_between(text, start, end, hidden))
 
     def _hidden(self, hit: Hit) -> list[tuple[int, int]]:
-        """Return what of the hit is not shown."""
+        """Return the character ranges of the hit that are hidden."""
         if hit.rel_path not in self._spans:
             text = self._texts[hit.rel_path]
             private = private_spans(text, self.viewer)
@@ -140,7 +140,7 @@ def line_number(text: str, place: int) -> int:
 
 
 def first_word(text: str, place: CharRange) -> int:
-    """Return where in `place` the first character that is no space stands."""
+    """Return where in `place` the first character that is not a space stands."""
     inside = text[place.start : place.end]
     return place.start + len(inside) - len(inside.lstrip())
 

@@ -236,7 +236,7 @@ def final_score(relevance: float, of_file: float, weights: Weights = WEIGHTS) ->
 def file_score(
     *, age_days: float, linked: bool, same_instance: bool, weights: Weights = WEIGHTS
 ) -> float:
-    """Return what the score of every line of a file has, whatever it says."""
+    """Return the part of a score that all lines of a file share."""
     return (
         weights.recency * recency_score(age_days)
         + weights.links * linked

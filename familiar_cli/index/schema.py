@@ -113,7 +113,7 @@ class _DamagedError(Exception):
 
 
 def use_index(directory: Path, action: Callable[[sqlite3.Connection], T]) -> T:
-    """Return what `action` does with a connection to the index in `directory`.
+    """Run `action` with a connection to the index in `directory`.
 
     What is there and of no use (another version, damaged, no index at all) is made anew, and
     `action` begins again; why is in meta under `rebuilt`.
@@ -154,13 +154,13 @@ def _attempt_once(directory: Path, action: Callable[[sqlite3.Connection], T], re
 
 
 def read_meta(connection: sqlite3.Connection, key: str) -> str:
-    """Return what is noted under `key`, or an empty string."""
+    """Return the value stored under `key`, or an empty string."""
     row = connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
     return str(row[0]) if row else ""
 
 
 def changes_of(connection: sqlite3.Connection) -> str:
-    """Return what is another one after every change of what is held of files."""
+    """Return a stamp that changes with the indexed files."""
     return read_meta(connection, "changes")
 
 

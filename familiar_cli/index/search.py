@@ -42,7 +42,7 @@ def search_memory(
     opened: EmbedderChoice | None = None,
     progress: Progress | None = None,
 ) -> SearchResult:
-    """Return what the memory holds about `query`.
+    """Search memory for `query`.
 
     Files changed since the last search are looked at first; only their words, so this never waits
     for a model to read them. Without a model, or while vectors are missing, words alone decide;
@@ -114,7 +114,7 @@ def _answer_query(
 
 
 def notes_on(fresh: Refreshed) -> list[str]:
-    """Return what a person should know of a look at the files."""
+    """Return notices about a look at the files."""
     notes = [f"The index was rebuilt: {fresh.rebuilt}"] if fresh.rebuilt else []
     return notes + [f"Left out: {closed.rel_path!r} {closed.reason}" for closed in fresh.closed]
 
@@ -212,7 +212,7 @@ class _Asked:
         )
 
     def _ask_model(self) -> _Meaning | None:
-        """Return what the model says of the question; None by words alone."""
+        """Ask the model about the question; None by words alone."""
         if self.options.method == "lexical":
             return None
         needed = self.options.method in {"hybrid", "dense"}

@@ -38,7 +38,7 @@ def IndexingMemoryStore(  # noqa: N802  # it stands where a class stood
 def index_changes(
     index: Callable[[], EmbeddingIndex | None], on_change: OnChange | None = None
 ) -> OnChange:
-    """Return what a `MemoryStore` may call with the files that it changed.
+    """Return a callback for the files that a `MemoryStore` changed.
 
     The words of those files can be found when the write returns; vectors come later. An index that
     cannot be written never fails a write: the next search finds the change by itself. So it does

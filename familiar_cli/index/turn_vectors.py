@@ -267,7 +267,7 @@ class TurnVectors:
         return int(last["id"]) if same else 0
 
     def status(self, embedder: Embedder | None) -> TurnVectorStatus:
-        """Return what there is of a model's vectors, and the size of all."""
+        """Return the state of a model's vectors, and the size of all."""
         size_bytes = sum(path.stat().st_size for path in self._files())
         found = self._mapped(embedder) if embedder else None
         if embedder is None or found is None:

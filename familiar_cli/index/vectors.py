@@ -3,6 +3,10 @@
 SQLite holds the vector of every line and is the one that counts; the file is a copy, so that a
 search is one matrix product. A file that is missing, cut short or of another model is left aside
 and written again.
+
+SQLite holds every vector and is the one that counts; the file is a copy in the order of chunk ids,
+so that a search is one matrix product. A file that is missing, cut short or of another model is
+left aside and written again.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 A table holds the words in which people speak of time, the titles, headings and labels of files and
 prompts, and the forms of statements about people.
+
+English where that is not clear: also for languages that have no table.
 """
 
 from __future__ import annotations
@@ -238,11 +240,11 @@ class Phrases:
         )
 
     def part(self, slot: str) -> str:
-        """Return what a part of the day is called; `slot` is its name in file names, `night`."""
+        """Return the name of a part of the day; `slot` is its name in file names, e.g. `night`."""
         return self.parts[SLOTS.index(slot)] if slot in SLOTS else slot
 
     def session(self, name: str) -> str:
-        """Return what a session is called by the name of its file: `2026-04-07-evening`.
+        """Return the title of a session from its file name, `2026-04-07-evening`.
 
         That name is English, so English has no other.
         """
@@ -340,20 +342,20 @@ _AROUND: Final = " \t:：*_"
 
 
 def section_key(title: str) -> str:
-    """Return what is equal for two titles of one section: `Facts`, `fakten:`, `**Datos**`."""
+    """Return the key of a section title, equal for `Facts`, `fakten:`, `**Datos**`."""
     key = _folded(title)
     return key if key in ENGLISH.headings else _kinds().get(key, key)
 
 
 def heading_in(title: str) -> str:
-    """Return what the section with that title holds, e.g. `aliases`; empty: it is no usual one."""
+    """Return the kind of the section with that title, e.g. `aliases`; empty: another one."""
     key = section_key(title)
     return key if key in ENGLISH.headings else ""
 
 
 @cache
 def leads(field: str) -> tuple[str, ...]:
-    """Return what a label begins with in each language, folded; `field` is one of a table."""
+    """Return the folded beginning of a label in each language; `field` is one of a table."""
     return tuple(_folded(getattr(table, field).partition("{}")[0]) for table in tables())
 
 

@@ -235,7 +235,7 @@ _MOST_LOST: Final = 5  # values that begin and do not end are passed over
 def values_in(text: str) -> Iterator[Any]:
     """Yield each JSON value that `text` may mean, the likeliest first; None for a broken one.
 
-    What a model notes for itself before it answers is no part of the answer.
+    What a model notes for itself before it answers is not part of the answer.
     """
     for piece in _json_candidates(_THINKING.sub("", text).replace("\ufeff", "")):
         yield _load_json(piece)

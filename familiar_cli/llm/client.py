@@ -3,6 +3,9 @@
 The local model is loaded by llama.cpp and served on loopback, where the same client talks to it as
 to any other server. A random key keeps other users of this machine out; the port is whichever is
 free.
+
+The same `LLMClient` talks to it as to any other server. A random key keeps other users of this
+machine out; the port is whichever is free.
 """
 
 from __future__ import annotations
@@ -100,7 +103,7 @@ class StreamedReply:
         """Add a whole reply, as servers send it when no stream was asked for, and return its text.
 
         Raises:
-            BadReplyError: It is no reply.
+            BadReplyError: It is not a reply.
             ErrorInReplyError: It reports an error.
         """
         payload = parse_object(body)
@@ -344,7 +347,7 @@ class LLMClient(Slotted):
 
         Raises:
             FailedError: The attempt failed.
-            BadReplyError: What came is no reply.
+            BadReplyError: What came is not a reply.
         """
         accept = "text/event-stream" if request.stream else "application/json"
         asked = wire.open_answer(self._slot, "POST", request.url, accept=accept, body=request.body)

@@ -247,7 +247,7 @@ def for_plans(
 def resolve_slot(settings: LLMSettings, slot: str = MAIN) -> ResolvedSlot:
     """Resolve a slot; one without settings is the main model.
 
-    A missing key or model is no error yet, so that a prompt can be assembled and shown without
+    A missing key or model is not an error yet, so that a prompt can be assembled and shown without
     either: see `check_usable`.
 
     Raises:

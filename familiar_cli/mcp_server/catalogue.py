@@ -31,7 +31,7 @@ _CUT: Final = "\n\n[Cut here. `memory_read` pages through the whole file.]\n"
 
 
 def template(familiar_id: str) -> str:
-    """Return what the addresses of a familiar's files look like."""
+    """Return the URI template of a familiar's files."""
     return uri_of(familiar_id, "") + "{path}"
 
 
@@ -60,7 +60,7 @@ def path_in(uri: str, familiar_id: str) -> str:
 
 
 def read(caller: Caller, uri: str) -> str:
-    """Return what the caller may see of the file at an address, or as much as clients take.
+    """Return the visible part of the file at an address, cut to what clients take.
 
     Raises:
         NotFoundError: There is no such file.
@@ -151,7 +151,7 @@ def make_prompt(caller: Caller, name: str, arguments: Mapping[str, str]) -> str:
 
 
 def complete_argument(caller: Caller, argument: str, begun: str) -> list[str]:
-    """Return what an argument may be that begins so; nothing where nothing is known of it."""
+    """Complete an argument; empty where nothing is known of it."""
     known = _VALUES.get(argument)
     wanted = fold_word(begun)
     return (

@@ -47,7 +47,7 @@ class ClientConfig:
 
 
 def config_for(client: str, home: Path, familiar_id: str, more: Sequence[str]) -> ClientConfig:
-    """Return what starts the server for one familiar.
+    """Return a client's configuration that starts the server for one familiar.
 
     Args:
         client: One of `CLIENTS`.

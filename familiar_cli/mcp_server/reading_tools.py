@@ -190,7 +190,7 @@ def _memory_facts(memory: FoundMemory) -> dict[str, Any]:
 
 
 def person(caller: Caller, arguments: Arguments) -> Answer:
-    """Return what is known of a person.
+    """Answer with the page of a person.
 
     Raises:
         NotFoundError: Nobody is called so, or no file tells of them.
@@ -328,7 +328,7 @@ CHANNEL: Final = "mcp"
 
 
 def context(caller: Caller, arguments: Arguments) -> Answer:
-    """Return what a prompt would hold if somebody said something now; nothing is kept.
+    """Answer with the prompt of a message, without keeping it.
 
     Raises:
         NotFoundError: The channel is unknown, or private and of others.

@@ -365,7 +365,7 @@ class MemoryServer:
         return types.CompleteResult(completion=told)
 
     async def _ask(self, ctx: Context, work: Callable[[Caller], T]) -> T:
-        """Return what `work` makes of whoever asks."""
+        """Run `work` for the caller."""
         client, state = self._client(ctx), getattr(ctx.request, "scope", {}).get("state", {})
         session = state.get(SESSION, self._session)
 
@@ -402,7 +402,7 @@ class MemoryServer:
                     await in_thread(lambda: familiar.index.embed_waiting(embedder, at_most=SOME))
 
     def _client(self, ctx: Context) -> str:
-        """Return what the client calls itself, as it may stand in the journal."""
+        """Return the client's name as it may stand in the journal."""
         sent = ctx.session.client_params
         name = framed(sent.client_info.name, _CLIENT_CHARS) if sent else ""
         return name or self._manner.client

@@ -325,7 +325,7 @@ def _encoded(key: str, cursor: Cursor, stamp: str) -> str:
 
 
 def _decoded(sent: str) -> tuple[str, int, int, str]:
-    """Return what a cursor holds.
+    """Decode a cursor.
 
     Raises:
         ValueError: It is none.
@@ -427,7 +427,7 @@ def turn_item(caller: Caller, turn: Turn, speaker: str) -> ToolItem:
 
 
 def speaker_of(caller: Caller, turn: Turn) -> str:
-    """Return what the one who said a turn is called here."""
+    """Return the label of a turn's author."""
     familiar = caller.familiar
     if turn.role == "assistant":
         return framed(familiar.name)

@@ -56,7 +56,7 @@ _WRAPPERS: Final = "*_\"“”„«»'‘’ \t"
 
 
 def names_of(markdown: str) -> tuple[str, ...]:
-    """Return what the person is called: the H1, and each alias, none twice.
+    """Return the person's names: the H1 and each alias, none twice.
 
     An H1 such as `Anna (the baker)` also gives `Anna`. Aliases are those of the section, and those
     that the front matter lists.
@@ -166,7 +166,7 @@ def _clean_name(written: str) -> str:
 
 
 def _alias_section(markdown: str) -> Section | None:
-    """Return what is public of the section `## Aliases`; None: there is no such section."""
+    """Return the public part of the section `## Aliases`; None without one."""
     hidden = {start for start, _ in private_spans(markdown, NOBODY)}
     for section in sections(markdown, 2):
         shown = tuple(line for line in section.lines if line.start not in hidden)
@@ -270,7 +270,7 @@ class NamedPerson:
 
 
 def slug_in(rel_path: str) -> str | None:
-    """Return whose file `rel_path` is, or None when it is no person's."""
+    """Return whose file `rel_path` is, or None when it is not a person's."""
     directory, _, name = rel_path.rpartition("/")
     is_person = directory == PEOPLE_DIR and name.endswith(_SUFFIX) and not name.startswith(".")
     return name.removesuffix(_SUFFIX) if is_person else None
@@ -359,7 +359,7 @@ class Aliases(PageIndex[NamedPerson]):
         return notices
 
     def looks_wrong(self) -> tuple[str, ...]:
-        """Return what is to be told of an `_aliases.json` that someone else wrote."""
+        """Return notices about an `_aliases.json` that someone else wrote."""
         signature = self._signature_of_json()
         if not signature or signature == self._state().get("published"):
             return ()
@@ -389,7 +389,7 @@ class Aliases(PageIndex[NamedPerson]):
         return sorted({n for n, slug in pairs if slug in there - set(known.get(key_of(n), ()))})
 
     def _as_json(self) -> bytes:
-        """Return what `_aliases.json` shall hold.
+        """Return the content of `_aliases.json`.
 
         Two spellings of one name (`mary-jane`, `mary jane`) both stand there, each with everyone.
         """
@@ -414,7 +414,7 @@ class Aliases(PageIndex[NamedPerson]):
         return f"{stamp.size_bytes} {stamp.mtime_ns} {stamp.ctime_ns}"
 
     def _signature_of_directory(self) -> str | None:
-        """Return what shows that entries of the directory came or went; None: there is none."""
+        """Return the directory's signature, which changes with its entries; None without one."""
         looked_ns = wall_ns()
         try:
             return page_signature(os.stat(os.path.join(self._root, PEOPLE_DIR)), looked_ns)

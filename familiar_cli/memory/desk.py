@@ -387,7 +387,7 @@ def mark_item(
 
 
 def read_scratch(store: MemoryStore) -> str:
-    """Return what stands on the scratchpad; empty when there is none."""
+    """Return the text of the scratchpad; empty without one."""
     return _read_file(store, SCRATCH)[0]
 
 

@@ -250,7 +250,7 @@ class _Word:
 
     @property
     def is_called(self) -> bool:
-        """It stands after an `@` that is no part of an address."""
+        """It stands after an `@` that is not part of an address."""
         at = self.before[-1:] in {"@", "＠"}
         return at and (len(self.before) > 1 or self.start == 1)
 
@@ -275,7 +275,7 @@ def key_of(name: str) -> str:
 
 @lru_cache(maxsize=16_384)
 def head_of(key: str) -> tuple[str, NamePrefix]:
-    """Return what a key begins with, and its own length."""
+    """Return the first characters of a key, and its length."""
     words = _stamp_words(key)
     first = words[0]
     if first.runs_on:

@@ -170,7 +170,7 @@ class PageIndex(Generic[PageT]):
 
 
 def page_signature(status: os.stat_result, looked_ns: int) -> str:
-    """Return what is the same at every look until there is a change.
+    """Return a signature that changes with the file.
 
     What is so young that it may change again and look the same is never the same.
     """

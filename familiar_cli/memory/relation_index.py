@@ -327,7 +327,7 @@ class RelationIndex(PageIndex[tuple[str, str, str | None]]):
                 )
 
     def titles(self, rel_paths: Collection[str]) -> dict[str, str]:
-        """Return what pages are called in public; those of the graph alone."""
+        """Return the public titles of the graph's pages."""
         return dict(self._among("SELECT path, title FROM pages WHERE path IN", rel_paths))
 
     def _is_file(self, rel_path: str) -> bool:

@@ -181,7 +181,7 @@ def _progress_bar(announced: ModelFile, hub: Hub, report: Callable[[Progress], N
 
 
 def _announced(hub: Hub, file: ModelFile, etag: str | None, size: int | None) -> ModelFile:
-    """Return what the hub says the file is, before any of it is fetched.
+    """Ask the hub for a file's metadata, before any of it is fetched.
 
     Raises:
         FetchError: It says nothing, or the pinned file is another one.

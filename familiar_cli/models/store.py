@@ -199,7 +199,7 @@ def remove_all(names: Sequence[str], cache_dir: Path) -> list[Removed]:
 
 
 def receipt(directory: Path) -> dict[str, ModelFile]:
-    """Return what came from the hub without being pinned; empty when there is no such note."""
+    """Return the note of unpinned files from the hub; empty without one."""
     try:
         entries = json.loads(read_plain(directory / RECEIPT))
         return {

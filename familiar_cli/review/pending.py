@@ -178,7 +178,7 @@ def forget_rejected(tx: Transaction, store: MemoryStore, plan_id: str) -> None:
 
 
 def rejected_plans(store: MemoryStore) -> dict[str, str]:
-    """Return for each rejected plan what it was made of, as a hash. What is damaged is no no."""
+    """Map each rejected plan to a hash of its sources. A damaged entry does not count."""
     try:
         files = store.walk(REJECTED_DIR, hidden=True).files
     except NotFoundError:
@@ -355,7 +355,7 @@ class ReviewPlan:
         turns: The first and the last turn that it rests on; zeros: it rests on none.
         files: The changes.
         source: Who proposed it, as the journal notes it.
-        rests_on: What it rests on where that is no turns.
+        rests_on: What it rests on where that is not turns.
         grounds: The hash of that. A plan that has one and is rejected is not made of the same
             again; empty: it may be.
     """
@@ -460,8 +460,8 @@ def decide_plan(
 
     Raises:
         UsageError: The plan has no such piece.
-        ConflictError: A file has changed since, where the plan changes it, or a turn is no double
-            any more; nothing was changed.
+        ConflictError: A file has changed since, where the plan changes it, or a turn is no longer
+            a double; nothing was changed.
     """
     take, drop = _lines_of(plan, apply), _lines_of(plan, reject)
     left: list[PlannedFile] = []
@@ -603,7 +603,7 @@ def _lines_of(plan: ReviewPlan, refs: Collection[PieceRef]) -> dict[int, set[int
 def _rest_of_file(
     file: PlannedFile, made: Sequence[Hunk], all_of_it: Sequence[Hunk]
 ) -> PlannedFile:
-    """Return what still waits of a file, once the pieces `made` are in it."""
+    """Return the rest of a planned file once the pieces `made` are applied."""
     old = file.before or ""
     before = apply_hunks(old, [*file.record, *made]) if made else file.before
     after = apply_hunks(old, [*file.record, *all_of_it])

@@ -3,7 +3,7 @@
 A chat program sends its whole conversation each time and says nothing of what it did to it. What it
 sends is laid beside what is kept: the same beginning and a new message go on; the same question
 again wants another reply; another past is a branch; a beginning that is missing was cut off by the
-program, to save tokens, and is no edit.
+program, to save tokens, and is not an edit.
 """
 
 from __future__ import annotations

@@ -145,7 +145,7 @@ class ReplyRequest:
         memory_only: The program's own prompt is sent, with memory in it.
         body: The whole body.
         raw: The same as it was sent.
-        lines: What people and the model said, oldest first, without what is no conversation:
+        lines: What people and the model said, oldest first, without what is not conversation:
             instructions, calls of tools and their results.
         stream: The reply is wanted piece by piece.
         with_usage: With the token counts at its end.
@@ -209,7 +209,7 @@ def parse_request(
             message is an instruction of the program's.
 
     Raises:
-        ApiError: It is no such request, or names no model that is here.
+        ApiError: It is not such request, or names no model that is here.
     """
     body = parse_object(raw)
     familiar_id = find_model(body, familiars)

@@ -163,7 +163,7 @@ def embed_texts(raw: bytes) -> dict[str, Any]:
     """Return the vectors that a request asks for.
 
     Raises:
-        ApiError: It is no such request, or the model is not here.
+        ApiError: It is not such request, or the model is not here.
         EmbedderError: The model does not work.
     """
     body = parse_object(raw)

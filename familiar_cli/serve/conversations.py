@@ -301,7 +301,7 @@ class Conversations:
         return question, store.supersede_turn(history, old, replace(new, reply_to=question.id))
 
     def keep_line(self, found: FoundConversation, said: Said, role: Role) -> Turn:
-        """Keep a line that is no reply to the one before it; return its turn.
+        """Keep a line that is not a reply to the one before it; return its turn.
 
         Raises:
             FamiliarError: It cannot be written down.

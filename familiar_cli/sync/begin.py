@@ -121,7 +121,7 @@ def forget_folder(journal: str, name: str) -> None:
 
 
 def refused_bundles(journal: str, name: str) -> dict[str, str]:
-    """Return what was wrong with bundles that the last sync with a folder skipped, by name."""
+    """Map each bundle that the last sync with a folder skipped to its problem."""
     from familiar_cli.sync.sealing import read_seen
 
     rows = read_seen(_seen_path(journal, name))

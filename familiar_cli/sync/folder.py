@@ -1,4 +1,16 @@
-"""A folder of bundles as a remote."""
+"""A folder of bundles as a remote.
+
+It holds one git bundle for each time that an instance pushed something:
+
+    laptop-7f3a.000012.9f86d081884c7d65.bundle[.age]
+
+the instance, a number that grows, and the beginning of the SHA-256 of the file, by which anyone
+sees, without a key, whether all of it has arrived. Nobody writes under a name that is taken.
+
+Each instance's bundles are a chain of their own, whole without the others': the first needs
+nothing, and each names what the one before it ended with. Nobody but an instance itself takes its
+bundles away, and only when a new one, written and read back, holds all that they held.
+"""
 
 from __future__ import annotations
 
@@ -156,7 +168,7 @@ class BundleFolder:
         known: Mapping[str, BundleFile],
         is_vouched_for: Callable[[BundleFile], bool],
     ) -> dict[str, str]:
-        """Return what is wrong with bundles that anybody could have written, by name."""
+        """Map each bundle that anybody could have written to its problem."""
         is_sealed = self.seals or any(one.is_sealed for one in found)
         reasons = {one.name: "not encrypted" for one in found if is_sealed and not one.is_sealed}
         sealed = [one for one in found if one.is_sealed]

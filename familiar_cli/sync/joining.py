@@ -1,4 +1,18 @@
-"""Join histories of a memory: common ancestors, merges, and the commit that joins them."""
+"""Join histories of a memory: common ancestors, merges, and the commit that joins them.
+
+No clock has a say in it, and no walk goes below what all that it compares have in common.
+
+The merge is worked out without the lock. Should a person or the program change the memory
+meanwhile, it is worked out again; what a person changed is committed first, and so part of it.
+
+`merge_heads` is what a sync asks for: the newest version of each machine goes in, and what comes
+out depends on them and on what they came from, never on who asks, in which order they arrived, or
+what a clock says. Two machines that know the same versions get the same tree, byte for byte.
+
+Several are merged one after another, in one order everywhere, each on the last version that it has
+in common with what came before it. Where there are several such, they are merged first. A version
+that only merges others says nothing of its own: in its place count those that it merged.
+"""
 
 from __future__ import annotations
 

@@ -140,7 +140,7 @@ class JournalPast:
 
 
 def _entry_problem(mode: bytes, name: str) -> str:
-    """Return why an entry is no file or directory of a memory; empty: it is one."""
+    """Return why an entry is not a file or directory of a memory; empty: it is one."""
     if mode == _LINK:
         return "it is a link"
     if mode != DIR_MODE and mode not in _FILES:

@@ -1,4 +1,10 @@
-"""Instances that share a familiar, the devices they run on, and files that travel."""
+"""Instances that share a familiar, the devices they run on, and files that travel.
+
+In `sync.toml`, beside the remotes:
+
+[instances.phone-1a2b]
+trust = "new"
+"""
 
 from __future__ import annotations
 

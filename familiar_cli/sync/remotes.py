@@ -96,7 +96,7 @@ class Transport(Protocol):
 
         Raises:
             RemoteUnreachableError: Nothing is there, or nobody let us in.
-            RemoteDamagedError: It is no repository of ours, e.g. one with SHA-256 ids.
+            RemoteDamagedError: It is not a repository of ours, e.g. one with SHA-256 ids.
         """
 
     def fetch(

@@ -1,4 +1,16 @@
-"""Bundles: their form, encryption and signatures."""
+"""Bundles: their form, encryption and signatures.
+
+Dulwich's reader holds the whole file in memory to tell its refs, and checks none of their names.
+
+A bundle that is encrypted to recipients begins with two lines, before the git bundle:
+
+    # familiar signed bundle
+    KEY HMAC
+
+`KEY` belongs to the familiar. It never leaves a machine but inside an encrypted bundle, so whoever
+knows it could decrypt one. `HMAC` is HMAC-SHA256 under it, over the place of the bundle and the git
+bundle. On each machine the key is in `bundle.key`, outside the memory.
+"""
 
 from __future__ import annotations
 
@@ -218,7 +230,7 @@ def _scrypt_factor(sealed: IO[bytes]) -> int | None:
 
 
 def _disk_error(error: Exception) -> OSError:
-    """Return what the disk said, which pyrage hides in the text of its own error."""
+    """Return the disk's error, which pyrage hides in the text of its own."""
     found = _ERRNO.search(str(error))
     return OSError(int(found[1]), os.strerror(int(found[1]))) if found else OSError(str(error))
 
@@ -290,7 +302,7 @@ _CHUNK_BYTES: Final = 1024 * 1024
 
 
 def fingerprint(key: bytes) -> str:
-    """Return what tells keys apart and may be shown."""
+    """Return the fingerprint of a key, which may be shown."""
     return hashlib.sha256(key).hexdigest()[:_FINGERPRINT_CHARS]
 
 
@@ -349,7 +361,7 @@ class SigningKey:
         return key
 
     def fingerprint(self) -> str:
-        """Return what tells the key apart and may be shown; empty: there is none yet."""
+        """Return the key's fingerprint, which may be shown; empty: there is no key yet."""
         key = self.read()
         return fingerprint(key) if key else ""
 
@@ -385,7 +397,7 @@ class SigningKey:
         return bool(signers) and bool(self.replace(*signers))
 
     def objection(self, signer: bytes | None) -> str:
-        """Return what is wrong with a bundle; empty: nothing."""
+        """Return the problem of a bundle; empty: none."""
         if signer is None:
             return "" if self._trust.unsigned else "not signed"
         if signer == self.read():
@@ -517,7 +529,7 @@ def read_header(file: BinaryIO) -> Header:
     """Read a bundle's header, and leave `file` where its pack begins.
 
     Raises:
-        RemoteDamagedError: It is no bundle, or one of a kind that is not read.
+        RemoteDamagedError: It is not a bundle, or one of a kind that is not read.
         OSError: It cannot be read.
     """
     lines = _header_lines(file)

@@ -84,7 +84,7 @@ def run_command(chat: Conversation, line: str) -> int:
 
 
 def complete_line(chat: Conversation, typed: str) -> tuple[int, list[str]]:
-    """Return what Tab offers for a line, and from which character on it replaces it."""
+    """Return the completions of a line, and the character from which they replace it."""
     if not typed.startswith("/") or "\n" in typed:
         return 0, []
     name, space, argument = typed.partition(" ")
@@ -661,7 +661,7 @@ def _is_command(line: str) -> bool:
 
 
 def _as_sent(line: str) -> str:
-    """Return a message without what stands before its `/` so that it is no command."""
+    """Return a message without what stands before its `/` so that it is not a command."""
     return line[1:] if line.startswith(("//", " /")) else line
 
 

@@ -121,7 +121,7 @@ class _Offers(Completer):
 
 
 def _key_bindings() -> KeyBindings:
-    """Return what Enter does: it sends, but begins a line after a backslash or with Alt."""
+    """Return the key bindings: Enter sends, but starts a line after a backslash or with Alt."""
     keys = KeyBindings()
     typing = has_focus(DEFAULT_BUFFER)
 

@@ -174,7 +174,7 @@ class Contributions:
 
 
 def row_key(piece: Fragment) -> object:
-    """Return what must be equal for neighbours to share a row: turns of the chat do."""
+    """Return the key by which neighbouring pieces share a row, as turns of the chat do."""
     own = id(piece) if piece.turn_id is None else None
     return (piece.layer, piece.source, state_of(piece), own)
 

@@ -106,7 +106,7 @@ def _standing_data(became: TurnStatus) -> dict[str, Any]:
 
 
 def _marks_of(became: TurnStatus) -> tuple[str, ...]:
-    """Return what became of a turn, in short; nothing when it stands alone."""
+    """Return the status of a turn in short; empty when it stands alone."""
     if became.withdrawn:
         return ("withdrawn",)
     if became.superseded_by:
@@ -118,7 +118,7 @@ def _marks_of(became: TurnStatus) -> tuple[str, ...]:
 def found_page(
     query: str, found: Sequence[TurnHit], labels: Labels, zone: tzinfo | None
 ) -> PagePart:
-    """Return what was found, by day, the newest day first, with the words standing out."""
+    """Return the found turns by day, newest first, with the words marked."""
     parts: list[PagePart] = []
     hits = sorted(found, key=lambda hit: hit.turn.id)
 
@@ -132,7 +132,7 @@ def found_page(
 
 
 def found_data(query: str, found: Sequence[TurnHit], ids: Mapping[int, str]) -> dict[str, Any]:
-    """Return what was found as `--json` prints it, the best first."""
+    """Return the found turns as data for `--json`, best first."""
     return {
         "query": query,
         "hits": [

@@ -62,14 +62,14 @@ _CHARS: Final = 120
 
 
 def new_familiar_page(made: FamiliarReport, *, dry_run: bool) -> RenderableType:
-    """Return what a card became, and what becomes of its fields."""
+    """Describe the import of a card and of its fields."""
     effects = effects_page(made.in_every_prompt, made.found_when_it_fits, made.kept_unmapped)
     table = _reports_table(replace(made, kept_unmapped=()))
     return Group(_import_headline(made, dry_run=dry_run), table, effects)
 
 
 def persona_page(made: FamiliarReport, *, dry_run: bool) -> RenderableType:
-    """Return what a persona became."""
+    """Describe the import of a persona."""
     return Group(_import_headline(made, dry_run=dry_run), _reports_table(made))
 
 
@@ -80,7 +80,7 @@ def _import_headline(made: FamiliarReport, *, dry_run: bool) -> RenderableType:
 
 
 def memories_page(done: ImportedMemories, *, dry_run: bool) -> RenderableType:
-    """Return what a tree of memories became."""
+    """Describe the import of a tree of memories."""
     held = ", ".join(f"{count:,} {tier}" for tier, count in done.tiers.items() if count)
     if not done.written:
         deed = "Nothing to import from"
@@ -124,7 +124,7 @@ _SHOWN: Final = 40
 
 
 def imported_book_page(done: ImportedLorebook, *, dry_run: bool) -> RenderableType:
-    """Return what an import wrote and left alone, and what becomes of the book's settings."""
+    """Describe the import of a lorebook: files, and what becomes of its settings."""
     rows = [[plain(kind, style), plain(what)] for kind, style, what in _book_rows(done)]
     effects = effects_page(done.in_every_prompt, done.found_when_it_fits, done.kept_unmapped)
     return Group(plain(_book_headline(done, dry_run=dry_run), "bold"), column_table(rows), effects)
@@ -156,7 +156,7 @@ _LINES: Final = 5  # lines that are named for each reason
 
 
 def imported_chats_page(done: ImportedChats, *, dry_run: bool) -> RenderableType:
-    """Return what became of each chat, and a sum where there are several."""
+    """Describe the import of each chat, with a sum if there are several."""
     parts: list[RenderableType] = []
     for chat in done.chats[:_CHATS]:
         parts.append(plain(_chats_headline(chat, dry_run=dry_run), "bold"))
@@ -171,7 +171,7 @@ def imported_chats_page(done: ImportedChats, *, dry_run: bool) -> RenderableType
 
 
 def answer_data(done: ImportedChats, *, dry_run: bool) -> dict[str, Any]:
-    """Return what `--json` prints."""
+    """Return the data of `--json`."""
     chats = [_chat_data(chat) for chat in done.chats]
     channels = {chat.channel for chat in done.chats}
     return {
@@ -332,7 +332,7 @@ _NAMES: Final = {
 
 
 def imported_folder_page(done: ImportedFolder, *, dry_run: bool) -> RenderableType:
-    """Return what became of the characters, of each kind of file, and what was left out."""
+    """Describe the import of the characters and of each kind of file, and what was left out."""
     parts: list[RenderableType] = []
     if done.familiars:
         parts.append(column_table(_familiar_rows(done)))
@@ -427,7 +427,7 @@ def card_page(summary: CardSummary, *, framed: bool) -> RenderableType:
 
 
 def findings_page(findings: Sequence[CardFinding]) -> RenderableType:
-    """Return what is wrong or unusual in a card, one line each."""
+    """List the problems and oddities of a card, one line each."""
     return column_table(
         [
             plain(f.severity, _STYLES[f.severity]),

@@ -103,14 +103,14 @@ def hit_line(hit: GrepHit) -> str:
 
 
 def applied_text(done: Applied, *, dry_run: bool) -> str:
-    """Return what a change did, one line for each file."""
+    """Describe a change, one line for each file."""
     wrote, deleted = ("would write", "would delete") if dry_run else ("wrote", "deleted")
     groups = ((wrote, done.written), ("unchanged", done.unchanged), (deleted, done.deleted))
     return "".join(f"{what} {path}\n" for what, paths in groups for path in paths)
 
 
 def skipped_text(skipped: tuple[Skipped, ...]) -> str:
-    """Return what was left out and why, in a few lines."""
+    """List in a few lines what was left out and why."""
     lines = [f"skipped {s.rel_path!r}: it {s.reason}" for s in skipped[:_MOST_NAMED]]
     more = len(skipped) - _MOST_NAMED
     return "\n".join([*lines, *([f"and {more:,} more; --json names all"] if more > 0 else [])])
@@ -187,7 +187,7 @@ def log_page(changes: Iterable[LoggedChange], zone: tzinfo | None) -> PagePart:
 
 
 def head_text(change: LoggedChange, zone: tzinfo | None) -> str:
-    """Return what is known of one change, above its differences."""
+    """Return the heading of one change, above its differences."""
     commit = change.commit
     lines = [
         f"commit  {commit.id}",
@@ -245,7 +245,7 @@ def _turn_words(turn: Turn) -> str:
 
 
 def undone_text(undone: Undone, *, dry_run: bool) -> str:
-    """Return what taking a change back did, one line for each file; below them how, if it would."""
+    """Describe an undo, one line for each file, followed by its diff in a dry run."""
     if not undone.changes:
         return f"nothing to do: {undone.commit.id[:SHORT]} is no longer in effect\n"
     diff = diff_text(undone.files) if dry_run else ""
@@ -266,7 +266,7 @@ def undone_data(undone: Undone, *, dry_run: bool) -> dict[str, Any]:
 
 
 def compacted_text(done: Compacted) -> str:
-    """Return what packing did."""
+    """Describe the outcome of packing."""
     if not done.objects:
         return "the journal is already packed\n"
     if done.bytes_after is None:
@@ -436,7 +436,7 @@ def _count_open(desk: Desk) -> int:
 
 
 def built_text(built: IndexBuilt) -> str:
-    """Return what a build did, in a few lines."""
+    """Describe a build of the index in a few lines."""
     done, made = built.refreshed, built.embedded
     lines = [f"rebuilt: {done.rebuilt}"] if done.rebuilt else []
     lines.append(

@@ -120,7 +120,7 @@ def _written_words(status: FamiliarStatus, zone: tzinfo | None) -> str:
 
 
 def _failure_words(failure: PassFailure, zone: tzinfo | None) -> str:
-    """Return what failed, when, why, what mends it, and what tries it again."""
+    """Describe a failure: when, why, the remedy, and what tries it again."""
     hint = failure.hint
     again = "" if "again" in hint else "Then run it again." if hint else "Run it again."
     mend = " ".join(part for part in (hint, again) if part)
@@ -164,7 +164,7 @@ _STYLES = {"ok": "green", "warn": "yellow", "fail": "bold red"}
 
 
 def doctor_page(checks: Sequence[Diagnosis]) -> PagePart:
-    """Return what was found, one line each; below what is not well, what mends it."""
+    """List the findings, one line each, with the remedy below each problem."""
     rows: list[list[object]] = []
     for check in checks:
         verdict = plain(check.verdict, _STYLES[check.verdict])
@@ -291,7 +291,7 @@ _VALUE_CHARS = 48
 
 
 def settings_page(rows: Sequence[Effective], where: Sequence[tuple[str, str, str]]) -> PagePart:
-    """Return all settings as a table: what holds, and where that comes from.
+    """Return all settings as a table: each value, and where it comes from.
 
     Args:
         rows: The settings.
@@ -377,7 +377,7 @@ def _branch_words(row: ListedChannel) -> str:
 
 
 def channel_page(shown: ShownChannel, zone: tzinfo | None) -> PagePart:
-    """Return what holds in one channel."""
+    """Return the settings of one channel."""
     row = shown.listed
     last = f"{row.turns:,} turns, the last at {local_time(row.last_at, zone)}"
     said = last if row.turns else "no turns yet"
@@ -403,7 +403,7 @@ def channel_page(shown: ShownChannel, zone: tzinfo | None) -> PagePart:
 
 
 def report_text(report: SyncReport) -> str:
-    """Return what a sync did, a line for each remote and each conflict."""
+    """Describe a sync, one line for each remote and each conflict."""
     lines = [_remote_line(one, dry_run=report.dry_run) for one in report.done]
     lines += [f"conflict: {one.path} (the other version: {one.copy})" for one in report.conflicts]
     lines += _refused_lines(report.refused)
@@ -508,7 +508,7 @@ def conflicts_text(found: Sequence[OpenConflict]) -> str:
 
 
 def settled_text(settled: SettledConflicts) -> str:
-    """Return what became of conflicts."""
+    """Describe the outcome of settling conflicts."""
     verb = "would be resolved" if settled.dry_run else "resolved"
     lines = [
         f"{verb}: {one.path}{'' if one.changed else ' (unchanged)'}\n{one.diff}"

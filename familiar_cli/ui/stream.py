@@ -71,7 +71,7 @@ class Styler:
         return " ".join(name for name, holds in parts if holds)
 
     def _plain(self, character: str) -> tuple[str, str]:
-        """Return one character that is no sign of a run, with its style."""
+        """Return one character that is not a sign of a run, with its style."""
         if character == "\n":
             self._end_line()
             return character, ""

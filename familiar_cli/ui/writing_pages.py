@@ -34,7 +34,7 @@ def pass_text(report: WriterReport) -> str:
 
 
 def pass_notices(report: WriterReport, *, dry_run: bool = False) -> list[str]:
-    """Return what a person should know of a pass beside the files."""
+    """Return notices about a pass besides its files."""
     told = [*report.notices, *map(_refusal_words, report.refused[:_MOST_REFUSALS])]
     more = len(report.refused) - _MOST_REFUSALS
     if more > 0:
@@ -57,7 +57,7 @@ def pass_notices(report: WriterReport, *, dry_run: bool = False) -> list[str]:
 
 
 def estimate_text(told: dict[str, Any]) -> str:
-    """Return what a pass would ask."""
+    """Describe the requests that a pass would make."""
     if not told["turns"]:
         return "No turns are waiting.\n"
     return (
@@ -77,7 +77,7 @@ def plan_line(plan: ReviewPlan, zone: tzinfo | None) -> str:
 
 
 def rests_on(plan: ReviewPlan) -> str:
-    """Return what a plan rests on: `turns 1-9`, or `2026-W15 from 7 files`."""
+    """Describe the sources of a plan: `turns 1-9`, or `2026-W15 from 7 files`."""
     turns = f"turns {plan.turns[0]}-{plan.turns[1]}" if any(plan.turns) else "no turns"
     return one_line(plan.rests_on) or turns
 
@@ -131,7 +131,7 @@ _REASON_CHARS = 160
 
 
 def make_narrator(out: Output) -> Callable[[ConsolidationReport], None]:
-    """Return what tells of each file of a long run as it is made, where a person watches."""
+    """Return a callback that reports each file of a long run on a terminal."""
     told = [0]
 
     def tell(report: ConsolidationReport) -> None:
@@ -143,7 +143,7 @@ def make_narrator(out: Output) -> Callable[[ConsolidationReport], None]:
 
 
 def consolidation_text(report: ConsolidationReport, *, dry_run: bool = False) -> str:
-    """Return what was made, one a line: `made weekly/2026-W15.md from 7 files`."""
+    """List the files that were made: `made weekly/2026-W15.md from 7 files`."""
     return harmless(
         "".join(f"{_outcome_verb(d, dry_run=dry_run)} {_made_words(d)}\n" for d in report.done)
     )
@@ -191,7 +191,7 @@ def digests_page(tiers: Sequence[DigestStatus], zone: tzinfo | None) -> PagePart
 
 
 def digest_text(made: Distilled, *, dry_run: bool = False) -> str:
-    """Return what became of a digest, in a line."""
+    """Describe the outcome for a digest in one line."""
     match made.outcome:
         case "made":
             verb = "would make" if dry_run else "made"

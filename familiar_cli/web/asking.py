@@ -46,14 +46,14 @@ class PageRequest:
     form: Mapping[str, list[str]] = field(default_factory=dict)
 
     def sent(self, name: str) -> str:
-        """Return what a form says for `name`; empty: nothing."""
+        """Return the value of the form field `name`, or an empty string."""
         return self.form.get(name, [""])[-1]
 
     def number(self, name: str) -> int | None:
         """Return the number that the address gives for `name`; None: it gives none.
 
         Raises:
-            UsageError: It is no number.
+            UsageError: It is not a number.
         """
         text = self.query.get(name, "")
         if not text:
@@ -121,7 +121,7 @@ class Data:
     """Bytes to hand on as they are.
 
     Args:
-        body: They.
+        body: Its content.
         media_type: What they are.
         name: The file name under which a browser keeps them; empty: it shows them.
         status: The HTTP status.
@@ -172,10 +172,10 @@ def page_address(base: str, *parts: object, **query: object) -> str:
 
 
 def read_form(body: bytes) -> dict[str, list[str]]:
-    """Return what a form sent. Lines end as the browser ends them, with two characters.
+    """Parse the fields of a form. Lines end with CRLF, as browsers send them.
 
     Raises:
-        UsageError: It is no form.
+        UsageError: It is not a form.
     """
     try:
         return parse_qs(

@@ -61,7 +61,7 @@ _COMMENT: Final = re.compile(r"<!--.*?-->", re.DOTALL)
 
 
 def render_markdown(markdown: str, rel_path: str, base: str, numbering: Numbering) -> Html:
-    """Return what a file says, as HTML.
+    """Render the Markdown of a file as HTML.
 
     Args:
         markdown: The text, without its front matter.

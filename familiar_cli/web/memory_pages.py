@@ -275,7 +275,7 @@ def path_crumbs(rel_path: str) -> list[tuple[str, str]]:
 
 
 def _as_in_file(asked: PageRequest, rel_path: str, text: str) -> str:
-    """Return what a form sent with the line ends of the file; a form ends all with two marks."""
+    """Return a form's text with the line endings of the file; browsers send CRLF."""
     from familiar_cli.markdown import newline_of
 
     memory, end = asked.familiar.memory, "\n"

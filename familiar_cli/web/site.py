@@ -292,7 +292,7 @@ class Site:
         )
 
     def _shared(self, base: str, ids: tuple[str, ...], request: Request) -> dict[str, Any]:
-        """Return what the frame around every page needs."""
+        """Return the values of the frame around every page."""
         with self._notes_lock:
             notes = self._notes.pop(request.query_params.get(_NOTE, ""), ())
 

@@ -304,7 +304,7 @@ _BARS: Final = (
 
 
 def show_search(asked: PageRequest) -> Shown:
-    """Return what was found."""
+    """Return the findings."""
     query = asked.query.get("q", "").strip()
     where, method = asked.query.get("in", "memory"), asked.query.get("method", "auto")
     values: dict[str, Any] = {

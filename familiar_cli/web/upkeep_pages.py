@@ -96,7 +96,7 @@ def show_graph(asked: PageRequest) -> Shown:
 
 
 def draw_graph(asked: PageRequest, found: Around) -> dict[str, Any]:
-    """Return what a template needs for a picture and the list of what it shows."""
+    """Return the template values for a graph and its list."""
     from familiar_cli.ui.html.pictures import MOST_NODES, ego_svg
     from familiar_cli.ui.memory_pages import edge_span
 
@@ -307,7 +307,7 @@ def make_periods(asked: PageRequest) -> Redirect:
 
 
 def search_days(asked: PageRequest) -> Data:
-    """Return what was said, grouped by day, with the words that were looked for."""
+    """Return the found turns grouped by day, with the words marked."""
     from familiar_cli.actions.search import search_sessions
 
     query, user = asked.query.get("q", ""), asked.query.get("user", "")
@@ -395,7 +395,7 @@ def show_doctor(asked: PageRequest) -> Shown:
 
 
 def show_findings(asked: PageRequest) -> Shown:
-    """Return what works, and what needs a look."""
+    """Return the findings of the doctor."""
     from familiar_cli.actions.doctor import examine as examine_all
 
     paths = asked.familiar.paths

@@ -79,7 +79,7 @@ def check_work_limit() -> None:
 
 
 async def in_thread(call: Callable[[], T]) -> T:
-    """Return what `call` returns, without holding up the event loop.
+    """Run `call` in a thread, without blocking the event loop.
 
     Code in a thread cannot be stopped. When the caller is cancelled, the thread goes on alone, what
     it returns is dropped, and the program may end before it. So `call` reads, and never writes.
@@ -106,7 +106,7 @@ async def in_thread(call: Callable[[], T]) -> T:
 
 
 async def apart(start: Callable[[], Coroutine[object, object, T]]) -> T:
-    """Return what a coroutine gives that runs in a thread with an event loop of its own.
+    """Run a coroutine in a thread with an event loop of its own.
 
     So it holds up nobody here, even if it computes or waits without awaiting. When the caller is
     cancelled, the coroutine is cancelled too, but not waited for: code that does not await cannot
@@ -174,7 +174,7 @@ class Drained:
 
 
 def _both(first: Drained, then: Drained) -> Drained:
-    """Return what became of the work of both; of a job that ended twice, the latter."""
+    """Join two reports; of a job that ended twice, the later outcome."""
     return Drained(
         tuple(dict.fromkeys((*first.done, *then.done))),
         tuple({**dict(first.failed), **dict(then.failed)}.items()),

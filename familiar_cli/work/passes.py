@@ -1,4 +1,8 @@
-"""Passes over what has piled up: one process at a time, remembered on failure, retried later."""
+"""Passes over what has piled up: one process at a time, remembered on failure, retried later.
+
+Such a pass mostly runs after a reply or in a daemon, where nobody reads what it prints. Each kind
+has one file, `runs/failed/<pass>.json`, which is deleted when the pass succeeds.
+"""
 
 from __future__ import annotations
 
@@ -106,7 +110,7 @@ class Failures:
         return failure
 
     def record(self, name: str, error: FamiliarError) -> None:
-        """Keep how a pass failed. Having to wait for a lock is no failure."""
+        """Keep how a pass failed. Having to wait for a lock is not a failure."""
         if isinstance(error, LockedError):
             return
         before = self.of(name)
@@ -267,7 +271,7 @@ class Pass:
             is_whole: Success clears an earlier failure; False: only a part of the work is done.
 
         Raises:
-            LockedError: Another process is still at it; that is no failure.
+            LockedError: Another process is still at it; that is not a failure.
             FamiliarError: The work failed, whatever it raised.
         """
         async with exclusive(self.lock_path, wait_s, on_wait):

@@ -67,13 +67,13 @@ DEEPEST: Final = 2
 
 
 def summary_of(text: str) -> str:
-    """Return what stands between the H1 and the first H2."""
+    """Return the text between the H1 and the first H2."""
     section = _summary_section(text)
     return text[max(section.end - len(section.body), body_start(text)) : section.end].strip()
 
 
 def section_of(text: str, heading: str) -> str | None:
-    """Return what stands below the H2 that `heading` means, or None when there is none."""
+    """Return the text below the H2 that `heading` means, or None without one."""
     section = _find_section(text, heading)
     return None if section is None else section.body
 

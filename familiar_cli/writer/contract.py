@@ -368,7 +368,7 @@ class Parsed:
 
 
 def parse_reply(completion: Completion) -> Parsed:
-    """Return what a reply proposes. No operation at all means: there is nothing to remember.
+    """Parse the operations of a reply; none at all means that there is nothing to remember.
 
     Raises:
         UnusableReplyError: It holds no such JSON.

@@ -127,7 +127,7 @@ class Person:
     """Someone who took part.
 
     Args:
-        slug: Who.
+        slug: The person.
         account: Their account, as a text names it.
         label: What they are called here, told apart from others of the name.
         title: The H1 of their file, if it is new.
@@ -422,14 +422,14 @@ class Grounds:
         return named
 
     def recalled(self, rel_path: str) -> KnownTexts:
-        """Return what memory says in other files than `rel_path`."""
+        """Return the lines of memory outside `rel_path`."""
         if rel_path not in self._recalled:
             others = (s.shown for s in self.shown.values() if s.rel_path != rel_path)
             self._recalled[rel_path] = KnownTexts(others)
         return self._recalled[rel_path]
 
     def lines_of(self, rel_path: str) -> frozenset[str]:
-        """Return what a file says already, line by line, so that small differences do not count."""
+        """Return the normalised lines of a file."""
         if rel_path not in self._lines:
             shown = self.shown.get(rel_path)
             self._lines[rel_path] = normal_lines(shown.text) if shown else frozenset()
@@ -451,7 +451,7 @@ class Grounds:
         return private_heading(self.channel_label or split_scope(scope)[1], scope, self.phrases)
 
     def words_of(self, turn_ids: Iterable[int]) -> list[str]:
-        """Return what was said in these turns."""
+        """Return the text of these turns."""
         return [self.turns[n].content for n in turn_ids if n in self.turns]
 
     def day_of(self, words: str, turn_ids: Iterable[int]) -> date | None:

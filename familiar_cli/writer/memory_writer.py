@@ -321,7 +321,7 @@ class MemoryWriter:
         newest: bool = False,
         from_turns: int = 0,
     ) -> dict[str, Any]:
-        """Return what a pass would ask, without asking: turns, batches, and tokens of prompts.
+        """Estimate a pass without asking: turns, batches, and tokens of prompts.
 
         Files grow from batch to batch, and are shown with the next one, as if a usual model wrote.
 

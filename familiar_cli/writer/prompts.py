@@ -244,7 +244,7 @@ def gather_shown(
     room_tokens: int,
     count: Callable[[str], int],
 ) -> Gathered:
-    """Return what to show with a batch.
+    """Gather the files to show with a batch.
 
     First the session files, then the people, then the topics that the turns name. What does not
     fit is shown in part, or not at all, and may then not be rewritten.
@@ -482,7 +482,7 @@ class Questions:
         return voice_excerpt(self.who.voice, self._room, self.count)
 
     def _labels(self, turns: Sequence[Turn]) -> dict[str, str]:
-        """Return what the channels of some turns are called; unknown ones are left out."""
+        """Return the labels of the channels of some turns, without unknown ones."""
         names = {c: self.label(c) for c in dict.fromkeys(turn.channel_id for turn in turns)}
         return {channel: name for channel, name in names.items() if name}
 

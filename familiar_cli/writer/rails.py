@@ -253,7 +253,7 @@ def _check_lines(
 
 
 def _earlier_lines(operation: Operation, before: Sequence[Operation]) -> list[ProposedLine]:
-    """Return what earlier operations add to the same file; a second `create` adds to it, too."""
+    """Return the lines that earlier operations add to the same file, a second `create` included."""
     added = ("add_bullets", "create")
     same = [o for o in before if o.rel_path == operation.rel_path and o.op in added]
     return [line for o in same for line in o.lines]
@@ -474,7 +474,7 @@ def _check_alias(line: ProposedLine, operation: Operation, grounds: Grounds) -> 
     """Return a name that somebody goes by.
 
     Raises:
-        _RefusedError: It is no name, nobody said it, or it is another person's.
+        _RefusedError: It is not a name, nobody said it, or it is another person's.
     """
     person = grounds.roster.at(operation.rel_path)
     assert person is not None

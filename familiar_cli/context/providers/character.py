@@ -105,7 +105,7 @@ class CharacterProvider:
         return self.macros_of(request).expand(chosen).strip()
 
     def macros_of(self, request: ContextRequest) -> Macros:
-        """Return what macros become in this turn, also in settings that use them as a card does."""
+        """Return the values of macros in this turn, also for settings that use them."""
         author, me = request.author, request.labels.me
         has_name = author is not None and me.named(author).display_name
         return Macros(
@@ -136,7 +136,7 @@ class CharacterProvider:
         return [piece]
 
     def _tiers_note(self, tier: int) -> list[Contribution]:
-        """Return what a persona says of its tiers, where it was imported with one."""
+        """Return the tiers of an imported persona."""
         if tier < DEEP or not self.character.tiers_note:
             return []
         piece = Contribution(
@@ -281,7 +281,7 @@ def _field_origin(character: Character, name: str, lines: tuple[int, int] | None
 
 
 def _problem_contributions(character: Character) -> list[Contribution]:
-    """Return what is missing of the character, so that it can be told."""
+    """Return notes about missing parts of the character."""
     found = dict(character.problems)
     if not character.texts and not found:
         found = {SELF_DIR: f"there is no character in {SELF_DIR}/"}

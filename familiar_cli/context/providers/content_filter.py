@@ -140,7 +140,7 @@ class FilterChoice:
 
 
 def read_reply(text: str, *, is_cut: bool = False, forced: bool = False) -> FilterChoice:
-    """Return what a reply means.
+    """Parse a reply.
 
     Args:
         text: The reply.
@@ -160,7 +160,7 @@ def read_reply(text: str, *, is_cut: bool = False, forced: bool = False) -> Filt
 
 
 def _marked_parts(said: str) -> dict[str, str]:
-    """Return what follows each mark, up to the next one; of two alike the first that says much."""
+    """Return the text after each mark, up to the next; of two alike the first of substance."""
     marks = list(_MARK.finditer(said))
     ends = [*(mark.start() for mark in marks[1:]), len(said)]
     parts: dict[str, str] = {}
@@ -171,7 +171,7 @@ def _marked_parts(said: str) -> dict[str, str]:
 
 
 def _without_nothing(text: str) -> str:
-    """Return what was said; words that say that there is nothing are nothing."""
+    """Return the stated text; words for "nothing" are empty."""
     return "" if text.strip(_WRAPPING).lower() in _NOTHING else text.strip()
 
 
@@ -271,7 +271,7 @@ class Filter:
         sight: Sight,
         room: int,
     ) -> Chosen:
-        """Return what matters of `passages` for what was said.
+        """Choose the `passages` that matter for the message.
 
         Args:
             request: What was said.
@@ -377,7 +377,7 @@ class Filter:
 
 
 def _is_out(rel_path: str, hidden: Collection[str]) -> bool:
-    """Return whether a file is shown already, belongs to the character, or is no text."""
+    """Return whether a file is shown already, belongs to the character, or is not text."""
     is_text = is_page(rel_path)
     return rel_path in hidden or rel_path.startswith(f"{SELF_DIR}/") or not is_text
 

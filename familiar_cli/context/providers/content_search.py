@@ -98,7 +98,7 @@ class ContentSearchProvider:
         )
 
     async def contribute(self, request: ContextRequest) -> list[Contribution]:
-        """Return what the tiers offer, in their order."""
+        """Return the contributions of the tiers, in order."""
         until_s = stopwatch_s() + _SHARE * self._search_s
         people = await self._people.contribute(request)
         if self._retrieval is None or not self._retrieval.k:
@@ -190,7 +190,7 @@ class ContentSearchProvider:
 
 
 def _make_contributions(chosen: Chosen, found: Candidates, phrases: Phrases) -> list[Contribution]:
-    """Return what goes on, and a record of what does not."""
+    """Return the chosen contributions, and records of the others."""
     kept = {passage.name for passage in chosen.passages}
     pieces = [_offer_passage(p, found.how, chosen.why) for p in chosen.passages]
     if chosen.answer:

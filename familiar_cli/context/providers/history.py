@@ -383,7 +383,7 @@ class FromTier:
         self.looks_at = provider.looks_at if isinstance(provider, Explains) else ""
 
     async def contribute(self, request: ContextRequest) -> Sequence[Contribution]:
-        """Return what the other offers; below its tier, nothing."""
+        """Return the contributions of the other provider; below its tier, none."""
         return [] if request.tier < self._tier else await self._provider.contribute(request)
 
     def why_not(self, subject: Subject, request: ContextRequest) -> str | None:

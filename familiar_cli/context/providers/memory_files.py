@@ -286,7 +286,7 @@ class DigestsProvider:
         return kept
 
     def _divided(self, piece: Contribution, room: int) -> list[Contribution]:
-        """Return what of a piece has its share, and the rest of it, which waits behind others."""
+        """Split a piece into its share and the rest, which waits behind others."""
         head = cut_to(piece.text, room - MESSAGE_TOKENS, self._count) if room else ""
         rest = piece.text[len(head) :].strip()
         later = replace(piece, text=rest, priority=piece.priority - _BEYOND)

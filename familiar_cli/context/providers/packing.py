@@ -173,7 +173,7 @@ def fill_room(
     line_tokens: int = 150,
     known: Collection[str] = (),
 ) -> Filling:
-    """Return what of `pieces` fills `room` tokens best.
+    """Choose the `pieces` that fill `room` tokens best.
 
     Args:
         pieces: The candidates, in any order.
@@ -284,7 +284,7 @@ class _Filler:
         self.left.setdefault(piece.source, why)
 
     def filling(self) -> Filling:
-        """Return what was taken."""
+        """Return the pieces taken."""
         passages = [
             _pack_source(self.sources[key], taken)
             for key, taken in self.open.items()

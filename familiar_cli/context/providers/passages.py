@@ -131,7 +131,7 @@ class Seen:
         return next((why for start, end, why in self.hidden if start <= place < end), "")
 
     def between(self, start: int, end: int) -> str:
-        """Return what is shown of it there."""
+        """Return the text shown there."""
         hidden = ((begin, stop) for begin, stop, _ in self.hidden)
         return shown_between(self.text, start, end, sorted((*hidden, *self.machine)))
 
@@ -177,7 +177,7 @@ class Sight:
     numbering: Numbering = field(default=PLAIN, repr=False)
 
     def of(self, rel_path: str, text: str) -> Seen:
-        """Return what of a file may be shown."""
+        """Return the visible part of a file."""
         is_lore = rel_path.startswith(f"{LORE_DIR}/")
         if is_lore and not parse_lore(text).enabled:
             return Seen(text, why_not=DISABLED)
@@ -308,7 +308,7 @@ class Gatherer:
             )
 
     def passage(self, packed: Packed) -> Passage:
-        """Return what was packed of a file as a passage."""
+        """Return the packed part of a file as a passage."""
         file, best = self._files[packed.source.key], packed.best
         last = packed.pieces[-1]
         lines = (1, 1 + file.text.count("\n")) if not packed.is_cut else None
@@ -401,7 +401,7 @@ class _File:
 
 
 def label_of(hit: Hit, phrases: Phrases = ENGLISH, *, is_whole: bool = False) -> str:
-    """Return what a hit is from (its section, or the file), and of what day it speaks."""
+    """Return the section or file of a hit, and its day."""
     shown = one_line(hit.title if is_whole else hit.heading or hit.title, LABEL_CHARS)
     day = phrases.day(date.fromisoformat(hit.day)) if hit.day else ""
     is_told = not day or day in shown or hit.day in shown
@@ -468,7 +468,7 @@ class Recall:
         return self.why(turn_id)
 
     def passage(self, packed: Packed) -> Passage:
-        """Return what was packed of a conversation as a passage."""
+        """Return the packed part of a conversation as a passage."""
         turns = [turn for piece in packed.pieces for turn in piece.turns]
         best = packed.best
         return Passage(
@@ -509,7 +509,7 @@ class Recaller:
         shown: frozenset[int],
         by_meaning: bool,  # noqa: FBT001
     ) -> Recall:
-        """Return what fits `query`, without the turns that the prompt shows."""
+        """Return the turns that fit `query`, without those that the prompt shows."""
         from familiar_cli.history.recall import recall  # noqa: PLC0415  # loads sqlite3
 
         near = self._near(query) if by_meaning else None

@@ -496,7 +496,7 @@ class RelationsProvider:
     def _shown(
         self, graph: RelationIndex, people: list[str], request: ContextRequest
     ) -> list[Edge]:
-        """Return what may be shown, each once: what lasts first, then who matters most."""
+        """Return the visible relations, each once: lasting ones first, then by importance."""
         today = to_zone(request.at, self._zone).date().isoformat()
         may = [
             edge

@@ -79,7 +79,7 @@ class PinnedMemory:
         self._last: tuple[ContextRequest, Pinned] | None = None
 
     def of(self, request: ContextRequest) -> Pinned:
-        """Return what pins give to the prompt for `request`."""
+        """Offer the pins for the prompt of `request`."""
         with self._lock:
             if self._last is None or self._last[0] is not request:
                 self._last = (request, self._read(request))

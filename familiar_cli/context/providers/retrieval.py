@@ -220,7 +220,7 @@ class Retrieval:
             return f"it cannot be searched: {error}"
 
     def sight(self, request: ContextRequest) -> Sight:
-        """Return what of memory may be shown in a turn."""
+        """Return the filter of memory for a turn."""
         window: list[frozenset[int]] = []
 
         def shown() -> frozenset[int]:
@@ -320,7 +320,7 @@ class Retrieval:
         return Candidates(passages, how, tuple(remarks), behind, tuple(left), unread)
 
     def _naming(self, request: ContextRequest) -> tuple[str, ...]:
-        """Return what was just said and the last turns before it, in which names are looked for."""
+        """Return the message and the last turns before it, in which names are looked for."""
         before = self.memory.history.recent(
             request.channel_id, LAST_TURNS, request.before_id, viewer=request.viewer
         )
@@ -418,7 +418,7 @@ class Retrieval:
 
 
 def make_question(request: ContextRequest) -> str:
-    """Return what is searched for: what was said; something short with what waits before it."""
+    """Return the search query: the message, with unanswered ones before a short one."""
     parts = [request.query]
     count = len(fts.content_words(request.query))
     if count < SHORT_WORDS:

@@ -216,7 +216,7 @@ class Edits:
         return tuple(found) or ("\0",)  # no path begins so
 
     def _load(self, state: str | None) -> tuple[dict[str, tuple[str, list[int] | None]], bool]:
-        """Return what is known of each file in the tree `state`: its id, and its signature."""
+        """Return the id and signature of each file in the tree `state`."""
         read = self._repository.tree
         try:
             found = json.loads(read_plain(self._table))
@@ -289,7 +289,7 @@ class UnseenCommits:
         """Add a commit that makes each file hold its content (None: be gone).
 
         Args:
-            source: Who.
+            source: Who changed it.
             message: What for, in one line; empty when a person changed the files by hand.
             contents: Path and content of each file.
             at: When, in the timezone that git is to show.

@@ -114,7 +114,7 @@ def mark_signature(directory: str) -> object:
 
 
 class _Other:
-    """Something that is no plain file."""
+    """Something that is not a plain file."""
 
 
 OTHER: Final = _Other()

@@ -91,7 +91,7 @@ class GitJournal:
         self._given_up: object = None  # the mark of a change that cannot be finished
 
     def _signed(self) -> dict[str, str]:
-        """Return what a commit notes of who makes it, where that is not who began the familiar."""
+        """Return the trailers of a commit that name its instance, unless it began the familiar."""
         instance = self.instance()
         return {INSTANCE: instance} if instance else {}
 

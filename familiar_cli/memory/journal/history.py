@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class FileDiff:
-    """How one file differs. `diff` is a unified diff, or one line for a file that is no text."""
+    """How one file differs. `diff` is a unified diff, or one line for a file that is not text."""
 
     rel_path: str
     kind: Literal["added", "changed", "deleted"]
@@ -69,7 +69,7 @@ def file_diff(rel_path: str, before: bytes | None, after: bytes | None) -> FileD
 
 
 def is_binary(content: bytes) -> bool:
-    """Tell whether `content` is no text, as git decides it."""
+    """Tell whether `content` is not text, as git decides it."""
     return b"\0" in content[:8000]
 
 
@@ -206,7 +206,7 @@ class History:
 
         Raises:
             NotFoundError: There is none.
-            UsageError: It is no id, or several begin so.
+            UsageError: It is not an id, or several begin so.
         """
         back = _BACK.fullmatch(word)
         if back:
@@ -396,7 +396,7 @@ class JournalDays:
         return next((known for known in reversed(self.all()) if known.day <= day), None)
 
     def files(self, commit: str, directory: str = "") -> list[tuple[str, bool]]:
-        """Return what was directly in a directory then: path, and whether it is a directory."""
+        """List a directory at that time: path, and whether it is a directory."""
         read, tree = self._repository.tree, self._repository.tree_of(commit)
         found = find_entry(read, tree, directory)
         if found is None or not found.is_dir:
@@ -413,7 +413,7 @@ class JournalDays:
         return self._files[commit]
 
     def content(self, commit: str, rel_path: str) -> bytes | None:
-        """Return what a file held then; None: it was not there."""
+        """Return the content of a file at that time; None: it was not there."""
         return self._repository.file_at(commit, rel_path)
 
     def blob(self, object_id: str) -> bytes:

@@ -310,7 +310,7 @@ class Objects:
             self._reader = None
 
     def _packed(self) -> PackReader:
-        """Return what reads packs, which stays open until `close`."""
+        """Return the pack reader, which stays open until `close`."""
         if self._reader is None:
             self._check_plain("pack")
             most = MOST_OBJECT_BYTES if self._is_foreign else None

@@ -320,7 +320,7 @@ class _Pack:
         return int.from_bytes(self._index[large : large + 8], "big")
 
     def entry(self, offset: int, most_bytes: int | None) -> _Entry:
-        """Return what stands at an offset."""
+        """Return the object at an offset."""
         if self._file is None:
             self._file = open_patiently(f"{self.path}.pack")
         return _read_entry(self._file, offset, most_bytes)
@@ -453,7 +453,7 @@ def check_pack(file: IO[bytes]) -> None:
         file: Stands at the pack's first byte.
 
     Raises:
-        RemoteDamagedError: An object is too large, all are, or it is no pack.
+        RemoteDamagedError: An object is too large, all are, or it is not a pack.
         OSError: It cannot be read.
     """
     at = file.tell() + 12
@@ -489,7 +489,7 @@ def _checked_size(entry: _Entry) -> int:
 
 
 def apply_delta(base: bytes, difference: bytes, most_bytes: int | None = None) -> bytes:
-    """Return what a difference makes of `base`.
+    """Apply a delta to `base`.
 
     Raises:
         ValueError: It was not made for it, or what it makes is too large.

@@ -167,7 +167,7 @@ class MemoryPast:
         return bool(commit.merged) or commit.source == SYNC or commit.instance != self._instance()
 
     def diff(self, words: Sequence[str]) -> Difference:
-        """Return what differs between two commits.
+        """Compare two commits.
 
         Args:
             words: At most two commits and a path, in this order. One commit is compared with now;
@@ -196,7 +196,7 @@ class MemoryPast:
 
         Raises:
             NotFoundError: There is no such file now.
-            BadInputError: It is no text.
+            BadInputError: It is not text.
         """
         clean = parse_path(rel_path)
         with self._history(rel_path=clean) as history:

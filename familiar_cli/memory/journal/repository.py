@@ -186,7 +186,7 @@ def decode_commit(id_: str, content: bytes) -> Commit:
     """Return the commit with that content; also one that git itself made.
 
     Raises:
-        FamiliarError: It is no commit.
+        FamiliarError: It is not a commit.
     """
     head, _, body = content.partition(b"\n\n")
     written_by = _AUTHOR.search(head)
@@ -313,7 +313,7 @@ def _entries_of(content: bytes) -> Mapping[str, Entry]:
 
 
 def find_entry(read: Reader, tree: str | None, rel_path: str) -> Entry | None:
-    """Return what is at `rel_path` in the tree with that id, or None."""
+    """Return the entry at `rel_path` in the tree with that id, or None."""
     entry = Entry(is_dir=True, id=tree) if tree else None
     for part in rel_path.split("/") if rel_path else ():
         if entry is None or not entry.is_dir:
@@ -443,7 +443,7 @@ def with_entry(content: bytes, name: str, entry: Entry | None) -> bytes:
 
 
 def _sort_key(name: str, entry: Entry) -> bytes:
-    """Return what git sorts by: a directory's name ends in `/`."""
+    """Return git's sort key: a directory's name ends in `/`."""
     return _encode_name(name) + b"/" * entry.is_dir
 
 

@@ -442,7 +442,7 @@ class _Parser:
 
 @lru_cache(maxsize=_REMEMBERED)
 def _parse_item(text: str) -> tuple[int, int] | None:
-    """Return the columns before an item's mark, and where its words begin; None: it is no item."""
+    """Return the columns before an item's mark, and where its words begin; None: not an item."""
     item = bullet(text)
     return (len(item.indent.expandtabs(_TAB_CHARS)), item.words_at) if item else None
 

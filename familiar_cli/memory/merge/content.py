@@ -72,7 +72,7 @@ class MergeFindings:
 
 
 def pick_side(base: _T, ours: _T, theirs: _T) -> tuple[_T, bool]:
-    """Return what one side alone made of `base`, else ours; and whether both can be had."""
+    """Return the version of the only side that changed `base`, else ours; and whether it is one."""
     if base == ours:
         return theirs, True
     return ours, theirs in (base, ours)
@@ -129,7 +129,7 @@ def in_one_order(
 
 
 def _followers_of(side: Sequence[_T], both: set[_T]) -> dict[_T | None, list[_T]]:
-    """Return what only one side has, by the last thing before it that both have."""
+    """Map the last common entry to what only one side has behind it."""
     found: dict[_T | None, list[_T]] = {}
     anchor: _T | None = None
     for one in side:
@@ -232,7 +232,7 @@ class _Blocks:
         return [other.copy(gap, ours.after)]
 
     def _against_deletion(self, base: MergeBlock, left: MergeBlock) -> list[MergeBlock]:
-        """Return what stays of a block that one side took out."""
+        """Return the rest of a block that one side took out."""
         if left == base:
             return []
         self._findings.kept += 1
@@ -261,7 +261,7 @@ def _by_key(blocks: Sequence[MergeBlock]) -> dict[Key, MergeBlock]:
 def _follow_blocks(
     base: Mapping[Key, MergeBlock], side: Mapping[Key, MergeBlock]
 ) -> dict[Key, Key]:
-    """Return what became of the blocks of `base` on one side: those that are still there."""
+    """Map the blocks of `base` to those that they became on one side."""
     found = {key: key for key in base if key in side}
     if len(found) == len(base) or len(found) == len(side):
         return found
@@ -444,7 +444,7 @@ _OPEN: Final = "---\n"
 def merge_front(base: str, ours: str, theirs: str, settle: Settle, findings: MergeFindings) -> str:
     """Return two versions of the front matter of a page, with its frame, as one.
 
-    What is no list of keys is the same on both sides or a clash.
+    What is not a list of keys is the same on both sides or a clash.
     """
     whole, agree = pick_side(base, ours, theirs)
     if agree:
@@ -468,7 +468,7 @@ def merge_front(base: str, ours: str, theirs: str, settle: Settle, findings: Mer
 
 
 def _front_entries(front: str) -> dict[str, str] | None:
-    """Return the lines of each key; None: it is no list of keys, or says one twice."""
+    """Return the lines of each key; None: it is not a list of keys, or says one twice."""
     if not front:
         return {}
     read = read_front_matter(front)
@@ -524,7 +524,7 @@ def _merge_lists(base: str, ours: str, theirs: str) -> str | None:
 
 
 def _merge_items(base: Sequence[str], ours: Sequence[str], theirs: Sequence[str]) -> list[str]:
-    """Return what either side added, without what either took out."""
+    """Join two lists: with what either side added, without what either removed."""
     gone = {one for one in base if one not in ours or one not in theirs}
     return in_one_order(
         list(dict.fromkeys(base)),
@@ -651,7 +651,7 @@ def _merge_pages(texts: list[str], settle: Settle, findings: MergeFindings) -> s
 
 
 def _only_newline(text: str) -> str:
-    """Return what ends all lines; empty: some end so and some otherwise."""
+    """Return the line ending of all lines; empty: it differs."""
     returns = text.count("\r\n")
     if not returns:
         return "\n"
@@ -667,7 +667,7 @@ def _reads_back(page: MergePage, text: str) -> bool:
 def _shows_more(text: str, texts: list[str]) -> bool:
     """Return whether everybody sees a line that one side keeps private.
 
-    What the other side said in public by itself is no secret.
+    What the other side said in public by itself is not secret.
     """
     if not any(map(may_hide, texts)):
         return False

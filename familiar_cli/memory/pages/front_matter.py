@@ -63,7 +63,7 @@ class FrontMatter:
     Args:
         start: Where the line below the first `---` begins.
         end: Where the last `---` begins.
-        entries: What stands between; none when that is no list of keys.
+        entries: What stands between; none when that is not a list of keys.
         indent: What stands before each key.
     """
 
@@ -235,7 +235,7 @@ def without_pin(text: str) -> str:
 
 
 def _word_value(value: object) -> str | None:
-    """Return a value in lower case; a list or a map is no word, and no value is none."""
+    """Return a value in lower case; a list or a map is not a word, and no value is none."""
     return value.strip().lower() if isinstance(value, str) else None if value is None else "…"
 
 
@@ -298,7 +298,7 @@ def render_lore(page: LorePage) -> str:
 
 
 def parse_lore(text: str) -> LorePage:
-    """Return what a file says, however a person left it."""
+    """Parse a file, however a person left it."""
     page = _parse_page(split_lines(text[_entry_start(text) :]))
     return replace(page, pinned=True) if is_pinned(text) else page
 
@@ -488,7 +488,7 @@ def field_markdown(field: str, text: str) -> str:
 def field_text(markdown: str) -> str:
     """Return the field's text: all below the H1 and one blank line, unchanged.
 
-    Front matter above the H1 is no part of it. A file whose H1 was taken away by hand is text from
+    Front matter above the H1 is not part of it. A file whose H1 was taken away by hand is text from
     its first line on.
     """
     below = markdown[body_start(markdown) :]

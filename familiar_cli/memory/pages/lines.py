@@ -189,7 +189,7 @@ PLAIN: Final = Numbering()
 
 
 def citations_in(text: str) -> list[Cited]:
-    """Return what a line, or a longer text, names, in the order in which it does."""
+    """Return the citations of a text, in order."""
     return [one for comment in _REFERENCE.finditer(text) for one in _parse_citations(comment[1])]
 
 
@@ -324,7 +324,7 @@ def machine_spans(text: str) -> list[Span]:
 
 
 def shown_between(text: str, start: int, end: int, hidden: Iterable[Span]) -> str:
-    """Return what a reader sees of a part of a page.
+    """Return the visible text of a part of a page.
 
     Args:
         text: The page.
@@ -355,7 +355,7 @@ def blank_spans(text: str) -> str:
 
 
 def readable_text(text: str) -> str:
-    """Return what a reader sees of a page."""
+    """Return the visible text of a page."""
     return shown_between(text, 0, len(text), machine_spans(text))
 
 
@@ -483,7 +483,7 @@ class EvidenceText:
     def share(self, text: str) -> float:
         """Return which share of the words of `text` stand here, whatever their endings and order.
 
-        It is 0 for what is no sentence: what has no words, or has the signs of a program's data.
+        It is 0 for what is not a sentence: what has no words, or has the signs of a program's data.
         """
         pieces = set(_word_pieces(text))
         if not pieces or _DEBRIS.intersection(text):
@@ -542,7 +542,7 @@ def bullet_items(text: str) -> list[str]:
 
 
 def key_of(item: str) -> Key:
-    """Return what makes two items one: the chats they are from, and their words.
+    """Return the key by which two items are one: their chats and words.
 
     Which instance heard it does not matter; that two chats said it does.
     """
@@ -656,7 +656,7 @@ _LABEL_CHARS: Final = 80
 
 @cache
 def _private_beginnings() -> tuple[str, ...]:
-    """Return what such a heading begins with, in each language."""
+    """Return the beginnings of such a heading in all languages."""
     return tuple(f"{table.in_private}{table.colon.rstrip()}" for table in tables())
 
 
@@ -748,7 +748,7 @@ def _scope_of_mark(mark: str) -> str:
 
 
 def outward_text(text: str, viewer: Viewer) -> str:
-    """Return what of a page another program is given.
+    """Return the part of a page that another program may see.
 
     Args:
         text: The page.

@@ -111,7 +111,7 @@ def places_in(bare: str, rel_path: str) -> Iterator[LinkPlace]:
 
 
 def way_to(target: str, source: str) -> str:
-    """Return what a Markdown link in the file `source` says to lead to `target`."""
+    """Return the address of a Markdown link from the file `source` to `target`."""
     way = posixpath.relpath(target, posixpath.dirname(source) or ".")
     return _UNSAFE.sub(lambda found: quote(found[0], safe=""), way)
 
@@ -257,7 +257,7 @@ class PageNames:
         return self._by_name.get(fold(name), ())
 
     def name_of(self, target: str, source: str, like: str) -> str:
-        """Return what to call `target` in the file `source`, in the manner of the name `like`."""
+        """Return the name of `target` in the file `source`, written like `like`."""
         keeps = like.lower().endswith(SUFFIXES)
         full = target if keeps else bare_of(target)
         if like.startswith(_RELATIVE):

@@ -237,7 +237,7 @@ def _field_date(rest: str, field: str) -> str:
 
 @cache
 def _date_pattern(field: str) -> re.Pattern[str]:
-    """Return what finds a date that is said to be the beginning, or the end, in any language."""
+    """Return the pattern of a stated beginning or end, in any language."""
     forms: list[str] = []
     for table in tables():
         before, _, after = folded(getattr(table, field)).partition("{}")
@@ -394,7 +394,7 @@ def _skipped_file(rel_path: str, error: FamiliarError) -> Skipped:
 def _find_mentions(texts: Mapping[str, str]) -> Iterable[Link]:
     """Yield where the text of one file names the person or topic that another is about.
 
-    A name counts as written, capitals included, so that "May" is no month in "it may rain".
+    A name counts as written, capitals included, so that "May" is not a month in "it may rain".
     """
     names: dict[str, str] = {}
     for rel_path, text in texts.items():
@@ -526,7 +526,7 @@ class Kinds:
         return frozenset(self.inverses)
 
     def inverse(self, relation: str) -> str:
-        """Return what the other is to the one; empty: the table does not say."""
+        """Return the inverse of a relation; empty if the table has none."""
         return self.inverses.get(fold(relation), "")
 
     def are_alike(self, relation: str, other: str) -> bool:

@@ -260,7 +260,7 @@ def parse_old_path(rel_path: str) -> str:
     """Return `rel_path` in its one spelling, when a file there may be changed or taken away.
 
     Raises:
-        UnsafePathError: It is no path of a file, or one of the program's own.
+        UnsafePathError: It is not a path of a file, or one of the program's own.
     """
     clean = parse_path(rel_path)
     if not clean or rel_path.endswith("/"):
@@ -524,7 +524,7 @@ def _decode_text(rel_path: str, content: bytes, *, is_whole: bool = True) -> str
 
 
 def file_signature(path: str) -> Signature | None:
-    """Return what shows that the file at the real path `path` is still the same, or None."""
+    """Return the signature of the file at the real path `path`, or None."""
     try:
         status = os.lstat(path)
     except OSError:

@@ -84,7 +84,7 @@ class MemoryStore:
         self.run_id = os.urandom(6).hex()
 
     def list_dir(self, rel_path: str = "", *, hidden: bool = False) -> list[MemoryEntry]:
-        """Return what is directly in a directory, sorted by name.
+        """List a directory, sorted by name.
 
         Raises:
             NotFoundError: There is no such directory.
@@ -316,7 +316,7 @@ class MemoryStore:
             wait_for_pending(self._journal, self.lock_path, self.lock_timeout_s)
 
     def _steady(self, read: Callable[[], _T]) -> _T:
-        """Return what `read` gives when no transaction ends while it reads several files."""
+        """Call `read` so that no transaction ends while it reads several files."""
         if not self._journal:
             return read()
         for _ in range(_TRIES):

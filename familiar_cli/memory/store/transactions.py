@@ -135,7 +135,7 @@ class Transaction:
         """Put `content` at the end of a file, which is made if it is not there.
 
         Args:
-            rel_path: Where.
+            rel_path: The file.
             content: As for `write`.
             on_new_line: Put a newline between when the old text does not end in one.
         """
@@ -321,7 +321,7 @@ class StagedTree:
             )
 
     def _load(self, rel_path: str) -> bytes | None:
-        """Return the present content of a file, or None; refuse what is no plain file."""
+        """Return the present content of a file, or None; refuse what is not a plain file."""
         if rel_path not in self._now:
             self._check_spelling(rel_path)
             self._before[rel_path] = self._now[rel_path] = self._on_disk(rel_path)

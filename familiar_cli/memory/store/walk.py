@@ -75,7 +75,7 @@ def scan_files(
 
 
 def list_files(tree: Tree, rel_path: str, *, hidden: bool) -> FileListing:
-    """Return what `MemoryStore.walk` promises."""
+    """Implement `MemoryStore.walk`."""
     found, skipped = scan_files(tree, rel_path, hidden=hidden)
     files, looked_ns = [], wall_ns()
     for name, path in found:
@@ -87,7 +87,7 @@ def list_files(tree: Tree, rel_path: str, *, hidden: bool) -> FileListing:
 
 
 def list_dir(tree: Tree, rel_path: str, *, hidden: bool, limit: int) -> list[MemoryEntry]:
-    """Return what `MemoryStore.list_dir` promises."""
+    """Implement `MemoryStore.list_dir`."""
     clean = parse_path(rel_path)
     names = _names_in(tree, clean, hidden=hidden)
     entries = list(_entries_of(tree, clean, names))
@@ -100,7 +100,7 @@ def list_dir(tree: Tree, rel_path: str, *, hidden: bool, limit: int) -> list[Mem
 
 
 def list_page(tree: Tree, rel_path: str, *, after: str, most: int) -> tuple[list[MemoryEntry], int]:
-    """Return what `MemoryStore.list_page` promises."""
+    """Implement `MemoryStore.list_page`."""
     clean = parse_path(rel_path)
     names = _names_in(tree, clean, hidden=False)
     entries = _entries_of(tree, clean, names[bisect_right(names, after) :])
@@ -245,7 +245,7 @@ class Listing:
     looked_ns: int
 
     def digest(self) -> str:
-        """Return what stays the same for as long as everything looks the same."""
+        """Return a stamp of the tree's signatures."""
         made = blake2b(digest_size=16)
         for prefix, names, seen in self.folders:
             made.update(marshal.dumps([prefix, *names], _FORMAT))
@@ -341,7 +341,7 @@ def grep_files(
     hidden: bool,
     limits: Limits,
 ) -> GrepResult:
-    """Return what `MemoryStore.search` promises."""
+    """Implement `MemoryStore.search`."""
     matcher = _Matcher(pattern, case_insensitive=case_insensitive, limits=limits)
     files, skipped = scan_files(tree, rel_path, hidden=hidden)
     hits: list[GrepHit] = []
@@ -503,7 +503,7 @@ _WILD = re.compile(r"[*?\[]")
 
 
 def glob_files(tree: Tree, pattern: str, *, limit: int) -> list[str]:
-    """Return what `MemoryStore.glob` promises."""
+    """Implement `MemoryStore.glob`."""
     parts = parse_path(pattern, wildcards=True).split("/")
     fixed = list(takewhile(lambda part: not _WILD.search(part), parts[:-1]))
     start = "/".join(fixed)

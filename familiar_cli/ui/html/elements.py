@@ -96,7 +96,7 @@ def layer_class(layer: object) -> str:
 
 
 def _finalize(value: object) -> object:
-    """Return what stands for a value: marks that hide or reorder text are shown by number."""
+    """Return a value for a template, with hidden and reordering marks as numbers."""
     if value is None:
         return ""
     return value if hasattr(value, "__html__") else plain(str(value))
@@ -120,7 +120,7 @@ def _size(size_bytes: int) -> str:
 
 @cache
 def environment(package: str) -> jinja2.Environment:
-    """Return what draws the templates of a package; a name that is missing is an error."""
+    """Return the template environment of a package; a missing name is an error."""
     made = jinja2.Environment(
         loader=jinja2.PackageLoader(package),
         autoescape=True,

@@ -69,7 +69,7 @@ class Flow:
 
 
 def flows_of(trace: Trace, most: int = MOST_FLOWS) -> list[Flow]:
-    """Return what flows, by layer, in the order of the record; empty pieces are left out."""
+    """Return the flows by layer, in the order of the record, without empty pieces."""
     order = {layer.name: number for number, layer in enumerate(trace.layers)}
     pieces = [piece for piece in trace.contributions if piece.offered_tokens > 0]
     pieces.sort(key=lambda piece: order.get(str(piece.layer), len(order)))
@@ -466,7 +466,7 @@ def _macros() -> Any:  # noqa: ANN401  # the macros are attributes
 
 
 def _box(places: dict[str, Place]) -> tuple[str, ...]:
-    """Return what is seen: as much as the circles and their names need."""
+    """Return the view box that holds the circles and their names."""
     xs, ys = zip(*places.values(), strict=True)
     left, top = min(xs) - _MARGIN_X, min(ys) - _MARGIN_Y
     width, height = max(xs) + _MARGIN_X - left, max(ys) + _MARGIN_Y - top
