@@ -52,6 +52,12 @@ _HARMLESS_SIGNS = "・·（）「」『』【】《》〈〉〜"
 _WITHOUT_JOINERS = str.maketrans("", "", "\u200c\u200d")
 
 
+def without_secrets(address: str) -> str:
+    """Return an address, or what should be one, without its user, password, query and fragment."""
+    address = re.sub(r"([?#]).*", r"\1***", address, flags=re.DOTALL)
+    return re.sub(r"^([\w+.-]*://)?.*@", r"\1***@", address, flags=re.DOTALL)
+
+
 def harmless(text: str) -> str:
     """Return `text` without escape sequences or marks that could steer a terminal."""
     return _HARMFUL.sub("", text.replace("\r\n", "\n"))

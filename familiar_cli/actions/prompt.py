@@ -425,7 +425,7 @@ def with_effective(familiar: Familiar, rows: list[Effective]) -> list[Effective]
 
     Args:
         familiar: Whose settings.
-        rows: What holds for each, as `config.origin` says.
+        rows: What holds for each, as `config.settings` says.
     """
     found: dict[str, tuple[Value, str]] = {}
     for prefixes, resolve in _RESOLVERS:

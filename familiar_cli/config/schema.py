@@ -2,7 +2,7 @@
 
 So do the files of channels, with a table of their own: `ChannelConfig`.
 
-A section is a frozen dataclass, and a setting is a field of it that `config.fields.setting` made.
+A section is a frozen dataclass, and a setting is a field of it that `setting` made.
 The loader, the error messages, `config show` and the reference page all read this one table.
 
 Its metadata holds `doc`, and `choices`, `minimum`, `maximum`, `rule` (one of `_RULES`) or `env`
@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 from familiar_cli.config.channel_kinds import KINDS, PRIVATE_KINDS, ChannelMode
 from familiar_cli.errors import UsageError
 from familiar_cli.languages import CODES
+from familiar_cli.text import slugify, without_secrets
 
 _TYPE_NAMES = {str: "text", int: "a whole number", float: "a number", tuple: "a list of texts"}
 
@@ -117,12 +118,6 @@ def shown_value(setting: Setting, value: object) -> str:
     return without_secrets(str(value)) if setting.rule == "url" else str(value)
 
 
-def without_secrets(address: str) -> str:
-    """Return an address, or what should be one, without its user, password, query and fragment."""
-    address = re.sub(r"([?#]).*", r"\1***", address, flags=re.DOTALL)
-    return re.sub(r"^([\w+.-]*://)?.*@", r"\1***@", address, flags=re.DOTALL)
-
-
 def _is_of_type(setting: Setting, value: object) -> bool:
     if isinstance(value, bool):
         return False
@@ -168,21 +163,17 @@ def _timezone_problem(value: Any) -> str | None:  # noqa: ANN401
 
 
 def _slug_problem(value: Any) -> str | None:  # noqa: ANN401
-    from familiar_cli.text import slugify  # noqa: PLC0415  # only who sets one pays for it
-
-    fits = slugify(value) == value
-    return (
-        None
-        if fits
-        else f"is {value!r}, but must be lower-case letters and digits, separated by '-'"
-    )
+    if slugify(value) == value:
+        return None
+    return f"is {value!r}, but must be lower-case letters and digits, separated by '-'"
 
 
 def _schedule_problem(value: Any) -> str | None:  # noqa: ANN401
     from familiar_cli.config.schedule import parse_schedule  # noqa: PLC0415  # as above
 
-    fits = parse_schedule(value) is not None
-    return None if fits else f"is {value!r}, but must look like `daily 03:00` or `weekly sun 03:30`"
+    if parse_schedule(value) is not None:
+        return None
+    return f"is {value!r}, but must look like `daily 03:00` or `weekly sun 03:30`"
 
 
 def _accounts_problem(value: Any) -> str | None:  # noqa: ANN401
@@ -223,7 +214,7 @@ class Setting:
         choices: The only values allowed, if there are such.
         minimum: The least value allowed, if there is one.
         maximum: The greatest value allowed, if there is one.
-        rule: The name of a further rule, see `config.fields`.
+        rule: The name of a further rule, one of `_RULES`.
         env: The environment variable that overrides it, or an empty string.
     """
 

@@ -15,11 +15,11 @@ from urllib.parse import urlsplit
 
 from familiar_cli.config import environment
 from familiar_cli.config.home import cache_dir
-from familiar_cli.config.schema import SLOTS, without_secrets
+from familiar_cli.config.schema import SLOTS
 from familiar_cli.errors import ConfigError
 from familiar_cli.files import write_whole
 from familiar_cli.models.catalog import CATALOG
-from familiar_cli.text import nearest, one_line
+from familiar_cli.text import nearest, one_line, without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
