@@ -151,7 +151,7 @@ def test_what_an_init_that_is_killed_left_is_gone_after_the_next() -> None:
     code = """
 import os, sys
 from familiar_cli.imports import import_plan
-import_plan._move = lambda *_: os._exit(9)
+import_plan._move_into_place = lambda *_: os._exit(9)
 from familiar_cli.cli import main
 main()
 """

@@ -8,7 +8,6 @@ import pytest
 
 from familiar_cli import files
 from familiar_cli.actions import prompt
-from familiar_cli.context.providers import content_search
 from familiar_cli.history.store import HistoryStore
 from tests.support.world import data, live, run
 
@@ -76,8 +75,7 @@ def hurried(monkeypatch):
     (root / "character.toml").write_text("[context]\nprovider_deadline_s = 30\n", "utf-8")
     monkeypatch.setattr(files, "SETTLED_NS", -1)  # nobody changes a file twice within a moment here
     assert data("search", "lamp")["hits"]
-    for module in (content_search, prompt):
-        monkeypatch.setattr(module, "_REFRESH_SHARE", 0.0)
+    monkeypatch.setattr(prompt, "_REFRESH_SHARE", 0.0)
     return root
 
 
