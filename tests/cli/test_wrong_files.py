@@ -7,6 +7,7 @@ import json
 import pytest
 
 from tests.support.cards import as_json, png_card
+from tests.support.cases import each
 from tests.support.chats import HEAD, save, talk
 from tests.support.lorebooks import lore, world
 from tests.support.sillytavern import DataFolder, card, lived_in
@@ -49,8 +50,8 @@ def files(tmp_path):
     }
 
 
-@pytest.mark.parametrize("given", COMMANDS)
-@pytest.mark.parametrize(
+@each("given", COMMANDS)
+@each(
     "name",
     [
         "png",

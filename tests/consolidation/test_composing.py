@@ -48,16 +48,12 @@ async def schema_for(reply_tokens) -> dict:
     return asked(made.model)["response_format"]["json_schema"]["schema"]["properties"]
 
 
-@pytest.mark.parametrize(
-    ("reply_tokens", "most"), [(200, 1), (269, 1), (270, 2), (1200, 17), (1590, 24), (9000, 24)]
-)
+@each(("reply_tokens", "most"), [(200, 1), (269, 1), (270, 2), (1200, 17), (1590, 24), (9000, 24)])
 async def test_a_longer_reply_may_hold_more_points_up_to_a_bound(reply_tokens, most) -> None:
     assert (await schema_for(reply_tokens))["points"]["maxItems"] == most
 
 
-@pytest.mark.parametrize(
-    ("reply_tokens", "most"), [(400, 200), (404, 203), (1200, 800), (2800, 2000), (9000, 2000)]
-)
+@each(("reply_tokens", "most"), [(400, 200), (404, 203), (1200, 800), (2800, 2000), (9000, 2000)])
 async def test_a_longer_reply_may_hold_a_longer_summary_up_to_a_bound(reply_tokens, most) -> None:
     assert (await schema_for(reply_tokens))["summary"]["maxLength"] == most
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 
 import jsonschema
-import pytest
 
 from familiar_cli import tokens
 from familiar_cli.mcp_server.catalogue import TOOLS
 from familiar_cli.models.store import encoding_path
 from tests.contracts.test_startup import loaded_by
+from tests.support.cases import each
 from tests.support.clients import asking
 from tests.support.world import live
 
@@ -39,7 +39,7 @@ def test_the_tools_have_the_names_that_clients_know():
     assert not {tool.name for tool in TOOLS if tool.kind == "read"} & WRITING
 
 
-@pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
+@each("tool", TOOLS, ids=lambda tool: tool.name)
 async def test_each_tool_says_what_it_takes_gives_and_changes(tool):
     live()
     for schema in (tool.input_schema, tool.output_schema):

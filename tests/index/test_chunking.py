@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import date
 from itertools import pairwise
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,6 +13,7 @@ from familiar_cli.index.chunking import cut_text, index_label
 from familiar_cli.index.who_when import last_day
 from familiar_cli.tokens import heuristic, reach
 from tests.index.test_markdown import PIECES
+from tests.support.cases import each
 
 count = heuristic().count
 SENTENCE = "Every word of this long section counts for something here. "
@@ -110,7 +110,7 @@ def test_fields_of_a_card_are_no_conversation() -> None:
     assert len(cut_text(text, "people/ada.md").passages) == 1
 
 
-@pytest.mark.parametrize(
+@each(
     ("path", "instance"),
     [("daily/2026-01-03_laptop.md", "laptop"), ("daily/2026-01-03.md", ""), ("a_b.md", "")],
 )
@@ -118,12 +118,12 @@ def test_the_instance_is_read_from_the_name(path, instance) -> None:
     assert cut_text("x", path).instance == instance
 
 
-@pytest.mark.parametrize("text", ["x" * 300_000, "字" * 100_000, "Ada: hi\n" * 20_000, "> " * 5000])
+@each("text", ["x" * 300_000, "字" * 100_000, "Ada: hi\n" * 20_000, "> " * 5000])
 def test_monstrous_files_are_cut_in_moments(text) -> None:
     assert "".join(shown(text, cut_text(text, "a.md").lines)) == text
 
 
-@pytest.mark.parametrize(
+@each(
     ("rel_path", "day"),
     [
         ("weekly/2024-W15.md", "2024-04-14"),
@@ -142,7 +142,7 @@ def test_a_week_a_month_and_a_year_are_as_old_as_their_last_day(rel_path, day) -
     assert last_day(rel_path) == day
 
 
-@pytest.mark.parametrize("piece", ["\0", "a", "字", "aA1 ", ". ", "👩", "x" * 4000 + " "])
+@each("piece", ["\0", "a", "字", "aA1 ", ". ", "👩", "x" * 4000 + " "])
 def test_each_character_is_counted_a_few_times_at_most(monkeypatch, piece) -> None:
     counted = 0
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli.index.chunking import parse_blocks, without_marks
+from tests.support.cases import each
 
 PIECES = [
     "# A\n",
@@ -63,7 +63,7 @@ def test_a_byte_order_mark_hides_no_heading() -> None:
     assert headings("\ufeff# Title\n") == ["Title"]
 
 
-@pytest.mark.parametrize(
+@each(
     ("line", "speaker"),
     [
         ("Ada: hi", "Ada"),

@@ -1,9 +1,9 @@
 """Matrix products in the thread that asks for them."""
 
 import numpy as np
-import pytest
 
 from familiar_cli.index import vectors
+from tests.support.cases import each
 
 
 def some(rows: int, width: int) -> np.ndarray:
@@ -24,7 +24,7 @@ def test_weights_count_number_by_number():
     np.testing.assert_allclose(vectors.weighted_sums(rows, weights), rows @ weights, rtol=1e-3)
 
 
-@pytest.mark.parametrize("columns", [1, 8, 16, 200, 1_000_000])
+@each("columns", [1, 8, 16, 200, 1_000_000])
 def test_a_block_stays_in_one_thread_and_has_a_row(columns: int):
     rows = vectors.block_rows(64, columns)
     assert rows == 1 or rows * 64 * columns <= vectors.ONE_THREAD

@@ -18,6 +18,7 @@ from familiar_cli.index.rank import (
     recency_score,
     score_lines,
 )
+from tests.support.cases import each
 
 SPEC = SPECS["minilm-l6-v2"]
 ages = st.floats(0, 200 * 365)
@@ -28,7 +29,7 @@ def line(number: int, *, speaker: str = "", document: int = 1) -> LineCandidate:
     return LineCandidate(number, document, speaker, (100 + number, 101 + number))
 
 
-@pytest.mark.parametrize(("age_days", "freshness"), [(0, 1), (1000 / 7, 1 / 2), (3000 / 7, 1 / 4)])
+@each(("age_days", "freshness"), [(0, 1), (1000 / 7, 1 / 2), (3000 / 7, 1 / 4)])
 def test_what_is_as_old_as_that_is_as_fresh_as_this(age_days, freshness) -> None:
     assert recency_score(age_days) == pytest.approx(freshness)
 
@@ -97,7 +98,7 @@ def test_who_is_asked_about_speaks_first() -> None:
     assert [(s.line.id, s.speaker) for s in found] == [(2, True), (1, False)]
 
 
-@pytest.mark.parametrize(
+@each(
     ("speaker", "query", "named"),
     [
         ("Caroline", "what did caroline paint?", True),

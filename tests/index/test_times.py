@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from familiar_cli.index.who_when import period_of, time_closeness, times_of
 from familiar_cli.spans import Span, Yearly
+from tests.support.cases import each
 
 days = st.dates(date(1900, 1, 1), date(2100, 12, 31))
 DAY = date(2023, 5, 8)
@@ -54,7 +55,7 @@ def test_any_year_of_a_month_will_do(day, other) -> None:
     assert 0 <= time_closeness([Yearly(2, 29)], one(other)) <= 1
 
 
-@pytest.mark.parametrize(
+@each(
     ("rel_path", "first", "last"),
     [
         ("weekly/2026-W01.md", "2025-12-29", "2026-01-04"),
@@ -66,9 +67,7 @@ def test_a_period_has_days(rel_path, first, last) -> None:
     assert period_of(rel_path) == Span(date.fromisoformat(first), date.fromisoformat(last))
 
 
-@pytest.mark.parametrize(
-    "rel_path", ["monthly/2024-13.md", "weekly/0000-W01.md", "yearly/0000.md", "notes.md"]
-)
+@each("rel_path", ["monthly/2024-13.md", "weekly/0000-W01.md", "yearly/0000.md", "notes.md"])
 def test_what_is_no_period_has_none(rel_path) -> None:
     assert period_of(rel_path) is None
 

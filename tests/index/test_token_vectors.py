@@ -14,6 +14,7 @@ from familiar_cli.index import embedder, token_vectors
 from familiar_cli.index.embedder import SPECS
 from familiar_cli.index.rank import number_runs
 from familiar_cli.index.token_vectors import Extents
+from tests.support.cases import each
 
 
 def unit(chance, count, width=8) -> np.ndarray:
@@ -86,7 +87,7 @@ def test_the_best_is_one_and_the_first_quarter_is_zero() -> None:
     assert token_vectors.scale_values(values) == pytest.approx([0, 0, 1 / 3, 2 / 3, 1], abs=1e-6)
 
 
-@pytest.mark.parametrize(
+@each(
     ("values", "wanted"),
     [
         ([0.2, 0.2, 0.5], [0, 0, 0.5]),

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from familiar_cli.index import vectors
+from tests.support.cases import each
 from tests.support.embedders import WordEmbedder
 
 
@@ -130,7 +131,7 @@ def test_no_two_files_have_one_name() -> None:
     assert len({vectors.new_name("tokens-", ".i8") for _ in range(20)}) == 20
 
 
-@pytest.mark.parametrize("damage", ["missing", "short", "foreign", "empty"])
+@each("damage", ["missing", "short", "foreign", "empty"])
 def test_a_damaged_file_has_no_rows(tmp_path, damage) -> None:
     path = tmp_path / "rows"
     file = vectors.RowFile(path, ("i1", (4,)))

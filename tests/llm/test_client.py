@@ -29,6 +29,7 @@ from familiar_cli.llm.client import LLMClient
 from familiar_cli.llm.open import open_model
 from familiar_cli.llm.slots import resolve_slot
 from familiar_cli.llm.types import Usage
+from tests.support.cases import each
 from tests.support.server import (
     ChatServer,
     CutOff,
@@ -160,7 +161,7 @@ async def test_openai_is_told_the_limit_under_its_new_name(monkeypatch) -> None:
     assert json.loads(LLMClient(slot).prepare(HELLO).body)["max_completion_tokens"] == 9
 
 
-@pytest.mark.parametrize(
+@each(
     ("step", "kind", "words"),
     [
         (bad_key(), ModelKeyError, "Incorrect API key provided"),
@@ -235,7 +236,7 @@ async def test_a_server_is_asked_only_as_often_as_the_settings_say() -> None:
     assert len(server.requests) == 2
 
 
-@pytest.mark.parametrize("status", [400, 401, 403, 404, 413])
+@each("status", [400, 401, 403, 404, 413])
 async def test_an_error_that_stays_is_not_asked_again(status) -> None:
     with ChatServer(Fail(status)) as server, pytest.raises(ModelError):
         await ask(client(server, retries=3))
@@ -276,7 +277,7 @@ async def test_a_longer_wait_than_is_bearable_ends_at_once() -> None:
     assert len(server.requests) == 1
 
 
-@pytest.mark.parametrize("header", ["soon", "", "nan", "-5", "Wed, 99 Foo 2026", "inf"])
+@each("header", ["soon", "", "nan", "-5", "Wed, 99 Foo 2026", "inf"])
 async def test_a_retry_after_that_makes_no_sense_is_passed_over(header) -> None:
     with ChatServer([rate_limit(header), Say("ok")]) as server:
         assert (await ask(client(server))).text == "ok"
@@ -376,7 +377,7 @@ async def test_an_error_of_the_listener_is_not_an_error_of_the_server() -> None:
         await ask(client(server), closed)
 
 
-@pytest.mark.parametrize(
+@each(
     "body",
     [
         b"data: {not json\n\n",
@@ -396,7 +397,7 @@ async def test_an_event_that_is_no_object_is_a_bad_reply(body) -> None:
     assert caught.value.partial == "Well, "
 
 
-@pytest.mark.parametrize(
+@each(
     "step",
     [
         Raw(b"<html>It works!</html>", "text/html"),

@@ -121,8 +121,8 @@ BUILT_IN = {
 }
 
 
-@pytest.mark.parametrize("kind", exceptions_below_httpx(), ids=lambda kind: kind.__qualname__)
-@pytest.mark.parametrize("grouped", [0, 1, 2])
+@each("kind", exceptions_below_httpx(), ids=lambda kind: kind.__qualname__)
+@each("grouped", [0, 1, 2])
 async def test_whatever_a_transport_raises_becomes_an_error_of_the_model(
     kind, grouped, monkeypatch
 ) -> None:
@@ -151,7 +151,7 @@ def bare(kind: type[Exception]) -> Exception:
 PASSWORD = "pass-word-1"
 
 
-@pytest.mark.parametrize(
+@each(
     "proxy",
     [
         f"http://user:{PASSWORD}@127.0.0.1:99999",
@@ -162,7 +162,7 @@ PASSWORD = "pass-word-1"
         f"socks9://user:{PASSWORD}@127.0.0.1:80",
     ],
 )
-@pytest.mark.parametrize("variable", ["HTTP_PROXY", "http_proxy", "ALL_PROXY"])
+@each("variable", ["HTTP_PROXY", "http_proxy", "ALL_PROXY"])
 async def test_a_wrong_proxy_is_an_error_that_keeps_its_password(
     proxy, variable, monkeypatch
 ) -> None:

@@ -16,6 +16,7 @@ from familiar_cli.llm.client import LocalModel
 from familiar_cli.llm.open import open_model, probe_model
 from familiar_cli.llm.slots import resolve_slot
 from familiar_cli.models.store import path_of
+from tests.support.cases import each
 
 HELLO = [
     {"role": "system", "content": "You are a pirate. Answer in one sentence."},
@@ -98,7 +99,7 @@ async def test_a_model_that_is_not_on_disk_names_the_command_that_fetches_it(tmp
     assert caught.value.hint == "Run `familiar model pull smollm2-135m-instruct`."
 
 
-@pytest.mark.parametrize("name", ["smolm2-135m", "minilm-l6-v2", "nowhere.gguf"])
+@each("name", ["smolm2-135m", "minilm-l6-v2", "nowhere.gguf"])
 async def test_a_model_that_cannot_chat_is_an_error(name, tmp_path) -> None:
     model = local(tmp_path, model=name)
     with pytest.raises(ModelUnknownError, match=name) as caught:

@@ -13,6 +13,7 @@ from familiar_cli.errors import BadReplyError, ModelError, ModelTimeoutError
 from familiar_cli.llm import wire
 from tests.hostile.servers import MODES, HostileServer
 from tests.llm.test_client import ask, client
+from tests.support.cases import each
 from tests.support.server import ChatServer, Fail, Raw, Say, chunk, sse
 
 FINISHED = (chunk("Hi."), chunk(finish_reason="stop"))
@@ -58,15 +59,15 @@ def test_the_limits_of_time_are_finite_without_being_set() -> None:
     assert usual.timeout_s < usual.deadline_s <= 3600
 
 
-@pytest.mark.parametrize("encoding", ["gzip", "deflate", "br", "zstd", "gzip, identity"])
-@pytest.mark.parametrize("content_type", ["text/event-stream", "application/json"])
+@each("encoding", ["gzip", "deflate", "br", "zstd", "gzip, identity"])
+@each("content_type", ["text/event-stream", "application/json"])
 async def test_an_encoding_that_was_not_asked_for_is_refused(encoding, content_type) -> None:
     step = Raw(sse(*FINISHED), content_type, headers={"Content-Encoding": encoding})
     with ChatServer(step) as server, pytest.raises(BadReplyError, match="not requested"):
         await ask(client(server))
 
 
-@pytest.mark.parametrize("encoding", ["identity", "Identity", ""])
+@each("encoding", ["identity", "Identity", ""])
 async def test_an_encoding_that_changes_nothing_is_read(encoding) -> None:
     with ChatServer(Raw(sse(*FINISHED), headers={"Content-Encoding": encoding})) as server:
         assert (await ask(client(server))).text == "Hi."

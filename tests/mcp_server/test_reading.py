@@ -8,6 +8,7 @@ import pytest
 
 from familiar_cli.history.store import HistoryStore
 from familiar_cli.identity import Author
+from tests.support.cases import each
 from tests.support.clients import asking, called
 from tests.support.world import live, run
 
@@ -90,7 +91,7 @@ async def test_a_private_turn_cannot_be_asked_about():
     assert "ill" not in str(refused)
 
 
-@pytest.mark.parametrize(
+@each(
     "path", ["people/_aliases.json", "sessions/.writer.json", ".index/embeddings.sqlite", "people"]
 )
 async def test_what_the_program_keeps_beside_memory_is_no_memory(path):

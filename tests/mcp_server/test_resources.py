@@ -52,7 +52,7 @@ async def test_a_slash_may_be_encoded_as_the_template_has_it():
     assert "Bo paints" in content.text
 
 
-@pytest.mark.parametrize(
+@each(
     "uri",
     [
         "familiar://ada/memory/../character.toml",

@@ -2,7 +2,8 @@
 
 import inspect
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
 
@@ -27,21 +28,25 @@ def each(names: str | tuple[str, ...], cases: Iterable, ids=None) -> Callable[[C
     def decorate(test: Callable) -> Callable:
         @wraps(test)
         def run(**fixtures: object) -> None:
-            outcomes = [
-                _run_case(test, fixtures, dict(zip(keys, row, strict=True)), number, label)
-                for number, (row, label) in enumerate(zip(rows, ids, strict=True))
-            ]
-            skips = [one for one in outcomes if isinstance(one, pytest.skip.Exception)]
-            problems = [one for one in outcomes if one is not None and one not in skips]
-            if len(problems) > 1:
-                raise BaseExceptionGroup(f"{len(problems)} of {len(rows)} cases", problems)
-            for problem in problems or (skips if len(skips) == len(rows) else []):
-                raise problem
+            problems: list[BaseException] = []
+            for number, (row, label) in enumerate(zip(rows, ids, strict=True)):
+                with _noting(problems, label), _own_world(fixtures, number) as own:
+                    test(**own, **dict(zip(keys, row, strict=True)))
+            _raise(problems, len(rows))
 
+        @wraps(test)
+        async def run_async(**fixtures: object) -> None:
+            problems: list[BaseException] = []
+            for number, (row, label) in enumerate(zip(rows, ids, strict=True)):
+                with _noting(problems, label), _own_world(fixtures, number) as own:
+                    await test(**own, **dict(zip(keys, row, strict=True)))
+            _raise(problems, len(rows))
+
+        runner = run_async if inspect.iscoroutinefunction(test) else run
         signature = inspect.signature(test)
         kept = [value for key, value in signature.parameters.items() if key not in keys]
-        run.__signature__ = signature.replace(parameters=kept)
-        return run
+        runner.__signature__ = signature.replace(parameters=kept)
+        return runner
 
     return decorate
 
@@ -54,15 +59,23 @@ def _values(case: object, count: int) -> tuple:
     return (case,) if count == 1 else tuple(case)
 
 
-def _run_case(
-    test: Callable, fixtures: dict, case: dict, number: int, label: str
-) -> BaseException | None:
-    """Run the test for one case; return why it failed or was skipped."""
-    case = fixtures | case
+@contextmanager
+def _noting(problems: list[BaseException], label: object) -> Iterator[None]:
+    """Keep why a case failed or was skipped."""
+    try:
+        yield
+    except (Exception, pytest.fail.Exception, pytest.skip.Exception) as problem:  # noqa: BLE001
+        problem.add_note(f"in the case {label}")
+        problems.append(problem)
+
+
+@contextmanager
+def _own_world(fixtures: dict, number: int) -> Iterator[dict]:
+    """Give the fixtures as a case gets them."""
+    own, home = dict(fixtures), Path(os.environ["FAMILIAR_HOME"])
     if "tmp_path" in fixtures:
-        case["tmp_path"] = fixtures["tmp_path"] / f"{number}"
-        case["tmp_path"].mkdir()
-    home = Path(os.environ["FAMILIAR_HOME"])
+        own["tmp_path"] = fixtures["tmp_path"] / f"{number}"
+        own["tmp_path"].mkdir()
     with pytest.MonkeyPatch.context() as patches:
         if not home.exists():
             world = home.parent / f"{number}"
@@ -70,10 +83,15 @@ def _run_case(
             patches.setenv("FAMILIAR_HOME", str(world / "home"))
             patches.setenv("FAMILIAR_KEYS", str(world / "keys.toml"))
         if "monkeypatch" in fixtures:
-            case["monkeypatch"] = patches
-        try:
-            test(**case)
-        except (Exception, pytest.fail.Exception, pytest.skip.Exception) as problem:  # noqa: BLE001
-            problem.add_note(f"in the case {label}")
-            return problem
-    return None
+            own["monkeypatch"] = patches
+        yield own
+
+
+def _raise(problems: list[BaseException], count: int) -> None:
+    """Fail with what failed, or skip if all of the cases were skipped."""
+    skips = [problem for problem in problems if isinstance(problem, pytest.skip.Exception)]
+    failures = [problem for problem in problems if problem not in skips]
+    if len(failures) > 1:
+        raise BaseExceptionGroup(f"{len(failures)} of {count} cases", failures)
+    for problem in failures or (skips if len(skips) == count else []):
+        raise problem

@@ -10,6 +10,7 @@ from rich.cells import cell_len
 
 from familiar_cli.familiar import Familiar
 from familiar_cli.identity import Author
+from tests.support.cases import each
 from tests.support.world import live, run
 from tests.ui.test_streams import in_terminal
 
@@ -68,6 +69,6 @@ def test_no_line_of_a_page_is_wider_than_the_terminal(argv) -> None:
     assert [line for line in lines if cell_len(line.rstrip()) > COLUMNS] == []
 
 
-@pytest.mark.parametrize("argv", TABLES, ids=" ".join)
+@each("argv", TABLES, ids=" ".join)
 def test_in_a_pipe_a_row_is_one_line(argv) -> None:
     assert len(run(*argv).stdout.splitlines()) == len(ODD) + TABLES[argv]

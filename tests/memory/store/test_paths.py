@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from familiar_cli.errors import FamiliarError, RefusedError, UnsafePathError
 from familiar_cli.memory.store.store import MemoryStore
+from tests.support.cases import each
 
 OUTSIDE = [
     "..",
@@ -66,7 +67,7 @@ OURS = [
 NO_FILE = ["", ".", "people/", "./"]
 
 
-@pytest.mark.parametrize("path", [*OUTSIDE, *NOT_EVERYWHERE, *OURS, *NO_FILE])
+@each("path", [*OUTSIDE, *NOT_EVERYWHERE, *OURS, *NO_FILE])
 def test_such_a_path_is_never_written(store, path) -> None:
     with pytest.raises(UnsafePathError) as caught:
         store.write_file(path, "x")
@@ -74,7 +75,7 @@ def test_such_a_path_is_never_written(store, path) -> None:
     assert not store.root.exists()
 
 
-@pytest.mark.parametrize("path", OUTSIDE)
+@each("path", OUTSIDE)
 def test_such_a_path_is_not_even_read(store, path) -> None:
     for use in (store.read_file, store.list_dir, store.walk, store.exists, store.glob):
         with pytest.raises(UnsafePathError):
@@ -83,7 +84,7 @@ def test_such_a_path_is_not_even_read(store, path) -> None:
         store.grep("x", path)
 
 
-@pytest.mark.parametrize("path", [*OUTSIDE, *OURS])
+@each("path", [*OUTSIDE, *OURS])
 def test_such_a_path_is_neither_deleted_nor_moved(store, path) -> None:
     store.write_file("a.md", "x")
     with pytest.raises(UnsafePathError):
