@@ -68,6 +68,8 @@ def test_people_who_edit_meanwhile_lose_nothing(world) -> None:
         [edit.result() for edit in edits]
     world.store.catch_up()
     for n in range(20):
-        (change,) = world.past.log(f"hand/{n}.md")
-        assert change.commit.source == "human"
+        # A file that was met between its creation and its first byte has two versions.
+        changes = world.past.log(f"hand/{n}.md")
+        assert len(changes) <= 2, changes
+        assert {change.commit.source for change in changes} == {"human"}
         assert world.at_head(f"hand/{n}.md") == str(n).encode()
