@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from familiar_cli.history import HistoryStore
 from familiar_cli.history.recall import search
+from familiar_cli.history.selection import TurnFilter
 from familiar_cli.imports.foreign_chat import Cast, Reading
 from familiar_cli.imports.import_chat import ChatImportOptions, import_chats
 from familiar_cli.visibility import OWNER
@@ -37,6 +38,7 @@ WORDS = [
     *("umbrella", "platform", "winter", "kitchen", "window", "promise", "lantern", "harbour"),
 ]
 RARE = [f"word{number}" for number in range(20_000)]
+EVERYONE = TurnFilter(viewer=OWNER)
 QUERIES = {
     "rare word": "zanzibar",
     "one of 20,000 words": "word123",
@@ -111,9 +113,10 @@ def measure(directory: Path, turns: int) -> dict[str, Any]:
         first_s = seconds(lambda: import_chats(store, chat, ChatImportOptions(READING)))
         peak = peak_mb()
         again_s = seconds(lambda: import_chats(store, chat, ChatImportOptions(READING)))
-        index_s = seconds(lambda: search(store, "nothing"))
+        index_s = seconds(lambda: search(store, "nothing", EVERYONE))
         searches = {
-            name: median_ms(lambda q=query: search(store, q)) for name, query in QUERIES.items()
+            name: median_ms(lambda q=query: search(store, q, EVERYONE))
+            for name, query in QUERIES.items()
         }
         recent_ms = median_ms(lambda: store.recent("yuzu", 40, viewer=OWNER), 99)
     return {
@@ -155,7 +158,7 @@ def memorybank(file: Path, directory: Path) -> dict[str, Any]:
         (chats / f"{name.strip()}.jsonl").write_text(text, "utf-8")
     with closing(HistoryStore(directory / "memorybank.db")) as store:
         took_s = seconds(lambda: import_chats(store, chats, ChatImportOptions(READING)))
-        hits = search(store, "Which painters did you recommend to me?", limit=3)
+        hits = search(store, "Which painters did you recommend to me?", EVERYONE, limit=3)
         return {
             "channels": [c.channel_id for c in store.channels()],
             "turns": store.count(),
