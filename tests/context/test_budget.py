@@ -225,6 +225,13 @@ def test_a_higher_priority_never_loses_to_a_lower(offered, total, layer) -> None
         assert not any(f.kept for f in lower)
 
 
+def test_what_would_fit_stays_out_where_something_more_important_did_not_fit() -> None:
+    large = piece("word " * 200, priority=60, fit=Fit.whole)
+    small = piece("a few words", priority=50, fit=Fit.whole)
+    assert kept(fill([small], content=60)) == ["a few words"]
+    assert kept(tight([large, small], 60)) == []
+
+
 @given(pieces, st.integers(0, 2), budgets)
 def test_what_is_less_important_changes_nothing_for_the_rest(offered, floor, total) -> None:
     important = [p for p in offered if p.priority > floor]
