@@ -113,7 +113,7 @@ def allowance_in(
 
     Args:
         familiar: Whose prompt.
-        channel: What holds there.
+        channel: The settings of the channel.
         character: The character, where it has been read already.
 
     Raises:
@@ -141,7 +141,7 @@ def pipeline(
 
     Args:
         familiar: Whose prompt.
-        setup: What holds for the turn.
+        setup: The settings of the turn.
         remembered: What was said off the record just before.
         dry: No model may be asked, so what would ask one is left out.
     """
@@ -286,7 +286,7 @@ def pinned_memory(familiar: Familiar, setup: TurnSetup, find: Callable[[], Pins]
 
     Args:
         familiar: Whose turn.
-        setup: What holds for it.
+        setup: The settings of the turn.
         find: Finds what is pinned.
     """
     from familiar_cli.context.providers.passages import Sight
@@ -425,7 +425,7 @@ def with_effective(familiar: Familiar, rows: list[Effective]) -> list[Effective]
 
     Args:
         familiar: Whose settings.
-        rows: What holds for each, as `config.settings` says.
+        rows: The effective value of each setting, from `config.settings`.
     """
     found: dict[str, tuple[Value, str]] = {}
     for prefixes, resolve in _RESOLVERS:

@@ -359,7 +359,7 @@ def turn_request(
     Args:
         familiar: Whose prompt.
         said: What is said.
-        setup: What holds for the turn.
+        setup: The settings of the turn.
         viewer: Who will read the reply; None: those who are in the channel.
         at: When it is said; None: now.
         before_id: Only turns before this one are history; None: all, or those before the reply

@@ -365,7 +365,7 @@ class EffectiveValue:
 
     Args:
         key: The setting.
-        value: What holds.
+        value: The effective value.
         source: `channel`, `character.toml`, `me.toml`, `mode <mode>` or `default`.
     """
 

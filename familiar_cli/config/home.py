@@ -384,7 +384,7 @@ def new_id(chosen: str = "") -> str:
 
 
 def read_instance(path: Path) -> Instance | None:
-    """Return the instance that a file names; None: there is no file.
+    """Read the instance from a file; None without one.
 
     Raises:
         ConfigError: It cannot be read, or says something else.

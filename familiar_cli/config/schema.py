@@ -209,7 +209,7 @@ class Setting:
 
     Args:
         key: Its dotted name, e.g. `llm.preset`.
-        default: What holds when nobody sets it; its type is the setting's type.
+        default: The value when nobody sets it; its type is the setting's type.
         doc: What it means, in one line.
         choices: The only values allowed, if there are such.
         minimum: The least value allowed, if there is one.

@@ -483,7 +483,7 @@ class Effective:
 
     Args:
         setting: The setting.
-        value: What holds; a password in an address is left out.
+        value: The effective value; a password in an address is left out.
         source: `default`, `file`, `[llm]` (a slot took it from there), or the name of the
             environment variable that overrides it.
         effective: What it comes to now, where `value` leaves that to the mode, the model or the

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from abc import ABC, abstractmethod
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
 
@@ -32,7 +33,7 @@ _BATCH: Final = 500
 PageT = TypeVar("PageT")
 
 
-class PageIndex(Generic[PageT]):
+class PageIndex(ABC, Generic[PageT]):
     """Tables made from pages, which can be deleted at any time. One object is for one thread.
 
     Args:
@@ -107,12 +108,13 @@ class PageIndex(Generic[PageT]):
         if any(state.get(name) != value for name, value in seen.items()):
             self._keep(seen)
 
+    @abstractmethod
     def _read_page(self, page: str, signature: str) -> PageT:
-        raise NotImplementedError
+        """Read one page as it is now."""
 
+    @abstractmethod
     def _replace(self, names: Collection[str], pages: Iterable[PageT]) -> None:
         """Forget all that is known of pages by name, and insert `pages`; all or nothing."""
-        raise NotImplementedError
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
