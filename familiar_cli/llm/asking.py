@@ -67,6 +67,7 @@ class Asker:
         structured: `auto`, `on` or `off`: whether the server is handed the schema. `auto` becomes
             `off` once the server refuses it.
         unchanged: What an error says stayed as it was.
+        on_answer: Told of each answer: the tokens of the prompt, and those of the reply.
 
     Attributes:
         spent: What was asked so far.
@@ -81,6 +82,7 @@ class Asker:
     temperature: float | None = None
     structured: str = "auto"
     unchanged: str = "nothing was written"
+    on_answer: Callable[[int, int], None] = lambda *_: None
     spent: Spent = field(default_factory=Spent)
     quarantined: list[str] = field(default_factory=list)
 
@@ -115,6 +117,7 @@ class Asker:
             ]
             completion = await self._complete(chat, schema)
             self._count(chat, completion.usage, is_repair=is_repair)
+            self.on_answer(*tokens_of(chat, completion, self.count))
             try:
                 _check_whole(completion)
                 return read(completion)
@@ -164,6 +167,18 @@ class Asker:
             cost=_add_optional(spent.cost, used.cost),
             estimated_tokens=spent.estimated_tokens + tokens,
         )
+
+
+def tokens_of(
+    chat: Sequence[Message], completion: Completion, count: Callable[[str], int]
+) -> tuple[int, int]:
+    """Return the tokens of a prompt and of its reply: as the server counts, else as we do."""
+    used = completion.usage or Usage()
+    read, written = used.prompt_tokens, used.completion_tokens
+    return (
+        sum(count(message["content"]) for message in chat) if read is None else read,
+        count(completion.text) if written is None else written,
+    )
 
 
 def voice_excerpt(voice: str, room_tokens: int, count: Callable[[str], int]) -> str:

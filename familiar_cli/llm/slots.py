@@ -219,13 +219,17 @@ class ResolvedSlot:
         return "the local model" if self.preset == "local" else f"{self.preset} at {self.base_url}"
 
 
+PLAN_TOKENS: Final[Mapping[str, int]] = {"memory_writer": 4096, "consolidation": 1600}
+"""Most tokens of a reply that is a plan, by the slot that is asked for it."""
+
+
 def for_plans(
     slot: ResolvedSlot, settings: LLMSettings, most_tokens: int
 ) -> tuple[int, float | None]:
     """Return the length and the temperature of a reply that is a plan, and so no talk.
 
-    What somebody set for the slot holds; else a plan is longer than what is said in a chat, and to
-    be faithful rather than inventive.
+    A setting holds, of the slot or of `[llm]`. Otherwise a plan is longer than what is said in a
+    chat, as far as the context window allows, and is to be faithful rather than inventive.
 
     Args:
         slot: The slot that is asked.
@@ -235,13 +239,12 @@ def for_plans(
     Returns:
         Most tokens of a reply, and the temperature; None: that of the slot.
     """
-    if slot.slot in settings.slots:
-        return slot.max_tokens, None
+    chosen = settings.slots.get(slot.slot, settings)
     reply_tokens = slot.max_tokens
-    if not settings.max_tokens:
+    if not chosen.max_tokens:
         reply_tokens = max(reply_tokens, min(most_tokens, slot.context_tokens // 4))
-    is_chosen = slot.temperature != type(settings)().temperature
-    return reply_tokens, None if is_chosen else _PLAN_TEMPERATURE
+    is_set = "temperature" in chosen.written or slot.temperature != type(settings)().temperature
+    return reply_tokens, None if is_set else _PLAN_TEMPERATURE
 
 
 def resolve_slot(settings: LLMSettings, slot: str = MAIN) -> ResolvedSlot:

@@ -86,7 +86,7 @@ def paths(caller: Caller) -> list[str]:
         files = caller.familiar.memory.walk().files
     except NotFoundError:
         return []
-    return [entry.rel_path for entry in files if is_readable(entry.rel_path)]
+    return [entry.rel_path for entry in files if is_readable(entry.rel_path, caller.viewer)]
 
 
 def page_of(paths: list[str], cursor: str | None) -> tuple[list[str], str | None]:

@@ -129,7 +129,7 @@ def _list_files(caller: Caller, arguments: Arguments) -> Iterable[_File]:
 def _list_entries(caller: Caller, directory: str) -> list[MemoryEntry]:
     with suppress(NotFoundError):
         walk = caller.familiar.memory.walk(directory)
-        return [entry for entry in walk.files if is_readable(entry.rel_path)]
+        return [entry for entry in walk.files if is_readable(entry.rel_path, caller.viewer)]
     return []
 
 

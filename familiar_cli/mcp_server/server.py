@@ -28,6 +28,7 @@ from familiar_cli.mcp_server.catalogue import TOOLS, uri_of
 from familiar_cli.mcp_server.tool import Caller, is_readable, page
 from familiar_cli.memory.store.walk import list_all
 from familiar_cli.text import framed, harmless
+from familiar_cli.visibility import NOBODY
 from familiar_cli.work.jobs import in_thread
 
 if TYPE_CHECKING:
@@ -167,7 +168,9 @@ class ChangeWatcher:
         try:
             files = list_all(str(self._paths.memory)).files()
             return {
-                path: (seen.st_mtime_ns, seen.st_size) for path, seen in files if is_readable(path)
+                path: (seen.st_mtime_ns, seen.st_size)
+                for path, seen in files
+                if is_readable(path, NOBODY)  # every client is told
             }
         except FamiliarError:
             return {}

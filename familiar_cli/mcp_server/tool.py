@@ -13,6 +13,7 @@ from familiar_cli.actions.write_memories import ReadVersions
 from familiar_cli.clock import in_zone
 from familiar_cli.errors import NotFoundError, UsageError
 from familiar_cli.index.who_when import day_in, last_day
+from familiar_cli.memory.layout import scope_of_path
 from familiar_cli.memory.pages.lines import number_spans, outward_text, owned_lines, turn_ids
 from familiar_cli.memory.pages.links import is_page
 from familiar_cli.memory.store.files import parse_path
@@ -380,7 +381,7 @@ def see(caller: Caller, path: str) -> SeenFile:
         UnsafePathError: The path leads outside the memory.
     """
     rel_path = parse_path(path)
-    if not is_readable(rel_path):
+    if not is_readable(rel_path, caller.viewer):
         raise NotFoundError(
             f"There is no memory file {framed(path)!r}",
             hint="Memory files are Markdown; memory_list names them.",
@@ -396,10 +397,14 @@ def see(caller: Caller, path: str) -> SeenFile:
     return SeenFile(file, lines, caller.familiar.numbering)
 
 
-def is_readable(rel_path: str) -> bool:
-    """Return whether a path can be that of a memory, and not of what the program keeps beside."""
+def is_readable(rel_path: str, viewer: Viewer) -> bool:
+    """Tell whether a path can be that of a memory that a viewer may hear of.
+
+    What the program keeps beside memories is none, and of a private conversation not even the days
+    are told.
+    """
     hidden = any(part.startswith(".") for part in rel_path.split("/"))
-    return is_page(rel_path) and not hidden
+    return is_page(rel_path) and not hidden and viewer.sees((scope_of_path(rel_path),))
 
 
 def day_of(rel_path: str) -> str:

@@ -105,7 +105,14 @@ def open_reranker(name: str, cache_dir: Path) -> Rerank:
             f"The model {name!r} in {str(directory)!r} does not work: {error}",
             hint=f"Download it again: `familiar model rm {name}`, then pull it.",
         ) from error
-    return lambda question, texts: list(opened.rerank(question, texts))
+
+    def rerank(question: str, texts: Sequence[str]) -> list[float]:
+        try:
+            return list(opened.rerank(question, texts))
+        except Exception as error:  # as above
+            raise FamiliarError(f"The model {name!r} does not work: {error}") from error
+
+    return rerank
 
 
 def _dense_models() -> dict[str, Any]:

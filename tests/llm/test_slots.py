@@ -1,14 +1,15 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 
 import pytest
 
 from familiar_cli.config.schema import PRESETS as PRESET_NAMES
-from familiar_cli.config.schema import LLMSettings, SlotSettings
+from familiar_cli.config.schema import SLOTS, LLMSettings, SlotSettings
 from familiar_cli.config.settings import load_config
 from familiar_cli.errors import ConfigError
-from familiar_cli.llm.slots import PRESETS, check_usable, resolve_slot
+from familiar_cli.llm.slots import PRESETS, check_usable, for_plans, resolve_slot
 from tests.support.cases import each
 
 
@@ -154,3 +155,35 @@ def test_a_reply_that_fills_the_whole_context_is_refused() -> None:
     slot = resolve_slot(LLMSettings(preset="ollama", model="m", context_tokens=500, max_tokens=500))
     with pytest.raises(ConfigError, match="no room for a prompt"):
         check_usable(slot)
+
+
+def _settings(tmp_path, text: str) -> LLMSettings:
+    path = tmp_path / "character.toml"
+    path.write_text(text, encoding="utf-8")
+    return load_config(path).llm
+
+
+@each("slot", SLOTS)
+@each("main", ["", "max_tokens = 300\n", "temperature = 1.1\n", "context_tokens = 32000\n"])
+def test_naming_a_model_changes_the_model_and_nothing_else(tmp_path, slot, main) -> None:
+    text = f'[llm]\npreset = "custom"\nmodel = "big"\n{main}'
+    before = _settings(tmp_path, text)
+    after = _settings(tmp_path, f'{text}[llm.slots.{slot}]\nmodel = "small"\n')
+    one, other = resolve_slot(before, slot), resolve_slot(after, slot)
+    assert other == replace(one, model="small")
+    assert for_plans(other, after, 4096) == for_plans(one, before, 4096)
+
+
+def test_what_is_set_for_a_slot_holds_for_its_plans(tmp_path) -> None:
+    text = "[llm.slots.memory_writer]\nmax_tokens = 200\ntemperature = 0.8\n"
+    settings = _settings(tmp_path, text)
+    slot = resolve_slot(settings, "memory_writer")
+    assert for_plans(slot, settings, 4096) == (200, None)
+    assert slot.temperature == 0.8
+
+
+def test_a_plan_is_longer_and_cooler_than_talk() -> None:
+    settings = LLMSettings(preset="custom")
+    slot = resolve_slot(settings, "consolidation")
+    assert for_plans(slot, settings, 4096) == (slot.context_tokens // 4, 0.2)
+    assert for_plans(slot, settings, 1600) == (1600, 0.2)

@@ -5,10 +5,15 @@ from __future__ import annotations
 import pytest
 
 from familiar_cli.errors import FetchError, NotFoundError
+from familiar_cli.finding import Finder
+from familiar_cli.index.build import EmbeddingIndex
 from familiar_cli.index.embedder import FastembedEmbedder, open_embedder
+from familiar_cli.index.types import SearchOptions
+from familiar_cli.memory.store.store import MemoryStore
 from familiar_cli.models import fastembed_models
 from familiar_cli.models.fetch import pull
 from familiar_cli.models.store import find_any, listing, path_of_model, remove
+from familiar_cli.visibility import OWNER
 from tests.support.hub import HubFile
 
 NAME = "BAAI/bge-small-zh-v1.5"
@@ -89,3 +94,55 @@ def test_without_fastembed_the_reason_is_given(on_hub, cache, monkeypatch) -> No
     monkeypatch.setitem(sys.modules, "fastembed", None)
     with pytest.raises(NotFoundError, match="fastembed does not work here"):
         FastembedEmbedder(NAME, cache)
+
+
+RERANKER = "Xenova/ms-marco-MiniLM-L-6-v2"
+FOUND = [("a lamp", 0.9), ("a lighthouse", 0.5), ("bread", 0.7)]
+
+
+@pytest.fixture
+def finder(tmp_path, cache):
+    """A finder with a reranker that is not on disk."""
+    index = EmbeddingIndex(MemoryStore(tmp_path / "memory"))
+    return Finder(
+        index,
+        lambda: None,
+        vectors_dir=tmp_path,
+        model="none",
+        zone=None,
+        instance=lambda: "",
+        reranker=RERANKER,
+    )
+
+
+def by_length(_query, texts) -> list[float]:
+    return [float(len(text)) for text in texts]
+
+
+def test_a_reranker_deals_out_the_scores_anew(finder, monkeypatch) -> None:
+    monkeypatch.setattr(fastembed_models, "open_reranker", lambda *_: by_length)
+    assert finder.rescore("Where?", FOUND) == ([0.7, 0.9, 0.5], "")
+
+
+def test_what_a_slow_reranker_has_no_time_for_keeps_its_place(finder, monkeypatch) -> None:
+    monkeypatch.setattr(fastembed_models, "open_reranker", lambda *_: by_length)
+    monkeypatch.setattr("familiar_cli.finding.RERANK_S", -1.0)
+    found = [("x" * n, 1 - n / 100) for n in range(30)]
+    scores, _ = finder.rescore("Where?", found)
+    assert scores[:10] == [score for _, score in found[:10]][::-1]
+    assert scores[10:] == [score for _, score in found[10:]]
+
+
+def test_a_reranker_that_is_missing_is_told_once_and_the_order_stays(finder) -> None:
+    scores, note = finder.rescore("Where?", FOUND)
+    assert scores == [0.9, 0.5, 0.7]
+    assert f"familiar model pull {RERANKER}" in note
+    assert not finder.reranks
+
+
+def test_a_search_is_ordered_by_the_reranker(finder, monkeypatch) -> None:
+    monkeypatch.setattr(fastembed_models, "open_reranker", lambda *_: by_length)
+    for name, more in (("a", ""), ("b", " that nobody has lit for years and years")):
+        finder.index.store.write_file(f"topics/{name}.md", f"# {name}\n\nThe lamp{more}.")
+    options = SearchOptions(k=1, viewer=OWNER)
+    assert [hit.rel_path for hit in finder.search("lamp", options).hits] == ["topics/b.md"]
