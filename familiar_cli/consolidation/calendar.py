@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from familiar_cli.consolidation.engine import FileMaker
-    from familiar_cli.consolidation.library import LibraryFile, Tiers
+    from familiar_cli.consolidation.library import LibraryFile, PrivateShelf, Tiers
     from familiar_cli.consolidation.pages import EventBullet
     from familiar_cli.consolidation.period_states import PeriodState, Today
     from familiar_cli.consolidation.periods import Made, Period, Refused, Tier
@@ -78,6 +78,9 @@ _GUIDANCE: Final[dict[Tier, str]] = {
 }
 # After these the next period may well succeed; after any other failure of the model none would.
 _OF_ONE_PERIOD: Final = (UnusableReplyError, CutOffError, PromptTooLongError)
+
+MOST_BAD_REPLIES: Final = 3
+"""After so many replies in a row that are no use, a pass ends and is tried later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +167,13 @@ class Consolidator:
         wanted_tiers: Only these.
         only: Only this period.
         phrases: The titles of what is made.
+        tried_before: How many passes failed before this one. It begins elsewhere, so that periods
+            whose replies are never usable do not keep it from the others.
+        report: What other scopes have done in the same run, which this one adds to.
+        stopped: Why the model is not asked any more; empty: it is.
+
+    Attributes:
+        stopped: The same, after the run.
     """
 
     def __init__(
@@ -176,6 +186,9 @@ class Consolidator:
         wanted_tiers: Collection[Tier] = TIERS,
         only: Period | None = None,
         phrases: Phrases = ENGLISH,
+        tried_before: int = 0,
+        report: ConsolidationReport | None = None,
+        stopped: str = "",
     ) -> None:
         self._states = states
         self._engine = engine
@@ -184,9 +197,11 @@ class Consolidator:
         self._tiers = wanted_tiers
         self._only = only
         self._phrases = phrases
-        self._stopped = ""
+        self._tried_before = tried_before
+        self.stopped = stopped
+        self._bad_replies = 0  # in a row
         self._drafts: dict[str, str] = {}  # of a dry run
-        self.report = ConsolidationReport()
+        self.report = report or ConsolidationReport()
 
     async def run(
         self, on_step: Callable[[ConsolidationReport], None] = lambda _: None
@@ -205,18 +220,28 @@ class Consolidator:
                     await self._one(self._states.of(period))
                     on_step(self.report)
                     await asyncio.sleep(0)  # a place to be cancelled at: days need no model
-        self.report.coverage = coverage(self._states.library)
-        self.report.problems = list(self._states.library.problems)
+        if self._engine.shelf is None:
+            self.report.coverage = coverage(self._states.library)
+        self.report.problems += self._states.library.problems
         return self.report
+
+    def _label(self, period: str) -> str:
+        """Return what the report calls a period; one of a private scope with its folder."""
+        shelf = self._engine.shelf
+        return f"{period} in {shelf.folder}" if shelf else period
 
     def _periods(self, tier: Tier) -> list[Period]:
         found = self._states.periods(tier)
-        if self._only is None:
+        if self._only is None and (not self._tried_before or tier == "daily"):
             return found
+        if self._only is None:
+            due = [period for period in found if self._states.of(period).wants_work]
+            at = MOST_BAD_REPLIES * self._tried_before % len(due) if due else 0
+            return sorted(found, key=due[:at].__contains__)
         return [self._only] if self._only.tier == tier else []
 
     async def _one(self, period_state: PeriodState) -> None:
-        name = period_state.period.name
+        name = self._label(period_state.period.name)
         if period_state.state == "waits":
             self.report.waiting[name] = period_state.reason
             return
@@ -225,8 +250,8 @@ class Consolidator:
         if not period_state.wants_work:
             return
         by_model = period_state.period.tier != "daily"
-        reason = hold_back(self._plans, period_state)
-        reason = reason or (self._stopped if by_model else "")
+        reason = hold_back(self._plans, period_state, self._engine.tag)
+        reason = reason or (self.stopped if by_model else "")
         if not reason:
             reason = await self._make(period_state)
         if reason:
@@ -243,23 +268,36 @@ class Consolidator:
                 return ""
             made = await self._engine.make(wanted)
         except ConfigError as error:  # no model, or none that will do: the others wait, too
-            self._stopped = f"{error}"
-            return self._stopped
+            self.stopped = f"{error}"
+            return self.stopped
         except ModelError as error:
-            self.report.failed.append(error)
-            if not isinstance(error, _OF_ONE_PERIOD):
-                self._stopped = f"{error}"
+            self._note_failure(error)
             return f"{error}"
         except FamiliarError as error:
             self.report.failed.append(error)
             return f"{error}"
+        if wanted.body is None:
+            self._bad_replies = 0
         if made.refused:
-            self.report.refused[wanted.name] = made.refused
+            self.report.refused[self._label(wanted.name)] = made.refused
         if made.held:
-            self.report.held[wanted.name] = made.held
+            self.report.held[self._label(wanted.name)] = made.held
             return f"a plan for it awaits review: `familiar review show {made.held}`"
         self._note(period_state, wanted, made)
         return ""
+
+    def _note_failure(self, error: ModelError) -> None:
+        """Report a failure of the model, a bad reply only once; after three of these, stop."""
+        if not isinstance(error, _OF_ONE_PERIOD):
+            self.stopped = f"{error}"
+        is_known = isinstance(error, _OF_ONE_PERIOD) and any(
+            isinstance(known, _OF_ONE_PERIOD) for known in self.report.failed
+        )
+        if not is_known:
+            self.report.failed.append(error)
+        self._bad_replies += 1
+        if self._bad_replies >= MOST_BAD_REPLIES and not self.stopped:
+            self.stopped = f"{MOST_BAD_REPLIES} replies in a row were unusable; it is tried later"
 
     def _note(self, period_state: PeriodState, wanted: PlannedDigest, made: Made | None) -> None:
         """Put what was made into the report, and into the library that later tiers are made of."""
@@ -269,7 +307,15 @@ class Consolidator:
         again = period_state.state == "stale"
         sources = tuple(sorted(wanted.sources))
         self.report.done.append(
-            MadeFile(wanted.name, wanted.rel_path, sources, again, changed, before, after)
+            MadeFile(
+                wanted.name,
+                self._engine.place(wanted.rel_path),
+                sources,
+                again,
+                changed,
+                before,
+                after,
+            )
         )
         text = after if after is not None else _stand_in(wanted)
         if self._engine.dry_run:
@@ -342,7 +388,7 @@ class Consolidator:
 
     def _text(self, file: LibraryFile) -> str:
         drafted = self._drafts.get(file.rel_path)
-        return drafted if drafted is not None else self._engine.store.read_file(file.rel_path)
+        return drafted if drafted is not None else self._engine.pages.read_file(file.rel_path)
 
 
 def _stand_in(wanted: PlannedDigest) -> str:
@@ -360,7 +406,7 @@ def _file_stem(rel_path: str) -> str:
 
 
 def survey_periods(
-    store: MemoryStore,
+    store: MemoryStore | PrivateShelf,
     today: Today,
     instance: str,
     cache_path: Path | None = None,

@@ -80,15 +80,22 @@ def run_notifier(command: Sequence[str], message: str, *, timeout_s: float) -> s
     return ""
 
 
-def hold_back(plans: Plans, period_state: PeriodState) -> str:
-    """Return why a plan keeps a period from being made now, or an empty string."""
+def hold_back(plans: Plans, period_state: PeriodState, tag: str = "") -> str:
+    """Return why a plan keeps a period from being made now, or an empty string.
+
+    Args:
+        plans: What a person was asked already.
+        period_state: How the period stands.
+        tag: What is added to the names of plans; see `PrivateShelf`.
+    """
     name = period_state.period.name
+    plan = plan_id(f"{name}{tag}")
     if period_state.period.tier == "daily":
         return ""
-    if plan_id(name) in plans.waiting:
-        return f"a plan for it awaits review: `familiar review show {plan_id(name)}`"
+    if plan in plans.waiting:
+        return f"a plan for it awaits review: `familiar review show {plan}`"
     sources = Record({file.rel_path: file.digest for file in period_state.sources})
-    if not plans.is_rejected(plan_id(name), sources.input_hash):
+    if not plans.is_rejected(plan, sources.input_hash):
         return ""
     return (
         "you rejected the plan from these sources; "
@@ -104,6 +111,7 @@ _GUIDANCE: Final[dict[Name, str]] = {
     "long": composing.LONG,
 }
 _SESSION_LEVEL: Final = 2
+_FEW: Final = 10  # sessions
 _DAY: Final = timedelta(days=1)
 _MONTH: Final = timedelta(days=31)
 _DAY_CHARS: Final = len("2026-04-07")
@@ -252,7 +260,8 @@ class Distiller:
         self._digests = digests
         self._count = count
         self._engine = engine
-        self._store = engine("short").store
+        self._store = engine("short").pages
+        self._tag = engine("short").tag
         self._today = today
         self._name = name
         self._phrases = phrases
@@ -264,7 +273,16 @@ class Distiller:
 
     def due(self) -> list[Name]:
         """Return the digests that the schedule wants made now, in the order to make them."""
-        return [status.name for status in self.status() if status.due]
+        return [name for name in NAMES if self._may_be_due(name) and self._status(name).due]
+
+    def _may_be_due(self, name: Name) -> bool:
+        """Tell, without a look at what a digest is made of, whether it may be due."""
+        try:
+            record = self._page(self._digests[name].rel_path).record
+        except FamiliarError:
+            return False
+        is_time = self._is_time(name, record.made_at if record else "")
+        return self._digests[name].switched_on and is_time
 
     async def make(self, name: Name, *, again: bool = False) -> Distilled:
         """Make one digest, unless its sources are as they were.
@@ -286,8 +304,8 @@ class Distiller:
             return Distilled(name, wanted.rel_path, "nothing", tokens)
         if not again and self._is_fresh(page, wanted):
             return Distilled(name, wanted.rel_path, "unchanged", tokens, sources)
-        if plan_id(name) in self._plans.waiting:
-            return Distilled(name, wanted.rel_path, "held", tokens, sources, plan_id(name))
+        if self._plan_id(name) in self._plans.waiting:
+            return Distilled(name, wanted.rel_path, "held", tokens, sources, self._plan_id(name))
         if not again and self._is_rejected(wanted):
             return Distilled(name, wanted.rel_path, "rejected", tokens, sources)
         engine = self._engine(name)
@@ -321,7 +339,7 @@ class Distiller:
         fresh = self._is_fresh(page, wanted)
         record = page.record
         made_at = record.made_at if record else ""
-        waits = plan_id(name) in self._plans.waiting
+        waits = self._plan_id(name) in self._plans.waiting
         rejected = not fresh and self._is_rejected(wanted)
         wants = digest.switched_on and not (fresh or waits or rejected)
         wants = wants and (bool(wanted.items) or wanted.body is not None)
@@ -331,10 +349,10 @@ class Distiller:
             digest.budget_tokens,
             made_at or None,
             record.input_hash if record else None,
-            wants and self._is_time(name, made_at),
+            wants and self._is_time(name, made_at) and self._has_enough_new(name, page, wanted),
             fresh,
             digest.switched_on,
-            plan_id=plan_id(name) if waits else "",
+            plan_id=self._plan_id(name) if waits else "",
             rejected=rejected,
         )
 
@@ -348,13 +366,33 @@ class Distiller:
             return True
         return last < self._digests[name].schedule.last_before(self._today.now, self._today.zone)
 
+    def _has_enough_new(self, name: Name, page: MadePage, wanted: PlannedDigest) -> bool:
+        """Tell whether a middle digest would say much that it does not say already.
+
+        The sessions since it was made are in the short one, which is in every prompt, too. It is
+        made again once they are half of that one, or one of them left it, or after a month. A short
+        one of a few sessions costs little.
+        """
+        record, short = page.record, self._page(self._digests["short"].rel_path).record
+        if name != "mid" or record is None or short is None or _READ in wanted.sources.values():
+            return True
+        since = _day_of(record)
+        placed = [session_day(path, self._today.cutoff_hour) for path in short.sources]
+        days = [one[0] for one in placed if one is not None]
+        is_old = self._today.now.date() - since > _MONTH if since < date.max else True
+        return is_old or len(days) < _FEW or sum(day > since for day in days) * 2 >= len(days)
+
     def _is_fresh(self, page: MadePage, wanted: PlannedDigest) -> bool:
         wants = Record(wanted.sources).input_hash
         return page.record is not None and page.record.input_hash == wants
 
     def _is_rejected(self, wanted: PlannedDigest) -> bool:
         """Return whether a person rejected what was made of just these sources."""
-        return self._plans.is_rejected(plan_id(wanted.name), Record(wanted.sources).input_hash)
+        named = self._plan_id(wanted.name)
+        return self._plans.is_rejected(named, Record(wanted.sources).input_hash)
+
+    def _plan_id(self, name: str) -> str:
+        return plan_id(f"{name}{self._tag}")
 
     def _page(self, rel_path: str) -> MadePage:
         there = self._store.exists(rel_path)

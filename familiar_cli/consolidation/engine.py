@@ -18,7 +18,7 @@ from familiar_cli.consolidation.pages import (
     read_page,
 )
 from familiar_cli.consolidation.periods import Made
-from familiar_cli.memory.layout import CONSOLIDATION, pass_trailers
+from familiar_cli.memory.layout import CONSOLIDATION, pass_trailers, path_in_scope
 from familiar_cli.memory.pages.lines import visible_in
 from familiar_cli.memory.store.files import MISSING
 from familiar_cli.memory.store.transactions import retry_on_conflict
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from familiar_cli.consolidation.composing import Composer
+    from familiar_cli.consolidation.library import PrivateShelf
     from familiar_cli.consolidation.periods import PlannedDigest, Refused
     from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.memory.store.transactions import Transaction
@@ -243,6 +244,7 @@ class FileMaker:
         run: The run that its plans name.
         review: Everything a model wrote waits for a person.
         dry_run: Nothing is written.
+        shelf: The private scope whose files these are; None: they are public.
     """
 
     store: MemoryStore
@@ -250,6 +252,21 @@ class FileMaker:
     run: str = ""
     review: bool = False
     dry_run: bool = False
+    shelf: PrivateShelf | None = None
+
+    @property
+    def pages(self) -> MemoryStore | PrivateShelf:
+        """Where files are read."""
+        return self.shelf or self.store
+
+    @property
+    def tag(self) -> str:
+        """What is added to the names of plans; empty where files are public."""
+        return self.shelf.tag if self.shelf else ""
+
+    def place(self, rel_path: str) -> str:
+        """Return where a file is kept."""
+        return path_in_scope(rel_path, self.shelf.scope) if self.shelf else rel_path
 
     async def make(self, wanted: PlannedDigest) -> Made:
         """Make a file, or a plan for it, and return what became of it.
@@ -271,7 +288,8 @@ class FileMaker:
             return wanted.body, ()
         page = self._hand(wanted.rel_path)[0]
         kept = [block.text for block in _hand_of(page, visible_in(page.body, NOBODY)).blocks]
-        plan = await self.composer().compose(wanted, kept)
+        tagged = replace(wanted, name=f"{wanted.name}{self.tag}")
+        plan = await self.composer().compose(tagged, kept)
         return f"# {wanted.title}\n\n{plan_text(plan)}", plan.refused
 
     def _drawn(self, wanted: PlannedDigest, body: str, refused: tuple[Refused, ...]) -> Made:
@@ -287,7 +305,7 @@ class FileMaker:
 
     def _hand(self, rel_path: str) -> tuple[MadePage, PersonalEdit, str | None, str]:
         """Return a file as it is: its page, what a person did to it, its text and hash."""
-        there = self.store.read(rel_path) if self.store.exists(rel_path) else None
+        there = self.pages.read(rel_path) if self.pages.exists(rel_path) else None
         page = read_page(there.text if there else "")
         hand = _hand_of(page, page.body)
         if there is None:
@@ -299,17 +317,18 @@ class FileMaker:
         too_short = shrinks_by_half(made.file) and not wanted.may_shrink
         waits = by_model and changes_text(made.file) and (self.review or too_short)
         message = made_from(wanted.name, len(wanted.sources))
-        held = ""
+        kept = self.shelf.kept(made.file) if self.shelf else made.file
+        name, held = f"{wanted.name}{self.tag}", ""
         with self.store.transaction(
             CONSOLIDATION, message, dry_run=self.dry_run, trailers=pass_trailers(self.run)
         ) as tx:
             if waits:
-                held = self._hold(tx, wanted.name, made.file)
+                held = self._hold(tx, name, kept)
             else:
-                tx.write(wanted.rel_path, made.file.after, expect=made.expect)
-                forget_rejected(tx, self.store, plan_id(wanted.name))
+                tx.write(kept.rel_path, kept.after, expect=made.expect)
+                forget_rejected(tx, self.store, plan_id(name))
         if by_model:
-            self.composer().forget(wanted.name)
+            self.composer().forget(name)
         return Made(made.file, made.expect, made.refused, held)
 
     def _hold(self, tx: Transaction, name: str, file: PlannedFile) -> str:

@@ -11,7 +11,7 @@ from hashlib import blake2b
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.consolidation.pages import blocks, read_page
+from familiar_cli.consolidation.pages import blocks, page_text, read_page
 from familiar_cli.consolidation.periods import (
     CUTOFF_HOUR,
     MONTH_CHARS,
@@ -26,17 +26,107 @@ from familiar_cli.consolidation.periods import (
 )
 from familiar_cli.errors import FamiliarError, NotFoundError
 from familiar_cli.files import read_plain, write_whole
-from familiar_cli.memory.layout import SESSIONS_DIR
-from familiar_cli.memory.pages.lines import visible_in
+from familiar_cli.memory.layout import (
+    SESSIONS_DIR,
+    path_in_scope,
+    path_without_scope,
+    scope_folder,
+    scope_of_path,
+)
+from familiar_cli.memory.pages.lines import as_private, as_public, visible_in
+from familiar_cli.memory.store.files import FileListing
+from familiar_cli.text import sha256_of
 from familiar_cli.visibility import NOBODY
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from familiar_cli.consolidation.periods import Period, Tier
-    from familiar_cli.memory.store.files import MemoryEntry
+    from familiar_cli.memory.store.files import MemoryEntry, MemoryFile
     from familiar_cli.memory.store.store import MemoryStore
+    from familiar_cli.review.pending import PlannedFile
+
+_TAG_CHARS: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class PrivateShelf:
+    """What a private scope has in memory, as if nothing else were there and it were public.
+
+    Everything here makes files of what anybody may see. Seen through a shelf it makes those of one
+    scope, and of no other: a section of another scope in such a file stays hidden.
+
+    Args:
+        store: The memory.
+        scope: Whose.
+    """
+
+    store: MemoryStore
+    scope: str
+
+    @property
+    def folder(self) -> str:
+        """The folder that its files are in, below each directory."""
+        return scope_folder(self.scope)
+
+    @property
+    def tag(self) -> str:
+        """What sets plans and replies of the scope apart from others about the same period."""
+        return f"-{sha256_of(self.scope)[:_TAG_CHARS]}"
+
+    def walk(self, directory: str) -> FileListing:
+        """Return the files of the scope in a directory, as `MemoryStore.walk` does."""
+        found = self.store.walk(f"{directory}/{self.folder}")
+        files = (replace(one, rel_path=path_without_scope(one.rel_path)) for one in found.files)
+        return FileListing(tuple(files), found.skipped)
+
+    def exists(self, rel_path: str) -> bool:
+        """Tell whether a file is there."""
+        return self.store.exists(path_in_scope(rel_path, self.scope))
+
+    def read(self, rel_path: str) -> MemoryFile:
+        """Return a file, as `MemoryStore.read` does; the hash is that of the file as it is kept."""
+        file = self.store.read(path_in_scope(rel_path, self.scope))
+        text = _with_sources(as_public(file.text, self.scope), path_without_scope)
+        return replace(file, rel_path=rel_path, text=text)
+
+    def read_file(self, rel_path: str) -> str:
+        """Return the text of a file, as `read` does."""
+        return self.read(rel_path).text
+
+    def kept(self, file: PlannedFile) -> PlannedFile:
+        """Return a change of a file as it is made in memory."""
+        rel_path = path_in_scope(file.rel_path, self.scope)
+        stem = file.rel_path.rpartition("/")[2].removesuffix(".md")
+        before, after = (
+            text and as_private(_with_sources(text, self._place), self.scope, stem)
+            for text in (file.before, file.after)
+        )
+        return replace(file, rel_path=rel_path, before=before, after=after or "")
+
+    def _place(self, rel_path: str) -> str:
+        return path_in_scope(rel_path, self.scope)
+
+
+def _with_sources(text: str, renamed: Callable[[str], str]) -> str:
+    """Return a page whose record names its sources by other paths."""
+    page = read_page(text)
+    if page.record is None:
+        return text
+    sources = {renamed(path): digest for path, digest in page.record.sources.items()}
+    return page_text(replace(page, record=replace(page.record, sources=sources)))
+
+
+def private_shelves(store: MemoryStore) -> list[PrivateShelf]:
+    """Return a shelf for each private scope of which something was written, sorted."""
+    found = {
+        scope
+        for directory in (SESSIONS_DIR, *TIERS)
+        for entry in entries_in(store, directory, [])
+        if (scope := scope_of_path(entry.rel_path))
+    }
+    return [PrivateShelf(store, scope) for scope in sorted(found)]
 
 
 def run_names(runs: Iterable[tuple[date, date]]) -> tuple[str, ...]:
@@ -250,7 +340,7 @@ class Library:
 
 
 def look_at_library(
-    store: MemoryStore,
+    store: MemoryStore | PrivateShelf,
     cutoff_hour: int = CUTOFF_HOUR,
     cache: Cache | None = None,
     *,
@@ -284,7 +374,7 @@ def look_at_library(
     return library
 
 
-def newest_sessions(store: MemoryStore, cutoff_hour: int = CUTOFF_HOUR) -> list[str]:
+def newest_sessions(store: MemoryStore | PrivateShelf, cutoff_hour: int = CUTOFF_HOUR) -> list[str]:
     """Return every session file, that of the latest time first.
 
     Raises:
@@ -307,7 +397,9 @@ def facts_of(rel_path: str, text: str, instance: str = "") -> LibraryFile:
     return LibraryFile(rel_path, page.digest, sources, says, instance)
 
 
-def entries_in(store: MemoryStore, directory: str, problems: list[str]) -> tuple[MemoryEntry, ...]:
+def entries_in(
+    store: MemoryStore | PrivateShelf, directory: str, problems: list[str]
+) -> tuple[MemoryEntry, ...]:
     """Return the files of a directory; what cannot be read goes into `problems`."""
     try:
         walk = store.walk(directory)
@@ -318,7 +410,7 @@ def entries_in(store: MemoryStore, directory: str, problems: list[str]) -> tuple
 
 
 def _by_year(
-    store: MemoryStore, library: Library, cutoff_hour: int
+    store: MemoryStore | PrivateShelf, library: Library, cutoff_hour: int
 ) -> dict[str, list[MemoryEntry]]:
     found: dict[str, list[MemoryEntry]] = {}
     for directory in (SESSIONS_DIR, *TIERS):
@@ -366,7 +458,10 @@ def _take_in(library: Library, files: Sequence[LibraryFile], cutoff_hour: int) -
 
 
 def _file_facts(
-    store: MemoryStore, entry: MemoryEntry, known: Mapping[str, Any], seen: dict[str, Any]
+    store: MemoryStore | PrivateShelf,
+    entry: MemoryEntry,
+    known: Mapping[str, Any],
+    seen: dict[str, Any],
 ) -> LibraryFile:
     stamp = list(entry.stamp[:3]) if entry.stamp and entry.stamp.settled else None
     row = known.get(entry.rel_path)

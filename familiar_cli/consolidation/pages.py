@@ -20,7 +20,7 @@ from familiar_cli.markdown import (
     split_lines,
     without_marker,
 )
-from familiar_cli.memory.layout import SIGNIFICANT_DIR
+from familiar_cli.memory.layout import SIGNIFICANT_DIR, path_without_scope
 from familiar_cli.memory.pages.front_matter import read_front_matter
 from familiar_cli.memory.pages.lines import (
     TAG,
@@ -152,7 +152,8 @@ class Record:
     @property
     def input_hash(self) -> str:
         """One hash of all sources."""
-        told = "\n".join(f"{path} {digest}" for path, digest in sorted(self.sources.items()))
+        named = ((path_without_scope(path), digest) for path, digest in self.sources.items())
+        told = "\n".join(f"{path} {digest}" for path, digest in sorted(named))
         return sha256_of(told)[:_DIGEST_CHARS] if told else ""
 
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 import re
 from typing import Final
+from urllib.parse import unquote
 
 from familiar_cli import clock
+from familiar_cli.text import sha256_of
+from familiar_cli.visibility import PUBLIC, channel_scope, person_scope, split_scope
 
 SELF_DIR: Final = "self"
 """Who the familiar is."""
@@ -110,6 +113,61 @@ def is_in_conflicts(rel_path: str) -> bool:
 def digest_path(name: str) -> str:
     """Return the file of the digest `short`, `mid` or `long`."""
     return f"{DIGEST_DIR}/{name}.md"
+
+
+_SCOPED_DIRS: Final = frozenset({SESSIONS_DIR, *PERIOD_DIRS, DIGEST_DIR})
+_OF_A_PERSON: Final = "@"
+_OF_A_CHANNEL: Final = "+"
+_MOST_FOLDER_CHARS: Final = 150  # of a name that may have 255 bytes
+
+
+def scope_folder(scope: str) -> str:
+    """Return the folder of a private scope in each directory of periods; empty: it is public.
+
+    No two scopes share one, also where upper and lower case are one. One with a very long name has
+    a folder whose name tells nothing.
+    """
+    kind, name = split_scope(scope)
+    if not kind:
+        return ""
+    folder = "".join(map(_folder_letter, name))
+    if len(folder) > _MOST_FOLDER_CHARS:
+        folder = f"%{sha256_of(name)[:32]}"
+    return f"{_OF_A_PERSON if kind == 'person' else _OF_A_CHANNEL}{folder}"
+
+
+def _folder_letter(char: str) -> str:
+    if char in "0123456789abcdefghijklmnopqrstuvwxyz_-":
+        return char
+    return "".join(f"%{byte:02x}" for byte in char.encode("utf-8", errors="surrogatepass"))
+
+
+def scope_of_path(rel_path: str) -> str:
+    """Return the private scope of a session, a period or a digest; empty: its path is public."""
+    directory, _, rest = rel_path.partition("/")
+    folder, slash, _ = rest.partition("/")
+    if not slash or directory not in _SCOPED_DIRS:
+        return PUBLIC
+    if folder.startswith(_OF_A_PERSON):
+        return person_scope(unquote(folder[1:], errors="surrogatepass"))
+    if folder.startswith(_OF_A_CHANNEL):
+        return channel_scope(unquote(folder[1:], errors="surrogatepass"))
+    return PUBLIC
+
+
+def path_in_scope(rel_path: str, scope: str) -> str:
+    """Return where a session, a period or a digest of a scope is kept."""
+    directory, _, name = rel_path.partition("/")
+    folder = scope_folder(scope)
+    return f"{directory}/{folder}/{name}" if folder else rel_path
+
+
+def path_without_scope(rel_path: str) -> str:
+    """Return the path that a file would have if it were public; undoes `path_in_scope`."""
+    if scope_of_path(rel_path) == PUBLIC:
+        return rel_path
+    directory, _, rest = rel_path.partition("/")
+    return f"{directory}/{rest.partition('/')[2]}"
 
 
 def people_path(slug: str) -> str:

@@ -135,7 +135,16 @@ class Life:
         return found
 
     def run(
-        self, now=LATER, *, tiers=TIERS, only=None, again=(), cutoff_hour=5, chats=None, **more
+        self,
+        now=LATER,
+        *,
+        tiers=TIERS,
+        only=None,
+        again=(),
+        cutoff_hour=5,
+        chats=None,
+        tried_before=0,
+        **more,
     ):
         consolidator = Consolidator(
             self.states(now, again, cutoff_hour),
@@ -144,6 +153,7 @@ class Life:
             plans=read_plans(self.store),
             wanted_tiers=tiers,
             only=only,
+            tried_before=tried_before,
         )
         return asyncio.run(consolidator.run())
 

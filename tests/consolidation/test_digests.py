@@ -233,6 +233,37 @@ def test_a_digest_is_due_when_its_time_has_come_and_its_sources_have_changed(lif
     assert distiller(life, sunday, long="off").due() == ["mid"]
 
 
+def test_the_middle_one_waits_while_most_of_the_short_one_is_in_it_already(life) -> None:
+    for week in range(3):
+        week_of_sessions(life, MONDAY + week * 7 * DAY)
+    made_at = datetime(2026, 4, 26, 20, tzinfo=UTC)
+    make(life, "short", made_at)
+    make(life, "mid", made_at)
+    week_of_sessions(life, MONDAY + 21 * DAY)
+    for weeks, is_due in ((1, False), (5, True)):
+        now = made_at + timedelta(weeks=weeks)
+        make(life, "short", now)
+        assert ("mid" in distiller(life, now, long="off").due()) is is_due
+    for week in (4, 5):
+        week_of_sessions(life, MONDAY + week * 7 * DAY)
+    now = made_at + timedelta(weeks=3)
+    make(life, "short", now)
+    assert distiller(life, now, long="off").due() == ["mid"]
+
+
+def test_the_middle_one_is_made_before_a_session_is_in_neither(life) -> None:
+    for week in range(3):
+        week_of_sessions(life, MONDAY + week * 7 * DAY)
+    made_at = datetime(2026, 4, 26, 20, tzinfo=UTC)
+    few = (450, 2000, 2000)
+    make(life, "short", made_at, budgets=few)
+    make(life, "mid", made_at, budgets=few)
+    week_of_sessions(life, MONDAY + 21 * DAY)
+    now = made_at + timedelta(weeks=1)
+    make(life, "short", now, budgets=few)
+    assert distiller(life, now, long="off", budgets=few).due() == ["mid"]
+
+
 def test_long_is_not_made_by_the_schedule_unless_switched_on(life) -> None:
     week_of_sessions(life)
     make(life, "short")

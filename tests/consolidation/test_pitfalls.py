@@ -262,6 +262,37 @@ def test_an_unreachable_server_is_asked_once_and_the_rest_waits(life) -> None:
     assert report.waiting["2026-W17"] == "nobody is there"
 
 
+def test_bad_replies_are_told_once_and_after_three_in_a_row_the_pass_ends(life) -> None:
+    for n in range(5):
+        week_of_sessions(life, MONDAY + 7 * n * DAY)
+    life.model = RuleModel(say=lambda _: "no JSON")
+    report = life.run()
+    assert len(life.model.requests) == 6  # each with its repair
+    assert len(report.failed) == 1
+    waiting = {name: report.waiting[name] for name in ("2026-W17", "2026-W18", "2026-W19")}
+    assert "could not be used" in waiting["2026-W17"]
+    assert waiting["2026-W18"] == waiting["2026-W19"]
+    assert "3 replies in a row were unusable" in waiting["2026-W18"]
+
+
+def test_a_good_reply_between_bad_ones_lets_the_pass_go_on(life) -> None:
+    for n in range(5):
+        week_of_sessions(life, MONDAY + 7 * n * DAY)
+    life.model = RuleModel(say=lambda user: rule_reply(user) if "2026-04-20" in user else "no JSON")
+    life.run()
+    assert len(life.model.requests) == 2 * 4 + 1
+
+
+def test_periods_that_never_get_a_usable_reply_keep_none_from_the_others(life) -> None:
+    for n in range(5):
+        week_of_sessions(life, MONDAY + 7 * n * DAY)
+    life.model = RuleModel(say=lambda user: rule_reply(user) if "2026-05-" in user else "no JSON")
+    life.run()
+    assert not life.store.exists("weekly/2026-W19.md")
+    life.run(tried_before=1)
+    assert life.store.exists("weekly/2026-W19.md")
+
+
 def test_without_a_model_days_are_made_and_the_others_wait_and_say_so(life) -> None:
     week_of_sessions(life)
     life.model = None

@@ -5,8 +5,18 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 import familiar_cli
 from familiar_cli.memory import layout
+from familiar_cli.memory.layout import (
+    path_in_scope,
+    path_without_scope,
+    scope_folder,
+    scope_of_path,
+)
+from familiar_cli.visibility import PUBLIC, channel_scope, person_scope
 from tests.support.cases import each
 
 ROOT = Path(familiar_cli.__file__).parent
@@ -79,3 +89,36 @@ def test_what_one_machine_goes_by_stays_there(rel_path) -> None:
 )
 def test_all_other_files_belong_to_the_memory_everywhere(rel_path) -> None:
     assert layout.is_synced(rel_path)
+
+
+NAMES = st.text(min_size=1, max_size=20)
+SCOPES = st.one_of(NAMES.map(person_scope), NAMES.map(channel_scope))
+
+
+@given(scope=SCOPES)
+def test_the_path_of_a_private_session_tells_whose_it_is(scope) -> None:
+    path = path_in_scope("sessions/2026-04-07-evening.md", scope)
+    assert scope_of_path(path) == scope
+    assert path_without_scope(path) == "sessions/2026-04-07-evening.md"
+    assert path.count("/") == 2
+
+
+@given(one=SCOPES, other=SCOPES)
+def test_no_two_scopes_share_a_folder_whatever_the_case_of_letters(one, other) -> None:
+    same = scope_folder(one).casefold() == scope_folder(other).casefold()
+    assert same == (one == other)
+
+
+def test_a_scope_with_a_very_long_name_has_a_folder_of_usual_length() -> None:
+    folders = {scope_folder(channel_scope(letter * 500)) for letter in "ab"}
+    assert len(folders) == 2
+    assert max(map(len, folders)) < 60
+
+
+@each(
+    "path",
+    ["sessions/2026-04-07-evening.md", "people/@a/b.md", "topics/+x/y.md", "sessions/a/b.md"],
+)
+def test_other_paths_are_public(path) -> None:
+    assert scope_of_path(path) == PUBLIC
+    assert path_without_scope(path) == path
