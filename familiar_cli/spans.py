@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, time, timedelta
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from familiar_cli.languages import CODES, NUMERALS, dates
 from familiar_cli.text import fold_letters
@@ -33,8 +33,16 @@ _WEEK: Final = 7
 _MONTHS: Final = 12
 _SEASON_MONTHS: Final = 3
 _LEAP_YEAR: Final = 2000
+_NEAR_CHARS: Final = 80  # from one end of a time to the other
+_LEAP_GAP: Final = 8  # most years between two that have 29 February
 _NOON: Final = 12
 _MOST_ALONE_CHARS: Final = 200
+_THIRD: Final = 4  # months of a year
+_THIRDS: Final = ((1, 10), (11, 10), (-10, 10))
+_SINCE: Final = "since"
+_UNTIL: Final = "until"
+_JOINED: Final = "joined"
+_SENTENCE_ENDS: Final = ".!?;。！？؟\n"
 _ACCENT: Final = re.compile("[\u0300-\u036f]")
 _WORD: Final = re.compile(r"[^\W\d_]+")
 _DATED: Final = re.compile(r"(?<!\d)(?:1[5-9]|20|21)\d\d(?!\d)|\d\. ?\d{1,2}\. ?\d{4}")
@@ -57,17 +65,19 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Yearly:
-    """A day, month or season of any year.
+    """A day, month, part of a month or season of any year.
 
     Args:
         month: Where it begins, from 1.
-        day: The day of the month; 0: all of it.
+        day: The day of the month; negative: counted from its end, the last is -1; 0: all of it.
         months: How many months it has.
+        days: How many days it has, from `day` on.
     """
 
     month: int
     day: int = 0
     months: int = 1
+    days: int = 1
 
     def near(self, day: date) -> Span:
         """Return the one nearest to `day`; of two the earlier.
@@ -81,6 +91,23 @@ class Yearly:
                 found.append(self.of(year))
         return min(found, key=lambda span: abs(days_between(span, Span(day, day))))
 
+    def beside(self, day: date, tense: int) -> Span:
+        """Return the last that began by `day`, or the next that ends from then on.
+
+        Args:
+            day: The day.
+            tense: Below 0: the last; above 0: the next; 0: the nearest.
+
+        Raises:
+            ValueError: No year near `day` has it.
+        """
+        found = []
+        for year in range(day.year - _LEAP_GAP, day.year + _LEAP_GAP + 1) if tense else ():
+            with suppress(ValueError):
+                found.append(self.of(year))
+        some = [s for s in found if (s.first <= day if tense < 0 else s.last >= day)]
+        return (max if tense < 0 else min)(some, key=lambda s: s.first) if some else self.near(day)
+
     def of(self, year: int) -> Span:
         """Return that of the year in which it begins.
 
@@ -88,12 +115,39 @@ class Yearly:
             ValueError: There is none, as in `31 June`.
         """
         if self.day:
-            only = date(year, self.month, self.day)
-            return Span(only, only)
+            length = monthrange(year, self.month)[1]
+            first = self.day if self.day > 0 else length + 1 + self.day
+            return Span(
+                date(year, self.month, first),
+                date(year, self.month, min(first + self.days - 1, length)),
+            )
         later = self.month + self.months - 1
         end_year, end_month = year + (later - 1) // _MONTHS, (later - 1) % _MONTHS + 1
         last = date(end_year, end_month, monthrange(end_year, end_month)[1])
         return Span(date(year, self.month, 1), last)
+
+
+@dataclass(frozen=True, slots=True)
+class NamedTime:
+    """A time in a text.
+
+    Args:
+        start: Its first character.
+        end: The character after its last.
+        inner: Where it begins without what only leads to it, such as `in`.
+        values: What its words are worth, by kind.
+        code: Whose words they are, as in `languages`.
+        tense: Whether it is told of as past (-1) or to come (1); 0: nothing says.
+        span: What is meant.
+    """
+
+    start: int
+    end: int
+    inner: int
+    values: Mapping[str, Any]
+    code: str
+    tense: int
+    span: Span | Yearly
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,11 +179,51 @@ def spans_in(text: str, today: date | None = None) -> list[Span | Yearly]:
         text: In any of the languages.
         today: What `yesterday` is counted from; None: only what needs no such day is returned.
     """
-    text = folded(text[:MOST_CHARS])
-    found: list[tuple[int, int, dict[str, Any]]] = []
-    for name in _spoken(text):
-        found += _reader(name).matches(text)
-    return _meant(found, today)
+    return [found.span for found in times_in(folded(text[:MOST_CHARS]), today)]
+
+
+def times_in(text: str, today: date | None) -> list[NamedTime]:
+    """Return the times named in `text`, which is folded, in order; see `spans_in`."""
+    text = text[:MOST_CHARS]
+    found = [match for name in _spoken(text) for match in _reader(name).matches(text)]
+    return _meant(text, found, today)
+
+
+def times_asked(query: str, today: date) -> list[Span | Yearly]:
+    """Return the times that a question is about: `since spring` is all from then until today."""
+    text = folded(query[:MOST_CHARS])
+    times = times_in(text, today)
+    asked: list[Span | Yearly] = []
+    for before, found in zip((None, *times), times, strict=False):
+        with suppress(ValueError):
+            side = _side(text, found)
+            latest = _latest(found.span, today) if side else None
+            if latest is None:
+                asked.append(found.span)
+            elif side == _SINCE:
+                asked.append(Span(latest.first, max(today, latest.first)))
+            elif side == _UNTIL:
+                asked.append(Span(date.min, latest.last))
+            elif before and asked:
+                first = _latest(before.span, latest.last)
+                asked[-1] = Span(min(first.first, latest.first), max(first.last, latest.last))
+    return asked
+
+
+def _latest(span: Span | Yearly, today: date) -> Span:
+    return span if isinstance(span, Span) else span.beside(today, -1)
+
+
+def _side(text: str, found: NamedTime) -> str:
+    """Return which side of a time is meant, as the words around it say; empty: itself."""
+    before = text[max(found.inner - _NEAR_CHARS, 0) : found.inner].rstrip()
+    after = text[found.end : found.end + _NEAR_CHARS].lstrip()
+    for name in CODES:
+        for side, lead, tail in _reader(name).sides:
+            is_led = lead and lead.search(before)
+            if is_led or (tail and tail.match(after)):
+                return side
+    return ""
 
 
 def with_iso_dates(text: str) -> str:
@@ -139,15 +233,16 @@ def with_iso_dates(text: str) -> str:
         match
         for name in _spoken(text)
         for match in _reader(name).matches(text)
-        if "year" in match[2] and "season" not in match[2]
+        if match.values.keys() <= {"year", "month", "month_number", "day"}
+        and "year" in match.values
     ]
     end = 0
     parts: list[str] = []
-    for start, stop, values in sorted(found, key=lambda match: (match[0], -match[1])):
+    for match in sorted(found, key=lambda match: (match.start, -match.end)):
         with suppress(ValueError, OverflowError):
-            if start >= end and isinstance(span := _span(values, None), Span):
-                parts += text[end:start], _iso(span)
-                end = stop
+            if match.start >= end and isinstance(span := _span(match.values, None), Span):
+                parts += text[end : match.start], _iso(span)
+                end = match.end
     return "".join([*parts, text[end:]])
 
 
@@ -163,6 +258,18 @@ def _iso(span: Span) -> str:
 def folded(text: str) -> str:
     """Return `text` as words are compared here: in lower case, without accents, on one line."""
     return " ".join(_folded(text).split())
+
+
+def aligned_fold(text: str) -> tuple[str, list[int]]:
+    """Return `text` as `folded` does, and where in `text` each of its letters and its end stand."""
+    parts: list[str] = []
+    places: list[int] = []
+    for place, letter in enumerate(text[:MOST_CHARS]):
+        piece = _folded(letter) if not letter.isspace() else " " * (not parts or parts[-1] != " ")
+        if piece:
+            parts.append(piece)
+            places += [place] * len(piece)
+    return "".join(parts), [*places, min(len(text), MOST_CHARS)]
 
 
 def said_alone(text: str) -> Iterator[StatedTime]:
@@ -198,16 +305,34 @@ def day_meant(values: dict[str, Any], today: date, *, ahead: bool) -> date | Non
     return None
 
 
-def _meant(found: list[tuple[int, int, dict[str, Any]]], today: date | None) -> list[Span | Yearly]:
+def _meant(text: str, found: list[_Match], today: date | None) -> list[NamedTime]:
     """Return the times of matches, in order; of overlapping ones, the longest."""
-    taken: dict[int, tuple[int, Span | Yearly]] = {}
-    for start, stop, values in sorted(found, key=lambda match: (match[0] - match[1], match[0])):
-        if any(start < end and other < stop for other, (end, _) in taken.items()):
+    taken: list[NamedTime] = []
+    for match in sorted(found, key=lambda match: (match.inner - match.end, match.start)):
+        if any(match.inner < one.end and one.inner < match.end for one in taken):
             continue
         with suppress(ValueError, OverflowError):
-            if (span := _span(values, today)) is not None:
-                taken[start] = stop, span
-    return [span for _, (_, span) in sorted(taken.items())]
+            tense = _tense(text, match) if today else 0
+            if (span := _span(match.values, today, tense)) is not None:
+                taken.append(NamedTime(*match, tense, span))
+    return sorted(taken, key=lambda one: one.start)
+
+
+def _tense(text: str, match: _Match) -> int:
+    """Return whether the words of a sentence tell of a time as past or to come."""
+    if not match.values.keys().isdisjoint({"year", "near", "way", "ago"}):
+        return 0
+    begin = max(text.rfind(mark, 0, match.start) for mark in _SENTENCE_ENDS) + 1
+    ends = [at for mark in _SENTENCE_ENDS if (at := text.find(mark, match.end)) >= 0]
+    end = min(ends, default=len(text))
+    nearest: tuple[int, int] | None = None
+    for name in (match.code,) if match.code != NUMERALS else ():
+        for tense, pattern in _reader(name).tenses:
+            for said in pattern.finditer(text, begin, end):
+                gap = match.start - said.end() if said.end() <= match.start else said.start()
+                gap -= 0 if said.end() <= match.start else match.end
+                nearest = min(nearest or (gap, tense), (gap, tense), key=lambda one: abs(one[0]))
+    return nearest[1] if nearest else 0
 
 
 def _spoken(text: str) -> list[str]:
@@ -218,7 +343,7 @@ def _spoken(text: str) -> list[str]:
     if not text.isascii():
         names |= {name for sign, name in _signs() if sign in text}
     if _DATED.search(text):
-        names.add(NUMERALS)
+        names |= {NUMERALS, *(name for name, part in _parts() if part in text)}
     return [name for name in (*CODES, NUMERALS) if name in names]
 
 
@@ -232,6 +357,13 @@ def _heads() -> Mapping[str, tuple[str, ...]]:
             head = max(_WORD.findall(phrase), key=len)
             found[head] = tuple(dict.fromkeys((*found.get(head, ()), name)))
     return found
+
+
+@cache
+def _parts() -> tuple[tuple[str, str], ...]:
+    """Return the words for parts of longer times, with their tables; a year may stand beside."""
+    listed = ((name, words) for name in CODES for words in dates(name).parts)
+    return tuple((name, word) for name, words in listed for word in _alternatives(words))
 
 
 @cache
@@ -267,13 +399,24 @@ def _folded(text: str) -> str:
 
 @cache
 def _reader(name: str) -> _Reader:
-    return _Reader(dates(name))
+    return _Reader(name)
+
+
+class _Match(NamedTuple):
+    """Where a text fits a form, and what its words are worth; see `NamedTime`."""
+
+    start: int
+    end: int
+    inner: int
+    values: dict[str, Any]
+    code: str
 
 
 class _Reader:
     """Reads one language."""
 
-    def __init__(self, language: Language) -> None:
+    def __init__(self, name: str) -> None:
+        language, self._name = dates(name), name
         listed: dict[str, Mapping[Any, str]] = {
             "month": dict(enumerate(language.months, 1)),
             "weekday": dict(enumerate(language.weekdays)),
@@ -287,21 +430,38 @@ class _Reader:
             "am": {True: language.am},
             "pm": {True: language.pm},
             "half": {True: language.half},
+            "part": dict(enumerate(language.parts)),
+            "ordinal": dict(enumerate(language.ordinals, 1)),
         }
         self._values = {kind: _by_word(values) for kind, values in listed.items()}
         begin, end = (r"(?<!\w)", r"(?!\w)") if language.spaced else ("", "")
         self._forms = self._compiled(language.forms, begin, end)
         self._alone = self._compiled(language.alone, begin, end)
         self._clocks = self._compiled(language.clocks, begin, end)
+        said = ((-1, language.past), (1, language.future))
+        self.tenses = [
+            (tense, re.compile(f"{begin}(?:{_folded(words)}){end}"))
+            for tense, words in said
+            if words
+        ]
+        self.sides = [
+            (
+                side,
+                re.compile(f"{begin}(?:{_folded(lead)})$") if lead else None,
+                re.compile(f"(?:{_folded(tail)}){end}") if tail else None,
+            )
+            for side, (lead, tail) in language.sides.items()
+        ]
 
     def _compiled(self, forms: Sequence[str], begin: str, end: str) -> list[re.Pattern[str]]:
         return [re.compile(begin + self._pattern(form) + end) for form in forms]
 
-    def matches(self, text: str) -> Iterator[tuple[int, int, dict[str, Any]]]:
+    def matches(self, text: str) -> Iterator[_Match]:
         """Yield from where to where `text` fits a form, and what its words are worth."""
         for form in self._forms:
             for found in form.finditer(text):
-                yield *found.span(), self._said(found)
+                inner = min(at for kind in found.groupdict() if (at := found.start(kind)) >= 0)
+                yield _Match(*found.span(), inner, self._said(found), self._name)
 
     def alone(self, text: str) -> Iterator[StatedTime]:
         """Yield what all of `text` may say: a day or a number of units, a time of day, or both."""
@@ -362,25 +522,56 @@ def _by_word(values: Mapping[Any, str]) -> dict[str, Any]:
     return {word: value for value, words in values.items() for word in _alternatives(words)}
 
 
-def _span(said: dict[str, Any], today: date | None) -> Span | Yearly | None:
+def _span(said: Mapping[str, Any], today: date | None, tense: int = 0) -> Span | Yearly | None:
     """Return the time that the words of a form mean together.
 
     Raises:
         ValueError: No calendar holds it.
         OverflowError: The same.
     """
+    if "part" in said or "ordinal" in said or {"way", "unit", "month"} <= said.keys():
+        return _part(said, today)
     is_counted = "number" in said or "ago" in said or "ahead" in said
     if is_counted or said.keys() & {"near", "way"}:
         return _relative(said, today) if today else None
     if "weekday" in said:
-        return _weekday(said["weekday"], -1, today) if today else None
+        return _weekday(said["weekday"], 1 if tense > 0 else -1, today) if today else None
     year, yearly = said.get("year"), _yearly(said)
     if year is None or yearly is None:
         return yearly or Span(date(said["year"], 1, 1), date(said["year"], 12, 31))
     return yearly.of(year)
 
 
-def _yearly(said: dict[str, Any]) -> Yearly | None:
+def _part(said: Mapping[str, Any], today: date | None) -> Span | Yearly | None:
+    """Return the beginning, middle or end of a longer time, or a week of a month.
+
+    Raises:
+        ValueError: No calendar holds it.
+        OverflowError: The same.
+    """
+    month = said.get("month")
+    if "part" not in said:
+        way, number = said.get("way", 0), said.get("ordinal", 0)
+        if not month or said["unit"] != "week" or (not number and way >= 0):
+            return None
+        week = Yearly(month, _WEEK * (number - 1) + 1 if number else -_WEEK, days=_WEEK)
+        return week.of(said["year"]) if "year" in said else week
+    part, year = said["part"], said.get("year")
+    if not month and year is None and today:
+        whole = _away(said["unit"], said["way"], today, whole=True)
+        year, month = (whole.first.year, whole.first.month) if whole else (None, None)
+        if said["unit"] != "month":
+            month = None
+    if month:
+        first, days = _THIRDS[part]
+        third = Yearly(month, first, days=days)
+        return third if year is None else third.of(year)
+    if year is None or said.get("unit", "year") != "year":
+        return None
+    return Yearly(part * _THIRD + 1, months=_THIRD).of(year)
+
+
+def _yearly(said: Mapping[str, Any]) -> Yearly | None:
     """Return a day, month or season without its year.
 
     Raises:
@@ -398,7 +589,7 @@ def _season(number: int) -> Yearly:
     return Yearly(_SEASON_MONTHS * (number + 1), months=_SEASON_MONTHS)
 
 
-def _relative(said: dict[str, Any], today: date) -> Span | None:
+def _relative(said: Mapping[str, Any], today: date) -> Span | None:
     if "near" in said:
         return _one(today + timedelta(days=said["near"]))
     if "way" in said and "number" in said:
@@ -409,7 +600,7 @@ def _relative(said: dict[str, Any], today: date) -> Span | None:
     return _away(said["unit"], sign * said.get("number", 1), today)
 
 
-def _beside(said: dict[str, Any], today: date) -> Span | None:
+def _beside(said: Mapping[str, Any], today: date) -> Span | None:
     """Return the last, this or the next of something; within it, a weekday or season."""
     way = said["way"]
     if "unit" in said:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from calendar import monthrange
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
@@ -15,11 +14,22 @@ from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.clock import to_ms, to_utc
 from familiar_cli.errors import UsageError
-from familiar_cli.spans import CLOCK_UNITS, day_meant, said_alone
+from familiar_cli.languages import ENGLISH, dates, language_of, phrases
+from familiar_cli.spans import (
+    CLOCK_UNITS,
+    Span,
+    Yearly,
+    aligned_fold,
+    day_meant,
+    said_alone,
+    times_in,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from datetime import tzinfo
+
+    from familiar_cli.spans import NamedTime
 
 WEEKDAYS: Final = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _BACK_FORMS: Final = "`2026-01-31`, `2026-01-31 14:00`, `yesterday`, `7d` or `12h`"
@@ -230,68 +240,28 @@ class _Relative:
         return self.now.astimezone(self.zone).replace(tzinfo=None, fold=0)
 
 
-_WEEK: Final = 7
-_MONTHS: Final = 12
-_NUMBERS: Final = {
-    word: n
-    for n, words in enumerate(
-        ("", "a an one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
-    )
-    for word in words.split()
-}
-_WHEN: Final = {"last": -1, "this": 0, "next": 1}
-# How each language names the days around today, and what stands before a date in it. Not "hier"
-# and "mañana", which mean "here" and "morning" as well.
-_DAY_NAMES: Final = (
-    (
-        "on ",
-        {
-            -2: "the day before yesterday",
-            -1: "yesterday",
-            0: "today",
-            1: "tomorrow",
-            2: "the day after tomorrow",
-        },
-    ),
-    ("am ", {-2: "vorgestern", -1: "gestern", 0: "heute", 1: "morgen", 2: "übermorgen"}),
-    ("le ", {-2: "avant-hier", 0: "aujourd'hui|aujourd’hui", 1: "demain"}),
-    ("el ", {-2: "anteayer", -1: "ayer", 0: "hoy", 2: "pasado mañana"}),
-    ("", {-1: "أمس|البارحة", 0: "اليوم", 1: "غدا|غدًا"}),
-    (
-        "",
-        {-2: "一昨日|前天", -1: "昨日|昨天", 0: "今日|今天", 1: "明日|明天", 2: "明後日|後天|后天"},
-    ),
-)
-_OFFSETS: Final = {
-    word: (prefix, offset)
-    for prefix, names in _DAY_NAMES
-    for offset, words in names.items()
-    for word in words.split("|")
-}
-_WIDE: Final = 0x2E80  # from here on scripts put no spaces between words
-_SPACED: Final = sorted((w for w in _OFFSETS if ord(w[0]) < _WIDE), key=len, reverse=True)
-_UNSPACED: Final = sorted((w for w in _OFFSETS if ord(w[0]) >= _WIDE), key=len, reverse=True)
-_PARTS: Final = "morning|afternoon|evening|night"
-_PHRASE: Final = re.compile(
-    rf"""(?<!\w)(?:
-    (?P<day>{"|".join(map(re.escape, _SPACED))})(?:[ ](?P<part>{_PARTS}))?(?P<of>['’]s)?
-    | (?P<tonight>tonight|last[ ]night|this[ ](?:morning|afternoon|evening))
-    | last[ ](?P<weekday>{"|".join(WEEKDAYS)})
-    | (?P<which>last|next|this)[ ](?P<unit>week|month|year)
-    | (?P<count>\d{{1,3}}|{"|".join(_NUMBERS)})[ ](?P<units>day|week|month|year)s?[ ]ago
-    )(?!\w) | (?P<wide>{"|".join(_UNSPACED)})(?![子香美的性])""",
-    re.IGNORECASE | re.VERBOSE,
-)
+_WEEK_DAYS: Final = 7
+# "Hier" is also "here", and "morgen" names a part of the day: only where the language is known.
+_AMBIGUOUS: Final = {"hier": "fr"}
+_DATE_MARK: Final = "|"
+_PART: Final = re.compile(r"\b(morning|afternoon|evening|night)$|^tonight$")
+_PART_AFTER: Final = re.compile(r" (?:morning|afternoon|evening|night)\b", re.IGNORECASE)
+_OF: Final = re.compile(r"['’]s\b")
+_NAME_GOES_ON: Final = re.compile("[子香美的性]")
 # After these words, a date needs no preposition of its own.
 _AFTER: Final = re.compile(
     r"\b(?:since|until|till|from|to|by|for|before|after|of|than|on|in|through|and|or|"
-    r"bis|seit|von|ab|vor|nach|zum|depuis|jusqu'à|desde|hasta)\s+$",
+    r"bis|seit|von|ab|vor|nach|zum|am|im|depuis|jusqu'à|le|en|desde|hasta|el|منذ|حتى|من|في)\s+$",
     re.IGNORECASE,
 )
 # "Guten Morgen", "heute Morgen": not a day, or not one alone.
 _NOT_AFTER: Final = re.compile(
-    r"\b(?:guten|gestern|heute|am|i|jeden|every|see you)\s+$", re.IGNORECASE
+    r"\b(?:guten|gestern|heute|i|jeden|every|see you|the|der|die|das|dem|la|les|los|las)\s+$",
+    re.IGNORECASE,
 )
+_MORNING: Final = re.compile(r"\bam\s+$", re.IGNORECASE)
+# "In two weeks" may be how long something takes.
+_IN_MAY_BE_WITHIN: Final = frozenset({"en", "de", "es"})
 _SUBJECT: Final = re.compile(r"\s+(?:is|was|will|would|might)\b", re.IGNORECASE)
 _QUOTED: Final = re.compile(r"\"[^\"]*\"|“[^”]*”|«[^»]*»|„[^“]*“|「[^」]*」|(?<!\w)'[^']*'(?!\w)")
 _STARTS_SENTENCE: Final = re.compile(r"(?:^|[.!?:]\s|\n)\W*$")
@@ -319,19 +289,31 @@ class RelativeDate:
 def relative_dates(text: str, day: date) -> Iterator[RelativeDate]:
     """Yield the relative dates in `text`, as they are meant on `day`.
 
-    What is quoted is left alone, and so is what may mean another day: "next Friday", "on Monday".
+    What is quoted is left alone, and so is what may mean another day: "next Friday", or "on Monday"
+    where nothing tells whether it is past.
     """
     quoted = [found.span() for found in _QUOTED.finditer(text)]
-    for found in _PHRASE.finditer(text):
-        start, end = found.span()
+    known = language_of(text)
+    aligned, places = aligned_fold(text)
+    for found in times_in(aligned, day):
+        start, end = places[found.start], places[found.end]
         is_name = text[start].isupper() and not _STARTS_SENTENCE.search(text, 0, start)
         if is_name or any(a <= start < b for a, b in quoted) or _NOT_AFTER.search(text[:start]):
             continue
-        try:
-            first, last, written = _meaning(found, day)
-        except (OverflowError, ValueError):  # no calendar holds it
+        said = aligned[found.start : found.end]
+        is_morning = said == "morgen" and _MORNING.search(text[:start])
+        if is_morning or _AMBIGUOUS.get(said, known) != known:
             continue
-        yield RelativeDate(start, end, first, last, _fitted(written, found))
+        if not dates(found.code).spaced and _NAME_GOES_ON.match(text, end):
+            continue
+        part = _PART_AFTER.match(text, end) if found.code == ENGLISH.code else None
+        end = part.end() if part and "near" in found.values else end
+        words = _written(found, aligned_fold(text[start:end])[0], day)
+        if words and isinstance(found.span, Span):
+            owned = _OF.match(text, end)
+            written = _fitted(words, text, start, end, is_owner=owned is not None)
+            end = owned.end() if owned else end
+            yield RelativeDate(start, end, found.span.first, found.span.last, written)
 
 
 def with_dates(text: str, day_of: Callable[[str], date | None]) -> str:
@@ -341,62 +323,77 @@ def with_dates(text: str, day_of: Callable[[str], date | None]) -> str:
         text: What was written.
         day_of: Gives the day on which such words were said; None: it is not known.
     """
+    dated = text
     for found in reversed(list(relative_dates(text, date(2000, 1, 1)))):
         day = day_of(text[found.start : found.end])
         meant = [d for d in relative_dates(text, day) if d.start == found.start] if day else []
         for one in meant:
             if one.first.isoformat() not in text:  # the writer has said which day it was
-                text = text[: one.start] + one.written + text[one.end :]
-    return text
+                dated = dated[: one.start] + one.written + dated[one.end :]
+    return dated
 
 
-def _meaning(found: re.Match[str], day: date) -> tuple[date, date, str]:
-    """Return the first and the last day that a phrase means, and how to write them."""
-    part = found["part"]
-    if name := found["day"] or found["wide"]:
-        prefix, offset = _OFFSETS[name.lower()]
-        meant = day + timedelta(days=offset)
-        written = f"on the {part} of {meant}" if part else f"{prefix}{meant}"
-        return meant, meant, written
-    if tonight := found["tonight"]:
-        part = tonight.lower().rpartition(" ")[2].replace("tonight", "evening")
-        meant = day - timedelta(days=part == "night")
-        return meant, meant, f"on the {part} of {meant}"
-    if weekday := found["weekday"]:
-        back = (day.weekday() - WEEKDAY_OF[weekday.lower()] - 1) % _WEEK + 1
-        meant = day - timedelta(days=back)
-        return meant, meant, f"on {meant}"
-    if which := found["which"]:
-        return _span(found["unit"].lower(), _WHEN[which.lower()], day)
-    count = found["count"].lower()
-    number = int(count) if count.isdigit() else _NUMBERS[count]
-    unit = found["units"].lower()
-    if unit in {"day", "week"}:
-        meant = day - timedelta(days=number * (_WEEK if unit == "week" else 1))
-        return meant, meant, f"on {meant}" if unit == "day" else f"around {meant}"
-    return _span(unit, -number, day)
+def _written(found: NamedTime, said: str, day: date) -> str:
+    """Return how a relative time is written as a date; empty: it is not, or may mean another."""
+    values = found.values
+    if isinstance(found.span, Yearly) or values.keys() & {"year", "part", "ordinal"}:
+        return ""
+    if "near" in values:
+        return _part_of_day(found, said) or _dated(found, "day")
+    if "weekday" in values:
+        return _dated(found, "day") if _is_one_weekday(found, found.span, day) else ""
+    if "way" in values:
+        # "Next weekend" is this week's or the one after it.
+        is_vague = "number" in values or (values.get("unit") == "weekend" and values["way"] > 0)
+        kinds = ("season", "month", values.get("unit", ""))
+        return "" if is_vague else _dated(found, next(k for k in kinds if k in {*values, kinds[2]}))
+    return _counted(found, day) if "ago" in values or "ahead" in values else ""
 
 
-def _span(unit: str, offset: int, day: date) -> tuple[date, date, str]:
-    """Return the week, month or year that is `offset` of them away from that of `day`."""
-    if unit == "week":
-        first = day - timedelta(days=day.weekday()) + timedelta(days=_WEEK * offset)
-        return first, first + timedelta(days=_WEEK - 1), f"in the week of {first}"
-    if unit == "month":
-        years, month = divmod(day.month - 1 + offset, _MONTHS)
-        first = date(day.year + years, month + 1, 1)
-        end = first.replace(day=monthrange(first.year, first.month)[1])
-        return first, end, f"in {month_words(first)}"
-    first = date(day.year + offset, 1, 1)
-    return first, first.replace(month=12, day=31), f"in {first.year}"
+def _is_one_weekday(found: NamedTime, span: Span, day: date) -> bool:
+    """Return whether only one day is meant: not "next Friday", this week's or the one after it."""
+    way = found.values.get("way")
+    if way is None:
+        return found.tense != 0
+    return "unit" in found.values or way < 0 or (way == 0 and span.first >= day)
 
 
-def _fitted(written: str, found: re.Match[str]) -> str:
+def _counted(found: NamedTime, day: date) -> str:
+    """Return a time that is so many units away, written as a date."""
+    values = found.values
+    if "ahead" in values and found.tense < (found.code in _IN_MAY_BE_WITHIN):
+        return ""
+    if values["unit"] != "week":
+        return _dated(found, values["unit"])
+    weeks = values.get("number", 1) * (-1 if "ago" in values else 1)
+    about = day + timedelta(days=_WEEK_DAYS * weeks)
+    return dates(found.code).written["about"].format(day=about)
+
+
+def _part_of_day(found: NamedTime, said: str) -> str:
+    part = _PART.search(said) if found.code == ENGLISH.code else None
+    if part is None or isinstance(found.span, Yearly):
+        return ""
+    return f"on |the {part[1] or 'evening'} of {found.span.first}"
+
+
+def _dated(found: NamedTime, kind: str) -> str:
+    """Return a time as its language writes it; empty: such a thing is not written."""
+    language, span = dates(found.code), found.span
+    if kind not in language.written or isinstance(span, Yearly):
+        return ""
+    season = language.season_names[found.values["season"]] if "season" in found.values else ""
+    month = phrases(found.code).months[span.first.month - 1]
+    return language.written[kind].format(
+        day=span.first, month=month, season=season, year=span.first.year
+    )
+
+
+def _fitted(written: str, text: str, start: int, end: int, *, is_owner: bool) -> str:
     """Return a date so that it fits between the words around it."""
-    text, start = found.string, found.start()
-    bare = re.sub(r"^(?:on|in|am|le|el) ", "", written)
-    if found["of"]:
-        return f"the {bare}"
-    if _AFTER.search(text[:start]) or _SUBJECT.match(text, found.end()):
-        written = bare
+    lead, mark, bare = written.rpartition(_DATE_MARK)
+    if is_owner:
+        return f"the {bare.removeprefix('the ')}"
+    alone = mark and (_AFTER.search(text[:start]) or _SUBJECT.match(text, end))
+    written = bare if alone else lead + bare
     return written[:1].upper() + written[1:] if text[start].isupper() else written

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from familiar_cli.spans import aligned_fold
 from familiar_cli.when import relative_dates, with_dates
 from tests.support.cases import each
 
@@ -42,6 +43,29 @@ def dated(text: str, day: date = THURSDAY) -> str:
         ("Anna ist gestern umgezogen.", "Anna ist am 2024-03-13 umgezogen."),
         ("アンナは昨日引っ越した。", "アンナは2024-03-13引っ越した。"),
         ("Anna llega pasado mañana.", "Anna llega el 2024-03-16."),
+        ("Yesterday was fun, we met yesterday.", "2024-03-13 was fun, we met on 2024-03-13."),
+        ("Anna met Bo on Monday.", "Anna met Bo on 2024-03-11."),
+        ("Anna will meet Bo on Monday.", "Anna will meet Bo on 2024-03-18."),
+        (
+            "He met Bo on Monday. He'll rest on Friday.",
+            "He met Bo on 2024-03-11. He'll rest on 2024-03-15.",
+        ),
+        ("Her exam is in two weeks.", "Her exam is around 2024-03-28."),
+        ("She will move in three months.", "She will move in June 2024."),
+        ("They climb this weekend.", "They climb on the weekend of 2024-03-16."),
+        ("Anna moved last summer.", "Anna moved in the summer of 2023."),
+        ("They married last March.", "They married in March 2023."),
+        ("Anna zog in der letzten Woche um.", "Anna zog in der Woche vom 2024-03-04 um."),
+        ("Seit letztem Montag ist sie krank.", "Seit 2024-03-11 ist sie krank."),
+        ("Am Montag traf sie Bo.", "Am 2024-03-11 traf sie Bo."),
+        ("Am Montag wird sie Bo treffen.", "Am 2024-03-18 wird sie Bo treffen."),
+        ("Elle part dans deux semaines.", "Elle part vers le 2024-03-28."),
+        ("Il a ri la semaine dernière.", "Il a ri la semaine du 2024-03-04."),
+        ("El domingo pasado llovió.", "El 2024-03-10 llovió."),
+        ("Llegó hace dos meses.", "Llegó en enero de 2024."),
+        ("来月結婚する。三日前に会った。", "2024年4月結婚する。2024-03-11に会った。"),
+        ("安娜上周搬家了。", "安娜2024-03-04那一周搬家了。"),
+        ("وصلت قبل ثلاثة أيام.", "وصلت في 2024-03-11."),
         ("It began yesterday and ends tomorrow.", "It began on 2024-03-13 and ends on 2024-03-15."),
     ],
 )
@@ -54,6 +78,11 @@ def test_a_relative_date_becomes_a_date(text, then) -> None:
     [
         "They meet next Friday.",  # this week's or the next one's
         "They meet on Monday.",
+        "They climb next weekend.",
+        "She lost two kilos in two weeks.",
+        "The last week was hard.",
+        "Sie kommt am Wochenende.",
+        "Ils ont mangé, puis le chat a dormi ici.",
         "Anna sings Yesterday by the Beatles.",
         'Anna said "see you tomorrow".',
         "Anna said good night until 2024-03-15, which is tomorrow.",
@@ -81,6 +110,25 @@ def test_at_the_ends_of_the_calendar_it_stays(day) -> None:
     text = "Anna moved last year, or next year."
     assert list(relative_dates(text, day)) != []
     assert dated("Anna came the day before yesterday.", date.min).endswith("yesterday.")
+
+
+_SAID = ("yesterday", "last week", "three days ago", "gestern", "letzte Woche", "la semana pasada")
+
+
+@given(st.lists(st.sampled_from(_SAID), min_size=1, max_size=5), st.dates(date(1900, 1, 1)))
+def test_no_date_stops_another_one(said, day) -> None:
+    text = dated("; ".join(f"it rained {words}" for words in said), day)
+    assert [part for part in text.split("; ") for words in _SAID if words in part] == []
+
+
+@given(st.text(max_size=60), st.dates())
+def test_each_letter_of_a_folded_text_has_its_place(text, day) -> None:
+    folded, places = aligned_fold(text)
+    assert len(places) == len(folded) + 1
+    assert places == sorted(places)
+    assert places[-1] == len(text)
+    for found in relative_dates(text, day):
+        assert 0 <= found.start < found.end <= len(text)
 
 
 @given(st.text(st.sampled_from("yesterdaomlwnihg '\".昨日今明天 3"), max_size=60), st.dates())

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli.languages import CODES, dates
-from familiar_cli.spans import Span, Yearly, days_between, spans_in
+from familiar_cli.spans import Span, Yearly, days_between, spans_in, times_asked
 from tests.support.cases import each
 
 TODAY = date(2023, 5, 8)  # a Monday
@@ -120,13 +120,101 @@ def test_what_is_no_time_means_none(text) -> None:
     ],
 )
 def test_no_calendar_is_left(text, today) -> None:
-    for span in spans_in(text, today):
+    for span in (*spans_in(text, today), *times_asked(f"since {text}", today)):
         assert isinstance(span, Yearly) or span.first <= span.last
+
+
+@each(
+    ("text", "first", "last"),
+    [
+        ("the first week of January 2023", "2023-01-01", "2023-01-07"),
+        ("the last week of January 2023", "2023-01-25", "2023-01-31"),
+        ("the last week of February 2024", "2024-02-23", "2024-02-29"),
+        ("early June 2022", "2022-06-01", "2022-06-10"),
+        ("mid-June 2022", "2022-06-11", "2022-06-20"),
+        ("late June 2022", "2022-06-21", "2022-06-30"),
+        ("late 2022", "2022-09-01", "2022-12-31"),
+        ("the end of last month", "2023-04-21", "2023-04-30"),
+        ("June 2022", "2022-06-01", "2022-06-30"),
+        ("last March", "2023-03-01", "2023-03-31"),
+        ("this weekend", "2023-05-13", "2023-05-14"),
+        ("in two weeks", "2023-05-22", "2023-05-28"),
+        ("Anfang Juni 2022", "2022-06-01", "2022-06-10"),
+        ("die erste Woche im Januar 2023", "2023-01-01", "2023-01-07"),
+        ("la première semaine de janvier 2023", "2023-01-01", "2023-01-07"),
+        ("la primera semana de enero de 2023", "2023-01-01", "2023-01-07"),
+        ("fin juin 2022", "2022-06-21", "2022-06-30"),
+        ("a finales de junio de 2022", "2022-06-21", "2022-06-30"),
+        ("2022年6月末", "2022-06-21", "2022-06-30"),
+        ("2023年1月第一周", "2023-01-01", "2023-01-07"),
+        ("2023年1月の最初の週", "2023-01-01", "2023-01-07"),
+        ("أواخر يونيو 2022", "2022-06-21", "2022-06-30"),
+        ("I will see Bo on Friday.", "2023-05-12", "2023-05-12"),
+        ("I saw Bo on Friday.", "2023-05-05", "2023-05-05"),
+        ("Am Freitag werde ich tanzen.", "2023-05-12", "2023-05-12"),
+    ],
+)
+def test_a_part_of_a_time_is_meant(text, first, last) -> None:
+    assert only(text) == (first, last)
+
+
+def asked(query: str) -> tuple[str, str]:
+    (found,) = times_asked(query, TODAY)
+    assert isinstance(found, Span)
+    return found.first.isoformat(), found.last.isoformat()
+
+
+@each(
+    "query",
+    [
+        *("What changed since spring?", "Was hat sich seit dem Frühling geändert?"),
+        *("Qu'est-ce qui a changé depuis le printemps ?", "¿Qué ha cambiado desde la primavera?"),
+        *(
+            "春から何が変わった？",
+            "自春天以来有什么变化？",
+            "ماذا تغير منذ الربيع؟",
+            "after March 1, 2023",
+        ),
+    ],
+)
+def test_since_a_time_is_all_from_then_until_today(query) -> None:
+    assert asked(query) == ("2023-03-01", "2023-05-08")
+
+
+@each(
+    "query",
+    [
+        *("between March and June 2022", "from March to June 2022", "zwischen März und Juni 2022"),
+        *("entre mars et juin 2022", "entre marzo y junio de 2022", "2022年3月から2022年6月まで"),
+        "2022年3月到2022年6月",
+    ],
+)
+def test_between_two_times_is_all_from_one_to_the_other(query) -> None:
+    assert asked(query) == ("2022-03-01", "2022-06-30")
+
+
+def test_until_a_time_is_all_before_it() -> None:
+    assert asked("before June 2022") == (date.min.isoformat(), "2022-06-30")
+
+
+@given(days, days)
+def test_a_time_since_then_lasts_until_today(today, then) -> None:
+    for span in times_asked(f"what happened since {then}?", today):
+        assert isinstance(span, Span)
+        assert span.first == then
+        assert span.last == max(then, today)
+
+
+@given(days, st.integers(1, 12), st.sampled_from((-1, 1)))
+def test_a_month_told_as_past_has_begun_and_one_to_come_is_not_over(day, month, tense) -> None:
+    span = Yearly(month).beside(day, tense)
+    assert span.first <= day if tense < 0 else span.last >= day
+    assert abs((span.first - day).days) <= 366
 
 
 @given(st.text(max_size=80), days)
 def test_any_text_is_read(text, today) -> None:
-    for span in spans_in(text, today):
+    for span in (*spans_in(text, today), *times_asked(text, today)):
         assert isinstance(span, Yearly) or span.first <= span.last
 
 
@@ -169,6 +257,12 @@ def test_a_table_is_complete(name) -> None:
     assert table.alone
     assert table.clocks
     assert len(table.numbers) >= 10
+    assert (len(table.parts), len(table.ordinals), len(table.season_names)) == (3, 4, 4)
+    assert table.sides.keys() == {"joined", "since", "until"}
+    kinds = {"day", "about", "week", "weekend", "month", "season", "year"}
+    assert table.written.keys() == kinds
+    assert table.past
+    assert table.future
     words = [*table.months, *table.weekdays, *table.seasons, *table.near.values()]
     assert all(all(word.split("|")) for word in (*words, *table.units.values(), *table.numbers))
 

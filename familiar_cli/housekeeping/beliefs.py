@@ -22,14 +22,16 @@ from familiar_cli.housekeeping.lines import (
     words_in,
 )
 from familiar_cli.languages import beliefs
-from familiar_cli.markdown import body_start, bullet, comments, scan
+from familiar_cli.markdown import body_start, bullet, comments, replace_spans, scan
 from familiar_cli.memory.mentions import without_honorific
+from familiar_cli.memory.pages.facts import ended_on, goes_on_below, with_end
 from familiar_cli.memory.pages.lines import (
     SAID_SHARE,
     TAG,
     EvidenceText,
     citation_comment,
     citations_in,
+    owned_lines,
     shown_between,
     turn_count,
     turn_ids,
@@ -43,7 +45,7 @@ if TYPE_CHECKING:
     from datetime import date
 
     from familiar_cli.housekeeping.lines import Corpus, MemoryText, Options, Statement
-    from familiar_cli.languages import Beliefs
+    from familiar_cli.languages import Beliefs, Phrases
 
     Subject = tuple[str, ...]
     Said = tuple[date, int, str]
@@ -210,18 +212,38 @@ def _in_note(note: MemoryText, options: Options) -> Iterator[Finding]:
         ordered = sorted(values)[-_MOST_VALUES:]
         if not _do_differ(kind, ordered):
             continue
+        after = _with_ends(note, kind, ordered, options.phrases)
         yield Finding(
             (note.rel_path,),
             f"{kind}: {len({value for *_, value in values})} values on different days; the newest"
             f" is of {ordered[-1][0]}",
             quote_lines(note, (at for _, at, _ in ordered)),
-            hint="If the newest is right, say until when the older was, or remove it.",
+            repair=() if after == note.text else (PlannedFile(note.rel_path, note.text, after),),
+            hint="If the newest is right, say until when the older was, or remove it."
+            + (" `--propose` makes a plan that says so." if after != note.text else ""),
         )
+
+
+def _with_ends(note: MemoryText, kind: str, ordered: list[Said], phrases: Phrases) -> str:
+    """Return a file in which the newest value of an attribute ends the others.
+
+    Only items of lists end, and only where the newest value is in the same privacy scope.
+    """
+    day, at, value = ordered[-1]
+    older = {n for d, n, v in ordered if d < day and not _do_agree(kind, (d, v), (day, value))}
+    lines = {line.number: (line, scopes) for line, scopes in owned_lines(note.text)}
+    edits = [
+        (line.start, line.end, with_end(line.text, day, phrases))
+        for line, scopes in (lines[number] for number in sorted(older))
+        if scopes == lines[at][1] and line.is_item and not goes_on_below(note.text, line)
+    ]
+    return replace_spans(note.text, edits)
 
 
 def _still_holds(statement: Statement) -> bool:
     """Tell whether a line does not say itself that it is over."""
-    return "~~" not in statement.text and not _PAST.is_in(statement.text)
+    text = statement.text
+    return "~~" not in text and not ended_on(text) and not _PAST.is_in(text)
 
 
 def _find_subject(statement: Statement, found: Attribute) -> Subject:
@@ -331,7 +353,8 @@ def _is_belief(statement: Statement) -> bool:
     """Tell whether a line claims something, and not that it was so until some day or on one."""
     text = statement.text
     is_question = text.endswith(("?", "？", "؟"))
-    return not (is_question or statement.is_record or "~~" in text or _OVER.is_in(text))
+    is_over = "~~" in text or ended_on(text) or _OVER.is_in(text)
+    return not (is_question or statement.is_record or is_over)
 
 
 def _is_past(statement: Statement, note: MemoryText, options: Options) -> bool:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.errors import FamiliarError
+from familiar_cli.languages import ENGLISH
 from familiar_cli.markdown import bullet, replace_spans, scan
 from familiar_cli.memory.layout import (
     DIGEST_DIR,
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from familiar_cli.history.imports import DoubledChannel
+    from familiar_cli.languages import Phrases
     from familiar_cli.markdown import TextLine
     from familiar_cli.memory.pages.links import LinkPlace, WikiLink
     from familiar_cli.memory.store.files import MemoryEntry
@@ -229,6 +231,7 @@ class Options:
         fallen: Tells which of some turns no longer stand, and for each what became of it.
         numbering: Which turns lines name.
         doubles: Finds the channels that repeat turns of others.
+        phrases: In which language repairs are written.
     """
 
     today: date
@@ -239,6 +242,7 @@ class Options:
     fallen: Callable[[Collection[int]], Mapping[int, str]] = lambda _: {}
     numbering: Numbering = PLAIN
     doubles: Callable[[], Iterable[DoubledChannel]] = tuple
+    phrases: Phrases = field(default=ENGLISH, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

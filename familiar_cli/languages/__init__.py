@@ -29,9 +29,11 @@ __all__ = [
     "Beliefs",
     "Language",
     "Phrases",
+    "QuestionWords",
     "beliefs",
     "dates",
     "phrases",
+    "questions",
     "tables",
 ]
 
@@ -44,7 +46,8 @@ class Language:
     words of the table; `{near}` is a word that means a day, and `{way}` one that means the last,
     this or the next of what stands beside it; `{number}` counts `{unit}`, in the past where the
     form has `{ago}` and in the future where it has `{ahead}`; `{day}`, `{month_number}` and
-    `{year}` are digits. The first forms win. A space stands for any number of them.
+    `{year}` are digits; `{part}` is the beginning, middle or end of what stands beside it, and
+    `{ordinal}` one of its weeks. The first forms win. A space stands for any number of them.
 
     Args:
         months: From January on.
@@ -63,6 +66,16 @@ class Language:
         am: Before noon.
         pm: After noon.
         half: Half past.
+        parts: Words for the beginning, the middle and the end.
+        ordinals: First to fourth.
+        past: A regular expression for words that tell of the past, to know which Monday is meant.
+        future: The same, of what is to come.
+        sides: Regular expressions for what stands before a time and after it, where all `since` or
+            `until` it is meant, or all from the time before it (`joined`).
+        written: How days and longer times are written, where a text says them as of today: `{day}`
+            is a date, `{month}`, `{season}` and `{year}` their names; what stands before `|` is
+            left out after another preposition.
+        season_names: Spring, summer, autumn, winter, as they stand in `written`.
         spaced: Words have spaces between them.
     """
 
@@ -81,6 +94,13 @@ class Language:
     am: str = ""
     pm: str = ""
     half: str = ""
+    parts: tuple[str, ...] = ()
+    ordinals: tuple[str, ...] = ()
+    past: str = ""
+    future: str = ""
+    sides: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    written: Mapping[str, str] = field(default_factory=dict)
+    season_names: tuple[str, ...] = ()
     spaced: bool = True
 
 
@@ -112,6 +132,37 @@ class Beliefs:
     dating: str = ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class QuestionWords:
+    """How people ask for more than one thing. Regular expressions, but for `wish_words`.
+
+    Args:
+        order: For the order of things.
+        count: For how many there are.
+        latest: For the last of them.
+        summary: For all of a long time, in short.
+        change: For what is new since some time.
+        frame: Words that belong to such a question, and say nothing of what it is about.
+        myself: Words for the one who asks.
+        you: What asks for things that the familiar said or did.
+        wishes: What begins a standing wish, such as `from now on`.
+        wish_words: Words, separated by `|`, of which each such wish holds some.
+        before: For what was so before, and is no longer.
+    """
+
+    order: str
+    count: str
+    latest: str
+    summary: str
+    change: str
+    frame: str
+    myself: str
+    you: str
+    wishes: str
+    wish_words: str
+    before: str
+
+
 SLOTS: Final = ("night", "morning", "afternoon", "evening")
 """The parts of a day as files are named by them, whatever the language; six hours each."""
 
@@ -129,6 +180,7 @@ class Phrases:
         months: From January on, as in a date.
         weekdays: From Monday on.
         day_form: A date: `{day}`, `{month}` by name, `{number}` of the month, `{year}`.
+        month_form: A month: `{month}` by name, `{year}`.
         first_day: What the first day of a month is called; empty: 1.
         days_form: From a `{first}` date to a `{last}`.
         moment_form: A moment: `{weekday}`, `{iso}` or `{date}`, `{time}`, `{zone}`.
@@ -177,6 +229,7 @@ class Phrases:
     months: tuple[str, ...]
     weekdays: tuple[str, ...]
     day_form: str
+    month_form: str
     days_form: str
     moment_form: str
     parts: tuple[str, str, str, str]
@@ -224,6 +277,10 @@ class Phrases:
         return self.day_form.format(
             day=number, month=self.months[day.month - 1], number=day.month, year=day.year
         )
+
+    def month(self, day: date) -> str:
+        """Return the month of a date: `January 2026`."""
+        return self.month_form.format(month=self.months[day.month - 1], year=day.year)
 
     def days(self, first: date, last: date) -> str:
         """Return a time from one date to another."""
@@ -298,6 +355,16 @@ def phrases(code: str) -> Phrases:
         KeyError: There is no such table.
     """
     return Phrases(code=code, **_part(code, "phrases"))
+
+
+@cache
+def questions(code: str) -> QuestionWords:
+    """Return how people ask in a language.
+
+    Raises:
+        KeyError: There is no such table.
+    """
+    return QuestionWords(**_part(code, "questions"))
 
 
 def beliefs() -> Iterator[Beliefs]:

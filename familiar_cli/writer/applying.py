@@ -11,7 +11,7 @@ from familiar_cli.errors import FamiliarError, LimitError, UnsafePathError, Usag
 from familiar_cli.files import append, check_own, read_plain, write_own
 from familiar_cli.history import WRITER, outgoing
 from familiar_cli.identity import handle_of
-from familiar_cli.languages import ENGLISH, section_key
+from familiar_cli.languages import ENGLISH, heading_in, section_key
 from familiar_cli.markdown import (
     body_start,
     bullet,
@@ -29,9 +29,11 @@ from familiar_cli.memory.layout import (
     WRITER_JSON,
     pass_trailers,
 )
+from familiar_cli.memory.pages.facts import ended_on, heading_of, superseded
 from familiar_cli.memory.pages.lines import (
     PLAIN,
     Numbering,
+    as_private,
     citation_comment,
     citations_in,
     normal_line,
@@ -144,9 +146,14 @@ def _find_section(text: str, heading: str) -> Section | None:
     """Return the section that `heading` means: by its channel if it is private, else by title."""
     channel = private_scope(heading)
     wanted = section_key(heading.lstrip("# "))
+    are_wishes = heading_in(heading.lstrip("# ").partition("<!--")[0]) == "wishes"
     for section in sections(text, DEEPEST):
         owner = private_scope(section.title)
-        is_it = owner == channel and (channel is not None or section_key(section.title) == wanted)
+        is_it = owner == channel and (
+            section_key(section.title) == wanted
+            if channel is None
+            else (heading_of(section) == "wishes") == are_wishes
+        )
         if is_it and section.level == DEEPEST:
             return section
     return None
@@ -194,6 +201,13 @@ def apply_operation(
             return text
         case "set_summary" | "create":
             return with_summary(text, _summary_paragraphs(text, operation.lines, numbering))
+        case "supersede":
+            (line,) = operation.lines
+            new = _bullet_text(line.text, numbering.cite(line.turns))
+            indent = operation.replaces[: -len(operation.replaces.lstrip())]
+            assert operation.until is not None
+            made = superseded(text, operation.replaces, indent + new, operation.until, phrases)
+            return text if made is None else made
         case "replace_section":
             lines = _rewrite_section(text, heading, operation.lines, numbering)
             return with_section(text, heading, lines)
@@ -242,15 +256,20 @@ def _summary_paragraphs(
 def _rewrite_section(
     text: str, heading: str, lines: Sequence[ProposedLine], numbering: Numbering
 ) -> list[str]:
-    """Return the bullets of a section; one that was there keeps the turns that it rests on."""
+    """Return the bullets of a section; one that was there keeps the turns that it rests on.
+
+    Those that have ended stay, since the model was not shown them.
+    """
     body = section_of(text, heading) or ""
     old = {normal_line(line): line for line in split_lines(body) if normal_line(line)}
-    return [
+    ended = [line.rstrip() for line in old.values() if ended_on(line)]
+    new = [
         _bullet_text(line.text, citations_in(old[normal_line(line.text)]))
         if normal_line(line.text) in old
         else _bullet_text(line.text, numbering.cite(line.turns))
         for line in lines
     ]
+    return [*new, *ended]
 
 
 _SHOWN_CHARS: Final = 200
@@ -293,9 +312,10 @@ class Applying:
 
     def _edited(self, text: str, operation: Operation) -> str:
         grounds = self.grounds
-        return apply_operation(
-            text, operation, self._private_heading, grounds.phrases, grounds.numbering
-        )
+        is_session = operation.rel_path in grounds.sessions  # private as a whole, where it is
+        is_apart = grounds.batch.private is not None and not is_session
+        heading = grounds.private_heading(operation.section) if is_apart else ""
+        return apply_operation(text, operation, heading, grounds.phrases, grounds.numbering)
 
     def _one(self, operation: Operation) -> bool:
         rel_path = operation.rel_path
@@ -313,6 +333,8 @@ class Applying:
         if operation.op in REWRITES and shrinks_by_half(text, after, operation):
             self.held.append(operation)
             return self._refuse(operation, "shrink", "more than half of it would be gone; held")
+        if after == text and operation.op == "supersede":
+            return self._refuse(operation, "changed", "the line was changed meanwhile")
         if after == text and operation.op == "add_bullets":
             return self._refuse(operation, "duplicate", "the file already says so")
         return self._put(operation, after)
@@ -349,7 +371,10 @@ class Applying:
     def _new(self, operation: Operation) -> str:
         """Return the beginning of a new file: its H1, and a person's names."""
         person = self.grounds.roster.at(operation.rel_path)
-        text = new_file(self._title(operation))
+        title = self._title(operation)
+        text = new_file(title)
+        if operation.rel_path in self.grounds.sessions and self.grounds.batch.private is not None:
+            return as_private(text, self.grounds.batch.private, title)
         for name in person.given if person else ():
             text = with_alias(text, name, self._aliases)
         return text
@@ -357,10 +382,6 @@ class Applying:
     @property
     def _aliases(self) -> str:
         return self.grounds.phrases.heading("aliases")
-
-    @property
-    def _private_heading(self) -> str:
-        return self.grounds.private_heading if self.grounds.batch.private is not None else ""
 
     def _title(self, operation: Operation) -> str:
         directory, _, name = operation.rel_path.partition("/")

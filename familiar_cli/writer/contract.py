@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 from familiar_cli.errors import UnusableReplyError
 from familiar_cli.llm.asking import Spent, values_in
@@ -14,6 +14,7 @@ from familiar_cli.text import fold, harmless, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import date
 
     from familiar_cli.errors import FamiliarError
     from familiar_cli.history.rows import Turn
@@ -21,9 +22,9 @@ if TYPE_CHECKING:
     from familiar_cli.review.pending import FileChange
     from familiar_cli.visibility import Viewer
 
-Op = Literal["set_summary", "add_bullets", "replace_section", "add_aliases", "create"]
+Op = Literal["set_summary", "add_bullets", "replace_section", "supersede", "add_aliases", "create"]
 Kind = Literal["said", "play", "felt"]
-OPS: Final = ("set_summary", "add_bullets", "replace_section", "add_aliases", "create")
+OPS: Final = get_args(Op)
 KINDS: Final = ("said", "play", "felt")
 REWRITES: Final = frozenset({"set_summary", "replace_section"})
 """What takes away words that were there."""
@@ -63,6 +64,8 @@ class Operation:
         section: The title of the section; empty where the operation needs none.
         title: The H1, if the file is new.
         kind: `said` by someone, part of a `play`, or `felt` by the familiar.
+        replaces: The line of the file that no longer holds, where the operation supersedes one.
+        until: When that line ceased to hold; the rails fill it in.
     """
 
     op: Op
@@ -71,6 +74,8 @@ class Operation:
     section: str = ""
     title: str = ""
     kind: Kind = "said"
+    replaces: str = ""
+    until: date | None = None
 
     @property
     def turns(self) -> tuple[int, ...]:
@@ -190,7 +195,7 @@ _CHARS_PER_TOKEN: Final = 3
 _LINES: Final = (4, 8)
 _LINE_CHARS: Final = (80, 240)
 _SIMPLE_TOKENS: Final = 600  # a model that writes no more is a small one
-_SIMPLE_SECTIONS: Final = ("Facts", "Likes")
+_SIMPLE_SECTIONS: Final = ("Facts", "Likes", "Wishes")
 _MOST_OPERATIONS: Final = 24
 _MOST_TURNS: Final = 12
 _SIMPLE_TURNS: Final = 4
@@ -355,6 +360,8 @@ _SPELLINGS: Final[dict[str, Op]] = {
     "summarize": "set_summary",
     "add_alias": "add_aliases",
     "aliases": "add_aliases",
+    "replace_line": "supersede",
+    "end": "supersede",
     "create_file": "create",
 }
 
@@ -414,6 +421,11 @@ def _parse_operation(value: object) -> Operation | Refusal:
     lines = _read_lines(value, shared)
     if lines is None:
         return _refuse_malformed(rel_path, "its lines are not text", value)
+    replaces = ""
+    if op == "supersede":
+        if len(lines) != 2:  # noqa: PLR2004
+            return _refuse_malformed(rel_path, "it needs the old line and the new one", value)
+        replaces, lines = lines[0].text, lines[1:]
     return Operation(
         op=op,
         rel_path=rel_path if len(rel_path) <= _PATH_CHARS else one_line(rel_path, _PATH_CHARS),
@@ -421,6 +433,7 @@ def _parse_operation(value: object) -> Operation | Refusal:
         section=_read_title(value.get("section")),
         title=_read_title(value.get("title")),
         kind=_read_kind(value.get("kind")),
+        replaces=replaces,
     )
 
 

@@ -11,16 +11,20 @@ from familiar_cli import fts
 from familiar_cli.clock import to_zone
 from familiar_cli.errors import UsageError
 from familiar_cli.identity import NO_LABELS, Labels
-from familiar_cli.languages import ENGLISH, SLOTS
+from familiar_cli.languages import ENGLISH, SLOTS, heading_in, section_key
 from familiar_cli.memory.aliases import check_alias
-from familiar_cli.memory.layout import SESSIONS_DIR, TOPICS_DIR, people_path
+from familiar_cli.memory.layout import SESSIONS_DIR, TOPICS_DIR, path_in_scope, people_path
 from familiar_cli.memory.mentions import key_of
+from familiar_cli.memory.pages.facts import with_days, without_ended
 from familiar_cli.memory.pages.lines import (
     PLAIN,
     KnownTexts,
     Numbering,
+    last_turn,
+    normal_line,
     normal_lines,
     private_heading,
+    private_wishes_heading,
     scripts_in,
     visible_in,
     without_references,
@@ -240,22 +244,24 @@ def slot_of(at: datetime, zone: tzinfo | None) -> str:
     return f"{local:%Y-%m-%d}-{SLOTS[local.hour // _HOURS]}"
 
 
-def session_path(slot: str) -> str:
-    """Return the memory file of a slot."""
-    return f"{SESSIONS_DIR}/{slot}.md"
+def session_path(slot: str, scope: str = PUBLIC) -> str:
+    """Return the memory file of a slot, for what anybody may see or for a private scope."""
+    return path_in_scope(f"{SESSIONS_DIR}/{slot}.md", scope)
 
 
 def session_title(rel_path: str, phrases: Phrases = ENGLISH) -> str:
     """Return the H1 of a session file, e.g. `2026-04-07, evening`; its name is in no language."""
-    date, _, part = rel_path.removeprefix(f"{SESSIONS_DIR}/").removesuffix(".md").rpartition("-")
+    date, _, part = rel_path.rpartition("/")[2].removesuffix(".md").rpartition("-")
     return f"{date}{phrases.comma}{phrases.part(part)}"
 
 
-def session_files(turns: Iterable[Turn], zone: tzinfo | None) -> dict[str, tuple[int, ...]]:
-    """Return the session files that `turns` belong to, each with its turns' ids."""
+def session_files(
+    turns: Iterable[Turn], zone: tzinfo | None, scope: str = PUBLIC
+) -> dict[str, tuple[int, ...]]:
+    """Return the session files that `turns` of a scope belong to, each with its turns' ids."""
     found: dict[str, list[int]] = {}
     for turn in turns:
-        found.setdefault(session_path(slot_of(turn.at, zone)), []).append(turn.id)
+        found.setdefault(session_path(slot_of(turn.at, zone), scope), []).append(turn.id)
     return {rel_path: tuple(ids) for rel_path, ids in found.items()}
 
 
@@ -272,8 +278,10 @@ class ShownFile:
         rel_path: Which file.
         text: All of it, as it stands on disk.
         sha256: Of the file.
-        shown: What the model saw: without references, and without what belongs to other channels.
+        shown: What the model saw: with days in the place of references, and without what belongs to
+            other channels.
         whole: The model saw all that it may change.
+        parts: Where it did not: the keys of the sections that it saw whole; "" is the summary.
     """
 
     rel_path: str
@@ -281,6 +289,11 @@ class ShownFile:
     sha256: str
     shown: str
     whole: bool
+    parts: frozenset[str] = frozenset()
+
+    def holds(self, section: str) -> bool:
+        """Tell whether the model saw the whole of a section; empty: of the summary."""
+        return self.whole or (section_key(section) if section else "") in self.parts
 
 
 def stems_of(text: str) -> frozenset[str]:
@@ -291,9 +304,10 @@ def stems_of(text: str) -> frozenset[str]:
     )
 
 
-def seen_of(text: str, viewer: Viewer) -> str:
-    """Return the part of a file that a viewer of the turns may see."""
-    return without_references(visible_in(text, viewer))
+def seen_of(text: str, viewer: Viewer, numbering: Numbering, phrases: Phrases) -> str:
+    """Return what holds of a file, as far as a viewer of the turns sees it, with its days."""
+    seen = without_ended(visible_in(text, viewer))
+    return without_references(with_days(seen, numbering, viewer, phrases))
 
 
 @dataclass(frozen=True)
@@ -443,12 +457,31 @@ class Grounds:
     def _lines(self) -> dict[str, frozenset[str]]:
         return {}
 
-    @property
-    def private_heading(self) -> str:
-        """The heading of what is learned from a private batch."""
+    def private_heading(self, section: str = "") -> str:
+        """Return the heading of what is learned from a private batch; wishes have their own."""
         assert self.batch.private is not None
         scope = self.batch.private
+        if heading_in(section) == "wishes":
+            return private_wishes_heading(scope, self.phrases)
         return private_heading(self.channel_label or split_scope(scope)[1], scope, self.phrases)
+
+    def without_day(self, text: str, rel_path: str) -> str:
+        """Return a line without the day that the model copied from a line of the file."""
+        shown = self.shown.get(rel_path)
+        bare, _, day = text.rpartition(" (")
+        copied = shown and normal_line(bare) and f"({day}" in shown.shown
+        return bare if copied and normal_line(bare) in self.lines_of(rel_path) else text
+
+    def said_at(self, line: str, turn_ids: Iterable[int]) -> tuple[date | None, date, bool]:
+        """Return when a line of memory and some turns of the batch were said, and which is newer.
+
+        The day of the line is None where its turns are not held here, or are not to be seen.
+        """
+        numbering = self.numbering
+        (old,) = numbering.newest_days([line], self.batch.viewer)
+        at, last = max((to_zone(self.turns[n].at, self.zone).date(), n) for n in turn_ids)
+        before = last_turn(line, numbering) or 0
+        return old, at, (old or at, before) < (at, last)
 
     def words_of(self, turn_ids: Iterable[int]) -> list[str]:
         """Return the text of these turns."""

@@ -246,6 +246,7 @@ class MemoryWriter:
         rules: Says what is private now, and to whom.
         channel_context_lookup: Gives what a channel is called, e.g. `#general`; None: unknown.
         me: Whose home it is.
+        on_answer: Told of each answer: the tokens of the prompt, and those of the reply.
 
     Attributes:
         report: What the pass under way, or the last one, has done.
@@ -263,6 +264,7 @@ class MemoryWriter:
     rules: Callable[[], PrivacyRules] = PrivacyRules
     channel_context_lookup: Callable[[str], str | None] = lambda _: None
     me: Me = field(default_factory=Me)
+    on_answer: Callable[[int, int], None] = lambda *_: None
     report: WriterReport = field(default_factory=lambda: WriterReport(""), init=False)
 
     async def run(
@@ -417,6 +419,7 @@ class _WriterPass:
             temperature=settings.temperature,
             structured=settings.structured,
             unchanged="nothing was written, and the turns are kept for the next run",
+            on_answer=writer.on_answer,
         )
         _ = self.questions.caps  # a model that is too small is told of before anything is asked
         self.aliases.refresh(thorough=True)

@@ -9,13 +9,21 @@ from typing import TYPE_CHECKING, Final
 from familiar_cli.errors import UsageError
 from familiar_cli.languages import begins_with, heading_in
 from familiar_cli.memory.aliases import check_alias
-from familiar_cli.memory.layout import PEOPLE_DIR, SESSIONS_DIR, TOPICS_DIR, people_path
+from familiar_cli.memory.layout import (
+    PEOPLE_DIR,
+    SESSIONS_DIR,
+    TOPICS_DIR,
+    path_in_scope,
+    people_path,
+)
 from familiar_cli.memory.mentions import find_mentions, head_of, key_of, without_honorific
-from familiar_cli.memory.pages.lines import as_line, main_script, normal_line
+from familiar_cli.memory.pages.facts import holding_line
+from familiar_cli.memory.pages.lines import as_line, citations_in, main_script, normal_line
 from familiar_cli.memory.pages.links import way_to
 from familiar_cli.memory.pages.relations import SECTION as RELATIONS
 from familiar_cli.memory.pages.relations import kinds_of, line_of, relations_in
 from familiar_cli.text import fold, is_of_names, one_line, slugify
+from familiar_cli.visibility import PUBLIC
 from familiar_cli.when import with_dates
 from familiar_cli.writer.contract import REWRITES, Operation, ProposedLine, Refusal
 from familiar_cli.writer.grounds import stems_of
@@ -77,8 +85,10 @@ MOST_LINES: Final = 40
 _SHOWN_CHARS: Final = 200
 _WORD: Final = re.compile(r"\w+")
 _INSIDE_NAMES: Final = frozenset(" _-'’,、&+!！?？()\u200c\u200d")
+_BY_HAND: Final = "the old line was written by a person; it is held for review"
 _UNSUPPORTED: Final = "the turns it names share none of its words; it is held for review"
 _LINK: Final = re.compile(r"\[([^\[\]]*)\]\([^()]*\)|\[\[([^\[\]]*)\]\]")
+_OWN_WORDS: Final = (RELATIONS, "wishes")  # sections in which nobody speaks for somebody else
 _TAG: Final = re.compile(r"</?(?:turns|memory|voice)\b", re.IGNORECASE)
 _PLAY: Final = ("(play", "in the game")
 _DEFAULT_SECTION: Final = {
@@ -119,8 +129,13 @@ def judge_operations(operations: Sequence[Operation], grounds: Grounds) -> Rails
     for proposed in operations:
         try:
             placed = _place_operation(_with_path(proposed, grounds, accepted), grounds)
+            if placed.op == "supersede":
+                placed = _check_superseded(placed, grounds)
             for operation in _without_claims(placed, grounds):
                 kept, lost, doubtful = _check_lines(operation, grounds, accepted)
+                if operation.op == "supersede" and not citations_in(operation.replaces):
+                    lost += [_make_refusal(kept, "by_hand", _BY_HAND)] if kept.lines else []
+                    kept, doubtful = replace(kept, lines=()), (*doubtful, *kept.lines)
                 refused += lost
                 accepted += [kept] if kept.lines else []
                 held += [replace(operation, lines=doubtful)] if doubtful else []
@@ -130,8 +145,8 @@ def judge_operations(operations: Sequence[Operation], grounds: Grounds) -> Rails
 
 
 def _without_claims(operation: Operation, grounds: Grounds) -> tuple[Operation, ...]:
-    """Turn relations that only others state into facts; return the operation and these."""
-    if heading_in(operation.section) != RELATIONS or operation.op in REWRITES:
+    """Turn relations and wishes that only others state into facts; return both operations."""
+    if heading_in(operation.section) not in _OWN_WORDS or operation.op != "add_bullets":
         return (operation,)
     claims = tuple(one for one in operation.lines if _claiming_people(one, operation, grounds))
     own = tuple(one for one in operation.lines if one not in claims)
@@ -150,15 +165,17 @@ def _with_path(operation: Operation, grounds: Grounds, before: Sequence[Operatio
         topic = grounds.topic(rel_path) or _new_topic(rel_path, grounds, before)
         _no_private(grounds)
         return replace(operation, rel_path=topic)
+    if rel_path in grounds.sessions:
+        return operation
     if "/" in rest or not rest.endswith(".md") or rest.startswith(("_", ".")):
         raise _RefusedError("path", "that is not the file of a person or a session")
     if rel_path.startswith(f"{PEOPLE_DIR}/") and grounds.roster.at(rel_path) is None:
         raise _RefusedError("unknown_person", "no person with that id took part in these turns")
     if rel_path.startswith(f"{SESSIONS_DIR}/"):
-        _no_private(grounds)
+        rel_path = path_in_scope(rel_path, grounds.batch.private or PUBLIC)
         if rel_path not in grounds.sessions:
             raise _RefusedError("session_slot", "none of these turns was said in that session")
-    return operation
+    return replace(operation, rel_path=rel_path)
 
 
 def _new_topic(rel_path: str, grounds: Grounds, before: Sequence[Operation]) -> str:
@@ -187,18 +204,18 @@ def _place_operation(operation: Operation, grounds: Grounds) -> Operation:
         raise _RefusedError("blank", "it is empty")
     if len(operation.lines) > MOST_LINES:
         raise _RefusedError("size", f"it has more than {MOST_LINES} lines")
-    if grounds.batch.private is not None:
+    if grounds.batch.private is not None and operation.rel_path not in grounds.sessions:
         return _in_private(operation)
     shown = grounds.shown.get(operation.rel_path)
     if heading_in(operation.section) == "aliases" and operation.op != "set_summary":
         operation = replace(operation, op="add_aliases", section="")
     if operation.op == "add_aliases":
         return _of_a_person(operation)
+    if operation.op == "supersede":
+        return replace(operation, section="")
     section = "" if operation.op == "set_summary" else _section_title(operation, grounds.phrases)
-    if operation.op in REWRITES and shown is not None and not shown.whole:
-        raise _RefusedError(
-            "not_shown", "the model had not seen the whole file that it wants to rewrite"
-        )
+    if operation.op in REWRITES and shown is not None and not shown.holds(section):
+        raise _RefusedError("not_shown", "the model had not seen the whole of what it rewrites")
     return replace(operation, section=section)
 
 
@@ -206,7 +223,15 @@ def _in_private(operation: Operation) -> Operation:
     """Return the operation as an addition to the person's private section, or refuse it."""
     if operation.op in {"add_aliases", "replace_section"}:
         raise _RefusedError("private", "only additions are learned from a private channel")
-    return replace(operation, op="add_bullets", section="", title="")
+    op = operation.op if operation.op == "supersede" else "add_bullets"
+    section = operation.section if _are_wishes(operation) else ""
+    return replace(operation, op=op, section=section, title="")
+
+
+def _are_wishes(operation: Operation) -> bool:
+    """Tell whether lines say what a person asks of the familiar for good."""
+    is_person = operation.rel_path.startswith(f"{PEOPLE_DIR}/")
+    return is_person and operation.kind == "said" and heading_in(operation.section) == "wishes"
 
 
 def _of_a_person(operation: Operation) -> Operation:
@@ -221,7 +246,28 @@ def _section_title(operation: Operation, phrases: Phrases) -> str:
     usual = _DEFAULT_SECTION[directory][operation.kind]
     title = re.sub(r"<!--.*?(?:-->|$)", "", operation.section).strip()
     holds = heading_in(title) if title else usual
+    if holds == "wishes" and not _are_wishes(operation):
+        holds = usual
     return phrases.headings[holds] if holds else title
+
+
+def _check_superseded(operation: Operation, grounds: Grounds) -> Operation:
+    """Return the operation with the line that it replaces, as the file has it, and its last day."""
+    if operation.kind != "said" or not operation.rel_path.startswith(f"{PEOPLE_DIR}/"):
+        raise _RefusedError("supersede", "only what a person said of themselves is superseded")
+    shown = grounds.shown.get(operation.rel_path)
+    line = grounds.without_day(as_line(operation.replaces), operation.rel_path)
+    old = holding_line(shown.text, line, grounds.batch.private) if shown else None
+    if old is None:
+        raise _RefusedError("supersede", "the file holds no such line for these turns to replace")
+    (new,) = operation.lines
+    turns = _with_evidence(new, grounds).turns
+    _, until, is_newer = grounds.said_at(old.text, turns)
+    if not is_newer:
+        raise _RefusedError("supersede", "the turns that it names are not newer than the old line")
+    if normal_line(new.text) == normal_line(old.text):
+        raise _RefusedError("duplicate", "the file already says so")
+    return replace(operation, replaces=old.text.rstrip("\r\n"), until=until)
 
 
 def _check_lines(
@@ -235,7 +281,8 @@ def _check_lines(
     refused: list[Refusal] = []
     held: list[ProposedLine] = []
     for line in operation.lines:
-        clean = replace(line, text=as_line(line.text))
+        text = grounds.without_day(as_line(line.text), operation.rel_path)
+        clean = replace(line, text=text)
         try:
             done = _check_line(
                 clean, operation, grounds, [*kept, *_earlier_lines(operation, before)]
@@ -394,7 +441,8 @@ def _attribute_line(line: ProposedLine, operation: Operation, grounds: Grounds) 
         raise _RefusedError("claim", "who somebody is must rest on their own words")
     text = _as_play(line.text, grounds.phrases) if operation.kind == "play" else line.text
     claimants = _claiming_people(line, operation, grounds)
-    if claimants and heading_in(operation.section) == RELATIONS:
+    is_own = operation.op == "supersede" or heading_in(operation.section) in _OWN_WORDS
+    if claimants and is_own:
         raise _RefusedError("claim", "only somebody else says so")
     if claimants:
         return replace(line, text=_as_claim(text, claimants, grounds))

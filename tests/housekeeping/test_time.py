@@ -218,3 +218,23 @@ def test_different_things_do_not_contradict(look, lines) -> None:
 def test_who_does_not_age_as_time_passes_contradicts(look, first, second) -> None:
     text = f"# A\n\n- Age: {first}\n- Age: {second}\n"
     assert len(look("contradictions", {"people/a-1.md": text})) == 1
+
+
+def test_the_repair_of_a_contradiction_ends_the_older_line(look) -> None:
+    older, newer = "- City: Oslo (2024-01-02)", "- City: Bergen (2026-02-03)"
+    (finding,) = look("contradictions", {"people/a-1.md": f"# A\n\n{newer}\n{older}\n"})
+    (file,) = finding.repair
+    ended = f"{older} (until February 2026) <!-- ended 2026-02-03 -->"
+    assert file.after == f"# A\n\n{newer}\n{ended}\n"
+    assert look("contradictions", {"people/a-1.md": file.after}) == ()
+
+
+def test_nothing_ends_across_private_sections_or_with_lines_below_it(look) -> None:
+    older, newer = "- City: Oslo (2024-01-02)", "- City: Bergen (2026-02-03)"
+    private = "## In private: A <!-- private @a-1 -->"
+    for text in (
+        f"# A\n\n## Facts\n\n{older}\n  - by the sea\n{newer}\n",
+        f"# A\n\n## Facts\n\n{older}\n\n{private}\n\n{newer}\n",
+    ):
+        found = look("contradictions", {"people/a-1.md": text})
+        assert all(not finding.repair for finding in found)

@@ -681,3 +681,25 @@ def test_a_relation_in_play_is_none(world):
     report = world.write(reply(op(lines=["boss of Bob"], kind="play", **RELATED)))
 
     assert rails(report) == ["relation"]
+
+
+DATED = Numbering(days=lambda ids, _: {n: EVENING.date() for n in ids})
+
+
+def test_the_model_sees_when_a_line_was_said_and_a_copy_of_the_day_is_left_out(world):
+    world.store.write_file(ANNAS, "# Anna\n\n## Facts\n\n- Anna keeps bees. <!-- turns 1 -->\n")
+    world.say()
+    world.write(NOTHING, numbering=DATED)
+    world.say("Now I have a cat, too.")
+    world.say("It is called Smoke since 2020.")
+    lines = ["Anna keeps bees. (April 2026)", "Anna has a cat.", "Smoke is her cat. (April 2020)"]
+    rewrite = op("replace_section", lines=lines, turns=[2, 3], section="Facts")
+
+    world.write(reply(rewrite), numbering=DATED)
+
+    assert "- Anna keeps bees. (April 2026)\n" in world.prompt
+    assert world.read(ANNAS).startswith(
+        "# Anna\n\n## Facts\n\n- Anna keeps bees. <!-- turns 1 -->\n"
+        "- Anna has a cat. <!-- turns 2-3 -->\n"
+        "- Smoke is her cat. (April 2020) <!-- turns 2-3 -->\n"
+    )

@@ -8,8 +8,10 @@ import pytest
 
 from familiar_cli.errors import ModelTimeoutError, UnusableReplyError
 from familiar_cli.identity import Author
+from familiar_cli.memory.pages.lines import visible_in
 from familiar_cli.memory.pages.relations import kinds_of, relations_in
 from familiar_cli.text import slugify
+from familiar_cli.visibility import NOBODY
 from tests.support.cases import each
 from tests.writer.support import (
     ANNA,
@@ -391,7 +393,7 @@ def test_private_conversations_reach_no_note_that_is_read_elsewhere(tmp_path):
     world.say("Nice weather.", channel="general")
     private = reply(
         op(lines=["Anna is ill."], turns=[1]),
-        op("set_summary", SESSION, ["Anna told me of her illness."], [1]),
+        op("set_summary", SESSION, ["Anna told me that she is ill."], [1]),
         op("create", "topics/illness.md", ["An illness."], [1]),
         op("add_aliases", lines=["Illy"], turns=[1]),
         op("replace_section", lines=["Anna is ill."], turns=[1], section="Facts"),
@@ -400,11 +402,41 @@ def test_private_conversations_reach_no_note_that_is_read_elsewhere(tmp_path):
 
     report = world.write(private, public)
 
-    assert rails(report) == ["private"] * 4
+    assert rails(report) == ["private"] * 3
     assert "ill" not in world.read(SESSION)
-    assert world.files() == ["people/_aliases.json", ANNAS, SESSION]
+    timeline = SESSION.replace("sessions/", "sessions/+dm/")
+    assert world.files() == ["people/_aliases.json", ANNAS, timeline, SESSION]
+    assert world.read(timeline).startswith("# 2026-04-07, evening <!-- private dm -->\n\nAnna told")
+    assert visible_in(world.read(timeline), NOBODY) == ""
     heading = world.read(ANNAS).split("- Anna is ill.")[0].splitlines()[-2]
     assert heading == "## In private: #dm <!-- private dm -->"
+    world.history.close()
+
+
+def test_of_a_long_page_the_lines_that_fit_are_shown_and_only_whole_parts_are_rewritten(tmp_path):
+    world = World(tmp_path)
+    page = "# Anna\n\nAnna tends a garden.\n\n## Facts\n\n"
+    page += "".join(f"- Fact {n} about wholly other matters and things.\n" for n in range(80))
+    page += "- Anna keeps bees behind the orchard.\n"
+    page += "".join(f"- Late fact {n} about wholly other matters.\n" for n in range(40))
+    world.store.write_file(ANNAS, page)
+    world.say("My bees have swarmed again!")
+
+    report = world.write(
+        reply(
+            op("replace_section", lines=["Anna keeps bees."], turns=[1], section="Facts"),
+            op("set_summary", lines=["Anna tends a garden, and her bees swarmed."], turns=[1]),
+        )
+    )
+
+    assert "Anna tends a garden." in world.prompt
+    assert "bees behind the orchard" in world.prompt
+    assert "Late fact 39" in world.prompt
+    assert "- Fact 3 about" not in world.prompt
+    assert 'complete="no"' in world.prompt
+    assert rails(report) == ["not_shown"]
+    assert "her bees swarmed" in world.read(ANNAS)
+    assert "- Fact 3 about" in world.read(ANNAS)
     world.history.close()
 
 

@@ -14,6 +14,7 @@ from functools import cached_property, lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
+from familiar_cli.languages import heading_in
 from familiar_cli.markdown import body_start, bullet, comments, scan
 from familiar_cli.memory.pages.lines import is_damaged, private_scope, without_references
 from familiar_cli.text import changed_blocks, fold, matching_blocks, sha256_of
@@ -252,7 +253,9 @@ class MergeBlock:
 
     def _made_key(self) -> tuple[str, ...]:
         if self.kind == "section":
-            title = self.channel or normal_text(self.lines[0].lstrip("#").rstrip(" \t\r#"))
+            said = self.lines[0].lstrip("#").rstrip(" \t\r#")
+            holds = heading_in(said.partition("<!--")[0])  # a scope may have wishes of its own
+            title = f"{self.channel} {holds}" if self.channel else normal_text(said)
             return "section", str(self.level), "private" if self.channel else "", title
         return "item" if self.kind == "item" else "text", normal_text(self.words)
 

@@ -17,6 +17,7 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import cache
 from itertools import groupby
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import quote, unquote
 
@@ -27,6 +28,7 @@ from familiar_cli.markdown import (
     body_start,
     bullet,
     comments,
+    newline_of,
     replace_spans,
     scan,
     sections,
@@ -38,6 +40,7 @@ from familiar_cli.visibility import channel_scope, person_scope, split_scope
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from datetime import date
 
     from familiar_cli.languages import Phrases
     from familiar_cli.markdown import TextLine
@@ -52,6 +55,7 @@ _TURN_NAME: Final = re.compile(_ONE)
 _REFERENCE: Final = re.compile(rf"[ \t]{{0,9}}<!-- turns? ({BODY}) -->")
 _RANGE: Final = re.compile(rf"(?:({_INSTANCE}):)?+([0-9]+)(?:-([0-9]+))?|;")
 _MOST_IN_RANGE: Final = 10_000  # a person's slip of the pen is not to fill the machine
+_NEWEST: Final = 20
 
 
 class Cited(NamedTuple):
@@ -84,12 +88,14 @@ class Numbering:
             there.
         origins: Gives, of local turns, those that came from another instance: it, and their number
             there.
+        days: Gives the days of those local turns that a viewer may see, in the familiar's timezone.
     """
 
     own: str = ""
     began: str = ""
     find: Callable[[str, Collection[int]], Mapping[int, int]] = lambda _, __: {}
     origins: Callable[[Collection[int]], Mapping[int, tuple[str, int]]] = lambda _: {}
+    days: Callable[[Collection[int], Viewer], Mapping[int, date]] = lambda _, __: {}
 
     def cite(self, turn_ids: Iterable[int]) -> list[Cited]:
         """Return how local turns are cited."""
@@ -104,6 +110,27 @@ class Numbering:
         if instance == self.own:
             return {number: number for number in cited.ids}
         return self.find(instance, cited.ids)
+
+    def newest_days(self, texts: Iterable[str], viewer: Viewer) -> list[date | None]:
+        """Return the day of the newest turn that each text cites and a viewer may see.
+
+        However many texts there are, each instance's turns and all days are looked up once. Of a
+        long range only the last turns count: they are the newest.
+        """
+        cited = [
+            {(c.instance or self.began, n) for c in citations_in(t) for n in c.ids[-_NEWEST:]}
+            for t in texts
+        ]
+        numbers: dict[str, set[int]] = {}
+        for instance, number in set().union(*cited):
+            numbers.setdefault(instance, set()).add(number)
+        local: dict[tuple[str, int], int] = {}
+        for instance, some in numbers.items():
+            here = {n: n for n in some} if instance == self.own else self.find(instance, some)
+            local |= {(instance, number): turn for number, turn in here.items()}
+        days = self.days(set(local.values()), viewer) if local else {}
+        known = ([days[local[n]] for n in one if n in local and local[n] in days] for one in cited)
+        return [max(of_one, default=None) for of_one in known]
 
     def turn_number(self, name: str | int) -> int:
         """Resolve a turn, given as `number` or `instance:number`, to its local number.
@@ -323,7 +350,13 @@ def machine_spans(text: str) -> list[Span]:
     return sorted(spans)
 
 
-def shown_between(text: str, start: int, end: int, hidden: Iterable[Span]) -> str:
+def shown_between(
+    text: str,
+    start: int,
+    end: int,
+    hidden: Iterable[Span],
+    days: Mapping[int, str] = MappingProxyType({}),
+) -> str:
     """Return the visible text of a part of a page.
 
     Args:
@@ -331,13 +364,17 @@ def shown_between(text: str, start: int, end: int, hidden: Iterable[Span]) -> st
         start: Where the part begins.
         end: Where it ends.
         hidden: What is not shown, sorted.
+        days: What is shown in the place of hidden comments, by where they begin; see `facts.py`.
     """
     shown, at = [], start
     for begin, stop in hidden:
         if begin < end and stop > at:
             before = text[at : max(begin, at)]
+            day = days.get(begin, "") if begin >= at else ""
             # What stood before a comment at the end of a line was there to set it apart.
-            shown.append(before.rstrip(" \t") if text[stop : stop + 1] in "\r\n" else before)
+            is_last = day or text[stop : stop + 1] in "\r\n"
+            shown.append(before.rstrip(" \t") if is_last else before)
+            shown += [" ", day] if day else []
             at = stop
     shown.append(text[at:end] if at < end else "")
     bare = "".join(shown).replace("\r\n", "\n")
@@ -674,10 +711,53 @@ def _private_pattern() -> re.Pattern[str]:
 def private_heading(label: str, scope: str, phrases: Phrases = ENGLISH) -> str:
     """Return the H2 of a scope's private section."""
     shown = one_line(label, _LABEL_CHARS).replace("<", "").replace(">", "")
+    return f"## {phrases.in_private}{phrases.colon}{shown} {_private_mark(scope)}"
+
+
+def _private_mark(scope: str) -> str:
     kind, name = split_scope(scope)
     marked = quote(name, safe="", errors="surrogatepass").replace("-", "%2D")
-    sign = _PERSON if kind == "person" else ""
-    return f"## {phrases.in_private}{phrases.colon}{shown} <!-- private {sign}{marked} -->"
+    return f"<!-- private {_PERSON if kind == 'person' else ''}{marked} -->"
+
+
+def as_private(text: str, scope: str, title: str) -> str:
+    """Return a page that belongs to a private scope as a whole: each of its titles is marked.
+
+    Args:
+        text: A page, as `as_public` returns it.
+        scope: Whose it is.
+        title: Its H1, where it has none at its beginning.
+    """
+    mark = _private_mark(scope)
+    start = body_start(text)
+    lines = list(scan(text[start:]))
+    first = next((line for line in lines if line.text.strip()), None)
+    head = "" if first and _is_h1(first) else f"# {title} {mark}{newline_of(text)}"
+    marked = (
+        f"{line.text.rstrip()} {mark}{line.text[len(line.text.rstrip()) :]}"
+        if _is_h1(line) and mark not in line.text
+        else line.text
+        for line in lines
+    )
+    return text[:start] + head + "".join(marked)
+
+
+def as_public(text: str, scope: str) -> str:
+    """Return a page that belongs to a private scope without the marks of its titles."""
+    mark = f" {_private_mark(scope)}"
+    return "".join(
+        line.text.replace(mark, "") if _is_h1(line) else line.text for line in scan(text)
+    )
+
+
+def _is_h1(line: TextLine) -> bool:
+    return line.level == 1 and not line.in_code and line.text.startswith("#")
+
+
+def private_wishes_heading(scope: str, phrases: Phrases = ENGLISH) -> str:
+    """Return the H2 of a scope's standing wishes, which are in every prompt with the person."""
+    marked = private_heading("", scope, phrases)
+    return f"{phrases.heading('wishes')} {marked[marked.index('<!--') :]}"
 
 
 def private_scope(heading: str) -> str | None:

@@ -10,12 +10,14 @@ from familiar_cli.context.providers.passages import Sight
 from familiar_cli.memory.aliases import names_of
 from familiar_cli.memory.pages.lines import (
     Numbering,
+    as_private,
+    as_public,
     private_heading,
     private_scope,
     private_spans,
     visible_in,
 )
-from familiar_cli.visibility import NOBODY, channel_scope
+from familiar_cli.visibility import NOBODY, channel_scope, person_scope
 from tests.support.cases import each
 from tests.support.viewers import viewer_in
 
@@ -154,3 +156,18 @@ def test_a_section_that_a_hand_edit_damages_stays_private(damages) -> None:
         text = damage(text)
     if "In private" in text or "<!--" in text:
         assert "secret" not in visible_in(text, NOBODY)
+
+
+_LINES = ["# A title\n", "Words.\n", "\n", "## Part\n", "- item\n", "```\n", "    # x\n", "A\r\n"]
+PAGES = st.lists(st.sampled_from(_LINES), max_size=12).map("".join)
+
+
+@given(page=PAGES, slug=st.text(min_size=1, max_size=8))
+@example("# One\n\nA.\n\n# Two\n\nB.\n", "discord-1")
+@example("```\n# in code\n```\n", "discord-1")
+def test_a_private_page_shows_nobody_else_any_word_and_its_own_viewer_all(page, slug) -> None:
+    scope = person_scope(slug)
+    made = as_private(page, scope, "2026-03")
+    assert visible_in(made, NOBODY) == ""
+    assert as_public(made, scope).endswith(page)
+    assert as_private(as_public(made, scope), scope, "x") == made
