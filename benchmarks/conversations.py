@@ -159,7 +159,7 @@ def of_person(name: str, history: dict[str, list[dict[str, str]]]) -> Conversati
         for pair in pairs:
             for speaker, key in ((name, "query"), (COMPANION, "response")):
                 number += 1
-                text = " ".join(str(pair[key]).split())
+                text = " ".join(str(pair.get(key) or "").split())
                 turns.append(Turn((place, len(turns) + 1), number, speaker, text))
         sessions.append(Session(when(day).replace(hour=NOON), tuple(turns)))
     return Conversation(name, COMPANION, tuple(one for one in sessions if one.turns))

@@ -222,7 +222,7 @@ def query(directory: Path, pieces: int, runs: int, embedder: Embedder | None) ->
     index.build_if_stale(opened.embedder)
     with sqlite3.connect(index.directory / schema.FILE) as db:
         matrix = np.concatenate(
-            [rows for _, rows in vectors.load_vectors(db, index.directory).parts]
+            [part["vector"] for part in vectors.load_vectors(db, index.directory).parts]
         )
         rows = db.execute("SELECT id, heading_path, text FROM chunks").fetchall()
     db.close()

@@ -1,11 +1,14 @@
 """Share of the evidence that reaches the model, on LoCoMo's questions.
 
-`python -m benchmarks.prompts FILE [--chat] [--window 8192] [--tokens 800 1200 3000]
-[--model lexical|minilm|bge-small] [--json]` takes any file in LoCoMo's format. Each conversation
-becomes a familiar of its own: its sessions are memory files, as the program writes them, or with
-`--chat` they are imported as chats and memory is empty. Each question of categories 1 to 4 is then
-asked with a dry run in a new channel, and its evidence turns are looked for, word for word, in the
-messages that would be sent. No model is called.
+`python -m benchmarks.prompts FILE [--chat] [--summaries] [--window 8192] [--tokens 800 1200 3000]
+[--heard N] [--model lexical|minilm|bge-small] [--json]` takes any file in LoCoMo's format. Each
+conversation becomes a familiar of its own: its sessions are memory files, as the program writes
+them, or with `--chat` they are imported as chats and memory is empty. With `--summaries` memory
+holds what a writer leaves of the sessions, each line with the turns it rests on. Each question of
+categories 1 to 4 is then asked with a dry run in a new channel, and its evidence turns are looked
+for, word for word, in the messages that would be sent. No model is called. With `--heard N`, N
+messages of other people were heard in that channel just before, and nobody answered them; they are
+the same for every question.
 
 `evidence_in_prompt` is the share of a question's evidence turns that are found, averaged over
 questions; `whole` and `none` are the shares of questions with all and with none of them.
@@ -28,8 +31,8 @@ from typing import TYPE_CHECKING
 
 from benchmarks.conversations import pages, read
 from benchmarks.locomo import ADVERSARIAL, MODELS, write
+from familiar_cli.actions import talk
 from familiar_cli.actions.client_chat import chat_reading
-from familiar_cli.actions.talk import assemble
 from familiar_cli.config.home import cache_dir
 from familiar_cli.context.types import Layer, Said
 from familiar_cli.familiar import Familiar
@@ -44,6 +47,22 @@ if TYPE_CHECKING:
     from familiar_cli.context.trace import Trace
 
 ASKER = Author("cli", "asker", display_name="Asker")
+CHATTERS = tuple(Author("cli", name.lower(), display_name=name) for name in ("Imre", "Sunniva"))
+CHATTER = (
+    "has anybody tried the bakery at the corner since it opened again?",
+    "my train stood in the middle of nowhere for an hour this morning",
+    "lol same, and nobody told us why",
+    "I am painting the hallway next week, it will be green I think",
+    "we could play something on Friday, I have a new board game about lighthouses",
+    "only if my sister can come, she is visiting until Sunday",
+    "the cat brought in a frog again and let it go under the sofa",
+    "that concert was much louder than I thought, my ears still ring",
+    "does somebody know a good dentist? I keep putting it off",
+    "I finished the book you lent me, the ending made me angry",
+    "they moved my exam to Thursday, so I have two days more for it",
+    "who wants the last piece of that lemon cake before I eat it",
+)
+"""What people say in a busy room; it goes round when more is wanted."""
 
 
 @dataclass(frozen=True)
@@ -81,9 +100,12 @@ def measure(made: Conversation, options: argparse.Namespace, tokens: int) -> lis
         with Familiar.load_from_disk(Path(directory), "who") as familiar:
             if options.chat:
                 write_chat(root, familiar, made)
-            else:
-                write(root / "memory", pages(made))
+            if options.summaries or not options.chat:
+                write(root / "memory", pages(made, summaries=options.summaries))
             build(familiar)
+            for number in range(options.heard):
+                text = CHATTER[number % len(CHATTER)]
+                talk.hear(familiar, Said(text, CHATTERS[number % 2], channel_id="new"))
             said = {turn.id: turn.text for session in made.sessions for turn in session.turns}
             asked = [question for question in made.questions if question.category != ADVERSARIAL]
             return [
@@ -124,7 +146,7 @@ def ask(home: Path, question: str, evidence: set[str]) -> Row:
 
 
 def _assembled(familiar: Familiar, said: Said) -> Trace:
-    made = assemble(familiar, said)
+    made = talk.assemble(familiar, said)
     return asyncio.run(made) if asyncio.iscoroutine(made) else made
 
 
@@ -144,8 +166,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0] if __doc__ else "")
     parser.add_argument("file", type=Path, help="LoCoMo data, a JSON list of conversations")
     parser.add_argument("--chat", action="store_true", help="import the sessions as chats")
+    parser.add_argument("--summaries", action="store_true", help="write files as a writer does")
     parser.add_argument("--window", type=int, default=8192, help="tokens the model can read")
     parser.add_argument("--tokens", type=int, nargs="*", default=[], help="sizes of budget.content")
+    parser.add_argument("--heard", type=int, default=0, help="messages of others heard before")
     parser.add_argument("--model", choices=MODELS, default="lexical")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     options = parser.parse_args()

@@ -17,7 +17,7 @@ from familiar_cli.config import settings as settings_files
 from familiar_cli.config.channel_kinds import MODES
 from familiar_cli.config.schema import LLMSettings
 from familiar_cli.config.settings import all_settings
-from familiar_cli.context.budget import LOCAL_TOKENS, PERCENT
+from familiar_cli.context.budget import LARGE_TOKENS, LOCAL_TOKENS, PERCENT, percent_of
 from familiar_cli.context.tiers import LOADED
 from familiar_cli.imports import foreign_files
 from familiar_cli.imports.lorebook_reading import MAX_ENTRIES
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from familiar_cli.config.schema import Setting
+    from familiar_cli.context.types import Layer
 
 WIDTH = 88
 
@@ -223,12 +224,22 @@ def layers() -> str:
     names = [f"`{mode}`" for mode in MODES] + ["`local`"]
     head = f"| layer | guaranteed share of the prompt | {' | '.join(names)} | setting |"
     rows = [
-        f"| `{layer}` | {percent} % | "
-        + " | ".join(f"{total * percent // 100:,}" for total in totals)
+        f"| `{layer}` | {_percent_words(layer)} | "
+        + " | ".join(f"{total * percent_of(layer, total) // 100:,}" for total in totals)
         + f" | `budget.{layer}` |"
-        for layer, percent in PERCENT.items()
+        for layer in PERCENT
     ]
     return "\n".join([head, "|---" * (len(names) + 3) + "|", *rows])
+
+
+def _percent_words(layer: Layer) -> str:
+    most = percent_of(layer, LARGE_TOKENS)
+    least = PERCENT[layer]
+    return (
+        f"{least} %"
+        if most == least
+        else f"{least} % to {most} %, the latter from {LARGE_TOKENS:,} tokens"
+    )
 
 
 def limits() -> str:

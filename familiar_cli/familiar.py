@@ -6,12 +6,12 @@ together, `talk` takes turns, `write_memory` writes memory.
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from datetime import tzinfo
+    from datetime import date, tzinfo
     from pathlib import Path
     from typing import Self
 
@@ -38,8 +38,9 @@ if TYPE_CHECKING:
     from familiar_cli.privacy import KeptRules, Privacy
     from familiar_cli.sync.journal_past import FilePasts
     from familiar_cli.tokens import TokenCounter
+    from familiar_cli.visibility import Viewer
     from familiar_cli.work.jobs import Jobs
-    from familiar_cli.work.passes import Failures, Passes
+    from familiar_cli.work.passes import Failures, PassCosts, Passes
     from familiar_cli.writer.applying import Runs
 
     OnText = Callable[[str], None]
@@ -133,13 +134,19 @@ class Familiar:
         Raises:
             ConfigError: `instance.id` is damaged, or cannot be read.
         """
+        from familiar_cli.clock import to_zone
         from familiar_cli.config.home import read_instance
         from familiar_cli.history.lines import TurnName, ids_of, names_of
-        from familiar_cli.memory.pages.lines import PLAIN, Numbering
+        from familiar_cli.history.selection import times_of
+        from familiar_cli.memory.pages.lines import Numbering
+
+        def days(turn_ids: Iterable[int], viewer: Viewer) -> dict[int, date]:
+            times = times_of(self.history, turn_ids, viewer)
+            return {turn_id: to_zone(at, self.zone).date() for turn_id, at in times.items()}
 
         here = read_instance(self.paths.instance)
         if here is None:
-            return PLAIN
+            return Numbering(days=days)
         own = here.id
 
         def find(instance: str, numbers: Iterable[int]) -> dict[int, int]:
@@ -150,7 +157,7 @@ class Familiar:
             names = names_of(self.history, own, turn_ids).items()
             return {local: name for local, name in names if name.instance != own}
 
-        return Numbering(own, here.began, find, origins)
+        return Numbering(own, here.began, find, origins, days)
 
     @property
     def days_name(self) -> str:
@@ -303,6 +310,7 @@ class Familiar:
             lambda: self.history,
             vectors_dir=self.paths.turn_vectors,
             model=self.config.embedding.model,
+            reranker=self.config.index.reranker,
             zone=self.zone,
             instance=lambda: self.days_name,
         )
@@ -391,6 +399,13 @@ class Familiar:
         from familiar_cli.work.passes import Failures
 
         return Failures(self.paths.failures)
+
+    @property
+    def costs(self) -> PassCosts:
+        """What the requests of the background passes have cost."""
+        from familiar_cli.work.passes import PassCosts
+
+        return PassCosts(self.paths.runs / "spent")
 
     @property
     def passes(self) -> Passes:
@@ -508,6 +523,7 @@ class Familiar:
             SummaryLimits,
             summary_tokens,
         )
+        from familiar_cli.work.passes import SUMMARISING
 
         slot, window = self.models.slot(SLOT), Window.of(self.models.slot())
         layers = prompt_allowance(
@@ -526,6 +542,7 @@ class Familiar:
             label=self.channels.label,
             zone=zone_of(self.config.timezone),
             labels=self._labels,
+            on_answer=partial(self.costs.add, SUMMARISING),
         )
 
     def labels(self, people: Iterable[Author | None] = (), channel_id: str = "") -> Labels:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import heapq
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property, partial
 from threading import Thread
 from typing import TYPE_CHECKING, Final
 
+from familiar_cli.clock import stopwatch_s
 from familiar_cli.config.home import cache_dir
 from familiar_cli.errors import FamiliarError
 from familiar_cli.index.build import SOME
 from familiar_cli.memory.pages.links import is_page
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from datetime import tzinfo
     from pathlib import Path
 
@@ -23,11 +25,20 @@ if TYPE_CHECKING:
     from familiar_cli.index.embedder import EmbedderChoice
     from familiar_cli.index.turn_vectors import EmbeddedTurns, NearTurns, TurnVectors
     from familiar_cli.index.types import SearchOptions, SearchResult
+    from familiar_cli.models.fastembed_models import Rerank
     from familiar_cli.work.jobs import Jobs
 
     Progress = Callable[[str, int, int], None]
 
 INDEX_JOB: Final = "index"
+
+RERANKED: Final = 50
+"""How many of the best results a reranker orders."""
+
+RERANK_S: Final = 1.5
+"""After this time a reranker begins with no further results; the rest keeps its order."""
+
+_RERANKED_AT_ONCE: Final = 10
 
 
 class Finder:
@@ -38,6 +49,7 @@ class Finder:
         history: Opens the history.
         vectors_dir: Where the vectors of turns are, or will be.
         model: The name of the embedding model, as it is set.
+        reranker: The name of the reranker; `none`: there is none.
         zone: The familiar's timezone; None: the system's.
         instance: Gives what this instance's daily files are named after.
     """
@@ -51,6 +63,7 @@ class Finder:
         model: str,
         zone: tzinfo | None,
         instance: Callable[[], str],
+        reranker: str = "none",
     ) -> None:
         self.index = index
         self._history = history
@@ -61,6 +74,7 @@ class Finder:
         self._is_behind = False
         self._has_unembedded = False
         self._is_loaded: set[bool] = set()
+        self._reranker = "" if reranker == "none" else reranker
 
     @cached_property
     def turn_vectors(self) -> TurnVectors:
@@ -114,7 +128,58 @@ class Finder:
             opened = self.embedder
         from familiar_cli.index.search import search_memory  # noqa: PLC0415  # while the model is opened
 
-        return search_memory(self.index, query, options, opened, progress)
+        if not self.reranks or options.judge or options.method in {"lexical", "grep"}:
+            return search_memory(self.index, query, options, opened, progress)
+        more = replace(options, k=max(options.k, RERANKED))
+        found = search_memory(self.index, query, more, opened, progress)
+        scores, note = self.rescore(query, [(hit.best, hit.score) for hit in found.hits])
+        hits = (replace(hit, score=new) for hit, new in zip(found.hits, scores, strict=True))
+        best = sorted(hits, key=lambda hit: -hit.score)[: options.k]
+        return replace(found, hits=tuple(best), notes=(*found.notes, *filter(None, [note])))
+
+    @property
+    def reranks(self) -> bool:
+        """Whether a reranker is set that is not known to fail."""
+        return bool(self._reranker)
+
+    @cached_property
+    def _rerank(self) -> Rerank:
+        from familiar_cli.models.fastembed_models import open_reranker  # noqa: PLC0415  # 1 s
+
+        return open_reranker(self._reranker, cache_dir())
+
+    def rescore(self, query: str, found: Sequence[tuple[str, float]]) -> tuple[list[float], str]:
+        """Order the best of some texts by the reranker.
+
+        It gives them no scores of its own: those that they have are dealt out anew, so that they
+        can still be compared with others. One that does not work is told of once, and not asked
+        again.
+
+        Args:
+            query: What is searched for.
+            found: The texts and their scores, in any order.
+
+        Returns:
+            The new scores, in the same order, and a notice, which is empty as a rule.
+        """
+        scores = [score for _, score in found]
+        best = heapq.nlargest(RERANKED, range(len(scores)), key=lambda n: (scores[n], -n))
+        fit: list[float] = []
+        begun_s = stopwatch_s()
+        try:
+            for at in range(0, len(best), _RERANKED_AT_ONCE):
+                some = best[at : at + _RERANKED_AT_ONCE]
+                fit += self._rerank(query, [found[n][0] for n in some])
+                if stopwatch_s() - begun_s > RERANK_S:
+                    break
+        except FamiliarError as error:
+            self._reranker = ""
+            return scores, f"Results keep their order: {error}. {error.hint or ''}".strip()
+        order = sorted(range(len(fit)), key=lambda place: -fit[place])
+        new = list(scores)
+        for place, chosen in enumerate(order):
+            new[best[chosen]] = scores[best[place]]
+        return new, ""
 
     def near_turns(self, query: str) -> NearTurns | None:
         """Return a scorer of how near turns are to `query` in meaning, or None without a model.

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections import Counter
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.text import fold_word, without_joiners
+from familiar_cli.text import fold_word, sentence_ends, without_joiners
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
 TOKENIZER: Final = "porter unicode61 remove_diacritics 2 categories 'L* N* Co Mn Mc'"
 """Stems English, ignores accents, and keeps the vowel signs that belong to Indic words."""
@@ -28,6 +30,8 @@ MAX_WORDS: Final = 64
 MAX_QUERY_CHARS: Final = 8_000
 """Maximum length of a query; questions stand at the beginning or the end of a text."""
 
+_STEM_CHARS: Final = 5
+_BESIDE: Final = 0.6  # what a sentence counts for those beside it, among 314 long answers
 _COMMON: Final = 0.25  # of all rows
 _MOST: Final = 0.4  # of all rows; for what half of them hold, BM25 gives nothing
 _SAMPLE: Final = 1_000  # rows, the newest, tell how common a word is
@@ -241,6 +245,66 @@ def sentences(text: str) -> list[str]:
     """Return the sentences of `text` that hold a word, in order."""
     found = (part.strip() for part in _SENTENCE_END.split(text))
     return [part for part in found if _split(part)]
+
+
+def holds_word(folded: str, word: str) -> bool:
+    """Return whether a folded text holds the beginning of a word."""
+    return word[:_STEM_CHARS] in folded
+
+
+def wanted_words(query: str) -> list[str]:
+    """Return the words that are looked for; of unspaced scripts pairs of characters."""
+    found = []
+    for word in content_words(query):
+        pairs = [word[n : n + 2] for n in range(len(word) - 1)] if is_unspaced(word) else []
+        found += pairs or [word]
+    return list(dict.fromkeys(found))
+
+
+def best_part(
+    text: str, query: str, limit_tokens: int, count: Callable[[str], int]
+) -> tuple[int, int]:
+    """Return the whole sentences of `text` that fit `query` best, from … to in characters.
+
+    The sentence that fits best is taken with those around it. A word tells the more, the fewer
+    sentences hold it. What is returned is longer than `limit_tokens` where that sentence is.
+
+    Args:
+        text: A long text.
+        query: What is asked.
+        limit_tokens: Most tokens of what is returned.
+        count: Counts tokens.
+    """
+    ends = [*sentence_ends(text), len(text)]
+    spans = [(a, b) for a, b in pairwise([0, *ends]) if text[a:b].strip()]
+    wanted = wanted_words(query)[:MAX_WORDS]
+    folded = [fold_word(text[a:b]) for a, b in spans]
+    held = [[word for word in wanted if holds_word(one, word)] for one in folded]
+    sentences_with = Counter(word for one in held for word in one)
+    own = [0.0, *(sum(sentences_with[word] ** -0.5 for word in one) for one in held), 0.0]
+    fit = [own[n] + _BESIDE * (own[n - 1] + own[n + 1]) for n in range(1, len(own) - 1)]
+    best = max(range(len(fit)), key=lambda n: (fit[n], -n), default=None)
+    if best is None:
+        return 0, len(text)
+    first, last = _grow_run(best, len(spans), lambda n: count(text[slice(*spans[n])]), limit_tokens)
+    return spans[first][0], spans[last][1]
+
+
+def _grow_run(best: int, size: int, cost: Callable[[int], int], limit: int) -> tuple[int, int]:
+    """Return the first and last of the sentences that are taken, as many on both sides."""
+    first = last = best
+    left = limit - cost(best)
+    while True:
+        may_follow = last + 1 < size and cost(last + 1) <= left
+        may_precede = first > 0 and cost(first - 1) <= left
+        if may_follow and (last - best <= best - first or not may_precede):
+            last += 1
+            left -= cost(last)
+        elif may_precede:
+            first -= 1
+            left -= cost(first)
+        else:
+            return first, last
 
 
 def _terms(word: str) -> list[str]:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import sqlite3
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from familiar_cli import fts
+from familiar_cli import fts, tokens
+from familiar_cli.text import sentence_ends
 from tests.support.cases import each
+
+COUNTER = tokens.heuristic()
 
 
 @pytest.fixture
@@ -121,3 +125,35 @@ def test_a_query_is_bounded_and_keeps_its_beginning_and_end() -> None:
     assert query.endswith("Who feeds them?")
     assert fts.bounded_query("Where are the bees?") == "Where are the bees?"
     assert len(fts.bounded_query("x" * 100_000)) <= fts.MAX_QUERY_CHARS + 1
+
+
+def test_the_part_of_a_long_text_that_fits_a_question_is_not_its_beginning() -> None:
+    advice = "Rest helps. Walk a little every day. Drink enough water. "
+    text = f"{advice}You said that your cello is in the attic. It needs strings. {advice}"
+    start, end = fts.best_part(text, "Where is my cello?", 22, COUNTER.count)
+    assert "your cello is in the attic. It needs strings." in text[start:end]
+    assert COUNTER.count(text[start:end]) <= 22
+
+
+def test_a_text_without_a_word_of_the_question_is_taken_from_its_beginning() -> None:
+    start, end = fts.best_part("One. Two two. Three three three.", "cello", 8, COUNTER.count)
+    assert start == 0
+    assert end > 0
+
+
+def test_a_sentence_is_chosen_by_the_word_that_few_others_hold() -> None:
+    text = "The garden is wet. The garden is large. Snails like it in spring. The garden is old."
+    start, end = fts.best_part(text, "snails garden", 6, COUNTER.count)
+    assert text[start:end].strip() == "Snails like it in spring."
+
+
+@given(st.text("ab 。.!\n", max_size=200), st.text("ab ", max_size=8), st.integers(1, 40))
+def test_a_part_is_within_its_text_and_its_tokens(text, query, limit) -> None:
+    start, end = fts.best_part(text, query, limit, COUNTER.count)
+    assert 0 <= start <= end <= len(text)
+    one = max((COUNTER.count(text[a:b]) for a, b in _sentences(text)), default=0)
+    assert COUNTER.count(text[start:end].strip()) <= max(limit, one) + 1
+
+
+def _sentences(text: str) -> list[tuple[int, int]]:
+    return list(pairwise([0, *sentence_ends(text), len(text)]))

@@ -93,11 +93,11 @@ def shown_channel(familiar: Familiar, channel_id: str, modality: str = "text") -
         UsageError: There is no such modality.
         ConfigError: The channel's file has something wrong in it.
     """
-    from familiar_cli.actions.prompt import allowance_in
+    from familiar_cli.actions.prompt import allowance_in, channel_in
 
     if modality not in {"text", "voice"}:
         raise UsageError(f"No such modality: {modality!r}", hint="Use text or voice.")
-    channel = familiar.channel(channel_id, modality)
+    channel = channel_in(familiar, channel_id, modality)
     found = next((c for c in familiar.history.channels() if c.channel_id == channel_id), None)
     branches = {branch.channel_id: branch for branch in familiar.history.branches()}
     allowed = allowance_in(familiar, channel)

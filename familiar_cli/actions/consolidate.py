@@ -4,23 +4,28 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli import clock
 from familiar_cli.config.schedule import read_schedule
-from familiar_cli.consolidation.calendar import Consolidator, rewritten_files, survey_periods
+from familiar_cli.consolidation.calendar import (
+    ConsolidationReport,
+    Consolidator,
+    rewritten_files,
+    survey_periods,
+)
 from familiar_cli.consolidation.composing import Composer, Replies
 from familiar_cli.consolidation.digests import NAMES, Digest, Distiller, run_notifier
 from familiar_cli.consolidation.engine import FileMaker
-from familiar_cli.consolidation.library import newest_sessions
+from familiar_cli.consolidation.library import newest_sessions, private_shelves
 from familiar_cli.consolidation.period_states import Today
-from familiar_cli.consolidation.periods import TIERS, day_at, parse_period, parse_tier
+from familiar_cli.consolidation.periods import TIERS, day_at, parse_period, parse_tier, read_period
 from familiar_cli.errors import ConfigError, FamiliarError
 from familiar_cli.familiar import Familiar
-from familiar_cli.memory.layout import new_run_id
+from familiar_cli.memory.layout import new_run_id, path_in_scope, scope_of_path
 from familiar_cli.review.pending import read_plans
 from familiar_cli.when import read_day
 from familiar_cli.work.passes import CONSOLIDATING, DISTILLING, Event, as_failure, failed
@@ -31,8 +36,9 @@ if TYPE_CHECKING:
     from datetime import date, datetime
 
     from familiar_cli.config.schema import DistillSettings
-    from familiar_cli.consolidation.calendar import ConsolidationReport, Rewritten
+    from familiar_cli.consolidation.calendar import Rewritten
     from familiar_cli.consolidation.digests import Distilled, Name
+    from familiar_cli.consolidation.library import PrivateShelf
     from familiar_cli.consolidation.period_states import PeriodStates
     from familiar_cli.consolidation.periods import Period, Tier
     from familiar_cli.llm.slots import ResolvedSlot
@@ -40,7 +46,6 @@ if TYPE_CHECKING:
 
 
 SLOT: Final = "consolidation"
-_REPLY_TOKENS: Final = 1600  # of a reply that is a plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +69,20 @@ class Consolidating:
     Args:
         familiar: Whose.
         now: The moment to look from; None: the present.
+        shelf: The private scope whose digests are made; None: the public ones.
     """
 
-    def __init__(self, familiar: Familiar, now: datetime | None = None) -> None:
+    def __init__(
+        self,
+        familiar: Familiar,
+        now: datetime | None = None,
+        shelf: PrivateShelf | None = None,
+    ) -> None:
         self._familiar = familiar
+        self._shelf = shelf
         set_to = familiar.config.consolidation
         self.today = Today(now or clock.now(), familiar.zone, set_to.cutoff_hour)
-        self._composers: dict[str, Composer] = {}
+        self._composers: dict[tuple[str, str], Composer] = {}
         self._run = new_run_id()
 
     async def consolidate(
@@ -83,6 +95,8 @@ class Consolidating:
         on_step: Callable[[ConsolidationReport], None] = lambda _: None,
     ) -> ConsolidationReport:
         """Make the days, weeks, months and years that are due; see `Consolidator.run`.
+
+        First come the public ones, then those of each private scope.
 
         Args:
             how: Options of the pass.
@@ -97,24 +111,33 @@ class Consolidating:
         """
 
         async def run() -> ConsolidationReport:
-            states = self._states(only, everything=again and only is None)
-            if again:
-                named = [only] if only else [p for tier in tiers for p in states.periods(tier)]
-                states.make_again(named)
-            consolidator = Consolidator(
-                states,
-                self._engine(SLOT, how),
-                chats_of=self._chats_of,
-                plans=read_plans(self._familiar.memory, again=again),
-                wanted_tiers=tiers,
-                only=only,
-                phrases=self._familiar.phrases,
-            )
-            return await consolidator.run(on_step)
+            report, stopped = ConsolidationReport(), ""
+            plans = read_plans(self._familiar.memory, again=again)
+            for shelf in (None, *private_shelves(self._familiar.memory)):
+                states = self._states(shelf, only, everything=again and only is None)
+                if again:
+                    named = [only] if only else [p for tier in tiers for p in states.periods(tier)]
+                    states.make_again(named)
+                consolidator = Consolidator(
+                    states,
+                    self._engine(SLOT, how, shelf, CONSOLIDATING),
+                    chats_of=self._chats_of,
+                    plans=plans,
+                    wanted_tiers=tiers,
+                    only=only,
+                    phrases=self._familiar.phrases,
+                    tried_before=failure.attempts if (failure := passes.failure) else 0,
+                    report=report,
+                    stopped=stopped,
+                )
+                await consolidator.run(on_step)
+                stopped = consolidator.stopped
+            return report
 
+        passes = self._familiar.passes.named(CONSOLIDATING)
         if how.dry_run:
             return await run()
-        return await self._familiar.passes.named(CONSOLIDATING).run(
+        return await passes.run(
             run,
             on_wait=how.on_wait,
             error_in=lambda report: next(iter(report.failed), None),
@@ -125,6 +148,8 @@ class Consolidating:
         self, name: Name, how: ConsolidationOptions, *, again: bool = False
     ) -> tuple[Distilled, str]:
         """Make a digest, and tell the person's own program; return it, and what went wrong there.
+
+        Of the digests of private scopes no program is told.
 
         Raises:
             FamiliarError: As `Distiller.make`.
@@ -137,6 +162,8 @@ class Consolidating:
         made = await (make() if how.dry_run else distilling.run(make, on_wait=how.on_wait))
         problem = ""
         set_to = self._familiar.config.distill
+        if self._shelf:
+            return replace(made, rel_path=path_in_scope(made.rel_path, self._shelf.scope)), problem
         if made.outcome in {"made", "held"} and name != "short" and not how.dry_run:
             what = "awaits review" if made.outcome == "held" else f"{made.tokens:,} tokens"
             problem = await asyncio.to_thread(
@@ -146,6 +173,11 @@ class Consolidating:
                 timeout_s=set_to.notify_timeout_s,
             )
         return made, problem
+
+    def private(self) -> list[Consolidating]:
+        """Return the same for each private scope."""
+        shelves = private_shelves(self._familiar.memory)
+        return [Consolidating(self._familiar, self.today.now, shelf) for shelf in shelves]
 
     def rewritten(self) -> tuple[Rewritten, ...]:
         """Return the files that a person rewrote, which are not made again."""
@@ -171,7 +203,7 @@ class Consolidating:
             work[CONSOLIDATING] = partial(self._made, how)
         if self._familiar.config.distill.auto == "on":
             for name in NAMES:  # each may make the next one due
-                work[DISTILLING.format(name=name)] = partial(self._distilled, name, how)
+                work[DISTILLING.format(name=name)] = partial(self._all_distilled, name, how)
         passes = self._familiar.passes
         return {
             command: await self._attempt(command, do)
@@ -202,6 +234,12 @@ class Consolidating:
         ]
         return [*made, *held, *(failed(CONSOLIDATING, e, retry_in_s) for e in report.failed)]
 
+    async def _all_distilled(self, name: Name, how: ConsolidationOptions) -> list[Event]:
+        events = await self._distilled(name, how)
+        for one in self.private():
+            events += await one._distilled(name, how)  # noqa: SLF001  # of the same class
+        return events
+
     async def _distilled(self, name: Name, how: ConsolidationOptions) -> list[Event]:
         command = DISTILLING.format(name=name)
         with self._familiar.passes.named(command).recording():
@@ -216,12 +254,15 @@ class Consolidating:
             return [_held_event(command, message, made.plan_id), *notes]
         return [Event("note", message, command), *notes]
 
-    def _states(self, only: Period | None = None, *, everything: bool = False) -> PeriodStates:
+    def _states(
+        self, shelf: PrivateShelf | None, only: Period | None = None, *, everything: bool = False
+    ) -> PeriodStates:
+        tag = shelf.tag if shelf else ""
         return survey_periods(
-            self._familiar.memory,
+            shelf or self._familiar.memory,
             self.today,
             self._familiar.days_name,
-            self._familiar.paths.root / ".consolidation.json",
+            self._familiar.paths.root / f".consolidation{tag}.json",
             unwritten=self._unwritten(),
             only=only,
             everything=everything,
@@ -246,33 +287,36 @@ class Consolidating:
         set_to = self._familiar.config.distill
         slots = {"short": SLOT, "mid": set_to.mid_slot, "long": set_to.long_slot}
         return Distiller(
-            newest_sessions(self._familiar.memory, self.today.cutoff_hour),
+            newest_sessions(self._shelf or self._familiar.memory, self.today.cutoff_hour),
             {name: _find_digest(set_to, name) for name in NAMES},
             self._familiar.counter.count,
-            lambda name: self._engine(slots[name], how),
+            lambda name: self._engine(slots[name], how, self._shelf, DISTILLING.format(name=name)),
             self.today,
             name=self._familiar.name,
             plans=read_plans(self._familiar.memory),
             phrases=self._familiar.phrases,
         )
 
-    def _engine(self, slot: str, how: ConsolidationOptions) -> FileMaker:
+    def _engine(
+        self, slot: str, how: ConsolidationOptions, shelf: PrivateShelf | None, command: str
+    ) -> FileMaker:
         def composer() -> Composer:
-            if slot not in self._composers:
-                self._composers[slot] = self._composer(slot, how)
-            return self._composers[slot]
+            if (slot, command) not in self._composers:
+                self._composers[slot, command] = self._composer(slot, how, command)
+            return self._composers[slot, command]
 
-        return FileMaker(self._familiar.memory, composer, self._run, how.review, how.dry_run)
+        memory = self._familiar.memory
+        return FileMaker(memory, composer, self._run, how.review, how.dry_run, shelf)
 
-    def _composer(self, slot: str, how: ConsolidationOptions) -> Composer:
+    def _composer(self, slot: str, how: ConsolidationOptions, command: str) -> Composer:
         from familiar_cli.llm.asking import Asker  # days need no model
-        from familiar_cli.llm.slots import check_usable, for_plans
+        from familiar_cli.llm.slots import PLAN_TOKENS, check_usable, for_plans
 
         familiar = self._familiar
         settings = familiar.models.slot(slot)
         check_usable(settings)
         _check_on_disk(settings)
-        reply_tokens, temperature = for_plans(settings, familiar.config.llm, _REPLY_TOKENS)
+        reply_tokens, temperature = for_plans(settings, familiar.config.llm, PLAN_TOKENS[SLOT])
         set_to = familiar.config.consolidation
         asker = Asker(
             familiar.models.open(slot, on_wait=how.on_wait),
@@ -282,6 +326,7 @@ class Consolidating:
             reply_tokens=reply_tokens,
             temperature=temperature,
             structured=set_to.structured,
+            on_answer=partial(familiar.costs.add, command),
         )
         replies = Replies(familiar.paths.root / ".consolidation-parts")
         return Composer(asker, familiar.who, set_to.part_tokens, replies)
@@ -346,7 +391,7 @@ def consolidate_memories(
     Args:
         familiar: Whose memory.
         may_write: Write at once; otherwise what a model wrote waits for a person.
-        granularity: Only this one; empty: all of them.
+        granularity: Only this one; empty: all of them. Private scopes are not told of.
         period: Only this period, e.g. `2026-W05`, even if it is up to date.
 
     Raises:
@@ -368,8 +413,6 @@ def consolidate_memories(
             await own.aclose()
 
     report = asyncio.run(run())
-    return Consolidated(
-        tuple(done.rel_path for done in report.done),
-        {str(held): plan for held, plan in report.held.items()},
-        tuple(map(str, report.failed)),
-    )
+    public = [done.rel_path for done in report.done if not scope_of_path(done.rel_path)]
+    held = {period: plan for period, plan in report.held.items() if read_period(period)}
+    return Consolidated(tuple(public), held, tuple(map(str, report.failed)))

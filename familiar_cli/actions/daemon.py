@@ -164,6 +164,8 @@ class Daemon:
                 self._failed(as_failure(error))
             await self._summarise()
             await self._make_periods(at_once=True)
+            while await self._embed_some():
+                pass
             await self._syncing.once()
 
         await self._run(work())
@@ -273,14 +275,19 @@ class Daemon:
     async def _embed_turns(self) -> None:
         """Give vectors to turns, the oldest first, and leave half of the time to others."""
         while True:
-            begun_s, done = stopwatch_s(), 0
-            try:
-                step = partial(self._familiar.finder.embed_turns, at_most=SOME)
-                done = (await in_thread(step)).done
-            except Exception as error:  # noqa: BLE001  # turns are found by words; it is tried again
-                if _EMBEDDING not in self.errors:
-                    self._tell(failed(_EMBEDDING, as_failure(error), 0))
+            begun_s = stopwatch_s()
+            done = await self._embed_some()
             await asyncio.sleep(stopwatch_s() - begun_s if done else LOOK_S)
+
+    async def _embed_some(self) -> int:
+        """Give vectors to some turns, and return to how many."""
+        try:
+            step = partial(self._familiar.finder.embed_turns, at_most=SOME)
+            return (await in_thread(step)).done
+        except Exception as error:  # noqa: BLE001  # turns are found by words; it is tried again
+            if _EMBEDDING not in self.errors:
+                self._tell(failed(_EMBEDDING, as_failure(error), 0))
+            return 0
 
     async def _embed(self) -> None:
         try:

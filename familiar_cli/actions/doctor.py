@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from familiar_cli.actions import doctor_checks
 from familiar_cli.actions.doctor_checks import CheckTarget, Diagnosis, fail, ok, warn
+from familiar_cli.actions.write_memory import WRITER_SLOT
 from familiar_cli.config import environment
 from familiar_cli.config.home import cache_dir, familiar_and_reason, home_and_reason
 from familiar_cli.config.schema import CharacterConfig
@@ -223,6 +224,21 @@ def model(target: CheckTarget) -> Iterator[Diagnosis]:
         yield fail(f"no model is chosen, {where}", PRESETS[slot.preset].choose)
 
 
+def writer(target: CheckTarget) -> Iterator[Diagnosis]:
+    """Look at how the model that writes memory is asked."""
+    from familiar_cli.llm.slots import PLAN_TOKENS, for_plans, resolve_slot
+    from familiar_cli.writer.contract import bounds_for
+
+    settings, slot = target.config.llm, resolve_slot(target.config.llm, WRITER_SLOT)
+    tokens, temperature = for_plans(slot, settings, PLAN_TOKENS[WRITER_SLOT])
+    prompt = "short" if bounds_for(tokens).simple else "full"
+    yield ok(
+        f"{slot.model or 'no model'} reads {slot.context_tokens:,} tokens and writes at most "
+        f"{tokens:,} at temperature {slot.temperature if temperature is None else temperature:g}; "
+        f"it gets the {prompt} prompt"
+    )
+
+
 def key(target: CheckTarget) -> Iterator[Diagnosis]:
     """Look whether the key is there; it is never shown."""
     from familiar_cli.config.environment import keys_file
@@ -289,6 +305,7 @@ CHECKS: dict[str, Callable[[CheckTarget], Iterator[Diagnosis]]] = {
     "tokenizer": tokenizer,
     "local": local,
     "model": model,
+    "writer": writer,
     "key": key,
     "server": server,
 }

@@ -91,6 +91,9 @@ class CheckTarget:
         return self.found
 
 
+# The smallest of fastembed's models for the languages that the program knows.
+_MULTILINGUAL: Final = "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2"
+_CHINESE: Final = "BAAI/bge-small-zh-v1.5"
 MANY_WAITING = 1000  # turns without a vector: chat and daemon would take long
 MOST_NAMED = 3  # so many entries are named, the others are counted
 
@@ -313,6 +316,46 @@ def recall(target: CheckTarget) -> Iterator[Diagnosis]:
     yield warn(detail, "Run `familiar index build`.") if many else ok(detail)
 
 
+def meaning(target: CheckTarget) -> Iterator[Diagnosis]:
+    """Look whether the models that find suit the language, and are there."""
+    from familiar_cli.config.schema import EMBEDDERS
+    from familiar_cli.languages import ENGLISH
+    from familiar_cli.models.store import find_any, path_of_model
+
+    config = target.config
+    reranker = config.index.reranker
+    if reranker != "none":
+        if path_of_model(find_any(reranker, target.cache), target.cache) is None:
+            yield warn(
+                f"the reranker {reranker!r} is not on disk",
+                f"Run `familiar model pull {reranker}`.",
+            )
+        else:
+            yield ok(f"results are ordered by {reranker}")
+    language = _language_of(target)
+    model = config.embedding.model
+    if language != ENGLISH.code and model in EMBEDDERS and model != "none":
+        better = _CHINESE if language == "zh" else _MULTILINGUAL
+        yield warn(
+            f"the familiar speaks {language!r}, but embedding.model {model!r} knows English only",
+            f"Run `familiar model pull {better}` and set `embedding.model` to it.",
+        )
+
+
+def _language_of(target: CheckTarget) -> str:
+    from familiar_cli.files import is_plain
+    from familiar_cli.history.store import HistoryStore
+    from familiar_cli.languages import ENGLISH, FIRST_TURNS, language_in
+
+    if target.config.language != "auto":
+        return target.config.language
+    if not is_plain(target.paths.history):
+        return ENGLISH.code
+    with closing(HistoryStore(target.paths.history)) as store:
+        said = [turn.content for turn in store.after(0, FIRST_TURNS)]
+    return language_in(said, lambda: ())[0]
+
+
 def traces(target: CheckTarget) -> Iterator[Diagnosis]:
     """Look whether the newest trace can be read."""
     from familiar_cli.context.trace import latest_trace, trace_ids
@@ -330,6 +373,8 @@ def traces(target: CheckTarget) -> Iterator[Diagnosis]:
 def keeping(target: CheckTarget) -> Iterator[Diagnosis]:
     """Look whether the work that keeps memory has failed and not succeeded since."""
     from familiar_cli.files import check_own
+    from familiar_cli.memory.store.store import MemoryStore
+    from familiar_cli.review.pending import pending_ids, turns_in_review, waiting_words
     from familiar_cli.work.passes import SUMMARISING, Failures
 
     for directory in (target.paths.runs, target.paths.failures, target.paths.quarantine):
@@ -337,6 +382,9 @@ def keeping(target: CheckTarget) -> Iterator[Diagnosis]:
             check_own(directory)
         except UnsafePathError as error:
             yield fail(str(error), error.hint or "")
+    store = MemoryStore(target.paths.memory)
+    if words := waiting_words(len(pending_ids(store)), turns_in_review(store)):
+        yield warn(words, "Apply or reject them; until then memory does not hold what they say.")
     failures = Failures(target.paths.failures)
     for failure in failures.all():
         mend = failure.hint if "again" in failure.hint else ""
@@ -550,6 +598,7 @@ FAMILIAR_CHECKS: Final[dict[str, Callable[[CheckTarget], Iterator[Diagnosis]]]] 
     "history": history,
     "withdrawn": withdrawn,
     "recall": recall,
+    "meaning": meaning,
     "traces": traces,
     "keeping": keeping,
 }

@@ -13,6 +13,7 @@ from familiar_cli.history.imports import find_doubles
 from familiar_cli.history.store import removed_turns
 from familiar_cli.housekeeping.lines import Options, quotes_private
 from familiar_cli.housekeeping.run import REPLY_TOKENS, Judgement, judge_findings, look_through
+from familiar_cli.languages import ENGLISH
 from familiar_cli.memory.layout import HOUSEKEEPING, new_run_id, pass_trailers
 from familiar_cli.review.pending import ReviewPlan, read_plans, stage_plan
 from familiar_cli.text import sha256_of
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from familiar_cli.familiar import Familiar
     from familiar_cli.history.imports import DoubledChannel
     from familiar_cli.housekeeping.lines import Finding
+    from familiar_cli.languages import Phrases
     from familiar_cli.memory.pages.lines import Numbering
     from familiar_cli.memory.store.files import Skipped
     from familiar_cli.memory.store.store import MemoryStore
@@ -139,6 +141,7 @@ async def tidy_up(
         fallen=past.fallen,
         numbering=past.numbering(),
         doubles=past.doubles,
+        phrases=past.phrases(),
     )
     looked = await in_thread(
         lambda: look_through(familiar.memory, options, names, since=since, on_step=on_step)
@@ -190,6 +193,10 @@ class _Past:
             return self._read(lambda: numbering.find(instance, numbers), nothing)
 
         return replace(numbering, find=find)
+
+    def phrases(self) -> Phrases:
+        """Return the wordings of the familiar's language; English where it cannot be told."""
+        return self._read(lambda: self._familiar.phrases, ENGLISH)
 
     def _read(self, read: Callable[[], T], otherwise: T) -> T:
         from familiar_cli.memory.store.files import Skipped
@@ -268,6 +275,7 @@ async def _judge_findings(
     """
     from familiar_cli.llm.asking import Asker
     from familiar_cli.llm.slots import check_usable
+    from familiar_cli.work.passes import JUDGING
 
     store = familiar.memory
     try:
@@ -282,6 +290,7 @@ async def _judge_findings(
             temperature=0.0,
             structured=familiar.config.consolidation.structured,
             unchanged="the findings are unchanged",
+            on_answer=partial(familiar.costs.add, JUDGING),
         )
         shares = familiar.config.memory_writer.dm == "share"
         shown = [n for n, f in enumerate(findings) if shares or not quotes_private(store, f)]

@@ -21,7 +21,7 @@ from familiar_cli.context.providers.history import (
 from familiar_cli.context.providers.memory_files import DeskProvider, DigestsProvider
 from familiar_cli.context.providers.people import RelationsProvider
 from familiar_cli.context.providers.pins import NotesProvider, PinnedMemory, PinsProvider
-from familiar_cli.context.tiers import STANDARD
+from familiar_cli.context.tiers import DEEP, LARGE_WINDOW, STANDARD
 from familiar_cli.context.types import Layer
 from familiar_cli.errors import FamiliarError, RefusedError
 from familiar_cli.memory.pages.front_matter import SELF_FILES, with_pin, without_pin
@@ -94,7 +94,7 @@ def turn_setup(familiar: Familiar, channel_id: str, modality: str = "text") -> T
     Raises:
         ConfigError: The channel's file, or `character.toml`, has something wrong in it.
     """
-    channel, set_to = familiar.channel(channel_id, modality), familiar.config
+    channel, set_to = channel_in(familiar, channel_id, modality), familiar.config
     character = CharacterProvider(
         familiar.character(),
         system_prompt=set_to.system_prompt,
@@ -104,6 +104,14 @@ def turn_setup(familiar: Familiar, channel_id: str, modality: str = "text") -> T
     processors = tuple(name for name, on in switched if on and name in set_to.llm.slots)
     allowed = allowance_in(familiar, channel, character.character)
     return TurnSetup(channel, character, allowed, processors)
+
+
+def channel_in(familiar: Familiar, channel_id: str, modality: str = "text") -> Channel:
+    """Return the settings of a channel, with the tier that suits the model's window unless set."""
+    channel = familiar.channel(channel_id, modality)
+    if Window.of(familiar.models.slot()).context_tokens < LARGE_WINDOW:
+        return channel
+    return channel.with_usual_tier(DEEP, "model's window")
 
 
 def allowance_in(
@@ -291,10 +299,12 @@ def pinned_memory(familiar: Familiar, setup: TurnSetup, find: Callable[[], Pins]
     """
     from familiar_cli.context.providers.passages import Sight
 
+    numbering = familiar.numbering
+
     def sight(request: ContextRequest) -> Sight:
         # What rests on turns that the prompt shows stays, so that a pin is the same in each prompt.
         macros = setup.character.macros_of(request)
-        return Sight(request.viewer, frozenset, macros)
+        return Sight(request.viewer, frozenset, macros, request.phrases, numbering)
 
     return PinnedMemory(find, familiar.memory, familiar.counter, sight)
 
@@ -447,19 +457,23 @@ def _with_resolved(row: Effective, resolved: tuple[Value, str] | None) -> Effect
 
 
 def _of_budget(familiar: Familiar, _: list[Effective]) -> Resolved:
-    from familiar_cli.context.budget import PERCENT
+    from familiar_cli.context.budget import percent_of
     from familiar_cli.context.types import Layer
 
     found = allowance_in(familiar, familiar.channel(""))
     yield "budget.total", found.total, found.source
     for layer, tokens in found.layers.items():
-        source = f"{PERCENT[layer]} % of budget.total"
+        source = f"{percent_of(layer, found.total)} % of budget.total"
         if getattr(familiar.config.budget, layer):
             source = "budget.total"
         elif found.widened_tokens and layer is Layer.character:
             source = "the character's size"
         yield f"budget.{layer}", tokens, source
-    yield "recall.tokens", found.layers[Layer.content], "budget.content"
+    yield "recall.tokens", found.most_content, "budget.content"
+
+
+def _of_window(familiar: Familiar, _: list[Effective]) -> Resolved:
+    yield "context.tier", channel_in(familiar, "").tier, "model's window"
 
 
 def _of_mode(familiar: Familiar, rows: list[Effective]) -> Resolved:
@@ -474,6 +488,8 @@ def _of_mode(familiar: Familiar, rows: list[Effective]) -> Resolved:
 
 
 def _of_model(familiar: Familiar, rows: list[Effective]) -> Resolved:
+    from familiar_cli.llm.slots import PLAN_TOKENS, for_plans
+
     names = {r.setting.key.split(".")[2] for r in rows if r.setting.key.startswith(_SLOTS)}
     for prefix, name in (("llm.", "main"), *((f"{_SLOTS}{n}.", n) for n in sorted(names))):
         slot = familiar.models.slot(name)
@@ -483,6 +499,12 @@ def _of_model(familiar: Familiar, rows: list[Effective]) -> Resolved:
             if field == "context_tokens":
                 source = _WINDOW.get(slot.context_source, source)
             yield f"{prefix}{field}", getattr(slot, field), source
+        if name in PLAN_TOKENS:
+            tokens, temperature = for_plans(slot, familiar.config.llm, PLAN_TOKENS[name])
+            if tokens != slot.max_tokens:
+                yield f"{prefix}max_tokens", tokens, "the context window"
+            if temperature is not None:
+                yield f"{prefix}temperature", temperature, "the task"
 
 
 def _of_machine(familiar: Familiar, _: list[Effective]) -> Resolved:
@@ -505,6 +527,7 @@ def _of_me(familiar: Familiar, _: list[Effective]) -> Resolved:
 
 _RESOLVERS: Final = (
     (("budget.", "recall."), _of_budget),
+    (("context.",), _of_window),
     (("history.", "processors."), _of_mode),
     (("llm.",), _of_model),
     (("me.",), _of_me),

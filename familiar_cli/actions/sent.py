@@ -411,6 +411,7 @@ def _restore_request(familiar: Familiar, trace: Trace) -> ContextRequest:
         budget_tokens=trace.budget_tokens,
         viewer=familiar.privacy.viewer_in(trace.channel_id, turn.author if turn else None),
         layer_tokens={Layer(u.name): u.share_tokens or u.budget_tokens for u in trace.layers},
+        most_content=next((u.budget_tokens for u in trace.layers if u.name == Layer.content), 0),
         before_id=place_of(turn) if turn else trace.turn,
         tier=trace.tier,
         labels=labels_in(

@@ -67,6 +67,30 @@ class WrittenStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class CostStatus:
+    """What the requests of a background pass cost, in all and for each hundred turns.
+
+    Args:
+        command: The pass.
+        since: When the count began.
+        calls: How many requests were answered.
+        tokens_read: Tokens of all prompts.
+        tokens_written: Tokens of all replies.
+        read_per_100_turns: Tokens read for a hundred turns that memory was written from; None:
+            none was.
+        written_per_100_turns: Tokens written for them.
+    """
+
+    command: str
+    since: str
+    calls: int
+    tokens_read: int
+    tokens_written: int
+    read_per_100_turns: int | None = None
+    written_per_100_turns: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class DeskStatus:
     """What lies on the desk.
 
@@ -110,6 +134,10 @@ class FamiliarStatus:
         rewritten: Weeks, months and years that a person rewrote, so that they are not made again.
         language: The code of its language; empty: it cannot be told.
         language_is_set: It is set, and not found by what was said.
+        plans: How many plans wait for a person.
+        turns_in_review: How many turns they rest on.
+        costs: What each background pass costs.
+        turns_without_vector: How many turns cannot be found by meaning yet, where a model could.
     """
 
     familiar: str
@@ -132,6 +160,10 @@ class FamiliarStatus:
     rewritten: tuple[Rewritten, ...] = ()
     language: str = ""
     language_is_set: bool = False
+    plans: int = 0
+    turns_in_review: int = 0
+    turns_without_vector: int = 0
+    costs: tuple[CostStatus, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +185,7 @@ def status_of(familiar: Familiar) -> FamiliarStatus:
         ConfigError: Its settings are wrong.
     """
     from familiar_cli.llm.slots import resolve_slot
+    from familiar_cli.review.pending import pending_ids, turns_in_review
 
     slot, walk = resolve_slot(familiar.config.llm), walk_of(familiar.memory)
     past = _history_of(familiar.paths.history)
@@ -177,7 +210,40 @@ def status_of(familiar: Familiar) -> FamiliarStatus:
         rewritten=_find_rewritten(familiar),
         language=_language_of(familiar),
         language_is_set=familiar.config.language != "auto",
+        plans=len(pending_ids(familiar.memory)),
+        turns_in_review=turns_in_review(familiar.memory),
+        costs=_costs_of(familiar),
+        turns_without_vector=_count_without_vector(familiar) if past.turns else 0,
     )
+
+
+def _costs_of(familiar: Familiar) -> tuple[CostStatus, ...]:
+    """Return the cost of each pass, for the turns that the memory writer went through."""
+    from familiar_cli.work.passes import WRITING
+
+    costs, turns = familiar.costs.all(), familiar.costs.of(WRITING).turns
+    return tuple(
+        CostStatus(
+            one.name,
+            one.since,
+            one.calls,
+            one.tokens_read,
+            one.tokens_written,
+            round(100 * one.tokens_read / turns) if turns else None,
+            round(100 * one.tokens_written / turns) if turns else None,
+        )
+        for one in costs
+        if one.calls
+    )
+
+
+def _count_without_vector(familiar: Familiar) -> int:
+    try:
+        return familiar.finder.turns_without_vector()
+    except FamiliarError:
+        return 0  # `familiar doctor` says what is wrong with the model or the vectors
+    finally:
+        familiar.history.close()
 
 
 def _find_rewritten(familiar: Familiar) -> tuple[Rewritten, ...]:

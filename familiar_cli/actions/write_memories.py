@@ -23,7 +23,14 @@ from familiar_cli.errors import (
 )
 from familiar_cli.housekeeping.hazards import mask_secrets
 from familiar_cli.markdown import body_start
-from familiar_cli.memory.layout import DAILY_DIR, PENDING_DIR, PERIOD_DIRS, RUN_ID, SIGNIFICANT_DIR
+from familiar_cli.memory.layout import (
+    DAILY_DIR,
+    PENDING_DIR,
+    PERIOD_DIRS,
+    RUN_ID,
+    SIGNIFICANT_DIR,
+    scope_of_path,
+)
 from familiar_cli.memory.merge.content import merge_content
 from familiar_cli.memory.pages.lines import (
     holds_back,
@@ -548,6 +555,8 @@ def _page_path(rel_path: str) -> str:
             f"{rel_path!r} is not a page of memory; nothing was changed",
             hint="Pages end in `.md`, and no part of their path begins with `.` or `_`.",
         )
+    if scope_of_path(clean):
+        raise RefusedError(f"{rel_path!r} would belong to a private conversation")
     return clean
 
 

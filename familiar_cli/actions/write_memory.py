@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.errors import FamiliarError, NotFoundError
 from familiar_cli.history.outgoing import ALL, SAID_HERE, UnreadFilter, count_unread_turns
-from familiar_cli.llm.slots import check_usable, for_plans
+from familiar_cli.llm.slots import PLAN_TOKENS, check_usable, for_plans
+from familiar_cli.review.pending import pending_ids
 from familiar_cli.work.passes import PATIENCE_S, WRITING
 from familiar_cli.writer.memory_writer import MemoryWriter, WriterSettings, due_turns
 
@@ -26,8 +28,6 @@ if TYPE_CHECKING:
 WRITER_SLOT: Final = "memory_writer"
 SOME_TURNS: Final = 2_000
 """From so many turns the cost of a long backlog is estimated before it is written."""
-
-_PLAN_TOKENS: Final = 4096  # of a reply that says what to remember
 
 
 def memory_writer(
@@ -52,6 +52,7 @@ def memory_writer(
         rules=familiar.privacy.rules,
         channel_context_lookup=familiar.channels.label,
         me=familiar.me(),
+        on_answer=partial(familiar.costs.add, WRITING),
     )
 
 
@@ -81,7 +82,7 @@ def imported_turns(familiar: Familiar, which: UnreadFilter = ALL) -> int:
 
 def _writer_settings(familiar: Familiar, slot: ResolvedSlot) -> WriterSettings:
     set_to = familiar.config.memory_writer
-    reply_tokens, temperature = for_plans(slot, familiar.config.llm, _PLAN_TOKENS)
+    reply_tokens, temperature = for_plans(slot, familiar.config.llm, PLAN_TOKENS[WRITER_SLOT])
     return WriterSettings(
         batch_turns=set_to.batch_turns,
         batch_tokens=set_to.batch_tokens,
@@ -126,6 +127,9 @@ async def write_memory(
         except asyncio.CancelledError:
             on_interrupt(writer.report)
             raise
+        finally:
+            if (turns := writer.report.turns_covered) and mode != "dry_run":
+                familiar.costs.add(WRITING, turns=turns)
 
     if mode == "dry_run":
         writer = memory_writer(familiar, on_wait=on_wait)
@@ -178,11 +182,13 @@ class DueWork:
         summarised_turns: How many turns have left the prompts and are being summarised.
         written_turns: From how many turns memory is being written.
         problems: What could not begin, a sentence each.
+        plans: How many plans wait for a person.
     """
 
     summarised_turns: int = 0
     written_turns: int = 0
     problems: tuple[str, ...] = ()
+    plans: int = 0
 
 
 def begin_due_work(familiar: Familiar, result: TurnResult, *, stays: bool = True) -> DueWork:
@@ -203,7 +209,15 @@ def begin_due_work(familiar: Familiar, result: TurnResult, *, stays: bool = True
     summarised, problem = _tidy_summary(familiar, result.trace)
     written, another = _tidy_memory(familiar, stays=stays)
     familiar.jobs.start()
-    return DueWork(summarised, written, tuple(p for p in (problem, another) if p))
+    problems = tuple(p for p in (problem, another) if p)
+    return DueWork(summarised, written, problems, _count_plans(familiar))
+
+
+def _count_plans(familiar: Familiar) -> int:
+    try:
+        return len(pending_ids(familiar.memory))
+    except FamiliarError:
+        return 0  # `doctor` says what is wrong with the memory
 
 
 def leave_due_work(familiar: Familiar, result: TurnResult) -> None:

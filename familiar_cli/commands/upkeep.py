@@ -27,8 +27,9 @@ from familiar_cli.commands._options import (
 from familiar_cli.commands._options import since as since_option
 
 if TYPE_CHECKING:
+    from familiar_cli.actions.consolidate import Consolidating
     from familiar_cli.consolidation.calendar import ConsolidationReport, Rewritten
-    from familiar_cli.consolidation.digests import Name
+    from familiar_cli.consolidation.digests import Distilled, Name
     from familiar_cli.ui.emit import Output
     from familiar_cli.writer.contract import WriterReport
     from familiar_cli.writer.memory_writer import Mode
@@ -199,13 +200,25 @@ def _make(ctx: typer.Context, name: Name, *, redo: bool, dry_run: bool, review: 
     if dry_run and review:
         raise UsageError("--dry-run and --review cannot be combined", hint="Use only one.")
     how = ConsolidationOptions(dry_run=dry_run, review=review, on_wait=out.note)
+
+    async def run(work: Consolidating) -> tuple[Distilled, str, list[Distilled]]:
+        made, problem = await work.distill(name, how, again=redo)
+        private = [(await one.distill(name, how, again=redo))[0] for one in work.private()]
+        return made, problem, private
+
     with with_models(familiar_of(ctx)) as familiar:
-        made, problem = run_async(Consolidating(familiar).distill(name, how, again=redo))
-    for note in digest_notes(made, dry_run=dry_run):
-        out.note(note)
+        made, problem, private = run_async(run(Consolidating(familiar)))
+    for one in (made, *private):
+        for note in digest_notes(one, dry_run=dry_run):
+            out.note(note)
     if problem:
         out.warn(problem)
-    data = {**made.to_json(), "dry_run": dry_run, "notification": problem or None}
+    data = {
+        **made.to_json(),
+        "dry_run": dry_run,
+        "notification": problem or None,
+        "private": [one.to_json() for one in private],
+    }
     out.answer(data, lambda: exact(digest_text(made, dry_run=dry_run)))
 
 

@@ -8,7 +8,7 @@ import re
 import time
 import tomllib
 from contextlib import suppress
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from fnmatch import fnmatchcase
 from hashlib import sha256
 from pathlib import Path
@@ -407,6 +407,14 @@ class Channel:
     inject: Mapping[str, InjectSettings]
     me: MeSettings
     held: tuple[EffectiveValue, ...]
+
+    def with_usual_tier(self, tier: int, source: str) -> Channel:
+        """Return the channel with another default for its tier."""
+        if next(one.source for one in self.held if one.key == "tier") != "default":
+            return self
+        usual = EffectiveValue("tier", tier, source)
+        held = tuple(usual if one.key == "tier" else one for one in self.held)
+        return replace(self, tier=tier, held=held)
 
 
 def effective_channel(

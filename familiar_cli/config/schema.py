@@ -250,7 +250,8 @@ class SlotSettings:
     """`[llm]`, and `[llm.slots.<slot>]` where a side task uses another model.
 
     In a slot, whatever is not set is taken from `[llm]`; but a slot with a preset of its own does
-    not take what belongs to the preset of `[llm]`: see `OF_PRESET`.
+    not take what belongs to the preset of `[llm]`: see `OF_PRESET`. `written` holds the names of
+    what a slot sets itself; the loader fills it in.
     """
 
     preset: str = setting("local", "Kind of server to use", choices=PRESETS)
@@ -276,6 +277,7 @@ class SlotSettings:
     )
     deadline_s: float = setting(1800.0, "Maximum time for a whole reply, in seconds", minimum=0.1)
     retries: int = setting(2, "How often to retry a busy or failing server", minimum=0)
+    written: frozenset[str] = field(default_factory=frozenset, metadata={"loader": True})
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,7 +306,9 @@ class BudgetSettings:
     total: int = setting(0, "Maximum tokens of a whole prompt", minimum=0)
     core: int = setting(0, "Maximum tokens of the main instructions", minimum=0)
     character: int = setting(0, "Maximum tokens of the character's own files", minimum=0)
-    content: int = setting(0, "Maximum tokens of retrieved memory", minimum=0)
+    content: int = setting(
+        0, "Maximum tokens of memory and recall; 0: a share, and then free room", minimum=0
+    )
     history_summary: int = setting(0, "Maximum tokens of the summary of older turns", minimum=0)
     recent_history: int = setting(0, "Maximum tokens of recent turns", minimum=0)
     author_note: int = setting(0, "Maximum tokens of the author's note", minimum=0)
@@ -340,7 +344,7 @@ class ContextSettings:
 
     tier: int = setting(
         DEFAULT_TIER,
-        "How much of the memory a prompt includes",
+        "How much of the memory a prompt includes; unless set, 3 if the model reads 16,000 tokens",
         minimum=TIERS[0],
         maximum=TIERS[-1],
     )
@@ -464,6 +468,18 @@ class EmbeddingSettings:
         "auto",
         "Embedding model; auto: bge-small or else MiniLM, if on disk; none: search by words only",
         choices=EMBEDDERS,
+        rule="hub_name",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class IndexSettings:
+    """`[index]`: how results of a search are ordered."""
+
+    reranker: str = setting(
+        "none",
+        "Reranker that orders the best results anew, by its name at fastembed; none: no reranker",
+        choices=("none",),
         rule="hub_name",
     )
 
@@ -636,6 +652,7 @@ class CharacterConfig:
     processors: ProcessorSettings = field(default_factory=ProcessorSettings)
     memory: MemorySettings = field(default_factory=MemorySettings)
     embedding: EmbeddingSettings = field(default_factory=EmbeddingSettings)
+    index: IndexSettings = field(default_factory=IndexSettings)
     search: SearchSettings = field(default_factory=SearchSettings)
     recall: RecallSettings = field(default_factory=RecallSettings)
     filter: FilterSettings = field(default_factory=FilterSettings)

@@ -116,7 +116,7 @@ def _pattern_of(key: str, known: Mapping[str, Setting]) -> str | None:
 
 
 def _walk_section(section: type[Any], prefix: str) -> Iterator[Setting]:
-    for entry in fields(section):
+    for entry in _written_fields(section):
         if entry.default is not MISSING:
             yield setting_of(entry, prefix)
         elif "each" in entry.metadata:
@@ -125,6 +125,11 @@ def _walk_section(section: type[Any], prefix: str) -> Iterator[Setting]:
         else:
             factory: Any = entry.default_factory
             yield from _walk_section(factory, f"{prefix}{entry.name}.")
+
+
+def _written_fields(section: type[Any]) -> Iterator[Field[Any]]:
+    """Yield the fields that a file may hold: all but those that the loader fills in."""
+    return (entry for entry in fields(section) if "loader" not in entry.metadata)
 
 
 HINT = "`familiar config path` prints where the file is; `familiar config show` lists all settings."
@@ -376,7 +381,7 @@ def build_settings(data: dict[str, Any], root: type[T]) -> tuple[T, list[ConfigP
 def _section_values(
     section: type[Any], data: dict[str, Any], at: tuple[str, ...], problems: list[ConfigProblem]
 ) -> dict[str, Any]:
-    known = {entry.name: entry for entry in fields(section)}
+    known = {entry.name: entry for entry in _written_fields(section)}
     problems += [_unknown_setting((*at, name), data[name]) for name in data if name not in known]
     given: dict[str, Any] = {}
     for name, entry in known.items():
@@ -436,12 +441,15 @@ def _named_tables(
             )
         else:
             own = _section_values(kind, table, (*at, name), problems)
-            made[name] = kind(**_inherit_values(kind, own, parent), **own)
+            inherited = _inherit_values(kind, own, parent)
+            if any(entry.name == "written" for entry in fields(kind)):
+                inherited["written"] = frozenset(own)
+            made[name] = kind(**inherited, **own)
     return made
 
 
 def _inherit_values(kind: type[Any], own: dict[str, Any], parent: dict[str, Any]) -> dict[str, Any]:
-    names = {entry.name for entry in fields(kind)} - own.keys()
+    names = {entry.name for entry in _written_fields(kind)} - own.keys()
     if own.get("preset", parent.get("preset")) != parent.get("preset"):
         names -= set(OF_PRESET)
     return {name: value for name, value in parent.items() if name in names}

@@ -3,7 +3,9 @@
 Pieces are served by priority, equals in the order given. A piece that finds too little room is cut
 or left out, and then nothing less important takes the room that it did not get. A layer's share is
 what it is guaranteed: what the whole prompt leaves free goes to the layers that lack room. Where
-the shares of all that is offered are more than the prompt holds, they become smaller.
+the shares of all that is offered are more than the prompt holds, they become smaller. Memory that
+was searched for is packed anew into the room that all others leave, before digests and older turns
+get any of it.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 
     from familiar_cli.config.channel_kinds import ChannelMode
     from familiar_cli.config.schema import BudgetSettings
-    from familiar_cli.context.types import Contribution
+    from familiar_cli.context.types import Contribution, Refill
     from familiar_cli.llm.slots import ResolvedSlot
     from familiar_cli.tokens import TokenCounter
 
@@ -39,13 +41,20 @@ PERCENT: Final = {
     Layer.recent_history: 45,
     Layer.author_note: 5,
     Layer.depth_inject: 5,
-    Layer.digest: 30,
+    Layer.digest: 20,
     Layer.desk: 5,
     Layer.pinned: 10,
 }
 """What each layer is guaranteed of a prompt. Together they are more than the whole, for hardly a
 prompt uses all of them; the budgeter makes them smaller where one does. A tenth is always left for
 the newest turns."""
+
+LARGE_TOKENS: Final = 8000
+LARGE_PERCENT: Final = 25
+"""What memory is guaranteed of a prompt of `LARGE_TOKENS` or more; of smaller ones less."""
+
+MOST_RECALLED: Final = 6000
+"""Most tokens of memory in a prompt, unless somebody set a number: more finds hardly anything."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +68,7 @@ class Allowance:
         reason: What `total` follows from.
         source: The same in a word or two, for a table of settings.
         widened_tokens: How much of `total` is there because the character is larger than its share.
+        most_content: Most tokens of memory and recall, free room included; 0: no limit.
     """
 
     total: int
@@ -67,6 +77,7 @@ class Allowance:
     reason: str = ""
     source: str = ""
     widened_tokens: int = 0
+    most_content: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +159,8 @@ def prompt_allowance(
     if widened:
         reason += f"; {widened:,} more for a character larger than its share"
     notice = _widening_notice(settings, window.room)
-    return Allowance(total + widened, layers, notice, reason, source, widened)
+    most = layers[Layer.content] if settings.content else min(MOST_RECALLED, total + widened)
+    return Allowance(total + widened, layers, notice, reason, source, widened, most)
 
 
 def _total_tokens(
@@ -174,8 +186,15 @@ def _total_tokens(
 
 def _layer_limits(settings: BudgetSettings, total: int) -> dict[Layer, int]:
     """Return each layer's limit; none is above the total, whatever the settings say."""
-    usual = {layer: total * percent // 100 for layer, percent in PERCENT.items()}
+    usual = {layer: total * percent_of(layer, total) // 100 for layer in Layer}
     return {layer: min(getattr(settings, layer) or usual[layer], total) for layer in Layer}
+
+
+def percent_of(layer: Layer, total: int) -> int:
+    """Return which share of a prompt of `total` tokens a layer is guaranteed, in percent."""
+    if layer is not Layer.content:
+        return PERCENT[layer]
+    return min(max(LARGE_PERCENT * total // LARGE_TOKENS, PERCENT[layer]), LARGE_PERCENT)
 
 
 def _widening_notice(settings: BudgetSettings, room: int) -> str:
@@ -265,6 +284,7 @@ EXAMPLE_MARK: Final = "[Example Chat]"
 _QUEUES: Final = frozenset({Fit.queue, Fit.newest})
 _VOLATILE: Final = (Layer.content, Layer.author_note, Layer.depth_inject)
 _EARLY: Final = (Layer.core, Layer.character, Layer.pinned, Layer.digest)
+_AFTER_MEMORY: Final = (Layer.content, Layer.recent_history, Layer.digest)
 _STEPS: Final = 16  # of the whole prompt, in which room is given to what lacks more than there is
 LEAST_CHAT: Final = 10  # a tenth of the prompt is for the newest turns, whatever else there is
 EARLY_STEPS: Final = 4  # where all that follows would change
@@ -302,6 +322,9 @@ class Budgeter:
         contributions: Sequence[Contribution],
         layer_tokens: Mapping[Layer, int],
         total_tokens: int,
+        *,
+        most_content: int = 0,
+        refills: Sequence[Refill] = (),
     ) -> Filled:
         """Fit contributions into the budget.
 
@@ -310,6 +333,8 @@ class Budgeter:
             layer_tokens: What each layer is guaranteed; one that is missing has no limit of its
                 own.
             total_tokens: Most tokens of the prompt, with all that its messages cost.
+            most_content: Most tokens of the layer content, free room included; 0: no limit.
+            refills: Each returns the contributions with its own packed into so many tokens.
 
         Raises:
             LimitError: A required piece does not fit.
@@ -318,13 +343,28 @@ class Budgeter:
         shares = self._guaranteed(contributions, costs, layer_tokens, total_tokens)
         limits = dict(shares)
         made = self._filled(contributions, costs, limits, total_tokens)
-        widened: set[Layer] = set()
         if Layer.digest in limits:  # it has left room to the chat, and stays as it is
             limits[Layer.digest] = _used_tokens(made, Layer.digest)
-        while grant := _grant_more(made, limits, total_tokens, widened):
-            layer, limits[layer] = grant
-            widened.add(layer)
-            made = self._filled(contributions, costs, limits, total_tokens, widened)
+        most = most_content or total_tokens
+        widened: set[Layer] = set()
+
+        def grow(waiting: Collection[Layer]) -> None:
+            nonlocal made
+            while grant := _grant_more(made, limits, total_tokens, {*widened, *waiting}, most):
+                layer, limits[layer] = grant
+                widened.add(layer)
+                made = self._filled(contributions, costs, limits, total_tokens, widened)
+
+        for refill in refills:
+            grow(_AFTER_MEMORY)
+            used = _used_tokens(made, Layer.content)
+            room = min(used + total_tokens - made.taken, most)
+            if room > max(used, limits.get(Layer.content, total_tokens)):
+                contributions = refill(contributions, room)
+                costs = [self.cost(offered) for offered in contributions]
+                limits[Layer.content] = room
+                made = self._filled(contributions, costs, limits, total_tokens, {Layer.content})
+        grow(())
         return Filled(made.fragments, _with_shares(made.layers, shares), made.taken)
 
     def _guaranteed(
@@ -544,7 +584,7 @@ def _used_tokens(made: Filled, layer: Layer) -> int:
 
 
 def _grant_more(
-    made: Filled, shares: Mapping[Layer, int], total: int, widened: Collection[Layer]
+    made: Filled, shares: Mapping[Layer, int], total: int, widened: Collection[Layer], content: int
 ) -> tuple[Layer, int] | None:
     """Return the layer that gets more of what the prompt leaves free, and its new limit; or None.
 
@@ -564,6 +604,8 @@ def _grant_more(
         step = max(total // (_STEPS if layer not in _EARLY else EARLY_STEPS), 1)
         spare = free if layer in _VOLATILE else max(free - waiting, 0)
         extra = missing if missing <= free else spare // step * step
+        if layer is Layer.content:
+            extra = min(extra, content - used[layer])
         if layer not in widened and used[layer] + extra > shares[layer]:
             return layer, used[layer] + extra
     return None

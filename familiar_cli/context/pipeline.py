@@ -249,7 +249,11 @@ class ContextPipeline:
         offered += _newest_contributions(request)
         offered, processors = await self._pre_process(request, offered)
         filled = self._budgeter.fill(
-            name_speakers(offered, request.labels), request.layer_tokens, request.budget_tokens
+            name_speakers(offered, request.labels),
+            request.layer_tokens,
+            request.budget_tokens,
+            most_content=request.most_content,
+            refills=request.refills,
         )
         messages = render_messages(filled.fragments)
         return Assembled(

@@ -320,6 +320,7 @@ class ShortFramePreProcessor:
         self, request: ContextRequest, contributions: Sequence[Contribution]
     ) -> list[Contribution]:
         """Shorten the prompt; all the rest is marked as left out."""
+        request.refills.clear()  # a small model reads little, however much room there is
         made = [self._piece(offered) for offered in contributions]
         self._shorten_chat(made)
         self._shorten_memory(made)

@@ -13,6 +13,7 @@ from familiar_cli.errors import BadReplyError, LockedError
 from familiar_cli.history.rows import place_of
 from familiar_cli.history.summaries import PUBLIC, Summary
 from familiar_cli.identity import Labels
+from familiar_cli.llm.asking import tokens_of
 from familiar_cli.text import cut_to, framed, sentence_ends, sha256_of
 
 if TYPE_CHECKING:
@@ -144,6 +145,7 @@ class Summariser:
         label: Says what a channel is called.
         zone: The timezone of the times in a summary; None: the system's.
         labels: Gives what people are called.
+        on_answer: Told of each answer: the tokens of the prompt, and those of the reply.
     """
 
     def __init__(
@@ -157,6 +159,7 @@ class Summariser:
         label: Callable[[str], str],
         zone: tzinfo | None = None,
         labels: Callable[[], Labels] = Labels,
+        on_answer: Callable[[int, int], None] = lambda *_: None,
     ) -> None:
         self._summaries = summaries
         self._model = model
@@ -166,6 +169,7 @@ class Summariser:
         self._label = label
         self._zone = zone
         self._labels = labels
+        self._on_answer = on_answer
 
     async def refresh(self, scope: str, through_id: int, rules: PrivacyRules) -> int:
         """Bring the summary of a scope forward, and return how many steps that took.
@@ -199,6 +203,7 @@ class Summariser:
         words = self._words(before, texts)
         messages = summary_messages(before, texts, name=self._name, words=words)
         completion = await self._model.complete(self._model.prepare(messages, stream=False))
+        self._on_answer(*tokens_of(messages, completion, self._counter.count))
         text, cut = self._checked(completion, before)
         last = place_of(batch[-1])
         after_id = old.last_turn_id if old else 0

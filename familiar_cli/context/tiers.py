@@ -7,7 +7,7 @@ docs/reference/context-tiers.md, whose table is made from this one.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from familiar_cli.config.schema import TIERS
 from familiar_cli.memory.layout import (
@@ -19,13 +19,22 @@ from familiar_cli.memory.layout import (
     SCRATCH,
     SELF_DIR,
     TASKS,
+    path_in_scope,
+    path_without_scope,
 )
 from familiar_cli.memory.pages.front_matter import TIERS_NOTE
+from familiar_cli.visibility import PUBLIC
+
+if TYPE_CHECKING:
+    from familiar_cli.visibility import Viewer
 
 IDENTITY: Final = 1
 STANDARD: Final = 2
 DEEP: Final = 3
 EVERYTHING: Final = 4
+
+LARGE_WINDOW: Final = 16_000
+"""A model that reads so many tokens gets a prompt of tier `DEEP` unless a tier is set."""
 
 SHORT: Final = f"{DIGEST_DIR}/short.md"
 MID: Final = f"{DIGEST_DIR}/mid.md"
@@ -72,6 +81,7 @@ LOADED: Final = (
 
 def lowest_tier(rel_path: str) -> int | None:
     """Return from which tier on a file is loaded; None: tiers say nothing about it."""
+    rel_path = path_without_scope(rel_path)
     for entry in LOADED:
         is_dir = entry.rel_path.endswith("/")
         if rel_path == entry.rel_path or (is_dir and rel_path.startswith(entry.rel_path)):
@@ -84,9 +94,14 @@ def is_loaded(rel_path: str, tier: int) -> bool:
     return tier >= (lowest_tier(rel_path) or IDENTITY)
 
 
-def loaded_whole(tier: int) -> frozenset[str]:
+def loaded_whole(tier: int, viewer: Viewer) -> frozenset[str]:
     """Return the files with a place of their own that a prompt of that tier holds whole."""
-    return frozenset(path for path in (SHORT, MID, LONG, SCRATCH) if is_loaded(path, tier))
+    digests = (
+        path_in_scope(path, scope)
+        for scope in (PUBLIC, *(viewer.scopes or ()))
+        for path in (SHORT, MID, LONG)
+    )
+    return frozenset(path for path in (*digests, SCRATCH) if is_loaded(path, tier))
 
 
 def why_withheld(rel_path: str, tier: int) -> str:

@@ -375,6 +375,7 @@ def request_for(
         viewer=viewer,
         budget_reason=allowance.reason,
         layer_tokens=allowance.layers,
+        most_content=allowance.most_content,
         seed=f"{familiar_id}\n{said.channel_id}\n{newest}\n{said.text}",
         pending_turns=_unanswered_turns([turn for turn in recent if turn.id != said.reply_to]),
         tier=said.tier or tier,

@@ -14,7 +14,7 @@ from familiar_cli.identity import NO_LABELS, Author, Labels, check_id, parse_aut
 from familiar_cli.languages import ENGLISH
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from familiar_cli.context.replies import PartialReply
     from familiar_cli.history.rows import Turn
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from familiar_cli.llm.types import Message, SideCall
     from familiar_cli.memory.pages.lines import KnownTexts
     from familiar_cli.visibility import Viewer
+
+    Refill = Callable[[Sequence["Contribution"], int], Sequence["Contribution"]]
 
 Role = Literal["system", "user", "assistant"]
 
@@ -197,6 +199,8 @@ class ContextRequest:
         begun: The reply so far, which is to go on; None: there is none.
         beside: What stands in the prompt already, by the hand of a chat program.
         side_calls: Here is written down whichever other models are asked on the way.
+        most_content: Most tokens of memory and recall, free room included; 0: no limit.
+        refills: Here a provider leaves what packs its contributions anew when room is left.
     """
 
     familiar_id: str
@@ -222,6 +226,8 @@ class ContextRequest:
     begun: PartialReply | None = None
     beside: KnownTexts | None = None
     side_calls: list[SideCall] = field(default_factory=list, compare=False, repr=False)
+    most_content: int = 0
+    refills: list[Refill] = field(default_factory=list, compare=False, repr=False)
 
     @property
     def query(self) -> str:

@@ -248,6 +248,9 @@ def _narrow_run(query: str, text: str, start: int, end: int) -> Iterator[tuple[i
         yield start + places[match.start()], start + places[match.end() - 1] + 1
 
 
+MOST_SAMPLED: Final = 20_000
+"""Of a longer history, about so many turns are looked at for what is of all of the time."""
+
 DEPTH: Final = 400
 """How many turns are scored by their own words."""
 
@@ -273,6 +276,7 @@ OF_SESSION: Final = 0.5
 
 _FIRST_LOOK: Final = 2 * DEPTH
 _DEEPER: Final = 8
+_HELD_BY: Final = 20  # so many turns hold such words for one of a person that may be found
 _LAST_LOOK: Final = 1_000_000
 _SESSION_MS: Final = 6 * 3600 * 1000  # as long as a session file's part of the day
 
@@ -368,11 +372,15 @@ def recall(
     query: str,
     *,
     near: Nearness | None = None,
+    cited: Mapping[int, float] | None = None,
     channel_id: str | None = None,
     here: str | None = None,
     viewer: Viewer,
     before_id: int | None = None,
     leave_out: Collection[int] = (),
+    only_people: bool = False,
+    between_ms: Sequence[tuple[int, int]] = (),
+    wide: bool = False,
     limit: int = 100,
     within_s: float | None = None,
 ) -> Recollection:
@@ -382,23 +390,32 @@ def recall(
         history: The history.
         query: What was said. Nothing of it is query syntax.
         near: What finds by meaning; None: words alone decide.
+        cited: Turns that a line of memory rests on, with its score: they fit as well as it does.
         channel_id: Only turns of this channel's past; None: of all channels.
         here: Where it is to be told. Of what goes on from one beginning, only the past of this
             channel is found, and that wherever it was said; None: nowhere in particular.
         viewer: Who will see them.
         before_id: Only turns that stand before this place.
         leave_out: Turns that are not wanted.
+        only_people: Only what people said, not the familiar.
+        between_ms: Only turns of these times, from … to in milliseconds since 1970; none: of any.
+        wide: Turns from all of the time are wanted, also some that hold none of the words.
         limit: Most turns.
         within_s: Most seconds for reading turns that are not in the table yet.
     """
     wanted = fts.match_any(fts.bounded_query(query))
-    if wanted is None and near is None:
+    if wanted is None and near is None and not wide and not cited:
         return Recollection()
     with history.use(create=False) as connection:
         missing = catch_up(connection, within_s=within_s)
         condition = _condition(connection, channel_id, here, viewer, before_id)
+        condition = _narrowed(condition, between_ms, only_people=only_people)
         own = _by_words(connection, wanted, condition) if wanted and is_ready(connection) else {}
-        alike = _by_meaning(connection, near, own, condition) if near else {}
+        spread, is_all = _evenly(connection, condition) if wide else ([], False)
+        alike: dict[int, float] = {}
+        if near and not is_all:  # what is looked at anyway need not be found
+            alike = _by_meaning(connection, near, own, condition)
+        alike = dict.fromkeys(spread, 0.0) | alike
         places = _placed(connection, own, alike, condition)
         scores = _word_scores(own, places)
         early = places.keys() if before_id is None else _before(connection, places, before_id)
@@ -411,7 +428,12 @@ def recall(
                 }
                 meaning.by_tokens = near.by_tokens(connection, passages)
                 meaning.tokens_share = near.tokens_share if own else 1.0
-            scores = _fused(scores, meaning, places)
+            scores = dict.fromkeys(spread, 0.0) | _fused(scores, meaning, places)
+        if cited:
+            known = _allowed(connection, cited, condition)
+            places |= _places_alone(connection, known - places.keys())
+            early = places.keys() if before_id is None else _before(connection, places, before_id)
+            scores |= {i: max(cited[i], scores.get(i, 0.0)) for i in known}
         ranked = sorted((-score, turn_id) for turn_id, score in scores.items())
         best = [i for _, i in ranked if i in early and i not in leave_out][:limit]
         turns = _read_turns(connection, [*best, *(places[i].before for i in best)])
@@ -421,6 +443,42 @@ def recall(
         if turn_id in turns
     )
     return Recollection(tuple(found), missing)
+
+
+def newest_saying(
+    history: HistoryFile,
+    phrases: Iterable[str],
+    *,
+    viewer: Viewer,
+    here: str,
+    before_id: int | None,
+    limit: int,
+) -> list[Turn]:
+    """Return what people said that holds one of some phrases, the newest first.
+
+    Args:
+        history: The history.
+        phrases: Words in their order, without quotation marks.
+        viewer: Who will see them.
+        here: Where it is to be told; see `recall`.
+        before_id: Only turns that stand before this place.
+        limit: Most turns.
+    """
+    wanted = " OR ".join(
+        fts.indexable(phrase).join('""') for phrase in phrases if '"' not in phrase
+    )
+    with history.use(create=False) as connection:
+        if not is_ready(connection):
+            return []
+        condition = _condition(connection, None, here, viewer, before_id)
+        where, values = _narrowed(condition, (), only_people=True)
+        sql = (
+            f"SELECT {SELECTED} FROM standing AS turns WHERE {where} AND id IN"  # noqa: S608
+            " (SELECT rowid FROM turns_fts WHERE turns_fts MATCH ? ORDER BY rowid DESC LIMIT ?)"
+            " ORDER BY id DESC LIMIT ?"
+        )
+        found = connection.execute(sql, (*values, wanted, _HELD_BY * limit, limit)).fetchall()
+    return [to_turn(row) for row in found]
 
 
 @dataclass(frozen=True, slots=True)
@@ -466,6 +524,41 @@ def _condition(
     return " AND ".join(parts), values
 
 
+def _narrowed(
+    condition: tuple[str, list[object]],
+    between_ms: Sequence[tuple[int, int]],
+    *,
+    only_people: bool,
+) -> tuple[str, list[object]]:
+    """Return the condition that holds in addition for turns of some times, or of people."""
+    where, values = condition
+    if only_people:
+        where += " AND turns.role = 'user'"
+    if between_ms:
+        where += f" AND ({' OR '.join(['turns.at_ms BETWEEN ? AND ?'] * len(between_ms))})"
+        values = [*values, *(moment for pair in between_ms for moment in pair)]
+    return where, values
+
+
+def _evenly(
+    connection: sqlite3.Connection, condition: tuple[str, list[object]]
+) -> tuple[list[int], bool]:
+    """Return turns from all of the time for which the condition holds, and whether they are all."""
+    where, values = condition
+    (last,) = connection.execute("SELECT coalesce(max(id), 0) FROM turns").fetchone()
+    gap = max(last // MOST_SAMPLED, 1)
+    sql = f"SELECT id FROM standing AS turns WHERE {where}"  # noqa: S608
+    if gap > 1:
+        found = [
+            i for (i,) in rows_among(connection, f"{sql} AND id IN", range(1, last, gap), values)
+        ]
+    else:
+        found = [i for (i,) in connection.execute(f"{sql} ORDER BY at_ms, id", values)]
+    step = max(len(found) / DEPTH, 1.0)
+    is_all = gap == 1 and len(found) <= DEPTH
+    return [found[int(n * step)] for n in range(int(len(found) / step))], is_all
+
+
 def _by_words(
     connection: sqlite3.Connection, wanted: str, condition: tuple[str, list[object]]
 ) -> dict[int, float]:
@@ -503,18 +596,25 @@ def _by_meaning(
     condition: tuple[str, list[object]],
 ) -> dict[int, float]:
     """Return the turns that are nearest in meaning and may be found, with their nearness."""
-    where, values = condition
-    select = f"SELECT id FROM standing AS turns WHERE {where} AND id IN"  # noqa: S608
     depth = NEAR_DEPTH
     while True:
         nearest = near.nearest(depth)
-        found = {i for (i,) in rows_among(connection, select, nearest, values)}
+        found = _allowed(connection, nearest, condition)
         # Those that may not be found could hide all others from the first look.
         if len(found) >= NEAR_DEPTH // 2 or len(nearest) < depth:
             break
         depth *= _DEEPER
     some = [i for i in nearest if i in found][:NEAR_DEPTH]
     return {i: value for i, value in near.of(sorted({*some, *own})).items() if value >= NEAR_FLOOR}
+
+
+def _allowed(
+    connection: sqlite3.Connection, ids: Iterable[int], condition: tuple[str, list[object]]
+) -> set[int]:
+    """Return those of these turns that may be found."""
+    where, values = condition
+    select = f"SELECT id FROM standing AS turns WHERE {where} AND id IN"  # noqa: S608
+    return {i for (i,) in rows_among(connection, select, ids, values)}
 
 
 @dataclass(slots=True)

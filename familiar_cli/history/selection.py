@@ -17,6 +17,7 @@ from familiar_cli.history.rows import (
     SELECTED,
     Row,
     by_time,
+    from_ms,
     in_ms,
     pack,
     place_of,
@@ -183,6 +184,7 @@ def _to_author(row: Iterable[Any]) -> Author | None:
     return None if platform is None else Author(unpack(platform), unpack(user_id))
 
 
+_LARGEST: Final = 2**63 - 1  # number in SQLite; a citation may name a larger one
 _PAGE: Final = 1000  # turns that are read at once
 _KEPT: Final = (
     f"SELECT {SELECTED}, message_id, format, estimated, raw FROM {{}} AS turns "  # noqa: S608
@@ -334,6 +336,15 @@ def kept_turns(history: HistoryFile, turn_ids: Iterable[int]) -> dict[int, Kept]
     with history.use(create=False) as connection:
         rows = rows_among(connection, select, sorted(turn_ids))
         return {row[0]: _to_kept(row) for row in rows}
+
+
+def times_of(history: HistoryFile, turn_ids: Iterable[int], viewer: Viewer) -> dict[int, datetime]:
+    """Return when those turns were said that a viewer may see, whatever became of them since."""
+    sql, values = visible_condition(viewer)
+    select = f"SELECT id, at_ms FROM turns WHERE {sql} AND id IN"  # noqa: S608
+    wanted = (turn_id for turn_id in turn_ids if turn_id <= _LARGEST)
+    with history.use(create=False) as connection:
+        return {turn: from_ms(at) for turn, at in rows_among(connection, select, wanted, values)}
 
 
 def newest_rows(

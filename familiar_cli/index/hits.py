@@ -31,22 +31,11 @@ if TYPE_CHECKING:
     from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.visibility import Viewer
 
-_STEM_CHARS: Final = 5
-
 
 def holds_any(text: str, query: str) -> bool:
     """Return whether `text` holds the beginning of a word that is looked for."""
     folded = fold_word(text)
-    return any(word[:_STEM_CHARS] in folded for word in wanted_words(query))
-
-
-def wanted_words(query: str) -> list[str]:
-    """Return the words that are looked for; of unspaced scripts pairs of characters."""
-    found = []
-    for word in fts.content_words(query):
-        pairs = [word[n : n + 2] for n in range(len(word) - 1)] if fts.is_unspaced(word) else []
-        found += pairs or [word]
-    return list(dict.fromkeys(found))
+    return any(fts.holds_word(folded, word) for word in fts.wanted_words(query))
 
 
 @dataclass(slots=True)
@@ -477,7 +466,7 @@ def find_in_files(
     options: SearchOptions,
 ) -> tuple[Hit, ...]:
     """Return the files, or lines, that hold most of the words of `query`, best first."""
-    words = wanted_words(query)
+    words = fts.wanted_words(query)
     found = sorted(_files_holding(store, words), key=lambda f: (-f.share, -f.count, f.rel_path))
     hits: list[Hit] = []
     for file in found:

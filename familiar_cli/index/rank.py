@@ -18,7 +18,7 @@ from familiar_cli.index.who_when import (
     time_of,
     times_of,
 )
-from familiar_cli.spans import Span, spans_in
+from familiar_cli.spans import Span, times_asked
 from familiar_cli.sqlite import rows_among
 
 if TYPE_CHECKING:
@@ -311,7 +311,7 @@ def times_of_lines(
 
     A line is of the day of its file, or of a time that it speaks of itself, which counts more.
     """
-    wanted = spans_in(query, today)
+    wanted = times_asked(query, today)
     if not wanted:
         return {}
     spoken_of: dict[int, list[Span]] = {}
@@ -490,7 +490,7 @@ def scores_of_turns(
         session: named.share({part for label in labels for part in parts_of(label)})
         for session, labels in sessions.items()
     }
-    wanted = spans_in(query, to_zone(now(), zone).date())
+    wanted = times_asked(query, to_zone(now(), zone).date())
     return [
         WEIGHTS.relevance
         * (

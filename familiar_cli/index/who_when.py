@@ -11,9 +11,9 @@ from math import exp
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli import fts
-from familiar_cli.memory.layout import LORE_DIR, PEOPLE_DIR
+from familiar_cli.memory.layout import LORE_DIR, PEOPLE_DIR, path_without_scope
 from familiar_cli.memory.mentions import NamePrefix, find_mentions, head_of, key_of
-from familiar_cli.spans import Span, Yearly, days_between, spans_in
+from familiar_cli.spans import Span, Yearly, days_between, folded, times_in
 from familiar_cli.sqlite import rows_among
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def day_in(text: str) -> date | None:
 
 def period_of(rel_path: str) -> Span | None:
     """Return the week, month or year that a file is about; None for any other file."""
-    found = _PERIOD.fullmatch(rel_path)
+    found = _PERIOD.fullmatch(path_without_scope(rel_path))
     if found is None:
         return None
     week_year, week, month_year, month, year = (int(part or 0) for part in found.groups())
@@ -74,12 +74,12 @@ def times_of(text: str, day: date | None) -> list[Span]:
         day: When it was written: what `yesterday` in it is counted from; None: nobody knows.
     """
     found = []
-    for span in spans_in(text, day):
-        if isinstance(span, Span):
-            found.append(span)
+    for time in times_in(folded(text), day):
+        if isinstance(time.span, Span):
+            found.append(time.span)
         elif day:
             with suppress(ValueError):
-                found.append(span.near(day))
+                found.append(time.span.beside(day, time.tense))
     return [span for span in found if span != Span(day or date.min, day or date.min)]
 
 

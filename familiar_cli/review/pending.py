@@ -30,7 +30,7 @@ from familiar_cli.memory.merge.content import merge_onto
 from familiar_cli.memory.pages.lines import PLAIN
 from familiar_cli.memory.pages.links import is_page
 from familiar_cli.memory.store.files import MISSING
-from familiar_cli.text import nearest, sha256_of, unified_file
+from familiar_cli.text import counted, nearest, sha256_of, unified_file
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -415,6 +415,28 @@ def pending_ids(store: MemoryStore) -> list[str]:
         return []
     names = (f.rel_path.removeprefix(f"{PENDING_DIR}/") for f in files)
     return sorted(name.removesuffix(".json") for name in names if name.endswith(".json"))
+
+
+def turns_in_review(store: MemoryStore) -> int:
+    """Count the turns that plans of the memory writer rest on; other plans rest on none."""
+    spans: list[tuple[int, int]] = []
+    for plan_id in pending_ids(store):
+        with suppress(FamiliarError):  # `review list` names a damaged one
+            spans.append(read_pending(store, plan_id).turns)
+    counted_to = count = 0
+    for first, last in sorted(span for span in spans if span[0] > 0):
+        count += max(last - max(first - 1, counted_to), 0)
+        counted_to = max(counted_to, last)
+    return count
+
+
+def waiting_words(plans: int, turns: int = 0) -> str:
+    """Say how many plans wait, and what to type; empty where none does."""
+    if not plans:
+        return ""
+    rests = f", made from {counted(turns, 'turn')}," if turns else ""
+    verb = "awaits" if plans == 1 else "await"
+    return f"{counted(plans, 'plan')}{rests} {verb} review: `familiar review list`"
 
 
 def read_pending(store: MemoryStore, plan_id: str) -> ReviewPlan:

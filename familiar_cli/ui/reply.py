@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli.errors import UsageError
 from familiar_cli.files import ON_WINDOWS
+from familiar_cli.review.pending import waiting_words
 from familiar_cli.text import counted, harmless, one_line
 from familiar_cli.ui.emit import Output, exact, print_error
 
@@ -191,6 +192,8 @@ def begin_work(out: Output, familiar: Familiar, result: TurnResult, *, stays: bo
         out.note(f"Summarising {turns} earlier turns; Ctrl-C postpones that.")
     if turns := work.written_turns:
         out.note(f"Writing memory from {turns} turns; Ctrl-C postpones that.")
+    if work.plans:
+        out.note(f"{waiting_words(work.plans)}.")
 
 
 class BackgroundNotices:
@@ -205,6 +208,7 @@ class BackgroundNotices:
         self._out = out
         self._familiar = familiar
         self._words: dict[str, str] = {}
+        self._plans = 0
 
     def begin(self, result: TurnResult) -> None:
         """Begin with what a turn has made due."""
@@ -217,6 +221,9 @@ class BackgroundNotices:
             self._words["summary"] = f"summarising {counted(turns, 'earlier turn')}"
         if turns := work.written_turns:
             self._words["memory"] = f"writing memory from {counted(turns, 'turn')}"
+        if work.plans and work.plans != self._plans:  # told once, not after each reply
+            self._out.note(f"{waiting_words(work.plans)}.")
+        self._plans = work.plans
 
     def make_way(self) -> None:
         """Let a new turn go first."""

@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.clock import iso, now, parse_iso
+from familiar_cli.review.pending import waiting_words
 from familiar_cli.text import counted, one_line
 from familiar_cli.ui.emit import write_json
 from familiar_cli.ui.page import Columns, Name, Stack, local_time, named_values, plain
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from familiar_cli.actions.client_chat import ServedLine
     from familiar_cli.actions.doctor_checks import Diagnosis
     from familiar_cli.actions.status import (
+        CostStatus,
         DeskStatus,
         FamiliarStatus,
         ListedFamiliar,
@@ -76,21 +78,39 @@ def _status_lines(status: FamiliarStatus, zone: tzinfo | None) -> Iterator[tuple
     if status.turns:
         yield "written", _written_words(status, zone)
         yield "summary", _summary_words(status.summary, zone)
+    if status.plans:
+        yield "review", waiting_words(status.plans, status.turns_in_review)
     for failure in status.failures:
         yield "failed", _failure_words(failure, zone)
     if status.rewritten:
         from familiar_cli.ui.writing_pages import yours_told
 
         yield from (("yours", line) for line in yours_told(status.rewritten, zone))
-    desk = status.desk
+    yield from _cost_lines(status.costs)
+    yield from _desk_lines(status.desk)
+    if status.unindexed_files:
+        yield "unindexed", f"{status.unindexed_files} files"
+    if waiting := status.turns_without_vector:
+        yield "by words", f"{counted(waiting, 'turn')} without a vector: `familiar index build`"
+
+
+def _cost_lines(costs: Sequence[CostStatus]) -> Iterator[tuple[str, str]]:
+    told = [
+        f"{one.command} {one.read_per_100_turns:,} read, {one.written_per_100_turns:,} written"
+        for one in costs
+        if one.read_per_100_turns is not None
+    ]
+    if told:
+        yield "tokens", f"for 100 turns: {'; '.join(told)}"
+
+
+def _desk_lines(desk: DeskStatus) -> Iterator[tuple[str, str]]:
     if desk.reminders or desk.problem:
         yield "reminders", _reminder_words(desk)
     if desk.tasks:
         yield "tasks", f"{desk.tasks} open"
     if desk.conflicts:
         yield "conflicts", _conflict_words(desk.conflicts)
-    if status.unindexed_files:
-        yield "unindexed", f"{status.unindexed_files} files"
 
 
 def _reminder_words(desk: DeskStatus) -> str:

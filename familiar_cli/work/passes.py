@@ -10,7 +10,7 @@ import asyncio
 import json
 import signal
 from contextlib import asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
@@ -39,6 +39,16 @@ COMMANDS: Final = (
     *(DISTILLING.format(name=name) for name in ("short", "mid", "long")),
 )
 """The passes that a person can run: what to type after `familiar`."""
+
+JUDGING: Final = "housekeep"
+COSTING: Final = (
+    *(name for name in COMMANDS if name != SYNCING),
+    SUMMARISING,
+    JUDGING,
+)
+"""The passes that ask a model."""
+
+_COUNTS: Final = ("calls", "tokens_read", "tokens_written", "turns")
 
 RETRY_AFTER: Final = tuple(timedelta(minutes=minutes) for minutes in (1, 2, 5, 10, 15))
 """How long after the first, second, ... failure in a row a pass is retried; the last repeats."""
@@ -135,6 +145,73 @@ class Failures:
     def _check(self) -> None:
         check_own(self._directory.parent)
         check_own(self._directory)
+
+    def _path(self, name: str) -> Path:
+        return self._directory / f"{name.replace(' ', '-')}.json"
+
+
+@dataclass(frozen=True, slots=True)
+class PassCost:
+    """What the requests of one kind of pass have cost.
+
+    Args:
+        name: The pass.
+        since: When the count began, ISO 8601.
+        calls: How many requests were answered.
+        tokens_read: Tokens of all prompts.
+        tokens_written: Tokens of all replies.
+        turns: How many turns it went through, where it counts them.
+    """
+
+    name: str
+    since: str
+    calls: int = 0
+    tokens_read: int = 0
+    tokens_written: int = 0
+    turns: int = 0
+
+
+class PassCosts:
+    """Where the costs of passes are kept, a file each. They can be deleted.
+
+    Args:
+        directory: The directory of their files.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+
+    def all(self) -> tuple[PassCost, ...]:
+        """Return the costs of all passes that have asked a model, or gone through turns."""
+        return tuple(cost for name in COSTING if (cost := self.of(name)).calls or cost.turns)
+
+    def of(self, name: str) -> PassCost:
+        """Return what a pass has cost; nothing where its file is not there, or damaged."""
+        try:
+            check_own(self._directory)
+            fields = json.loads(read_plain(self._path(name)))
+            counts = (max(int(fields[key]), 0) for key in _COUNTS)
+            return PassCost(name, str(fields["since"]), *counts)
+        except UnsafePathError:  # `doctor` says so
+            pass
+        except (OSError, ValueError, TypeError, LookupError, OverflowError, RecursionError):
+            pass
+        return PassCost(name, clock.iso(clock.now()))
+
+    def add(self, name: str, read: int = 0, written: int = 0, *, turns: int = 0) -> None:
+        """Add an answered request, or turns that a pass went through."""
+        known = self.of(name)
+        made = replace(
+            known,
+            calls=known.calls + (not turns),
+            tokens_read=known.tokens_read + read,
+            tokens_written=known.tokens_written + written,
+            turns=known.turns + turns,
+        )
+        with suppress(OSError, UnsafePathError):
+            check_own(self._directory.parent)
+            check_own(self._directory)
+            write_own(self._path(name), f"{json.dumps(asdict(made))}\n".encode(), durable=False)
 
     def _path(self, name: str) -> Path:
         return self._directory / f"{name.replace(' ', '-')}.json"
@@ -247,10 +324,14 @@ class Pass:
     failures: Failures
 
     @property
+    def failure(self) -> PassFailure | None:
+        """How it failed the last time; None: it did not."""
+        return self.failures.of(self.name)
+
+    @property
     def retry_in_s(self) -> float:
         """Seconds until whoever polls may run it; 0: now. A person's command need not wait."""
-        failure = self.failures.of(self.name)
-        return failure.retry_in_s if failure else 0.0
+        return self.failure.retry_in_s if self.failure else 0.0
 
     async def run(
         self,

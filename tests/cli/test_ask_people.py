@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from contextlib import closing
+from datetime import UTC, datetime
 
 import pytest
 
 from familiar_cli.context.replies import OPEN
 from familiar_cli.context.trace import latest_trace
 from familiar_cli.history import HistoryStore
+from familiar_cli.identity import Author
 from tests.support.server import ChatServer, Fail, Stall
 from tests.support.world import data, live, run
 
@@ -48,6 +50,36 @@ def test_who_speaks_and_who_is_named_stands_in_the_prompt(root) -> None:
     assert "Keeps bees." in sent
     assert "Sails." in sent
     assert "Paints." not in sent
+
+
+def test_a_fact_shows_when_it_was_said_and_which_of_two_is_older(root) -> None:
+    with closing(HistoryStore(root / "history.db")) as history:
+        for day in (datetime(2026, 2, 3, 9, tzinfo=UTC), datetime(2026, 2, 27, 9, tzinfo=UTC)):
+            history.append("cli", "user", "hi", author=Author("cli", "anna"), at=day)
+    lines = (
+        "- Keeps bees.\n- Lives in Bergen. <!-- turns 2 -->\n- Lives in Oslo. <!-- turns 1 -->\n"
+    )
+    person(root, "cli-anna", f"# Anna\n\n## Facts\n\n{lines}")
+    shown = run("ask", "Where do I live?", "--as", "cli:anna", "--dry-run").output
+    assert "- Keeps bees.\n- Lives in Bergen. (27 February 2026)\n- Lives in Oslo. (3 Feb" in shown
+    person(root, "cli-anna", "# Anna\n\n- Lives in Oslo. <!-- turns 1 -->\n")
+    shown = run("ask", "Where do I live?", "--as", "cli:anna", "--dry-run").output
+    assert "- Lives in Oslo. (February 2026)" in shown
+    (root / "character.toml").write_text('language = "de"\n', encoding="utf-8")
+    shown = run("ask", "Where do I live?", "--as", "cli:anna", "--dry-run").output
+    assert "- Lives in Oslo. (Februar 2026)" in shown
+
+
+def test_what_somebody_said_in_private_gives_others_no_day(root) -> None:
+    with closing(HistoryStore(root / "history.db")) as history:
+        at = datetime(2026, 2, 3, 9, tzinfo=UTC)
+        history.append("dm", "user", "I sail.", author=Author("discord", "7"), at=at)
+    person(root, "discord-7", "# Zoë\n\n- Sails. <!-- turns 1 -->\n")
+    others = run("ask", "Zoë?", "--as", "discord:8", "--channel", "room", "--dry-run").output
+    assert "- Sails.\n" in others
+    assert "2026)" not in others
+    own = run("ask", "Zoë?", "--as", "discord:7", "--channel", "dm", "--dry-run").output
+    assert "- Sails. (February 2026)" in own
 
 
 def test_after_the_turn_the_names_are_written_down(root) -> None:
@@ -141,3 +173,66 @@ def test_two_of_one_name_are_told(root) -> None:
         configure(root, server)
         result = run("ask", "Where is Zoë?")
     assert "'zoë' is discord-7, discord-8" in result.stderr
+
+
+def test_a_line_that_ended_is_shown_where_the_question_is_about_the_past(root) -> None:
+    ended = "- Lives in Oslo. (until March 2026) <!-- ended 2026-03-14 -->"
+    person(root, "cli-anna", f"# Anna\n\n## Facts\n\n{ended}\n- Lives in Bergen.\n")
+    now = run("ask", "Where do I live?", "--as", "cli:anna", "--dry-run").output
+    assert "- Lives in Bergen." in now
+    before = run("ask", "Where did I live before?", "--as", "cli:anna", "--dry-run").output
+    assert "- Lives in Bergen." in before
+    assert "- Lives in Oslo. (until March 2026)" in before
+
+
+def test_a_contradiction_is_ended_by_review_and_undone(root) -> None:
+    text = "# Anna\n\n- City: Oslo (2024-01-02)\n- City: Bergen (2026-02-03)\n"
+    person(root, "cli-anna", text)
+    found = data("housekeep", "contradictions", "--propose")
+    assert found["findings"][0]["can_propose"]
+    data("review", "apply", found["findings"][0]["plan_id"])
+    path = root / "memory" / "people" / "cli-anna.md"
+    assert "(until February 2026) <!-- ended 2026-02-03 -->" in path.read_text("utf-8")
+    data("memory", "undo")
+    assert path.read_text("utf-8") == text
+
+
+def test_a_passage_holds_no_line_that_ended_unless_it_is_asked_for(root) -> None:
+    path = root / "memory" / "topics" / "club.md"
+    path.parent.mkdir(exist_ok=True)
+    ended = "- The rowing club meets in Oslo. (until March 2026) <!-- ended 2026-03-14 -->"
+    path.write_text(f"# Club\n\n{ended}\n- The rowing club meets in Bergen.\n", encoding="utf-8")
+    now = run("ask", "Where does the rowing club meet?", "--dry-run").output
+    assert "meets in Bergen." in now
+    assert "Oslo" not in now
+    before = run("ask", "Where did the rowing club meet before?", "--dry-run").output
+    assert "meets in Oslo. (until March 2026)" in before
+
+
+def test_a_pinned_page_has_dates_and_no_line_that_ended(root) -> None:
+    with closing(HistoryStore(root / "history.db")) as history:
+        at = datetime(2026, 2, 3, 9, tzinfo=UTC)
+        history.append("cli", "user", "hi", author=Author("cli", "anna"), at=at)
+    path = root / "memory" / "topics" / "club.md"
+    path.parent.mkdir(exist_ok=True)
+    lines = "- In Oslo. (until March 2026) <!-- ended 2026-03-14 -->\n- In Rome. <!-- turns 1 -->"
+    path.write_text(f"# Club\n\n{lines}\n", encoding="utf-8")
+    run("memory", "pin", "topics/club.md")
+    shown = run("ask", "hi", "--as", "cli:anna", "--dry-run").output
+    assert "- In Rome. (February 2026)" in shown
+    assert "Oslo" not in shown
+
+
+def test_more_of_who_speaks_is_shown_where_a_prompt_has_room(root) -> None:
+    lines = "\n".join(f"- On day {n} of the year they counted {n} gulls." for n in range(140))
+    person(root, "discord-42", f"# Anna\n\n## Facts\n\n{lines}\n")
+
+    def tokens(budget: str) -> int:
+        text = f'[llm]\npreset = "custom"\ncontext_tokens = 8192\n[budget]\n{budget}\n'
+        (root / "character.toml").write_text(text, encoding="utf-8")
+        made = data("ask", "Good morning!", "--as", "discord:42", "--dry-run")["contributions"]
+        return sum(p["tokens"] for p in made if p["rel_path"] == "people/discord-42.md")
+
+    most = 1600
+    assert most / 2 < tokens("") <= most
+    assert tokens("content = 700") <= 700

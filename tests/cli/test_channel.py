@@ -175,3 +175,16 @@ def test_a_wrong_value_names_the_command_that_shows_the_right_one() -> None:
     live("ada")
     told = run("channel", "set", "cli", "--mode", "nope").stderr
     assert "`familiar channel show CHANNEL`" in told
+
+
+def test_a_model_that_reads_much_gets_more_of_memory_unless_a_tier_is_set(root) -> None:
+    def tier(window: int) -> tuple[int, str]:
+        assert run("config", "set", "llm.context_tokens", str(window)).exit_code == 0
+        settings = data("channel", "show", "cli")["settings"]
+        shown = next(one for one in settings if one["key"] == "tier")
+        return shown["value"], shown["source"]
+
+    assert tier(15_999) == (2, "default")
+    assert tier(16_000) == (3, "model's window")
+    assert run("channel", "set", "cli", "tier", "1").exit_code == 0
+    assert tier(16_000) == (1, "channel")

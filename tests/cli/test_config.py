@@ -48,13 +48,25 @@ def test_a_default_shows_what_it_comes_to_and_where_that_is_from() -> None:
     assert shown("budget.content") == (0, "default", 192, "15 % of budget.total")
     assert shown("llm.model") == ("", "default", "smollm2-135m-instruct", "preset local")
     assert shown("llm.context_tokens") == (0, "default", 1536, "the catalogue")
-    assert shown("recall.tokens") == (0, "default", 192, "budget.content")
+    assert shown("recall.tokens") == (0, "default", 1280, "budget.content")
     assert shown("processors.recast") == ("auto", "default", "off", "no llm.slots.recast")
     assert shown("embedding.model") == ("auto", "default", "none", "what is on disk")
     assert shown("llm.retries") == (2, "default", 2, "default")
     lines = {line.split()[0]: line for line in run("config", "show").stdout.splitlines()}
     assert lines["budget.total"].split(maxsplit=2)[1:] == ["1280", "model's window, default"]
     assert "in effect  1280 (model's window)" in run("config", "show", "budget.total").stdout
+
+
+def test_a_slot_of_plans_shows_what_its_window_and_task_come_to() -> None:
+    run("config", "set", "llm.preset", "openai")
+    run("config", "set", "llm.slots.memory_writer.model", "small")
+    key = "llm.slots.memory_writer"
+    assert shown(f"{key}.max_tokens") == (0, "default", 4096, "the context window")
+    assert shown(f"{key}.temperature") == (0.8, "default", 0.2, "the task")
+    run("config", "set", f"{key}.temperature", "0.8")
+    run("config", "set", f"{key}.max_tokens", "700")
+    assert shown(f"{key}.max_tokens") == (700, "file", 700, "file")
+    assert shown(f"{key}.temperature") == (0.8, "file", 0.8, "file")
 
 
 def test_what_is_set_is_what_it_comes_to() -> None:

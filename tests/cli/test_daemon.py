@@ -12,7 +12,9 @@ from datetime import timedelta
 
 import pytest
 
+from familiar_cli.finding import Finder
 from familiar_cli.history import HistoryStore
+from tests.support.embedders import EmbedderChoice, WordEmbedder
 from tests.support.remotes import bare_by_hand
 from tests.support.server import ChatServer, Fail, Stall
 from tests.support.world import data, run
@@ -39,6 +41,18 @@ def test_once_catches_up_and_ends(monkeypatch):
 
     assert (found["remaining"], found["passes"][0]["outcome"]) == (0, "wrote")
     assert "Keeps bees." in memory(root, ANNAS)
+
+
+def test_once_gives_vectors_to_turns_and_status_counts_those_without(monkeypatch):
+    talked(3)
+    monkeypatch.setattr(Finder, "embedder", EmbedderChoice(WordEmbedder()))
+    assert data("status")["turns_without_vector"] == 3
+    assert "3 turns without a vector: `familiar index build`" in run("status").stdout
+    with ChatServer([answer("Keeps bees.")]) as server:
+        point_at(server, monkeypatch)
+        run("daemon", "--once")
+    assert data("status")["turns_without_vector"] == 0
+    assert "vector" not in run("status").stdout
 
 
 def test_once_tells_a_failure_once(monkeypatch):

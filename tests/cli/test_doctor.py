@@ -260,3 +260,12 @@ class TestJournal:
         assert self.checks()[-1][0] == "warn"
         run("memory", "compact")
         assert len(self.checks()) == 1
+
+
+def test_the_bounds_of_the_writer_are_told_and_no_model_name_changes_them() -> None:
+    configure('[llm]\npreset = "custom"\nbase_url = "http://127.0.0.1:9/v1"\n')
+    verdict, first, _ = found(code=7)["writer"]
+    bounds = "default reads 8,192 tokens and writes at most 2,048 at temperature 0.2"
+    assert (verdict, first) == ("ok", f"{bounds}; it gets the full prompt")
+    run("config", "set", "llm.slots.memory_writer.model", "small")
+    assert found(code=7)["writer"][1] == first.replace("default", "small", 1)

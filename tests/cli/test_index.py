@@ -181,3 +181,22 @@ def test_doctor_says_how_many_turns_are_found_by_meaning(
     assert found() == waiting
     run("index", "build")
     assert found() == ("ok", "3 of 3 turns can be found by meaning", "")
+
+
+def test_doctor_suggests_a_model_for_a_language_that_is_not_english(memory) -> None:
+    def found() -> list[tuple[str, str]]:
+        checks = json.loads(run("doctor", "--json").stdout)["data"]["checks"]
+        return [(c["detail"], c["mend"]) for c in checks if c["name"] == "meaning"]
+
+    settings = memory.parent / "character.toml"
+    plain = ""
+    settings.write_text(f'language = "en"\n{plain}', encoding="utf-8")
+    assert not found()
+    settings.write_text(f'language = "de"\n{plain}', encoding="utf-8")
+    ((detail, mend),) = found()
+    assert "'de'" in detail
+    assert "paraphrase-multilingual-MiniLM-L12-v2" in mend
+    more = '[index]\nreranker = "BAAI/bge-reranker-base"\n[embedding]\nmodel = "none"\n'
+    settings.write_text(f'language = "de"\n{plain}\n{more}', encoding="utf-8")
+    ((detail, mend),) = found()
+    assert mend == "Run `familiar model pull BAAI/bge-reranker-base`."

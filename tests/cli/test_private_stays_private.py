@@ -153,6 +153,14 @@ def test_nothing_private_occurs_where_it_was_not_said(model, said) -> None:
         ("consolidate", "weekly"),
         ("distill", "short"),
         ("distill", "mid"),
+        familiar=name,
+    )
+    for request in model.requests:  # of what is private the model is told in one scope at a time
+        asked_about = str(messages_of(request))
+        places = {place for place, _, words in said if words.split()[2] in asked_about}
+        assert not places.issuperset(PRIVATE_CHANNELS)
+    model.requests.clear()
+    commands(
         ("housekeep", "--judge"),
         ("ask", "What of the house?", "--channel", "town", "--as", "discord:1"),
         familiar=name,

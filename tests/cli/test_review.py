@@ -6,12 +6,16 @@ import json
 import re
 import sys
 from datetime import datetime
+from types import SimpleNamespace
 from zoneinfo import ZoneInfo
 
 import pytest
 
+from familiar_cli.actions import write_memory
+from familiar_cli.actions.write_memory import DueWork
 from familiar_cli.memory.store.store import MemoryStore
-from familiar_cli.review.pending import PlannedFile, ReviewPlan, stage_plan
+from familiar_cli.review.pending import PlannedFile, ReviewPlan, stage_plan, turns_in_review
+from familiar_cli.ui.reply import BackgroundNotices
 from tests.support.server import ChatServer
 from tests.support.terminals import answering
 from tests.support.world import data, own, run
@@ -270,3 +274,48 @@ def test_a_narrow_terminal_shows_whole_lines_and_the_question(three):
 
     assert (code, topics(three)) == (0, ["bees", "honey", "wax"])
     assert f"\n+About bees. <!-- turns {own(three)}:1 -->\n" in screen
+
+
+WAITS = "1 plan awaits review: `familiar review list`"
+WAITS_FROM = "1 plan, made from 2 turns, awaits review: `familiar review list`"
+
+
+def test_a_plan_that_waits_is_told_by_status_and_doctor_with_its_turns(root):
+    status = data("status")
+    assert (status["plans"], status["turns_in_review"]) == (1, 2)
+    assert WAITS_FROM in run("status").stdout
+    keeping = [c for c in data("doctor", code=7)["checks"] if c["name"] == "keeping"]
+    assert [(c["verdict"], c["detail"]) for c in keeping] == [("warn", WAITS_FROM)]
+    run("review", "reject")
+    assert (data("status")["plans"], data("status")["turns_in_review"]) == (0, 0)
+    assert "review" not in run("status").stdout
+
+
+def test_a_plan_that_waits_is_told_after_a_reply(root, monkeypatch):
+    with ChatServer(["Hello."]) as server:
+        point_at(server, monkeypatch)
+        told = run("ask", "Hi")
+        assert f"{WAITS}." in told.stderr
+    with ChatServer(["Hello."]) as server:
+        point_at(server, monkeypatch)
+        run("review", "reject")
+        assert "review" not in run("ask", "Hi again").stderr
+
+
+def test_a_conversation_tells_of_a_plan_once(root, monkeypatch):
+    monkeypatch.setattr(write_memory, "begin_due_work", lambda *_: DueWork(plans=1))
+    told: list[str] = []
+    notices = BackgroundNotices(SimpleNamespace(note=told.append), None)
+    for _ in range(2):
+        notices.begin(None)
+    assert told == [f"{WAITS}."]
+
+
+def test_turns_of_plans_that_overlap_count_once(root):
+    store = MemoryStore(root / "memory")
+    for name, turns in (("p", (1, 2)), ("q", (2, 2)), ("r", (0, 0))):
+        plan = ReviewPlan(name, "r", "2026-04-07T18:00:00Z", "review", "m", turns, ())
+        with store.transaction("memory_writer", "plan") as tx:
+            stage_plan(tx, store, plan)
+    assert turns_in_review(store) == 2
+    assert data("status")["plans"] == 4

@@ -7,10 +7,11 @@ import pytest
 from familiar_cli.history.store import HistoryStore
 from familiar_cli.identity import Author
 from familiar_cli.ui.page import local_time
+from familiar_cli.work.passes import PassCosts
 from tests.support.cases import each
 from tests.support.server import ChatServer, Fail
 from tests.support.world import data, home, live, run
-from tests.support.writing import NOTHING, point_at, talked
+from tests.support.writing import NOTHING, answer, point_at, talked
 
 
 def test_a_new_familiar_has_nothing_and_says_what_to_do() -> None:
@@ -138,3 +139,32 @@ def test_a_damaged_word_of_a_failure_counts_for_none(text) -> None:
     failed.mkdir(parents=True)
     (failed / "write-memory.json").write_text(text, encoding="latin-1")
     assert data("status")["failures"] == []
+
+
+def test_what_passes_cost_is_told_for_a_hundred_turns(monkeypatch) -> None:
+    talked(4)
+    assert data("status")["costs"] == []
+    with ChatServer([answer("Keeps bees.", turns=(1,))]) as server:
+        point_at(server, monkeypatch)
+        written = data("write-memory", "--newest")
+    (cost,) = data("status")["costs"]
+    assert (cost["command"], cost["calls"]) == ("write-memory", 1)
+    assert cost["tokens_read"] == written["usage"]["prompt_tokens"] > 0
+    assert cost["read_per_100_turns"] == round(100 * cost["tokens_read"] / 4)
+    read, wrote = cost["read_per_100_turns"], cost["written_per_100_turns"]
+    line = f"for 100 turns: write-memory {read:,} read, {wrote:,} written"
+    assert line in run("status").stdout
+
+
+def test_costs_add_up_and_a_damaged_file_counts_for_none(tmp_path) -> None:
+    costs = PassCosts(tmp_path / "runs" / "spent")
+    (tmp_path / "runs").mkdir()
+    for read, written in ((100, 10), (50, 5)):
+        costs.add("summary", read, written)
+    costs.add("write-memory", turns=20)
+    assert [(c.name, c.calls, c.tokens_read, c.tokens_written, c.turns) for c in costs.all()] == [
+        ("write-memory", 0, 0, 0, 20),
+        ("summary", 2, 150, 15, 0),
+    ]
+    (tmp_path / "runs" / "spent" / "summary.json").write_text("{", encoding="utf-8")
+    assert costs.of("summary").calls == 0

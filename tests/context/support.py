@@ -11,6 +11,7 @@ from familiar_cli.identity import Author
 from tests.support.viewers import viewer_in
 
 ANNA = Author("discord", "42", display_name="Anna")
+BO = Author("discord", "43", display_name="Bo")
 
 
 def request(utterance: str = "hi", **more) -> ContextRequest:

@@ -122,6 +122,32 @@ def test_nothing_is_cut_while_the_prompt_has_room(sizes, total, percent) -> None
     assert all(not lost or lost > spare for lost in missing.values())
 
 
+@given(cuttable, st.integers(60, 2000), st.integers(1, 40), st.integers(0, 900))
+def test_what_was_searched_for_gets_free_room(sizes, total, percent, most) -> None:
+    shares = dict.fromkeys(Layer, total * percent // 100)
+    sizes = [one for one in sizes if one[0] is not Layer.content]
+    offered = [piece("word " * n, layer=layer, priority=p) for layer, n, p in sizes]
+    rooms = []
+
+    def refill(pieces, room):
+        rooms.append(room)
+        words = max(room - MESSAGE_TOKENS - 8, 0)
+        return [*pieces, piece("word " * words, priority=70, fit=Fit.queue)]
+
+    filled = BUDGETER.fill(offered, shares, total, most_content=most, refills=[refill])
+
+    assert filled.taken <= total
+    used = next(u.used_tokens for u in filled.layers if u.name == "content")
+    assert used <= (most or total)
+    guaranteed = {Layer(u.name): u.share_tokens for u in filled.layers}
+    for layer in {*Layer} - {Layer.content, Layer.digest}:
+        fragments = [f for f in filled.fragments if f.layer is layer]
+        if sum(f.offered_tokens for f in fragments) <= guaranteed[layer]:
+            assert all(f.tokens == f.offered_tokens for f in fragments)
+    if rooms:
+        assert used >= rooms[0] - MESSAGE_TOKENS - 24
+
+
 @given(cuttable, st.integers(60, 2000), st.integers(1, 100))
 def test_a_share_is_guaranteed_to_its_layer(sizes, total, percent) -> None:
     given_shares = dict.fromkeys(Layer, total * percent // 100)  # together more than there may be

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from contextlib import closing
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -28,7 +29,7 @@ from familiar_cli.memory.pages.front_matter import LorePage, render_lore
 from familiar_cli.memory.pages.lines import private_heading
 from familiar_cli.memory.store.store import MemoryStore
 from familiar_cli.visibility import channel_scope
-from tests.context.support import ANNA, request
+from tests.context.support import ANNA, BO, request
 from tests.support.embedders import BrokenEmbedder, WordEmbedder
 from tests.support.viewers import viewer_in
 
@@ -46,6 +47,13 @@ class FakeFinder:
     def embedder(self) -> EmbedderChoice:
         return self.world.opened
 
+    @property
+    def reranks(self) -> bool:
+        return self.world.rescored is not None
+
+    def rescore(self, query, found):
+        return self.world.rescored(query, found)
+
     def note_behind(self) -> None:
         self.world.behind += 1
 
@@ -57,6 +65,7 @@ class World:
         self.index = EmbeddingIndex(self.store)
         self.opened = EmbedderChoice(None, "no model is on disk", "familiar model pull x")
         self.model = None
+        self.rescored = None
         self.behind = 0
         self.put("people/discord-42.md", "# Anna\n\nKeeps bees.")
         self.put("topics/lamp.md", "# The lamp\n\nThe lighthouse keeper paints ships at night.")
@@ -145,6 +154,15 @@ def test_an_open_model_that_breaks_leaves_what_words_find(world, ready) -> None:
     assert "the model is broken" in world.remarks()
 
 
+def test_a_reranker_orders_what_was_found_once_it_was_told(world) -> None:
+    world.put("topics/ships.md", "# Ships\n\nThe lighthouse keeper paints ships, too.")
+    world.rescored = lambda _, found: ([1.0 if "too" in t else 0.1 for t, _ in found], "slow")
+    told = world.offers()
+    first = next(piece for piece in told if piece.source == RAG and piece.text)
+    assert first.rel_path == "topics/ships.md"
+    assert "slow" in world.remarks()
+
+
 def slugs(pieces) -> list[str]:
     return [p.rel_path for p in pieces if p.source == "content_search.people" and p.text]
 
@@ -211,22 +229,70 @@ class TestWhatIsFound:
         assert len(world.found(k=3)) == 3
         assert world.found(k=0) == {}
 
+    def test_what_fits_takes_the_room_that_the_prompt_leaves(self, world) -> None:
+        for number in range(30):
+            text = f"A lighthouse keeper lit lamp number {number} and wrote it down in the book."
+            world.put(f"topics/{number}.md", f"# T{number}\n\n{text}")
+        shares = {Layer.content: 120}
+
+        def found(**more):
+            asked = request(ASKED, budget_tokens=3000, layer_tokens=shares, **more)
+            pipeline = ContextPipeline([world.provider(k=40)], COUNTER)
+            kept = asyncio.run(pipeline.assemble(asked)).fragments
+            return [f for f in kept if f.kept and f.source == RAG]
+
+        few, more, all_ = found(most_content=120), found(most_content=500), found()
+        assert len(few) < len(more) < len(all_) == 31
+        assert sum(f.tokens for f in few) <= 120
+        assert sum(f.tokens for f in more) <= 500
+        assert {f.rel_path for f in few} < {f.rel_path for f in more}
+
     def test_words_that_say_nothing_find_nothing(self, world) -> None:
         world.put("topics/you.md", "# You\n\nWhat did you do?")
         assert world.found("What did you do?") == {}
         assert world.found("?!") == {}
 
     def test_what_waits_for_a_reply_helps_something_short(self, world) -> None:
+        assert world.found("Remember?") == {}
         turn = world.history.append("cli", "user", "The lighthouse keeper!", author=ANNA)
         asked = request("Remember?", pending_turns=(turn,))
         assert any(p.rel_path == "topics/lamp.md" for p in world.offers(asked=asked))
-        assert world.found("Remember?") == {}
+
+    @pytest.mark.parametrize("words", ["And him?", "What did he do?"])
+    def test_a_message_that_names_nothing_is_about_what_was_said_before(self, world, words) -> None:
+        world.history.append("cli", "user", "The lighthouse keeper was here.", author=BO)
+        world.history.append("cli", "assistant", "Was he?")
+        assert "topics/lamp.md" in world.found(words)
+
+    def test_what_others_say_does_not_dilute_a_question(self, world) -> None:
+        asked = []
+
+        def search(query, options):
+            asked.append(query)
+            return world.search(query, options)
+
+        heard = [
+            world.history.append("cli", "user", f"Rye bread with caraway, number {n}", author=BO)
+            for n in range(12)
+        ]
+        made = request("Who paints ships?", pending_turns=tuple(heard))
+        world.offers(asked=made, search=search)
+        assert asked == ["Who paints ships?"]
+
+    def test_of_what_fits_alike_comes_first_what_was_just_spoken_of(self, world) -> None:
+        world.put("topics/a.md", "# A\n\nSomebody paints the old boat.")
+        world.put("topics/b.md", "# B\n\nSomebody paints the new barn.")
+        for thing, first in (("boat", "topics/a.md"), ("barn", "topics/b.md")):
+            turn = world.history.append("room", "user", f"Look at that {thing}", author=BO)
+            asked = request("Who paints something?", pending_turns=(turn,))
+            found = [p.rel_path for p in world.offers(asked=asked) if p.source == RAG and p.text]
+            assert found[0] == first
 
     def test_where_there_is_little_room_several_short_ones_fit(self, world) -> None:
         for number in range(4):
             text = "The lighthouse keeper waits. " * 40
             world.put(f"topics/{number}.md", f"# T{number}\n\n{text}")
-        tight = request(ASKED, layer_tokens={Layer.content: 192})
+        tight = request(ASKED, layer_tokens={Layer.content: 192}, most_content=192)
         made = asyncio.run(ContextPipeline([world.provider()], COUNTER).assemble(tight))
         kept = [f for f in made.fragments if f.kept and f.source == RAG]
         assert len(kept) >= 3
@@ -422,6 +488,16 @@ class TestFailures:
         go.set()
         assert slugs(pieces) == ["people/discord-42.md"]
         assert any("not searched in time" in piece.problem for piece in pieces)
+
+    def test_what_was_found_in_memory_is_used_when_the_past_takes_too_long(self, world) -> None:
+        go = threading.Event()
+        provider = world.provider(deadline_s=1.5)
+        memory = replace(provider._retrieval.memory, recall=lambda *_: go.wait(10))
+        provider._retrieval.memory = memory
+        pieces = asyncio.run(provider.contribute(request(ASKED)))
+        go.set()
+        assert any(p.rel_path == "topics/lamp.md" and p.text for p in pieces)
+        assert any("past was not searched in time" in p.problem for p in pieces)
 
 
 class TestWhyNot:

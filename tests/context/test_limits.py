@@ -115,6 +115,16 @@ def test_what_is_set_wins() -> None:
     assert (found.total, found.layers[Layer.content]) == (900, 50)
 
 
+def test_memory_is_guaranteed_more_of_a_larger_prompt() -> None:
+    shares = [tokens(total=total).layers[Layer.content] / total for total in (1500, 6400, 8000)]
+    assert shares == pytest.approx([0.15, 0.2, 0.25])
+
+
+def test_memory_takes_free_room_unless_a_number_is_set() -> None:
+    assert tokens().most_content == 6000
+    assert tokens(content=900).most_content == 900
+
+
 def test_the_reply_stays_free_in_the_model() -> None:
     assert tokens(room=(4096, 512)).total == 3584
 

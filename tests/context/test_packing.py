@@ -113,6 +113,24 @@ def short_day(*facts: Fact) -> PieceSource:
     return PieceSource("daily/a.md", "Day", whole=text, facts=facts)
 
 
+def test_of_a_long_turn_the_part_that_fits_is_quoted_with_its_speaker() -> None:
+    advice = "Rest helps. Walk a little every day. Drink enough water. " * 5
+    turn = piece("past", 7, f"Ada: {advice}Your cello is in the attic. {advice}", lead=5)
+    (text,) = texts(filled([turn], line_tokens=30, query="Where is my cello?"))
+    assert text.startswith("Ada: … ")
+    assert "Your cello is in the attic." in text
+    assert text.endswith(" …")
+
+
+def test_a_part_of_a_long_reply_stands_below_what_it_answers() -> None:
+    advice = "Rest helps. Walk a little every day. Drink enough water. " * 5
+    asked = piece("past", 6, "Bo: My back hurts whenever I carry the thing.", 0.0, lead=4)
+    reply = f"Ada: {advice}Your cello is in the attic. {advice}"
+    turn = piece("past", 7, reply, lead=5, before=asked)
+    (text,) = texts(filled([turn], line_tokens=30, query="Where is my cello?"))
+    assert text.startswith("Bo: My back hurts whenever I carry the thing.\nAda: … ")
+
+
 def test_a_short_day_does_not_bring_along_what_its_session_says() -> None:
     moved, baked = Fact("robin moved to bergen"), Fact("ada baked rye bread")
     sources = {
@@ -139,16 +157,28 @@ def test_what_a_short_file_said_whole_is_not_said_again() -> None:
     assert texts(filled(pieces, sources=sources)) == [sources["daily/a.md"].whole]
 
 
-def test_what_a_line_of_memory_says_of_a_turn_or_two_is_not_quoted_as_well() -> None:
-    line = piece("sessions/a.md", 0, "- Moved: Bergen", 0.9, turns=frozenset({4, 5}))
+QUOTE = piece("past:cli", 4, "Robin: I moved to Bergen.", 0.9, turns=frozenset({4}), is_turn=True)
+
+
+def test_a_line_of_memory_and_the_turn_it_rests_on_stand_together() -> None:
+    line = piece("sessions/a.md", 0, "- Moved: Bergen", 0.9, turns=frozenset({4}))
     turn = piece("past:cli", 4, "Robin: I moved.", 0.5, turns=frozenset({4}), is_turn=True)
-    assert texts(filled([line, turn])) == ["- Moved: Bergen"]
+    assert set(texts(filled([line, turn]))) == {"- Moved: Bergen", "Robin: I moved."}
 
 
-def test_turns_that_are_quoted_need_no_line_of_memory_about_them() -> None:
-    line = piece("sessions/a.md", 0, "- Moved: Bergen", 0.5, turns=frozenset({4}))
-    turn = piece("past:cli", 4, "Robin: I moved.", 0.9, turns=frozenset({4}), is_turn=True)
-    assert texts(filled([line, turn])) == ["Robin: I moved."]
+def test_where_there_is_little_room_the_words_themselves_come_before_what_was_written() -> None:
+    line = piece("sessions/a.md", 0, "- Robin has moved to Bergen", 1.0, turns=frozenset({4}))
+    assert texts(filled([line, QUOTE], 20)) == ["Robin: I moved to Bergen."]
+
+
+def test_turns_that_are_quoted_need_no_line_that_says_no_more() -> None:
+    line = piece("sessions/a.md", 0, "- Robin moved to Bergen.", 0.5, turns=frozenset({4}))
+    assert texts(filled([line, QUOTE])) == ["Robin: I moved to Bergen."]
+
+
+def test_a_line_that_a_person_corrected_stands_beside_the_turn() -> None:
+    line = piece("sessions/a.md", 0, "- Robin moved to Oslo.", 0.5, turns=frozenset({4}))
+    assert "- Robin moved to Oslo." in texts(filled([line, QUOTE]))
 
 
 def test_a_line_about_a_long_talk_does_not_stand_for_its_turns() -> None:
@@ -173,6 +203,20 @@ def test_what_is_weak_is_left_out_though_there_is_room() -> None:
     filling = filled([piece("a", 0, "The lamp is in the attic."), piece("b", 0, "Bread.", 0.1)])
     assert texts(filling) == ["The lamp is in the attic."]
     assert filling.left == {"b": "it scored far lower than the other results"}
+
+
+def test_a_wide_question_takes_what_is_weak_as_well_in_the_order_of_days() -> None:
+    sources = {
+        name: PieceSource(name, name.title(), day=day)
+        for name, day in (("a", "2024-03-02"), ("b", "2024-01-05"), ("c", "2024-02-01"))
+    }
+    said = (("a", "The lamp.", 1.0, {1}), ("b", "Bread.", 0.1, {2}), ("c", "Tea.", 0.5, {3}))
+    pieces = [
+        piece(name, 0, text, score, is_turn=True, turns=frozenset(turns))
+        for name, text, score, turns in said
+    ]
+    filling = filled(pieces, sources=sources, wide=True, in_order=True)
+    assert texts(filling) == ["Bread.", "Tea.", "The lamp."]
 
 
 def test_what_does_not_fit_is_listed() -> None:

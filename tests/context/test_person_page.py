@@ -62,3 +62,54 @@ def test_what_rests_on_turns_that_are_not_held_here_counts_as_old() -> None:
     lines = [f"Fact {n} is written down here. <!-- turns {n} -->" for n in range(1, 100)]
     lines.insert(50, "Their server says so. <!-- turns server-1:900 -->")
     assert "server" not in divide_person(page(*lines), 120, 200, COUNT).first
+
+
+def test_what_fits_the_question_is_the_first_of_the_rest_and_the_beginning_stays() -> None:
+    lines = [f"Fact {n} is written down here. <!-- turns {n} -->" for n in range(3, 200)]
+    text = page("Plays the cello on Sundays. <!-- turns 1 -->", *lines)
+    asked = divide_person(text, 120, 160, COUNT, query="Who plays the cello?")
+    other = divide_person(text, 120, 160, COUNT, query="What do you know?")
+    assert "cello" in asked.rest
+    assert "cello" not in other.rest
+    assert asked.first == other.first
+
+
+def test_what_lasts_and_what_is_cited_often_come_before_what_is_new() -> None:
+    lines = [f"Fact {n} is written down here. <!-- turns {n} -->" for n in range(20, 200)]
+    text = page("Has a sister, Maren. <!-- turns 1-4 -->", *lines)
+    text += "\n## Play\n\n" + "".join(
+        f"- In play: {n} <!-- turns {300 + n} -->\n" for n in range(9)
+    )
+    first = divide_person(text, 120, 200, COUNT).first
+    assert "Maren" in first
+    assert "Fact 199 " in first
+    assert "In play" not in first
+
+
+def test_standing_wishes_are_in_the_first_part_however_short_that_is() -> None:
+    lines = [f"Fact {n} is written down here. <!-- turns {n} -->" for n in range(1, 200)]
+    wish = "Always answer in German. <!-- turns 1 -->"
+    text = page(*lines).replace("night train.", "night train. " + "A long summary goes on. " * 40)
+    for heading in ("Standing wishes", "Wünsche", "Standing wishes <!-- private @cli-robin -->"):
+        made = divide_person(f"{text}\n## {heading}\n\n- {wish}\n", 120, 200, COUNT)
+        assert "- Always answer in German." in made.first
+        assert COUNT(made.first) <= 125
+
+
+def test_more_wishes_than_there_is_room_for_leave_the_name() -> None:
+    wishes = "".join(f"- Never mention subject {n} again.\n" for n in range(200))
+    made = divide_person(f"{page()}\n## Standing wishes\n\n{wishes}", 120, 200, COUNT)
+    assert made.first.startswith("# Robin")
+    assert "subject 1 " in made.first
+    assert COUNT(made.first) <= 125
+
+
+def test_lines_that_ended_are_shown_where_the_question_is_about_the_past() -> None:
+    old = "Lives in Oslo. (until March 2026) <!-- turns 1 --> <!-- ended 2026-03-14 -->"
+    for lines in (3, 200):
+        text = page(old, *(f"Fact {n} stands here. <!-- turns {n} -->" for n in range(2, lines)))
+        now = divide_person(text, 150, 200, COUNT, query="Where do I live?")
+        before = divide_person(text, 150, 200, COUNT, query="Where did I live before?")
+        assert "Oslo" not in now.first + now.rest
+        assert "Oslo" not in before.first
+        assert "- Lives in Oslo. (until March 2026)" in before.rest

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli.history import HistoryStore
-from familiar_cli.history.recall import recall
+from familiar_cli.history.recall import newest_saying, recall
 from familiar_cli.history.rows import COLUMNS, to_row
 from familiar_cli.sqlite import transaction
 from familiar_cli.visibility import OWNER
@@ -119,6 +119,47 @@ def test_what_is_near_in_meaning_is_found_without_its_words(history) -> None:
     assert found(history, "lighthouse", near=Near({wanted: 0.8})) == [wanted]
 
 
+def test_for_a_wide_question_turns_come_from_all_of_the_time(history) -> None:
+    ids = [say(history, text, days=day) for day, text in enumerate(FILL)]
+    history.append("a", "assistant", "How nice!", at=START)
+    wide = {"wide": True, "only_people": True}
+    assert sorted(found(history, "tea", **wide)) == ids
+    assert sorted(found(history, "", **wide)) == ids
+    days = [int((START + timedelta(days=day)).timestamp() * 1000) for day in (1, 3)]
+    assert sorted(found(history, "tea", between_ms=[tuple(days)], **wide)) == ids[1:4]
+    assert len(found(history, "tea", limit=2, **wide)) == 2
+
+
+def test_of_a_very_long_history_turns_from_all_of_the_time_are_looked_at(
+    history, monkeypatch
+) -> None:
+    ids = [say(history, text, days=day) for day, text in enumerate(FILL * 20)]
+    monkeypatch.setattr("familiar_cli.history.recall.MOST_SAMPLED", 4)
+    looked = found(history, "", wide=True)
+    assert 4 <= len(looked) <= len(ids) // 2
+    assert min(looked) < ids[30]
+    assert max(looked) >= ids[90]
+
+
+def test_what_people_said_in_some_words_is_found_the_newest_first(history) -> None:
+    old = say(history, "From now on, tea.")
+    say(history, "Now I am on the train.", days=1)
+    private = say(history, "Always lock the door.", channel="b", days=2)
+    new = say(history, "ALWAYS knock, please.", days=3)
+    history.append("a", "assistant", "I always do.", at=START)
+
+    def saying(**more) -> list[int]:
+        given = {"viewer": OWNER, "here": "a", "before_id": None, "limit": 9, **more}
+        words = ("from now on", "always", "OR lamp")
+        return [turn.id for turn in newest_saying(history, words, **given)]
+
+    recall(history, "tea", viewer=OWNER)
+    assert saying() == [new, private, old]
+    assert saying(limit=1) == [new]
+    assert saying(before_id=new) == [private, old]
+    assert saying(viewer=viewer_in(None, {"b"})) == [new, old]
+
+
 def test_what_is_hardly_near_is_not_found(history) -> None:
     far = say(history, "My beacon shines.")
     assert found(history, "lighthouse", near=Near({far: 0.2})) == []
@@ -158,11 +199,12 @@ def test_many_near_turns_that_may_not_be_found_hide_none_that_may(history) -> No
     ),
     st.sets(st.sampled_from(["a", "b", "dm"]), max_size=2),
     st.none() | st.integers(1, 20),
-    st.sets(st.integers(1, 20), max_size=5),
+    st.tuples(st.sets(st.integers(1, 20), max_size=5), st.booleans()),
 )
 def test_nothing_that_is_hidden_is_heard_of(
-    tmp_path_factory, said, hidden, before_id, left_out
+    tmp_path_factory, said, hidden, before_id, options
 ) -> None:
+    left_out, wide = options
     history = HistoryStore(tmp_path_factory.mktemp("h") / "history.db")
     ids = [say(history, text, channel=channel) for channel, text, _ in said]
     near = Near({i: v for i, (_, _, v) in zip(ids, said, strict=True) if v is not None})
@@ -173,6 +215,7 @@ def test_nothing_that_is_hidden_is_heard_of(
         viewer=viewer_in(None, hidden),
         before_id=before_id,
         leave_out=left_out,
+        wide=wide,
     ).turns
     channels = {one.turn.channel_id for one in looked}
     channels |= {one.before.channel_id for one in looked if one.before}

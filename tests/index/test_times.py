@@ -77,6 +77,8 @@ def test_a_line_speaks_of_a_time_beside_its_own_day() -> None:
     assert times_of("I ran today.", DAY) == []
     assert times_of("See you on 3 January!", DAY) == [one(date(2023, 1, 3))]
     assert times_of("I ran yesterday.", None) == []
+    assert times_of("We went in July.", DAY) == [Span(date(2022, 7, 1), date(2022, 7, 31))]
+    assert times_of("We will go in March.", DAY) == [Span(date(2024, 3, 1), date(2024, 3, 31))]
     assert times_of("I ran on 3 January 2020 and on 0000-13-99.", None) == [one(date(2020, 1, 3))]
 
 

@@ -11,7 +11,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.clock import stopwatch_s
+from familiar_cli.context.budget import MESSAGE_TOKENS
 from familiar_cli.context.providers.people import RECENT_AUTHORS, REST_PRIORITY, PeopleSource
+from familiar_cli.context.providers.people import SOURCE as PEOPLE
 from familiar_cli.context.providers.retrieval import Candidates
 from familiar_cli.context.types import Contribution, Fit, Layer, PromptSpan
 from familiar_cli.errors import FamiliarError
@@ -45,6 +47,7 @@ _OWN_SHARE: Final = 0.5
 
 LABEL_TOKENS: Final = 20  # about what a passage costs beside its words
 _SHARE: Final = 0.8  # of the deadline; what is found by then is offered, so that some is always
+_PEOPLE_SHARE: Final = 0.5  # of the deadline, so that the search has the rest however late they are
 _FILTER_SHARE: Final = 0.95  # of the filter's own time
 
 
@@ -93,7 +96,7 @@ class ContentSearchProvider:
             aliases,
             counter,
             recent_author_limit=recent_author_limit,
-            limit_s=_SHARE * deadline_s,
+            limit_s=_PEOPLE_SHARE * deadline_s,
             numbering=numbering,
         )
 
@@ -132,6 +135,8 @@ class ContentSearchProvider:
         if found.behind:
             retrieval.memory.finder.note_behind()
         remarks = [_make_remark(remark) for remark in found.remarks]
+        if found.pack and self._filter is None:
+            request.refills.append(partial(self._refill, found.pack))
         remarks += map(_record_left, found.left)
         late = [*late, *([_problem(found.unread)] if found.unread else [])]
         if not found.passages:
@@ -147,12 +152,12 @@ class ContentSearchProvider:
         until_s: float,
     ) -> tuple[Candidates, list[Contribution]]:
         """Search in a thread; when time is up, what was found by then is taken."""
-        founds: list[Candidates] = []
+        founds: list[Callable[[], Candidates]] = []
         room = self._room(request, people)
         look = partial(retrieval.look, request, _by_path(people), room, founds.append)
         task = asyncio.ensure_future(in_thread(look))
         done, _ = await asyncio.wait({task}, timeout=max(until_s - stopwatch_s(), 0.0))
-        found = founds[-1] if founds else Candidates(behind=True)
+        found = founds[-1]() if founds else Candidates(behind=True)
         if not done:
             task.cancel()
             return found, [] if founds else [_problem("memory was not searched in time")]
@@ -181,11 +186,29 @@ class ContentSearchProvider:
             return [*(_offer_passage(p, found.how) for p in found.passages), _problem(why)]
         return _make_contributions(chosen, found, request.phrases)
 
+    def _refill(
+        self, pack: Callable[[int], Candidates], offered: Sequence[Contribution], room: int
+    ) -> list[Contribution]:
+        """Return all contributions with the passages packed into the layer's new room."""
+        found = pack(max(room - self._served_tokens(offered), 0))
+        packed = [_offer_passage(passage, found.how) for passage in found.passages]
+        packed += map(_record_left, found.left)
+        at = next((n for n, piece in enumerate(offered) if _is_found(piece)), len(offered))
+        others = [[p for p in part if not _is_found(p)] for part in (offered[:at], offered[at:])]
+        return [*_without_said(others[0], packed), *packed, *_without_said(others[1], packed)]
+
+    def _served_tokens(self, pieces: Sequence[Contribution]) -> int:
+        """Count the tokens of memory that is served before passages."""
+        return sum(
+            self._counter.count(piece.text) + MESSAGE_TOKENS
+            for piece in pieces
+            if piece.text and piece.layer is Layer.content and piece.priority > PRIORITY
+        )
+
     def _room(self, request: ContextRequest, people: Sequence[Contribution]) -> int:
         """Return how many tokens passages may have, beside the people's files."""
         limit = request.layer_tokens.get(Layer.content, request.budget_tokens)
-        served = [piece.text for piece in people if piece.text and piece.priority > PRIORITY]
-        taken = sum(map(self._counter.count, served))
+        taken = self._served_tokens(people)
         return max(limit - taken, int(_OWN_SHARE * limit))
 
 
@@ -255,6 +278,12 @@ def _record_left(left: LeftOutPiece) -> Contribution:
     )
 
 
+def _is_found(piece: Contribution) -> bool:
+    """Tell whether a piece is a passage, or the record of one that found no room."""
+    where = piece.rel_path or piece.origin
+    return piece.source in {SOURCE, PAST} and not piece.problem and bool(piece.text or where)
+
+
 def _make_remark(words: str) -> Contribution:
     return Contribution(
         Layer.content, PRIORITY, "", SOURCE, PromptSpan.depth, depth=DEPTH, remark=words
@@ -280,7 +309,7 @@ def _without_said(
     quoted = {line for piece in found for line in piece.text.split("\n")}
     return [
         replace(piece, text=_without_quoted(quoted, piece.text))
-        if piece.priority == REST_PRIORITY
+        if piece.source == PEOPLE and piece.priority == REST_PRIORITY
         else piece
         for piece in people
     ]

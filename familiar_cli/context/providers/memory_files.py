@@ -18,10 +18,20 @@ from familiar_cli.context.types import Contribution, Fit, Layer, PromptSpan
 from familiar_cli.errors import FamiliarError, NotFoundError
 from familiar_cli.markdown import body_start, sections
 from familiar_cli.memory.desk import due_items, items_in, with_details
-from familiar_cli.memory.layout import CONFLICTS_LIST, DIGEST_DIR, REMINDERS, SCRATCH, TASKS
+from familiar_cli.memory.layout import (
+    CONFLICTS_LIST,
+    DIGEST_DIR,
+    REMINDERS,
+    SCRATCH,
+    TASKS,
+    path_in_scope,
+    path_without_scope,
+    scope_of_path,
+)
 from familiar_cli.memory.merge.files import listed_conflicts
 from familiar_cli.memory.pages.lines import machine_spans, private_spans, shown_between
 from familiar_cli.text import cut_to
+from familiar_cli.visibility import PUBLIC
 from familiar_cli.work.jobs import in_thread
 
 if TYPE_CHECKING:
@@ -217,6 +227,13 @@ SHARES: Final = {LONG: 0.2, MID: 0.3, SHORT: 0.5}
 _BEYOND: Final = 3  # so much lower is the priority of what goes beyond a digest's share
 
 
+def digests_for(request: ContextRequest) -> list[str]:
+    """Return the digests that a prompt holds: public ones, and those of the viewer's scopes."""
+    scopes = (PUBLIC, *sorted(request.viewer.scopes or ()))
+    digests = [rel_path for rel_path in PRIORITIES if is_loaded(rel_path, request.tier)]
+    return [path_in_scope(rel_path, scope) for scope in scopes for rel_path in digests]
+
+
 class DigestsProvider:
     """Offers the digests. A file is data: nothing in it is expanded.
 
@@ -249,19 +266,23 @@ class DigestsProvider:
         rel_path = subject.rel_path
         if rel_path is None or not rel_path.startswith(f"{DIGEST_DIR}/"):
             return None
-        if rel_path not in PRIORITIES:
+        if path_without_scope(rel_path) not in PRIORITIES:
             return f"of {DIGEST_DIR}/ only short.md, mid.md and long.md are read"
+        if scope_of_path(rel_path) not in {PUBLIC, *(request.viewer.scopes or ())}:
+            return "it belongs to a private conversation"
         higher = why_withheld(rel_path, request.tier)
         return higher or ("" if self._offers(rel_path, request) else "it is empty")
 
     def _read(self, request: ContextRequest) -> list[Contribution]:
-        loaded = [rel_path for rel_path in PRIORITIES if is_loaded(rel_path, request.tier)]
+        """Return the public digests, and those of the private scopes that the viewer is in."""
+        loaded = digests_for(request)
         offered = {rel_path: self._offers(rel_path, request) for rel_path in loaded}
         room = request.layer_tokens.get(Layer.digest, request.budget_tokens)
         costs = {path: sum(map(self._cost, pieces)) for path, pieces in offered.items()}
         if sum(costs.values()) > room:
+            share = room // len({scope_of_path(path) for path, cost in costs.items() if cost})
             offered = {
-                path: self._within(pieces, int(SHARES[path] * room))
+                path: self._within(pieces, int(SHARES[path_without_scope(path)] * share))
                 for path, pieces in offered.items()
             }
         return [piece for pieces in offered.values() for piece in pieces]
@@ -300,7 +321,8 @@ class DigestsProvider:
         except FamiliarError as error:
             return [_digest_piece(rel_path, problem=str(error))]
         start = body_start(head.text)
-        shown = _file_sections(head.text, start) if rel_path == SHORT else [(start, len(head.text))]
+        is_short = path_without_scope(rel_path) == SHORT
+        shown = _file_sections(head.text, start) if is_short else [(start, len(head.text))]
         hidden = private_spans(head.text, request.viewer)
         pieces = (_visible_part(head, start, end, hidden) for start, end in shown)
         return [piece for piece in pieces if piece]
@@ -318,7 +340,8 @@ def _visible_part(
     """Return a part of a file as a reader sees it; None when that is nothing."""
     inside = any(a < end and b > start for a, b in hidden)
     text = shown_between(head.text, start, end, sorted((*hidden, *machine_spans(head.text))))
-    if not text or (text.startswith("# ") and "\n" not in text and head.rel_path == SHORT):
+    is_short = path_without_scope(head.rel_path) == SHORT
+    if not text or (text.startswith("# ") and "\n" not in text and is_short):
         return None  # a title with nothing below it
     first = 1 + head.text.count("\n", 0, start)
     last = first + head.text[start:end].rstrip().count("\n")
@@ -337,14 +360,15 @@ def _digest_piece(
     shortened: str = "",
     problem: str = "",
 ) -> Contribution:
+    digest = path_without_scope(rel_path)
     return Contribution(
         layer=Layer.digest,
-        priority=0 if problem else PRIORITIES[rel_path],
+        priority=0 if problem else PRIORITIES[digest],
         text=text,
         source=f"digest.{rel_path.removeprefix(f'{DIGEST_DIR}/').removesuffix('.md')}",
         place=PromptSpan.digest,
         rel_path=rel_path,
-        fit=Fit.newest if rel_path == SHORT else Fit.cut,
+        fit=Fit.newest if digest == SHORT else Fit.cut,
         lines=lines,
         sha256=sha256,
         shortened=shortened,

@@ -9,8 +9,11 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
+from familiar_cli import fts
+from familiar_cli.fts import best_part
 from familiar_cli.languages import ENGLISH
 from familiar_cli.memory.pages.lines import normal_line
 from familiar_cli.text import USEFUL_TOKENS, framed, whole_sentences
@@ -25,21 +28,34 @@ _LABEL_CHARS: Final = 160
 WEAK: Final = 0.25
 """What scores less than this share of the best piece is not taken to fill room."""
 
+FREE_FLOOR: Final = 0.5
+"""The same for room beyond the guaranteed share: a prompt costs less where it would help little."""
+
 WHOLE_TOKENS: Final = 120
 """A source up to this size goes in whole where there is room; a lore entry whatever its size."""
 
 WHOLE_SHARE: Final = 0.5
 """Most of the room that one whole source may take while others wait."""
 
-_EXCHANGE: Final = 2  # a line that rests on no more turns says what they say
+EXCHANGE: Final = 2
+"""A line that rests on no more turns says what they say."""
+
+QUOTED_SHARE: Final = 0.5
+"""What a line's score counts when turns that it rests on can be quoted: those come first."""
 
 _LEAST_TOKENS: Final = 8  # a sentence of so few still says something
 _SHORT_BONUS: Final = 0.02
 _USUAL_TOKENS: Final = 30
 _GAP: Final = "…"
+_MOST_TOKEN_CHARS: Final = 8  # what is longer need not be counted to be too long
 _FEW_WORDS: Final = 4  # a piece with fewer is not understood without the one before it
 _JOIN_TOKENS: Final = 1
 _LETTER: Final = re.compile(r"\w")
+
+
+@lru_cache(maxsize=1024)  # a prompt compares each of its pieces several times
+def _normal_text(text: str) -> str:
+    return normal_line(text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +84,7 @@ class PieceSource:
         is_entry: It was written to be shown whole.
         size_tokens: About what all of it would cost.
         origin: For a conversation, its channel and day.
+        day: Of what day it is, as `2026-01-31`, perhaps with the part of the day; empty: of none.
         facts: The lines of `whole`, where some of them may be said elsewhere as well.
     """
 
@@ -78,6 +95,7 @@ class PieceSource:
     is_entry: bool = False
     size_tokens: int = 0
     origin: str = ""
+    day: str = ""
     facts: tuple[Fact, ...] = ()
     phrases: Phrases = field(default=ENGLISH, repr=False)
 
@@ -104,6 +122,8 @@ class Excerpt:
         before: The piece right before it, for one that says little alone.
         named: What was said names its source.
         is_turn: It is one of its turns itself.
+        lead: How many characters at its beginning say who speaks.
+        is_part: Only some of its sentences are there.
     """
 
     source: str
@@ -117,11 +137,13 @@ class Excerpt:
     before: Excerpt | None = None
     named: bool = False
     is_turn: bool = False
+    lead: int = 0
+    is_part: bool = False
 
     @property
     def fact(self) -> Fact:
         """What it says."""
-        return Fact(normal_line(self.text), self.turns)
+        return Fact(_normal_text(self.text), self.turns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +193,11 @@ def fill_room(
     *,
     most_sources: int,
     line_tokens: int = 150,
+    query: str = "",
     known: Collection[str] = (),
+    guaranteed: int = 0,
+    wide: bool = False,
+    in_order: bool = False,
 ) -> Filling:
     """Choose the `pieces` that fill `room` tokens best.
 
@@ -181,19 +207,37 @@ def fill_room(
         room: Tokens that there are.
         counter: What counts them.
         most_sources: From how many sources, at most.
-        line_tokens: Most tokens of a piece; a longer one ends at a sentence.
-        known: What the prompt says anyhow, as `similarity.normal` returns it.
+        line_tokens: Most tokens of a piece; of a longer one the part that fits `query` is taken.
+        query: What is searched for.
+        known: What the prompt says anyhow, as `normal_line` returns it.
+        guaranteed: How much of `room` is filled with what fits less, too; 0: all of it.
+        wide: Many turns are wanted, also those that score far lower than the best.
+        in_order: Passages are in the order of their days, and not the best first.
     """
     precision = _Precision.of(pieces)
-    filler = _Filler(sources, room, counter, most_sources, line_tokens, precision, set(known))
-    floor = WEAK * max((piece.score for piece in pieces if not piece.named), default=0.0)
+    filler = _Filler(
+        sources, room, counter, most_sources, line_tokens, query, precision, set(known)
+    )
+    best = max((piece.score for piece in pieces if not piece.named), default=0.0)
+    free = room - guaranteed if guaranteed else 0
+    spoken = frozenset().union(*(piece.turns for piece in pieces if piece.is_turn))
+    pieces = [
+        replace(piece, score=QUOTED_SHARE * piece.score) if _is_quoted(piece, spoken) else piece
+        for piece in pieces
+    ]
     precise = (piece for piece in pieces if not precision.exceeds(piece.fact, piece.vague))
     for piece in sorted(precise, key=_rank_piece):
-        if piece.score < floor and not piece.named:
+        floor = FREE_FLOOR if filler.room < free else WEAK
+        if piece.score < floor * best and not (piece.named or (wide and piece.is_turn)):
             filler.leave(piece, "it scored far lower than the other results")
         else:
             filler.take(piece)
-    return filler.filling()
+    return filler.filling(in_order=in_order)
+
+
+def _is_quoted(piece: Excerpt, spoken: Collection[int]) -> bool:
+    """Tell whether a line says what turns among the candidates say themselves."""
+    return not (piece.is_turn or piece.named or piece.turns.isdisjoint(spoken))
 
 
 def _rank_piece(piece: Excerpt) -> tuple[bool, float, str, int]:
@@ -235,11 +279,11 @@ class _Filler:
     counter: TokenCounter
     most_sources: int
     line_tokens: int
+    query: str
     precision: _Precision
     said: set[str]
     turns: set[int] = field(default_factory=set)
-    spoken: set[int] = field(default_factory=set)  # turns that are there themselves
-    told: set[int] = field(default_factory=set)  # turns whose words a line of memory says
+    spoken: dict[int, set[str]] = field(default_factory=dict)  # the words of quoted turns
     open: dict[str, _Open] = field(default_factory=dict)
     left: dict[str, str] = field(default_factory=dict)
     all_room: int = 0
@@ -254,7 +298,7 @@ class _Filler:
             return
         if not _LETTER.search(piece.text):
             return
-        if self._is_said(piece):
+        if self._is_told(piece.fact, piece.vague):
             self.leave(piece, "it repeats what is already included")
             return
         if known is None and len(self.open) >= self.most_sources:
@@ -267,14 +311,18 @@ class _Filler:
         self._take_line(frame, self._shortened(piece))
 
     def _shortened(self, piece: Excerpt) -> Excerpt:
-        if (
+        if len(piece.text) <= _MOST_TOKEN_CHARS * self.line_tokens and (
             len(piece.text) <= self.line_tokens
             or self.counter.count(piece.text) <= self.line_tokens
         ):
             return piece
-        text = self._sentences(piece.text, self.line_tokens) or piece.text
-        end = piece.end if piece.is_turn else min(piece.start + len(text), piece.end)
-        return replace(piece, text=text, end=end)
+        lead, words = piece.text[: piece.lead], piece.text[piece.lead :]
+        room = self.line_tokens - self.counter.count(lead) - 2 * _JOIN_TOKENS
+        start, end = best_part(words, self.query, room, self.counter.count)
+        part = self._sentences(words[start:end].strip(), room)
+        end = start + len(words[start:end].rstrip())
+        marks = f"{_GAP} " * (start > 0), f" {_GAP}" * (end < len(words.rstrip()))
+        return replace(piece, text=f"{lead}{marks[0]}{part}{marks[1]}", is_part=any(marks))
 
     def _sentences(self, text: str, room: int) -> str:
         return whole_sentences(text, room, self.counter.count, least=_LEAST_TOKENS)
@@ -283,7 +331,7 @@ class _Filler:
         """Note why a piece is not there."""
         self.left.setdefault(piece.source, why)
 
-    def filling(self) -> Filling:
+    def filling(self, *, in_order: bool) -> Filling:
         """Return the pieces taken."""
         passages = [
             _pack_source(self.sources[key], taken)
@@ -291,6 +339,8 @@ class _Filler:
             if taken.pieces
         ]
         passages.sort(key=lambda packed: (-packed.best.score, packed.source.key))
+        if in_order:
+            passages.sort(key=lambda packed: packed.source.day)
         left = {key: why for key, why in self.left.items() if key not in self.open}
         return Filling(tuple(passages), left)
 
@@ -316,7 +366,9 @@ class _Filler:
         return True
 
     def _take_line(self, frame: int, piece: Excerpt) -> None:
-        wanted = [p for p in (_needed_before(piece), piece) if p and not self._has(p)]
+        before = _needed_before(piece)
+        wanted = [self._shortened(before)] if before and not self._has(before) else []
+        wanted += [] if self._has(piece) else [piece]
         cost = frame + sum(self.counter.count(p.text) + _JOIN_TOKENS for p in wanted)
         if cost > self.room and len(wanted) > 1:
             wanted = [piece]
@@ -347,28 +399,33 @@ class _Filler:
             self.said.add(fact.said)
             self.turns |= fact.turns
             if is_turn:
-                self.spoken |= fact.turns
-            elif len(fact.turns) <= _EXCHANGE:
-                self.told |= fact.turns
-
-    def _is_said(self, piece: Excerpt) -> bool:
-        if piece.is_turn and self.told.issuperset(piece.turns):
-            return True
-        return self._is_told(piece.fact, piece.vague)
+                self.spoken |= {turn: set(fts.words(fact.said)) for turn in fact.turns}
 
     def _is_told(self, fact: Fact, vague: int) -> bool:
-        """Return whether a fact is there, or is to come from where it is more precise."""
+        """Return whether a fact is there, or is to come from where it is more precise.
+
+        A line beside the turns that it rests on says nothing more if they hold all its words. It
+        may also be a person's correction of them, or name what they only point to.
+        """
         if (fact.said and fact.said in self.said) or self.precision.exceeds(fact, vague):
             return True
-        if vague == 0 and len(fact.turns) > _EXCHANGE:
+        if not fact.turns or (vague == 0 and len(fact.turns) > EXCHANGE):
             return False
-        known = self.turns if vague else self.spoken
-        return bool(fact.turns) and known.issuperset(fact.turns)
+        if vague:
+            return self.turns.issuperset(fact.turns)
+        if not self.spoken.keys() >= fact.turns:
+            return False
+        return (
+            set[str]()
+            .union(*map(self.spoken.__getitem__, fact.turns))
+            .issuperset(fts.content_words(fact.said))
+        )
 
 
 def _needed_before(piece: Excerpt) -> Excerpt | None:
-    """Return the piece before one that says little alone, such as an answer."""
-    return piece.before if len(normal_line(piece.text).split()) < _FEW_WORDS else None
+    """Return the piece before one that says little alone: a short answer, part of a long one."""
+    is_short = len(_normal_text(piece.text).split()) < _FEW_WORDS
+    return piece.before if is_short or piece.is_part else None
 
 
 def _from_best(whole: str, best: str) -> str:

@@ -11,20 +11,29 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from datetime import date
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli import fts
-from familiar_cli.clock import to_zone
-from familiar_cli.context.providers.packing import Excerpt, Fact, PieceSource
+from familiar_cli.clock import now, to_zone
+from familiar_cli.context.providers.packing import EXCHANGE, Excerpt, Fact, PieceSource
+from familiar_cli.index.asked import (
+    Asked,
+    asked_by,
+    is_standing_wish,
+    latest_scores,
+    spread_scores,
+    wish_words,
+)
 from familiar_cli.index.chunking import without_marks
 from familiar_cli.index.embedder import EmbedderError
 from familiar_cli.index.hits import holds_any, query_coverage
-from familiar_cli.index.rank import scores_of_turns
+from familiar_cli.index.rank import WEIGHTS, scores_of_turns
 from familiar_cli.index.search import DENSE_FLOOR as NEAR
 from familiar_cli.languages import ENGLISH
 from familiar_cli.markdown import body_start, bullet, scan, title_of
 from familiar_cli.memory.layout import LORE_DIR, PEOPLE_DIR
+from familiar_cli.memory.pages.facts import days_shown, ended_spans
 from familiar_cli.memory.pages.front_matter import aside_spans, parse_lore
 from familiar_cli.memory.pages.lines import (
     PLAIN,
@@ -54,6 +63,9 @@ if TYPE_CHECKING:
     from familiar_cli.languages import Phrases
     from familiar_cli.visibility import Viewer
 
+CITED_SHARE: Final = 0.5
+"""What a line's score counts for the turns it rests on, which may hold none of the words."""
+
 LABEL_CHARS: Final = 80
 _SHORT_CHARS: Final = 1200
 _CHARS_A_TOKEN: Final = 4  # about
@@ -61,6 +73,7 @@ _VAGUE: Final = {"daily": 1, "weekly": 2, "monthly": 3, "yearly": 4, "digest": 5
 
 PRIVATE: Final = "it was said in private elsewhere"
 SHOWN: Final = "it is based on turns that are already included"
+ENDED: Final = "a newer line replaced it, and the question is not about the past"
 DISABLED: Final = "it is a lore entry that is disabled"
 LOADED: Final = "it is already included as a participant's file"
 _NOT_ITS_WORDS: Final = "only its keys match"
@@ -119,12 +132,14 @@ class Seen:
         hidden: What is hidden: from … to, and why; sorted.
         machine: What in it is there for the program; sorted.
         why_not: A reason against all of it.
+        days: When its lines were said, as `facts.days_shown` gives it.
     """
 
     text: str
     hidden: tuple[tuple[int, int, str], ...] = ()
     machine: tuple[tuple[int, int], ...] = ()
     why_not: str = ""
+    days: Mapping[int, str] = field(default_factory=dict)
 
     def reason_at(self, place: int) -> str:
         """Return why the character at `place` is hidden; empty when it is not."""
@@ -133,7 +148,7 @@ class Seen:
     def between(self, start: int, end: int) -> str:
         """Return the text shown there."""
         hidden = ((begin, stop) for begin, stop, _ in self.hidden)
-        return shown_between(self.text, start, end, sorted((*hidden, *self.machine)))
+        return shown_between(self.text, start, end, sorted((*hidden, *self.machine)), self.days)
 
     @property
     def shown(self) -> str:
@@ -168,6 +183,7 @@ class Sight:
         macros: What macros in lore become.
         phrases: In which language labels are.
         numbering: Which turns lines name.
+        has_past: What was so before is asked for; otherwise no line is shown that ended.
     """
 
     viewer: Viewer
@@ -175,6 +191,7 @@ class Sight:
     macros: Macros
     phrases: Phrases = field(default=ENGLISH, repr=False)
     numbering: Numbering = field(default=PLAIN, repr=False)
+    has_past: bool = False
 
     def of(self, rel_path: str, text: str) -> Seen:
         """Return the visible part of a file."""
@@ -183,9 +200,12 @@ class Sight:
             return Seen(text, why_not=DISABLED)
         hidden = [(*span, SHOWN) for span in self._of_window(text)]
         hidden += [(*span, PRIVATE) for span in private_spans(text, self.viewer)]
+        if not self.has_past:
+            hidden += [(*span, ENDED) for span in ended_spans(text)]
         if is_lore:
             hidden += [(*span, _NOT_ITS_WORDS) for span in aside_spans(text)]
-        return Seen(text, tuple(sorted(hidden)), tuple(machine_spans(text)))
+        days = {} if is_lore else days_shown(text, self.numbering, self.viewer, self.phrases)
+        return Seen(text, tuple(sorted(hidden)), tuple(machine_spans(text)), days=days)
 
     def whole(self, rel_path: str, text: str) -> Whole:
         """Return all of a file that may be shown."""
@@ -195,7 +215,7 @@ class Sight:
             one_line(title, LABEL_CHARS) or rel_path.rpartition("/")[2],
             self.words(rel_path, below),
             seen.why_not or ("" if any(map(str.isalnum, below)) else _EMPTY),
-            any(why != _NOT_ITS_WORDS for _, _, why in seen.hidden),
+            any(why not in {_NOT_ITS_WORDS, ENDED} for _, _, why in seen.hidden),
         )
 
     def turns_of(self, text: str) -> frozenset[int]:
@@ -306,6 +326,17 @@ class Gatherer:
             self.pieces.append(
                 Excerpt(rel_path, 0, len(text), whole.text, 1 - number / 1000, 1.0, named=True)
             )
+
+    def cited(self) -> dict[int, float]:
+        """Return the turns that the pieces rest on, each with its share of the best score."""
+        found: dict[int, float] = {}
+        for piece in self.pieces:
+            if len(piece.turns) <= EXCHANGE and not piece.vague:
+                found |= {
+                    turn: max(CITED_SHARE * piece.score, found.get(turn, 0.0))
+                    for turn in piece.turns
+                }
+        return found
 
     def passage(self, packed: Packed) -> Passage:
         """Return the packed part of a file as a passage."""
@@ -436,6 +467,14 @@ def _below_title(text: str, title: str) -> str:
 
 
 MOST_TURNS: Final = 150
+MOST_WIDE_TURNS: Final = 400
+MOST_WISHES: Final = 5
+OF_PEOPLE: Final = 0.15
+"""Added to what people said, where who speaks asks about themselves."""
+LEAST_WISH: Final = 0.5
+"""Share of the best score that a standing wish has at least."""
+
+_MOST_LOOKED_AT: Final = 300
 _ASKING: Final = ("?", "？", "؟", '?"', "?*")
 
 
@@ -449,7 +488,9 @@ class Recall:
         unread: How many turns were not searched yet.
         waiting: How many turns cannot be found by meaning yet, though others can.
         by_meaning: They were found by meaning, too.
+        asked: What kind of question they answer.
         why: Why a turn that is asked about was not found.
+        missed: There was no time to search.
     """
 
     pieces: tuple[Excerpt, ...] = ()
@@ -457,7 +498,9 @@ class Recall:
     unread: int = 0
     waiting: int = 0
     by_meaning: bool = False
+    asked: Asked = Asked()  # noqa: RUF009  # frozen
     why: Callable[[int], str | None] = lambda _: None
+    missed: bool = False
 
     def source_of(self, turn_id: int) -> str | None:
         """Return the source that holds a turn; None: it was not found."""
@@ -508,32 +551,54 @@ class Recaller:
         query: str,
         shown: frozenset[int],
         by_meaning: bool,  # noqa: FBT001
+        cited: Mapping[int, float],
     ) -> Recall:
-        """Return the turns that fit `query`, without those that the prompt shows."""
+        """Return the turns that fit `query`, or that found lines cite, but none that is shown."""
         from familiar_cli.history.recall import recall  # noqa: PLC0415  # loads sqlite3
 
-        near = self._near(query) if by_meaning else None
-        found = recall(
+        asked = asked_by(query, to_zone(now(), self.zone).date())
+        query = asked.topic if asked.is_wide else query
+        near = self._near(query) if by_meaning and query else None
+        find = partial(
+            recall,
             self.history,
             query,
             near=near,
+            cited=cited,
             here=request.channel_id,
             viewer=request.viewer,
             before_id=request.before_id,
             leave_out=shown,
-            limit=MOST_TURNS,
+            only_people=asked.is_wide and asked.of_people,
+            wide=asked.is_wide,
+            limit=MOST_WIDE_TURNS if asked.is_wide else MOST_TURNS,
             within_s=0.0 if request.off_record else self.within_s,  # then nothing is written
         )
+        found = find(between_ms=asked.between_ms(self.zone) if asked.is_wide else ())
+        if "order" in asked.kinds and not found.turns:
+            found = find()  # the time is of one of the things that the question names
         authors = (turn.author for one in found.turns for turn in (one.turn, one.before) if turn)
         labels = request.labels.joined(authors)
         somebody = request.phrases.somebody
         made = _Pieces(query, self.name, shown, labels, somebody[:1].upper() + somebody[1:])
         scores = scores_of_turns(found.turns, query, speaker=made.speaker, zone=self.zone)
+        turns = list(found.turns)
+        if asked.is_wide:
+            scores = spread_scores(turns, scores)
+        elif "latest" in asked.kinds:
+            scores = latest_scores(turns, scores)
+        if asked.of_myself and asked.of_people and not asked.is_wide:
+            scores = _of_people(turns, scores)
+        if not asked.is_wide:
+            wishes = self._wishes(request, query, near, shown)
+            turns, scores = _with_wishes(turns, scores, wishes)
         sources: dict[str, PieceSource] = {}
         called = cache(self.label)  # most turns are of one channel
         pieces = []
-        for found_turn, score in zip(found.turns, scores, strict=True):
+        for found_turn, score in zip(turns, scores, strict=True):
             one = self._complement(found_turn, request)
+            if one and asked.is_wide:
+                one = replace(one, before=None)
             if one and one.turn.content.strip():
                 source = self._source(one.turn, request, called)
                 sources.setdefault(source.key, source)
@@ -544,6 +609,7 @@ class Recaller:
             max(found.unread - len(shown), 0),  # the newest turns are in the prompt anyway
             self.finder.turns_without_vector() if by_meaning else 0,
             near is not None,
+            asked,
             lambda turn: self._why(turn, request),
         )
 
@@ -567,6 +633,34 @@ class Recaller:
         known = before is not None and _stands_beside(before, request)
         return replace(found, turn=turn, before=None if known else before)
 
+    def _wishes(
+        self, request: ContextRequest, query: str, near: Nearness | None, shown: frozenset[int]
+    ) -> list[tuple[Turn, float]]:
+        """Return the standing wishes that fit what was said best, and how well, in [0, 1].
+
+        They are those of who speaks; where only one other person ever had any, theirs.
+        """
+        from familiar_cli.history.recall import newest_saying  # noqa: PLC0415  # loads sqlite3
+
+        said = newest_saying(
+            self.history,
+            wish_words(),
+            viewer=request.viewer,
+            here=request.channel_id,
+            before_id=request.before_id,
+            limit=_MOST_LOOKED_AT,
+        )
+        wishes = [one for one in said if one.id not in shown and is_standing_wish(one.content)]
+        own = [one for one in wishes if one.author == request.author]
+        if not own and len({one.author for one in wishes}) == 1:
+            own = wishes
+        alike = near.of(sorted(one.id for one in own)) if near and own else {}
+        fits = [
+            (one, min(max(alike.get(one.id, 0.0), query_coverage(one.content, query)), 1.0))
+            for one in own
+        ]
+        return sorted(fits, key=lambda one: (-one[1], -one[0].id))[:MOST_WISHES]
+
     def _near(self, query: str) -> Nearness | None:
         try:
             return self.finder.near_turns(query)
@@ -583,7 +677,9 @@ class Recaller:
         where = "" if turn.channel_id == request.channel_id else f"{phrases.comma}{channel}"
         key = f"past:{turn.channel_id}:{day}-{part}"
         label, origin = f"{phrases.day(day)}{where}", f"{channel}, {day}"
-        return PieceSource(key, label, phrases.said, origin=origin, phrases=phrases)
+        return PieceSource(
+            key, label, phrases.said, origin=origin, phrases=phrases, day=f"{day}-{part}"
+        )
 
     def _why(self, turn_id: int, request: ContextRequest) -> str | None:
         turn, here = self.history.turn(turn_id), request.channel_id
@@ -594,6 +690,29 @@ class Recaller:
         if not self.history.holds(here, turn) and turn.channel_id in self.history.family(here):
             return "it was said in another branch of this conversation"
         return "it does not match what was said well enough"
+
+
+def _of_people(turns: Sequence[Recalled], scores: Sequence[float]) -> list[float]:
+    """Return the scores, with more for what people said than for what the familiar did."""
+    return [
+        score + OF_PEOPLE * (one.turn.role == "user")
+        for one, score in zip(turns, scores, strict=True)
+    ]
+
+
+def _with_wishes(
+    turns: Sequence[Recalled], scores: Sequence[float], wishes: Sequence[tuple[Turn, float]]
+) -> tuple[list[Recalled], list[float]]:
+    """Return what was found with standing wishes, which are beside the best of it."""
+    from familiar_cli.history.recall import Recalled  # noqa: PLC0415  # loads sqlite3
+
+    best = max(scores, default=WEIGHTS.relevance)
+    made = {one.turn.id: (one, score) for one, score in zip(turns, scores, strict=True)}
+    for turn, fit in wishes:
+        one, score = made.get(turn.id, (Recalled(turn, 0.0, None), 0.0))
+        edge = best * (LEAST_WISH + (1 - LEAST_WISH) * fit)
+        made[turn.id] = one, max(score, edge)
+    return [one for one, _ in made.values()], [score for _, score in made.values()]
 
 
 def _stands_beside(turn: Turn, request: ContextRequest) -> bool:
@@ -640,6 +759,7 @@ class _Pieces:
             strength=round(query_coverage(turn.content, self.query), 4),
             turns=frozenset({turn.id}),
             is_turn=True,
+            lead=len(speaker) + 2,
         )
 
     def speaker(self, turn: Turn) -> str:

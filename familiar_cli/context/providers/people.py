@@ -7,20 +7,29 @@ from collections import Counter
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from familiar_cli.clock import to_zone
 from familiar_cli.context.types import Contribution, Fit, Layer, PromptSpan
 from familiar_cli.errors import FamiliarError, NotFoundError
-from familiar_cli.languages import heading_in
+from familiar_cli.fts import content_words
 from familiar_cli.markdown import sections, title_of
 from familiar_cli.memory.aliases import main_account, slug_in
 from familiar_cli.memory.layout import ALIASES_JSON, people_path
+from familiar_cli.memory.pages.facts import (
+    asks_for_past,
+    ended_spans,
+    heading_of,
+    with_days,
+    without_ended,
+)
 from familiar_cli.memory.pages.lines import (
     PLAIN,
+    EvidenceText,
     Numbering,
     last_turn,
     readable_text,
+    turn_count,
     visible_in,
     with_references,
     without_references,
@@ -44,6 +53,8 @@ if TYPE_CHECKING:
     from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.tokens import TokenCounter
 
+T = TypeVar("T")
+
 GAP: Final = "…"
 _HEAD_SHARE: Final = 0.5
 _MOST_CHARS_A_TOKEN: Final = 16  # no text has so few tokens; a longer one need not be counted
@@ -55,7 +66,7 @@ class PersonParts:
 
     Args:
         first: What a prompt shows before anything is searched for.
-        rest: The lines that are not in it, the newest first where not all fit.
+        rest: The lines that are not in it, those that fit the question first where not all fit.
     """
 
     first: str
@@ -68,8 +79,15 @@ def divide_person(
     all_tokens: int,
     count: Callable[[str], int],
     numbering: Numbering = PLAIN,
+    *,
+    query: str = "",
 ) -> PersonParts:
     """Divide the file of a person.
+
+    The first part is the same whatever is asked, so that a prompt keeps its beginning: who it is,
+    the names and the standing wishes, then the lines that last and are cited most, then the newest.
+    The rest begins with the lines that fit the question. Lines that have ended are in no part,
+    unless the question is about the past: then they are in the rest.
 
     Args:
         text: What of the file may be shown.
@@ -77,41 +95,78 @@ def divide_person(
         all_tokens: Most tokens of both.
         count: Counts tokens.
         numbering: Which turns lines name.
+        query: What is asked.
     """
-    if (
-        len(text) <= _MOST_CHARS_A_TOKEN * first_tokens
-        and count(readable_text(text)) <= first_tokens
-    ):
-        return PersonParts(readable_text(text))
-    text = with_references(text)
-    divided = list(sections(text, 2))
-    head = [line for section in divided if _is_head(section) for line in section.lines]
+    past = [readable_text(text[a:b]) for a, b in ended_spans(text)] if asks_for_past(query) else []
+    past = _by_fit(past, query, str)[:_MOST_PAST]
+    text = without_ended(text)
+    whole = readable_text(text)
+    if len(whole) <= _MOST_CHARS_A_TOKEN * first_tokens and count(whole) <= first_tokens:
+        return PersonParts(whole, "\n".join(past))
+    divided = list(sections(with_references(text), 2))
     body = [line for section in divided if not _is_head(section) for line in section.lines]
-    shown = without_references("".join(line.text for line in head)).rstrip()
-    most = int(first_tokens * (_HEAD_SHARE if body else 1))
-    if len(shown) > _MOST_CHARS_A_TOKEN * most or count(shown) > most:
-        shown = cut_to(shown, most, count)
-    newest = _newest_first(body, numbering)
-    first = _take_lines(newest, first_tokens - count(shown), count)
-    left = [line for line in newest if line.start not in first]
-    rest = _take_lines(left, all_tokens - first_tokens, count)
-    below = _in_order(body, first)
-    return PersonParts(f"{shown}\n\n{below}".strip(), _in_order(body, rest))
+    shown = _head_text(divided, int(first_tokens * (_HEAD_SHARE if body else 1)), count)
+    ranked = _ranked_lines(divided, numbering)
+    first = _take_lines(ranked, first_tokens - count(shown), count)
+    left = _by_fit((line for line in ranked if line.start not in first), query, _plain_words)
+    room = all_tokens - first_tokens - sum(map(count, past))
+    rest = _in_order(body, _take_lines(left, room, count))
+    return PersonParts(
+        f"{shown}\n\n{_in_order(body, first)}".strip(), "\n".join(filter(None, (*past, rest)))
+    )
+
+
+_MOST_PAST: Final = 12  # lines that ended
+_HEADS: Final = ("aliases", "wishes")
+_FLEETING: Final = ("play", "feelings", "notes", "highlights", "sessions", "people", "topics")
+_OFTEN: Final = 4  # cited turns
+_WISHES_SHARE: Final = 0.75  # of the title, the summary, the names and the wishes, at most
+
+
+def _head_text(divided: Iterable[Section], most: int, count: Callable[[str], int]) -> str:
+    """Return the title with the summary, the names, and the wishes, which are cut last."""
+    parts = {True: "", False: ""}
+    for section in divided:
+        if _is_head(section):
+            words = without_references("".join(line.text for line in section.lines))
+            parts[heading_of(section) == "wishes"] += words
+    above, wishes = (parts[is_wish].rstrip() for is_wish in (False, True))
+    wishes = _cut_text(wishes, int(_WISHES_SHARE * most), count)
+    above = _cut_text(above, most - count(wishes), count)
+    return f"{above}\n\n{wishes}".strip()
+
+
+def _cut_text(text: str, most: int, count: Callable[[str], int]) -> str:
+    is_long = len(text) > _MOST_CHARS_A_TOKEN * most or count(text) > most
+    return cut_to(text, most, count) if is_long else text
 
 
 def _is_head(section: Section) -> bool:
-    """Return whether a section is the title with the summary, or the names."""
-    return section.level < 2 or heading_in(section.title) == "aliases"  # noqa: PLR2004
+    """Return whether a section is the title with the summary, the names, or the wishes."""
+    return section.level < 2 or heading_of(section) in _HEADS  # noqa: PLR2004
 
 
-def _newest_first(lines: Iterable[TextLine], numbering: Numbering) -> list[TextLine]:
-    """Return the lines that say something; those that rest on no turn by their place."""
-    saying = [line for line in lines if line.text.strip() and not line.level]
+def _ranked_lines(divided: Iterable[Section], numbering: Numbering) -> list[TextLine]:
+    """Return the lines that say something, the most important first, then the newest.
 
-    def newest(line: TextLine) -> tuple[int, int]:
-        return last_turn(line.text, numbering) or 0, line.start
+    Those that rest on no turn come by their place.
+    """
+    ranks: dict[TextLine, tuple[bool, bool, int, int]] = {}
+    for section in divided:
+        lasts = heading_of(section) not in _FLEETING
+        for line in () if _is_head(section) else section.lines:
+            if line.text.strip() and not line.level:
+                newest = last_turn(line.text, numbering) or 0
+                ranks[line] = (lasts, turn_count(line.text) >= _OFTEN, newest, line.start)
+    return sorted(ranks, key=lambda line: ranks[line], reverse=True)
 
-    return sorted(saying, key=newest, reverse=True)
+
+def _by_fit(lines: Iterable[T], query: str, words: Callable[[T], str]) -> list[T]:
+    """Return the lines that hold most words of a question first, the others in their order."""
+    wanted = " ".join(content_words(query)) if query else ""
+    if not wanted:
+        return list(lines)
+    return sorted(lines, key=lambda line: -EvidenceText(words(line)).share(wanted))
 
 
 def _take_lines(lines: Iterable[TextLine], room: int, count: Callable[[str], int]) -> set[int]:
@@ -148,8 +203,13 @@ def _plain_words(line: TextLine) -> str:
 SOURCE: Final = "content_search.people"
 PRIORITY: Final = 85
 FILE_TOKENS: Final = 800
+SPEAKER_TOKENS: Final = 1600
+"""The same of who speaks; the rest takes only room that is free."""
+
 REST_PRIORITY: Final = 65
 """Of the rest of a long file, which is served after what was searched for."""
+
+_SPEAKS: Final = "speaks"
 
 _SHARE: Final = 0.5  # of the layer, for the files of those who take part
 _LEAST_TOKENS: Final = 100
@@ -157,8 +217,12 @@ _SHARERS: Final = 3
 _CHARS_A_TOKEN: Final = 4  # about
 RECENT_AUTHORS: Final = 5
 MOST_NAMED: Final = 20  # files of people who are named; a prompt has no room for more
-_CUT: Final = "who it is, the names and the newest lines: the file is longer than its share"
-_REST: Final = "more of a long file"
+_CUT: Final = (
+    "who it is, the names, the wishes, and what lasts and is newest: the file is longer than its "
+    "share"
+)
+_REST: Final = "more of a long file, what fits the question first"
+_DEPTH: Final = 1  # where passages of memory stand, so that the prompt keeps its beginning
 _NAMES_SHARE: Final = 0.6  # of the time, for finding names
 
 
@@ -328,14 +392,18 @@ class PeopleSource:
     def _pieces(
         self, head: MemoryHead, cause: str, request: ContextRequest, sharers: int
     ) -> list[Contribution]:
-        # What was said in private is shown where it was said; which turns a line rests on, nowhere.
-        seen = visible_in(head.text, request.viewer)
+        # What was said in private is shown where it was said; of the turns that a line rests on,
+        # no more than their day.
+        visible = visible_in(head.text, request.viewer)
+        seen = with_days(visible, self._numbering, request.viewer, request.phrases)
         room = request.layer_tokens.get(Layer.content, request.budget_tokens)
         people = min(max(sharers, 1), _SHARERS)
         share = min(max(int(_SHARE * room) // people, _LEAST_TOKENS), FILE_TOKENS)
-        made = divide_person(seen, share, FILE_TOKENS, self._counter.count, self._numbering)
+        count = self._counter.count
+        most = SPEAKER_TOKENS if cause == _SPEAKS else FILE_TOKENS
+        made = divide_person(seen, share, most, count, self._numbering, query=request.query)
         is_all = head.is_whole and not made.rest and made.first == readable_text(seen)
-        kept_back = "" if seen == head.text else "without what was said in private elsewhere"
+        kept_back = "" if visible == head.text else "without what was said in private elsewhere"
         first = Contribution(
             layer=Layer.content,
             priority=PRIORITY,
@@ -352,7 +420,15 @@ class PeopleSource:
         )
         if not made.rest:
             return [first]
-        rest = replace(first, text=made.rest, priority=REST_PRIORITY, cause=_REST)
+        title = f"# {title_of(made.first)}\n" if title_of(made.first) else ""
+        rest = replace(
+            first,
+            text=f"{title}{made.rest}",
+            priority=REST_PRIORITY,
+            place=PromptSpan.depth,
+            depth=_DEPTH,
+            cause=_REST,
+        )
         return [first, rest]
 
 
@@ -418,7 +494,7 @@ def taking_part(
     """
     found: dict[str, str] = {}
     if request.author:
-        found[request.author.slug] = "speaks"
+        found[request.author.slug] = _SPEAKS
     for turn in reversed(request.pending_turns):
         if turn.author:
             found.setdefault(turn.author.slug, "has spoken since the last reply")

@@ -111,7 +111,7 @@ class PinnedMemory:
         return Pinned((*shown.values(), *waiting), shown, found)
 
     def _piece(self, rel_path: str, sight: Sight, request: ContextRequest) -> Contribution:
-        if rel_path in _SELF or rel_path in loaded_whole(request.tier):
+        if rel_path in _SELF or rel_path in loaded_whole(request.tier, request.viewer):
             return _make_remark(rel_path, "it is already included in a place of its own")
         try:
             head = self._store.read_head(rel_path, self._store.limits.max_file_bytes)

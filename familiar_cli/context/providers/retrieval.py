@@ -7,7 +7,9 @@ vectors, is for later. Words come first, so that a model that loads slowly costs
 
 from __future__ import annotations
 
+import heapq
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli import fts
@@ -18,16 +20,18 @@ from familiar_cli.context.types import Layer
 from familiar_cli.errors import FamiliarError
 from familiar_cli.index.build import Refreshed
 from familiar_cli.index.embedder import EmbedderError
+from familiar_cli.index.hits import query_coverage
 from familiar_cli.index.search import notes_on
 from familiar_cli.index.types import SearchOptions
 from familiar_cli.memory.layout import LORE_DIR
+from familiar_cli.memory.pages.facts import asks_for_past
 from familiar_cli.memory.pages.front_matter import SELF_FILES
 from familiar_cli.memory.pages.lines import PLAIN, Numbering, normal_line
 from familiar_cli.memory.pages.links import is_page
 from familiar_cli.text import USEFUL_TOKENS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from familiar_cli.context.character import Macros
     from familiar_cli.context.providers.packing import Excerpt, Filling, PieceSource
@@ -35,20 +39,23 @@ if TYPE_CHECKING:
     from familiar_cli.context.providers.pins import Pinned
     from familiar_cli.context.types import ContextRequest, Contribution, Subject
     from familiar_cli.finding import Finder
+    from familiar_cli.history.rows import Turn
     from familiar_cli.history.store import HistoryStore
     from familiar_cli.index.types import SearchResult, Wanted
     from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.tokens import TokenCounter
 
-SHORT_WORDS: Final = 8
-"""Something said in fewer words that tell anything is looked up with what was said just before."""
-QUERY_WORDS: Final = 40
+HEARD_BONUS: Final = 0.03
+"""What a result gains at most for the words of what was said just before: it breaks ties."""
 FEW_WAITING: Final = 16
 """So many turns without a vector are the newest, most of which a prompt shows anyhow."""
 MESSAGE_TOKENS: Final = 4
 LAST_TURNS: Final = 2
 """What is named in these comes before what is only similar, as what was just said does."""
+_NO_PAST: Final = "the past was not searched in time"
+_TIED: Final = 60  # so many of the best are compared with what was just heard
 _FEW: Final = 3  # where there is little room, lines are made so short that this many fit
+_WIDE_SHARE: Final = 20  # of the room, for one turn where many are wanted
 _MOST_LINES: Final = 400
 _CHARS_A_TOKEN: Final = 12  # three times what fits, since some of it is said twice or too long
 _LEAST_CHARS: Final = 6_000
@@ -108,6 +115,7 @@ class Candidates:
         behind: The index does not hold everything yet.
         left: What was found and did not fit.
         unread: What was not searched although it should be, in words; empty: nothing.
+        pack: Gives the passages, and what is left, for another number of tokens.
     """
 
     passages: tuple[Passage, ...] = ()
@@ -116,6 +124,7 @@ class Candidates:
     behind: bool = False
     left: tuple[LeftOutPiece, ...] = ()
     unread: str = ""
+    pack: Callable[[int], Candidates] | None = None
 
 
 class Retrieval:
@@ -152,7 +161,7 @@ class Retrieval:
         request: ContextRequest,
         loaded: Mapping[str, Contribution],
         room: int,
-        tell: Callable[[Candidates], None],
+        tell: Callable[[Callable[[], Candidates]], None],
     ) -> None:
         """Search by words and then, if there is a model, by words and meaning.
 
@@ -162,15 +171,15 @@ class Retrieval:
             request: What a prompt is wanted for.
             loaded: What of memory is in it already, by its file.
             room: How many tokens passages may have together.
-            tell: Given what was found each time; the last one is the best.
+            tell: Given what packs what was found so far; the last one is the best.
         """
-        query = make_question(request)
+        query = make_question(request, self._before(request))
         ways = self._ways(query)
         pinned = self.memory.pinned(request) if self.memory.pinned else None
         if pinned:
             loaded = {**loaded, **pinned.shown}
         if not ways:
-            tell(Candidates(remarks=("it has no words to search for",)))
+            tell(partial(Candidates, remarks=("it has no words to search for",)))
         for number, method in enumerate(ways):
             gatherer = self._gatherer(request, loaded, room)
             # Who looked for pins has looked for changed files.
@@ -181,17 +190,21 @@ class Retrieval:
             except EmbedderError as error:
                 if method != "dense":
                     raise
-                tell(Candidates(remarks=(f"there is no word in it to search for, and {error}",)))
+                remark = f"there is no word in it to search for, and {error}"
+                tell(partial(Candidates, remarks=(remark,)))
                 return
             gatherer.add_named(result.named, self.memory.store.read_file)
-            past = self._past(request, query, method)
             is_last = number + 1 == len(ways)
-            fresh = pinned.found.fresh if pinned else Refreshed()
-            tell(
-                self._found(
-                    _with_freshness(fresh, result), gatherer, past, room, request, is_last=is_last
-                )
-            )
+            result = _with_freshness(pinned.found.fresh if pinned else Refreshed(), result)
+            found = partial(self._found, result, gatherer, is_last=is_last)
+            if self.memory.recall and not number:
+                tell(partial(found, Recall(missed=True), room, request))
+            past = self._past(request, query, method, gatherer)
+            tell(partial(found, past, room, request))
+            if is_last and self.memory.finder.reranks:
+                gatherer, past, note = self._reranked(query, gatherer, past)
+                result = replace(result, notes=(*result.notes, *filter(None, [note])))
+                tell(partial(self._found, result, gatherer, past, room, request, is_last=True))
 
     def why_not(
         self,
@@ -229,7 +242,9 @@ class Retrieval:
             return window[0]
 
         macros = self.memory.macros(request)
-        return Sight(request.viewer, shown, macros, request.phrases, self.memory.numbering)
+        has_past = asks_for_past(request.query)
+        numbering = self.memory.numbering
+        return Sight(request.viewer, shown, macros, request.phrases, numbering, has_past)
 
     def _gatherer(
         self, request: ContextRequest, loaded: Mapping[str, Contribution], room: int
@@ -237,15 +252,32 @@ class Retrieval:
         return Gatherer(
             self.sight(request),
             loaded,
-            make_question(request),
-            loaded_whole(request.tier),
-            most_chars=max(_CHARS_A_TOKEN * room, _LEAST_CHARS),
+            make_question(request, self._before(request)),
+            loaded_whole(request.tier, request.viewer),
+            most_chars=max(_CHARS_A_TOKEN * max(room, request.most_content), _LEAST_CHARS),
         )
 
-    def _past(self, request: ContextRequest, query: str, method: Wanted) -> Recall:
+    def _reranked(
+        self, query: str, gatherer: Gatherer, past: Recall
+    ) -> tuple[Gatherer, Recall, str]:
+        """Order what only fits by the reranker, memories and turns together."""
+        pieces = [*gatherer.pieces, *past.pieces]
+        fitting = [n for n, piece in enumerate(pieces) if not piece.named]
+        found = [(pieces[n].text, pieces[n].score) for n in fitting]
+        scores, note = self.memory.finder.rescore(query, found)
+        for n, score in zip(fitting, scores, strict=True):
+            pieces[n] = replace(pieces[n], score=score)
+        of_files = len(gatherer.pieces)
+        past = replace(past, pieces=tuple(pieces[of_files:]))
+        return replace(gatherer, pieces=pieces[:of_files]), past, note
+
+    def _past(
+        self, request: ContextRequest, query: str, method: Wanted, gatherer: Gatherer
+    ) -> Recall:
         if self.memory.recall is None:
             return Recall()
-        return self.memory.recall(request, query, self._window(request), method != "lexical")
+        window, by_meaning = self._window(request), method != "lexical"
+        return self.memory.recall(request, query, window, by_meaning, gatherer.cited())
 
     def _ways(self, query: str) -> tuple[Wanted, ...]:
         """Return how to search, one way after the other; words that say nothing find nothing."""
@@ -300,12 +332,33 @@ class Retrieval:
             result.unread
             or result.waiting
             or past.unread
+            or past.missed
             or past.waiting > FEW_WAITING
             or not is_last
         )
         by_meaning = past.by_meaning or result.method in {"hybrid", "dense"}
         how = "words and meaning" if by_meaning else "words"
-        filling = self._filling(gatherer, past, room, request)
+        found = Candidates(
+            how=how,
+            remarks=tuple(remarks),
+            behind=behind,
+            unread=_NO_PAST if past.missed else _unread_notice(result.unread, past.unread),
+        )
+        pack = partial(self._packed, found, gatherer, past, request, guaranteed=room)
+        return replace(pack(room), pack=pack)
+
+    def _packed(
+        self,
+        found: Candidates,
+        gatherer: Gatherer,
+        past: Recall,
+        request: ContextRequest,
+        room: int,
+        *,
+        guaranteed: int,
+    ) -> Candidates:
+        """Return what was found, packed into `room` tokens."""
+        filling = self._filling(gatherer, past, room, request, guaranteed)
         passages = tuple(
             past.passage(packed) if packed.source.key in past.sources else gatherer.passage(packed)
             for packed in filling.passages
@@ -316,18 +369,27 @@ class Retrieval:
             else LeftOutPiece(why, key)
             for key, why in filling.left.items()
         )
-        unread = _unread_notice(result.unread, past.unread)
-        return Candidates(passages, how, tuple(remarks), behind, tuple(left), unread)
+        return replace(found, passages=passages, left=tuple(left))
 
-    def _naming(self, request: ContextRequest) -> tuple[str, ...]:
-        """Return the message and the last turns before it, in which names are looked for."""
+    def _before(self, request: ContextRequest) -> list[Turn]:
+        """Return the last turns before the message, newest first."""
         before = self.memory.history.recent(
             request.channel_id, LAST_TURNS, request.before_id, viewer=request.viewer
         )
-        return (request.query, *(fts.bounded_query(turn.content) for turn in reversed(before)))
+        return before[::-1]
+
+    def _naming(self, request: ContextRequest) -> tuple[str, ...]:
+        """Return the message and the last turns before it, in which names are looked for."""
+        before = (fts.bounded_query(turn.content) for turn in self._before(request))
+        return (request.query, *before)
 
     def _filling(
-        self, gatherer: Gatherer, past: Recall, room: int, request: ContextRequest
+        self,
+        gatherer: Gatherer,
+        past: Recall,
+        room: int,
+        request: ContextRequest,
+        guaranteed: int = 0,
     ) -> Filling:
         said = {
             normal_line(line)
@@ -337,13 +399,21 @@ class Retrieval:
         room = min(room, self._most_tokens or room)
         pieces, sources = _not_beside(gatherer, request)
         return fill_room(
-            [*pieces, *past.pieces],
+            _with_ties_broken([*pieces, *past.pieces], request),
             {**sources, **past.sources},
             room,
             self._counter,
-            most_sources=self.k,
-            line_tokens=max(min(self._line_tokens, room // _FEW), 2 * USEFUL_TOKENS),
+            most_sources=len(sources) + len(past.sources) if past.asked.is_wide else self.k,
+            line_tokens=max(
+                min(self._line_tokens, room // _FEW),
+                2 * USEFUL_TOKENS,
+                room // _WIDE_SHARE if past.asked.is_wide else 0,
+            ),
+            query=gatherer.query,
             known=said - {""},
+            guaranteed=guaranteed,
+            wide=past.asked.is_wide,
+            in_order=past.asked.in_order,
         )
 
     def _place_of(
@@ -353,7 +423,7 @@ class Retrieval:
         loaded: Mapping[str, Contribution],
         room: int,
     ) -> str:
-        query = make_question(request)
+        query = make_question(request, self._before(request))
         ways = self._ways(query)
         if not ways:
             return "the message has no words to search for"
@@ -367,8 +437,10 @@ class Retrieval:
         result = self.memory.finder.search(query, options)
         gatherer.add_named(result.named, self.memory.store.read_file)
         if rel_path in gatherer.sources:
-            past = self._past(request, query, ways[-1])
-            filling = self._filling(gatherer, past, room, request)
+            past = self._past(request, query, ways[-1], gatherer)
+            if self.memory.finder.reranks:
+                gatherer, past, _ = self._reranked(query, gatherer, past)
+            filling = self._filling(gatherer, past, max(room, request.most_content), request, room)
             return _left_out(filling, gatherer, rel_path)
         by_meaning = "it is not similar in meaning" if result.method != "lexical" else ""
         why = by_meaning or "there is no embedding model"
@@ -382,15 +454,18 @@ class Retrieval:
         loaded: Mapping[str, Contribution],
         room: int,
     ) -> str | None:
-        query = make_question(request)
+        query = make_question(request, self._before(request))
         ways = self._ways(query)
         if subject.turn_id is None or self.memory.recall is None or not ways:
             return None
-        past = self._past(request, query, ways[-1])
+        gatherer, most = self._gatherer(request, loaded, room), max(room, request.most_content)
+        options = self._options(gatherer, ways[-1], request, refresh=False)
+        self.memory.finder.search(query, options)
+        past = self._past(request, query, ways[-1], gatherer)
         holder = past.source_of(subject.turn_id)
         if holder is None:
             return past.why_not(subject.turn_id)
-        filling = self._filling(self._gatherer(request, loaded, room), past, room, request)
+        filling = self._filling(gatherer, past, most, request, room)
         taken = {t for packed in filling.passages for piece in packed.pieces for t in piece.turns}
         if subject.turn_id in taken:
             return ""
@@ -417,18 +492,41 @@ class Retrieval:
         return limit - self._counter.count(request.utterance)
 
 
-def make_question(request: ContextRequest) -> str:
-    """Return the search query: the message, with unanswered ones before a short one."""
-    parts = [request.query]
-    count = len(fts.content_words(request.query))
-    if count < SHORT_WORDS:
-        for turn in reversed(request.pending_turns):
-            before = fts.bounded_query(turn.content)
-            count += len(fts.content_words(before))
-            if count > QUERY_WORDS:
-                break
-            parts.insert(0, before)
-    return "\n".join(parts)
+def make_question(request: ContextRequest, before: Sequence[Turn] = ()) -> str:
+    """Return the search query: the message alone.
+
+    One of a single word that tells anything ("Remember?") goes on from the same person's message
+    before it, and one with none ("and him?") from the last one heard.
+
+    Args:
+        request: What was said, and what waits for a reply.
+        before: The last turns before it, newest first.
+    """
+    words = _telling_words(request.query)
+    if words > 1:
+        return request.query
+    heard = [*reversed(request.pending_turns), *before]
+    own = [turn for turn in heard if turn.author == request.author and turn.role == "user"]
+    near = own[:1] if words else [*own, *heard]
+    texts = (fts.bounded_query(turn.content) for turn in near)
+    context = next(filter(_telling_words, texts), "")
+    return f"{context}\n{request.query}" if context else request.query
+
+
+def _telling_words(text: str) -> int:
+    """Count the words that say what a text is about."""
+    return sum(word not in fts.STOP_WORDS for word in fts.content_words(text))
+
+
+def _with_ties_broken(pieces: list[Excerpt], request: ContextRequest) -> list[Excerpt]:
+    """Put results that share words with what was just heard before others that score alike."""
+    heard = "\n".join(turn.content for turn in request.pending_turns[-LAST_TURNS:])
+    if not heard:
+        return pieces
+    best = heapq.nlargest(_TIED, pieces, key=lambda piece: piece.score)
+    words = fts.bounded_query(heard)
+    bonus = {id(piece): HEARD_BONUS * query_coverage(piece.text, words) for piece in best}
+    return [replace(p, score=p.score + bonus[id(p)]) if bonus.get(id(p)) else p for p in pieces]
 
 
 def _not_beside(
