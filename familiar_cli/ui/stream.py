@@ -38,9 +38,14 @@ _LONGEST_RUN: Final = 8  # what is longer is a line that somebody drew
 
 
 class Styler:
-    """Gives each part of a text its style, whatever the pieces are in which it comes."""
+    """Gives each part of a text its style, whatever the pieces are in which it comes.
+
+    Attributes:
+        is_sign: The part that was yielded last only opens or closes an action, bold or code.
+    """
 
     def __init__(self) -> None:
+        self.is_sign = False
         self._run = ""  # signs of which more may come
         self._before = "\n"  # what stands before them
         self._action = self._bold = self._fenced = self._in_code = False
@@ -55,6 +60,7 @@ class Styler:
             if character in _RUNS:
                 self._run += character
             else:
+                self.is_sign = False
                 yield self._plain(character)
                 self._before = character
 
@@ -105,6 +111,7 @@ class Styler:
             self._stars(len(run), opens=not after.isspace(), closes=not before.isspace(),
                         inside=before.isalnum() and after.isalnum())  # fmt: skip
         self._line_has_text = True
+        self.is_sign = style != self._style and run[:_FENCE] != "`" * _FENCE
         yield run, _delimiter_style(style, self._style)
 
     def _code(self, count: int) -> None:

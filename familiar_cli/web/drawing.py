@@ -11,8 +11,9 @@ from math import sqrt
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
+from familiar_cli.clock import now
 from familiar_cli.errors import FamiliarError, NotFoundError
-from familiar_cli.memory.pages.lines import number_spans, turn_ids
+from familiar_cli.memory.pages.lines import TAG, is_reference, number_spans
 from familiar_cli.memory.pages.links import resolve_target
 from familiar_cli.text import counted
 from familiar_cli.ui.html.elements import Html, el, environment, joined, plain, text
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from familiar_cli.actions.sent import PromptLayers
     from familiar_cli.familiar import Familiar
     from familiar_cli.memory.pages.lines import Numbering
+    from familiar_cli.visibility import Viewer
 
 _PACKAGE: Final = "familiar_cli.web"
 
@@ -57,10 +59,13 @@ def static_file(name: str) -> bytes:
 
 _WIKI: Final = re.compile(r"\[\[([^\[\]\n|#]{1,200})(#[^\[\]\n|]*)?(?:\|([^\[\]\n]{1,200}))?\]\]")
 _WEB: Final = re.compile(r"https?://", re.IGNORECASE)
+_MOST_DAYS: Final = 3
 _COMMENT: Final = re.compile(r"<!--.*?-->", re.DOTALL)
 
 
-def render_markdown(markdown: str, rel_path: str, base: str, numbering: Numbering) -> Html:
+def render_markdown(
+    markdown: str, rel_path: str, base: str, numbering: Numbering, viewer: Viewer = OWNER
+) -> Html:
     """Render the Markdown of a file as HTML.
 
     Args:
@@ -68,11 +73,12 @@ def render_markdown(markdown: str, rel_path: str, base: str, numbering: Numberin
         rel_path: The file, since links in it begin there.
         base: What the addresses of the familiar's pages begin with.
         numbering: Which turns it cites.
+        viewer: Who will see it: turns that are hidden from them give no evidence.
     """
+    comments = [comment for comment in set(_COMMENT.findall(markdown)) if is_reference(comment)]
+    days = dict(zip(comments, numbering.cited_days(comments, viewer), strict=True))
     try:
-        made = _make_parser().render(
-            markdown, {"rel_path": rel_path, "base": base, "numbering": numbering}
-        )
+        made = _make_parser().render(markdown, {"rel_path": rel_path, "base": base, "days": days})
     except RecursionError:
         return el("pre", markdown, dir="auto")
     return Html(made)
@@ -90,7 +96,7 @@ def _make_parser() -> MarkdownIt:
 
 
 def _text(_: Any, tokens: Sequence[Token], at: int, __: Any, env: Any) -> str:  # noqa: ANN401
-    pieces, end, content = [], 0, tokens[at].content
+    pieces, end, content = [], 0, TAG.sub("", tokens[at].content)
     for found in _WIKI.finditer(content):
         name = found[1].strip()
         href = f"{env['base']}/find?name={quote(name)}&from={quote(env['rel_path'])}"
@@ -111,18 +117,32 @@ def _html_token(_: Any, tokens: Sequence[Token], at: int, __: Any, env: Any) -> 
     """Return raw HTML as the text that it is; comments are for the program, or name turns."""
     content, pieces, end = tokens[at].content, [], 0
     for comment in _COMMENT.finditer(content):
-        pieces += [text(content[end : comment.start()].strip("\n")), turns_named(comment[0], env)]
+        pieces += [
+            text(content[end : comment.start()].strip("\n")),
+            evidence_links(env["days"].get(comment[0]), env["base"]),
+        ]
         end = comment.end()
     return "".join([*pieces, text(content[end:].strip("\n"))])
 
 
-def turns_named(comment: str, env: dict[str, Any]) -> Html:
-    """Return a link to the turns that a comment names; nothing for any other comment."""
-    turns = turn_ids(comment, env["numbering"])
-    if not turns:
+def evidence_links(days: Mapping[date, Sequence[int]] | None, base: str) -> Html:
+    """Return links to the words that a line rests on, such as `said on 25 August`.
+
+    Args:
+        days: The turns that it cites, by day; None: it cites none.
+        base: What the addresses of the familiar's pages begin with.
+    """
+    if days is None:
         return Html("")
-    said = f"turn {number_spans(turns)}"
-    return el("a", said, href=f"{env['base']}/turns/{turns[0]}", class_="evidence")
+    if not days:
+        return el("span", "said elsewhere", class_="evidence", title="The turns are not kept here")
+    year, links = now().year, []
+    for number, day in enumerate(sorted(days)[-_MOST_DAYS:]):
+        said = day_words(day) if day.year != year else day_words(day)[: -len(f" {year}")]
+        href = f"{base}/turns/{days[day][0]}"
+        told = f"turn {number_spans(days[day])}"
+        links.append(el("a", f"{'' if number else 'said on '}{said}", href=href, title=told))
+    return el("span", Html(", ".join(links)), class_="evidence")
 
 
 def _image_token(_: Any, tokens: Sequence[Token], at: int, *__: Any) -> str:  # noqa: ANN401

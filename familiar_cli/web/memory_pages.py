@@ -17,7 +17,7 @@ from familiar_cli.errors import (
     UsageError,
 )
 from familiar_cli.web.asking import Data, Redirect, Shown, WebPage, to_number
-from familiar_cli.web.drawing import render_markdown
+from familiar_cli.web.drawing import evidence_links, render_markdown
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -95,7 +95,7 @@ def _text_view(asked: PageRequest, rel_path: str, text: str) -> dict[str, Any]:
     front, body = split_front_matter(text)
     cut = body.rfind("\n", 0, _RENDERED_CHARS) + 1 if len(body) > _RENDERED_CHARS else len(body)
     html = render_markdown(
-        body[: cut or _RENDERED_CHARS], rel_path, asked.base, asked.familiar.numbering
+        body[: cut or _RENDERED_CHARS], rel_path, asked.base, asked.familiar.numbering, asked.viewer
     )
     rest = body[cut or _RENDERED_CHARS :][:_SHOWN_CHARS]
     return {"parts": {"front": front or "", "html": html, "rest": rest}}
@@ -107,23 +107,22 @@ def _source_view(asked: PageRequest, rel_path: str, text: str) -> dict[str, Any]
 
 
 def _blame_view(asked: PageRequest, rel_path: str, _: str) -> dict[str, Any]:
-    from familiar_cli.memory.pages.lines import turn_ids, without_references
+    from familiar_cli.memory.pages.lines import citations_in, without_references
 
     try:
-        lines = asked.familiar.past.blame(rel_path)
+        lines = asked.familiar.past.blame(rel_path)[:_MOST_BLAMED]
     except FamiliarError as error:
         return {"groups": [], "problem": str(error)}
-    numbering = asked.familiar.numbering
-    groups = [
+    cited = asked.familiar.numbering.cited_days([one.text for one in lines], asked.viewer)
+    rows = [
         (
-            commit,
-            [(one, turn_ids(one.text, numbering), without_references(one.text)) for one in members],
+            one,
+            evidence_links(days if citations_in(one.text) else None, asked.base),
+            without_references(one.text),
         )
-        for commit, members in (
-            (key, list(run)) for key, run in groupby(lines[:_MOST_BLAMED], lambda one: one.commit)
-        )
+        for one, days in zip(lines, cited, strict=True)
     ]
-    return {"groups": groups}
+    return {"groups": [(key, list(run)) for key, run in groupby(rows, lambda row: row[0].commit)]}
 
 
 def _history_view(asked: PageRequest, rel_path: str, _: str) -> dict[str, Any]:
@@ -329,7 +328,7 @@ def show_file_then(asked: PageRequest) -> Shown:
     html = None
     if content is not None:
         html = render_markdown(
-            body[:_RENDERED_CHARS], rel_path, asked.base, asked.familiar.numbering
+            body[:_RENDERED_CHARS], rel_path, asked.base, asked.familiar.numbering, asked.viewer
         )
     memory = asked.familiar.memory
     is_now = content is not None and memory.exists(rel_path)

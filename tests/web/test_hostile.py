@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from familiar_cli.memory.pages.lines import PLAIN, Numbering
+from familiar_cli.memory.pages.lines import PLAIN
 from familiar_cli.web.drawing import render_markdown
 from tests.support.browsing import looking
 from tests.support.cases import each
@@ -82,10 +82,3 @@ def test_bytes_that_are_no_text_are_said_to_be_none() -> None:
         assert answer.status_code == 200
         assert "UTF-8" in answer.text
         assert client.get("/memory/photo.md?raw=1").content == b"\xff\xfe\x00binary"
-
-
-def test_a_turn_of_this_instance_is_linked_as_evidence() -> None:
-    # A pitfall: pages read citations without the instance's numbering, and nothing failed.
-    own = Numbering("laptop-7f3a", "desk-9c2d")
-    html = render_markdown("- Anna keeps bees <!-- turns laptop-7f3a:12 -->", "notes.md", "", own)
-    assert 'href="/turns/12"' in html

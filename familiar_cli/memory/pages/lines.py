@@ -111,8 +111,8 @@ class Numbering:
             return {number: number for number in cited.ids}
         return self.find(instance, cited.ids)
 
-    def newest_days(self, texts: Iterable[str], viewer: Viewer) -> list[date | None]:
-        """Return the day of the newest turn that each text cites and a viewer may see.
+    def cited_days(self, texts: Iterable[str], viewer: Viewer) -> list[dict[date, list[int]]]:
+        """Return the days of the turns that each text cites and a viewer may see, with the turns.
 
         However many texts there are, each instance's turns and all days are looked up once. Of a
         long range only the last turns count: they are the newest.
@@ -129,8 +129,18 @@ class Numbering:
             here = {n: n for n in some} if instance == self.own else self.find(instance, some)
             local |= {(instance, number): turn for number, turn in here.items()}
         days = self.days(set(local.values()), viewer) if local else {}
-        known = ([days[local[n]] for n in one if n in local and local[n] in days] for one in cited)
-        return [max(of_one, default=None) for of_one in known]
+        found: list[dict[date, list[int]]] = []
+        for one in cited:
+            by_day: dict[date, list[int]] = {}
+            for turn in sorted(local[name] for name in one if name in local):
+                if turn in days:
+                    by_day.setdefault(days[turn], []).append(turn)
+            found.append(by_day)
+        return found
+
+    def newest_days(self, texts: Iterable[str], viewer: Viewer) -> list[date | None]:
+        """Return the day of the newest turn that each text cites and a viewer may see."""
+        return [max(days, default=None) for days in self.cited_days(texts, viewer)]
 
     def turn_number(self, name: str | int) -> int:
         """Resolve a turn, given as `number` or `instance:number`, to its local number.

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import cache, lru_cache
 from html import escape
+from itertools import chain, groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
 import jinja2
@@ -102,6 +104,27 @@ def _finalize(value: object) -> object:
     return value if hasattr(value, "__html__") else plain(str(value))
 
 
+_TAGS: Final = {"bold": "strong", "italic": "em", "cyan": "q", "green": "code"}
+"""The element for each style of a terminal; a quotation brings its own marks."""
+
+
+@lru_cache(maxsize=2048)
+def spoken(value: str) -> Html:
+    """Return what somebody said, with actions, quotes, bold and code as a terminal shows them."""
+    from familiar_cli.ui.stream import Styler  # Rich
+
+    styler = Styler()
+    parts = chain(styler.feed(value.replace("\r\n", "\n")), styler.end())
+    shown = [part for part in parts if not styler.is_sign]
+    pieces = []
+    for style, run in groupby(shown, key=itemgetter(1)):
+        piece = text("".join(part for part, _ in run))
+        for name in style.split():
+            piece = el(_TAGS[name], piece)
+        pieces.append(piece)
+    return Html("".join(pieces))
+
+
 def _exact(value: str) -> Html:
     """Return a text for a field of a form, which sends it back to the character."""
     return Html(escape(value, quote=True))
@@ -132,6 +155,7 @@ def environment(package: str) -> jinja2.Environment:
     )
     made.filters |= {
         "seen": text,
+        "spoken": spoken,
         "exact": _exact,
         "counted": counted,
         "layer_class": layer_class,
