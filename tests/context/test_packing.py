@@ -171,9 +171,9 @@ def test_where_there_is_little_room_the_words_themselves_come_before_what_was_wr
     assert texts(filled([line, QUOTE], 20)) == ["Robin: I moved to Bergen."]
 
 
-def test_turns_that_are_quoted_need_no_line_that_says_no_more() -> None:
-    line = piece("sessions/a.md", 0, "- Robin moved to Bergen.", 0.5, turns=frozenset({4}))
-    assert texts(filled([line, QUOTE])) == ["Robin: I moved to Bergen."]
+def test_a_line_stands_below_the_turn_that_says_the_same_on_its_day() -> None:
+    line = piece("topics/a.md", 0, "- Robin moved to Bergen. (March 2026)", turns=frozenset({4}))
+    assert texts(filled([line, QUOTE])) == [QUOTE.text, line.text]
 
 
 def test_a_line_that_a_person_corrected_stands_beside_the_turn() -> None:

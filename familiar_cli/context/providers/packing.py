@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli import fts
 from familiar_cli.fts import best_part
 from familiar_cli.languages import ENGLISH
 from familiar_cli.memory.pages.lines import normal_line
@@ -221,14 +220,15 @@ def fill_room(
     best = max((piece.score for piece in pieces if not piece.named), default=0.0)
     free = room - guaranteed if guaranteed else 0
     spoken = frozenset().union(*(piece.turns for piece in pieces if piece.is_turn))
-    pieces = [
-        replace(piece, score=QUOTED_SHARE * piece.score) if _is_quoted(piece, spoken) else piece
-        for piece in pieces
+    shares = (QUOTED_SHARE if _is_quoted(piece, spoken) else 1.0 for piece in pieces)
+    ranked = [
+        (replace(piece, score=share * piece.score), share * best)
+        for piece, share in zip(pieces, shares, strict=True)
+        if not precision.exceeds(piece.fact, piece.vague)
     ]
-    precise = (piece for piece in pieces if not precision.exceeds(piece.fact, piece.vague))
-    for piece in sorted(precise, key=_rank_piece):
-        floor = FREE_FLOOR if filler.room < free else WEAK
-        if piece.score < floor * best and not (piece.named or (wide and piece.is_turn)):
+    for piece, highest in sorted(ranked, key=lambda pair: _rank_piece(pair[0])):
+        floor = highest * (FREE_FLOOR if filler.room < free else WEAK)
+        if piece.score < floor and not (piece.named or (wide and piece.is_turn)):
             filler.leave(piece, "it scored far lower than the other results")
         else:
             filler.take(piece)
@@ -283,7 +283,6 @@ class _Filler:
     precision: _Precision
     said: set[str]
     turns: set[int] = field(default_factory=set)
-    spoken: dict[int, set[str]] = field(default_factory=dict)  # the words of quoted turns
     open: dict[str, _Open] = field(default_factory=dict)
     left: dict[str, str] = field(default_factory=dict)
     all_room: int = 0
@@ -385,7 +384,7 @@ class _Filler:
 
     def _pay(self, piece: Excerpt, cost: int) -> _Open:
         self.room -= cost
-        self._note([piece.fact], is_turn=piece.is_turn)
+        self._note([piece.fact])
         taken = self.open.setdefault(piece.source, _Open())
         taken.pieces.append(piece)
         return taken
@@ -394,32 +393,16 @@ class _Filler:
         taken = self.open.get(piece.source)
         return taken is not None and any(p.start == piece.start for p in taken.pieces)
 
-    def _note(self, facts: Iterable[Fact], *, is_turn: bool = False) -> None:
+    def _note(self, facts: Iterable[Fact]) -> None:
         for fact in facts:
             self.said.add(fact.said)
             self.turns |= fact.turns
-            if is_turn:
-                self.spoken |= {turn: set(fts.words(fact.said)) for turn in fact.turns}
 
     def _is_told(self, fact: Fact, vague: int) -> bool:
-        """Return whether a fact is there, or is to come from where it is more precise.
-
-        A line beside the turns that it rests on says nothing more if they hold all its words. It
-        may also be a person's correction of them, or name what they only point to.
-        """
+        """Return whether a fact is there, or is to come from where it is more precise."""
         if (fact.said and fact.said in self.said) or self.precision.exceeds(fact, vague):
             return True
-        if not fact.turns or (vague == 0 and len(fact.turns) > EXCHANGE):
-            return False
-        if vague:
-            return self.turns.issuperset(fact.turns)
-        if not self.spoken.keys() >= fact.turns:
-            return False
-        return (
-            set[str]()
-            .union(*map(self.spoken.__getitem__, fact.turns))
-            .issuperset(fts.content_words(fact.said))
-        )
+        return vague > 0 and bool(fact.turns) and self.turns.issuperset(fact.turns)
 
 
 def _needed_before(piece: Excerpt) -> Excerpt | None:
@@ -442,7 +425,8 @@ def _pack_source(source: PieceSource, taken: _Open) -> Packed:
         return Packed(source, taken.cut, pieces, is_cut=True)
     lines: list[str] = []
     for piece, last in zip(pieces, (None, *pieces), strict=False):
-        if last and piece.start > last.end + 1:
+        has_gap = last is not None and piece.start > last.end + 1
+        if has_gap and not (lines[-1].endswith(_GAP) or piece.text.startswith(_GAP)):
             lines.append(_GAP)
         lines.append(piece.text)
     return Packed(source, "\n".join(lines), pieces, is_cut=True)
