@@ -35,6 +35,7 @@ CONTENTS: dict[str, dict[str, tuple[str, str]]] = {
         "hear": ("talk:hear", "Save a message without asking for a reply."),
         "chat": ("talk:chat", "Chat interactively."),
         "context": ("context", "Show what was sent to the model, and why."),
+        "why": ("context:why", "Explain a reply in one sentence, and show what it used."),
     },
     "Keep": {
         "memory": ("memory", "Read and change the memory directory."),

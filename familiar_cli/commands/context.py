@@ -1,4 +1,4 @@
-"""`familiar context`: parse, call, render."""
+"""`familiar context` and `familiar why`: parse, call, render."""
 
 from __future__ import annotations
 
@@ -22,6 +22,36 @@ if TYPE_CHECKING:
     from familiar_cli.ui.emit import Output
 
 app = App()
+why_app = App()
+
+
+@why_app.command()
+def why(
+    ctx: typer.Context,
+    turn: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[TURN]",
+            parser=turn_name,
+            help="Turn, by number or as INSTANCE:NUMBER; default: the newest.",
+        ),
+    ] = None,
+) -> None:
+    """Explain a reply: in one sentence, then with the memories it used.
+
+    `familiar context` shows all that was sent, and why the rest was left out.
+
+    \b
+    familiar why
+    familiar why 12
+    """
+    from familiar_cli.actions.sent import find_trace
+    from familiar_cli.actions.why import explain_reply
+    from familiar_cli.ui.context_page import reply_page
+
+    with familiar_of(ctx) as familiar:
+        found = explain_reply(familiar, find_trace(familiar, turn))
+        output(ctx).answer(found.to_json(), reply_page(found))
 
 
 @app.command()

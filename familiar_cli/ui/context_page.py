@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 
     from familiar_cli.actions.sent import Replayed, ReplayedReply, Why
+    from familiar_cli.actions.why import ReplyExplanation
     from familiar_cli.context.trace import Trace, TracedMessage
     from familiar_cli.context.types import Fragment, LayerUse, Report
     from familiar_cli.llm.types import SideCall
@@ -274,6 +275,22 @@ def recall_page(found: Sequence[Fragment]) -> PagePart:
         score = "" if piece.score is None else f", score {piece.score:.2f}"
         head.append(f"  {counted(piece.tokens, 'token')}{score}", "dim")
         parts += [head, Indented(plain(one_line(piece.text, _EXCERPT_CHARS), "dim"), 2)]
+    return Stack(*parts)
+
+
+def reply_page(found: ReplyExplanation) -> PagePart:
+    """Lay out why a reply is as it is: the sentence, then what was used, as text."""
+    parts: list[PagePart] = [plain(found.sentence, "bold")]
+    for one in found.memories:
+        turns = (
+            f"turn{'s' if len(set(one.turns)) > 1 else ''} {_span_words([*one.turns])}"
+            if (one.turns)
+            else ""
+        )
+        head = plain(f"{one.label[:1].upper()}{one.label[1:]}", "cyan")
+        head.append(f"  {one.rel_path or turns}", "dim")
+        parts += [plain(""), head, Indented(plain(one.text), 2)]
+    parts += [plain(f"Not all of memory was read: {why}", "yellow") for why in found.problems]
     return Stack(*parts)
 
 

@@ -51,6 +51,7 @@ ENDS = {
     "ask --off-record": 2,
     "config unset sync.old_key_files": 4,
     "context --why 12": 4,
+    "why 12": 4,
     "export-lorebook": 4,
     "history choose 1204 --swipe 2": 4,
     "graph NAME": 4,

@@ -30,6 +30,7 @@ continue
 hear "lunch at one?" --as irc:anna
 chat
 context --last
+why
 status
 doctor
 memory write topics/sea.md "# Sea\\n\\n- wide\\n"

@@ -44,6 +44,7 @@ WORDS = {
     ("ask",): [["Hello", "--name", EVIL], ["Hello", "--dry-run"], [EVIL, "--channel", EVIL]],
     ("chat",): [["--name", EVIL]],
     ("context",): [["7"], ["7", "--messages"], ["7", "--diff", "7"], ["9"], ["7", "--raw"]],
+    ("why",): [["7"], ["9"], [EVIL]],
     ("memory", "ls"): [[], [EVIL], ["-a"]],
     ("memory", "cat"): [["evil.md"], [EVIL], ["self/description.md"]],
     ("memory", "grep"): [["e"], [EVIL], ["("], ["-l", "e"]],

@@ -38,6 +38,7 @@ def root():
         ("me", ["--name", "Anna"]),
         ("status", []),
         ("doctor", []),
+        ("why", []),
         ("context", ["--last"]),
         ("remind ls", []),
         ("remind add", ["Call Anna", "--at", "friday"]),
