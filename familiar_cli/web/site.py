@@ -107,6 +107,30 @@ def _is_same(given: str, known: str) -> bool:
 PAGES: Final = (*turn_pages.PAGES, *memory_pages.PAGES, *upkeep_pages.PAGES)
 """The first that fits an address answers."""
 
+NAVIGATION: Final = {  # what a person looks for, and the pages below it; the first is its own
+    "Home": {
+        "": "Overview",
+        "desk": "Reminders",
+        "review": "Review",
+        "sync": "Sync",
+        "settings": "Settings",
+        "doctor": "Health",
+    },
+    "Talk": {"turns": "Conversations", "turns/layers": "Prompts"},
+    "People": {"people": "Everyone", "graph": "Relations"},
+    "Memory": {"memory": "Pages", "search": "Search", "journal": "Changes", "distill": "Digests"},
+    "Time": {"timeline": "Timeline", "asof": "As of a day"},
+}
+
+
+def find_place(here: str) -> str | None:
+    """Return the page of `NAVIGATION` that an address belongs to."""
+    parts = here.strip("/").split("/")
+    above = ("/".join(parts[:length]) for length in range(len(parts), 0, -1))
+    known = {path for pages in NAVIGATION.values() for path in pages}
+    return next((path for path in above if path in known), None)
+
+
 POLICY: Final = (
     "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "
     "img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -300,8 +324,19 @@ class Site:
             return page_address(base, *parts, **query)
 
         here = request.url.path.removeprefix(base)
+        place = find_place(here)
         return {
             "to": to,
+            "rooms": [
+                {
+                    "name": name,
+                    "path": next(iter(pages)),
+                    "pages": pages.items(),
+                    "is_here": place in pages,
+                }
+                for name, pages in NAVIGATION.items()
+            ],
+            "place": place,
             "ids": ids,
             "here": here,
             "notes": notes,

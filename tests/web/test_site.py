@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from familiar_cli import clock
-from familiar_cli.web.site import PAGES, Door
+from familiar_cli.web.site import NAVIGATION, PAGES, Door
 from tests.support.browsing import looking
 from tests.support.serving import serving
 from tests.support.world import live, run
@@ -41,6 +43,15 @@ def test_a_fresh_familiar_has_every_page(client, path) -> None:
     assert answer.status_code == 200, answer.text
     assert answer.text.count("<h1>") == 1
     assert answer.text.endswith("</html>")
+
+
+@pytest.mark.parametrize("path", DRAWN)
+def test_five_entries_lead_everywhere_and_one_says_where_a_page_is(client, path) -> None:
+    navigation = client.get(path).text.partition("<nav")[2].partition("</nav>")[0]
+    rooms = re.findall(r'href="[^"]*" (aria-current="\w+")?>(\w+)</a>\n', navigation)
+    assert [name for _, name in rooms] == list(NAVIGATION)
+    assert sum(bool(mark) for mark, _ in rooms) == 1
+    assert navigation.count('aria-current="page"') == 1
 
 
 def test_the_link_opens_the_pages_once() -> None:
@@ -161,7 +172,7 @@ def test_several_familiars_have_a_page_each() -> None:
         assert 'href="/f/bo/"' in first.text
         assert "Ada" not in first.text
         page = client.get("/f/bo/turns").text
-        assert 'href="/f/bo/journal"' in page
+        assert 'href="/f/bo/memory"' in page
         assert client.get("/f/cy/turns").status_code == 404
 
 
