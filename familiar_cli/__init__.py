@@ -6,6 +6,7 @@ package alone costs nothing.
 
 TYPE_CHECKING = False  # `typing` takes longer to load than all the rest of this module
 if TYPE_CHECKING:
+    from familiar_cli.actions.consolidate import consolidate_memories
     from familiar_cli.actions.talk import assemble, hear, opening_of, take_turn
     from familiar_cli.actions.write_memory import DueWork, begin_due_work, write_memory
     from familiar_cli.config.channel import SubscriptionRegistry
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from familiar_cli.context.turn import TurnResult
     from familiar_cli.context.types import ContextRequest, Contribution, Layer, Modality, Said
     from familiar_cli.errors import (
+        AnsweredError,
+        ChannelBusyError,
         ConfigError,
         ConflictError,
         FamiliarError,
@@ -29,12 +32,14 @@ if TYPE_CHECKING:
         ModelError,
         NotFoundError,
         PartialError,
+        RateLimitError,
         RefusedError,
         UsageError,
     )
     from familiar_cli.familiar import Familiar
     from familiar_cli.history.rows import Turn
-    from familiar_cli.history.store import HistoryStore
+    from familiar_cli.history.store import HistoryStore, KeptMessage
+    from familiar_cli.history.store import KeptMessage as Heard
     from familiar_cli.identity import Author
     from familiar_cli.index.build import EmbeddingIndex
     from familiar_cli.index.store import IndexingMemoryStore
@@ -46,8 +51,10 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
+    "AnsweredError",
     "Author",
     "Budgeter",
+    "ChannelBusyError",
     "ChannelConfig",
     "ChannelMode",
     "CharacterConfig",
@@ -64,9 +71,11 @@ __all__ = [
     "EmbeddingIndex",
     "Familiar",
     "FamiliarError",
+    "Heard",
     "HistoryProvider",
     "HistoryStore",
     "IndexingMemoryStore",
+    "KeptMessage",
     "Layer",
     "LimitError",
     "LockedError",
@@ -77,6 +86,7 @@ __all__ = [
     "ModelError",
     "NotFoundError",
     "PartialError",
+    "RateLimitError",
     "RecastPostProcessor",
     "RefusedError",
     "Said",
@@ -91,6 +101,7 @@ __all__ = [
     "UsageError",
     "assemble",
     "begin_due_work",
+    "consolidate_memories",
     "hear",
     "opening_of",
     "take_turn",
@@ -98,6 +109,7 @@ __all__ = [
 ]
 
 _MODULES = {
+    "actions.consolidate": "consolidate_memories",
     "actions.write_memory": "DueWork begin_due_work write_memory",
     "actions.talk": "assemble hear opening_of take_turn",
     "config.channel_kinds": "ChannelMode",
@@ -113,11 +125,11 @@ _MODULES = {
     "context.turn": "TurnResult",
     "context.types": "ContextRequest Contribution Layer Modality Said",
     "errors": (
-        "ConfigError ConflictError FamiliarError LimitError LockedError ModelError NotFoundError "
-        "PartialError RefusedError UsageError"
+        "AnsweredError ChannelBusyError ConfigError ConflictError FamiliarError LimitError "
+        "LockedError ModelError NotFoundError PartialError RateLimitError RefusedError UsageError"
     ),
     "familiar": "Familiar",
-    "history.store": "HistoryStore",
+    "history.store": "HistoryStore KeptMessage",
     "history.rows": "Turn",
     "identity": "Author",
     "index.build": "EmbeddingIndex",
@@ -129,15 +141,17 @@ _MODULES = {
     "writer.memory_writer": "MemoryWriter MemoryWriterScheduler",
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names.split()}
+_OTHER_NAMES = {"Heard": "KeptMessage"}
 
 
 def __getattr__(name: str) -> object:
     """Load a public name."""
     from importlib import import_module  # noqa: PLC0415
 
-    if name not in _MODULE_OF:
+    of = _OTHER_NAMES.get(name, name)
+    if of not in _MODULE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found: object = getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
+    found: object = getattr(import_module(f"{__name__}.{_MODULE_OF[of]}"), of)
     globals()[name] = found
     return found
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import asyncio
+import inspect
 import json
 import queue
 import re
@@ -15,11 +16,13 @@ from contextlib import closing
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
+from typing import get_type_hints
 
 import pytest
 
 import familiar_cli
 from familiar_cli import (
+    AnsweredError,
     Author,
     DueWork,
     Familiar,
@@ -117,6 +120,24 @@ async def test_a_cancelled_turn_keeps_what_came_and_tells_who_asks(ada, serve) -
     assert [(r.interrupted, r.reply) for r in kept] == [(True, reply)]
 
 
+async def test_a_message_sent_again_after_a_cancellation_has_one_reply(ada, serve) -> None:
+    serve(Stall("Once upon a"), Say("Fair winds."))
+    begun = asyncio.Event()
+    said = Said("Hello", ANNA, "harbour", message_id="m-1")
+    async with Familiar.load_from_disk(ada, "ada") as familiar:
+        task = asyncio.ensure_future(take_turn(familiar, said, lambda _: begun.set()))
+        await asyncio.wait_for(begun.wait(), 20)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await take_turn(familiar, said)
+        with pytest.raises(AnsweredError):
+            await take_turn(familiar, said)
+        shown = familiar.history.recent("harbour", 9, viewer=OWNER)
+
+    assert [turn.content for turn in shown] == ["Hello", "Fair winds."]
+
+
 async def test_a_turn_within_a_timeout_ends_as_a_timeout(ada, serve) -> None:
     serve(Stall("Once upon a"))
     async with Familiar.load_from_disk(ada, "ada") as familiar:
@@ -201,18 +222,29 @@ def test_every_public_name_is_found_where_the_types_say() -> None:
     source = Path(familiar_cli.__file__).read_text("utf-8")
     block = ast.parse(source).body
     typed = {
-        alias.name: node.module
+        alias.asname or alias.name: node.module
         for branch in block
         if isinstance(branch, ast.If)
         for node in branch.body
         for alias in node.names
     }
     loaded = {name: f"familiar_cli.{where}" for name, where in familiar_cli._MODULE_OF.items()}
+    other = familiar_cli._OTHER_NAMES
+    loaded |= {name: loaded[of] for name, of in other.items()}
 
     assert sorted(typed) == sorted(familiar_cli.__all__)
     assert loaded == typed
-    assert all(getattr(familiar_cli, name).__name__ == name for name in familiar_cli.__all__)
+    for name in familiar_cli.__all__:
+        assert getattr(familiar_cli, name).__name__ == other.get(name, name)
     assert set(familiar_cli.__all__) <= set(dir(familiar_cli))
+
+
+def test_the_types_of_what_a_familiar_can_do_are_known_at_run_time() -> None:
+    public = [getattr(familiar_cli, name) for name in familiar_cli.__all__]
+    functions = [one for one in public if inspect.isfunction(one) and "actions" in one.__module__]
+    assert take_turn in functions
+    for function in functions:
+        assert get_type_hints(function)["familiar"] is Familiar
 
 
 def test_an_unknown_name_is_no_attribute() -> None:

@@ -24,7 +24,7 @@ from familiar_cli.consolidation.library import newest_sessions, private_shelves
 from familiar_cli.consolidation.period_states import Today
 from familiar_cli.consolidation.periods import TIERS, day_at, parse_period, parse_tier, read_period
 from familiar_cli.errors import ConfigError, FamiliarError
-from familiar_cli.familiar import Familiar
+from familiar_cli.familiar import Familiar  # noqa: TC001  # public functions can be asked for their types
 from familiar_cli.memory.layout import new_run_id, path_in_scope, scope_of_path
 from familiar_cli.review.pending import read_plans
 from familiar_cli.when import read_day
@@ -383,8 +383,8 @@ class Consolidated:
     failed: tuple[str, ...]
 
 
-def consolidate_memories(
-    familiar: Familiar, *, may_write: bool, granularity: str = "", period: str = ""
+async def consolidate_memories(
+    familiar: Familiar, *, may_write: bool = False, granularity: str = "", period: str = ""
 ) -> Consolidated:
     """Make the weeks, months and years that are due, or one of them.
 
@@ -401,18 +401,9 @@ def consolidate_memories(
     tier = parse_tier(granularity) if granularity else None
     only = parse_period(period, tier) if period else None
     tiers = (only.tier,) if only else (tier,) if tier else TIERS
-    own = Familiar(familiar.paths)  # a model belongs to the loop that it is asked in
-
-    async def run() -> ConsolidationReport:
-        try:
-            how = ConsolidationOptions(review=not may_write)
-            return await Consolidating(own).consolidate(
-                how, tiers=tiers, only=only, again=bool(only)
-            )
-        finally:
-            await own.aclose()
-
-    report = asyncio.run(run())
+    report = await Consolidating(familiar).consolidate(
+        ConsolidationOptions(review=not may_write), tiers=tiers, only=only, again=bool(only)
+    )
     public = [done.rel_path for done in report.done if not scope_of_path(done.rel_path)]
     held = {period: plan for period, plan in report.held.items() if read_period(period)}
     return Consolidated(tuple(public), held, tuple(map(str, report.failed)))

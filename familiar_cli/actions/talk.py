@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable  # noqa: TC003  # a field's type
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from datetime import datetime  # noqa: TC003  # public functions can be asked for their types
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.actions.change_turns import replace_last_reply
@@ -20,15 +21,17 @@ from familiar_cli.actions.prompt import (
 from familiar_cli.clock import now, to_ms
 from familiar_cli.context.on_record import OnRecord
 from familiar_cli.context.replies import PartialReply
+from familiar_cli.context.trace import Trace  # noqa: TC001  # public functions can be asked for their types
 from familiar_cli.context.turn import (
     UNWATCHED,
+    TurnResult,
     TurnRunner,
     Watcher,
     check_said,
     dry_run,
     request_for,
 )
-from familiar_cli.context.types import Modality
+from familiar_cli.context.types import Modality, Said
 from familiar_cli.errors import (
     AnsweredError,
     ChannelBusyError,
@@ -38,27 +41,26 @@ from familiar_cli.errors import (
     RefusedError,
     UsageError,
 )
+from familiar_cli.familiar import Familiar  # noqa: TC001  # public functions can be asked for their types
 from familiar_cli.history.rows import HEARD, Turn
-from familiar_cli.history.store import KeptMessage, keep_once, turn_of_message, whole_reply
+from familiar_cli.history.store import KeptMessage, keep_once, reply_to_turn, turn_of_message
 from familiar_cli.llm.slots import PRESETS, check_usable
 from familiar_cli.text import one_line
+from familiar_cli.visibility import Viewer  # noqa: TC001  # public functions can be asked for their types
 from familiar_cli.work.passes import Waiting, exclusive
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
-    from datetime import datetime
 
     from familiar_cli.actions.prompt import TurnSetup
-    from familiar_cli.context.trace import Trace
-    from familiar_cli.context.turn import TurnResult
-    from familiar_cli.context.types import ContextRequest, Said
-    from familiar_cli.familiar import Familiar
+    from familiar_cli.context.types import ContextRequest
     from familiar_cli.llm.types import ChatModel
-    from familiar_cli.visibility import Viewer
 
 
 def kept_question(familiar: Familiar, said: Said) -> Said:
     """Return `said` with the words of the kept turn that it means, if it means one.
+
+    A reply to that turn which broke off gives way to the new one.
 
     Raises:
         NotFoundError: There is no turn `said.reply_to`.
@@ -76,13 +78,16 @@ def kept_question(familiar: Familiar, said: Said) -> Said:
             f"Turn {turn.id} was not said to the familiar, so there is nothing to reply to",
             hint="Run `familiar history show` for the turns.",
         )
+    channel_id = said.channel_id if history.holds(said.channel_id, turn) else turn.channel_id
+    reply = None if said.instead_of else reply_to_turn(history, turn.id, channel_id)
     return replace(
         said,
         text=turn.content,
         author=turn.author,
-        channel_id=said.channel_id if history.holds(said.channel_id, turn) else turn.channel_id,
+        channel_id=channel_id,
         modality=Modality(turn.modality),
         reply_to=turn.id,
+        instead_of=reply if reply and reply.partial else said.instead_of,
     )
 
 
@@ -113,7 +118,7 @@ def check_unanswered(familiar: Familiar, said: Said) -> None:
     reply = (
         None
         if said.reply_to is None or said.instead_of
-        else whole_reply(familiar.history, said.reply_to, said.channel_id)
+        else reply_to_turn(familiar.history, said.reply_to, said.channel_id)
     )
     if reply is None:
         return

@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Sequence  # noqa: TC003  # as the next
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from familiar_cli.context.turn import TurnResult  # noqa: TC001  # public functions can be asked for their types
 from familiar_cli.errors import FamiliarError, NotFoundError
+from familiar_cli.familiar import Familiar  # noqa: TC001  # public functions can be asked for their types
 from familiar_cli.history.outgoing import ALL, SAID_HERE, UnreadFilter, count_unread_turns
 from familiar_cli.llm.slots import PLAN_TOKENS, check_usable, for_plans
 from familiar_cli.review.pending import pending_ids
 from familiar_cli.work.passes import PATIENCE_S, WRITING
-from familiar_cli.writer.memory_writer import MemoryWriter, WriterSettings, due_turns
+from familiar_cli.writer.contract import WriterReport  # noqa: TC001  # public functions can be asked for their types
+from familiar_cli.writer.memory_writer import MemoryWriter, Mode, WriterSettings, due_turns
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from familiar_cli.context.trace import Trace
-    from familiar_cli.context.turn import TurnResult
-    from familiar_cli.familiar import Familiar
     from familiar_cli.llm.slots import ResolvedSlot
-    from familiar_cli.writer.contract import WriterReport
-    from familiar_cli.writer.memory_writer import Mode
 
 
 WRITER_SLOT: Final = "memory_writer"

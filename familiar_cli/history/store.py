@@ -161,8 +161,8 @@ def keep_once(history: HistoryFile, turn: Turn, message_id: str = "") -> KeptMes
         return KeptMessage(insert_turn(connection, turn, message_id), is_new=True)
 
 
-def whole_reply(history: HistoryFile, turn_id: int, channel_id: str | None = None) -> Turn | None:
-    """Return the reply to a turn that did not break off; None: there is none.
+def reply_to_turn(history: HistoryFile, turn_id: int, channel_id: str | None = None) -> Turn | None:
+    """Find the newest whole reply to a turn, else the newest that broke off.
 
     Args:
         history: The history.
@@ -171,7 +171,7 @@ def whole_reply(history: HistoryFile, turn_id: int, channel_id: str | None = Non
     """
     sql = (
         f"SELECT {SELECTED} FROM shown AS turns JOIN replies ON replies.turn_id = turns.id "  # noqa: S608
-        "WHERE replies.reply_to = ? AND NOT turns.partial ORDER BY turns.id DESC"
+        "WHERE replies.reply_to = ? ORDER BY turns.partial, turns.id DESC"
     )
     with history.use(create=False) as connection:
         replies = map(to_turn, connection.execute(sql, (turn_id,)).fetchall())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -92,14 +93,19 @@ def memory_undo(caller: Caller, arguments: Arguments) -> Answer:
 
 def memory_consolidate(caller: Caller, arguments: Arguments) -> Answer:
     """Make weeks, months and years."""
-    from familiar_cli.actions.consolidate import consolidate_memories
+    from familiar_cli.actions.consolidate import Consolidated, consolidate_memories
+    from familiar_cli.familiar import Familiar
 
-    done = consolidate_memories(
-        caller.familiar,
-        may_write=caller.allow_write,
-        granularity=arguments.get("granularity", ""),
-        period=arguments.get("targetDate", ""),
-    )
+    async def consolidate() -> Consolidated:
+        async with Familiar(caller.familiar.paths) as own:  # a model belongs to one event loop
+            return await consolidate_memories(
+                own,
+                may_write=caller.allow_write,
+                granularity=arguments.get("granularity", ""),
+                period=arguments.get("targetDate", ""),
+            )
+
+    done = asyncio.run(consolidate())
     items = [ToolItem({"path": path, "status": "written"}) for path in done.made]
     items += [
         ToolItem({"period": period, "plan": plan, "status": "planned"})

@@ -20,7 +20,7 @@ from familiar_cli.history import store
 from familiar_cli.history.matching import normal_words
 from familiar_cli.history.rows import IMPORTED, Turn
 from familiar_cli.history.selection import TurnFilter, newest_turns, turns_from
-from familiar_cli.history.store import GREETING, turn_of_message, whole_reply
+from familiar_cli.history.store import GREETING, reply_to_turn, turn_of_message
 from familiar_cli.identity import MAX_ID_CHARS
 from familiar_cli.serve.aligning import KeptLine, Placement, RequestLine, align_lines
 from familiar_cli.serve.api_format import ApiError
@@ -357,13 +357,16 @@ class Conversations:
             turn = turn_of_message(history, channel_id, message_id, author)
             if turn is None:
                 continue
-            reply, last = whole_reply(history, turn.id, channel_id), self._kept(channel_id, ())[-1:]
+            reply, last = (
+                reply_to_turn(history, turn.id, channel_id),
+                self._kept(channel_id, ())[-1:],
+            )
             if normal_words(turn.content) != normal_words(said.text):
                 return FoundConversation(channel_id)
-            if reply is None:
-                return FoundConversation(
-                    channel_id, Placement("answer", 0, is_whole=False, question=turn.id)
-                )
+            if reply is None or reply.partial:
+                broken_off = reply.id if reply else None
+                answer = Placement("answer", 0, is_whole=False, question=turn.id, reply=broken_off)
+                return FoundConversation(channel_id, answer)
             if not last or last[0].turn_id != reply.id:
                 return FoundConversation(channel_id)
             again = Placement("again", 0, is_whole=False, question=turn.id, reply=reply.id)
