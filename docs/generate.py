@@ -94,7 +94,8 @@ def settings() -> str:
 
 LIBRARY = {
     "A conversation": """
-        Familiar Author Said Modality take_turn TurnResult hear assemble opening_of Trace
+        Familiar Author Said Modality take_turn TurnResult hear KeptMessage assemble
+        opening_of Trace
     """,
     "The work after a reply": "begin_due_work DueWork Drained",
     "What is kept": "MemoryStore IndexingMemoryStore HistoryStore Turn",
@@ -103,7 +104,7 @@ LIBRARY = {
         ContextPipeline ContextRequest Contribution Layer Budgeter CharacterProvider HistoryProvider
         ContentSearchProvider SteppedThinkingPreProcessor RecastPostProcessor
     """,
-    "Writing memory": "write_memory MemoryWriter MemoryWriterScheduler",
+    "Writing memory": "write_memory consolidate_memories MemoryWriter MemoryWriterScheduler",
     "Models": "ChatModel ScriptedModel",
     "Settings": "CharacterConfig ChannelConfig ChannelMode SubscriptionRegistry",
 }
@@ -122,7 +123,7 @@ def library() -> str:
     for title, names in LIBRARY.items():
         parts += [f"## {title}", *(_public(name) for name in names.split())]
     listed = {name for names in LIBRARY.values() for name in names.split()}
-    rest = [name for name in familiar_cli.__all__ if name not in listed]
+    rest = [name for name in familiar_cli.__all__ if name not in {*listed, "Heard"}]
     assert all(hasattr(errors, name) for name in rest), rest
     told = ", ".join(f"`{name}`" for name in rest)
     _, _, tree = (errors.__doc__ or "").strip().partition("\n\n")

@@ -431,7 +431,7 @@ IDS = count(1)
 
 def message(channel: str, user_id: str, name: str, text: str, *, to_me: bool = True) -> str:
     told = {"channel": channel, "user_id": user_id, "name": name, "text": text, "to_me": to_me}
-    told["id"] = str(next(IDS))
+    told |= {"id": str(next(IDS)), "direct": channel.startswith("dm-")}
     return json.dumps(told) + "\n"
 
 
@@ -471,7 +471,8 @@ def test_the_bot_of_the_tutorial_replies_remembers_and_ends(ada, serve, tmp_path
         ("dm-42", "A secret."),
         ("general", "Hello, Bo."),
     ]
-    assert "I do not." in json.dumps(server.requests[2].json()["messages"])
+    shown_to_bo = json.dumps(server.requests[2].json()["messages"])
+    assert ("I do not." in shown_to_bo, "Psst." in shown_to_bo) == (True, False)
     assert "Anna keeps bees." in (Path(ada) / "ada/memory/people/discord-42.md").read_text("utf-8")
 
 
