@@ -6,6 +6,7 @@ It works in a thread with files of its own. A network that is not there is a lin
 from __future__ import annotations
 
 import asyncio
+import math
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -14,14 +15,15 @@ from familiar_cli.actions import sync as action
 from familiar_cli.actions.consolidate import Consolidating, ConsolidationOptions
 from familiar_cli.actions.sync_decisions import remotes_of
 from familiar_cli.actions.write_memory import memory_writer, write_memory
-from familiar_cli.clock import stopwatch_s
-from familiar_cli.errors import FamiliarError, LockedError, RemoteUnreachableError
+from familiar_cli.clock import now, stopwatch_s
+from familiar_cli.errors import ConfigError, FamiliarError, LockedError, RemoteUnreachableError
 from familiar_cli.history.outgoing import SAID_HERE, count_unread_turns
 from familiar_cli.index.build import SOME
 from familiar_cli.text import counted
 from familiar_cli.work.jobs import in_thread
 from familiar_cli.work.passes import SYNCING, WRITING, Event, as_failure, failed, until_stopped
 from familiar_cli.writer.memory_writer import MemoryWriterScheduler
+from familiar_cli.writer.memory_writer import is_due as is_pass_due
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 LAST_S: Final = 8.0
 """The longest wait for the sync at the end; what it does not send goes the next time."""
 
+_SOON_S: Final = 2.0  # between two visits to a familiar with turns that have no vector
 _LOOK_S: Final = 30.0  # how often it is looked whether there is a remote by now
 
 
@@ -52,11 +55,16 @@ class BackgroundSync:
     async def watch(self) -> None:
         """Sync every `sync.interval_s` seconds, later and later while it fails."""
         while True:
-            wait_s = self._familiar.passes.named(SYNCING).retry_in_s
-            if not wait_s:
-                await self.once()
-                wait_s = self._familiar.config.sync.interval_s if self._is_due else _LOOK_S
-            await asyncio.sleep(max(wait_s, 1.0))
+            wait_s = await self.sync_if_due()
+            await asyncio.sleep(_LOOK_S if math.isinf(wait_s) else wait_s)
+
+    async def sync_if_due(self) -> float:
+        """Sync unless the last try just failed; return after how many seconds to do so again."""
+        failures = self._familiar.passes.named(SYNCING)
+        if not failures.retry_in_s:
+            await self.once()
+        interval_s = self._familiar.config.sync.interval_s if self._is_due else math.inf
+        return max(failures.retry_in_s or interval_s, 1.0)
 
     async def once(self) -> None:
         """Sync with all remotes now, if there are any."""
@@ -73,9 +81,8 @@ class BackgroundSync:
 
     async def last(self) -> None:
         """Sync at the end, as far as that is quick."""
-        if not self._familiar.passes.named(SYNCING).retry_in_s:
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self.once(), LAST_S)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self.sync_if_due(), LAST_S)
 
     @property
     def _is_due(self) -> bool:
@@ -130,6 +137,7 @@ class Daemon:
 
     Attributes:
         errors: What failed last and has not succeeded since, by the command that does it.
+        syncing: The part that syncs.
     """
 
     def __init__(
@@ -144,7 +152,7 @@ class Daemon:
         self._on_report = on_report
         self._on_event = on_event
         self._writing = familiar.passes.named(WRITING)
-        self._syncing = BackgroundSync(familiar, self._tell)
+        self.syncing = BackgroundSync(familiar, self._tell)
         self._unprinted: OSError | None = None
         self.errors: dict[str, FamiliarError] = {}
 
@@ -157,7 +165,7 @@ class Daemon:
         """
 
         async def work() -> None:
-            await self._syncing.once()
+            await self.syncing.once()
             try:
                 await self._write()
             except Exception as error:  # noqa: BLE001  # periods are made all the same
@@ -166,7 +174,7 @@ class Daemon:
             await self._make_periods(at_once=True)
             while await self._embed_some():
                 pass
-            await self._syncing.once()
+            await self.syncing.once()
 
         await self._run(work())
 
@@ -199,11 +207,62 @@ class Daemon:
                 tasks.create_task(self._watch_turns(scheduler, seen, poll_s))
                 tasks.create_task(self._watch_periods(scheduler))
                 tasks.create_task(self._embed_turns())
-                tasks.create_task(self._syncing.watch())
+                tasks.create_task(self.syncing.watch())
 
         self._tell(Event("started", f"Watching {self._familiar.paths.id}; press Ctrl-C to stop."))
         await self._run(work())
-        await self._syncing.last()
+        await self.syncing.last()
+
+    async def visit(self, *, is_first: bool, is_active: bool) -> float:
+        """Do what is due now; return after how many seconds turns are due that wait.
+
+        For whoever looks after many familiars and cannot stay with one. Without a model nothing is
+        written, and the rest is done.
+
+        Args:
+            is_first: All turns that wait are written, as by one that begins to watch.
+            is_active: Somebody talked to it since the last visit; otherwise the first visit only
+                looks for turns.
+
+        Raises:
+            FamiliarError: The history cannot be read.
+        """
+        waiting = count_unread_turns(self._familiar.history, SAID_HERE)
+        if is_first and not (is_active or waiting):
+            return math.inf
+        wait_s = math.inf
+        try:
+            with self._writing.recording():
+                memory_writer(self._familiar, on_wait=self._note)
+        except ConfigError as error:
+            self._failed(error)
+        else:
+            wait_s = await self._write_due(waiting, is_first=is_first)
+            await self._summarise()
+            await self._make_periods(at_once=False)
+        return min(wait_s, _SOON_S) if await self._embed_some() else wait_s
+
+    async def _write_due(self, waiting: int, *, is_first: bool) -> float:
+        """Write the turns that are due; return in how many seconds the others are."""
+        set_to, history = self._familiar.config.memory_writer, self._familiar.history
+        newest = history.last_turn()
+        silence_s = (now() - newest.at).total_seconds() if newest else 0.0
+        is_due = is_pass_due(
+            waiting,
+            silence_s,
+            turn_threshold=set_to.turn_threshold,
+            idle_timeout=set_to.idle_timeout,
+        )
+        if waiting and (is_due or is_first) and not self._writing.retry_in_s:
+            try:
+                await self._write()
+            except Exception as error:  # noqa: BLE001  # the next visit is made all the same
+                self._failed(as_failure(error))
+            waiting = count_unread_turns(history, SAID_HERE)
+        if not waiting:
+            return math.inf
+        rest_s = set_to.idle_timeout - silence_s
+        return max(rest_s if rest_s > 0 else LOOK_S, self._writing.retry_in_s)
 
     async def _run(self, work: Coroutine[Any, Any, None]) -> None:
         try:

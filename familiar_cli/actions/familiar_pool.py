@@ -1,4 +1,4 @@
-"""`FamiliarPool`: open familiars, each reopened when its settings change."""
+"""`FamiliarPool`: a few open familiars, each reopened when its settings change."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import threading
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
 from familiar_cli.config.home import find_familiar
 from familiar_cli.familiar import Familiar
@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from familiar_cli.config.home import FamiliarPaths
+
+
+MOST_OPEN: Final = 8
+"""Familiars that a pool keeps open although nobody uses them; each holds about ten files."""
 
 
 class Poolable(Protocol):
@@ -34,6 +38,7 @@ T = TypeVar("T", bound=Poolable)
 
 @dataclass(slots=True)
 class _Entry(Generic[T]):
+    familiar_id: str
     item: T
     users: int = 0
     is_retired: bool = False
@@ -44,16 +49,28 @@ class FamiliarPool(Generic[T]):
     """Pool that opens each familiar of a home once, for event-loop tasks and for threads.
 
     One whose settings changed is opened anew for whoever asks next, and closed when the last user
-    of the old one has left.
+    of the old one has left. Beyond `most_open`, the least recently used of those that nobody uses
+    are closed.
 
     Args:
         home: Where the familiars live.
         build: Opens one; it must be quick.
+        most_open: How many stay open, unless more are used at once.
+        on_leave: Called with the id of a familiar that somebody has just used.
     """
 
-    def __init__(self, home: Path, build: Callable[[FamiliarPaths], T]) -> None:
+    def __init__(
+        self,
+        home: Path,
+        build: Callable[[FamiliarPaths], T],
+        *,
+        most_open: int = MOST_OPEN,
+        on_leave: Callable[[str], None] | None = None,
+    ) -> None:
         self.home = home
         self._build = build
+        self._most_open = most_open
+        self._on_leave = on_leave
         self._lock = threading.Lock()
         self._entries: dict[str, _Entry[T]] = {}  # the least recently used stands first
 
@@ -68,14 +85,14 @@ class FamiliarPool(Generic[T]):
             NotFoundError: There is no such familiar.
             UsageError: There are several, and none was chosen.
         """
-        entry, old = self._enter(name)
+        entry, retired = self._enter(name)
         try:
-            if old:
-                await old.aclose()
+            for item in retired:
+                await item.aclose()
             yield entry.item
         finally:
-            if self._leave(entry):
-                await entry.item.aclose()
+            for item in self._leave(entry):
+                await item.aclose()
 
     @contextmanager
     def hold(self, name: str | None, *, alone: bool = False) -> Iterator[T]:
@@ -95,15 +112,15 @@ class FamiliarPool(Generic[T]):
             finally:
                 asyncio.run(item.aclose())
             return
-        entry, old = self._enter(name)
+        entry, retired = self._enter(name)
         try:
-            if old:
-                asyncio.run(old.aclose())
+            for item in retired:
+                asyncio.run(item.aclose())
             with entry.turn:
                 yield entry.item
         finally:
-            if self._leave(entry):
-                asyncio.run(entry.item.aclose())
+            for item in self._leave(entry):
+                asyncio.run(item.aclose())
 
     async def aclose(self) -> None:
         """Close all idle familiars; the others are closed by their last user."""
@@ -115,27 +132,40 @@ class FamiliarPool(Generic[T]):
         for item in idle:
             await item.aclose()
 
-    def _enter(self, name: str | None) -> tuple[_Entry[T], T | None]:
-        """Return the entry of a familiar, and the replaced one to close, if any."""
+    def _enter(self, name: str | None) -> tuple[_Entry[T], list[T]]:
+        """Enter a familiar's entry, and list what is to be closed: the replaced, the unused."""
         paths = find_familiar(self.home, name)
         with self._lock:
-            entry, closing = self._entries.get(paths.id), None
+            entry, retired = self._entries.pop(paths.id, None), []
             if entry is None or entry.item.is_outdated:
-                new = _Entry(self._build(paths))
+                try:
+                    new = _Entry(paths.id, self._build(paths))
+                except BaseException:
+                    if entry:
+                        self._entries[paths.id] = entry
+                    raise
                 if entry:
                     entry.is_retired = True
-                    closing = None if entry.users else entry.item
+                    retired = [] if entry.users else [entry.item]
                 entry = new
-            self._entries.pop(paths.id, None)
             self._entries[paths.id] = entry
             entry.users += 1
-        return entry, closing
+            return entry, [*retired, *self._retire_unused()]
 
-    def _leave(self, entry: _Entry[T]) -> bool:
-        """Tell whether a replaced entry has lost its last user."""
+    def _leave(self, entry: _Entry[T]) -> list[T]:
+        """Leave an entry, and list what is to be closed."""
+        if self._on_leave:
+            self._on_leave(entry.familiar_id)
         with self._lock:
             entry.users -= 1
-            return entry.is_retired and not entry.users
+            left = [entry.item] if entry.is_retired and not entry.users else []
+            return [*left, *self._retire_unused()]
+
+    def _retire_unused(self) -> list[T]:
+        """Take out the least recently used familiars beyond the limit that nobody uses."""
+        unused = [name for name, entry in self._entries.items() if not entry.users]
+        extra = unused[: max(len(self._entries) - self._most_open, 0)]
+        return [self._entries.pop(name).item for name in extra]
 
 
 def pages_pool(home: Path, tell: Callable[[str], None]) -> FamiliarPool[Familiar]:

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from familiar_cli.serve.running import Listening
     from familiar_cli.ui.emit import Output
 
+_NAMED = 10  # familiars that are named when the server begins
+
 serve_app = App(invoke_without_command=True)
 
 
@@ -174,7 +176,9 @@ def _run(out: Output, home: Path, listening: Listening) -> None:
                 f"{len(listening.owner_tokens)} of {len(listening.tokens)} tokens are the owner's: "
                 "with them, what is private is shown, too."
             )
-        names = ", ".join(familiars) or "none yet; `familiar init` makes one"
+        more = len(familiars) - _NAMED
+        names = ", ".join(familiars[:_NAMED]) or "none yet; `familiar init` makes one"
+        names += f" and {more:,} more" if more > 0 else ""
         out.note(f"Serving {names}. Address for chat programs: {url}/v1 (Ctrl-C stops).")
         if not is_loopback_host(listening.host):
             out.note(

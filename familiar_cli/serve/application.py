@@ -1,12 +1,11 @@
-"""The application: which address does what, background passes, embeddings and `/mcp`."""
+"""The application: which address does what, embeddings and `/mcp`."""
 
 from __future__ import annotations
 
 import asyncio
 import base64
-import threading
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from starlette.applications import Starlette
@@ -17,6 +16,7 @@ from starlette.routing import Route
 from familiar_cli.clock import now
 from familiar_cli.config.home import cache_dir, find_familiar, list_familiars
 from familiar_cli.errors import FamiliarError
+from familiar_cli.familiar import Familiar
 from familiar_cli.imports.foreign_chat import known_names
 from familiar_cli.index.embedder import open_embedder
 from familiar_cli.serve import api_format
@@ -53,7 +53,6 @@ from familiar_cli.serve.speakers import (
     resolve_speaker,
     wants_keeping,
 )
-from familiar_cli.sync.remotes import FILE
 from familiar_cli.text import slugify
 
 if TYPE_CHECKING:
@@ -65,7 +64,6 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
     from familiar_cli.actions.familiar_pool import FamiliarPool
-    from familiar_cli.familiar import Familiar
     from familiar_cli.index.embedder import EmbedderChoice
     from familiar_cli.mcp_server.http import Endpoint
     from familiar_cli.serve.api_format import ReplyRequest
@@ -73,86 +71,6 @@ if TYPE_CHECKING:
     from familiar_cli.serve.guard import Rules
     from familiar_cli.serve.speakers import ChatParticipants
     from familiar_cli.web.site import Site
-
-_POLL_S: Final = 2.0
-_PATIENCE_S: Final = 10.0  # for a pass that was told to stop between two steps
-
-
-@dataclass(slots=True)
-class _Worker:
-    """A daemon under way."""
-
-    thread: threading.Thread
-    loop: asyncio.AbstractEventLoop | None = None
-    stop: asyncio.Event | None = None
-    is_told: threading.Event = field(default_factory=threading.Event)
-
-
-class Background:
-    """Runs the daemons.
-
-    Args:
-        home: Where the familiars live.
-        tell: Told in words what a person should know; from several threads.
-    """
-
-    def __init__(self, home: Path, tell: Callable[[str], None]) -> None:
-        self._home = home
-        self._tell = tell
-        self._workers: dict[str, _Worker] = {}
-
-    def begin(self) -> None:
-        """Begin with the familiars that sync, if there are any."""
-        for familiar_id in list_familiars(self._home):
-            if (self._home / familiar_id / FILE).is_file():
-                self.look_after(familiar_id)
-
-    def look_after(self, familiar_id: str) -> None:
-        """Begin to do what is due for a familiar."""
-        if familiar_id in self._workers:
-            return
-        thread = threading.Thread(
-            target=self._work, args=(familiar_id,), daemon=True, name=f"familiar-{familiar_id}"
-        )
-        self._workers[familiar_id] = _Worker(thread)
-        thread.start()
-
-    def close(self) -> None:
-        """Stop them all between two steps, and wait a little for that."""
-        for worker in self._workers.values():
-            worker.is_told.set()
-            if worker.loop and worker.stop and not worker.loop.is_closed():
-                worker.loop.call_soon_threadsafe(worker.stop.set)
-        for worker in self._workers.values():
-            worker.thread.join(_PATIENCE_S)
-
-    def _work(self, familiar_id: str) -> None:
-        try:
-            asyncio.run(self._watch(familiar_id))
-        except FamiliarError as error:
-            self._tell(f"{familiar_id}: memory is not written while serving: {error}")
-
-    async def _watch(self, familiar_id: str) -> None:
-        from familiar_cli.actions.daemon import Daemon  # noqa: PLC0415
-        from familiar_cli.familiar import Familiar  # noqa: PLC0415
-
-        worker = self._workers[familiar_id]
-        worker.stop, worker.loop = asyncio.Event(), asyncio.get_running_loop()
-        if worker.is_told.is_set():
-            return
-        async with Familiar.load_from_disk(self._home, familiar_id) as familiar:
-            daemon = Daemon(
-                familiar,
-                worker.stop,
-                lambda _: None,
-                lambda event: self._note(familiar_id, event.error),
-            )
-            await daemon.watch(_POLL_S)
-
-    def _note(self, familiar_id: str, error: FamiliarError | None) -> None:
-        if error:
-            self._tell(f"{familiar_id}: {error}")
-
 
 _MOST_TEXTS: Final = 2_048
 _AUTO: Final = "auto"
@@ -305,6 +223,22 @@ class Server:
         """Say that the server runs, and nothing else."""
         del request
         return JSONResponse({"status": "ok"})
+
+    async def ready(self, request: Request) -> Response:
+        """Say whether a familiar can be opened, and nothing about it."""
+        del request
+
+        def read_one() -> None:
+            for familiar_id in list_familiars(self.pool.home)[:1]:
+                with Familiar.load_from_disk(self.pool.home, familiar_id) as familiar:
+                    familiar.history.newest_id()
+                    familiar.memory.list_dir("")
+
+        try:
+            await asyncio.to_thread(read_one)
+        except (FamiliarError, OSError):
+            return JSONResponse({"status": "unavailable"}, status_code=503)
+        return JSONResponse({"status": "ready"})
 
     async def chat(self, request: Request) -> ReplyResponse:
         """Reply to a conversation."""
@@ -466,6 +400,7 @@ def make_app(
         api: It speaks to chat programs, too.
     """
     server = Server(pool, McpEndpoints(site.pool, tell))
+    probes = [Route("/health", server.health), Route("/ready", server.ready)]
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -479,7 +414,7 @@ def make_app(
 
     app = Starlette(
         routes=[
-            Route("/health", server.health),
+            *probes,
             Route("/v1/models", server.models),
             Route("/v1/models/{model:path}", server.model),
             Route("/v1/chat/completions", server.chat, methods=["POST"]),
@@ -492,7 +427,7 @@ def make_app(
             Route("/mcp/{familiar}", server.memories, methods=["POST"]),
         ]
         if api
-        else [Route("/health", server.health)],
+        else probes,
         exception_handlers=dict.fromkeys(
             (ApiError, FamiliarError, HTTPException, Exception), _handle_refused
         ),

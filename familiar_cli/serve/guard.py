@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-OPEN_PATHS: Final = frozenset({"/health"})
+OPEN_PATHS: Final = frozenset({"/health", "/ready"})
 """What anybody may ask, since it says nothing."""
 
 _READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})

@@ -1,28 +1,31 @@
-"""Run the server: listen, say so, serve until stopped, and let what is under way end well."""
+"""Run the server: listen, serve until stopped, and do what is due for all familiars meanwhile."""
 
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import secrets
 import socket
-from contextlib import contextmanager
+import threading
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from familiar_cli.actions.daemon import LOOK_S, Daemon
 from familiar_cli.actions.familiar_pool import FamiliarPool, pages_pool
 from familiar_cli.config.home import list_familiars
 from familiar_cli.config.serving import check_reach, is_loopback_host
-from familiar_cli.errors import ConfigError
+from familiar_cli.errors import ConfigError, FamiliarError, NotFoundError
 from familiar_cli.familiar import Familiar
-from familiar_cli.serve.application import CONNECTION, Background, make_app
+from familiar_cli.serve.application import CONNECTION, make_app
 from familiar_cli.serve.conversations import Served
 from familiar_cli.serve.guard import Rules, host_names
 from familiar_cli.web.site import Door, Site
-from familiar_cli.work.passes import stopped_by_signals
+from familiar_cli.work.passes import as_failure, stopped_by_signals, until_stopped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -35,6 +38,152 @@ if TYPE_CHECKING:
 _ENDING_S: Final = 2  # for replies under way; then what came of them is kept
 _BACKLOG: Final = 256
 _MOST_CONNECTIONS: Final = 1_000
+
+
+_POLL_S: Final = 2.0  # after a request, before its turn is looked at
+_SLOTS: Final = 3  # familiars whose passes run at once
+_RETRY_S: Final = 60.0  # after a visit that failed
+_REST_S: Final = 3600.0  # most between two visits, to a familiar that nobody talks to
+_PATIENCE_S: Final = 10.0  # for a pass that was told to stop between two steps
+
+
+@dataclass(slots=True)
+class _Visits:
+    """When a familiar is visited next, in seconds of the event loop, and what it was told of."""
+
+    due_s: float
+    rest_s: float = LOOK_S  # doubles while nobody talks to it
+    sync_s: float = 0.0
+    is_first: bool = True
+    is_active: bool = False
+    complaint: str = ""
+
+
+class Background:
+    """Runs the background passes of all familiars, a few at a time, in one thread.
+
+    Args:
+        home: Where the familiars live.
+        tell: Callback for messages to a person; called from the thread.
+    """
+
+    def __init__(self, home: Path, tell: Callable[[str], None]) -> None:
+        self._home = home
+        self._tell = tell
+        self._thread = threading.Thread(target=self._run, daemon=True, name="familiar-passes")
+        self._pool = FamiliarPool(home, Familiar, most_open=_SLOTS)
+        self._visits: dict[str, _Visits] = {}
+        self._running: set[str] = set()
+        self._loop = asyncio.new_event_loop()
+        self._stop, self._woken = asyncio.Event(), asyncio.Event()
+
+    def begin(self) -> None:
+        """Begin with all familiars: turns may wait, and remotes may have news."""
+        self._thread.start()
+        for familiar_id in list_familiars(self._home):
+            self._schedule(familiar_id)
+
+    def look_after(self, familiar_id: str) -> None:
+        """Visit a familiar soon, since somebody talks to it."""
+        self._schedule(familiar_id, is_active=True)
+
+    def close(self) -> None:
+        """Stop between two steps, and wait a little for that."""
+        if self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._stop.set)
+            self._thread.join(_PATIENCE_S)
+
+    def _schedule(self, familiar_id: str, *, is_active: bool = False) -> None:
+        def schedule() -> None:
+            now_s = self._loop.time()
+            visits = self._visits.setdefault(familiar_id, _Visits(now_s))
+            visits.due_s = min(visits.due_s, now_s + _POLL_S)
+            if is_active:
+                visits.is_active, visits.rest_s = True, LOOK_S
+            self._woken.set()
+
+        with suppress(RuntimeError):  # the loop has ended
+            self._loop.call_soon_threadsafe(schedule)
+
+    def _run(self) -> None:
+        with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+            runner.run(self._work())
+
+    async def _work(self) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            while not self._stop.is_set():
+                self._woken.clear()
+                now_s = self._loop.time()
+                waiting = {n: v.due_s for n, v in self._visits.items() if n not in self._running}
+                for familiar_id in sorted(waiting, key=waiting.__getitem__):
+                    if waiting[familiar_id] <= now_s and len(self._running) < _SLOTS:
+                        self._running.add(familiar_id)
+                        tasks.create_task(self._visit(familiar_id))
+                later = [due_s - now_s for due_s in waiting.values() if due_s > now_s]
+                await self._rest(min(later, default=_RETRY_S))
+        await self._end()
+
+    async def _rest(self, wait_s: float) -> None:
+        """Wait for a visit that falls due or ends, for news, or for the end."""
+        woken = (asyncio.ensure_future(one.wait()) for one in (self._woken, self._stop))
+        _, pending = await asyncio.wait(
+            {*woken}, timeout=wait_s, return_when=asyncio.FIRST_COMPLETED
+        )
+        for task in pending:
+            task.cancel()
+
+    async def _visit(self, familiar_id: str) -> None:
+        """Visit a familiar, and note when to come back."""
+        visits, wait_s = self._visits[familiar_id], _RETRY_S
+        visits.due_s = math.inf  # whoever talks to it meanwhile makes it sooner
+
+        async def visit() -> None:
+            nonlocal wait_s
+            is_active, visits.is_active = visits.is_active, False
+            async with self._pool.lease(familiar_id) as familiar:
+                daemon = self._daemon(familiar)
+                wait_s = await daemon.visit(is_first=visits.is_first, is_active=is_active)
+                if self._loop.time() >= visits.sync_s:
+                    visits.sync_s = self._loop.time() + await daemon.syncing.sync_if_due()
+            visits.is_first = False
+
+        try:
+            await until_stopped(visit(), self._stop)
+        except NotFoundError:
+            wait_s = math.inf  # somebody removed it
+        except Exception as error:  # noqa: BLE001  # one familiar never ends the passes of others
+            self._complain(familiar_id, as_failure(error))
+        finally:
+            now_s = self._loop.time()
+            visits.due_s = min(visits.due_s, now_s + min(wait_s, visits.rest_s), visits.sync_s)
+            visits.rest_s = min(2 * visits.rest_s, _REST_S)
+            self._running.discard(familiar_id)
+            self._woken.set()
+
+    async def _end(self) -> None:
+        """Send what the familiars that sync have not sent yet, and close them all."""
+        for familiar_id, visits in self._visits.items():
+            if not (visits.is_first or math.isinf(visits.sync_s)):
+                with suppress(FamiliarError):  # it was told while serving
+                    async with self._pool.lease(familiar_id) as familiar:
+                        await self._daemon(familiar).syncing.last()
+        await self._pool.aclose()
+
+    def _daemon(self, familiar: Familiar) -> Daemon:
+        familiar_id = familiar.paths.id
+        return Daemon(
+            familiar,
+            self._stop,
+            lambda _: None,
+            lambda event: self._complain(familiar_id, event.error),
+        )
+
+    def _complain(self, familiar_id: str, error: FamiliarError | None) -> None:
+        """Tell a person what went wrong, once until it is something else."""
+        visits = self._visits[familiar_id]
+        if error and str(error) != visits.complaint:
+            visits.complaint = str(error)
+            self._tell(f"{familiar_id}: {error}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +265,6 @@ async def serve_until(
         background = Background(home, tell) if listening.background else None
 
         def open_served(paths: FamiliarPaths) -> Served:
-            if background:
-                background.look_after(paths.id)
             return Served(Familiar(paths, tell))
 
         site = Site(
@@ -136,7 +283,10 @@ async def serve_until(
             has_door=site.has_door,
         )
         shown = f"[{host}]" if ":" in host else host
-        app = make_app(FamiliarPool(home, open_served), rules, site, tell=tell, api=listening.api)
+        pool = FamiliarPool(
+            home, open_served, on_leave=background.look_after if background else None
+        )
+        app = make_app(pool, rules, site, tell=tell, api=listening.api)
         server = _Server(app, listening, lambda: on_ready(f"http://{shown}:{port}"), site.end)
         try:
             if background:

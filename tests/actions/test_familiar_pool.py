@@ -38,6 +38,20 @@ async def test_a_familiar_is_opened_once(pool) -> None:
     assert first.is_closed
 
 
+async def test_the_least_recently_used_are_closed_and_none_that_is_in_use() -> None:
+    for name in ("ada", "bo", "cy"):
+        live(name)
+    left: list[str] = []
+    few = FamiliarPool(home(), Watched, most_open=1, on_leave=left.append)
+    async with few.lease("ada") as ada, few.lease("bo") as bo:
+        assert (ada.is_closed, bo.is_closed) == (False, False)
+    async with few.lease("cy") as cy:
+        assert (ada.is_closed, bo.is_closed, cy.is_closed) == (True, True, False)
+    async with few.lease("ada") as again:
+        assert (again is ada, cy.is_closed) == (False, True)
+    assert left == ["bo", "ada", "cy", "ada"]
+
+
 @pytest.mark.parametrize(
     "argv", [("me", "--name", "Zelda"), ("config", "set", "name", "Zelda")], ids=" ".join
 )

@@ -1,8 +1,10 @@
-"""While the server runs, a familiar that has a remote syncs, also when nobody asks it anything."""
+"""While the server runs, it does what is due for familiars that nobody asks anything."""
 
 from __future__ import annotations
 
+import threading
 import time
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -10,8 +12,17 @@ from familiar_cli.serve.running import tell_of_read_only
 from tests.support.remotes import HAS_GIT, bare, git
 from tests.support.serving import serving
 from tests.support.world import home, live, run
+from tests.support.writing import ANNAS, answer, point_at, talked
 
-pytestmark = pytest.mark.skipif(not HAS_GIT, reason="needs git")
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def wait_until(is_done: Callable[[], bool]) -> None:
+    until = time.monotonic() + 60
+    while not is_done():
+        assert time.monotonic() < until
+        time.sleep(0.1)
 
 
 def held_by(hub) -> str:
@@ -19,18 +30,26 @@ def held_by(hub) -> str:
     return git(hub, "ls-tree", "-r", "--name-only", "main") if known else ""
 
 
+@pytest.mark.skipif(not HAS_GIT, reason="needs git")
 def test_it_syncs_when_the_server_begins_and_when_it_ends(tmp_path) -> None:
     live(**{"topics/tea": "- green\n"})
     hub = bare(tmp_path / "hub.git")
     run("sync", "remote", "add", "hub", str(hub))
     with serving(background=True):
-        until = time.monotonic() + 30
-        while "topics/tea.md" not in held_by(hub) and time.monotonic() < until:
-            time.sleep(0.1)
-        assert "topics/tea.md" in held_by(hub)
+        wait_until(lambda: "topics/tea.md" in held_by(hub))
         run("sync", "--dry-run")  # waits until the first sync is over
         run("memory", "append", "topics/coffee.md", "- black")
     assert "topics/coffee.md" in held_by(hub)
+
+
+def test_turns_that_waited_are_written_after_a_restart(serve, monkeypatch) -> None:
+    roots = [talked(6, name=name) for name in ("ada", "bo", "cy", "di", "ed")]
+    point_at(serve(*[answer("Anna keeps bees.", turns=(1,))] * 30), monkeypatch)
+    with serving(background=True):
+        for root in roots:
+            wait_until(lambda at=root / "memory" / ANNAS: at.is_file())
+        passes = [t for t in threading.enumerate() if t.name.startswith("familiar-passes")]
+        assert len(passes) == 1
 
 
 def test_a_disk_that_takes_no_writing_is_named_at_the_start(monkeypatch) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from familiar_cli.config.serving import read_tokens
 from tests.support.serving import serving, user
-from tests.support.world import live, run
+from tests.support.world import home, live, run
 
 TOKEN = "a-token-that-nobody-guesses-0123456789"
 PAGE = "http://page.example"
@@ -41,6 +41,14 @@ def get(url: str, *headers: str, path: str = "/v1/models") -> bytes:
 
 def test_health_says_nothing_private(server) -> None:
     assert server.client.get("/health").json() == {"status": "ok"}
+    assert server.client.get("/ready").json() == {"status": "ready"}
+
+
+def test_a_server_whose_familiar_cannot_be_opened_is_not_ready(server) -> None:
+    (home() / "ada" / "history.db").write_bytes(b"no database" * 100)
+    refused = server.client.get("/ready")
+    assert (refused.status_code, refused.json()) == (503, {"status": "unavailable"})
+    assert server.client.get("/health").status_code == 200
 
 
 @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1", "localhost.evil.example:1", ""])
