@@ -250,9 +250,7 @@ def _make_providers(
     channel, character = setup.channel, setup.character
     deadline_s = set_to.context.provider_deadline_s
     at_start = set_to.context.datetime_place == "start"
-    block = SystemBlockProvider(
-        familiar.zone, tells_time=set_to.context.datetime == "on", at_start=at_start
-    )
+    block = SystemBlockProvider(familiar.zone, tells_time=channel.tells_time, at_start=at_start)
     beyond = Beyond(
         familiar.summaries,
         familiar.channels.label,

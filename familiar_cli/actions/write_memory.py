@@ -14,6 +14,7 @@ from familiar_cli.familiar import Familiar  # noqa: TC001  # public functions ca
 from familiar_cli.history.outgoing import ALL, SAID_HERE, UnreadFilter, count_unread_turns
 from familiar_cli.llm.slots import PLAN_TOKENS, check_usable, for_plans
 from familiar_cli.review.pending import pending_ids
+from familiar_cli.text import counted, typed
 from familiar_cli.work.passes import PATIENCE_S, WRITING
 from familiar_cli.writer.contract import WriterReport  # noqa: TC001  # public functions can be asked for their types
 from familiar_cli.writer.memory_writer import MemoryWriter, Mode, WriterSettings, due_turns
@@ -139,6 +140,29 @@ async def write_memory(
     return await writing.run(
         work, wait_s=wait_s, on_wait=on_wait, error_in=lambda report: report.error
     )
+
+
+async def write_ended(familiar: Familiar, channel_id: str) -> str:
+    """Write what waits of a channel that nobody listens to any more; return what was done.
+
+    Whatever goes wrong, the turns stay unread and are written by a later pass.
+    """
+    which = UnreadFilter(frozenset({channel_id}), said_here=True)
+    waiting = count_unread_turns(familiar.history, which)
+    if not waiting:
+        return ""
+    try:
+        report = await write_memory(familiar, which=which)
+        reason = str(report.error or "")
+    except FamiliarError as error:
+        reason = str(error)
+    left = count_unread_turns(familiar.history, which)
+    done = f"{counted(waiting - left, 'turn')} of {channel_id} written into memory"
+    if not left:
+        return f"{done}."
+    stays = f"{counted(left, 'turn')} of {channel_id} not yet in memory"
+    why = f" ({reason})" if reason else ""
+    return f"{done}; {stays}{why}. Run `familiar write-memory --channel {typed(channel_id)}` later."
 
 
 def write_later(familiar: Familiar, *, embeds: bool = False) -> int:

@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from familiar_cli.commands._base import familiar_of, globals_of, group, home_of, output, run_async
+from familiar_cli.commands._base import (
+    familiar_of,
+    globals_of,
+    group,
+    home_of,
+    output,
+    run_async,
+    with_models,
+)
 from familiar_cli.commands._options import DryRun
 from familiar_cli.commands._options import name as name_option
 
@@ -216,7 +224,10 @@ def set_in_channel(
     ] = None,
     subscribe: Annotated[
         bool | None,
-        typer.Option("--subscribe/--unsubscribe", help="Listen to the channel, or stop listening."),
+        typer.Option(
+            "--subscribe/--unsubscribe",
+            help="Listen to the channel, or stop; then what waits there is written into memory.",
+        ),
     ] = None,
     dry_run: DryRun = False,
 ) -> None:
@@ -255,6 +266,12 @@ def set_in_channel(
     edits = _edits(familiar, channel_id, texts, unset, dry_run)
     listens = _subscribe(familiar, channel_id, subscribe, dry_run)
     _show_changes(out, channel_id, edits, listens, dry_run)
+    if subscribe is False and not dry_run:
+        from familiar_cli.actions.write_memory import write_ended
+
+        with with_models(familiar):
+            if told := run_async(write_ended(familiar, channel_id)):
+                out.note(told)
 
 
 @channel_app.command("branch")

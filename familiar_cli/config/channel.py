@@ -351,6 +351,7 @@ AUTO: Final = "auto"
 _FILES: Final = ("channel", "character.toml")
 _LEFT_OPEN: Final = {
     "greeting": AUTO,
+    "datetime": AUTO,
     "recent_turns": 0,
     "tier": 0,
     "budget": 0,
@@ -384,6 +385,7 @@ class Channel:
         mode: Its mode.
         context: What it is called.
         greets: The character's greeting opens the conversation.
+        tells_time: A prompt includes the date and time.
         recent_turns: Most recent turns in a prompt.
         tier: How much of the memory a prompt is made of.
         budget: The budget's settings; 0 is the mode's default.
@@ -399,6 +401,7 @@ class Channel:
     mode: ChannelMode
     context: ChannelContext
     greets: bool
+    tells_time: bool
     recent_turns: int
     tier: int
     budget: BudgetSettings
@@ -464,6 +467,7 @@ class _Merge:
         for key in ("name", "kind", "parent"):
             self._resolve(key)
         greeting = self._resolve("greeting", "context.greeting").value
+        tells_time = self._resolve("datetime", "context.datetime").value
         recent_turns: Any = self._resolve("recent_turns", "history.recent_turns").value
         tier: Any = self._resolve("tier", "context.tier").value
         # Of the budget, the mode's default stays 0: the model may have a smaller one.
@@ -480,6 +484,7 @@ class _Merge:
             mode=self._mode,
             context=ChannelContext(config.name or channel_id, config.kind, config.parent),
             greets=greeting == "on",
+            tells_time=tells_time == "on",
             recent_turns=recent_turns,
             tier=tier,
             budget=BudgetSettings(**budget),

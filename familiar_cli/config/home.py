@@ -174,6 +174,12 @@ def cache_dir() -> Path:
     return Path(platformdirs.user_cache_dir("familiar", appauthor=False))
 
 
+def fastembed_cache_dir() -> Path | None:
+    """Return where other programs keep models of fastembed, if `FASTEMBED_CACHE_PATH` names it."""
+    named = os.environ.get("FASTEMBED_CACHE_PATH")
+    return Path(named).expanduser().absolute() if named else None
+
+
 def list_familiars(home: Path) -> list[str]:
     """Return the ids of all familiars in `home`, sorted.
 

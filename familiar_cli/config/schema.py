@@ -684,6 +684,11 @@ class ChannelConfig:
         "Whether the greeting opens the conversation; auto: the general setting",
         choices=SWITCH,
     )
+    datetime: str = setting(
+        "auto",
+        "Whether a prompt includes the date and time; auto: the general setting",
+        choices=SWITCH,
+    )
     recent_turns: int = setting(
         0, "Maximum number of recent turns; 0: the general setting", minimum=0
     )

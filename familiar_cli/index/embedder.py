@@ -567,9 +567,14 @@ def open_embedder(setting: str, cache_dir: Path) -> EmbedderChoice:
 def _directory_of(name: str, cache_dir: Path) -> Path | None:
     from familiar_cli.models.store import find_any, path_of_model  # noqa: PLC0415
 
-    if name not in SPECS and "/" not in name:
-        return None
-    return path_of_model(find_any(name, cache_dir), cache_dir)
+    if "/" in name:
+        from familiar_cli.models.fastembed_models import directory_of  # noqa: PLC0415
+
+        try:
+            return directory_of(name, cache_dir)
+        except FamiliarError:
+            return None  # `model pull` says what is wrong with it
+    return path_of_model(find_any(name, cache_dir), cache_dir) if name in SPECS else None
 
 
 @cache

@@ -6,8 +6,10 @@ used. Files come from the model hub, and are opened from disk alone.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from familiar_cli.config.home import fastembed_cache_dir
 from familiar_cli.errors import FamiliarError, FetchError, NotFoundError
 from familiar_cli.models.catalog import Hub, Model, ModelFile, ModelPart
 from familiar_cli.models.store import find_any, path_of_model
@@ -15,7 +17,6 @@ from familiar_cli.text import nearest, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from pathlib import Path
 
     from fastembed import TextEmbedding
 
@@ -52,6 +53,23 @@ def find_remote(name: str) -> Model:
     return Model(found.model, "onnx", found.license, PURPOSE, (part,), found.model)
 
 
+def directory_of(name: str, cache_dir: Path) -> Path | None:
+    """Find the files of a model: of ours, else of fastembed's own cache, if there is one.
+
+    Raises:
+        NotFoundError: It is in neither, and fastembed is not installed or knows no such model.
+    """
+    here, root = path_of_model(find_any(name, cache_dir), cache_dir), fastembed_cache_dir()
+    if here or root is None:
+        return here
+    from huggingface_hub import try_to_load_from_cache  # noqa: PLC0415
+
+    known = _described(name, _dense_models() | _rerankers())
+    found = try_to_load_from_cache(known.sources.hf or name, known.model_file, cache_dir=root)
+    depth = known.model_file.count("/")
+    return Path(found).parents[depth] if isinstance(found, str) else None
+
+
 def open_dense(name: str, directory: Path) -> TextEmbedding:
     """Open a dense model from its files.
 
@@ -86,7 +104,7 @@ def open_reranker(name: str, cache_dir: Path) -> Rerank:
         FamiliarError: Its files do not work.
     """
     known = _described(name, _rerankers())
-    directory = path_of_model(find_any(known.model, cache_dir), cache_dir)
+    directory = directory_of(known.model, cache_dir)
     if directory is None:
         raise NotFoundError(
             f"{name!r} is not on disk", hint=f"Run `familiar model pull {known.model}`."

@@ -5,7 +5,10 @@ from __future__ import annotations
 import pytest
 
 from familiar_cli.history.store import HistoryStore
+from familiar_cli.languages import ENGLISH
+from tests.support.server import Fail
 from tests.support.world import data, live, run
+from tests.support.writing import ANNAS, answer, memory, point_at, talked
 
 
 @pytest.fixture
@@ -188,3 +191,39 @@ def test_a_model_that_reads_much_gets_more_of_memory_unless_a_tier_is_set(root) 
     assert tier(16_000) == (3, "model's window")
     assert run("channel", "set", "cli", "tier", "1").exit_code == 0
     assert tier(16_000) == (1, "channel")
+
+
+def test_what_waits_is_written_when_a_channel_is_left(serve, monkeypatch) -> None:
+    root = talked(6)
+    run("channel", "set", "cli", "--subscribe")
+    server = serve(answer("Anna keeps bees.", turns=(1,)))
+    point_at(server, monkeypatch)
+
+    done = run("channel", "set", "cli", "--unsubscribe")
+
+    assert (done.exit_code, done.stderr) == (0, "6 turns of cli written into memory.\n")
+    assert "Anna keeps bees." in memory(root, ANNAS)
+    assert run("channel", "set", "cli", "--unsubscribe").stderr == ""
+
+
+def test_without_a_model_a_channel_that_is_left_says_what_stays(serve, monkeypatch) -> None:
+    talked(6)
+    point_at(serve(Fail(400, "no")), monkeypatch)
+
+    done = run("channel", "set", "cli", "--unsubscribe")
+
+    assert done.exit_code == 0
+    assert "6 turns of cli not yet in memory" in done.stderr
+    assert "familiar write-memory --channel cli" in done.stderr
+
+
+def test_a_channel_may_have_no_date_and_time(root) -> None:
+    def blocks(channel: str) -> str:
+        shown = data("ask", "Hello", "--channel", channel, "--dry-run")["messages"]
+        return "\n".join(message["content"] for message in shown)
+
+    run("channel", "set", "cli", "datetime", "off")
+    told = ENGLISH.date_and_time
+    assert (told in blocks("4711"), told in blocks("cli")) == (True, False)
+    held = {one["key"]: one["source"] for one in data("channel", "show", "cli")["settings"]}
+    assert held["datetime"] == "channel"

@@ -57,6 +57,20 @@ def test_a_reranker_has_its_file_in_a_folder(hub, cache, monkeypatch) -> None:
         fastembed_models.open_reranker("Xenova/ms-marco-MiniLM-L-6-v2", cache)
 
 
+def test_a_model_in_the_cache_of_fastembed_is_found_there(cache, tmp_path, monkeypatch) -> None:
+    assert fastembed_models.directory_of(NAME, cache) is None
+    root = tmp_path / "models--Qdrant--bge-small-zh-v1.5"
+    for name in FILES:
+        file = root / "snapshots" / "abc" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(b"x")
+    (root / "refs").mkdir()
+    (root / "refs" / "main").write_text("abc", "utf-8")
+    monkeypatch.setenv("FASTEMBED_CACHE_PATH", str(tmp_path))
+    assert fastembed_models.directory_of(NAME, cache) == root / "snapshots" / "abc"
+    assert open_embedder(NAME, cache).embedder is not None
+
+
 def test_a_name_that_nobody_knows_is_an_error(hub, cache) -> None:
     with pytest.raises(NotFoundError, match="fastembed knows no such model"):
         pull("nobody/nothing", cache)
