@@ -87,7 +87,7 @@ def keep_client_chat(familiar: Familiar, chat: ClientChat) -> ImportedChat:
 
 
 def _read_options(familiar: Familiar, chat: ClientChat) -> Reading:
-    reading = chat_reading(familiar)
+    reading = owned_reading(chat_reading(familiar))
     if chat.group is None:
         return solo_reading(reading)
     return group_reading(reading, chat.name, chat.group)
@@ -112,15 +112,22 @@ def chat_reading(
     """
     memory, history = familiar.memory, familiar.history
     known = known_names(memory, familiar_id=familiar.paths.id, name=familiar.config.name)
+    me = familiar.me()
     cast = Cast(
         known,
         character,
         parse_author(person) if person else None,
-        me=familiar.me().author,
+        me=me.author,
         mine=mine,
         before=frozenset(speaker.author.slug for speaker in history.speakers(OWNER)),
+        also=me.slugs,
     )
     return Reading(cast, familiar.zone)
+
+
+def owned_reading(reading: Reading) -> Reading:
+    """Return how chats of a program of mine are read: its user is me, under whatever name."""
+    return replace(reading, cast=replace(reading.cast, is_mine=True))
 
 
 def solo_reading(reading: Reading) -> Reading:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import tempfile
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.actions.client_chat import chat_reading, group_reading, solo_reading
+from familiar_cli.actions.client_chat import (
+    chat_reading,
+    group_reading,
+    owned_reading,
+    solo_reading,
+)
 from familiar_cli.actions.me import change_me, place_of_me, show_me
 from familiar_cli.config.home import FamiliarPaths, list_familiars
 from familiar_cli.errors import (
@@ -21,6 +26,7 @@ from familiar_cli.errors import (
     UsageError,
 )
 from familiar_cli.familiar import Familiar
+from familiar_cli.identity import NEUTRAL
 from familiar_cli.imports.cards import Card, read_card
 from familiar_cli.imports.create import character_name, create_familiar, id_for, plan_unpack
 from familiar_cli.imports.foreign_files import read_foreign
@@ -48,6 +54,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
 
     from familiar_cli.history.store import HistoryStore
+    from familiar_cli.imports.foreign_chat import Reading
     from familiar_cli.imports.import_chat import ImportedChat, ImportedChats
     from familiar_cli.imports.import_lorebook import ImportedLorebook
     from familiar_cli.imports.lorebook import Lorebook
@@ -79,6 +86,7 @@ def import_folder(
     folder: SillyTavernFolder,
     *,
     only: Iterable[str] = (),
+    mine: tuple[str, ...] = (),
     dry_run: bool = False,
     progress: OnProgress = lambda _what, _done, _total: None,
 ) -> ImportedFolder:
@@ -91,6 +99,7 @@ def import_folder(
         home: Where the familiars live; it is made when it is not there.
         folder: The data folder.
         only: Names or files of the characters that are wanted; empty: all.
+        mine: My names in the chats; empty: those of the folder's personas, if one is mine.
         dry_run: Leave nothing on disk; the answer is the same.
         progress: Told how many of how many files are done.
 
@@ -99,7 +108,7 @@ def import_folder(
         ConfigError: `home` cannot be read.
     """
     with _place_for(home, dry_run=dry_run) as place:
-        bringing = _Bringing(home, place, folder, progress)
+        bringing = _Bringing(home, place, folder, mine, progress)
         bringing.meet(tuple(only))
         return bringing.run()
 
@@ -121,15 +130,23 @@ class _Bringing:
         home: Where the familiars live.
         place: Where new ones are made; another place than `home`: it is only a rehearsal.
         folder: The data folder.
+        mine: My names in the chats, if I said so.
         progress: Told how many of how many files are done.
     """
 
     def __init__(
-        self, home: Path, place: Path, folder: SillyTavernFolder, progress: OnProgress
+        self,
+        home: Path,
+        place: Path,
+        folder: SillyTavernFolder,
+        mine: tuple[str, ...],
+        progress: OnProgress,
     ) -> None:
         self._home = home
         self._place = place
         self._folder = folder
+        self._mine = mine
+        self._personas: set[str] = set()
         self._progress = progress
         self._register = Register()
         self._characters: list[_Character] = []
@@ -178,6 +195,10 @@ class _Bringing:
                 self._links = read_book_links(file)
             except FamiliarError as error:
                 self._register.note(file, "refused", str(error))
+                continue
+            with suppress(BadInputError):
+                found = read_personas(read_foreign(file.path), origin=file.rel_path)
+                self._personas.update(fold(persona.name) for persona in found)
 
     def _who_i_am(self, file: FoundFile) -> tuple[Outcome, str]:
         """Take the persona that is chosen, unless the home says already who its owner is."""
@@ -344,6 +365,7 @@ class _Bringing:
             if not self._is_rehearsal:
                 self._index(familiar)
         turns = sum(chat.imported for chat in done.chats)
+        warnings += tuple(dict.fromkeys(note for chat in done.chats for note in chat.notes))
         outcomes += ["updated"] if turns else []
         self._done.append(
             FamiliarInFolder(
@@ -408,7 +430,7 @@ class _Bringing:
     def _chats(
         self, familiar: Familiar, history: HistoryStore, character: _Character
     ) -> ImportedChats:
-        reading = chat_reading(familiar)
+        reading = self._reading(familiar)
         files = [(file, solo_reading(reading)) for file in character.chats]
         files += [
             (file, group_reading(reading, file.stem, group.name))
@@ -431,6 +453,15 @@ class _Bringing:
         self._note_chats(character, [file for file, _ in files], done)
         self._steps += len(files) - begun
         return done
+
+    def _reading(self, familiar: Familiar) -> Reading:
+        """Return how chats are read: they are mine where one of the folder's personas is."""
+        reading = chat_reading(familiar, mine=self._mine)
+        name = (reading.cast.me and reading.cast.me.display_name) or show_me(self._home, None).name
+        if not name or fold(name) in self._personas:
+            return owned_reading(reading)
+        me = replace(reading.cast.me or NEUTRAL, display_name=name)  # a rehearsal has no home
+        return replace(reading, cast=replace(reading.cast, me=me))
 
     def _note_chats(
         self, character: _Character, files: list[FoundFile], done: ImportedChats

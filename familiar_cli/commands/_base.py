@@ -307,13 +307,14 @@ def answer_content(
     from pathlib import Path
 
     from familiar_cli.imports.foreign_files import write_result
+    from familiar_cli.text import counted
     from familiar_cli.ui.emit import exact_bytes
 
     if file == "-":
         out.answer(inline, lambda: exact_bytes(content))
         return
     write_result(Path(file).expanduser(), content, force=force)
-    out.answer(data, f"Wrote {file} ({len(content):,} bytes)")
+    out.answer(data, f"Wrote {file} ({counted(len(content), 'byte')})")
 
 
 def read_card_at(file: str) -> Card:

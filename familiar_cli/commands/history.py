@@ -344,6 +344,7 @@ def export(
     """
     from familiar_cli.imports.chat_lines import export_chat
     from familiar_cli.imports.foreign_files import write_lines
+    from familiar_cli.text import counted
     from familiar_cli.ui.emit import exact_lines
 
     out = output(ctx)
@@ -354,7 +355,7 @@ def export(
         if out_file is not None:
             count = write_lines(out_file, lines, force=force)
             data = {"format": chat_format, "lines": count, "path": str(out_file)}
-            out.answer(data, f"Wrote {out_file} ({count} lines)")
+            out.answer(data, f"Wrote {out_file} ({counted(count, 'line')})")
         elif out.as_json:
             listed = list(lines)
             out.answer({"format": chat_format, "lines": len(listed), "text": listed}, "")

@@ -87,8 +87,9 @@ def export(
     ctx: typer.Context,
     *,
     card_format: Annotated[
-        Literal["png", "json", "charx"], typer.Option("--format", help="File format.")
-    ] = "png",
+        Literal["png", "json", "charx"] | None,
+        typer.Option("--format", help="File format; default: by the ending of FILE, else png."),
+    ] = None,
     out_file: OutFile = None,
     force: Overwrite = False,
 ) -> None:
@@ -96,17 +97,19 @@ def export(
 
     \b
     familiar card export --out mira.png
+    familiar card export --out mira.json
     familiar card export --format json > mira.json
     """
-    from familiar_cli.imports.export_card import export_card
+    from familiar_cli.imports.export_card import export_card, format_of_file
 
     familiar, out = familiar_of(ctx), output(ctx)
-    _check_terminal(card_format, out_file)
+    chosen = card_format or (format_of_file(out_file) if out_file else "png")
+    _check_terminal(chosen, out_file)
     name = familiar.config.name or familiar.paths.id
-    made = export_card(familiar.memory, card_format, default_name=name)
-    _deliver_card(ctx, made, card_format, out_file, force=force)
+    made = export_card(familiar.memory, chosen, default_name=name)
+    _deliver_card(ctx, made, chosen, out_file, force=force)
     for thing in made.left_out:
-        out.warn(f"a {card_format} file cannot carry {thing}; the original keeps it")
+        out.warn(f"a {chosen} file cannot carry {thing}; the original keeps it")
 
 
 def _check_terminal(card_format: str, out_file: Path | None) -> None:
@@ -269,12 +272,14 @@ def _deliver_book(
     out: Output, data: dict[str, Any], made: dict[str, Any], out_file: Path | None, *, force: bool
 ) -> None:
     from familiar_cli.imports.foreign_files import dump_json, write_result
+    from familiar_cli.text import counted
     from familiar_cli.ui.emit import exact_bytes
 
     content = (dump_json(made) + "\n").encode()
     if out_file:
         write_result(out_file, content, force=force)
-        out.answer(data | {"path": str(out_file)}, f"Wrote {out_file} ({data['entries']} entries)")
+        entries = counted(data["entries"], "entry", "entries")
+        out.answer(data | {"path": str(out_file)}, f"Wrote {out_file} ({entries})")
     elif out.as_json:
         out.answer(data | {"lorebook": made}, "")
     else:
@@ -397,6 +402,10 @@ def import_sillytavern(
         list[str] | None,
         typer.Option(metavar="NAME", help="Import this character only; may be repeated."),
     ] = None,
+    me: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Your name in the chats; may be repeated."),
+    ] = None,
     dry_run: DryRun = False,
 ) -> None:
     """Import SillyTavern's whole data folder: characters, lorebooks, chats and groups.
@@ -429,7 +438,14 @@ def import_sillytavern(
                 reached = done
                 report(what, done, total)
 
-            done = import_folder(home, folder, only=only or (), dry_run=dry_run, progress=progress)
+            done = import_folder(
+                home,
+                folder,
+                only=only or (),
+                mine=tuple(me or ()),
+                dry_run=dry_run,
+                progress=progress,
+            )
     except KeyboardInterrupt:
         out.note(
             f"Interrupted after {reached:,} of {len(folder.files):,} files. What was imported is "

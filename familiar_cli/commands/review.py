@@ -218,11 +218,13 @@ def _told(plan: ReviewPlan, drop: set[PieceRef], left: int, *, dry_run: bool) ->
     verb = "would be rejected" if dry_run else "rejected"
     lines = sum(isinstance(ref, tuple) for ref in drop)
     if len(drop) > lines:
-        yield f"{len(drop) - lines} of {len(plan.hunks)} pieces {verb}."
+        yield f"{len(drop) - lines} of {counted(len(plan.hunks), 'piece')} {verb}."
     if lines:
         yield f"{counted(lines, 'line')} {verb}."
     if left:
-        yield f"{left} of {len(plan.hunks)} pieces of plan {plan.id} still await review."
+        awaits = "awaits" if left == 1 else "await"
+        pieces = counted(len(plan.hunks), "piece")
+        yield f"{left} of {pieces} of plan {plan.id} still {awaits} review."
     elif not dry_run:
         yield "The plan is complete."
     if dry_run:

@@ -25,6 +25,7 @@ from familiar_cli.imports.chat_times import (
 )
 from familiar_cli.imports.foreign_chat import (
     MAX_ELEMENT_BYTES,
+    PLATFORM,
     TITLES,
     TRANSCRIPT,
     ForeignChat,
@@ -33,6 +34,7 @@ from familiar_cli.imports.foreign_chat import (
     array_objects,
     cast_speakers,
     json_lines,
+    people_on,
     read_object,
     readable_rows,
 )
@@ -84,8 +86,9 @@ def read_transcript(
     found = transcript_layout.survey_transcript(source, reading)
     if found is None:
         return None
-    parts = cast_speakers(reading.cast, tuple(found.speakers), origin=source.name)
-    notes = found.notes
+    people = people_on(PLATFORM, found.speakers)
+    parts = cast_speakers(reading.cast, people, origin=source.name)
+    notes = (*found.notes, *reading.cast.note_strangers(parts.roles, people))
     if not is_utf8(source):
         notes = (*notes, "bytes that are not UTF-8 were read as Windows-1252")
 

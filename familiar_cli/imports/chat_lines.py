@@ -25,6 +25,7 @@ from familiar_cli.imports.foreign_chat import (
     array_objects,
     familiars_names,
     json_lines,
+    people_on,
     read_rows,
     readable_rows,
     with_my_names,
@@ -78,6 +79,8 @@ def read_plain(
     began = next(filter(None, times), None)
     names = {_name_of_person(value) for *_, value in begun} - {""}
     reading = replace(reading, cast=with_my_names(reading.cast, names, origin=source.name))
+    people = people_on(PLATFORM, sorted(names))
+    roles = reading.cast.roles_of(people, is_one_of_many=len(names) > 1)
     read = partial(_plain_message, reading=reading, has_many_names=len(names) > 1)
     about = head[2] if head else {}
     several = list(filter(None, text_list(about.get("channels"))))
@@ -102,6 +105,8 @@ def read_plain(
             messages=partial(messages, channel if several else ""),
             key=f"{PLAIN}:{key}" + (f":{channel}" if several else "") if key else "",
             is_apart=bool(key or channel),
+            notes=reading.cast.note_strangers(roles, people),
+            roles=roles,
         )
 
 
@@ -153,7 +158,10 @@ def _plain_author(value: Mapping[str, Any], cast: Cast, *, is_one_of_many: bool)
 def _name_of_person(value: Mapping[str, Any]) -> str:
     """Return the name of who speaks, where that is all that is known of a person."""
     is_person = _ROLES.get(str_or_empty(value.get("role")).lower()) == "user"
-    return str_or_empty(value.get("name")) if is_person and "author" not in value else ""
+    given = value.get("author", "")
+    if not is_person or not isinstance(given, str) or ":" in given:
+        return ""
+    return str_or_empty(value.get("name")) or given
 
 
 def _read_author(given: Mapping[str, Any]) -> Author:
@@ -201,8 +209,14 @@ def read_silly_tavern(
     names = {_user_name(value) for value in values if _is_character(value)}
     familiar = familiars_names(reading.cast, names, origin=source.name)
     times = [value.get("create_date") or value.get("send_date") for value in values[:2]]
-    people = {name for value in values if value.get("is_user") and (name := _user_name(value))}
-    reading = replace(reading, cast=with_my_names(reading.cast, people, origin=source.name))
+    names = {name for value in values if value.get("is_user") and (name := _user_name(value))}
+    cast = with_my_names(reading.cast, names, origin=source.name)
+    user = str_or_empty(head[2].get("user_name")) if head else ""
+    if not cast.mine and any(map(cast.bears_my_name, {*names, user})):
+        cast = replace(cast, is_mine=True)  # whatever other personas I had in it
+    reading = replace(reading, cast=cast)
+    people = people_on(SILLY_TAVERN_PLATFORM, sorted(names))
+    roles = cast.roles_of(people)
     read = partial(_silly_tavern_message, reading=reading, familiar=familiar)
 
     def messages() -> Iterator[ForeignMessage | Skip]:
@@ -218,6 +232,8 @@ def read_silly_tavern(
         head=lambda: head[1] if head else "",
         messages=messages,
         parent=str_or_empty(about.get("main_chat")),  # which a branch or a checkpoint left
+        notes=cast.note_strangers(roles, people),
+        roles=roles,
         is_whole=True,
     )
 

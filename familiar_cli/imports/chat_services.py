@@ -346,8 +346,10 @@ def _discord_chat(
     head: str = "",
 ) -> ForeignChat:
     spoken = (value for *_, value in readable_rows(rows()) if _is_spoken(value))
-    speakers = tuple(dict.fromkeys(map(_speaker_name, spoken)))
-    parts = cast_speakers(reading.cast, speakers, origin=source.name)
+    people: dict[str, Author] = {}
+    for value in spoken:
+        people.setdefault(_speaker_name(value), _discord_account(value))
+    parts = cast_speakers(reading.cast, people, origin=source.name)
 
     def messages() -> Iterator[ForeignMessage | Skip]:
         return read_rows(rows(), partial(_discord_message, reading, parts))
@@ -362,6 +364,7 @@ def _discord_chat(
         messages=messages,
         key=key,
         kind=kind,
+        notes=reading.cast.note_strangers(parts.roles, people),
         roles=parts.roles,
     )
 
@@ -412,6 +415,12 @@ def _discord_table_row(line: int, row: dict[str | None, Any]) -> Row | Skip:
     return line, json_line({str(name): cell for name, cell in row.items()}), value
 
 
+def _discord_account(value: dict[str, Any]) -> Author:
+    name, writer = _speaker_name(value), as_object(value.get("author"))
+    user_id = str_or_empty(writer.get("id")) or name
+    return Author(DISCORD_PLATFORM, user_id, str_or_empty(writer.get("name")) or None, name)
+
+
 def _discord_message(
     reading: Reading, parts: Casting, line: int, raw: str, value: dict[str, Any]
 ) -> ForeignMessage:
@@ -419,9 +428,7 @@ def _discord_message(
     name = _speaker_name(value)
     role, author = parts.who(name) if _is_spoken(value) else ("system", None)
     if author:
-        writer = as_object(value.get("author"))
-        user_id = str_or_empty(writer.get("id")) or name
-        author = Author(DISCORD_PLATFORM, user_id, str_or_empty(writer.get("name")) or None, name)
+        author = _discord_account(value)
         author = parts.me(name, author) if parts.roles[name] == "me" else author
     text = _discord_words(value)
     return ForeignMessage(

@@ -25,6 +25,7 @@ from familiar_cli.imports.foreign_files import (
     read_json,
     read_yaml,
 )
+from familiar_cli.text import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -380,7 +381,8 @@ def _open_png(raw: bytes, origin: str) -> CardFile:
         )
     value, notes = _first_readable(found, origin)
     if picture.trailer:
-        notes = (*notes, f"{len(picture.trailer)} bytes follow the end of the picture")
+        rest, verb = len(picture.trailer), "follows" if len(picture.trailer) == 1 else "follow"
+        notes = (*notes, f"{counted(rest, 'byte')} {verb} the end of the picture")
     members = tuple(
         (path, len(chunk.content.partition(b"\0")[2].rstrip(b"=")) * 3 // 4)
         for chunk in picture.chunks

@@ -51,6 +51,7 @@ from familiar_cli.memory.pages.front_matter import field_text, self_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import PurePath
 
     from familiar_cli.imports.cards import KeptCard
     from familiar_cli.memory.store.store import MemoryStore
@@ -305,6 +306,12 @@ def _asset_name(path: str, number: int) -> str:
 
 CardFormat = Literal["png", "json", "charx"]
 FORMATS: Final = ("png", "json", "charx")
+
+
+def format_of_file(path: PurePath) -> CardFormat:
+    """Return the format that a file's name asks for; a picture if it asks for none."""
+    formats: dict[str, CardFormat] = {".json": "json", ".charx": "charx"}
+    return formats.get(path.suffix.lower(), "png")
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,7 @@ from familiar_cli.memory.layout import (
 )
 from familiar_cli.memory.pages.lines import merge_bullets
 from familiar_cli.memory.store.files import MISSING, parse_new_path
-from familiar_cli.text import fold, one_line, sha256_of, typed
+from familiar_cli.text import counted, fold, one_line, sha256_of, typed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -550,7 +550,7 @@ def import_memories(
     )
     with store.transaction(
         SOURCE,
-        f"import {len(folder.files)} files",
+        f"import {counted(len(folder.files), 'file')}",
         dry_run=dry_run,
         trailers=pass_trailers(new_run_id()),
     ) as tx:

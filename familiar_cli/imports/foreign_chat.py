@@ -20,11 +20,11 @@ from familiar_cli.files import open_patiently
 from familiar_cli.identity import Author
 from familiar_cli.imports.foreign_files import MIB
 from familiar_cli.memory.layout import CARD_JSON
-from familiar_cli.text import fold, slugify, typed
+from familiar_cli.text import fold, one_line, slugify, typed
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
     from datetime import datetime, tzinfo
 
     from familiar_cli.history.rows import Role
@@ -117,6 +117,8 @@ class Cast:
         me: Whose home it is; None: people are as the source calls them.
         mine: Names of mine in these chats; empty: whoever the source says is its user.
         before: Slugs of those who spoke before: under these accounts they go on.
+        also: Slugs of my other accounts.
+        is_mine: The chats come from a program of mine, so whoever it says is its user is me.
         unnamed: What the characters of a chat are when none bears a name of the familiar's: the
             chat is refused, they are the familiar under another name, or they are others.
     """
@@ -128,23 +130,87 @@ class Cast:
     me: Author | None = None
     mine: tuple[str, ...] = ()
     before: frozenset[str] = frozenset()
+    also: frozenset[str] = frozenset()
+    is_mine: bool = False
 
-    def person(self, name: str, otherwise: Author, *, is_one_of_many: bool = False) -> Author:
-        """Return who says something in a chat, other than the familiar.
+    def is_me(self, name: str, otherwise: Author, *, is_one_of_many: bool = False) -> bool:
+        """Tell whether somebody in a chat, other than the familiar, is me.
+
+        Whoever bears another name than mine is somebody else, unless a person says that it is me.
 
         Args:
             name: What they are called there; empty: the source gives no name.
-            otherwise: Who they are where it is neither said nor known.
+            otherwise: Who they are if not me.
             is_one_of_many: The source has several people, and does not say which one is its user.
         """
+        if fold(name) in map(fold, self.mine) or otherwise.slug in self.also:
+            return True
+        if self.mine:
+            return False
+        if self.user or self.is_mine or not name or fold(name) in _PERSONS:
+            return True
+        has_name = bool(self.me and self.me.display_name)
+        return self.bears_my_name(name) if has_name else not is_one_of_many
+
+    def bears_my_name(self, name: str) -> bool:
+        """Tell whether somebody is called as I am here."""
+        own = (self.me and self.me.display_name) or ""
+        return bool(own) and fold(own) == fold(name)
+
+    def roles_of(
+        self, people: Mapping[str, Author], *, is_one_of_many: bool = False
+    ) -> dict[str, SpeakerRole]:
+        """Return what each person of a chat is, by name; see `is_me`.
+
+        Args:
+            people: The accounts they have if they are not me, by name.
+            is_one_of_many: As `is_me` takes it.
+        """
+        return {
+            name: "me" if self.is_me(name, who, is_one_of_many=is_one_of_many) else "person"
+            for name, who in people.items()
+        }
+
+    def my_account(self, name: str, otherwise: Author) -> Author:
+        """Return the account under which my lines are kept, with the name that a chat gives me.
+
+        Args:
+            name: What I am called there; empty: the source gives no name.
+            otherwise: My account where none is known, or where I spoke under it before.
+        """
         known = self.user or self.me
-        if known is None or (self.user is None and otherwise.slug in self.before):
+        if known is None or (self.user is None and otherwise.slug in self.before | self.also):
             return otherwise
-        names = self.mine or (known.display_name or "",)
-        is_meant = self.user is not None or not is_one_of_many or not name
-        if fold(name) in map(fold, names) or (is_meant and not self.mine):
-            return replace(known, display_name=name or known.display_name)
+        return replace(known, display_name=name or known.display_name)
+
+    def person(self, name: str, otherwise: Author, *, is_one_of_many: bool = False) -> Author:
+        """Return who says something in a chat, other than the familiar; see `is_me`."""
+        if self.is_me(name, otherwise, is_one_of_many=is_one_of_many):
+            return self.my_account(name, otherwise)
         return otherwise
+
+    def note_strangers(
+        self, roles: Mapping[str, SpeakerRole], people: Mapping[str, Author]
+    ) -> tuple[str, ...]:
+        """Return the note that nobody in a chat is taken for me, where a person could doubt it.
+
+        Args:
+            roles: What each speaker is.
+            people: The accounts of those who are not me, by name.
+        """
+        names = [name for name, role in roles.items() if role == "person" and name]
+        own_name = (self.me and self.me.display_name) or ""
+        own = self.mine or ((own_name,) if own_name else ())
+        if not (own and names) or self.user or "me" in roles.values():
+            return ()
+        mine = " or ".join(map(repr, own))
+        if len(names) > 1:
+            return (f"nobody in it is taken for you, {mine}; `--me NAME` says who you are",)
+        (name,) = names
+        account = typed(f"{people[name].platform}:{people[name].user_id}")
+        told = f"{one_line(name)!r} is taken for somebody else than you, {mine}"
+        remedy = f"add `--me {typed(name)}`, or afterwards `familiar me --also {account}`"
+        return (f"{told}; if it is you, {remedy}",)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -263,7 +329,7 @@ def familiars_names(cast: Cast, names: Collection[str], *, origin: str) -> froze
 
 
 def with_my_names(cast: Cast, names: Collection[str], *, origin: str) -> Cast:
-    """Return `cast` for a chat in which people are called `names`; one person alone is me.
+    """Return `cast` for a chat in which people are called `names`.
 
     Raises:
         RefusedError: They are several, and I am none of them.
@@ -271,7 +337,7 @@ def with_my_names(cast: Cast, names: Collection[str], *, origin: str) -> Cast:
     if not cast.mine or not {fold(n) for n in names}.isdisjoint(map(fold, cast.mine)):
         return cast
     if len(names) <= 1:
-        return replace(cast, mine=())
+        return cast
     listed = ", ".join(repr(name) for name in sorted(names)[:8])
     raise RefusedError(
         f"No person in {origin!r} is called {' or '.join(map(repr, cast.mine))}; it has {listed}. "
@@ -303,8 +369,7 @@ class Casting:
 
     def me(self, name: str, otherwise: Author) -> Author:
         """Return the account of a speaker who is me, which is `otherwise` if none is known."""
-        called = "" if is_role(name) else name
-        return replace(self.cast, mine=()).person(called, otherwise)
+        return self.cast.my_account("" if is_role(name) else name, otherwise)
 
 
 def is_role(name: str) -> bool:
@@ -312,15 +377,27 @@ def is_role(name: str) -> bool:
     return fold(name) in _FAMILIARS | _PERSONS
 
 
-def cast_speakers(cast: Cast, speakers: Sequence[str], *, origin: str) -> Casting:
+def people_on(platform: str, names: Iterable[str]) -> dict[str, Author]:
+    """Return the accounts of people of whom only the name is known."""
+    return {name: Author(platform, name or "user", display_name=name or None) for name in names}
+
+
+def cast_speakers(cast: Cast, people: Mapping[str, Author], *, origin: str) -> Casting:
     """Return who is who among the speakers of a transcript.
 
     The familiar is who bears one of its names, else who is called `AI` or the like. I am who is
-    named so, else who is called `Me` or the like, else the only other speaker.
+    named so, else who is called `Me` or the like, else the only other speaker, unless I have
+    another name.
+
+    Args:
+        cast: Who is who in all chats.
+        people: The account that each speaker has who is neither the familiar nor me, by name.
+        origin: The chat, for messages.
 
     Raises:
         RefusedError: Nobody is the familiar, or several could be the one whose account is given.
     """
+    speakers = tuple(people)
     my_names = {fold(name) for name in cast.mine}
     mine = {name for name in speakers if fold(name) in my_names}
     if my_names and not mine:
@@ -335,9 +412,11 @@ def cast_speakers(cast: Cast, speakers: Sequence[str], *, origin: str) -> Castin
         folded = familiars_names(cast, others, origin=origin)
         named = {name for name in others if fold(name) in folded}
     rest = [name for name in others if name not in named]
-    own = fold(cast.me.display_name or "") if cast.me else ""
-    mine = mine or {name for name in rest if fold(name) in {*_PERSONS, own}}
-    mine = mine or set(rest[: len(rest) == 1])
+    several = len(rest) > 1
+    alone = replace(cast, user=None) if several else cast
+    mine = mine or {
+        name for name in rest if alone.is_me(name, people[name], is_one_of_many=several)
+    }
     if cast.user and not mine and rest:
         account = f"{cast.user.platform}:{cast.user.user_id}"
         raise RefusedError(

@@ -317,11 +317,15 @@ class Bringing:
         return False
 
     def _is_one_to_one(self) -> bool:
-        """Tell whether a single person with an account of their own speaks in the chat.
+        """Tell whether a single person speaks in the chat who has an account of their own.
 
-        Somebody who is known by a name alone is whoever brings the chat.
+        Somebody who is known by a name alone is whoever brings the chat, unless that is known to
+        be somebody else.
         """
-        return len(self._people) == 1 and all(platform != PLATFORM for platform, _ in self._people)
+        is_stranger = "person" in self._chat.roles.values()
+        return len(self._people) == 1 and all(
+            platform != PLATFORM or is_stranger for platform, _ in self._people
+        )
 
     def _role(self, message: ForeignMessage) -> SpeakerRole:
         if message.role != "user":

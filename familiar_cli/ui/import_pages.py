@@ -288,7 +288,7 @@ def _chat_rows(chat: ImportedChat) -> Iterator[tuple[str, str]]:
         if number:
             yield title, f"{counted(number, 'turn')}{about}"
     if chat.aside:
-        yield "other branches", f"{chat.aside:,} messages: kept separately"
+        yield "other branches", f"{counted(chat.aside, 'message')}: kept separately"
     by_reason: dict[str, list[int]] = {}
     for skip in chat.skipped:
         by_reason.setdefault(skip.reason, []).append(skip.line)
@@ -410,7 +410,7 @@ def card_page(summary: CardSummary, *, framed: bool) -> RenderableType:
     """Return a card as a page of a picture book; without frames it suits a pipe."""
     parts = [_card_title(summary, framed=framed)]
     parts += [
-        _card_part(field.title, f"{field.tokens} tokens", field.text, framed=framed)
+        _card_part(field.title, counted(field.tokens, "token"), field.text, framed=framed)
         for field in summary.fields
     ]
     parts += _greeting_parts(summary, framed=framed)
@@ -503,7 +503,8 @@ def _called_by(entry: EntrySummary) -> str:
 
 def _rest_facts(summary: CardSummary) -> Iterator[tuple[str, str]]:
     yield "", ""
-    yield "in every prompt", f"{summary.sent_tokens} tokens (counted by {summary.counter})"
+    tokens = counted(summary.sent_tokens, "token")
+    yield "in every prompt", f"{tokens} (counted by {summary.counter})"
     if summary.example_blocks:
         yield "example talk", counted(summary.example_blocks, "block")
     for kind, name, uri in summary.assets:

@@ -13,6 +13,8 @@ from familiar_cli.imports.cards import read_card
 from familiar_cli.ui.import_pages import card_page
 from familiar_cli.ui.terminal import console
 from tests.support.cards import as_json, charx_card, png_card, v2, v3
+from tests.support.cases import each
+from tests.support.world import data
 
 
 def run(*argv, stdin=None):
@@ -151,6 +153,15 @@ def test_export_into_a_file_says_so(familiar, tmp_path) -> None:
     result = run("card", "export", "--out", target)
     assert result.stdout == f"Wrote {target} ({target.stat().st_size} bytes)\n"
     assert read_card(target.read_bytes(), origin="x").name == "Ilse"
+
+
+@each("name", ["card.json", "CARD.JSON"])
+def test_the_ending_of_the_file_says_the_format(familiar, tmp_path, name) -> None:
+    target = tmp_path / name
+    assert data("card", "export", "--out", str(target))["format"] == "json"
+    assert json.loads(target.read_bytes())["data"]["name"]
+    assert data("card", "export", "--out", str(target), "--format", "png", "--force")
+    assert target.read_bytes().startswith(b"\x89PNG")
 
 
 def test_export_never_overwrites_a_file_without_force(familiar, tmp_path) -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
+from familiar_cli.familiar import Familiar
 from familiar_cli.identity import NEUTRAL, Author
 from familiar_cli.imports.foreign_chat import Cast
 from tests.support.cases import each
 from tests.support.chats import HEAD, robin, save, yuzu
+from tests.support.sillytavern import lived_in
 from tests.support.world import data, live, run
 
 ANNA = Author("cli", "user", display_name="Anna")
@@ -32,11 +36,60 @@ def bring(tmp_path, *lines, options=()):
     return run("import-chat", str(tmp_path / "c.jsonl"), *options)
 
 
-def test_the_user_of_a_chat_is_me_under_the_name_of_the_chat(ada, tmp_path) -> None:
-    run("me", "--name", "Anna")
+@each("name", ["", "robin"])
+def test_the_user_of_a_chat_is_me_under_the_names_of_the_chat(ada, tmp_path, name) -> None:
+    if name:
+        run("me", "--name", name)
     bring(tmp_path, HEAD, yuzu("Hi"), robin("Hello"), robin("I am a knight.", name="Galahad"))
 
     assert authors("c") == [("cli", "user", "Robin"), ("cli", "user", "Galahad")]
+
+
+def discord_line(number: int, name: str, text: str) -> dict[str, object]:
+    author = {"id": str(number), "name": name.lower(), "nickname": name}
+    at = f"2024-02-01T10:00:0{number}Z"
+    return {"type": "Default", "timestamp": at, "content": text, "author": author}
+
+
+DISCORD = [discord_line(7, "Jon", "Hi"), discord_line(8, "Yuzu", "Hello.")]
+FORMS = {
+    "c.jsonl": '{"name": "Jon", "is_user": true, "mes": "Hi"}\n{"name": "Yuzu", "mes": "Hello."}\n',
+    "c.txt": "Jon: Hi\nYuzu: Hello.\nJon: Are you there?\nYuzu: I am.\n",
+    "c.json": '[{"role": "user", "name": "Jon", "content": "Hi"}]',
+    "d.json": json.dumps({"guild": {"id": "1"}, "channel": {"id": "2"}, "messages": DISCORD}),
+}
+
+
+@pytest.mark.parametrize("file", FORMS)
+def test_nobody_of_another_name_is_taken_for_me(ada, tmp_path, file) -> None:
+    run("me", "--name", "Caroline")
+    path = tmp_path / file
+    path.write_text(FORMS[file], "utf-8")
+    told = data("import-chat", str(path), "--dry-run")["chats"][0]
+    assert ("Jon", "person") in {(one["name"], one["role"]) for one in told["speakers"]}
+    assert "`--me Jon`" in told["notes"][0]
+    mine = data("import-chat", str(path), "--dry-run", "--me", "jon")["chats"][0]
+    assert ("Jon", "me") in {(one["name"], one["role"]) for one in mine["speakers"]}
+
+    channel = data("import-chat", str(path))["channel"]
+    (account,) = set(authors(channel))
+    assert account[0] != "cli"
+    with Familiar.load_from_disk() as loaded:
+        viewer = loaded.privacy.viewer_in("elsewhere", loaded.me().author)
+        assert loaded.history.recent(channel, 9, viewer=viewer) == []
+
+    run("me", "--also", ":".join(account[:2]))
+    again = data("import-chat", str(path), "--dry-run")["chats"][0]
+    assert (again["notes"], again["imported"]) == ([], 0)
+
+
+def test_the_chats_of_somebody_elses_folder_are_not_mine(tmp_path) -> None:
+    folder = lived_in(tmp_path / "default-user")
+    folder.put("settings.json", {"power_user": {"personas": {"a.png": "Jon"}}})
+    run("me", "--name", "Caroline")
+    told = data("import-sillytavern", str(folder.root), "--dry-run", code=7)["familiars"]
+    assert told == data("import-sillytavern", str(folder.root), code=7)["familiars"]
+    assert all("'Robin' is taken for somebody else" in one["warnings"][-1] for one in told)
 
 
 def test_of_several_people_i_am_who_i_say(ada, tmp_path) -> None:
