@@ -132,11 +132,16 @@ def reply_to(
     from familiar_cli.actions.talk import take_turn
 
     kept: list[TurnResult] = []
-    turn = take_turn(
-        familiar, said, on_text, stream=stream, on_wait=on_wait, on_interrupted=kept.append
-    )
+
+    async def take_and_keep() -> TurnResult:
+        result = await take_turn(
+            familiar, said, on_text, stream=stream, on_wait=on_wait, on_interrupted=kept.append
+        )
+        kept.append(result)  # Ctrl-C may come before `run_async` has returned it
+        return result
+
     try:
-        return run_async(turn)
+        return run_async(take_and_keep())
     except KeyboardInterrupt:
         if not kept:
             raise

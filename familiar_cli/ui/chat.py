@@ -20,6 +20,7 @@ from familiar_cli.ui.reply import (
     begin_work,
     begun_text,
     can_edit,
+    ctrl_c_interrupts,
     finish_work,
     keys_kept,
     piped_lines,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from familiar_cli.familiar import Familiar
     from familiar_cli.history.rows import Turn
     from familiar_cli.identity import Author
+    from familiar_cli.ui.chat_prompt import ChatPrompt
 
     Printer = ReplyPrinter | SpokenReply
 
@@ -365,6 +367,7 @@ class Conversation:
     _opening: str = ""
     _last: Trace | None = None
     _has_heard: bool = False
+    _prompt: ChatPrompt | None = None
     _beside: BackgroundNotices = field(init=False)
 
     def __post_init__(self) -> None:
@@ -412,7 +415,8 @@ class Conversation:
             self._beside.make_way()
         with self._printer(begun_text(said)) as printer:
             wait = printer.note if isinstance(printer, SpokenReply) else self.out.note
-            result = self.take_turn(said, printer, on_wait=wait)
+            with self._interruptible():
+                result = self.take_turn(said, printer, on_wait=wait)
         self._last = result.trace
         self._remember(said, result)
         code = self._tell(result)
@@ -427,7 +431,8 @@ class Conversation:
         """
         self._beside.make_way()
         self.out.note("Writing a line for you; Ctrl-C stops that.")
-        return self.take_turn(said, lambda _: None, on_wait=self.out.note)
+        with self._interruptible():
+            return self.take_turn(said, lambda _: None, on_wait=self.out.note)
 
     def show(self, reply: str) -> None:
         """Show something that the familiar says."""
@@ -565,9 +570,24 @@ class Conversation:
 
         turns = self.familiar.history.recent(self.said.channel_id, MOST_REMEMBERED, viewer=OWNER)
         past = [turn.content for turn in turns if turn.role == "user"]
-        prompt = ChatPrompt(past, self._completions, self._status)
-        while (line := prompt.read(self._take_draft())) is not None:
-            yield line
+        with ChatPrompt(past, self._completions, self._status, self._tell_late) as self._prompt:
+            while (line := self._prompt.read(self._take_draft())) is not None:
+                yield line
+
+    def _tell_late(self) -> None:
+        self.out.note("The reply was complete already. Ctrl-C again ends the chat.")
+
+    @contextmanager
+    def _interruptible(self) -> Iterator[None]:
+        """Let Ctrl-C interrupt a request to the model; a moment later it must not end the chat."""
+        if not self._prompt:
+            yield
+            return
+        try:
+            with ctrl_c_interrupts():
+                yield
+        finally:
+            self._prompt.expect_late_ctrl_c()
 
     def _take_draft(self) -> str:
         draft, self.draft = self.draft, ""

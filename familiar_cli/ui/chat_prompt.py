@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import math
+import os
+import select
+import signal
 import sys
+import threading
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from prompt_toolkit import PromptSession
@@ -12,35 +18,57 @@ from prompt_toolkit.completion import Completer, Completion
 from prompt_toolkit.enums import DEFAULT_BUFFER
 from prompt_toolkit.filters import has_focus
 from prompt_toolkit.history import InMemoryHistory
-from prompt_toolkit.key_binding import KeyBindings
+from prompt_toolkit.input import create_input
+from prompt_toolkit.input.typeahead import store_typeahead
+from prompt_toolkit.key_binding import KeyBindings, KeyPress
+from prompt_toolkit.keys import Keys
 from prompt_toolkit.output import create_output
 from prompt_toolkit.patch_stdout import patch_stdout
 from prompt_toolkit.shortcuts import CompleteStyle
 from prompt_toolkit.styles import Style
 from rich.cells import cell_len, set_cell_size
 
+from familiar_cli.clock import stopwatch_s
+from familiar_cli.files import ON_WINDOWS
 from familiar_cli.ui.reply import PROMPT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
+    from typing import Self
 
     from prompt_toolkit.completion import CompleteEvent
     from prompt_toolkit.document import Document
+    from prompt_toolkit.input import Input
     from prompt_toolkit.key_binding import KeyPressEvent
 
 _LOOKS_EVERY_S: Final = 0.2
+_LATE_CTRL_C_S: Final = 1.5
+"""For so long after a reply, Ctrl-C was probably meant for the reply."""
+
+_UNSENT: Final = "typed during the reply, not sent"
+_QUIET_S: Final = 0.03  # so long without a key ends a paste
+_LONGEST_PASTE_S: Final = 2.0  # to arrive, after the end of a reply
+_NEW_LINE: Final = frozenset({Keys.Enter, Keys.ControlJ})
+_EDITING: Final = frozenset(
+    {
+        Keys.BracketedPaste, Keys.Backspace, Keys.Delete, Keys.Left, Keys.Right, Keys.Home,
+        Keys.End, Keys.ControlA, Keys.ControlE, Keys.ControlK, Keys.ControlU, Keys.ControlW,
+    }
+)  # fmt: skip
 _STYLE: Final = Style.from_dict({"bottom-toolbar": "noreverse fg:ansibrightblack bg:default"})
 
 
 class ChatPrompt:
-    """Reads lines from a terminal.
+    """Reads lines from a terminal, of which it takes hold while the block lasts.
 
-    The prompt stands on stderr, so that stdout carries the replies alone.
+    What is typed or pasted while no line is read becomes part of the next draft; it is never sent
+    by itself. The prompt stands on stderr, so that stdout carries the replies alone.
 
     Args:
         past: What was said before, oldest first; the arrow keys lead back to it.
         complete: Given what was typed so far, what may stand there instead, from a place on.
         status: Says what is going on, the most important last; asked several times a second.
+        on_late_ctrl_c: Called when Ctrl-C came a moment after the end of a reply.
     """
 
     def __init__(
@@ -48,36 +76,117 @@ class ChatPrompt:
         past: Sequence[str],
         complete: Callable[[str], tuple[int, Iterable[str]]],
         status: Callable[[], Sequence[str]],
+        on_late_ctrl_c: Callable[[], None],
     ) -> None:
         self._status = status
+        self._on_late_ctrl_c = on_late_ctrl_c
         self._shown: Sequence[str] = ()
+        self._quiet_until_s = 0.0
+        self._has_early = False
+        self._output = create_output(stdout=sys.stderr)
+        self._early = EarlyKeys(create_input(sys.stdin))
         self._session: PromptSession[str] = PromptSession(
             history=InMemoryHistory(past),
-            output=create_output(stdout=sys.stderr),
+            input=self._early.input,
+            output=self._output,
             completer=_Offers(complete),
             complete_style=CompleteStyle.READLINE_LIKE,
             complete_while_typing=False,
-            key_bindings=_key_bindings(),
+            key_bindings=self._key_bindings(),
             multiline=True,
             prompt_continuation=" " * len(PROMPT),
             bottom_toolbar=self._toolbar,
             style=_STYLE,
         )
 
+    def __enter__(self) -> Self:
+        self._before = signal.signal(signal.SIGINT, lambda *_: None)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._release_keys()
+        signal.signal(signal.SIGINT, self._before)
+
     def read(self, draft: str = "") -> str | None:
         """Return what is typed; empty when it was dropped with Ctrl-C, None when the person leaves.
 
         Args:
-            draft: What stands there already.
+            draft: What stands there already, before what was typed early.
         """
         self._shown = self._status()
+        self._has_early = self._early.replay()
+        line = None
         try:
             with patch_stdout(raw=True):
-                return self._session.prompt(PROMPT, default=draft, pre_run=self._watch)
+                line = self._session.prompt(PROMPT, default=draft, pre_run=self._watch)
         except KeyboardInterrupt:
-            return "" if self._session.default_buffer.text or draft else None
+            line = "" if self._session.default_buffer.text or draft else None
         except EOFError:
             return None
+        self._keep_early_keys()
+        return line
+
+    @contextmanager
+    def keyboard_lent(self) -> Iterator[None]:
+        """Leave the keyboard to another program, such as a pager."""
+        self._release_keys()
+        try:
+            yield
+        finally:
+            self._keep_early_keys()
+
+    def expect_late_ctrl_c(self) -> None:
+        """Ignore Ctrl-C on an empty line for a moment: a reply has just ended."""
+        self._quiet_until_s = stopwatch_s() + _LATE_CTRL_C_S
+
+    def _keep_early_keys(self) -> None:
+        self._output.enable_bracketed_paste()
+        self._output.flush()
+        self._early.start()
+
+    def _release_keys(self) -> None:
+        self._early.stop()
+        self._output.disable_bracketed_paste()
+        self._output.flush()
+
+    def _key_bindings(self) -> KeyBindings:
+        """Return the key bindings.
+
+        Enter sends, but begins a line after a backslash, with Alt, and within a paste that the
+        terminal does not mark as one.
+        """
+        keys = KeyBindings()
+        typing = has_focus(DEFAULT_BUFFER)
+
+        @keys.add("enter", filter=typing)
+        def _enter(event: KeyPressEvent) -> None:
+            buffer = event.current_buffer
+            if buffer.document.text_before_cursor.endswith("\\"):
+                buffer.delete_before_cursor()
+                buffer.insert_text("\n")
+            elif self._is_paste(event):
+                buffer.insert_text("\n")
+            else:
+                buffer.validate_and_handle()
+
+        @keys.add("escape", "enter", filter=typing)
+        def _alt_enter(event: KeyPressEvent) -> None:
+            event.current_buffer.insert_text("\n")
+
+        @keys.add("c-c", filter=typing)
+        @keys.add("<sigint>")
+        def _ctrl_c(event: KeyPressEvent) -> None:
+            if event.current_buffer.text or stopwatch_s() > self._quiet_until_s:
+                event.app.exit(exception=KeyboardInterrupt)
+                return
+            self._quiet_until_s = 0.0
+            self._on_late_ctrl_c()
+
+        return keys
+
+    def _is_paste(self, event: KeyPressEvent) -> bool:
+        """Return whether more has arrived together with this key, as no hand types it."""
+        return bool(draft_keys(event.key_processor.input_queue)) or self._early.has_more()
 
     def _watch(self) -> None:
         get_app().create_background_task(self._look())
@@ -91,7 +200,9 @@ class ChatPrompt:
                 get_app().invalidate()
 
     def _toolbar(self) -> str:
-        return fit_parts(self._shown, get_app().output.get_size().columns - 1)
+        has_draft = self._has_early and self._session.default_buffer.text
+        parts = (*self._shown, _UNSENT) if has_draft else self._shown
+        return fit_parts(parts, get_app().output.get_size().columns - 1)
 
 
 def fit_parts(parts: Sequence[str], width: int) -> str:
@@ -120,22 +231,72 @@ class _Offers(Completer):
             yield Completion(text, start_position=start - len(typed))
 
 
-def _key_bindings() -> KeyBindings:
-    """Return the key bindings: Enter sends, but starts a line after a backslash or with Alt."""
-    keys = KeyBindings()
-    typing = has_focus(DEFAULT_BUFFER)
+class EarlyKeys:
+    """Keeps the keys that are pressed while no line is edited, for the next line.
 
-    @keys.add("enter", filter=typing)
-    def _enter(event: KeyPressEvent) -> None:
-        buffer = event.current_buffer
-        if buffer.document.text_before_cursor.endswith("\\"):
-            buffer.delete_before_cursor()
-            buffer.insert_text("\n")
-        else:
-            buffer.validate_and_handle()
+    Windows keeps them itself, and `prompt_toolkit` takes several at once for a paste.
 
-    @keys.add("escape", "enter", filter=typing)
-    def _alt_enter(event: KeyPressEvent) -> None:
-        event.current_buffer.insert_text("\n")
+    Args:
+        source: The terminal, which echoes nothing meanwhile.
+    """
 
-    return keys
+    def __init__(self, source: Input) -> None:
+        self.input = source
+        self._keys: list[KeyPress] = []
+        self._thread: threading.Thread | None = None
+        self._wake = os.pipe()
+
+    def start(self) -> None:
+        """Begin to keep keys."""
+        if ON_WINDOWS:
+            return
+        self._thread = threading.Thread(target=self._keep, daemon=True, name="familiar-keys")
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Leave the terminal alone, once it has been quiet for a moment."""
+        if self._thread:
+            os.write(self._wake[1], b".")
+            self._thread.join()
+            self._thread = None
+
+    def replay(self) -> bool:
+        """Stop, and press the keys again in the next line; return whether there were any."""
+        self.stop()
+        keys, self._keys = draft_keys(self._keys), []
+        store_typeahead(self.input, keys)
+        return bool(keys)
+
+    def has_more(self) -> bool:
+        """Return whether keys wait to be read."""
+        return not ON_WINDOWS and bool(select.select([self.input.fileno()], [], [], 0)[0])
+
+    def _keep(self) -> None:
+        here, wake = self.input.fileno(), self._wake[0]
+        sources, wait_s, until_s = [here, wake], None, math.inf
+        while stopwatch_s() < until_s and not self.input.closed:
+            ready, _, _ = select.select(sources, [], [], wait_s)
+            if here in ready:
+                self._keys += self.input.read_keys()
+            if wake in ready:
+                os.read(wake, 1)
+                sources, wait_s, until_s = [here], _QUIET_S, stopwatch_s() + _LONGEST_PASTE_S
+            if not ready:
+                return
+
+
+def draft_keys(keys: Iterable[KeyPress]) -> list[KeyPress]:
+    """Return the keys that edit a draft; Enter begins a line, unless nothing follows it."""
+    kept = []
+    for press in keys:
+        if press.key in _NEW_LINE:
+            kept.append(KeyPress(Keys.BracketedPaste, "\n"))
+        elif press.key == Keys.Tab:
+            kept.append(KeyPress(Keys.BracketedPaste, "\t"))
+        elif press.key in _EDITING or len(press.key) == 1:
+            kept.append(press)
+    while kept and kept[-1].key == Keys.BracketedPaste:
+        last = kept.pop()
+        if text := last.data.rstrip("\r\n"):
+            return [*kept, KeyPress(Keys.BracketedPaste, text)]
+    return kept

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -166,6 +167,16 @@ def keys_kept() -> Iterator[None]:
     finally:
         with suppress(termios.error):  # the terminal is gone
             termios.tcsetattr(here, termios.TCSANOW, before)
+
+
+@contextmanager
+def ctrl_c_interrupts() -> Iterator[None]:
+    """Let Ctrl-C interrupt the work of this block, as it usually does."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 _STAYS: Final = {

@@ -249,18 +249,27 @@ def test_replies_go_into_a_file_where_stdout_is_one(root, serve, tmp_path) -> No
     assert kept.read_text() == "Ahoy.\n*One* of us.\n"
 
 
-def test_what_is_typed_during_a_reply_waits_for_its_end(root, serve) -> None:
+@pytest.mark.parametrize("bracketed", [True, False])
+def test_what_is_pasted_during_a_reply_is_a_draft_and_never_sent_by_itself(
+    root, serve, bracketed
+) -> None:
     hold = threading.Event()
     server = serve(Say("One two three four five six.", hold=hold), "Second.")
-    with Tmux("chat") as terminal:
+    lines = [f"line {number:02}, 日本語 עברית" for number in range(50)]
+    with Tmux("chat", rows=80) as terminal:
         terminal.see_prompt()
         terminal.say("hello")
         terminal.see("One")
         terminal.say("meanwhile")
+        terminal.paste("\n".join(lines) + "\n", bracketed=bracketed)
         hold.set()
+        assert "One two three four five six.\n" in terminal.see("not sent")
+        terminal.see("line 49")
+        assert len(server.requests) == 1
+        terminal.press("Enter")
         terminal.see("Second.")
-        assert "One two three four five six.\n" in terminal.screen
-    assert server.last.json()["messages"][-1]["content"] == "meanwhile"
+    assert said(root)[-2] == "\n".join(["meanwhile", *lines])
+    assert len(server.requests) == 2
 
 
 @pytest.fixture

@@ -70,10 +70,10 @@ class Tmux:
         self.type(line)
         self.press("Enter")
 
-    def paste(self, text: str) -> None:
-        """Paste as a terminal does, in brackets if the program asks for them."""
+    def paste(self, text: str, *, bracketed: bool = True) -> None:
+        """Paste as a terminal does, in brackets if it can and the program asks for them."""
         self._call("set-buffer", text)
-        self._call("paste-buffer", "-p", "-t", "it")
+        self._call("paste-buffer", *(["-p"] if bracketed else []), "-t", "it")
 
     def resize(self, columns: int, rows: int = 40) -> None:
         self._call("resize-window", "-t", "it", "-x", str(columns), "-y", str(rows))

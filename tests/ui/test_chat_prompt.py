@@ -1,9 +1,71 @@
-"""What stands below the line of a chat, in as many cells as there are."""
+"""The line of a chat: what was typed early, a late Ctrl-C, and what stands below it."""
 
 from __future__ import annotations
 
-from familiar_cli.ui.chat_prompt import fit_parts
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from prompt_toolkit.application import create_app_session
+from prompt_toolkit.input import create_pipe_input
+from prompt_toolkit.input.vt100_parser import Vt100Parser
+from prompt_toolkit.keys import Keys
+from prompt_toolkit.output import DummyOutput
+
+from familiar_cli.ui import chat_prompt
+from familiar_cli.ui.chat_prompt import ChatPrompt, draft_keys, fit_parts
 from tests.support.cases import each
+
+
+@pytest.fixture
+def late():
+    return []
+
+
+@pytest.fixture
+def keyboard():
+    with create_pipe_input() as pipe, create_app_session(input=pipe, output=DummyOutput()):
+        yield pipe
+
+
+@pytest.fixture
+def prompt(keyboard, late, monkeypatch):
+    def press_enter() -> list[str]:
+        keyboard.send_text("\r")  # early, and again and again while the line is edited
+        return []
+
+    monkeypatch.setattr(chat_prompt, "create_input", lambda _: keyboard)
+    monkeypatch.setattr(chat_prompt, "create_output", lambda **_: DummyOutput())
+    with ChatPrompt([], lambda _: (0, []), press_enter, lambda: late.append(1)) as prompt:
+        yield prompt
+
+
+def test_lines_typed_while_nobody_reads_are_one_draft(prompt, keyboard) -> None:
+    keyboard.send_text("hello")
+    assert prompt.read() == "hello"
+    keyboard.send_text("firts\x7f\x7fst\r\x1b[200~second\nthird\x1b[201~\r\x03\x04")
+    assert prompt.read() == "first\nsecond\nthird"
+
+
+def test_lines_that_arrive_at_once_are_one_message(prompt, keyboard) -> None:
+    keyboard.send_text("one\rtwo\rthree")
+    assert prompt.read() == "one\ntwo\nthree"
+
+
+def test_ctrl_c_a_moment_after_a_reply_leaves_only_the_second_time(prompt, keyboard, late) -> None:
+    prompt.expect_late_ctrl_c()
+    keyboard.send_text("\x03\x03")
+    assert prompt.read() is None
+    assert late == [1]
+
+
+@given(st.text(st.sampled_from("ab\r\n\t\x03\x04\x15\x1b[A日"), max_size=12))
+def test_no_key_of_a_draft_sends_it_or_leaves(typed: str) -> None:
+    keys: list = []
+    parser = Vt100Parser(keys.append)
+    parser.feed(typed)
+    parser.flush()
+    kept = {press.key for press in draft_keys(keys)}
+    assert not kept & {Keys.Enter, Keys.ControlJ, Keys.ControlC, Keys.ControlD, Keys.Up}
 
 
 @each(
