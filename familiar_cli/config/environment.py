@@ -50,6 +50,11 @@ def sync_key_file() -> str:
     return os.environ.get(SYNC_KEY_FILE, "").strip()
 
 
+def pager_has_colour() -> bool:
+    """Return whether the pager shows colours; `less` is asked to where `LESS` says nothing."""
+    return "r" in os.environ.setdefault("LESS", "FRX").lower()
+
+
 def llm_threads() -> int | None:
     """Return how many threads the model inside the program may use; None: as many as there are.
 

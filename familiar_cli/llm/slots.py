@@ -46,6 +46,7 @@ class Preset:
         extra: What it understands beyond the common API.
         start: How to start it, or how to find out what is wrong.
         choose: How to choose a model.
+        title: What people call it; empty where that is not known.
     """
 
     base_url: str
@@ -59,6 +60,7 @@ class Preset:
     extra: Mapping[str, object] = field(default_factory=dict)
     start: str = ""
     choose: str = "Run `familiar config set llm.model NAME`."
+    title: str = ""
 
 
 # Context sizes are what these servers give without being configured, or less: Ollama cuts longer
@@ -83,6 +85,7 @@ PRESETS: Mapping[str, Preset] = {
         start="Check the network.",
         choose="Run `familiar config set llm.model VENDOR/NAME` with a name from OpenRouter's list "
         "of models.",
+        title="OpenRouter",
     ),
     "openai": Preset(
         "https://api.openai.com/v1",
@@ -93,6 +96,7 @@ PRESETS: Mapping[str, Preset] = {
         key_needed=True,
         limit_name="max_completion_tokens",
         start="Check the network.",
+        title="OpenAI",
     ),
     "ollama": Preset(
         "http://127.0.0.1:11434/v1",
@@ -103,6 +107,7 @@ PRESETS: Mapping[str, Preset] = {
         prefill=True,
         start="Start it: `ollama serve`.",
         choose="Run `ollama list`, then `familiar config set llm.model NAME`.",
+        title="Ollama",
     ),
     "lmstudio": Preset(
         "http://127.0.0.1:1234/v1",
@@ -113,6 +118,7 @@ PRESETS: Mapping[str, Preset] = {
         prefill=True,
         start="Start it: `lms server start`, or the Developer page of LM Studio.",
         choose="Run `lms ls`, then `familiar config set llm.model NAME`.",
+        title="LM Studio",
     ),
     "llamacpp": Preset(
         "http://127.0.0.1:8080/v1",
@@ -122,6 +128,7 @@ PRESETS: Mapping[str, Preset] = {
         max_tokens=512,
         prefill=True,
         start="Start it: `llama-server -m MODEL.gguf --port 8080`.",
+        title="llama.cpp",
     ),
     "custom": Preset(
         "",
@@ -215,8 +222,13 @@ class ResolvedSlot:
 
     @property
     def where(self) -> str:
-        """The server in words."""
-        return "the local model" if self.preset == "local" else f"{self.preset} at {self.base_url}"
+        """The server as a person would name it."""
+        if self.preset == "local":
+            return "the local model"
+        preset, host = PRESETS[self.preset], urlsplit(self.base_url).netloc
+        if not preset.title or self.base_url != preset.base_url:
+            return f"{preset.title or 'the server'} at {self.base_url}"
+        return preset.title if preset.key_needed else f"{preset.title} at {host}"
 
 
 PLAN_TOKENS: Final[Mapping[str, int]] = {"memory_writer": 4096, "consolidation": 1600}

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from familiar_cli.history.rows import Turn
     from familiar_cli.identity import Author
     from familiar_cli.ui.chat_prompt import ChatPrompt
+    from familiar_cli.ui.page import PagePart
 
     Printer = ReplyPrinter | SpokenReply
 
@@ -211,10 +212,9 @@ def _change_channel(chat: Conversation, argument: str) -> None:
         chat.go_to(argument)
         return
     from familiar_cli.actions.channels import channels_of
-    from familiar_cli.ui.page import print_page
     from familiar_cli.ui.status_pages import channels_page
 
-    print_page(channels_page(channels_of(chat.familiar), chat.familiar.zone))
+    chat.show_page(channels_page(channels_of(chat.familiar), chat.familiar.zone))
     chat.out.note(f"You are in {one_line(chat.said.channel_id)}; /channel NAME goes elsewhere.")
 
 
@@ -254,23 +254,24 @@ def _set_note(chat: Conversation, argument: str) -> None:
 def _show_recalled(chat: Conversation, _: str) -> None:
     from familiar_cli.actions.sent import recalled_pieces
     from familiar_cli.ui.context_page import recall_page
-    from familiar_cli.ui.page import print_page
 
     found = recalled_pieces(chat.last_trace())
     if found:
-        print_page(recall_page(found))
+        chat.show_page(recall_page(found))
     else:
         chat.out.note("Nothing from memory was in the last prompt; /context shows all that was.")
 
 
-def _explain_piece(chat: Conversation, argument: str) -> None:
+def _explain(chat: Conversation, argument: str) -> None:
     from familiar_cli.actions.sent import explain_piece
-    from familiar_cli.ui.context_page import why_page
-    from familiar_cli.ui.page import print_page
+    from familiar_cli.actions.why import explain_reply
+    from familiar_cli.ui.context_page import reply_page, why_page
 
-    if not argument:
-        raise UsageError("Missing the path of a memory file", hint="Type /why and press Tab.")
-    print_page(why_page(explain_piece(chat.familiar, chat.last_trace(), argument)))
+    trace = chat.last_trace()
+    if argument:
+        chat.show_page(why_page(explain_piece(chat.familiar, trace, argument)))
+    else:
+        chat.show_page(reply_page(explain_reply(chat.familiar, trace)))
 
 
 def _recalled_paths(chat: Conversation) -> Iterable[str]:
@@ -280,9 +281,8 @@ def _recalled_paths(chat: Conversation) -> Iterable[str]:
 
 def _show_context(chat: Conversation, _: str) -> None:
     from familiar_cli.ui.context_page import context_page
-    from familiar_cli.ui.page import print_page
 
-    print_page(context_page(chat.last_trace()))
+    chat.show_page(context_page(chat.last_trace()))
 
 
 def _parse_number(argument: str) -> int:
@@ -318,7 +318,7 @@ COMMANDS: Final = {
     "/note": Command(_set_note, "add a line to notes.md in memory", "TEXT"),
     "/recall": Command(_show_recalled, "show what memory gave to the last reply"),
     "/why": Command(
-        _explain_piece, "explain why a memory file was used or not", "PATH", _recalled_paths
+        _explain, "explain the last reply, or why a file was used or not", "[PATH]", _recalled_paths
     ),
     "/context": Command(_show_context, "show what was sent for the last reply"),
     "/offrecord": Command(_off_record, "save nothing from here on, until you type it again"),
@@ -331,6 +331,7 @@ INTERRUPTED: Final = 130
 MOST_REMEMBERED: Final = 200
 """So many of the latest turns can be called back with the arrow keys."""
 
+_MOST_LABELS: Final = 3
 _OFF: Final = "Off the record: nothing is kept until you type /offrecord."
 _ON: Final = "Back on the record. What was said off the record is forgotten."
 
@@ -368,6 +369,7 @@ class Conversation:
     _last: Trace | None = None
     _has_heard: bool = False
     _prompt: ChatPrompt | None = None
+    _knows_why: bool = False
     _beside: BackgroundNotices = field(init=False)
 
     def __post_init__(self) -> None:
@@ -420,6 +422,8 @@ class Conversation:
         self._last = result.trace
         self._remember(said, result)
         code = self._tell(result)
+        if self._draws:
+            say("")
         self._afterwards(result)
         return code
 
@@ -444,6 +448,13 @@ class Conversation:
         with StreamedText(sys.stdout, self._name) as shown:
             shown(reply)
         say("")
+
+    def show_page(self, page: PagePart) -> None:
+        """Show a page; a long one in a pager."""
+        from familiar_cli.ui.page import print_page
+
+        with self._prompt.keyboard_lent() if self._prompt else nullcontext():
+            print_page(page, in_pager=self._draws)
 
     def go_to(self, channel_id: str, *, show: bool = True) -> None:
         """Go on in another channel.
@@ -641,7 +652,7 @@ class Conversation:
     @contextmanager
     def _printer(self, begun: str) -> Iterator[Printer]:
         if self._draws:
-            with SpokenReply(self.out, self._name, begun) as spoken:
+            with SpokenReply(self._name, begun) as spoken:
                 yield spoken
             return
         with ReplyPrinter(silent=self.out.as_json, begun=begun) as printer:
@@ -671,9 +682,24 @@ class Conversation:
         for notice in result.notices:
             self.out.warn(notice)
         if not result.interrupted:
+            self._tell_memories(result)
             return 0
         self.out.note(f"Interrupted; {_what_came(result)}.")
         return 0 if self.interactive else INTERRUPTED
+
+    def _tell_memories(self, result: TurnResult) -> None:
+        """Say in one line which memories the reply rests on."""
+        if not self._draws:
+            return
+        from familiar_cli.actions.why import explain_reply
+
+        labels = [one.label for one in explain_reply(self.familiar, result.trace).memories]
+        if not labels:
+            return
+        more = f" · {len(labels) - _MOST_LABELS} more" if len(labels) > _MOST_LABELS else ""
+        hint = "" if self._knows_why else "   (/why tells more)"
+        self._knows_why = True
+        self.out.note(f"✦ {' · '.join(labels[:_MOST_LABELS])}{more}{hint}")
 
 
 def _is_command(line: str) -> bool:

@@ -154,14 +154,19 @@ def local_time(moment: datetime | str | None, zone: tzinfo | None, *, seconds: b
         return str(moment)
 
 
-def print_page(*parts: PagePart | RenderableType) -> None:
-    """Print a page on stdout; nothing if it has no parts. Rich is loaded only where it draws."""
+def print_page(*parts: PagePart | RenderableType, in_pager: bool = False) -> None:
+    """Print a page on stdout; nothing if it has no parts. Rich is loaded only where it draws.
+
+    Args:
+        parts: Of what it is made.
+        in_pager: One that is higher than the terminal is shown in the person's pager.
+    """
     if not parts:
         return
     if sys.stdout.isatty() or not all(hasattr(part, "lines") for part in parts):
         from familiar_cli.ui import terminal
 
-        terminal.print_page(*map(_draw_part, parts))
+        terminal.print_page(*map(_draw_part, parts), in_pager=in_pager)
         return
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     lines = (line for part in parts for line in cast("PagePart", part).lines(encoding))

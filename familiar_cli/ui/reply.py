@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from familiar_cli.errors import UsageError
 from familiar_cli.files import ON_WINDOWS
 from familiar_cli.review.pending import waiting_words
-from familiar_cli.text import counted, harmless, one_line
+from familiar_cli.text import counted, one_line
 from familiar_cli.ui.emit import Output, exact, print_error
 
 if TYPE_CHECKING:
@@ -98,18 +98,16 @@ class SpokenReply:
     """Shows a reply to a person who waits for it: who is writing, then their words.
 
     Args:
-        out: Where notes go meanwhile.
         name: Whose reply it is.
         begun: What stands before the first piece.
     """
 
-    def __init__(self, out: Output, name: str, begun: str = "") -> None:
+    def __init__(self, name: str, begun: str = "") -> None:
         from familiar_cli.ui.stream import StreamedText
 
-        self._out = out
+        self._name = name
         self._begun = begun
         self._text = StreamedText(sys.stdout, name)
-        self._waiting = f"{harmless(name)} is writing …"
         self._waits = False
 
     def __call__(self, piece: str) -> None:
@@ -120,24 +118,28 @@ class SpokenReply:
             self._begun = ""
 
     def note(self, text: str) -> None:
-        """Tell what is going on before the reply comes."""
+        """Tell what is waited for; it goes away when the reply comes."""
         self._stop_waiting()
-        self._out.note(text)
+        self._show_waiting(text)
 
     def __enter__(self) -> Self:
-        from familiar_cli.ui.stream import columns_of
-        from familiar_cli.ui.terminal import console, plain
-
-        self._waits = True
-        shown = plain(self._waiting, "dim")
-        shown.truncate(columns_of(sys.stdout) - 1)
-        console(sys.stdout).print(shown, end="", soft_wrap=True)
+        self._show_waiting(f"{self._name} is writing …")
         return self
 
     def __exit__(self, *_: object) -> None:
         self._stop_waiting()
         self._text.end()
-        exact("\n")
+
+    def _show_waiting(self, text: str) -> None:
+        from familiar_cli.ui.stream import columns_of
+        from familiar_cli.ui.terminal import console, plain
+
+        self._waits = True
+        columns = columns_of(sys.stdout)
+        shown = plain(one_line(text, columns), "dim")
+        shown.truncate(columns - 1, overflow="ellipsis")
+        console(sys.stdout).print(shown, end="", soft_wrap=True)
+        sys.stdout.flush()
 
     def _stop_waiting(self) -> None:
         if self._waits:

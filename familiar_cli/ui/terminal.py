@@ -16,6 +16,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from familiar_cli.config.environment import pager_has_colour
 from familiar_cli.text import harmless
 
 if TYPE_CHECKING:
@@ -27,11 +28,20 @@ _WORD = 16  # columns: what is longer, such as a path, may be folded
 _NATURAL_WIDTH = 100_000  # wider than any line a page has
 
 
-def print_page(*parts: RenderableType, stream: TextIO | None = None) -> None:
-    """Print a page on `stream`, by default stdout."""
+def print_page(
+    *parts: RenderableType, stream: TextIO | None = None, in_pager: bool = False
+) -> None:
+    """Print a page on `stream`, by default stdout; see `page.print_page`."""
     out = stream or sys.stdout
     if out.isatty():
-        console(out).print(*parts, sep="\n")
+        shown = console(out)
+        height = sum(len(shown.render_lines(part)) for part in parts) if in_pager else 0
+        if height < shown.height:
+            shown.print(*parts, sep="\n")
+            return
+        shown.width -= 1  # a line that fills its row is two rows in `less`
+        with shown.pager(styles=pager_has_colour()):
+            shown.print(*parts, sep="\n")
         return
     out.write(as_plain(*parts, encoding=getattr(out, "encoding", None) or "utf-8"))
     out.flush()

@@ -272,6 +272,27 @@ def test_what_is_pasted_during_a_reply_is_a_draft_and_never_sent_by_itself(
     assert len(server.requests) == 2
 
 
+def test_a_reply_is_followed_by_the_memories_it_used_and_why_shows_them(root, serve) -> None:
+    serve(Fail(503, "overloaded", retry_after="0"), "Green, of course.")
+    run("memory", "write", "topics/the-boat.md", "# The boat\n\nRobin painted it green.\n")
+    with Tmux("chat", rows=30) as terminal:
+        terminal.see_prompt()
+        terminal.say("Which colour is the boat?")
+        terminal.see("✦ the boat")
+        screen = terminal.see_prompt()
+        assert "overloaded" not in screen
+        assert "is writing" not in screen
+        terminal.say("/why")
+        terminal.see("I used the page on the boat.")
+        terminal.see("Robin painted it green.")
+        terminal.see_prompt()
+        terminal.say("/context")  # is longer than the terminal
+        terminal.see("\n:")
+        assert "--- 1 system" not in terminal.screen
+        terminal.press("q")
+        terminal.see_prompt()
+
+
 @pytest.fixture
 def long_past(root):
     run("channel", "set", "cli", "--kind", "text")

@@ -80,7 +80,7 @@ def test_every_exception_of_httpx_is_listed_here() -> None:
 def test_every_exception_of_httpx_is_translated(name) -> None:
     failure = from_transport(SLOT, made(exceptions_of_httpx()[name]), "so far")
     assert type(failure.error) is EXPECTED[name]
-    assert "ollama at http://127.0.0.1:11434/v1" in str(failure.error)
+    assert "Ollama at 127.0.0.1:11434" in str(failure.error)
 
 
 def test_the_exception_of_the_stream_reader_is_translated() -> None:
@@ -138,7 +138,7 @@ async def test_whatever_a_transport_raises_becomes_an_error_of_the_model(
     with pytest.raises(ModelError) as caught:
         await model.complete(model.prepare([{"role": "user", "content": "Hi"}]))
     assert caught.value.exit_code == 6
-    assert "ollama at http://127.0.0.1:11434/v1" in str(caught.value)
+    assert "Ollama at 127.0.0.1:11434" in str(caught.value)
 
 
 def bare(kind: type[Exception]) -> Exception:
