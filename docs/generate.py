@@ -13,6 +13,7 @@ import typer
 
 import familiar_cli
 from familiar_cli import cli, errors
+from familiar_cli.commands._contents import HIDDEN, SECTIONS
 from familiar_cli.config import settings as settings_files
 from familiar_cli.config.channel_kinds import MODES
 from familiar_cli.config.schema import LLMSettings
@@ -46,7 +47,7 @@ def commands() -> str:
     """Return the help of every command, as `docs/reference/commands.md` shows it."""
     root: Any = typer.main.get_command(cli.app)
     parts = [_help(root, "familiar")]
-    for section, names in cli.CONTENTS.items():
+    for section, names in {**SECTIONS, "Older names": HIDDEN}.items():
         parts.append(f"## {section}\n")
         for name in names:
             parts.extend(_pages(root.get_command(None, name), f"familiar {name}"))

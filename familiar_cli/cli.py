@@ -10,89 +10,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from familiar_cli.commands._base import App, FamiliarGroup
+from familiar_cli.commands._contents import COMMANDS, CONTENTS, meant_command
 from familiar_cli.errors import FamiliarError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# What the program does, in the order a person meets it: section -> command -> (module, one line).
-# `talk:ask` is `ask_app` in the module `talk`; a module without a colon has one `app`.
-# A module is imported only when its command runs, so that starting stays cheap.
-CONTENTS: dict[str, dict[str, tuple[str, str]]] = {
-    "Begin": {
-        "demo": ("init:demo", "Try the whole flow, from card to reply, in a temporary home."),
-        "init": ("init:init", "Make a familiar from a card, a persona or a template."),
-        "list": ("status:list", "List the familiars."),
-        "me": ("people:me", "Say who you are, or show it."),
-        "use": ("status:use", "Set the familiar that commands use by default."),
-        "status": ("status:status", "Show a familiar's state."),
-        "doctor": ("status:doctor", "Check every part of the setup, and print how to fix it."),
-    },
-    "Talk": {
-        "ask": ("talk:ask", "Send one message and print the reply."),
-        "again": ("talk:again", "Ask for another reply in place of the last one."),
-        "continue": ("talk:continue", "Continue the last reply."),
-        "hear": ("talk:hear", "Save a message without asking for a reply."),
-        "chat": ("talk:chat", "Chat interactively."),
-        "context": ("context", "Show what was sent to the model, and why."),
-        "why": ("context:why", "Explain a reply in one sentence, and show what it used."),
-    },
-    "Keep": {
-        "memory": ("memory", "Read and change the memory directory."),
-        "write-memory": (
-            "upkeep:write_memory",
-            "Write what matters from recent turns into memory.",
-        ),
-        "review": ("review", "Apply or reject memory changes that await review."),
-        "housekeep": ("upkeep:housekeep", "Find things in memory that may need tidying up."),
-        "search": ("search", "Search memory by words and by meaning."),
-        "index": ("upkeep:index", "Build, inspect and delete the search index."),
-        "remind": ("desk:remind", "Manage reminders; the familiar sees them when they are due."),
-        "task": ("desk:task", "Manage a task list."),
-        "scratch": ("desk:scratch", "Manage a scratchpad."),
-        "consolidate": (
-            "upkeep:consolidate",
-            "Summarise sessions into days, weeks, months and years.",
-        ),
-        "distill": ("upkeep:distill", "Make the digests that every prompt includes."),
-        "remember": ("upkeep:remember", "Save a significant moment in a file of its own."),
-        "people": ("people", "Show the people the familiar knows, and their names."),
-        "graph": ("people:graph", "Show who and what somebody is related to."),
-        "card": ("imports:card", "Show, check and export character cards."),
-        "import-lorebook": ("imports:import_lorebook", "Convert a lorebook to Markdown files."),
-        "export-lorebook": ("imports:export_lorebook", "Convert lore files back to a lorebook."),
-        "import-chat": ("imports:chat", "Import chats from other programs into the history."),
-        "import-sillytavern": (
-            "imports:sillytavern",
-            "Import SillyTavern's whole data folder.",
-        ),
-        "import-memories": (
-            "imports:memories",
-            "Import daily, weekly, monthly and yearly memories.",
-        ),
-        "history": ("history", "Read, search, count and export past turns."),
-    },
-    "Share": {
-        "sync": ("sync", "Share one memory between several machines."),
-    },
-    "Set up": {
-        "serve": (
-            "serve:serve",
-            "Serve familiars to chat programs, through an OpenAI-compatible API.",
-        ),
-        "mcp": ("serve:mcp", "Give an agent access to the memory over MCP."),
-        "web": ("serve:web", "Show turns, prompts and memory in a browser, as they are and were."),
-        "daemon": ("serve:daemon", "Run in the background, writing memory and due summaries."),
-        "config": ("config:config", "Show and change settings."),
-        "channel": ("config:channel", "List channels and change their settings."),
-        "model": ("config:model", "Download, list, test and remove model files."),
-    },
-}
 COMMAND_NAMES = ("familiar", "familiar-memory")
 """What the program is installed as; the second is for where another one is called `familiar`."""
 
-_MODULES = {name: entry for section in CONTENTS.values() for name, entry in section.items()}
 _COMPLETION = {"--install-completion", "--show-completion"}  # Typer's; it only guesses the shell
+_EVERYWHERE = "Options of all: --home DIR, --familiar ID, --json, --quiet, --help; --version."
+_FIND = "All commands: `{0} help --all`. Find one: `{0} help WORD`."
 _SHELLS = ("bash", "zsh", "fish", "powershell", "pwsh")
 _USAGE_ERROR: Any = typer.BadParameter.__base__
 _WORDS = {
@@ -111,23 +40,34 @@ class Contents(FamiliarGroup):
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names of all commands, in the order of the table of contents."""
         del ctx
-        return list(_MODULES)
+        return list(COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Import and return one command, or None."""
         del ctx
-        if cmd_name not in _MODULES:
+        name = self.own_name(cmd_name, COMMANDS)
+        if name not in COMMANDS:
             return None
-        if cmd_name not in self.commands:
-            self.commands[cmd_name] = _load_command(cmd_name)
-        return self.commands[cmd_name]
+        if name not in self.commands:
+            self.commands[name] = _load_command(name)
+        return self.commands[name]
 
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """List the commands by section without importing any."""
-        del ctx
+    def suggest_command(self, ctx: Any, words: Sequence[str]) -> str | None:
+        """Name the command that an unknown one probably means."""
+        guess = meant_command(words)
+        return f"{ctx.command_path} {guess}" if guess else None
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the first screen, without importing any command."""
+        formatter.write_usage(ctx.command_path, "COMMAND [ARGS]...")
+        formatter.write_paragraph()
+        formatter.write_text(self.help or "")
         for section, commands in CONTENTS.items():
             with formatter.section(section):
                 formatter.write_dl([(name, line) for name, (_, line) in commands.items()])
+        formatter.write_paragraph()
+        formatter.write_text(_EVERYWHERE)
+        formatter.write_text(_FIND.format(ctx.command_path))
 
     def main(self, args: Sequence[str] | None = None, **settings: Any) -> Any:  # type: ignore[override]
         """Run the command line and leave with its exit code."""
@@ -173,7 +113,7 @@ def _report_usage(error: Any, args: list[str]) -> int:
         error.show()
         return UsageError.exit_code
     where = f"familiar {_command_in(args)}".strip()
-    guess = _option_meant(error)
+    guess = _option_meant(error) or _command_meant(error, args)
     hint = f"Did you mean `{guess}`?" if guess else f"Run `{where} --help`."
     return _report(UsageError(_in_our_words(error), hint=hint), args)
 
@@ -198,6 +138,15 @@ def _option_meant(error: Any) -> str | None:
     return known.get(nearest(error.option_name.lstrip("-"), known) or "")
 
 
+def _command_meant(error: Any, args: list[str]) -> str | None:
+    """Name the command meant where a word too many makes another program's name of it."""
+    if "unexpected extra" not in error.format_message() or error.ctx is None:
+        return None
+    guess = meant_command([word for word in args if not word.startswith("-")], least=2)
+    root = error.ctx.find_root().command_path
+    return f"{root} {guess}" if guess else None
+
+
 def _report(error: FamiliarError, args: list[str]) -> int:
     from familiar_cli.ui import emit
 
@@ -210,7 +159,7 @@ def _report(error: FamiliarError, args: list[str]) -> int:
 
 
 def _load_command(name: str) -> Any:
-    place, _, app = _MODULES[name][0].partition(":")
+    place, _, app = COMMANDS[name][0].partition(":")
     module = importlib.import_module(f"familiar_cli.commands.{place}")
     command = typer.main.get_command(getattr(module, f"{app}_app" if app else "app"))
     command.name = name
@@ -221,11 +170,13 @@ def _command_in(args: list[str]) -> str:
     """Return the command that `args` seem to mean, for the envelope of an error."""
     words = [word for word in args if not word.startswith("-")]
     for start, word in enumerate(words):
-        if word in _MODULES:
-            command = _load_command(word)
+        name = FamiliarGroup.own_name(word, COMMANDS)
+        if name in COMMANDS:
+            command = _load_command(name)
             path = [word]
             for follow in words[start + 1 :]:
-                command = getattr(command, "commands", {}).get(follow)
+                known = getattr(command, "commands", {})
+                command = known.get(FamiliarGroup.own_name(follow, known))
                 if command is None:
                     break
                 path.append(follow)
@@ -292,7 +243,7 @@ def _root(
         typer.Option("--version", callback=_version, help="Print the version."),
     ] = False,
 ) -> None:
-    """Tend the memory of an AI companion: plain Markdown, and every step can be looked at."""
+    """Give an AI companion a memory of plain Markdown files."""
     del version
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.actions import sync as action
 from familiar_cli.actions.consolidate import Consolidating, ConsolidationOptions
+from familiar_cli.actions.desk import fire_reminders, reminder_words
 from familiar_cli.actions.sync_decisions import remotes_of
 from familiar_cli.actions.write_memory import memory_writer, write_memory
 from familiar_cli.clock import now, stopwatch_s
@@ -122,6 +123,9 @@ class BackgroundSync:
 
 LOOK_S: Final = 60.0
 """How often it is looked whether a period or a digest is due."""
+REMIND_S: Final = 15.0
+"""How often it is looked whether a reminder is due."""
+_REMINDING: Final = "todo ls"
 _LOOKING: Final = "history stats"  # the commands that show the same trouble
 _EMBEDDING: Final = "index build"
 
@@ -206,6 +210,7 @@ class Daemon:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._watch_turns(scheduler, seen, poll_s))
                 tasks.create_task(self._watch_periods(scheduler))
+                tasks.create_task(self._watch_reminders())
                 tasks.create_task(self._embed_turns())
                 tasks.create_task(self.syncing.watch())
 
@@ -305,6 +310,19 @@ class Daemon:
             await self._summarise()
             await self._make_periods(at_once=False)
             await asyncio.sleep(LOOK_S)
+
+    async def _watch_reminders(self) -> None:
+        while True:
+            try:
+                fired = await in_thread(partial(fire_reminders, self._familiar, "daemon"))
+            except Exception as error:  # noqa: BLE001  # the file may be readable at the next look
+                if _REMINDING not in self.errors:
+                    self._tell(failed(_REMINDING, as_failure(error), 0))
+            else:
+                self.errors.pop(_REMINDING, None)
+                for item in fired:
+                    self._note(reminder_words(item))
+            await asyncio.sleep(REMIND_S)
 
     async def _write(self) -> None:
         report = await write_memory(self._familiar, on_wait=self._note, which=SAID_HERE)

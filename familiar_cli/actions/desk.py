@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from familiar_cli.clock import iso, now
+from familiar_cli.files import read_plain, write_own
 from familiar_cli.memory import desk
 from familiar_cli.memory.desk import due_items, parse_due, read_items
 from familiar_cli.memory.layout import REMINDERS
+from familiar_cli.text import one_line
 
 if TYPE_CHECKING:
     from datetime import datetime, tzinfo
+    from pathlib import Path
 
     from familiar_cli.familiar import Familiar
     from familiar_cli.memory.desk import DeskItem, ItemStatus, ListChange
+
+_LINE_CHARS: Final = 120
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +35,7 @@ class ListedItem:
         at: When that is, in UTC; None where it says nothing that can be read.
         is_due: It is open and its time has come; for a reminder also one without a time.
         line: Where it stands in the file, from 1.
+        every: How it comes again, e.g. `every monday 09:00`; None: it does not.
     """
 
     number: int
@@ -38,6 +45,7 @@ class ListedItem:
     at: str | None
     is_due: bool
     line: int
+    every: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +109,64 @@ def mark_item(
         NotFoundError: There is no such item.
         RefusedError: The file was changed meanwhile; it stays as it was.
     """
-    marked = desk.mark_item(familiar.memory, rel_path, number, mark, dry_run=dry_run)
+    marked = desk.mark_item(
+        familiar.memory,
+        rel_path,
+        number,
+        mark,
+        now=now(),
+        zone=familiar.zone,
+        dry_run=dry_run,
+    )
     return _finish_item(familiar, marked)
+
+
+def fire_reminders(familiar: Familiar, face: str) -> list[ListedItem]:
+    """Return the reminders whose time has come and that `face` has not told yet.
+
+    Each is told once by each face, one that comes again once each time.
+
+    Args:
+        familiar: Whose reminders.
+        face: Who tells, e.g. `chat`.
+
+    Raises:
+        BadInputError: The file of reminders is not UTF-8.
+    """
+    moment, path = now(), familiar.paths.reminded
+    items = read_items(familiar.memory, REMINDERS)
+    due = {_occurrence_key(i, moment, familiar): i for i in due_items(items, moment, familiar.zone)}
+    told = _read_told(path)
+    new = [key for key in due if key not in told.get(face, [])]
+    if not new and set(told.get(face, [])) <= set(due):
+        return []
+    write_own(path, json.dumps({**told, face: list(due)}, ensure_ascii=False).encode())
+    fresh = tuple(due[key] for key in new)
+    return list(_list_items(fresh, REMINDERS, moment, familiar.zone))
+
+
+def reminder_words(item: ListedItem) -> str:
+    """Return what a reminder that is due tells a person, in one line."""
+    when = f" (due since {item.due})" if item.due else ""
+    return (
+        f"Reminder: {one_line(item.text, _LINE_CHARS)}{when}. `familiar todo done r{item.number}`"
+    )
+
+
+def _occurrence_key(item: DeskItem, moment: datetime, familiar: Familiar) -> str:
+    latest = item.due.latest(moment, familiar.zone) if item.due else None
+    return f"{iso(latest) if latest else ''} {item.text}"
+
+
+def _read_told(path: Path) -> dict[str, list[str]]:
+    """Read which reminders each face has told; a damaged file is as good as none."""
+    try:
+        told = json.loads(read_plain(path))
+    except (OSError, ValueError):
+        return {}
+    if not isinstance(told, dict):
+        return {}
+    return {face: [*keys] for face, keys in told.items() if isinstance(keys, list)}
 
 
 def _finish_item(familiar: Familiar, change: ListChange) -> ItemChange:
@@ -130,4 +194,5 @@ def _listed_item(item: DeskItem, zone: tzinfo | None, *, is_due: bool) -> Listed
         at=iso(at) if at else None,
         is_due=is_due,
         line=item.line,
+        every=str(item.due.rule) if item.due and item.due.rule else None,
     )

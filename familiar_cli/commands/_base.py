@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
+from familiar_cli.commands._contents import ALIASES
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Container, Coroutine, Iterator, Mapping, Sequence
     from datetime import date, datetime
     from pathlib import Path
 
@@ -160,19 +162,32 @@ class FamiliarGroup(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ANN401
         """Find the command that `args` begin with, or say which one was probably meant."""
         from familiar_cli.errors import UsageError
-        from familiar_cli.text import nearest
 
-        name, known = args[0], self.list_commands(ctx)
-        if name.startswith("-") or name in known:
+        name = args[0]
+        if name.startswith("-") or self.get_command(ctx, name):
             return super().resolve_command(ctx, args)
         _, _, group = ctx.command_path.partition(" ")
-        guess = nearest(name, known)
+        guess = self.suggest_command(ctx, [word for word in args if not word.startswith("-")])
         raise UsageError(
             f"No such command: {f'{group} {name}'.strip()!r}",
-            hint=f"Did you mean `{ctx.command_path} {guess}`?"
-            if guess
-            else f"Run `{ctx.command_path} --help`.",
+            hint=f"Did you mean `{guess}`?" if guess else f"Run `{ctx.command_path} --help`.",
         )
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ANN401
+        """Find a command by its name or by another usual one, such as `list` for `ls`."""
+        return super().get_command(ctx, self.own_name(cmd_name, self.commands))
+
+    @staticmethod
+    def own_name(name: str, known: Container[str]) -> str:
+        """Return the name under which a group with the commands `known` has `name`."""
+        return name if name in known else ALIASES.get(name, name)
+
+    def suggest_command(self, ctx: Any, words: Sequence[str]) -> str | None:  # noqa: ANN401
+        """Name the command that an unknown one probably means."""
+        from familiar_cli.text import nearest
+
+        guess = nearest(words[0], self.list_commands(ctx))
+        return f"{ctx.command_path} {guess}" if guess else None
 
 
 class App(typer.Typer):

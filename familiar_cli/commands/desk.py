@@ -1,8 +1,8 @@
-"""`familiar remind`, `task` and `scratch`."""
+"""`familiar todo`: reminders, tasks and notes; and its older names."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -10,17 +10,130 @@ from familiar_cli.commands._base import App, familiar_of, group, output, text_or
 from familiar_cli.commands._options import AnyTime, Closed, DryRun, When
 from familiar_cli.memory.layout import REMINDERS, SCRATCH, TASKS
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_LISTS = {"remind": REMINDERS, "task": TASKS}
+_LETTERS = {"r": REMINDERS, "t": TASKS}
+
+Words = Annotated[str, typer.Argument(metavar="TEXT|-", help="Text; `-` reads standard input.")]
+Number = Annotated[int, typer.Argument(metavar="N", help="Number in the list.")]
+ItemId = Annotated[str, typer.Argument(metavar="ID", help="Id from `familiar todo ls`, e.g. r1.")]
+
 remind_app = group("Manage reminders; the familiar sees them when they are due.")
+task_app = group("Manage a task list; the familiar sees it at tier 4.")
+todo_app = App(help="Keep reminders, tasks and notes.", invoke_without_command=True)
+
+
+@todo_app.callback()
+def _todo(ctx: typer.Context) -> None:
+    """Keep reminders, tasks and notes. Without a command, list what is open."""
+    if ctx.invoked_subcommand is None:
+        list_todo(ctx)
+
+
+@todo_app.command("add")
+def add_todo(
+    ctx: typer.Context,
+    text: Words,
+    *,
+    at: AnyTime = None,
+    due: Annotated[
+        str | None, typer.Option(metavar="WHEN", help="When a task is due; no reminder.")
+    ] = None,
+    dry_run: DryRun = False,
+) -> None:
+    """Add a task, or with `--at` a reminder, which may come again.
+
+    \b
+    familiar todo add "Mend the lamp"
+    familiar todo add "Call Anna" --at "tomorrow 9:00"
+    familiar todo add "Water it" --at "every monday 9:00"
+    familiar todo add "Paint the door" --due friday
+    """
+    from familiar_cli.errors import UsageError
+
+    if at is not None and due is not None:
+        raise UsageError("--at and --due cannot be combined", hint="Use only one.")
+    rel_path = REMINDERS if at is not None else TASKS
+    _add(ctx, rel_path, text, due if at is None else at, dry_run=dry_run)
+
+
+@todo_app.command("ls")
+def list_todo(ctx: typer.Context, *, every: Closed = False) -> None:
+    """List open reminders and tasks with their ids, and the notes.
+
+    \b
+    familiar todo ls
+    familiar todo ls --all --json
+    """
+    from familiar_cli.actions.desk import read_list
+    from familiar_cli.memory.desk import read_scratch
+    from familiar_cli.ui.memory_pages import show_todo
+
+    with familiar_of(ctx) as familiar:
+        reminders, tasks = read_list(familiar, REMINDERS), read_list(familiar, TASKS)
+        notes = read_scratch(familiar.memory)
+    show_todo(output(ctx), reminders, tasks, notes, every=every)
+
+
+@todo_app.command("done")
+def finish_todo(ctx: typer.Context, item: ItemId, *, dry_run: DryRun = False) -> None:
+    """Mark a reminder or a task as done. One that comes again waits for its next time.
+
+    \b
+    familiar todo done r1
+    familiar todo done t2
+    """
+    _mark(ctx, *_read_id(item), "done", dry_run=dry_run)
+
+
+@todo_app.command("drop")
+def drop_todo(ctx: typer.Context, item: ItemId, *, dry_run: DryRun = False) -> None:
+    """Drop a reminder or a task for good. Its line, marked `[-]`, stays.
+
+    \b
+    familiar todo drop t2
+    """
+    _mark(ctx, *_read_id(item), "dropped", dry_run=dry_run)
+
+
+@todo_app.command("note")
+def note_todo(
+    ctx: typer.Context,
+    text: Annotated[
+        str | None, typer.Argument(metavar="[TEXT|-]", help="Text to add; default: show all.")
+    ] = None,
+    *,
+    edit: Annotated[bool, typer.Option("--edit", help="Open the notes in your editor.")] = False,
+    clear: Annotated[
+        bool, typer.Option("--clear", help="Print the notes and delete them.")
+    ] = False,
+    dry_run: DryRun = False,
+) -> None:
+    """Show the notes, or add to them.
+
+    \b
+    familiar todo note
+    familiar todo note "The lamp flickers at low tide."
+    familiar todo note --edit
+    """
+    from familiar_cli.errors import UsageError
+
+    if sum((text is not None, edit, clear)) > 1:
+        raise UsageError("TEXT, --edit and --clear cannot be combined", hint="Use only one.")
+    if text is not None:
+        add_to_scratchpad(ctx, text, dry_run=dry_run)
+    elif edit:
+        edit_scratchpad(ctx, dry_run=dry_run)
+    elif clear:
+        clear_scratchpad(ctx, dry_run=dry_run)
+    else:
+        _show(ctx)
 
 
 @remind_app.command("add")
-def add_reminder(
-    ctx: typer.Context,
-    text: Annotated[str, typer.Argument(metavar="TEXT|-", help="Text of the reminder.")],
-    *,
-    at: When,
-    dry_run: DryRun = False,
-) -> None:
+def add_reminder(ctx: typer.Context, text: Words, *, at: When, dry_run: DryRun = False) -> None:
     """Add a reminder to `reminders.md`.
 
     \b
@@ -30,44 +143,9 @@ def add_reminder(
     _add(ctx, REMINDERS, text, at, dry_run=dry_run)
 
 
-@remind_app.command("ls")
-def list_reminders(ctx: typer.Context, *, every: Closed = False) -> None:
-    """List open reminders with their numbers; those that are due are marked.
-
-    \b
-    familiar remind ls
-    familiar remind ls --all --json
-    """
-    _list(ctx, REMINDERS, every=every)
-
-
-@remind_app.command("done")
-def mark_reminder_done(
-    ctx: typer.Context,
-    number: Annotated[int, typer.Argument(metavar="N", help="Number from `familiar remind ls`.")],
-    *,
-    dry_run: DryRun = False,
-) -> None:
-    """Mark a reminder as done. Its line and its number stay.
-
-    \b
-    familiar remind done 2
-    """
-    _mark(ctx, REMINDERS, number, "done", dry_run=dry_run)
-
-
-task_app = group("Manage a task list; the familiar sees it at tier 4.")
-
-Number = Annotated[int, typer.Argument(metavar="N", help="Number from `familiar task ls`.")]
-
-
 @task_app.command("add")
 def add_task(
-    ctx: typer.Context,
-    text: Annotated[str, typer.Argument(metavar="TEXT|-", help="Text of the task.")],
-    *,
-    due: AnyTime = None,
-    dry_run: DryRun = False,
+    ctx: typer.Context, text: Words, *, due: AnyTime = None, dry_run: DryRun = False
 ) -> None:
     """Add a task to `tasks.md`.
 
@@ -78,35 +156,57 @@ def add_task(
     _add(ctx, TASKS, text, due, dry_run=dry_run)
 
 
-@task_app.command("ls")
-def list_tasks(ctx: typer.Context, *, every: Closed = False) -> None:
-    """List open tasks with their numbers.
+def list_items(ctx: typer.Context, *, every: Closed = False) -> None:
+    """List the open items of one list with their numbers; those that are due are marked."""
+    from familiar_cli.actions.desk import read_list
+    from familiar_cli.ui.memory_pages import show_items
 
-    \b
-    familiar task ls
-    familiar task ls --all --json
+    with familiar_of(ctx) as familiar:
+        found = read_list(familiar, _list_of(ctx))
+    show_items(output(ctx), found, every=every)
+
+
+def mark_done(ctx: typer.Context, number: Number, *, dry_run: DryRun = False) -> None:
+    """Mark an item as done. Its line and its number stay."""
+    _mark(ctx, _list_of(ctx), number, "done", dry_run=dry_run)
+
+
+def mark_dropped(ctx: typer.Context, number: Number, *, dry_run: DryRun = False) -> None:
+    """Drop an item. Its line, marked `[-]`, and its number stay."""
+    _mark(ctx, _list_of(ctx), number, "dropped", dry_run=dry_run)
+
+
+def _share_command(name: str, command: Callable[..., None], examples: str) -> None:
+    """Give both lists a command, each with examples of its own."""
+    for noun, app in (("remind", remind_app), ("task", task_app)):
+        lines = "".join(f"\nfamiliar {noun} {name}{words}" for words in examples.split("|"))
+        app.command(name, help=f"{command.__doc__}\n\n\b{lines}")(command)
+
+
+_share_command("ls", list_items, "| --all --json")
+_share_command("done", mark_done, " 2")
+_share_command("drop", mark_dropped, " 3")
+
+
+def _list_of(ctx: typer.Context) -> str:
+    return _LISTS[ctx.command_path.split()[-2]]
+
+
+def _read_id(text: str) -> tuple[str, int]:
+    """Return the list and the number that an id such as `r1` names.
+
+    Raises:
+        UsageError: It is none.
     """
-    _list(ctx, TASKS, every=every)
+    from familiar_cli.errors import UsageError
 
-
-@task_app.command("done")
-def mark_task_done(ctx: typer.Context, number: Number, *, dry_run: DryRun = False) -> None:
-    """Mark a task as done. Its line and its number stay.
-
-    \b
-    familiar task done 1
-    """
-    _mark(ctx, TASKS, number, "done", dry_run=dry_run)
-
-
-@task_app.command("drop")
-def drop_task(ctx: typer.Context, number: Number, *, dry_run: DryRun = False) -> None:
-    """Drop a task. Its line, marked `[-]`, and its number stay.
-
-    \b
-    familiar task drop 3
-    """
-    _mark(ctx, TASKS, number, "dropped", dry_run=dry_run)
+    letter, number = text[:1].lower(), text[1:]
+    if letter not in _LETTERS or not (number.isascii() and number.isdecimal()):
+        raise UsageError(
+            f"{text!r} is not the id of a reminder (r1) or a task (t1); nothing was changed",
+            hint="List the ids: `familiar todo ls`.",
+        )
+    return _LETTERS[letter], int(number)
 
 
 def _add(ctx: typer.Context, rel_path: str, text: str, when: str | None, *, dry_run: bool) -> None:
@@ -116,15 +216,6 @@ def _add(ctx: typer.Context, rel_path: str, text: str, when: str | None, *, dry_
     with familiar_of(ctx) as familiar:
         change = add_item(familiar, rel_path, text_or_stdin(text), when, dry_run=dry_run)
     show_change(output(ctx), change)
-
-
-def _list(ctx: typer.Context, rel_path: str, *, every: bool) -> None:
-    from familiar_cli.actions.desk import read_list
-    from familiar_cli.ui.memory_pages import show_items
-
-    with familiar_of(ctx) as familiar:
-        found = read_list(familiar, rel_path)
-    show_items(output(ctx), found, every=every)
 
 
 def _mark(ctx: typer.Context, rel_path: str, number: int, mark: str, *, dry_run: bool) -> None:

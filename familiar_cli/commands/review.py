@@ -32,12 +32,12 @@ Hunks = Annotated[
 ]
 
 
-@app.command("list")
-def list_(ctx: typer.Context) -> None:
+@app.command("ls")
+def list_plans(ctx: typer.Context) -> None:
     """List plans awaiting review, oldest first.
 
     \b
-    familiar review list
+    familiar review ls
     """
     from familiar_cli.errors import BadInputError
     from familiar_cli.review.pending import pending_ids, read_pending

@@ -11,12 +11,12 @@ from familiar_cli.commands._base import App, familiar_of, globals_of, home_of, o
 list_app = App()
 
 
-@list_app.command("list")
-def list_(ctx: typer.Context) -> None:
+@list_app.command("ls")
+def list_familiars(ctx: typer.Context) -> None:
     """List the familiars; `*` marks the default one.
 
     \b
-    familiar list
+    familiar ls
     """
     from familiar_cli.actions.status import list_of
     from familiar_cli.ui.status_pages import list_page

@@ -102,6 +102,11 @@ class FamiliarPaths:
         return self.root / "embodiments.json"
 
     @property
+    def reminded(self) -> Path:
+        """Which reminders that are due a person has been told of, and where."""
+        return self.root / "reminded.json"
+
+    @property
     def turn_vectors(self) -> Path:
         """What finds turns by meaning; derived from the history."""
         return self.root / "recall"

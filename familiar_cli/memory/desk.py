@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
+from familiar_cli import clock
 from familiar_cli.clock import to_utc, to_zone
 from familiar_cli.errors import BadInputError, ConflictError, NotFoundError, UsageError
 from familiar_cli.languages import ENGLISH
 from familiar_cli.markdown import bullet, newline_of, scan, split_lines
 from familiar_cli.memory.layout import SCRATCH, TASKS
 from familiar_cli.memory.store.files import MISSING
+from familiar_cli.recurrence import last_occurrence, next_occurrence, parse_recurrence
 from familiar_cli.text import harmless, one_line, typed, unified
 from familiar_cli.when import read_when
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from datetime import tzinfo
+    from datetime import date, tzinfo
 
     from familiar_cli.languages import Phrases
     from familiar_cli.memory.store.store import MemoryStore
+    from familiar_cli.recurrence import Recurrence
 
 
 _DATE: Final = r"\d{4}-\d{2}-\d{2}"
@@ -31,6 +34,10 @@ _OFFSET: Final = r"Z|[+-]\d{2}:?\d{2}"
 _MOMENT: Final = rf"({_DATE})(?:[T ]({_TIME})[ ]?({_OFFSET})?)?"
 _MARKED: Final = re.compile(
     rf"(?<![\w@])@{_MOMENT}(?![\w:])|\(due:?[ ]+{_MOMENT}\)", re.ASCII | re.IGNORECASE
+)
+_RULE: Final = re.compile(r"[ ]*\(([a-z][^()\n]{1,80})\)", re.IGNORECASE)
+_RULE_ALONE: Final = re.compile(
+    r"(?<![\w@])@(every[ ][^@()\n]{1,80})|\((every[ ][^()\n]{1,80})\)", re.IGNORECASE
 )
 _MINUTE: Final = timedelta(minutes=1)
 
@@ -44,15 +51,47 @@ class Due:
         moment: What that means; without a timezone it is local. A date alone is its beginning. None
             when there is no such day or hour.
         has_time: It says an hour, not only a day.
+        rule: How it comes again; None: it is once.
     """
 
     written: str
     moment: datetime | None
     has_time: bool
+    rule: Recurrence | None = None
 
     def at(self, zone: tzinfo | None) -> datetime | None:
-        """Return when that is, in UTC. `zone` is where the familiar lives; None: the system's."""
+        """Return when that is, in UTC. `zone` is where the familiar lives; None: the system's.
+
+        A rule alone is due since it last came.
+        """
+        if self.moment is None and self.rule is not None:
+            return last_occurrence(self.rule, clock.now(), zone)
         return to_utc(self.moment, zone) if self.moment else None
+
+    def latest(self, now: datetime, zone: tzinfo | None) -> datetime | None:
+        """Return the last time up to now, in UTC; None: it has not come yet."""
+        at = self.at(zone)
+        if at is None or at > now or self.rule is None:
+            return at if at and at <= now else None
+        return max(at, last_occurrence(self.rule, now, zone, self._first))
+
+    def following(self, now: datetime, zone: tzinfo | None) -> Due | None:
+        """Return the first time after now, and after this one; None: it comes once."""
+        at = self.at(zone)
+        if self.rule is None or at is None:
+            return None
+        return _due_by(self.rule, max(at, now), zone, self._first)
+
+    @property
+    def mark(self) -> str:
+        """How it stands in a line."""
+        rule = f" ({self.rule})" if self.rule and self.moment else ""
+        return f"@{self.written}{rule}"
+
+    @property
+    def _first(self) -> date | None:
+        is_counted = self.rule is not None and self.rule.is_counted
+        return self.moment if is_counted or self.moment is None else self.moment.date()
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,18 +107,41 @@ def due_in(words: str) -> FoundDue | None:
     """Return the last time that `words` mark as one, or None."""
     every = list(_MARKED.finditer(words))
     if not every:
-        return None
+        return _find_rule(words)
     found = every[-1]
     parts = found.groups()[:3] if found[1] else found.groups()[3:]
-    return FoundDue(_due_from(*parts), found.start(), found.end())
+    due, end = _due_from(*parts), found.end()
+    named = _RULE.match(words, end)
+    if named and (rule := parse_recurrence(named[1])):
+        due, end = replace(due, rule=rule), named.end()
+    return FoundDue(due, found.start(), end)
+
+
+def _find_rule(words: str) -> FoundDue | None:
+    """Return the rule of a line that names no day: `@every monday 9:00`, `(every monday 9:00)`."""
+    for found in reversed([*_RULE_ALONE.finditer(words)]):
+        said = (found[1] or found[2]).split(" ")
+        shortest = 2 if found[1] else len(said)  # other words may follow an `@`
+        for count in range(len(said), shortest - 1, -1):
+            text = " ".join(said[:count])
+            if rule := parse_recurrence(text):
+                due = Due(text, None, has_time=rule.hour is not None, rule=rule)
+                end = found.start(1) + len(text) if found[1] else found.end()
+                return FoundDue(due, found.start(), end)
+    return None
 
 
 def parse_due(text: str, now: datetime, zone: tzinfo | None) -> Due:
     """Return the time in the future that a person typed, as it is to be written down.
 
+    A rule such as `every monday 9:00` begins with the next such time.
+
     Raises:
         UsageError: It is not a time; see `when.read_when`.
     """
+    if rule := parse_recurrence(text):
+        today = to_zone(now, zone).date()
+        return _due_by(rule.anchored(today), now, zone, now if rule.is_counted else today)
     found = read_when(text, now, zone, ahead=True)
     moment = found.moment
     if found.is_counted:
@@ -88,6 +150,15 @@ def parse_due(text: str, now: datetime, zone: tzinfo | None) -> Due:
         return Due(moment.date().isoformat(), moment, has_time=False)
     shown = moment.isoformat(" ", "seconds" if moment.second else "minutes")
     return Due(shown, moment, has_time=True)
+
+
+def _due_by(rule: Recurrence, after: datetime, zone: tzinfo | None, first: date | None) -> Due:
+    """Return the first time that a rule gives after a moment, as it is to be written down."""
+    moment = next_occurrence(rule, after, zone, first)
+    due = due_of(moment, zone)
+    if rule.hour is None and not rule.is_counted and due.moment:
+        due = Due(due.moment.date().isoformat(), due.moment, has_time=False)
+    return replace(due, rule=rule)
 
 
 def due_of(moment: datetime, zone: tzinfo | None) -> Due:
@@ -193,14 +264,26 @@ def find_item(items: tuple[DeskItem, ...], number: int, rel_path: str) -> DeskIt
     there = f"it has {len(items)}" if items else "it is empty"
     raise NotFoundError(
         f"{rel_path!r} has no item {number}: {there}; nothing was changed",
-        hint="List the numbers: `familiar remind ls --all`, or `familiar task ls --all`.",
+        hint="List them: `familiar todo ls --all`.",
     )
 
 
-def mark_line(markdown: str, item: DeskItem, mark: ItemStatus) -> str:
-    """Return the list with another mark on one item; nothing else changes."""
+def mark_line(
+    markdown: str, item: DeskItem, mark: ItemStatus, now: datetime, zone: tzinfo | None
+) -> str:
+    """Return the list with another mark on one item; nothing else changes.
+
+    An item that comes again and is done stays open, and is due at its next time.
+    """
     lines = split_lines(markdown)
-    lines[item.line - 1] = _with_mark(lines[item.line - 1], mark)
+    line = lines[item.line - 1]
+    is_done = item.is_open and mark is ItemStatus.done
+    again = item.due.following(now, zone) if item.due and is_done else None
+    found = due_in(line.rstrip("\r\n"))
+    if again and found:
+        lines[item.line - 1] = f"{line[: found.start]}{again.mark}{line[found.end :]}"
+    else:
+        lines[item.line - 1] = _with_mark(line, mark)
     return "".join(lines)
 
 
@@ -354,7 +437,7 @@ def add_item(
         ConflictError: The file was changed meanwhile; nothing was written.
     """
     words = item_words(text)
-    words = f"{words} @{due.written}" if due else words
+    words = f"{words} {due.mark}" if due else words
     before, sha256 = _read_file(store, rel_path)
     title = phrases.tasks if rel_path == TASKS else phrases.reminders
     after = with_item(before, title, words)
@@ -369,9 +452,18 @@ def add_item(
 
 
 def mark_item(
-    store: MemoryStore, rel_path: str, number: int, mark: ItemStatus, *, dry_run: bool = False
+    store: MemoryStore,
+    rel_path: str,
+    number: int,
+    mark: ItemStatus,
+    *,
+    now: datetime,
+    zone: tzinfo | None,
+    dry_run: bool = False,
 ) -> ListChange:
     """Put another mark on an item; on one that has it already nothing changes.
+
+    One that comes again and is done stays open, and is due at its next time.
 
     Raises:
         NotFoundError: There is no such item.
@@ -379,11 +471,11 @@ def mark_item(
     """
     before, sha256 = _read_file(store, rel_path)
     item = find_item(items_in(before), number, rel_path)
-    after = before if item.mark is mark else mark_line(before, item, mark)
+    after = before if item.mark is mark else mark_line(before, item, mark, now, zone)
     if before != after:
         _write_file(store, rel_path, after, sha256, f"{mark.name} {item.text}", dry_run=dry_run)
-    now = find_item(items_in(after), number, rel_path)
-    return ListChange(rel_path, before, after, now, dry_run)
+    changed = find_item(items_in(after), number, rel_path)
+    return ListChange(rel_path, before, after, changed, dry_run)
 
 
 def read_scratch(store: MemoryStore) -> str:

@@ -421,7 +421,7 @@ def turns_in_review(store: MemoryStore) -> int:
     """Count the turns that plans of the memory writer rest on; other plans rest on none."""
     spans: list[tuple[int, int]] = []
     for plan_id in pending_ids(store):
-        with suppress(FamiliarError):  # `review list` names a damaged one
+        with suppress(FamiliarError):  # `review ls` names a damaged one
             spans.append(read_pending(store, plan_id).turns)
     counted_to = count = 0
     for first, last in sorted(span for span in spans if span[0] > 0):
@@ -436,7 +436,7 @@ def waiting_words(plans: int, turns: int = 0) -> str:
         return ""
     rests = f", made from {counted(turns, 'turn')}," if turns else ""
     verb = "awaits" if plans == 1 else "await"
-    return f"{counted(plans, 'plan')}{rests} {verb} review: `familiar review list`"
+    return f"{counted(plans, 'plan')}{rests} {verb} review: `familiar review ls`"
 
 
 def read_pending(store: MemoryStore, plan_id: str) -> ReviewPlan:
@@ -451,7 +451,7 @@ def read_pending(store: MemoryStore, plan_id: str) -> ReviewPlan:
         guess = nearest(plan_id, known)
         raise NotFoundError(
             f"No such plan: {plan_id!r}",
-            hint=f"Did you mean {guess!r}?" if guess else "Run `familiar review list`.",
+            hint=f"Did you mean {guess!r}?" if guess else "Run `familiar review ls`.",
         )
     try:
         return _read_plan(plan_id, json.loads(store.read_bytes(f"{PENDING_DIR}/{plan_id}.json")))

@@ -12,6 +12,7 @@ from familiar_cli.text import counted, harmless, one_line
 from familiar_cli.ui.emit import exact
 from familiar_cli.ui.page import (
     Columns,
+    Indented,
     Name,
     Stack,
     Words,
@@ -321,7 +322,7 @@ def summary_line(done: Tidied) -> str:
     )
     more = f" `--propose` makes plans for {mendable} of them." if mendable else ""
     new = (
-        f" {len(done.proposed)} new plans await review: `familiar review list`."
+        f" {len(done.proposed)} new plans await review: `familiar review ls`."
         if done.proposed
         else ""
     )
@@ -383,6 +384,32 @@ def show_items(out: Output, desk: Desk, *, every: bool) -> None:
         out.note(_ADD[desk.rel_path])
 
 
+def show_todo(out: Output, reminders: Desk, tasks: Desk, notes: str, *, every: bool) -> None:
+    """Print both lists under their ids, and the notes; only what is open, unless `every`."""
+    lists = {"reminders": reminders, "tasks": tasks}
+    shown = {
+        name: [item for item in desk.items if every or item.mark == "open"]
+        for name, desk in lists.items()
+    }
+    data: dict[str, object] = {
+        name: {
+            "rel_path": desk.rel_path,
+            "items": shown[name],
+            "open": _count_open(desk),
+            "due": sum(item.is_due for item in desk.items),
+        }
+        for name, desk in lists.items()
+    }
+    rows = [row for name, items in shown.items() for row in _item_rows(items, name[0])]
+    parts: list[PagePart] = [Columns(rows, ("id", "", "when", "what"))] if rows else []
+    if notes.strip():
+        gap = [plain("")] if rows else []
+        parts += [*gap, plain("Notes", "bold"), Indented(plain(notes.strip()), 2)]
+    out.answer({**data, "notes": notes}, parts or None)
+    if not parts:
+        out.note('Nothing to do: `familiar todo add TEXT`, with `--at "every monday 9:00"`, …')
+
+
 def show_change(out: Output, done: ItemChange) -> None:
     """Print how the file changed, and which item it was."""
     out.answer(done, lambda: exact(done.diff))
@@ -408,18 +435,20 @@ def show_scratch_change(out: Output, change: ListChange) -> None:
         out.note("Nothing was changed (--dry-run).")
 
 
-def _print_items(items: list[ListedItem]) -> None:
-
-    rows = [
+def _item_rows(items: list[ListedItem], letter: str = "") -> list[list[object]]:
+    return [
         [
-            item.number,
+            f"{letter}{item.number}",
             f"[{_BOXES[item.mark]}]",
             plain(_due_words(item), "bold" if item.is_due else "dim"),
             item.text,
         ]
         for item in items
     ]
-    if rows:
+
+
+def _print_items(items: list[ListedItem]) -> None:
+    if rows := _item_rows(items):
         print_page(Columns(rows, ("no.", "", "when", "what"), right=(0,)))
 
 
@@ -428,7 +457,8 @@ def _due_words(item: ListedItem) -> str:
         return "due" if item.is_due else ""
     if item.at is None:
         return f"{item.due}: not a valid time"
-    return f"due since {item.due}" if item.is_due else item.due
+    when = f"due since {item.due}" if item.is_due else item.due
+    return f"{when}, {item.every}" if item.every and item.every != item.due else when
 
 
 def _count_open(desk: Desk) -> int:

@@ -192,6 +192,7 @@ _DOING: Final = {
     "index": "indexing memory",
 }
 _REASON_CHARS: Final = 120
+_REMIND_EVERY_S: Final = 5.0
 
 
 def begin_work(out: Output, familiar: Familiar, result: TurnResult, *, stays: bool = False) -> None:
@@ -222,6 +223,7 @@ class BackgroundNotices:
         self._familiar = familiar
         self._words: dict[str, str] = {}
         self._plans = 0
+        self._looked_s: float | None = None
 
     def begin(self, result: TurnResult) -> None:
         """Begin with what a turn has made due."""
@@ -247,7 +249,22 @@ class BackgroundNotices:
     def status(self) -> str:
         """Say what is under way, and tell of what has failed since the last time."""
         _tell_failures(self._out, self._familiar.jobs.ended())
+        self._remind()
         return self._under_way()
+
+    def _remind(self) -> None:
+        """Tell of reminders whose time has come, once each."""
+        from familiar_cli.actions.desk import fire_reminders, reminder_words
+        from familiar_cli.clock import stopwatch_s
+        from familiar_cli.errors import FamiliarError
+
+        now_s = stopwatch_s()
+        if self._looked_s is not None and now_s - self._looked_s < _REMIND_EVERY_S:
+            return
+        self._looked_s = now_s
+        with suppress(FamiliarError, OSError):  # `familiar todo ls` says what is wrong
+            for item in fire_reminders(self._familiar, "chat"):
+                self._out.note(reminder_words(item))
 
     def leave(self) -> None:
         """Wait for what is under way, aloud; Ctrl-C breaks it off."""

@@ -11,7 +11,10 @@ from pathlib import Path
 import pytest
 
 from familiar_cli.actions import desk
-from tests.support.world import data, live, run
+from familiar_cli.familiar import Familiar
+from familiar_cli.ui.emit import Output
+from familiar_cli.ui.reply import BackgroundNotices
+from tests.support.world import data, home, live, run
 
 
 @pytest.fixture
@@ -219,3 +222,71 @@ def test_status_names_what_is_due(memory) -> None:
         "problem": "",
     }
     assert "1 due: old" in run("status").stdout
+
+
+def test_todo_holds_reminders_tasks_and_notes_under_one_noun(memory) -> None:
+    run("todo", "add", "Water the plants", "--at", "every monday 9:00")
+    run("todo", "add", "Mend the lamp", "--due", "friday")
+    run("todo", "note", "low tide")
+    found = data("todo")
+    assert [item["every"] for item in found["reminders"]["items"]] == ["every monday 09:00"]
+    assert [item["text"] for item in found["tasks"]["items"]] == ["Mend the lamp"]
+    assert found["notes"] == "low tide\n"
+    page = run("todo", "ls").stdout
+    assert "r1  [ ]  2026-11-23 09:00, every monday 09:00  Water the plants" in page
+    assert "t1  [ ]  2026-11-27" in page
+    done = run("todo", "done", "r1")
+    assert done.stderr == "Number 1 is open, 2026-11-30 09:00, every monday 09:00.\n"
+    run("todo", "drop", "t1")
+    assert (memory / "tasks.md").read_text(
+        "utf-8"
+    ) == "# Tasks\n\n- [-] Mend the lamp @2026-11-27\n"
+    assert run("todo", "note", "--clear").exit_code == 0
+    assert [data(*words)["items"] != [] for words in (("remind", "ls"), ("task", "ls"))] == [
+        True,
+        False,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (("done", "1"), 2),
+        (("done", "x2"), 2),
+        (("done", "r7"), 4),
+        (("add", "x", "--at", "every moon"), 2),
+        (("add", "x", "--at", "friday", "--due", "friday"), 2),
+        (("note", "x", "--clear"), 2),
+    ],
+)
+def test_a_todo_that_makes_no_sense_changes_nothing(memory, words, code) -> None:
+    result = run("todo", *words)
+    assert (result.exit_code, result.stderr[:7]) == (code, "error: ")
+    assert list(memory.iterdir()) == []
+
+
+def test_a_reminder_is_told_once_by_each_face_and_again_each_time(memory, monkeypatch) -> None:
+    (memory / "reminders.md").write_text(
+        "- [ ] Water @2026-11-21 23:40 (every day 23:40)\n- [ ] later @2027-01-01\n", "utf-8"
+    )
+
+    def told(face: str) -> list[str]:
+        with Familiar.load_from_disk(home(), "ada") as familiar:
+            return [item.text for item in desk.fire_reminders(familiar, face)]
+
+    assert [told("chat"), told("chat"), told("daemon")] == [["Water"], [], ["Water"]]
+    tomorrow = datetime(2026, 11, 22, 22, 41, tzinfo=UTC)
+    monkeypatch.setattr(desk, "now", lambda: tomorrow)
+    assert [told("chat"), told("chat")] == [["Water"], []]
+    (memory.parent / "reminded.json").write_text("[damaged", "utf-8")
+    assert told("chat") == ["Water"]
+
+
+def test_a_chat_tells_what_has_become_due(memory, capsys) -> None:
+    (memory / "reminders.md").write_text("- [ ] Call Anna @2026-11-21 23:40\n", "utf-8")
+    with Familiar.load_from_disk(home(), "ada") as familiar:
+        beside = BackgroundNotices(Output("chat"), familiar)
+        assert [beside.status(), beside.status()] == ["", ""]
+    assert capsys.readouterr().err == (
+        "Reminder: Call Anna (due since 2026-11-21 23:40). `familiar todo done r1`\n"
+    )

@@ -10,6 +10,7 @@ import typer
 from typer.testing import CliRunner
 
 from familiar_cli import __version__, cli
+from familiar_cli.commands._contents import CALLED, COMMANDS, CONTENTS, HIDDEN, meant_command
 from tests.support.cases import each
 from tests.support.world import live, run
 
@@ -74,6 +75,90 @@ def test_unknown_options_are_usage_errors_in_text_and_in_json(path) -> None:
     assert f'"command": "{" ".join(path)}"' in as_json.stdout
 
 
+def test_the_first_screen_is_42_lines_of_80_columns_with_24_entries() -> None:
+    lines = CliRunner().invoke(cli.app, ["--help"], terminal_width=80).stdout.splitlines()
+    entries = [name for section in CONTENTS.values() for name in section]
+    assert len(lines) <= 42
+    assert len(entries) <= 24
+    assert max(map(len, lines)) <= 80
+    assert all(any(line.startswith(f"  {name} ") for line in lines) for name in entries)
+
+
+def test_help_all_lists_every_command_but_the_hidden_names() -> None:
+    shown = run("help", "--all").stdout
+    assert all(f"  {name} " in shown for name in COMMANDS if name not in HIDDEN)
+    assert "blame · undo" in shown
+    assert " remind " not in shown
+    listed = {
+        one["command"]
+        for one in json.loads(run("help", "--all", "--json").stdout)["data"]["commands"]
+    }
+    assert listed >= {"memory undo", "sync remote add", "todo note"}
+
+
+@each(
+    ("words", "command", "page"),
+    [
+        ("reminder", "todo", "reminders-and-tasks.md"),
+        ("lorebooks", "import-lorebook", "bring-a-lorebook.md"),
+        ("regenerate", "again", ""),
+        ("timezone", "", "times.md"),
+    ],
+)
+def test_help_finds_commands_and_pages_by_what_they_say(words, command, page) -> None:
+    found = json.loads(run("help", words, "--json").stdout)["data"]
+    assert command in ["", *(one["command"] for one in found["commands"])]
+    assert page in "".join(one["path"] for one in found["pages"])
+
+
+def test_help_shows_the_help_of_a_command_first_and_says_when_nothing_is_found() -> None:
+    assert run("help", "memory", "undo").stdout.startswith("Usage: familiar memory undo")
+    nothing = run("help", "xyzzyq")
+    assert (nothing.exit_code, nothing.stdout) == (0, "")
+    assert "mentions 'xyzzyq'" in nothing.stderr
+
+
+@each(
+    ("typed", "meant"),
+    [
+        ("chat history", "history"),
+        ("regenerate", "again"),
+        ("swipe", "again"),
+        ("lorebook", "import-lorebook"),
+        ("lorebook import", "import-lorebook"),
+        ("world info", "import-lorebook"),
+        ("import chat", "import-chat"),
+        ("reminders", "todo"),
+        ("memry", "memory"),
+        ("undo", "memory undo"),
+        ("qqqqqq", None),
+    ],
+)
+def test_what_other_programs_call_a_command_is_known(typed, meant) -> None:
+    assert meant_command(typed.split()) == meant
+
+
+def test_every_name_of_another_program_leads_to_a_command() -> None:
+    assert {name for name in CALLED.values() if leaf(tuple(name.split())) is None} == set()
+    assert not {*CALLED} & {*COMMANDS}
+
+
+def test_two_words_of_which_the_second_is_too_many_are_understood() -> None:
+    result = run("chat", "history")
+    assert (result.exit_code, result.stderr.splitlines()[1:]) == (
+        2,
+        ["hint: Did you mean `familiar history`?"],
+    )
+
+
+def test_list_and_ls_are_one_command_everywhere() -> None:
+    live("ada")
+    for group in ([], ["memory"], ["review"], ["people"], ["history"], ["todo"], ["channel"]):
+        told = [json.loads(run(*group, name, "--json").stdout) for name in ("ls", "list")]
+        assert told[0]["data"] == told[1]["data"]
+        assert [one["command"] for one in told] == [" ".join([*group, n]) for n in ("ls", "list")]
+
+
 def test_an_unknown_command_is_answered_with_the_nearest() -> None:
     result = CliRunner().invoke(cli.app, ["memry", "ls"])
     assert result.exit_code == 2
@@ -93,11 +178,7 @@ def test_a_group_describes_each_command_with_a_whole_sentence(path) -> None:
 
 
 def test_the_contents_name_every_command_module() -> None:
-    listed = {
-        module.partition(":")[0]
-        for section in cli.CONTENTS.values()
-        for module, _ in section.values()
-    }
+    listed = {module.partition(":")[0] for module, _ in COMMANDS.values()}
     folder = __import__("pathlib").Path(cli.__file__).parent / "commands"
     there = {path.stem for path in folder.glob("*.py") if not path.stem.startswith("_")}
     assert listed == there

@@ -21,7 +21,7 @@ SESSION = """
 init ada --from-card EX/cards/pomona-vale.json
 init bo --template keeper
 use ada
-list
+ls
 me --name Zelda
 config set timezone UTC
 ask "I live in Oslo"
@@ -53,7 +53,7 @@ memory restore topics/sea.md --at HEAD
 memory rm topics/sea.md
 memory compact
 write-memory
-review list
+review ls
 review show
 review apply
 review reject
@@ -61,8 +61,17 @@ housekeep
 index build
 index status
 search sea
+todo add Sing --at "every friday"
+todo add Mend
+todo ls
+todo done r1
+todo drop t1
+todo note x
+todo note --clear
+help reminder
 remind add "Call Anna" --at friday
 remind ls
+remind drop 1
 remind done 1
 task add Mend
 task ls

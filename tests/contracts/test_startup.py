@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from familiar_cli import cli
+from familiar_cli.commands._contents import COMMANDS
 
 HEAVY = {
     "asyncio",
@@ -48,11 +48,7 @@ def test_help_loads_no_heavy_module() -> None:
 
 
 def test_importing_every_command_loads_no_heavy_module() -> None:
-    modules = {
-        module.partition(":")[0]
-        for section in cli.CONTENTS.values()
-        for module, _ in section.values()
-    }
+    modules = {module.partition(":")[0] for module, _ in COMMANDS.values()}
     code = "\n".join(f"import familiar_cli.commands.{module}" for module in sorted(modules))
     assert HEAVY & loaded_by(code) == set()
 

@@ -118,7 +118,7 @@ def test_due_is_what_has_come_or_has_no_time_that_can_be_read() -> None:
 def test_a_mark_changes_one_line_and_no_number(page, mark) -> None:
     items = items_in(page)
     for item in items:
-        after = mark_line(page, item, mark)
+        after = mark_line(page, item, mark, NOW, None)
         changed = [
             n
             for n, (a, b) in enumerate(zip(page.split("\n"), after.split("\n"), strict=True), 1)
@@ -158,11 +158,11 @@ def test_what_a_person_wrote_below_an_item_stays_with_it() -> None:
 def test_files_are_begun_added_to_and_ticked_off(store) -> None:
     add_item(store, TASKS, " Mend\nthe \x1b[31mlamp ")
     add_item(store, TASKS, "Paint")
-    done = mark_item(store, TASKS, 1, ItemStatus.done)
+    done = mark_item(store, TASKS, 1, ItemStatus.done, now=NOW, zone=None)
 
     assert store.read_file(TASKS) == "# Tasks\n\n- [x] Mend the [31mlamp\n- [ ] Paint\n"
     assert "+- [x] Mend" in done.diff
-    assert not mark_item(store, TASKS, 1, ItemStatus.done).changed
+    assert not mark_item(store, TASKS, 1, ItemStatus.done, now=NOW, zone=None).changed
 
 
 def test_a_dry_run_writes_nothing(store) -> None:
@@ -179,7 +179,7 @@ def test_empty_and_endless_words_are_refused(store, text) -> None:
 
 def test_a_number_that_is_not_there_is_not_found(store) -> None:
     with pytest.raises(NotFoundError, match="it is empty"):
-        mark_item(store, TASKS, 1, ItemStatus.done)
+        mark_item(store, TASKS, 1, ItemStatus.done, now=NOW, zone=None)
 
 
 def test_no_item_is_written_into_a_block_of_code(store) -> None:
@@ -200,7 +200,7 @@ def test_an_edit_in_the_same_moment_wins(store, monkeypatch) -> None:
 
     monkeypatch.setattr(store, "read", meanwhile)
     with pytest.raises(ConflictError):
-        mark_item(store, TASKS, 1, ItemStatus.done)
+        mark_item(store, TASKS, 1, ItemStatus.done, now=NOW, zone=None)
     assert store.read_file(TASKS) == "- [ ] mine\n"
 
 
@@ -215,3 +215,37 @@ def test_a_scratchpad_is_added_to_and_thrown_away(store) -> None:
 
 def test_a_list_that_is_not_there_has_no_items(store) -> None:
     assert read_items(store, TASKS) == ()
+
+
+@each(
+    ("line", "text", "at", "is_due", "after"),
+    [
+        (
+            "Water @2026-11-30 09:00 (every monday 9:00)",
+            "Water",
+            "2026-11-30 09:00",
+            True,
+            "Water @2026-12-07 09:00 (every monday 09:00)",
+        ),
+        (
+            "Rent @2026-10-31 (every month on the 31st) soon",
+            "Rent soon",
+            "2026-10-31",
+            True,
+            "Rent @2026-12-31 (every month on the 31st) soon",
+        ),
+        ("Sing @every tuesday loud", "Sing loud", "every tuesday", True, None),
+        ("Sing (every 2 days)", "Sing", "every 2 days", True, None),
+        ("Pay @2027-01-01 (every year)", "Pay", "2027-01-01", False, None),
+        ("Call (every now and then)", "Call (every now and then)", None, True, None),
+    ],
+)
+def test_a_rule_in_a_line_says_when_it_comes_again(line, text, at, is_due, after) -> None:
+    page = f"- [ ] {line}\n"
+    (item,) = items_in(page)
+    assert (item.text, item.due and item.due.written) == (text, at)
+    assert bool(due_items([item], NOW, OSLO)) is is_due
+    if after:
+        assert mark_line(page, item, ItemStatus.done, NOW, OSLO) == f"- [ ] {after}\n"
+    dropped = mark_line(page, item, ItemStatus.dropped, NOW, OSLO)
+    assert dropped == f"- [-] {line}\n"
