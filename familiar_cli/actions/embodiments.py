@@ -395,7 +395,7 @@ class _Push:
         for rel_path, text in merged.texts.items():
             full = self.full.get(rel_path)
             try:
-                if text is None and full is not None and holds_back(full, NOBODY):
+                if text is None and full is not None and holds_back(full, NOBODY, rel_path):
                     raise RefusedError(f"{rel_path!r} cannot be deleted from here; it was kept")
                 whole = None if text is None else put_back(full or "", text, NOBODY)
                 if whole != full:

@@ -133,7 +133,7 @@ def _cited_turns(familiar: Familiar, hit: Hit, viewer: Viewer) -> tuple[int, ...
         text = familiar.memory.read_file(hit.rel_path)
     except FamiliarError:  # it is gone since it was found
         return ()
-    hidden = private_spans(text, viewer)
+    hidden = private_spans(text, viewer, hit.rel_path)
     return turn_ids(shown_between(text, hit.char_start, hit.char_end, hidden), familiar.numbering)
 
 

@@ -200,7 +200,7 @@ def create_memory(
         if before is None:
             return _new_front_matter(rel_path, writer.instance, participating) + new
         if not rel_path.startswith(f"{DAILY_DIR}/"):
-            if outward_text(before, writer.viewer).strip() == new.strip():
+            if outward_text(before, writer.viewer, rel_path).strip() == new.strip():
                 return before
             raise RefusedError(
                 f"{rel_path!r} already exists; nothing was changed",
@@ -272,7 +272,7 @@ def delete_memory(familiar: Familiar, writer: Writer, place: MemoryAddress) -> W
     def made(before: str | None) -> None:
         if before is None:
             raise _not_found(rel_path)
-        if holds_back(before, writer.viewer):
+        if holds_back(before, writer.viewer, rel_path):
             raise RefusedError(
                 f"{rel_path!r} cannot be deleted from here; nothing was changed",
                 hint=f"A person can: `familiar memory rm {rel_path}`.",

@@ -28,6 +28,7 @@ from familiar_cli.errors import FamiliarError, NotFoundError
 from familiar_cli.files import read_plain, write_whole
 from familiar_cli.memory.layout import (
     SESSIONS_DIR,
+    is_of_known_scope,
     path_in_scope,
     path_without_scope,
     scope_folder,
@@ -124,7 +125,7 @@ def private_shelves(store: MemoryStore) -> list[PrivateShelf]:
         scope
         for directory in (SESSIONS_DIR, *TIERS)
         for entry in entries_in(store, directory, [])
-        if (scope := scope_of_path(entry.rel_path))
+        if (scope := scope_of_path(entry.rel_path)) and is_of_known_scope(entry.rel_path)
     }
     return [PrivateShelf(store, scope) for scope in sorted(found)]
 

@@ -484,7 +484,7 @@ def quotes_private(store: MemoryStore, finding: Finding) -> bool:
             text = store.read_file(rel_path)
         except FamiliarError:
             return True
-        starts = {start for start, _ in private_spans(text, NOBODY)}
+        starts = {start for start, _ in private_spans(text, NOBODY, rel_path)}
         private = {line.number for line in scan(text) if line.start in starts}
         if any(q.line in private for q in finding.evidence if q.rel_path == rel_path):
             return True

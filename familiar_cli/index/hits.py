@@ -86,7 +86,7 @@ class ShownHits:
         """Return the character ranges of the hit that are hidden."""
         if hit.rel_path not in self._spans:
             text = self._texts[hit.rel_path]
-            private = private_spans(text, self.viewer)
+            private = private_spans(text, self.viewer, hit.rel_path)
             if private:
                 self._with_private.add(hit.rel_path)
             self._spans[hit.rel_path] = sorted([*machine_spans(text), *private])

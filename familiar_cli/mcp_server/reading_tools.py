@@ -152,7 +152,7 @@ def _file_item(caller: Caller, file: _File) -> ToolItem:
         head = caller.familiar.memory.read_head(file.rel_path, _HEAD_BYTES).text
     except FamiliarError as error:
         return ToolItem({**about, "problem": str(error)})
-    title = title_of(visible_in(head, caller.viewer))
+    title = title_of(visible_in(head, caller.viewer, file.rel_path))
     return ToolItem({**about, **({"title": framed(title)} if title else {})})
 
 
@@ -408,7 +408,8 @@ def _is_visible(caller: Caller, piece: Fragment) -> bool:
     if not piece.rel_path:
         return True
     try:
-        return not private_spans(familiar.memory.read_file(piece.rel_path), viewer)
+        text = familiar.memory.read_file(piece.rel_path)
+        return not private_spans(text, viewer, piece.rel_path)
     except FamiliarError:  # nobody can tell any more
         return False
 

@@ -388,10 +388,10 @@ def see(caller: Caller, path: str) -> SeenFile:
         )
     file = caller.familiar.memory.read(rel_path)
     viewer = caller.viewer
-    caller.reads.note(caller.session, rel_path, outward_text(file.text, viewer))
+    caller.reads.note(caller.session, rel_path, outward_text(file.text, viewer, rel_path))
     lines = tuple(
         (number, line.text.rstrip("\r\n"))
-        for number, (line, scopes) in enumerate(owned_lines(file.text), 1)
+        for number, (line, scopes) in enumerate(owned_lines(file.text, rel_path), 1)
         if viewer.sees(scopes)
     )
     return SeenFile(file, lines, caller.familiar.numbering)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from base64 import b32decode, b32encode
 from typing import Final
 from urllib.parse import unquote
 
@@ -118,21 +119,28 @@ def digest_path(name: str) -> str:
 _SCOPED_DIRS: Final = frozenset({SESSIONS_DIR, *PERIOD_DIRS, DIGEST_DIR})
 _OF_A_PERSON: Final = "@"
 _OF_A_CHANNEL: Final = "+"
-_MOST_FOLDER_CHARS: Final = 150  # of a name that may have 255 bytes
+_IN_BASE32: Final = "="  # before a name that is shorter so; no other begins with it
+_IS_HASH: Final = "=="
+_MOST_PLAIN_CHARS: Final = 120
+_MOST_FOLDER_CHARS: Final = 250  # of a name that may have 255 bytes
+_UNKNOWN: Final = channel_scope("\0")  # no channel is called so
 
 
 def scope_folder(scope: str) -> str:
     """Return the folder of a private scope in each directory of periods; empty: it is public.
 
-    No two scopes share one, also where upper and lower case are one. One with a very long name has
-    a folder whose name tells nothing.
+    No two scopes share one, also where upper and lower case are one. From the folder of a name of
+    more than 150 bytes nobody can tell whose it is: only the owner sees what is in it.
     """
     kind, name = split_scope(scope)
     if not kind:
         return ""
     folder = "".join(map(_folder_letter, name))
+    if len(folder) > _MOST_PLAIN_CHARS:
+        coded = b32encode(name.encode("utf-8", errors="surrogatepass")).decode("ascii")
+        folder = f"{_IN_BASE32}{coded.rstrip('=').lower()}"
     if len(folder) > _MOST_FOLDER_CHARS:
-        folder = f"%{sha256_of(name)[:32]}"
+        folder = f"{_IS_HASH}{sha256_of(name)[:32]}"
     return f"{_OF_A_PERSON if kind == 'person' else _OF_A_CHANNEL}{folder}"
 
 
@@ -143,16 +151,34 @@ def _folder_letter(char: str) -> str:
 
 
 def scope_of_path(rel_path: str) -> str:
-    """Return the private scope of a session, a period or a digest; empty: its path is public."""
+    """Return the private scope of a session, a period or a digest; empty: its path is public.
+
+    A folder that the program did not name belongs to a scope that nobody has.
+    """
     directory, _, rest = rel_path.partition("/")
     folder, slash, _ = rest.partition("/")
-    if not slash or directory not in _SCOPED_DIRS:
+    if not slash or directory not in _SCOPED_DIRS or folder[:1] not in _SIGNS:
         return PUBLIC
-    if folder.startswith(_OF_A_PERSON):
-        return person_scope(unquote(folder[1:], errors="surrogatepass"))
-    if folder.startswith(_OF_A_CHANNEL):
-        return channel_scope(unquote(folder[1:], errors="surrogatepass"))
-    return PUBLIC
+    try:
+        scope = _SIGNS[folder[0]](_name_of_folder(folder[1:]))
+    except ValueError:
+        return _UNKNOWN
+    return scope if scope_folder(scope) == folder else _UNKNOWN
+
+
+_SIGNS: Final = {_OF_A_PERSON: person_scope, _OF_A_CHANNEL: channel_scope}
+
+
+def _name_of_folder(folder: str) -> str:
+    if not folder.startswith(_IN_BASE32):
+        return unquote(folder, errors="surrogatepass")
+    coded = folder.removeprefix(_IN_BASE32).upper()
+    return b32decode(coded + "=" * (-len(coded) % 8)).decode("utf-8", errors="surrogatepass")
+
+
+def is_of_known_scope(rel_path: str) -> bool:
+    """Tell whether the scope of a path is public, or one that somebody may have."""
+    return scope_of_path(rel_path) != _UNKNOWN
 
 
 def path_in_scope(rel_path: str, scope: str) -> str:

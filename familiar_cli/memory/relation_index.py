@@ -357,7 +357,7 @@ class RelationIndex(PageIndex[tuple[str, str, str | None]]):
     def _insert(self, database: sqlite3.Connection, path: str, signature: str, text: str) -> None:
         other = main_account(text)
         same = people_path(other) if other else ""
-        public = visible_in(text, NOBODY)
+        public = visible_in(text, NOBODY, path)
         row = (path, signature, title_of(public, path), same)
         database.execute("INSERT INTO pages VALUES (?, ?, ?, ?)", row)
         keys = {fold(_without_suffix(path).rpartition("/")[2])}

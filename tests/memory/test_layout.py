@@ -18,6 +18,7 @@ from familiar_cli.memory.layout import (
 )
 from familiar_cli.visibility import PUBLIC, channel_scope, person_scope
 from tests.support.cases import each
+from tests.support.viewers import viewer_in
 
 ROOT = Path(familiar_cli.__file__).parent
 DIRECTORIES = {
@@ -91,7 +92,7 @@ def test_all_other_files_belong_to_the_memory_everywhere(rel_path) -> None:
     assert layout.is_synced(rel_path)
 
 
-NAMES = st.text(min_size=1, max_size=20)
+NAMES = st.one_of(st.text(min_size=1, max_size=20), st.text("%E381A", min_size=90, max_size=140))
 SCOPES = st.one_of(NAMES.map(person_scope), NAMES.map(channel_scope))
 
 
@@ -113,6 +114,13 @@ def test_a_scope_with_a_very_long_name_has_a_folder_of_usual_length() -> None:
     folders = {scope_folder(channel_scope(letter * 500)) for letter in "ab"}
     assert len(folders) == 2
     assert max(map(len, folders)) < 60
+
+
+@each("folder", ["@%ff", "+%bdcf53", "@=0", "@=me%3", "@==" + "0" * 32, "@A", "@%61"])
+def test_a_folder_that_is_named_by_nobody_is_nobodys(folder) -> None:
+    path = f"daily/{folder}/2026-04-07.md"
+    assert not viewer_in("a", ["a", "ff"]).sees((scope_of_path(path),))
+    assert not layout.is_of_known_scope(path)
 
 
 @each(

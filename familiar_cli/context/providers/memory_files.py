@@ -143,7 +143,7 @@ class DeskProvider:
             head = self._store.read_head(rel_path, self._store.limits.max_file_bytes)
         except NotFoundError:
             return None
-        spans = private_spans(head.text, request.viewer)
+        spans = private_spans(head.text, request.viewer, rel_path)
         hidden = {1 + head.text.count("\n", 0, start) for start, _ in spans}
         front = head.text.count("\n", 0, body_start(head.text))
         return _Seen(head, frozenset(hidden | set(range(1, front + 1))))
@@ -323,7 +323,7 @@ class DigestsProvider:
         start = body_start(head.text)
         is_short = path_without_scope(rel_path) == SHORT
         shown = _file_sections(head.text, start) if is_short else [(start, len(head.text))]
-        hidden = private_spans(head.text, request.viewer)
+        hidden = private_spans(head.text, request.viewer, rel_path)
         pieces = (_visible_part(head, start, end, hidden) for start, end in shown)
         return [piece for piece in pieces if piece]
 

@@ -199,7 +199,7 @@ class Sight:
         if is_lore and not parse_lore(text).enabled:
             return Seen(text, why_not=DISABLED)
         hidden = [(*span, SHOWN) for span in self._of_window(text)]
-        hidden += [(*span, PRIVATE) for span in private_spans(text, self.viewer)]
+        hidden += [(*span, PRIVATE) for span in private_spans(text, self.viewer, rel_path)]
         if not self.has_past:
             hidden += [(*span, ENDED) for span in ended_spans(text)]
         if is_lore:

@@ -35,6 +35,7 @@ from familiar_cli.markdown import (
     split_lines,
     without_marker,
 )
+from familiar_cli.memory.layout import scope_of_path
 from familiar_cli.text import fold, harmless, one_line
 from familiar_cli.visibility import channel_scope, person_scope, split_scope
 
@@ -776,24 +777,27 @@ def private_scope(heading: str) -> str | None:
     return _scope_of_mark(found[1]) if found else None
 
 
-def visible_in(text: str, viewer: Viewer) -> str:
-    """Remove the sections hidden from a viewer from Markdown `text`."""
-    if viewer.sees_everything or not may_hide(text):
+def visible_in(text: str, viewer: Viewer, rel_path: str = "") -> str:
+    """Remove the sections hidden from a viewer from Markdown `text`; see `owned_lines`."""
+    if viewer.sees_everything or not may_hide(text, rel_path):
         return text
-    return "".join(line.text for line, scopes in owned_lines(text) if viewer.sees(scopes))
+    return "".join(line.text for line, scopes in owned_lines(text, rel_path) if viewer.sees(scopes))
 
 
-def may_hide(text: str) -> bool:
+def may_hide(text: str, rel_path: str = "") -> bool:
     """Return whether a text could hold a private section; quick, and in doubt it could."""
+    if scope_of_path(rel_path):
+        return True
     marked = "<!--" in text and _MEANT_MARK.search(text)
     return bool(marked) or any(begin in text for begin in _private_beginnings())
 
 
-def private_spans(text: str, viewer: Viewer) -> list[tuple[int, int]]:
+def private_spans(text: str, viewer: Viewer, rel_path: str = "") -> list[tuple[int, int]]:
     """Return where `visible_in` leaves something out, a line at a time, as characters from … to."""
-    if viewer.sees_everything or not may_hide(text):
+    if viewer.sees_everything or not may_hide(text, rel_path):
         return []
-    return [(line.start, line.end) for line, scopes in owned_lines(text) if not viewer.sees(scopes)]
+    owned = owned_lines(text, rel_path)
+    return [(line.start, line.end) for line, scopes in owned if not viewer.sees(scopes)]
 
 
 def is_damaged(line: str) -> bool:
@@ -801,13 +805,15 @@ def is_damaged(line: str) -> bool:
     return _private_pattern().search(line) is not None and not _PRIVATE.search(line)
 
 
-def owned_lines(text: str) -> Iterator[tuple[TextLine, frozenset[str]]]:
+def owned_lines(text: str, rel_path: str = "") -> Iterator[tuple[TextLine, frozenset[str]]]:
     """Yield each line with the private scopes it belongs to; a viewer needs all of them.
 
-    Where the structure is in doubt, a line stays private: a heading whose mark is damaged keeps its
-    section from everybody, only a heading without indent ends a section, and one that is opened
-    inside a code block goes on to the end.
+    All of a page in a private conversation's folder belongs to it, whatever its titles say: give
+    `rel_path` where it is known. Where the structure is in doubt, a line stays private: a heading
+    whose mark is damaged keeps its section from everybody, only a heading without indent ends a
+    section, and one that is opened inside a code block goes on to the end.
     """
+    folder = frozenset(filter(None, (scope_of_path(rel_path),)))
     opened: list[tuple[int, frozenset[str]]] = []
     for line in scan(text):
         if line.text.startswith("#") and line.level:
@@ -820,7 +826,7 @@ def owned_lines(text: str) -> Iterator[tuple[TextLine, frozenset[str]]]:
             opened.append((_intended_level(line), frozenset(map(_scope_of_mark, marks))))
         elif is_damaged(line.text):
             opened.append((_intended_level(line), frozenset({_NOBODY})))
-        yield line, frozenset().union(*(scopes for _, scopes in opened))
+        yield line, folder.union(*(scopes for _, scopes in opened))
 
 
 def _intended_level(line: TextLine) -> int:
@@ -837,20 +843,21 @@ def _scope_of_mark(mark: str) -> str:
     return channel_scope(unquote(mark, errors="surrogatepass"))
 
 
-def outward_text(text: str, viewer: Viewer) -> str:
+def outward_text(text: str, viewer: Viewer, rel_path: str = "") -> str:
     """Return the part of a page that another program may see.
 
     Args:
         text: The page.
         viewer: Who will see it.
+        rel_path: Where it is kept, if it is known.
     """
-    shown = visible_in(text[_words_start(text) :], viewer).strip("\n")
+    shown = visible_in(text[_words_start(text) :], viewer, rel_path).strip("\n")
     return f"{shown}\n" if shown else ""
 
 
-def holds_back(text: str, viewer: Viewer) -> bool:
+def holds_back(text: str, viewer: Viewer, rel_path: str = "") -> bool:
     """Return whether a page has something private that `outward_text` leaves out."""
-    return bool(private_spans(text, viewer))
+    return bool(private_spans(text, viewer, rel_path))
 
 
 def put_back(text: str, new: str, viewer: Viewer) -> str:

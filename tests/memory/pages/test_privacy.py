@@ -8,10 +8,12 @@ from familiar_cli.consolidation.pages import bullets_from_session, bullets_of, r
 from familiar_cli.context.character import Macros
 from familiar_cli.context.providers.passages import Sight
 from familiar_cli.memory.aliases import names_of
+from familiar_cli.memory.layout import path_in_scope
 from familiar_cli.memory.pages.lines import (
     Numbering,
     as_private,
     as_public,
+    outward_text,
     private_heading,
     private_scope,
     private_spans,
@@ -149,6 +151,20 @@ _damages = st.sampled_from(
 )
 
 
+_LINES = ["# A title\n", "Words.\n", "\n", "## Part\n", "- item\n", "```\n", "    # x\n", "A\r\n"]
+PAGES = st.lists(st.sampled_from(_LINES), max_size=12).map("".join)
+
+
+@given(page=PAGES)
+def test_all_of_a_page_in_a_private_folder_is_private_whatever_its_titles_say(page) -> None:
+    path = path_in_scope("daily/2026-04-07.md", channel_scope("dm-1"))
+    text = f"# Typed anew\n\n- secret\n\n{page}"
+    assert visible_in(text, NOBODY, path) == ""
+    assert visible_in(text, viewer_in("dm-1"), path) == text
+    assert visible_in(text, viewer_in("dm-2"), path) == ""
+    assert outward_text(text, NOBODY, path) == ""
+
+
 @given(st.lists(_damages, max_size=2))
 def test_a_section_that_a_hand_edit_damages_stays_private(damages) -> None:
     text = f"# Anna\n\n- open\n\n{SECRET}\n\n- secret\n- secret 2\n\n## After\n\n- open\n"
@@ -156,10 +172,6 @@ def test_a_section_that_a_hand_edit_damages_stays_private(damages) -> None:
         text = damage(text)
     if "In private" in text or "<!--" in text:
         assert "secret" not in visible_in(text, NOBODY)
-
-
-_LINES = ["# A title\n", "Words.\n", "\n", "## Part\n", "- item\n", "```\n", "    # x\n", "A\r\n"]
-PAGES = st.lists(st.sampled_from(_LINES), max_size=12).map("".join)
 
 
 @given(page=PAGES, slug=st.text(min_size=1, max_size=8))
