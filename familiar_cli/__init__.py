@@ -42,8 +42,7 @@ if TYPE_CHECKING:
     from familiar_cli.history.store import KeptMessage as Heard
     from familiar_cli.identity import Author
     from familiar_cli.index.build import EmbeddingIndex
-    from familiar_cli.index.store import IndexingMemoryStore
-    from familiar_cli.index.types import SearchOptions, SearchResult
+    from familiar_cli.index.types import IndexingMemoryStore, SearchOptions, SearchResult
     from familiar_cli.llm.types import ChatModel, ScriptedModel
     from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.work.jobs import Drained
@@ -133,8 +132,7 @@ _MODULES = {
     "history.rows": "Turn",
     "identity": "Author",
     "index.build": "EmbeddingIndex",
-    "index.store": "IndexingMemoryStore",
-    "index.types": "SearchOptions SearchResult",
+    "index.types": "IndexingMemoryStore SearchOptions SearchResult",
     "work.jobs": "Drained",
     "llm.types": "ChatModel ScriptedModel",
     "memory.store.store": "MemoryStore",

@@ -270,7 +270,7 @@ class Familiar:
     @cached_property
     def memory(self) -> MemoryStore:
         """The memory directory; what is written there can be searched at once."""
-        from familiar_cli.index.store import index_changes
+        from familiar_cli.index.types import index_changes
         from familiar_cli.memory.layout import INDEX_DIR
         from familiar_cli.memory.store.store import LazyJournal, Limits, MemoryStore
 

@@ -474,13 +474,13 @@ def build_index(ctx: typer.Context) -> None:
     \b
     familiar index build
     """
-    from familiar_cli.actions import index
+    from familiar_cli.actions import search
     from familiar_cli.ui.memory_pages import built_text
     from familiar_cli.ui.progress import show_totals
 
     out, familiar = output(ctx), familiar_of(ctx)
     with familiar, show_totals(out) as report:
-        built = index.build(familiar, report)
+        built = search.build_index(familiar, report)
     if familiar.finder.embedder.embedder is None:
         out.note(f"Words only: {familiar.finder.embedder.reason}.")
         if familiar.finder.embedder.hint:
@@ -496,11 +496,11 @@ def show_index(ctx: typer.Context) -> None:
     familiar index status
     familiar index status --json
     """
-    from familiar_cli.actions import index
+    from familiar_cli.actions import search
     from familiar_cli.ui.memory_pages import status_page
 
     with familiar_of(ctx) as familiar:
-        found, turns = index.status(familiar)
+        found, turns = search.read_index_status(familiar)
         opened = familiar.finder.embedder
     data = {"status": found, "turns": turns, "model_on_disk": _model(opened)}
     output(ctx).answer(data, status_page(found, turns, opened))
@@ -515,10 +515,10 @@ def clear_index(ctx: typer.Context) -> None:
     \b
     familiar index clear
     """
-    from familiar_cli.actions import index
+    from familiar_cli.actions import search
 
     out = output(ctx)
-    there = index.clear(familiar_of(ctx))
+    there = search.clear_index(familiar_of(ctx))
     out.answer({"cleared": there}, "deleted the index" if there else "there was no index")
 
 

@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from familiar_cli.actions.desk import Desk, ItemChange, ListedItem
     from familiar_cli.actions.graph import Around
     from familiar_cli.actions.housekeep import FindingWithPlan, Tidied
-    from familiar_cli.actions.index import IndexBuilt, TurnsStatus
     from familiar_cli.actions.people import KnownPerson
     from familiar_cli.actions.prompt import PinnedFiles
+    from familiar_cli.actions.search import IndexBuilt, TurnsStatus
     from familiar_cli.history.rows import Turn
     from familiar_cli.index.build import IndexStatus
     from familiar_cli.index.embedder import EmbedderChoice

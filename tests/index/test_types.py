@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from familiar_cli.errors import ConflictError
-from familiar_cli.index.store import MOST_AT_ONCE, IndexingMemoryStore
+from familiar_cli.index.types import MOST_AT_ONCE, IndexingMemoryStore
 from familiar_cli.memory.store.store import MemoryStore
 from tests.support.embedders import WordEmbedder
 
