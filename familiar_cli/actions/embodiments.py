@@ -30,13 +30,8 @@ from familiar_cli.errors import (
     RefusedError,
 )
 from familiar_cli.memory.layout import CONFLICTS_DIR, RUN_ID
-from familiar_cli.memory.pages.lines import (
-    bare_items,
-    holds_back,
-    outward_text,
-    put_back,
-    tag_bullets,
-)
+from familiar_cli.memory.pages.facts import bare_items, tag_bullets
+from familiar_cli.memory.pages.lines import holds_back, outward_text, put_back
 from familiar_cli.memory.store.store import hold_lock
 from familiar_cli.memory.store.transactions import retry_on_conflict
 from familiar_cli.review.pending import PlannedFile

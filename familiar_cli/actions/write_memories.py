@@ -32,13 +32,8 @@ from familiar_cli.memory.layout import (
     scope_of_path,
 )
 from familiar_cli.memory.merge.content import merge_content
-from familiar_cli.memory.pages.lines import (
-    holds_back,
-    merge_bullets,
-    outward_text,
-    put_back,
-    tag_bullets,
-)
+from familiar_cli.memory.pages.facts import merge_bullets, tag_bullets
+from familiar_cli.memory.pages.lines import holds_back, outward_text, put_back
 from familiar_cli.memory.store.files import MISSING, parse_new_path
 from familiar_cli.memory.store.transactions import retry_on_conflict
 from familiar_cli.review.pending import (

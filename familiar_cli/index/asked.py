@@ -162,6 +162,10 @@ LATEST_FLOOR: Final = 0.4
 """Of a question for the last of something, the share of the best score from which a turn fits."""
 
 
+OF_PEOPLE: Final = 0.15
+"""Added to what people said, where who speaks asks about themselves."""
+
+
 def spread_scores(turns: Sequence[Recalled], scores: Sequence[float]) -> list[float]:
     """Return the scores of `turns`, in their order, so that the best are from all of the time.
 
@@ -185,6 +189,14 @@ def latest_scores(turns: Sequence[Recalled], scores: Sequence[float]) -> list[fl
     fit = sorted((turns[n].turn.at, n) for n, score in enumerate(scores) if score >= least)
     gains = {n: OF_LATEST * place / len(fit) for place, (_, n) in enumerate(fit, 1)}
     return [score + gains.get(n, 0.0) for n, score in enumerate(scores)]
+
+
+def people_first_scores(turns: Sequence[Recalled], scores: Sequence[float]) -> list[float]:
+    """Return the scores, with more for what people said than for what the familiar did."""
+    return [
+        score + OF_PEOPLE * (one.turn.role == "user")
+        for one, score in zip(turns, scores, strict=True)
+    ]
 
 
 def _novelty(texts: Sequence[str], moments: Sequence[datetime]) -> list[float]:

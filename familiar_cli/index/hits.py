@@ -12,12 +12,15 @@ from familiar_cli import fts
 from familiar_cli.clock import now, since_1970, to_zone
 from familiar_cli.errors import FamiliarError
 from familiar_cli.index import rank
+from familiar_cli.index.chunking import without_marks
 from familiar_cli.index.types import Hit, Signals
 from familiar_cli.index.who_when import last_day, named_in
+from familiar_cli.languages import ENGLISH
+from familiar_cli.markdown import scan
 from familiar_cli.memory.pages.lines import blank_spans, machine_spans, private_spans, shown_between
 from familiar_cli.memory.pages.links import is_page
 from familiar_cli.sqlite import rows_among
-from familiar_cli.text import fold_word
+from familiar_cli.text import fold_word, one_line
 from familiar_cli.tokens import heuristic
 
 if TYPE_CHECKING:
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
     from familiar_cli.index.chunking import Cut, TextSpan
     from familiar_cli.index.rank import Scored
     from familiar_cli.index.types import SearchOptions
+    from familiar_cli.languages import Phrases
     from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.visibility import Viewer
 
@@ -599,3 +603,26 @@ class _Cutter:
             linked=False,
             same_instance=False,
         )
+
+
+_LABEL_CHARS: Final = 80
+
+
+def label_of(hit: Hit, phrases: Phrases = ENGLISH, *, is_whole: bool = False) -> str:
+    """Return the section or file of a hit, and its day."""
+    shown = one_line(hit.title if is_whole else hit.heading or hit.title, _LABEL_CHARS)
+    day = phrases.day(date.fromisoformat(hit.day)) if hit.day else ""
+    is_told = not day or day in shown or hit.day in shown
+    return shown if is_told else f"{shown}{phrases.comma}{day}"
+
+
+def below_heading(text: str, heading: str) -> str:
+    """Return `text` without the heading that it begins with, where the label says it."""
+    first = next(scan(text), None)
+    if (
+        first is None
+        or not first.level
+        or not f"> {heading}".endswith(f"> {without_marks(first.title)}")
+    ):
+        return text
+    return text[first.end :].strip() or text

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from familiar_cli.errors import UsageError
 from familiar_cli.mcp_server.tool import FLAG, TEXT, TEXTS, Answer, Tool, ToolItem, one_of
 from familiar_cli.memory.layout import DAILY_DIR, PERIOD_DIRS, SIGNIFICANT_DIR
-from familiar_cli.memory.pages.lines import chats_in
+from familiar_cli.memory.pages.facts import chats_in
 from familiar_cli.text import counted, slugify
 
 if TYPE_CHECKING:

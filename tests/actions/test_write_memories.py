@@ -16,7 +16,7 @@ from familiar_cli.actions.write_memories import (
 )
 from familiar_cli.errors import NotFoundError, RefusedError, UsageError
 from familiar_cli.familiar import Familiar
-from familiar_cli.memory.pages.lines import tag_bullets
+from familiar_cli.memory.pages.facts import tag_bullets
 from familiar_cli.visibility import NOBODY
 from tests.support.world import data, home, live, run
 

@@ -21,8 +21,7 @@ from familiar_cli.context.pipeline import name_speakers
 from familiar_cli.context.processors import recast_messages, thinking_messages
 from familiar_cli.context.providers import content_filter as filter_tier
 from familiar_cli.context.providers.history import list_meanwhile
-from familiar_cli.context.providers.packing import PieceSource
-from familiar_cli.context.providers.passages import Passage
+from familiar_cli.context.providers.packing import Passage, PieceSource
 from familiar_cli.context.summarising import summary_messages, turn_text
 from familiar_cli.context.types import Contribution, Layer, Modality, PromptSpan
 from familiar_cli.history.rows import Turn

@@ -20,7 +20,8 @@ from familiar_cli.work.jobs import in_thread
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
-    from familiar_cli.context.providers.passages import Passage, Seen, Sight
+    from familiar_cli.context.providers.packing import Passage
+    from familiar_cli.context.providers.passages import Seen, Sight
     from familiar_cli.context.types import ContextRequest
     from familiar_cli.llm.types import ChatModel, Message
     from familiar_cli.memory.store.files import GrepHit

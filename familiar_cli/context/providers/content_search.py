@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
     from familiar_cli.context.providers.content_filter import Chosen, Filter
-    from familiar_cli.context.providers.passages import Passage
+    from familiar_cli.context.providers.packing import Passage
     from familiar_cli.context.providers.retrieval import LeftOutPiece, Retrieval
     from familiar_cli.context.types import ContextRequest, Subject
     from familiar_cli.history.store import HistoryStore

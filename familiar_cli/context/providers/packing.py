@@ -168,6 +168,48 @@ class Packed:
 
 
 @dataclass(frozen=True, slots=True)
+class Passage:
+    """What is taken of one file, or of one stretch of the past.
+
+    Args:
+        label: What it is, and of what day it speaks.
+        heading: The line above it in the prompt.
+        score: What passages are sorted by.
+        strength: How much speaks for it by itself, whatever else was found: the larger of the share
+            of the question's words that it holds, and of its nearness in meaning.
+        text: What a model may read of it.
+        rel_path: The file; None for turns.
+        lines: Its first and its last line there.
+        sha256: Of the file.
+        turns: The first and the last turn, for what was said.
+        origin: The conversation that they are from.
+        is_cut: It is not all of the file.
+        whole_tokens: About what all of the file would cost; 0: not known.
+    """
+
+    label: str
+    heading: str
+    score: float
+    strength: float
+    text: str
+    rel_path: str | None = None
+    lines: tuple[int, int] | None = None
+    sha256: str = ""
+    turns: tuple[int, int] | None = None
+    origin: str = ""
+    is_cut: bool = False
+    whole_tokens: int = 0
+
+    @property
+    def name(self) -> str:
+        """What it is called in a record: its file, or its turns."""
+        if self.rel_path is not None:
+            return self.rel_path
+        first, last = self.turns or (0, 0)
+        return f"turns {first}-{last}" if last > first else f"turn {first}"
+
+
+@dataclass(frozen=True, slots=True)
 class Filling:
     """What fits, best first, and why the rest does not, by source."""
 

@@ -10,24 +10,23 @@ Turns of one channel and one part of a day are one source, so that they stand to
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from datetime import date
 from functools import cache, partial
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli import fts
 from familiar_cli.clock import now, to_zone
-from familiar_cli.context.providers.packing import EXCHANGE, Excerpt, Fact, PieceSource
+from familiar_cli.context.providers.packing import EXCHANGE, Excerpt, Fact, Passage, PieceSource
 from familiar_cli.index.asked import (
     Asked,
     asked_by,
     is_standing_wish,
     latest_scores,
+    people_first_scores,
     spread_scores,
     wish_words,
 )
-from familiar_cli.index.chunking import without_marks
 from familiar_cli.index.embedder import EmbedderError
-from familiar_cli.index.hits import holds_any, query_coverage
+from familiar_cli.index.hits import below_heading, holds_any, label_of, query_coverage
 from familiar_cli.index.rank import WEIGHTS, scores_of_turns
 from familiar_cli.index.search import DENSE_FLOOR as NEAR
 from familiar_cli.languages import ENGLISH
@@ -79,48 +78,6 @@ LOADED: Final = "it is already included as a participant's file"
 _NOT_ITS_WORDS: Final = "only its keys match"
 NAME_ALONE: Final = "the only match is a word that may be its person's name"
 _EMPTY: Final = "it is empty apart from headings and comments"
-
-
-@dataclass(frozen=True, slots=True)
-class Passage:
-    """What is taken of one file, or of one stretch of the past.
-
-    Args:
-        label: What it is, and of what day it speaks.
-        heading: The line above it in the prompt.
-        score: What passages are sorted by.
-        strength: How much speaks for it by itself, whatever else was found: the larger of the share
-            of the question's words that it holds, and of its nearness in meaning.
-        text: What a model may read of it.
-        rel_path: The file; None for turns.
-        lines: Its first and its last line there.
-        sha256: Of the file.
-        turns: The first and the last turn, for what was said.
-        origin: The conversation that they are from.
-        is_cut: It is not all of the file.
-        whole_tokens: About what all of the file would cost; 0: not known.
-    """
-
-    label: str
-    heading: str
-    score: float
-    strength: float
-    text: str
-    rel_path: str | None = None
-    lines: tuple[int, int] | None = None
-    sha256: str = ""
-    turns: tuple[int, int] | None = None
-    origin: str = ""
-    is_cut: bool = False
-    whole_tokens: int = 0
-
-    @property
-    def name(self) -> str:
-        """What it is called in a record: its file, or its turns."""
-        if self.rel_path is not None:
-            return self.rel_path
-        first, last = self.turns or (0, 0)
-        return f"turns {first}-{last}" if last > first else f"turn {first}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,7 +253,7 @@ class Gatherer:
             self.sources[hit.rel_path] = self._source(hit, seen)
             file.heading = hit.heading
         if hit.heading == file.heading:
-            shown = _below_heading(shown, hit.heading)
+            shown = below_heading(shown, hit.heading)
         piece = self._piece(hit, file, shown)
         self.pieces.append(piece)
         self._chars += len(piece.text)
@@ -431,26 +388,6 @@ class _File:
         return self.text.count("\n", 0, place) + 1
 
 
-def label_of(hit: Hit, phrases: Phrases = ENGLISH, *, is_whole: bool = False) -> str:
-    """Return the section or file of a hit, and its day."""
-    shown = one_line(hit.title if is_whole else hit.heading or hit.title, LABEL_CHARS)
-    day = phrases.day(date.fromisoformat(hit.day)) if hit.day else ""
-    is_told = not day or day in shown or hit.day in shown
-    return shown if is_told else f"{shown}{phrases.comma}{day}"
-
-
-def _below_heading(text: str, heading: str) -> str:
-    """Return `text` without the heading that it begins with, where the label says it."""
-    first = next(scan(text), None)
-    if (
-        first is None
-        or not first.level
-        or not f"> {heading}".endswith(f"> {without_marks(first.title)}")
-    ):
-        return text
-    return text[first.end :].strip() or text
-
-
 def _read_facts(seen: Seen, sight: Sight) -> Iterator[Fact]:
     """Yield what the lines of a file say."""
     for line in scan(seen.text):
@@ -469,8 +406,6 @@ def _below_title(text: str, title: str) -> str:
 MOST_TURNS: Final = 150
 MOST_WIDE_TURNS: Final = 400
 MOST_WISHES: Final = 5
-OF_PEOPLE: Final = 0.15
-"""Added to what people said, where who speaks asks about themselves."""
 LEAST_WISH: Final = 0.5
 """Share of the best score that a standing wish has at least."""
 
@@ -588,7 +523,7 @@ class Recaller:
         elif "latest" in asked.kinds:
             scores = latest_scores(turns, scores)
         if asked.of_myself and asked.of_people and not asked.is_wide:
-            scores = _of_people(turns, scores)
+            scores = people_first_scores(turns, scores)
         if not asked.is_wide:
             wishes = self._wishes(request, query, near, shown)
             turns, scores = _with_wishes(turns, scores, wishes)
@@ -690,14 +625,6 @@ class Recaller:
         if not self.history.holds(here, turn) and turn.channel_id in self.history.family(here):
             return "it was said in another branch of this conversation"
         return "it does not match what was said well enough"
-
-
-def _of_people(turns: Sequence[Recalled], scores: Sequence[float]) -> list[float]:
-    """Return the scores, with more for what people said than for what the familiar did."""
-    return [
-        score + OF_PEOPLE * (one.turn.role == "user")
-        for one, score in zip(turns, scores, strict=True)
-    ]
 
 
 def _with_wishes(

@@ -13,8 +13,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli import fts
-from familiar_cli.context.providers.packing import fill_room
-from familiar_cli.context.providers.passages import Gatherer, Passage, Recall, Sight
+from familiar_cli.context.providers.packing import Passage, fill_room
+from familiar_cli.context.providers.passages import Gatherer, Recall, Sight
 from familiar_cli.context.tiers import loaded_whole
 from familiar_cli.context.types import Layer
 from familiar_cli.errors import FamiliarError
