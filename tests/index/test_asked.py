@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from familiar_cli.history.recall import Recalled
 from familiar_cli.history.rows import Turn
 from familiar_cli.identity import Author
-from familiar_cli.index.asked import (
+from familiar_cli.index.who_when import (
     asked_by,
     is_standing_wish,
     latest_scores,

@@ -16,7 +16,11 @@ from typing import TYPE_CHECKING, Final
 from familiar_cli import fts
 from familiar_cli.clock import now, to_zone
 from familiar_cli.context.providers.packing import EXCHANGE, Excerpt, Fact, Passage, PieceSource
-from familiar_cli.index.asked import (
+from familiar_cli.index.embedder import EmbedderError
+from familiar_cli.index.hits import below_heading, holds_any, label_of, query_coverage
+from familiar_cli.index.rank import WEIGHTS, scores_of_turns
+from familiar_cli.index.search import DENSE_FLOOR as NEAR
+from familiar_cli.index.who_when import (
     Asked,
     asked_by,
     is_standing_wish,
@@ -25,10 +29,6 @@ from familiar_cli.index.asked import (
     spread_scores,
     wish_words,
 )
-from familiar_cli.index.embedder import EmbedderError
-from familiar_cli.index.hits import below_heading, holds_any, label_of, query_coverage
-from familiar_cli.index.rank import WEIGHTS, scores_of_turns
-from familiar_cli.index.search import DENSE_FLOOR as NEAR
 from familiar_cli.languages import ENGLISH
 from familiar_cli.markdown import body_start, bullet, scan, title_of
 from familiar_cli.memory.layout import LORE_DIR, PEOPLE_DIR
