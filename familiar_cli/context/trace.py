@@ -13,6 +13,7 @@ import types
 from dataclasses import MISSING, Field, asdict, dataclass, fields, is_dataclass, replace
 from datetime import datetime
 from enum import Enum
+from functools import cache
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -74,12 +75,15 @@ def _decode_any(kind: Any, value: Any, where: str) -> Any:  # noqa: ANN401  # an
 
 def _decode_dataclass(kind: Any, value: Any, where: str) -> Any:  # noqa: ANN401
     _expect_type(isinstance(value, dict), value, where)
-    hints = get_type_hints(kind)
+    hints = _hints_of(kind)
     for field in fields(kind):
         present = field.name in value or _has_default(field)
         _expect_type(present, value, f"{where} has no {field.name!r}, or")
     given = [f.name for f in fields(kind) if f.name in value]
     return kind(**{name: _decode_any(hints[name], value[name], repr(name)) for name in given})
+
+
+_hints_of = cache(get_type_hints)  # a record has a thousand values, and the hints take longest
 
 
 def _has_default(field: Field[Any]) -> bool:
