@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.context.types import Modality, Said
+from familiar_cli.context.types import Modality, Said, Spoken
 from familiar_cli.errors import NotFoundError, RefusedError, UsageError
 from familiar_cli.history import store
 from familiar_cli.history.rows import in_pairs
@@ -24,7 +24,6 @@ from familiar_cli.text import fold, harmless, slugify
 from familiar_cli.visibility import OWNER
 
 if TYPE_CHECKING:
-    from familiar_cli.context.types import Said
     from familiar_cli.familiar import Familiar
     from familiar_cli.history.events import Branch
     from familiar_cli.history.rows import Turn
@@ -330,6 +329,25 @@ def say_again(familiar: Familiar, said: Said, turn: Turn) -> Said:
         reply_to=new.id,
         instead_of=exchange.replies[-1] if exchange.replies else None,
     )
+
+
+def forget_last(said: Said) -> Said:
+    """Return `said` with the words of the last exchange off the record, which is forgotten.
+
+    Raises:
+        NotFoundError: Nothing was said off the record.
+    """
+    heard = said.remembered
+    at = max((n for n, spoken in enumerate(heard) if spoken.role == "user"), default=None)
+    if at is None:
+        raise NotFoundError("Nothing was said off the record yet")
+    return replace(said, text=heard[at].text, remembered=heard[:at])
+
+
+def with_exchange(heard: tuple[Spoken, ...], said: Said, reply: str) -> tuple[Spoken, ...]:
+    """Return what is remembered off the record after another exchange; the reply may be empty."""
+    spoken = (Spoken("user", said.text, said.author), Spoken("assistant", reply))
+    return (*heard, *(spoken if reply.strip() else spoken[:1]))
 
 
 _ASKED: Final = (

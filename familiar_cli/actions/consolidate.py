@@ -23,7 +23,7 @@ from familiar_cli.consolidation.engine import FileMaker
 from familiar_cli.consolidation.library import newest_sessions, private_shelves
 from familiar_cli.consolidation.period_states import Today
 from familiar_cli.consolidation.periods import TIERS, day_at, parse_period, parse_tier, read_period
-from familiar_cli.errors import ConfigError, FamiliarError
+from familiar_cli.errors import FamiliarError
 from familiar_cli.familiar import Familiar  # noqa: TC001  # public functions can be asked for their types
 from familiar_cli.memory.layout import new_run_id, path_in_scope, scope_of_path
 from familiar_cli.review.pending import read_plans
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from familiar_cli.consolidation.library import PrivateShelf
     from familiar_cli.consolidation.period_states import PeriodStates
     from familiar_cli.consolidation.periods import Period, Tier
-    from familiar_cli.llm.slots import ResolvedSlot
     from familiar_cli.memory.pages.lines import Cited
 
 
@@ -310,12 +309,12 @@ class Consolidating:
 
     def _composer(self, slot: str, how: ConsolidationOptions, command: str) -> Composer:
         from familiar_cli.llm.asking import Asker  # days need no model
-        from familiar_cli.llm.slots import PLAN_TOKENS, check_usable, for_plans
+        from familiar_cli.llm.slots import PLAN_TOKENS, check_on_disk, check_usable, for_plans
 
         familiar = self._familiar
         settings = familiar.models.slot(slot)
         check_usable(settings)
-        _check_on_disk(settings)
+        check_on_disk(settings)
         reply_tokens, temperature = for_plans(settings, familiar.config.llm, PLAN_TOKENS[SLOT])
         set_to = familiar.config.consolidation
         asker = Asker(
@@ -346,26 +345,6 @@ def day_named(familiar: Familiar, name: str | None) -> date:
 
 def _held_event(command: str, message: str, plan_id: str) -> Event:
     return Event("held", message, command, {"plan_id": plan_id})
-
-
-def _check_on_disk(slot: ResolvedSlot) -> None:
-    """Make sure that the model inside the program has been fetched.
-
-    Raises:
-        ConfigError: It has not, so there is no model.
-    """
-    from familiar_cli.config.home import cache_dir
-    from familiar_cli.models.catalog import CATALOG
-    from familiar_cli.models.store import path_of
-
-    if slot.preset != "local" or slot.model not in CATALOG:
-        return
-    if path_of(slot.model, cache_dir()) is None:
-        raise ConfigError(
-            f"The model {slot.model!r} is not on this machine yet",
-            hint=f"Run `familiar model pull {slot.model}`, or choose another: "
-            "`familiar config set llm.preset ollama`.",
-        )
 
 
 def _find_digest(set_to: DistillSettings, name: Name) -> Digest:

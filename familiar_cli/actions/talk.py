@@ -21,7 +21,7 @@ from familiar_cli.actions.prompt import (
 from familiar_cli.clock import now, to_ms
 from familiar_cli.context.on_record import OnRecord
 from familiar_cli.context.replies import PartialReply
-from familiar_cli.context.trace import Trace  # noqa: TC001  # public functions can be asked for their types
+from familiar_cli.context.trace import Trace
 from familiar_cli.context.turn import (
     UNWATCHED,
     TurnResult,
@@ -348,6 +348,62 @@ def _with_names(familiar: Familiar, result: TurnResult) -> TurnResult:
     finally:
         names.close()
     return result
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyEnd:
+    """The end of a reply.
+
+    Args:
+        result: What came of it; None: it failed, or nothing was to be kept.
+        error: Why it failed; None when it did not. A cancelled turn has neither.
+    """
+
+    result: TurnResult | None = None
+    error: Exception | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TurnNotice:
+    """A line for the person who waits for a reply."""
+
+    text: str
+
+
+TurnEvent = Trace | TurnNotice | str | ReplyEnd
+"""The prompt, once what was said is kept; a notice; a piece of the reply; its end."""
+
+
+class LiveTurn:
+    """A turn under way, begun at once. Its events come out of `next`; `cancel` ends it early."""
+
+    def __init__(self) -> None:
+        self._events: asyncio.Queue[TurnEvent] = asyncio.Queue()
+        self.task = asyncio.ensure_future(self._run())
+
+    async def next(self) -> TurnEvent:
+        """Wait for the next event; nothing follows `ReplyEnd`."""
+        return await self._events.get()
+
+    async def cancel(self) -> None:
+        """End the reply; the part that came is kept."""
+        self.task.cancel()
+        await asyncio.wait({self.task})
+
+    async def _take(self) -> TurnResult | None:
+        """Take the turn."""
+        raise NotImplementedError
+
+    async def _run(self) -> None:
+        try:
+            result = await self._take()
+        except asyncio.CancelledError:
+            self._events.put_nowait(ReplyEnd())
+            raise
+        except Exception as error:  # noqa: BLE001  # whoever waits for the reply tells of it
+            self._events.put_nowait(ReplyEnd(error=error))
+        else:
+            self._events.put_nowait(ReplyEnd(result))
 
 
 def turn_request(

@@ -337,6 +337,24 @@ def check_usable(slot: ResolvedSlot) -> None:
         )
 
 
+def check_on_disk(slot: ResolvedSlot) -> None:
+    """Make sure that the model inside the program has been fetched.
+
+    Raises:
+        ConfigError: It has not, so there is no model.
+    """
+    from familiar_cli.models.store import path_of  # noqa: PLC0415  # only here
+
+    if slot.preset != "local" or slot.model not in CATALOG:
+        return
+    if path_of(slot.model, cache_dir()) is None:
+        raise ConfigError(
+            f"The model {slot.model!r} is not on this machine yet",
+            hint=f"Run `familiar model pull {slot.model}`, or choose another: "
+            "`familiar config set llm.preset ollama`.",
+        )
+
+
 def _with_environment(chosen: SlotSettings, main: SlotSettings) -> SlotSettings:
     """Return `chosen` with the environment's server and model, where it has none of its own."""
     base_url, model = environment.llm_base_url(), environment.llm_model()

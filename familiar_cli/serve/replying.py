@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.actions.client_chat import SOURCE
-from familiar_cli.actions.talk import Asking, find_memory, take_turn
+from familiar_cli.actions.talk import Asking, LiveTurn, ReplyEnd, find_memory, take_turn
 from familiar_cli.context.trace import Trace, TracedMessage
-from familiar_cli.context.turn import TurnResult, Watcher
+from familiar_cli.context.turn import Watcher
 from familiar_cli.context.types import Fragment, Said
 from familiar_cli.history.matching import kept_words, without_fence
 from familiar_cli.llm.slots import check_usable
@@ -19,6 +19,7 @@ from familiar_cli.serve import api_format
 from familiar_cli.serve.api_format import text_of, to_api_error
 from familiar_cli.serve.guard import respond_error
 from familiar_cli.serve.speakers import ConversationLocks, RequestIdentity, key_of
+from familiar_cli.web.asking import play_while_connected
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
     from familiar_cli.actions.client_chat import ClientChat
+    from familiar_cli.actions.talk import TurnEvent
+    from familiar_cli.context.turn import TurnResult
     from familiar_cli.context.types import Fragment, Role
     from familiar_cli.llm.types import ChatModel, Completion, Message, PreparedRequest
     from familiar_cli.serve.aligning import RequestLine
@@ -274,28 +277,8 @@ def _piece_json(piece: Fragment) -> dict[str, Any]:
     }
 
 
-@dataclass(frozen=True, slots=True)
-class ReplyEnd:
-    """The reply is over.
-
-    Args:
-        result: What came of it; None: it failed, or it was a chore.
-        error: Why; None when it did not. A cancelled turn has neither.
-    """
-
-    result: TurnResult | None = None
-    error: Exception | None = None
-
-
-TurnEvent = Trace | str | ReplyEnd
-"""The prompt, once what was said is kept; a piece of the reply; its end.
-
-A piece is text, or for a program's own prompt an event of the model's server.
-"""
-
-
-class ServedTurn:
-    """A turn under way. What happens comes out of `events`; `cancel` ends it early.
+class ServedTurn(LiveTurn):
+    """A turn of a chat program; for its own prompt, the pieces are events of the model's server.
 
     Args:
         served: Whose turn.
@@ -307,32 +290,7 @@ class ServedTurn:
         self._served = served
         self._wanted = wanted
         self._alone = alone
-        self._events: asyncio.Queue[TurnEvent] = asyncio.Queue()
-        self.task = asyncio.ensure_future(self._run())
-
-    async def next(self) -> TurnEvent:
-        """Wait for the next event; nothing follows `Ended`."""
-        return await self._events.get()
-
-    async def cancel(self) -> None:
-        """End the reply; the part that came is kept."""
-        self.task.cancel()
-        await asyncio.wait({self.task})
-
-    async def _run(self) -> None:
-        result = None
-        try:
-            if self._wanted.is_chore:
-                await self._do_chore()
-            else:
-                result = await self._take()
-        except asyncio.CancelledError:
-            self._events.put_nowait(ReplyEnd())
-            raise
-        except Exception as error:  # noqa: BLE001  # whoever waits for the reply tells of it
-            self._events.put_nowait(ReplyEnd(error=error))
-        else:
-            self._events.put_nowait(ReplyEnd(result))
+        super().__init__()
 
     async def _do_chore(self) -> None:
         """Ask the model just what the program asks; no memory goes in, and nothing is kept."""
@@ -343,7 +301,10 @@ class ServedTurn:
         )
         await model.complete(model.prepare(()))
 
-    async def _take(self) -> TurnResult:
+    async def _take(self) -> TurnResult | None:
+        if self._wanted.is_chore:
+            await self._do_chore()
+            return None
         wanted, familiar = self._wanted, self._served.familiar
         async with self._alone.hold(key_of(wanted)):
             said = await asyncio.to_thread(self._placed)
@@ -419,17 +380,9 @@ class ReplyResponse:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the response."""
         del scope
-        watching = asyncio.ensure_future(_hung_up(receive))
-        playing = asyncio.ensure_future(self._play(send))
         try:
-            await asyncio.wait({watching, playing}, return_when=asyncio.FIRST_COMPLETED)
-            if playing.done():
-                await playing
+            await play_while_connected(receive, self._play(send), self._turn.cancel)
         finally:
-            watching.cancel()
-            playing.cancel()
-            await self._turn.cancel()
-            await asyncio.wait({watching, playing})
             await self._ended()
 
     async def _play(self, send: Send) -> None:
@@ -543,12 +496,6 @@ def _recalled_sources(trace: Trace) -> list[str]:
         elif piece.turn_id:
             found.append(f"turn:{piece.turn_id}")
     return found
-
-
-async def _hung_up(receive: Receive) -> None:
-    """Return once the program has hung up."""
-    while (await receive())["type"] != "http.disconnect":
-        pass
 
 
 async def _put_error(send: Send, body: bytes) -> None:

@@ -7,8 +7,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.context.types import Spoken
-from familiar_cli.errors import FamiliarError, NotFoundError, RefusedError, UsageError
+from familiar_cli.errors import FamiliarError, RefusedError, UsageError
 from familiar_cli.text import harmless, nearest, one_line
 from familiar_cli.ui.emit import Output, say
 from familiar_cli.ui.reply import (
@@ -495,12 +494,11 @@ class Conversation:
         Raises:
             NotFoundError: There is none.
         """
-        heard = self.said.remembered
-        at = max((n for n, spoken in enumerate(heard) if spoken.role == "user"), default=None)
-        if at is None:
-            raise NotFoundError("Nothing was said off the record yet")
-        self.said = replace(self.said, remembered=heard[:at])
-        return replace(self.said, text=heard[at].text)
+        from familiar_cli.actions.change_turns import forget_last
+
+        forgotten = forget_last(self.said)
+        self.said = replace(self.said, remembered=forgotten.remembered)
+        return forgotten
 
     def last_trace(self) -> Trace:
         """Return the record of the last reply.
@@ -670,11 +668,11 @@ class Conversation:
 
     def _remember(self, said: Said, result: TurnResult) -> None:
         """Hold what was said off the record, for as long as it goes on."""
-        if not self.said.off_record:
-            return
-        spoken = (Spoken("user", said.text, said.author), Spoken("assistant", result.text))
-        heard = spoken if result.text.strip() else spoken[:1]
-        self.said = replace(self.said, remembered=(*self.said.remembered, *heard))
+        from familiar_cli.actions.change_turns import with_exchange
+
+        if self.said.off_record:
+            remembered = with_exchange(self.said.remembered, said, result.text)
+            self.said = replace(self.said, remembered=remembered)
 
     def _tell(self, result: TurnResult) -> int:
         if self.out.as_json:

@@ -8,10 +8,19 @@ from datetime import date
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import parse_qs, quote, urlencode
 
-from familiar_cli.errors import UsageError
+from familiar_cli.errors import (
+    ConfigError,
+    LockedError,
+    ModelError,
+    NotFoundError,
+    RefusedError,
+    UsageError,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterable, Mapping
+    from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+
+    from starlette.types import Receive
 
     from familiar_cli.familiar import Familiar
     from familiar_cli.history.rows import Turn
@@ -47,7 +56,7 @@ class PageRequest:
 
     def sent(self, name: str) -> str:
         """Return the value of the form field `name`, or an empty string."""
-        return self.form.get(name, [""])[-1]
+        return field_of(self.form, name)
 
     def number(self, name: str) -> int | None:
         """Return the number that the address gives for `name`; None: it gives none.
@@ -153,6 +162,26 @@ class WebPage:
     is_long: bool = False
 
 
+_STATUS: Final = (  # the first that fits counts
+    (NotFoundError, 404),
+    (UsageError, 400),
+    (LockedError, 503),
+    (ConfigError, 503),
+    (RefusedError, 409),
+    (ModelError, 502),
+)
+
+
+def http_status(error: Exception) -> int:
+    """Return the HTTP status of an error."""
+    return next((status for kind, status in _STATUS if isinstance(error, kind)), 500)
+
+
+def field_of(form: Mapping[str, list[str]], name: str) -> str:
+    """Return the value of a form's field, or an empty string."""
+    return form.get(name, [""])[-1]
+
+
 def to_number(text: str, name: str) -> int:
     """Return a whole number that is not negative.
 
@@ -199,3 +228,24 @@ def with_speakers(familiar: Familiar, turns: Iterable[Turn]) -> list[tuple[Turn,
         return name if turn.role == "assistant" else turn.role
 
     return [(turn, speaker(turn)) for turn in found]
+
+
+async def play_while_connected(
+    receive: Receive, play: Coroutine[Any, Any, None], cancel: Callable[[], Awaitable[None]]
+) -> None:
+    """Send a reply with `play` until its end or until the client hangs up, then call `cancel`."""
+
+    async def wait_for_hang_up() -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+
+    watching, playing = map(asyncio.ensure_future, (wait_for_hang_up(), play))
+    try:
+        await asyncio.wait({watching, playing}, return_when=asyncio.FIRST_COMPLETED)
+        if playing.done():
+            await playing
+    finally:
+        watching.cancel()
+        playing.cancel()
+        await cancel()
+        await asyncio.wait({watching, playing})
