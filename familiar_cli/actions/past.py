@@ -16,6 +16,7 @@ from familiar_cli.consolidation.periods import TIERS, day_of, period_in, session
 from familiar_cli.errors import FamiliarError, NotFoundError, UsageError
 from familiar_cli.history.statistics import count_up_to, first_and_last, said_between
 from familiar_cli.identity import Author
+from familiar_cli.markdown import without_marker
 from familiar_cli.memory.layout import (
     MEMORY_WRITER,
     PEOPLE_DIR,
@@ -24,11 +25,12 @@ from familiar_cli.memory.layout import (
     is_hidden,
     people_path,
 )
+from familiar_cli.memory.pages.lines import readable_text, turn_ids, visible_in
 from familiar_cli.visibility import OWNER
 from familiar_cli.when import read_day
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from datetime import tzinfo
 
     from familiar_cli.context.trace import Trace
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from familiar_cli.history.rows import Turn
     from familiar_cli.memory.journal.history import JournalDay, JournalDays
     from familiar_cli.memory.journal.past import Undone
+    from familiar_cli.visibility import Viewer
 
 _MOST_FILES: Final = 5_000  # a memory is written anew for the prompt of a day
 
@@ -403,6 +406,47 @@ def _whole_hours(day: date, zone: tzinfo | None) -> bool:
 def _is_light(familiar: Familiar, first: date, last: date) -> bool:
     since, until = _span_moments(first, last, familiar.zone)
     return count_up_to(familiar.history, since, until, _MOST_TURNS + 1) <= _MOST_TURNS
+
+
+_MOST_WRITTEN: Final = 30  # changes of the writer in which lines about some turns are looked for
+
+
+def learned_from(
+    familiar: Familiar, turns: Sequence[Turn], viewer: Viewer
+) -> dict[int, list[tuple[str, str, str]]]:
+    """Find what the memory writer learned from turns, as far as memory still says so.
+
+    Returns:
+        For each turn that is the newest one of these that a line rests on: the commit, the file and
+        the line.
+    """
+    found: dict[int, list[tuple[str, str, str]]] = {}
+    wanted, numbering = {turn.id for turn in turns}, familiar.numbering
+    texts: dict[str, frozenset[str]] = {}
+    if not turns or not familiar.paths.journal.is_dir():
+        return found
+    since = min(turn.at for turn in turns).replace(microsecond=0)  # as commits tell the time
+    for change in familiar.past.log(source=MEMORY_WRITER, since=since, limit=_MOST_WRITTEN):
+        for file in familiar.past.show(change.commit.id)[1]:
+            for line in file.diff.splitlines():
+                named = wanted.intersection(turn_ids(line, numbering)) if line[:1] == "+" else ()
+                if not named:
+                    continue
+                if file.rel_path not in texts:
+                    texts[file.rel_path] = _visible_lines(familiar, file.rel_path, viewer)
+                if line[1:] in texts[file.rel_path]:
+                    said = without_marker(readable_text(line[1:]))
+                    learned = (change.commit.id, file.rel_path, said)
+                    found.setdefault(max(named), []).append(learned)
+    return found
+
+
+def _visible_lines(familiar: Familiar, rel_path: str, viewer: Viewer) -> frozenset[str]:
+    try:
+        text = familiar.memory.read_file(rel_path)
+    except FamiliarError:
+        return frozenset()
+    return frozenset(visible_in(text, viewer).splitlines())
 
 
 _NOT_READ_AGAIN: Final = (

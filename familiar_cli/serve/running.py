@@ -8,7 +8,7 @@ import os
 import secrets
 import socket
 import threading
-from contextlib import contextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -28,7 +28,7 @@ from familiar_cli.web.site import Door, Site
 from familiar_cli.work.passes import as_failure, stopped_by_signals, until_stopped
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import AsyncIterator, Callable, Iterator
     from pathlib import Path
 
     from starlette.types import ASGIApp
@@ -267,9 +267,20 @@ async def serve_until(
         def open_served(paths: FamiliarPaths) -> Served:
             return Served(Familiar(paths, tell))
 
+        pool = FamiliarPool(
+            home, open_served, on_leave=background.look_after if background else None
+        )
+
+        @asynccontextmanager
+        async def lease(name: str | None) -> AsyncIterator[Familiar]:
+            async with pool.lease(name) as served:
+                yield served.familiar
+
         site = Site(
             pages_pool(home, tell),
             listening.door,
+            lease,
+            begins_work=not listening.api,
             familiar_id=listening.familiar_id,
             programs=listening.api,
             reachable_at="" if is_loopback_host(listening.host) else listening.host,
@@ -283,9 +294,6 @@ async def serve_until(
             has_door=site.has_door,
         )
         shown = f"[{host}]" if ":" in host else host
-        pool = FamiliarPool(
-            home, open_served, on_leave=background.look_after if background else None
-        )
         app = make_app(pool, rules, site, tell=tell, api=listening.api)
         server = _Server(app, listening, lambda: on_ready(f"http://{shown}:{port}"), site.end)
         try:

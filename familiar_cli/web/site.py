@@ -7,7 +7,8 @@ import hmac
 import secrets
 import threading
 from collections import OrderedDict
-from contextlib import contextmanager
+from contextlib import AsyncExitStack, contextmanager
+from functools import partial
 from hashlib import sha256
 from http.cookies import CookieError, SimpleCookie
 from typing import TYPE_CHECKING, Any, Final
@@ -20,31 +21,34 @@ from starlette.routing import Mount, Route
 
 from familiar_cli.clock import stopwatch_s
 from familiar_cli.config.home import find_familiar, list_familiars
-from familiar_cli.errors import (
-    ConfigError,
-    FamiliarError,
-    LockedError,
-    ModelError,
-    NotFoundError,
-    RefusedError,
-    UsageError,
-)
+from familiar_cli.errors import FamiliarError, NotFoundError, UsageError
 from familiar_cli.text import sha256_of
 from familiar_cli.visibility import OWNER
-from familiar_cli.web import memory_pages, turn_pages, upkeep_pages
-from familiar_cli.web.asking import Data, PageRequest, Redirect, page_address, read_form
+from familiar_cli.web import memory_pages, talk_pages, turn_pages, upkeep_pages
+from familiar_cli.web.asking import (
+    Data,
+    PageRequest,
+    Redirect,
+    WebPage,
+    http_status,
+    page_address,
+    read_form,
+)
 from familiar_cli.web.drawing import draw_page, static_file, stylesheet
+from familiar_cli.web.talk_pages import PageTurn, TalkResponse, show_outcome
 from familiar_cli.web.turn_pages import watch_changes
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Iterator
+    from contextlib import AbstractAsyncContextManager
 
     from starlette.requests import Request
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from familiar_cli.actions.familiar_pool import FamiliarPool
+    from familiar_cli.actions.talk import ReplyEnd
     from familiar_cli.familiar import Familiar
-    from familiar_cli.web.asking import Answer, WebPage
+    from familiar_cli.web.asking import Answer
 
 
 TOKEN: Final = "token"  # noqa: S105  # the name of a parameter
@@ -104,7 +108,7 @@ def _is_same(given: str, known: str) -> bool:
     return hmac.compare_digest(digest(given), digest(known))
 
 
-PAGES: Final = (*turn_pages.PAGES, *memory_pages.PAGES, *upkeep_pages.PAGES)
+PAGES: Final = (*turn_pages.PAGES, *talk_pages.PAGES, *memory_pages.PAGES, *upkeep_pages.PAGES)
 """The first that fits an address answers."""
 
 NAVIGATION: Final = {  # what a person looks for, and the pages below it; the first is its own
@@ -116,7 +120,7 @@ NAVIGATION: Final = {  # what a person looks for, and the pages below it; the fi
         "settings": "Settings",
         "doctor": "Health",
     },
-    "Talk": {"turns": "Conversations", "turns/layers": "Prompts"},
+    "Talk": {"chat": "Talk", "turns": "Conversations", "turns/layers": "Prompts"},
     "People": {"people": "Everyone", "graph": "Relations"},
     "Memory": {"memory": "Pages", "search": "Search", "journal": "Changes", "distill": "Digests"},
     "Time": {"timeline": "Timeline", "asof": "As of a day"},
@@ -148,16 +152,9 @@ _HEADERS: Final = (  # what a page may load is nothing from elsewhere
 _STATIC: Final = {
     "page.css": "text/css; charset=utf-8",
     "page.js": "text/javascript; charset=utf-8",
+    "talk.js": "text/javascript; charset=utf-8",
     "icon.svg": "image/svg+xml",
 }
-_STATUS: Final = (  # the first that fits counts
-    (NotFoundError, 404),
-    (UsageError, 400),
-    (LockedError, 503),
-    (ConfigError, 503),
-    (RefusedError, 409),
-    (ModelError, 502),
-)
 _OPEN_TO_PROGRAMS: Final = ("/distill/", "/sessions/")
 _OWN_SITE: Final = frozenset({"", "same-origin", "none"})
 _PURPOSES: Final = ("sec-purpose", "purpose", "x-purpose", "x-moz")
@@ -175,6 +172,8 @@ class Site:
     Args:
         pool: The familiars.
         door: Who may look.
+        lease: Lends a familiar to a turn.
+        begins_work: Whoever talks here begins with what a turn makes due, as nobody else does.
         familiar_id: Whose pages those without a name are; None: those of the chosen one.
         programs: The addresses for programs (`/distill/…`, `/sessions/…`) need no cookie: whoever
             stands before this site lets nobody through who may not use them.
@@ -185,7 +184,9 @@ class Site:
         self,
         pool: FamiliarPool[Familiar],
         door: Door,
+        lease: Callable[[str | None], AbstractAsyncContextManager[Familiar]],
         *,
+        begins_work: bool = False,
         familiar_id: str | None = None,
         programs: bool = False,
         reachable_at: str = "",
@@ -193,6 +194,8 @@ class Site:
         self._reachable_at = reachable_at
         self.pool = pool
         self._door = door
+        self._lease = lease
+        self._begins_work = begins_work
         self._familiar_id = familiar_id
         self._programs = programs
         self._notes: OrderedDict[str, tuple[str, ...]] = OrderedDict()
@@ -200,6 +203,7 @@ class Site:
         self._is_ending = asyncio.Event()
         pages = [Route(p.path, self._endpoint(p), methods=[p.method]) for p in PAGES]
         pages.append(Route("/events", self._events))
+        pages.append(Route("/chat", self._talk, methods=["POST"]))
         self._app = Starlette(
             routes=[
                 Route("/static/{name}", _static_response),
@@ -232,7 +236,8 @@ class Site:
         self._is_ending.set()
 
     async def aclose(self) -> None:
-        """Let go of the familiars."""
+        """End the turns under way, and let go of the familiars."""
+        await talk_pages.cancel_turns()
         await self.pool.aclose()
 
     @contextmanager
@@ -278,11 +283,32 @@ class Site:
 
         return answer
 
-    def _answer(self, page: WebPage, request: Request, body: bytes) -> Response:
+    async def _talk(self, request: Request) -> Response | TalkResponse:
+        """Take a turn, which is streamed to a browser that reads events."""
+        lease, body = AsyncExitStack(), await request.body()
+        try:
+            form = read_form(body) if _is_form(request) else {}
+            familiar = await lease.enter_async_context(self._lease(self._asked_name(request)))
+        except FamiliarError as error:
+            return self._failed(request, error, _base_of(request))
+        streams = "text/event-stream" in request.headers.get("accept", "")
+        turn = PageTurn(familiar, form, begins_work=self._begins_work)
+
+        def draw(end: ReplyEnd) -> Response:
+            page = WebPage("/chat", partial(show_outcome, turn, end, streams=streams))
+            return self._answer(page, request, body)
+
+        return TalkResponse(turn, draw, lease.aclose, streams=streams)
+
+    def _asked_name(self, request: Request) -> str | None:
+        """Return the familiar that a request names; None: the chosen one."""
         name = request.path_params.get("familiar", self._familiar_id)
         if self.is_for_programs(request.url.path):
-            name = request.query_params.get("persona") or name
-        base = f"/f/{request.path_params['familiar']}" if "familiar" in request.path_params else ""
+            return request.query_params.get("persona") or name
+        return name
+
+    def _answer(self, page: WebPage, request: Request, body: bytes) -> Response:
+        name, base = self._asked_name(request), _base_of(request)
         try:
             form = read_form(body) if _is_form(request) else {}
             with self._held(name, alone=page.is_long) as familiar:
@@ -361,7 +387,7 @@ class Site:
         self, request: Request, error: FamiliarError, base: str = "", status: int | None = None
     ) -> Response:
         if status is None:
-            status = next((status for kind, status in _STATUS if isinstance(error, kind)), 500)
+            status = http_status(error)
         is_browser = "text/html" in request.headers.get("accept", "")
         if self.is_for_programs(request.url.path) and not is_browser:
             from starlette.responses import JSONResponse
@@ -403,6 +429,10 @@ class Site:
         return StreamingResponse(
             watch_changes(paths, self._is_ending), media_type="text/event-stream"
         )
+
+
+def _base_of(request: Request) -> str:
+    return f"/f/{request.path_params['familiar']}" if "familiar" in request.path_params else ""
 
 
 def _page_response(template: str, values: dict[str, Any], status: int) -> Response:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 
@@ -13,6 +14,7 @@ from familiar_cli.memory.store.store import MemoryStore
 from familiar_cli.review.pending import PlannedFile, ReviewPlan, stage_plan
 from familiar_cli.web.site import Door
 from tests.support.browsing import BROWSER, FLAGS
+from tests.support.server import Say
 from tests.support.serving import serving
 from tests.support.world import live, run
 
@@ -20,6 +22,7 @@ sync_api = pytest.importorskip("playwright.sync_api")
 pytestmark = pytest.mark.skipif(BROWSER is None, reason="there is no Chromium on this machine")
 PATHS = [
     "/",
+    "/chat",
     "/turns",
     "/turns/3",
     "/turns/layers",
@@ -242,6 +245,58 @@ def test_landmarks_and_labels_are_there(looking) -> None:
             ".filter(e => !e.labels.length && !e.ariaLabel).map(e => e.outerHTML)"
         )
         assert unnamed == [], path
+
+
+def test_one_talks_stops_asks_again_chooses_edits_and_leaves_the_record(looking, serve) -> None:
+    hold = threading.Event()
+    held = Say("One two three four.", hold=hold)
+    server = serve(held, "All four.", "Five.", "Between us.", "Still between us.")
+    looking.page.set_viewport_size({"width": 390, "height": 844})
+    page = looking.go("/chat")
+    replies = page.locator("[role=log] li.assistant .words")
+    page.fill("#say", "Count to four")
+    page.click("#send")
+    page.wait_for_selector("text=One two")  # while the model is still writing
+    page.fill("#say", "a draft")
+    page.click("#stop")
+    page.wait_for_selector("text=broke off")
+    assert replies.last.inner_text().strip() == "One two"
+    assert page.input_value("#say") == "a draft"
+    page.click("text=Again")
+    page.wait_for_selector("text=2 of 2")
+    assert replies.last.inner_text() == "All four."
+    page.click("button[aria-label='The reply before']")
+    page.wait_for_selector("text=1 of 2")
+    said = page.locator("[role=log] li.user").last
+    said.locator("details.more summary").click()
+    said.locator("textarea").fill("Count to five")
+    page.click("text=Say this instead")
+    page.wait_for_selector("text=Five.")
+    assert "Count to four" not in looking.text()
+    page.check("text=Off the record")
+    for words, answer in (("Whisper", "Between us."), ("And now?", "Still between us.")):
+        page.fill("#say", words)
+        page.click("#send")
+        page.wait_for_selector(f".off .acts >> xpath=.. >> text={answer}")
+    assert "Between us." in server.last.body.decode()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    hold.set()
+    assert "between us" not in looking.go("/chat").inner_text("main").lower()
+
+
+def test_one_talks_without_scripts(looking, chromium, serve) -> None:
+    serve("It is red.")
+    context = chromium.new_context(java_script_enabled=False)
+    context.add_cookies(looking.page.context.cookies())
+    page = context.new_page()
+    page.goto(looking.url + "/chat?channel=new")
+    page.fill("#say", "Which umbrella?")
+    page.click("#send")
+    assert page.url.startswith(f"{looking.url}/chat?channel=new")
+    assert "It is red." in page.inner_text("main")
+    page.click("text=Again")
+    assert "2 of 2" in page.inner_text("main")
+    context.close()
 
 
 def test_without_scripts_everything_is_there(looking, chromium) -> None:

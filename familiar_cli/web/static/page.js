@@ -15,7 +15,11 @@ if (parts.length && window.EventSource) {
       const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
       for (const part of document.querySelectorAll("[data-live]")) {
         const next = fresh.getElementById(part.id);
-        if (next && !part.contains(document.activeElement)) part.replaceWith(document.adoptNode(next));
+        if (!next || part.contains(document.activeElement)) continue;
+        for (const { id } of part.querySelectorAll("details[open][id]")) {
+          fresh.getElementById(id)?.setAttribute("open", "");
+        }
+        if (!next.isEqualNode(part)) part.replaceWith(document.adoptNode(next));
       }
     } finally {
       asked = false;

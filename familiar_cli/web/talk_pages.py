@@ -1,0 +1,498 @@
+"""Talk on the page: a conversation, what its replies remembered, and turns as they come."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from contextlib import suppress
+from functools import partial
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from familiar_cli.actions import change_turns
+from familiar_cli.actions.talk import Asking, LiveTurn, ReplyEnd, TurnNotice, take_turn
+from familiar_cli.actions.why import explain_reply
+from familiar_cli.actions.write_memory import begin_due_work, make_way
+from familiar_cli.context.turn import Watcher
+from familiar_cli.context.types import Said, Spoken
+from familiar_cli.errors import FamiliarError, NotFoundError, UsageError
+from familiar_cli.history.rows import in_pairs, place_of
+from familiar_cli.llm.slots import check_on_disk, check_usable
+from familiar_cli.web.asking import (
+    Redirect,
+    Shown,
+    WebPage,
+    field_of,
+    http_status,
+    play_while_connected,
+    to_number,
+    with_speakers,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from starlette.responses import Response
+    from starlette.types import Receive, Scope, Send
+
+    from familiar_cli.actions.why import ReplyExplanation
+    from familiar_cli.context.trace import Trace
+    from familiar_cli.context.turn import TurnResult
+    from familiar_cli.familiar import Familiar
+    from familiar_cli.history.rows import Turn
+    from familiar_cli.web.asking import PageRequest
+
+T = TypeVar("T")
+
+SOURCE: Final = "web"
+"""The source of every turn that was said on the page."""
+
+_CHANNEL: Final = "cli"  # that of the commands, so that one conversation goes on everywhere
+_MOST_TURNS: Final = 24
+_MOST_CONVERSATIONS: Final = 20
+_MOST_EXPLAINED: Final = 1_000
+_MOST_CHANGES: Final = 20
+_MOST_SPOKEN_CHARS: Final = 400_000
+_ROLES: Final = ("user", "assistant")
+_STOP_S: Final = 5.0
+_STREAM: Final = [
+    (b"content-type", b"text/event-stream; charset=utf-8"),
+    (b"cache-control", b"no-store"),
+    (b"x-accel-buffering", b"no"),
+]
+
+
+class PageTurn(LiveTurn):
+    """A turn that a form of the page asks for.
+
+    Args:
+        familiar: To whom.
+        form: What was sent; `do` says what is wanted: `say`, `again`, `continue` or `edit`.
+        begins_work: Begin with what the turn makes due, since nobody else looks after that.
+
+    Attributes:
+        said: What was said, once it is known.
+        is_kept: What was said is in the history.
+        notices: What the person should know, a line each.
+        interrupted: What came of the reply when it was stopped.
+    """
+
+    def __init__(
+        self, familiar: Familiar, form: Mapping[str, list[str]], *, begins_work: bool
+    ) -> None:
+        self.root, self.channel_id = familiar.paths.root, _channel_in(form)
+        self._familiar = familiar
+        self._form = form
+        self._begins_work = begins_work
+        self.said: Said | None = None
+        self.is_kept = False
+        self.notices: tuple[str, ...] = ()
+        self.interrupted: TurnResult | None = None
+        super().__init__()
+        LIVE.add(self)
+        self.task.add_done_callback(lambda _: LIVE.discard(self))
+
+    async def _take(self) -> TurnResult:
+        familiar = self._familiar
+        self.said = said = await asyncio.to_thread(_read_said, familiar, self._form)
+        if self._begins_work:
+            await asyncio.to_thread(_alone, partial(make_way, familiar))
+        result = await take_turn(
+            familiar,
+            said,
+            self._events.put_nowait,
+            on_wait=lambda text: self._events.put_nowait(TurnNotice(text)),
+            on_interrupted=self._note_interrupted,
+            asking=Asking(watcher=Watcher(begun=self._note_begun)),
+        )
+        self.notices = result.notices
+        if self._begins_work and not said.off_record:
+            begin = partial(begin_due_work, familiar, result)
+            self.notices += (await asyncio.to_thread(_alone, begin)).problems
+        return result
+
+    def _note_begun(self, trace: Trace) -> None:
+        self.is_kept = trace.turn is not None
+        self._events.put_nowait(trace)
+
+    def _note_interrupted(self, result: TurnResult) -> None:
+        self.interrupted = result
+
+
+_EXPLAINED: Final[dict[tuple[Path, int], ReplyExplanation]] = {}
+
+LIVE: Final[set[PageTurn]] = set()
+"""The turns that pages of this process wait for."""
+
+
+_WORK_LOCK: Final = threading.Lock()  # jobs are for one thread at a time
+
+
+def _alone(act: Callable[[], T]) -> T:
+    with _WORK_LOCK:
+        return act()
+
+
+async def cancel_turns() -> None:
+    """End the turns of this event loop; what came of their replies is kept."""
+    loop = asyncio.get_running_loop()
+    mine = [turn.cancel() for turn in tuple(LIVE) if turn.task.get_loop() is loop]
+    await asyncio.gather(*mine)
+
+
+def _channel_in(form: Mapping[str, list[str]]) -> str:
+    return field_of(form, "channel").strip() or _CHANNEL
+
+
+def _label_of(familiar: Familiar, channel_id: str) -> str:
+    return "Main conversation" if channel_id == _CHANNEL else familiar.channels.label(channel_id)
+
+
+def _read_said(familiar: Familiar, form: Mapping[str, list[str]]) -> Said:
+    """Return what a form says; an edit is written down.
+
+    Raises:
+        ConfigError: There is no model to talk to.
+        NotFoundError: There is nothing to reply to, to continue or to edit.
+        RefusedError: The last turn is not what the form takes it for.
+        UsageError: The form says something that cannot be.
+    """
+    from familiar_cli.actions.me import author_in_channel
+
+    _check_model(familiar)
+    channel_id, greeting = _channel_in(form), field_of(form, "greeting")
+    author = author_in_channel(familiar, channel_id)
+    is_off = bool(field_of(form, "off"))
+    said = Said(
+        field_of(form, "text").replace("\r\n", "\n"),
+        author,
+        channel_id,
+        source=SOURCE,
+        greeting=to_number(greeting, "greeting") if greeting else None,
+        off_record=is_off,
+        remembered=_read_spoken(field_of(form, "spoken"), author) if is_off else (),
+    )
+    match field_of(form, "do") or "say":
+        case "say":
+            return said
+        case "again" if is_off:
+            return change_turns.forget_last(said)
+        case "again":
+            first = change_turns.answer_last_turn(familiar, said)  # as after a failure
+            return first or change_turns.again(familiar, said)
+        case "continue" if not is_off:
+            return change_turns.go_on(familiar, said)
+        case "edit" if not is_off:
+            number = to_number(field_of(form, "turn"), "turn")
+            return change_turns.say_again(familiar, said, _last_said(familiar, said, number))
+    raise UsageError(f"The page cannot do {field_of(form, 'do')[:40]!r}; nothing was sent")
+
+
+def _check_model(familiar: Familiar) -> None:
+    """Make sure that there is a model to talk to.
+
+    Raises:
+        ConfigError: There is none.
+    """
+    check_usable(familiar.models.slot())
+    check_on_disk(familiar.models.slot())
+
+
+def _last_said(familiar: Familiar, said: Said, number: int) -> Turn:
+    turn = familiar.history.turn(number)
+    if turn is None or not familiar.privacy.viewer_in(said.channel_id, said.author).sees_turn(turn):
+        raise NotFoundError(f"There is no turn {number}; nothing was changed")
+    return turn
+
+
+def _read_spoken(text: str, author: Any) -> tuple[Spoken, ...]:  # noqa: ANN401
+    """Return what was said off the record, which only the page remembers."""
+    wrong = UsageError("What was said off the record cannot be read; nothing was sent")
+    if len(text) > _MOST_SPOKEN_CHARS:
+        raise UsageError("What was said off the record is too long; nothing was sent")
+    try:
+        found = json.loads(text or "[]")
+        pairs = [(role, words) for role, words in found]
+    except (ValueError, TypeError) as error:
+        raise wrong from error
+    if not all(role in _ROLES and isinstance(words, str) for role, words in pairs):
+        raise wrong
+    return tuple(Spoken(role, words, author if role == "user" else None) for role, words in pairs)
+
+
+class TalkResponse:
+    """An ASGI response that plays a turn: as events while it comes, or as a page at its end.
+
+    When the browser hangs up, the turn is ended, and what came of the reply is kept.
+
+    Args:
+        turn: The turn.
+        draw: Draws the page that shows what came of it; called in a thread.
+        leave: Called at the end, whatever the end is.
+        streams: The browser reads events.
+    """
+
+    def __init__(
+        self,
+        turn: PageTurn,
+        draw: Callable[[ReplyEnd], Response],
+        leave: Callable[[], Awaitable[None]],
+        *,
+        streams: bool,
+    ) -> None:
+        self._turn = turn
+        self._draw = draw
+        self._leave = leave
+        self._streams = streams
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the response."""
+        try:
+            playing = self._play(scope, receive, send)
+            await play_while_connected(receive, playing, self._turn.cancel)
+        finally:
+            await self._leave()
+
+    async def _play(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._streams:
+            await send({"type": "http.response.start", "status": 200, "headers": _STREAM})
+        while not isinstance(event := await self._turn.next(), ReplyEnd):
+            if self._streams:
+                await _send_event(send, *_event_of(event))
+        page = await asyncio.to_thread(self._draw, event)
+        if not self._streams:
+            await page(scope, receive, send)
+            return
+        await _send_event(send, "page", bytes(page.body).decode("utf-8"))
+        await send({"type": "http.response.body", "body": b""})
+
+
+def _event_of(event: Trace | TurnNotice | str) -> tuple[str, str]:
+    if isinstance(event, str):
+        return "text", event
+    return ("wait", event.text) if isinstance(event, TurnNotice) else ("begun", "")
+
+
+async def _send_event(send: Send, name: str, text: str) -> None:
+    safe = json.dumps(text.encode("utf-8", "replace").decode("utf-8"))
+    body = f"event: {name}\ndata: {safe}\n\n".encode()
+    await send({"type": "http.response.body", "body": body, "more_body": True})
+
+
+def show_chat(asked: PageRequest) -> Shown:
+    """Return the page of a conversation."""
+    return Shown("chat", _chat_values(asked))
+
+
+def show_outcome(
+    turn: PageTurn, end: ReplyEnd, asked: PageRequest, *, streams: bool
+) -> Shown | Redirect:
+    """Return the conversation after a turn, or lead to it where a reload could ask again."""
+    is_off = bool(asked.sent("off"))
+    if not (streams or is_off or end.error):
+        return Redirect(f"{asked.to('chat', channel=turn.channel_id)}#end", turn.notices)
+    values = _chat_values(asked) | {"notes": turn.notices, "is_off": is_off, "is_live": False}
+    result, said = end.result or turn.interrupted, turn.said
+    if is_off:
+        with suppress(UsageError):
+            heard = _read_spoken(asked.sent("spoken"), None)
+            if said and result:
+                heard = change_turns.with_exchange(said.remembered, said, result.text)
+                values["off_why"] = explain_reply(asked.familiar, result.trace)
+            values["spoken"] = [(spoken.role, spoken.text) for spoken in heard]
+    if end.error is None:
+        return Shown("chat", values)
+    error = end.error
+    if not isinstance(error, FamiliarError):
+        error = FamiliarError(f"The reply failed: {type(error).__name__}")
+    values |= {"error": str(error), "hint": error.hint or ""}
+    if not turn.is_kept and asked.sent("do") in {"", "say"}:
+        values["draft"] = asked.sent("text")
+    return Shown("chat", values, http_status(error))
+
+
+def _chat_values(asked: PageRequest) -> dict[str, Any]:
+    familiar = asked.familiar
+    channel_id = asked.query.get("channel", "").strip() or _channel_in(asked.form)
+    before, problem, remedy = asked.number("before"), "", ""
+    recent = familiar.history.recent(channel_id, _MOST_TURNS + 1, before, viewer=asked.viewer)
+    turns = in_pairs(recent[-_MOST_TURNS:])
+    try:
+        _check_model(familiar)
+    except FamiliarError as error:
+        problem, remedy = str(error), error.hint or ""
+    is_end = before is None
+    return {
+        "name": familiar.name,
+        "channel": channel_id,
+        "label": _label_of(familiar, channel_id),
+        "rows": _turn_rows(asked, turns),
+        "last": _last_controls(familiar, channel_id, turns) if is_end else {},
+        "more": place_of(recent[-_MOST_TURNS]) if len(recent) > _MOST_TURNS else None,
+        "is_end": is_end,
+        "greetings": [] if turns else _greetings(familiar, channel_id),
+        "conversations": _conversations(asked),
+        "parents": [
+            (branch.parent, _label_of(familiar, branch.parent))
+            for branch in familiar.history.branches()
+            if branch.channel_id == channel_id
+        ],
+        "is_live": bool(_live_in(familiar, channel_id)),
+        "problem": problem,
+        "remedy": remedy,
+        "is_off": False,
+        "spoken": [],
+        "off_why": None,
+        "error": "",
+        "hint": "",
+        "draft": "",
+    }
+
+
+def _turn_rows(asked: PageRequest, turns: Sequence[Turn]) -> list[dict[str, Any]]:
+    """Return each turn with its speaker, the memories it used, and what was learned from it."""
+    from familiar_cli.actions.past import learned_from
+
+    replies = {turn.reply_to: turn.id for turn in turns if turn.reply_to is not None}
+    learned: dict[int, list[tuple[str, str, str]]] = {}
+    with suppress(FamiliarError):
+        for turn_id, lines in learned_from(asked.familiar, turns, asked.viewer).items():
+            learned.setdefault(replies.get(turn_id, turn_id), []).extend(lines)
+    rows = []
+    for turn, who in with_speakers(asked.familiar, turns):
+        why = _explained(asked.familiar, turn)
+        rows.append({"turn": turn, "who": who, "why": why, "learned": learned.get(turn.id, [])})
+    return rows
+
+
+def _explained(familiar: Familiar, turn: Turn) -> ReplyExplanation | None:
+    """Explain a reply, from its record, which does not change any more; None: there is none."""
+    from familiar_cli.context.trace import read_trace
+
+    if turn.role != "assistant" or turn.reply_to is None:
+        return None
+    key = (familiar.paths.root, turn.id)
+    if key not in _EXPLAINED:
+        try:
+            trace = read_trace(familiar.paths.traces, turn.reply_to)
+        except FamiliarError:
+            return None
+        if trace.reply_turn != turn.id:
+            return None  # it is the record of another reply
+        if len(_EXPLAINED) >= _MOST_EXPLAINED:
+            _EXPLAINED.clear()
+        _EXPLAINED[key] = explain_reply(familiar, trace)
+    return _EXPLAINED[key]
+
+
+def _last_controls(familiar: Familiar, channel_id: str, turns: Sequence[Turn]) -> dict[str, Any]:
+    """Return what can be done with the end of a conversation; empty where it only shares it."""
+    try:
+        exchange = change_turns.last_exchange(familiar, channel_id)
+    except FamiliarError:
+        return {}
+    number = total = 1
+    if exchange.replies:
+        found = change_turns.alternatives(familiar, channel_id)
+        number, total = found.standing, len(found.replies)
+    return {
+        "said": exchange.said.id,
+        "reply": exchange.replies[-1].id if exchange.replies else None,
+        "is_open": bool(turns) and turns[-1].role == "user",
+        "number": number,
+        "total": total,
+    }
+
+
+def _greetings(familiar: Familiar, channel_id: str) -> list[tuple[int, str]]:
+    """Return the greetings that can open a conversation, each with its number."""
+    from dataclasses import replace
+
+    from familiar_cli.actions.me import author_in_channel
+    from familiar_cli.actions.talk import opening_of
+
+    said = Said("", author_in_channel(familiar, channel_id), channel_id)
+    numbers = range(1, len(familiar.character().greetings) + 1)
+    with suppress(FamiliarError):  # `take_turn` says what is wrong with the character
+        return [(n, opening_of(familiar, replace(said, greeting=n))) for n in numbers]
+    return []
+
+
+def _conversations(asked: PageRequest) -> list[tuple[str, str]]:
+    """Return the conversations that spoke last, each with its label."""
+    spoken = (summary.channel_id for summary in asked.familiar.history.channels())
+    ids = islice(filter(asked.viewer.sees_channel, spoken), _MOST_CONVERSATIONS)
+    return [(channel_id, _label_of(asked.familiar, channel_id)) for channel_id in ids]
+
+
+def _live_in(familiar: Familiar, channel_id: str) -> list[PageTurn]:
+    """Return the turns under way in a conversation."""
+    where = (familiar.paths.root, channel_id)
+    return [turn for turn in tuple(LIVE) if (turn.root, turn.channel_id) == where]
+
+
+def stop_reply(asked: PageRequest) -> Redirect:
+    """End the reply that is being written in a conversation; what came of it is kept."""
+    for turn in _live_in(asked.familiar, _channel_in(asked.form)):
+        ending = asyncio.run_coroutine_threadsafe(turn.cancel(), turn.task.get_loop())
+        with suppress(TimeoutError):
+            ending.result(_STOP_S)
+    return _to_end(asked)
+
+
+def choose_reply(asked: PageRequest) -> Redirect:
+    """Let another of the last replies stand."""
+    number = to_number(asked.sent("number"), "number")
+    change_turns.choose_reply(asked.familiar, _channel_in(asked.form), number)
+    return _to_end(asked)
+
+
+def edit_turn(asked: PageRequest) -> Redirect:
+    """Write down what a turn should have said, without asking for a reply."""
+    number = to_number(asked.sent("turn"), "turn")
+    new = change_turns.edit_turn(asked.familiar, number, asked.sent("text").replace("\r\n", "\n"))
+    return _to_end(asked, f"The new words stand as turn {new.id}; the old ones are kept.")
+
+
+def withdraw_exchange(asked: PageRequest) -> Redirect:
+    """Take back the last exchange of a conversation."""
+    exchange = change_turns.take_back(asked.familiar, _channel_in(asked.form))
+    ids = " ".join(str(turn.id) for turn in exchange.turns)
+    return _to_end(asked, f"Taken back. `familiar history restore {ids}` brings it back.")
+
+
+def begin_branch(asked: PageRequest) -> Redirect:
+    """Go on from a turn in a conversation of its own."""
+    name = asked.sent("name").strip()
+    if not name:
+        raise UsageError("The new conversation needs a name; nothing was changed")
+    turn_id = to_number(asked.sent("turn"), "turn")
+    made = change_turns.branch_channel(asked.familiar, name, turn_id, _channel_in(asked.form))
+    told = f"What follows here does not touch {made.branch.parent}."
+    return Redirect(asked.to("chat", channel=made.branch.channel_id), (told,))
+
+
+def undo_learning(asked: PageRequest) -> Redirect:
+    """Take back a change that was made from this conversation."""
+    from familiar_cli.actions.past import undo
+
+    undone, notices = undo(asked.familiar, asked.sent("commit"))
+    told = "It is forgotten again." if undone.changes else "It was no longer in effect."
+    return _to_end(asked, told, *notices)
+
+
+def _to_end(asked: PageRequest, *told: str) -> Redirect:
+    return Redirect(f"{asked.to('chat', channel=_channel_in(asked.form))}#end", told)
+
+
+PAGES: Final = (
+    WebPage("/chat", show_chat),
+    WebPage("/chat/stop", stop_reply, "POST"),
+    WebPage("/chat/choose", choose_reply, "POST"),
+    WebPage("/chat/edit", edit_turn, "POST"),
+    WebPage("/chat/withdraw", withdraw_exchange, "POST"),
+    WebPage("/chat/branch", begin_branch, "POST"),
+    WebPage("/chat/undo", undo_learning, "POST"),
+)
