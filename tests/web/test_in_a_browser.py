@@ -265,6 +265,7 @@ def test_one_talks_stops_asks_again_chooses_edits_and_leaves_the_record(looking,
     page.click("text=Again")
     page.wait_for_selector("text=2 of 2")
     assert replies.last.inner_text() == "All four."
+    page.wait_for_selector("#writing >> text=ada has replied.")
     page.click("button[aria-label='The reply before']")
     page.wait_for_selector("text=1 of 2")
     said = page.locator("[role=log] li.user").last

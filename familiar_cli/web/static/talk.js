@@ -47,15 +47,14 @@ const toEnd = () => scrollTo({ top: document.body.scrollHeight });
 // Take over what the server drew; what a person is typing stays.
 function show(html) {
   const fresh = new DOMParser().parseFromString(html, "text/html");
-  for (const id of ["notices", "conversation"]) {
-    const next = fresh.getElementById(id);
-    if (next) document.getElementById(id).replaceWith(document.adoptNode(next));
-  }
   if (!fresh.getElementById("conversation")) {  // an error page, or the way in is closed
     status.textContent = fresh.querySelector("main").textContent.trim();
     return false;
   }
-  const draft = fresh.getElementById("say")?.value;
+  const draft = fresh.getElementById("say").value;
+  for (const id of ["notices", "conversation", "conversations"]) {
+    document.getElementById(id).replaceWith(document.adoptNode(fresh.getElementById(id)));
+  }
   if (draft && !box.value) box.value = draft;
   toEnd();
   return true;
@@ -128,6 +127,7 @@ if (composer) {
     const where = new URLSearchParams({ channel: composer.elements.channel.value });
     fetch(composer.dataset.stop, { method: "POST", body: where });
   });
+  box.addEventListener("input", () => { if (!busy) status.textContent = ""; });
   box.addEventListener("keydown", (event) => {
     const sends = event.key === "Enter" && !event.shiftKey && !event.isComposing;
     if (sends && matchMedia("(hover: hover)").matches) {
