@@ -8,11 +8,12 @@ import hashlib
 import math
 import mimetypes
 import zlib
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
-from familiar_cli.errors import BadInputError, LimitError, NotFoundError
+from familiar_cli.errors import BadInputError, FamiliarError, LimitError, NotFoundError
 from familiar_cli.imports import containers, lorebook_shelf
 from familiar_cli.imports.cards import (
     FILE_FIELDS,
@@ -268,6 +269,26 @@ def _main_icon(value: dict[str, Any], carried: Carried) -> str | None:
         if path and carried.read(path).startswith(containers.SIGNATURE):
             return path
     return None
+
+
+_MEDIA_TYPES: Final = {
+    b"\x89PNG": "image/png",
+    b"\xff\xd8\xff": "image/jpeg",
+    b"RIFF": "image/webp",
+}
+
+
+def card_picture(store: MemoryStore) -> tuple[bytes, str]:
+    """Return the picture of the card, and its media type; no bytes: it has none."""
+    content, origin = original_file(store)
+    with suppress(FamiliarError):
+        carried = Carried.of(content, origin)
+        if carried.kind not in {"", "png"}:
+            path = _main_icon({"data": dict(_kept_card(store).get("data") or {})}, carried)
+            content = carried.read(path) if path else b""
+    found = (kind for start, kind in _MEDIA_TYPES.items() if content.startswith(start))
+    kind = next(found, "")
+    return (content, kind) if kind else (b"", "")
 
 
 def _with_main_icon(assets: object) -> list[Any]:

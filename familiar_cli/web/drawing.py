@@ -84,6 +84,12 @@ def render_markdown(
     return Html(made)
 
 
+def render_inline(words: str, rel_path: str, base: str) -> Html:
+    """Render one line of a page as HTML, without a paragraph around it."""
+    env = {"rel_path": rel_path, "base": base, "days": {}}
+    return Html(_make_parser().renderInline(words, env))
+
+
 @cache
 def _make_parser() -> MarkdownIt:
     from markdown_it import MarkdownIt

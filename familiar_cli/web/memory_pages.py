@@ -9,6 +9,7 @@ from datetime import date
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
+from familiar_cli.actions.facts import change_sentences, page_title
 from familiar_cli.errors import (
     BadInputError,
     ConflictError,
@@ -17,15 +18,16 @@ from familiar_cli.errors import (
     UsageError,
 )
 from familiar_cli.web.asking import Data, Redirect, Shown, WebPage, to_number
-from familiar_cli.web.drawing import evidence_links, render_markdown
+from familiar_cli.web.drawing import evidence_links, render_inline, render_markdown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from familiar_cli.actions.past import AsOf
     from familiar_cli.context.trace import Trace
-    from familiar_cli.memory.journal.history import JournalDays
+    from familiar_cli.memory.journal.history import JournalDays, LoggedChange
     from familiar_cli.memory.store.transactions import Transaction
+    from familiar_cli.ui.html.elements import Html
     from familiar_cli.web.asking import PageRequest
 
 _MOST_LISTED: Final = 200
@@ -34,6 +36,20 @@ _SHOWN_CHARS: Final = 400_000
 _MOST_BLAMED: Final = 3_000
 _MOST_CHANGES: Final = 30
 _MOST_TOUCHED: Final = 200  # files of a change whose differences are made to show one of them
+_DIRECTORIES: Final = {
+    "people": "People",
+    "topics": "Topics",
+    "sessions": "Conversations",
+    "lore": "Lore",
+    "self": "The character",
+    "daily": "Days",
+    "weekly": "Weeks",
+    "monthly": "Months",
+    "yearly": "Years",
+    "significant": "Moments",
+    "digest": "Digests",
+    "conflicts": "Conflicts",
+}
 _REFRESH_S: Final = 2.0  # for the first look at all files
 _NOT_IN_FORMS: Final = re.compile(r"\x00|\r(?!\n)|[\ud800-\udfff]")
 
@@ -59,8 +75,17 @@ def _directory_page(asked: PageRequest, rel_path: str) -> Shown:
     more = found[-1].rel_path.rpartition("/")[2] if len(found) == _MOST_LISTED else ""
     values = {
         "rel_path": rel_path,
-        "directories": [entry for entry in found if entry.is_dir],
-        "files": [entry for entry in found if not entry.is_dir],
+        "directories": [
+            (entry, _DIRECTORIES.get(entry.rel_path, entry.rel_path.split("/")[-1]))
+            for entry in found
+            if entry.is_dir
+        ],
+        "files": [
+            (entry, page_title(asked.familiar.memory, entry.rel_path))
+            for entry in found
+            if not entry.is_dir
+        ],
+        "title": _DIRECTORIES.get(rel_path, rel_path or "Memory"),
         "count": count,
     }
     return Shown("directory", {**values, "more": more, "crumbs": path_crumbs(rel_path)})
@@ -72,6 +97,7 @@ def _file_page(asked: PageRequest, rel_path: str) -> Shown:
         raise UsageError(f"There is no view {view[:40]!r} of a file")
     values: dict[str, Any] = {
         "rel_path": rel_path,
+        "title": page_title(asked.familiar.memory, rel_path),
         "view": view,
         "crumbs": path_crumbs(rel_path),
         "problem": "",
@@ -270,7 +296,8 @@ def find_file(asked: PageRequest) -> Redirect:
 def path_crumbs(rel_path: str) -> list[tuple[str, str]]:
     """Return the directories above a path, each with its name, and the path itself."""
     parts = rel_path.split("/") if rel_path else []
-    return [(part, "/".join(parts[: n + 1])) for n, part in enumerate(parts)]
+    paths = ["/".join(parts[: n + 1]) for n in range(len(parts))]
+    return [(_DIRECTORIES.get(path, path.split("/")[-1]), path) for path in paths]
 
 
 def _as_in_file(asked: PageRequest, rel_path: str, text: str) -> str:
@@ -294,6 +321,9 @@ def _change_memory(asked: PageRequest, message: str, stage: Callable[[Transactio
 
 
 _MOST_CHANGED: Final = 200
+_MOST_SENTENCES: Final = 4  # of one change in a list
+_DIGESTS: Final = "consolidation"
+_MOST_TOLD: Final = 12  # files of a change that are read for its sentences
 _MOST_DIFFS: Final = 12
 _FIRST: Final = date(2, 1, 1)
 _LAST: Final = date(9998, 12, 31)  # the day after has to be one, too, in every zone
@@ -409,18 +439,69 @@ _A_PAGE: Final = 50
 def show_journal(asked: PageRequest) -> Shown:
     """Return a page of changes."""
     source, path = asked.query.get("source", ""), asked.query.get("path", "")
-    try:
-        found = asked.familiar.past.log(path, source=source or None, limit=_A_PAGE)
-    except NotFoundError:
-        found = []
-    return Shown("journal", {"changes": found, "source": source, "path": path})
+    found = recent_changes(asked, _A_PAGE, path, source)
+    runs = [told_changes(asked, run) for run in change_runs(found)]
+    return Shown("journal", {"runs": runs, "source": source, "path": path})
+
+
+def change_runs(changes: Iterable[LoggedChange]) -> list[list[LoggedChange]]:
+    """Return neighbouring changes that are shown as one together."""
+    return [list(run) for _, run in groupby(changes, key=_run_key)]
+
+
+def _run_key(change: LoggedChange) -> str:
+    """Return the key by which neighbouring changes are shown as one: digests and periods."""
+    return _DIGESTS if change.commit.source == _DIGESTS else change.commit.id
+
+
+def recent_changes(
+    asked: PageRequest, most: int, path: str = "", source: str = ""
+) -> list[LoggedChange]:
+    """Return the newest changes of memory; none where there is no journal yet."""
+    with suppress(NotFoundError):
+        return list(asked.familiar.past.log(path, source=source or None, limit=most))
+    return []
+
+
+def told_changes(
+    asked: PageRequest, changes: Iterable[LoggedChange], most: int = _MOST_SENTENCES
+) -> list[tuple[LoggedChange, list[tuple[str, Html, str]], int]]:
+    """Return changes, each with what it says in sentences, and how many sentences are left out.
+
+    Of a sentence: what happened, the words as HTML, and the page.
+    """
+    names: dict[str, str] = {}
+
+    def title(rel_path: str) -> str:
+        if rel_path not in names:
+            names[rel_path] = page_title(asked.familiar.memory, rel_path)
+        return names[rel_path]
+
+    told = []
+    for change in changes:
+        files = asked.familiar.past.differences(change.commit, _MOST_TOLD)
+        found, more = change_sentences(change.commit.source, files, title, most)
+        more += max(len(change.touched) - _MOST_TOLD, 0)
+        rows = [(kind, render_inline(said, path, asked.base), path) for kind, said, path in found]
+        told.append((change, rows, more))
+    return told
 
 
 def show_change(asked: PageRequest) -> Shown:
     """Return one change."""
     change, files = asked.familiar.past.show(asked.path["commit"])
     elsewhere = asked.familiar.past.came_from_elsewhere(change.commit)
-    return Shown("change", {"change": change, "files": files, "is_from_elsewhere": elsewhere})
+    ((_, sentences, more),) = told_changes(asked, [change], _MOST_CHANGED)
+    return Shown(
+        "change",
+        {
+            "change": change,
+            "files": [(file, page_title(asked.familiar.memory, file.rel_path)) for file in files],
+            "sentences": sentences,
+            "more": more,
+            "is_from_elsewhere": elsewhere,
+        },
+    )
 
 
 def undo_change(asked: PageRequest) -> Redirect:

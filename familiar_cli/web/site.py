@@ -24,7 +24,7 @@ from familiar_cli.config.home import find_familiar, list_familiars
 from familiar_cli.errors import FamiliarError, NotFoundError, UsageError
 from familiar_cli.text import sha256_of
 from familiar_cli.visibility import OWNER
-from familiar_cli.web import memory_pages, talk_pages, turn_pages, upkeep_pages
+from familiar_cli.web import home_pages, memory_pages, talk_pages, turn_pages, upkeep_pages
 from familiar_cli.web.asking import (
     Data,
     PageRequest,
@@ -108,7 +108,13 @@ def _is_same(given: str, known: str) -> bool:
     return hmac.compare_digest(digest(given), digest(known))
 
 
-PAGES: Final = (*turn_pages.PAGES, *talk_pages.PAGES, *memory_pages.PAGES, *upkeep_pages.PAGES)
+PAGES: Final = (
+    *home_pages.PAGES,
+    *turn_pages.PAGES,
+    *talk_pages.PAGES,
+    *memory_pages.PAGES,
+    *upkeep_pages.PAGES,
+)
 """The first that fits an address answers."""
 
 NAVIGATION: Final = {  # what a person looks for, and the pages below it; the first is its own
@@ -400,7 +406,7 @@ class Site:
             ids = ()
         shared = self._shared(base, ids, request)
         if request.url.path == "/" and isinstance(error, (UsageError, NotFoundError)):
-            return _page_response("home", shared, 200)
+            return _page_response("familiars", shared, 200)
         return _page_response(
             "failed", {**shared, "message": str(error), "hint": error.hint}, status
         )

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-import threading
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.errors import FamiliarError, NotFoundError
+from familiar_cli.memory.layout import PEOPLE_DIR
 from familiar_cli.memory.store.store import state_of
+from familiar_cli.ui.html.elements import el, spoken
 from familiar_cli.web.asking import Data, Redirect, Shown, WebPage, with_speakers
-from familiar_cli.web.drawing import layers_chart, timeline_picture
+from familiar_cli.web.drawing import layers_chart, render_markdown, timeline_picture
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from familiar_cli.actions.status import FamiliarStatus
+    from familiar_cli.actions.why import UsedMemory
     from familiar_cli.config.home import FamiliarPaths
     from familiar_cli.context.trace import Trace
     from familiar_cli.index.types import Hit
+    from familiar_cli.ui.html.elements import Html
     from familiar_cli.web.asking import PageRequest
 
 _LOOK_S: Final = 1.0
@@ -55,87 +56,6 @@ def _file_stamp(path: Path) -> tuple[int, int]:
     except OSError:
         return (0, 0)
     return (found.st_mtime_ns, found.st_size)
-
-
-_PATIENCE_S: Final = 0.06
-_FIRST_PATIENCE_S: Final = 1.0
-_MUCH_BYTES: Final = 20_000_000  # of a history; counting it takes longer than a page may
-
-
-class Numbers:
-    """How each familiar is, as last counted; from several threads."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._known: dict[str, tuple[object, FamiliarStatus]] = {}
-        self._at_work: dict[str, threading.Thread] = {}
-
-    def of(self, paths: FamiliarPaths) -> tuple[FamiliarStatus | None, bool]:
-        """Return the numbers, and whether they are those of now; None: they are being counted.
-
-        It waits a moment for them, so those of a small familiar are always of now.
-        """
-        key, state = str(paths.root), state_of_files(paths)
-        with self._lock:
-            known = self._known.get(key)
-            if known and known[0] == state:
-                return known[1], True
-            work = self._at_work.get(key)
-            if work is None or not work.is_alive():
-                work = threading.Thread(target=self._count, args=(key, paths), daemon=True)
-                self._at_work[key] = work
-                work.start()
-        work.join(_PATIENCE_S if known or _is_much(paths) else _FIRST_PATIENCE_S)
-        with self._lock:
-            known = self._known.get(key)
-            return (known[1], known[0] == state) if known else (None, False)
-
-    def _count(self, key: str, paths: FamiliarPaths) -> None:
-        from familiar_cli.actions.status import status_of
-        from familiar_cli.familiar import Familiar
-
-        state = state_of_files(paths)
-        with suppress(FamiliarError), Familiar(paths) as familiar:
-            found = status_of(familiar)
-            with self._lock:
-                self._known[key] = (state, found)
-
-
-def _is_much(paths: FamiliarPaths) -> bool:
-    try:
-        return paths.history.stat().st_size > _MUCH_BYTES
-    except OSError:
-        return False
-
-
-NUMBERS: Final = Numbers()
-"""Those of all familiars that this process shows."""
-
-
-_LAST: Final = 8
-
-
-def show_now(asked: PageRequest) -> Shown:
-    """Return the first page."""
-    from familiar_cli.history.selection import TurnFilter, newest_turns
-    from familiar_cli.review.pending import pending_ids
-
-    familiar = asked.familiar
-    said = [kept.turn for kept in newest_turns(familiar.history, TurnFilter(asked.viewer), _LAST)]
-    status, is_fresh = NUMBERS.of(familiar.paths)
-    slot = familiar.models.slot()
-    return Shown(
-        "now",
-        {
-            "name": familiar.name,
-            "model": slot.model,
-            "preset": slot.preset,
-            "status": status,
-            "is_fresh": is_fresh,
-            "plans": len(pending_ids(familiar.memory)),
-            "turns": with_speakers(familiar, said[::-1]),
-        },
-    )
 
 
 _A_PAGE: Final = 40
@@ -229,12 +149,51 @@ def _turn_values(asked: PageRequest) -> dict[str, Any]:
         "became": became,
         "trace": trace,
         "why_none": why_none,
-        "sections": draw_part("sections", trace) if trace else "",
+        "reason": show_reason(asked, trace) if trace else None,
+        "budget": draw_part("budget", trace) if trace else "",
+        "sections": draw_part("details", trace) if trace else "",
         "why": _explain_asked(asked, trace),
         "asked_why": asked.query.get("why", ""),
         "against": _compare_before(asked, trace),
         "replayed": None,
     }
+
+
+def show_reason(asked: PageRequest, trace: Trace) -> dict[str, Any]:
+    """Return why a reply was so: a sentence, and the memories as HTML, each with its address."""
+    from familiar_cli.actions.why import explain_reply
+
+    found = explain_reply(asked.familiar, trace)
+    pieces = [
+        (used, _memory_address(asked, used), _memory_html(asked, used)) for used in found.memories
+    ]
+    return {"sentence": found.sentence, "pieces": pieces, "problems": found.problems}
+
+
+def _memory_address(asked: PageRequest, used: UsedMemory) -> str:
+    if used.rel_path and used.rel_path.startswith(f"{PEOPLE_DIR}/"):
+        return asked.to("people", used.rel_path.rpartition("/")[2].removesuffix(".md"))
+    if used.rel_path:
+        return asked.to("memory", used.rel_path)
+    return asked.to("turns", used.turns[0]) if used.turns else ""
+
+
+def _memory_html(asked: PageRequest, used: UsedMemory) -> Html:
+    if used.rel_path is None:
+        return el("div", spoken(used.text), class_="words", dir="auto")
+    numbering = asked.familiar.numbering
+    html = render_markdown(used.text, used.rel_path, asked.base, numbering, asked.viewer)
+    return el("div", html, class_="prose", dir="auto")
+
+
+def restore_turn(asked: PageRequest) -> Redirect:
+    """Let a turn that was withdrawn count again."""
+    from familiar_cli.history.store import restore_turns
+
+    number = asked.familiar.numbering.turn_number(asked.path["turn"])
+    done = restore_turns(asked.familiar.history, [number])
+    told = "It counts again." if done else "It counted already; nothing was changed."
+    return Redirect(asked.to("turns", number), (told,))
 
 
 def _find_trace(asked: PageRequest, turn: int) -> tuple[Trace | None, str]:
@@ -377,11 +336,11 @@ def _signal_bars(hit: Hit) -> list[tuple[str, str, float | None]]:
 
 
 PAGES: Final = (
-    WebPage("/", show_now),
     WebPage("/turns", show_turns),
     WebPage("/turns/layers", show_layers),
     WebPage("/turns/{turn}", show_turn),
     WebPage("/turns/{turn}/raw", send_bytes),
+    WebPage("/turns/{turn}/restore", restore_turn, "POST"),
     WebPage("/turns/{turn}/replay", show_replay, "POST", is_long=True),
     WebPage("/timeline", show_timeline),
     WebPage("/search", show_search),

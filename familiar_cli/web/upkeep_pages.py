@@ -1,4 +1,4 @@
-"""Pages of people and of all that is looked after: plans, reminders, digests, sync, settings."""
+"""Pages of relations and of all that is looked after: plans, reminders, digests, sync, settings."""
 
 from __future__ import annotations
 
@@ -20,59 +20,6 @@ if TYPE_CHECKING:
     from familiar_cli.memory.relation_index import GraphPage
     from familiar_cli.review.pending import PieceRef
     from familiar_cli.web.asking import PageRequest
-
-_PEOPLE_A_PAGE: Final = 200
-
-
-def show_people(asked: PageRequest) -> Shown:
-    """Return everyone who is known."""
-    from familiar_cli.actions.people import people_of
-
-    found = people_of(asked.familiar, thorough=False)
-    start = asked.number("from") or 0
-    shown = found.people[start : start + _PEOPLE_A_PAGE]
-    more = start + _PEOPLE_A_PAGE if len(found.people) > start + _PEOPLE_A_PAGE else None
-    return Shown("people", {"people": shown, "shared": found.collisions, "more": more})
-
-
-def show_one_person(asked: PageRequest) -> Shown:
-    """Return one person, and how they are related."""
-    from familiar_cli.actions.graph import neighbourhood
-    from familiar_cli.actions.people import show_person
-
-    person = show_person(asked.familiar, asked.path["person"])
-    related = {}
-    if person.text:
-        viewer = asked.familiar.privacy.program()
-        near = neighbourhood(
-            asked.familiar, person.rel_path, viewer=viewer, links=False, thorough=False
-        )
-        related = draw_graph(asked, near)
-    return Shown("person", {"person": person, "related": related})
-
-
-def change_person(asked: PageRequest) -> Redirect:
-    """Give a person a name, take one away, or make one person of two, or two of one."""
-    from familiar_cli.actions.people import add_alias, merge, remove_alias, split
-
-    familiar, person, name = asked.familiar, asked.path["person"], asked.sent("name").strip()
-    match asked.sent("do"):
-        case "add":
-            add_alias(familiar, person, name)
-            told = f"{person} is now also called {name!r}."
-        case "remove":
-            remove_alias(familiar, person, name)
-            told = f"{person} is no longer called {name!r}."
-        case "merge":
-            merge(familiar, person, name)
-            told = f"Merged {name} into {person}."
-        case "split":
-            split(familiar, person)
-            told = f"{person} has a file of their own again."
-        case other:
-            raise UsageError(f"Unknown action for a person: {other[:40]!r}")
-    return Redirect(asked.to("people", person), (told, "The journal can undo it."))
-
 
 _MOST_STEPS: Final = 4
 
@@ -403,9 +350,6 @@ def show_findings(asked: PageRequest) -> Shown:
 
 
 PAGES: Final = (
-    WebPage("/people", show_people),
-    WebPage("/people/{person}", show_one_person),
-    WebPage("/people/{person}", change_person, "POST"),
     WebPage("/graph", show_graph),
     WebPage("/review", show_plans),
     WebPage("/review/{plan}", show_plan),

@@ -87,7 +87,10 @@ def test_without_a_name_there_is_a_list_and_no_picture(client) -> None:
 
 @pytest.mark.parametrize("path", ["/graph", "/graph?name=oda", "/people/oda"])
 def test_what_is_private_is_not_drawn(client, path) -> None:
-    drawn = re.sub(r"<pre.*?</pre>", "", client.get(path).text, flags=re.DOTALL)
+    text = client.get(path).text
+    drawn = re.sub(
+        r'<section aria-labelledby="private-title.*?</section>', "", text, flags=re.DOTALL
+    )
     assert "engaged" not in drawn
 
 

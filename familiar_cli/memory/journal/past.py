@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from familiar_cli.errors import (
@@ -158,9 +159,12 @@ class MemoryPast:
         """
         with self._history() as history:
             commit = history.find(word)
-            old = self._repository.tree_of(commit.parent)
-            files = tuple(diff_trees(self._repository, old, commit.tree))
-            return LoggedChange(commit, history.touched(commit)), files
+            return LoggedChange(commit, history.touched(commit)), self.differences(commit)
+
+    def differences(self, commit: Commit, most: int | None = None) -> tuple[FileDiff, ...]:
+        """Return how each file, or the first `most`, differ by a commit, sorted by path."""
+        old = self._repository.tree_of(commit.parent)
+        return tuple(islice(diff_trees(self._repository, old, commit.tree), most))
 
     def came_from_elsewhere(self, commit: Commit) -> bool:
         """Tell whether a commit holds what other machines wrote."""

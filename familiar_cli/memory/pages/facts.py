@@ -13,7 +13,9 @@ program in a comment, on one line:
 
     - Anna lives in Oslo. (until March 2026) <!-- turns 12 --> <!-- ended 2026-03-14 -->
 
-Whoever takes both out makes it hold again.
+Whoever takes both out makes it hold again. A fact that a person said is right has a comment, too:
+
+    - Anna lives in Oslo. <!-- turns 12 --> <!-- confirmed 2026-03-14 -->
 
 The items of days are one where their words and their chats are: `- text [chat:den] [via:desk]`.
 """
@@ -34,6 +36,7 @@ from familiar_cli.memory.pages.lines import (
     citations_in,
     normal_line,
     owned_lines,
+    without_confirmation,
     without_references,
 )
 
@@ -128,20 +131,47 @@ def holding_line(text: str, words: str, scope: str | None) -> TextLine | None:
         scope: The private scope of its section, and of no other; None: it is public.
     """
     said, own = normal_line(words), frozenset(() if scope is None else (scope,))
-    listed = {
-        line.start
-        for section in sections(text, 2)
-        if heading_of(section) not in _NO_FACTS
-        for line in section.lines
-    }
     found = [
         line
-        for line, scopes in owned_lines(text)
-        if scopes == own and line.start in listed and line.is_item and not line.in_code
-        if said and normal_line(line.text) == said
-        if not ended_on(line.text) and not goes_on_below(text, line)
+        for line, _, scopes in fact_lines(text)
+        if scopes == own and said and normal_line(line.text) == said
+        if not goes_on_below(text, line)
     ]
     return found[0] if len(found) == 1 else None
+
+
+def fact_lines(
+    text: str, rel_path: str = ""
+) -> Iterator[tuple[TextLine, Section, frozenset[str]]]:
+    """Yield the bullets of a page that hold, with their sections and their private scopes."""
+    scopes = {line.start: owners for line, owners in owned_lines(text, rel_path)}
+    for section in sections(text, 2):
+        if heading_of(section) not in _NO_FACTS:
+            for line in section.lines:
+                if line.is_item and not line.in_code and not ended_on(line.text):
+                    yield line, section, scopes[line.start]
+
+
+def with_line_changed(text: str, old: str, new: str) -> str | None:
+    """Return a page with another text in the place of a line.
+
+    None: the page has no such line, or several.
+
+    Args:
+        text: A page.
+        old: The whole line, without its end.
+        new: What stands there instead, without its end; empty: nothing, and the line goes.
+    """
+    found = [line for line in scan(text) if line.text.rstrip("\r\n") == old and not line.in_code]
+    if len(found) != 1:
+        return None
+    (line,) = found
+    return text[: line.start] + (new + line.text[len(old) :] if new else "") + text[line.end :]
+
+
+def as_confirmed(line: str, day: date) -> str:
+    """Return a line with the mark that a person said on a day that it is right."""
+    return f"{without_confirmation(line).rstrip()} <!-- confirmed {day.isoformat()} -->"
 
 
 _NO_FACTS: Final = ("aliases", "relations", "sessions", "people", "topics")
@@ -167,13 +197,9 @@ def superseded(text: str, old: str, new: str, day: date, phrases: Phrases) -> st
         day: When the old one ended.
         phrases: In which language that is said.
     """
-    found = [line for line in scan(text) if line.text.rstrip("\r\n") == old and not line.in_code]
-    if len(found) != 1:
-        return None
-    (line,) = found
     newline = newline_of(text)
-    ended = with_end(old, day, phrases) + newline
-    return text[: line.start] + ended + (new + newline if new else "") + text[line.end :]
+    ended = with_end(old, day, phrases)
+    return with_line_changed(text, old, ended + newline + new if new else ended)
 
 
 def ended_spans(text: str) -> list[tuple[int, int]]:

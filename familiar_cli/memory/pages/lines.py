@@ -54,6 +54,7 @@ BODY: Final = rf"{_ONE}(?:[-,; ]++{_ONE})*+"
 
 _TURN_NAME: Final = re.compile(_ONE)
 _REFERENCE: Final = re.compile(rf"[ \t]{{0,9}}<!-- turns? ({BODY}) -->")
+_CONFIRMED: Final = re.compile(r"[ \t]{0,9}<!-- confirmed [0-9]{4}-[0-9]{2}-[0-9]{2} -->")
 _RANGE: Final = re.compile(rf"(?:({_INSTANCE}):)?+([0-9]+)(?:-([0-9]+))?|;")
 _MOST_IN_RANGE: Final = 10_000  # a person's slip of the pen is not to fill the machine
 _NEWEST: Final = 20
@@ -314,8 +315,18 @@ def is_reference(comment: str) -> bool:
 
 
 def without_references(text: str) -> str:
-    """Return `text` as a reader sees it: without the comments that name turns."""
-    return _REFERENCE.sub("", text)
+    """Return `text` without the comments that name turns, or say that a person confirmed it."""
+    return _REFERENCE.sub("", without_confirmation(text))
+
+
+def without_confirmation(text: str) -> str:
+    """Return `text` without the comments that say that a person confirmed a line."""
+    return _CONFIRMED.sub("", text) if "<!-- confirmed " in text else text
+
+
+def is_confirmed(line: str) -> bool:
+    """Return whether a person has said that a line is right."""
+    return _CONFIRMED.search(line) is not None
 
 
 _MOST_MARKER_CHARS: Final = 4  # "1999. That year" is no item of a list

@@ -13,6 +13,7 @@ import jinja2
 
 from familiar_cli.clock import to_zone
 from familiar_cli.text import counted, one_line
+from familiar_cli.when import day_words
 
 if TYPE_CHECKING:
     from datetime import datetime, tzinfo
@@ -131,8 +132,16 @@ def _exact(value: str) -> Html:
 
 
 def _moment(at: datetime | None, zone: tzinfo | None, form: str = "%Y-%m-%d %H:%M") -> str:
-    """Return a time as people read it where the familiar lives; empty: there is none."""
-    return "" if at is None else to_zone(at, zone).strftime(form)
+    """Return a time as people read it where the familiar lives; empty: there is none.
+
+    `day` gives `25 August 2026`, and `long` the time as well; any other form is `strftime`'s.
+    """
+    if at is None:
+        return ""
+    local = to_zone(at, zone)
+    if form in {"day", "long"}:
+        return day_words(local) + (f", {local:%H:%M}" if form == "long" else "")
+    return local.strftime(form)
 
 
 def _size(size_bytes: int) -> str:
@@ -158,6 +167,7 @@ def environment(package: str) -> jinja2.Environment:
         "spoken": spoken,
         "exact": _exact,
         "counted": counted,
+        "day": day_words,
         "layer_class": layer_class,
         "one_line": one_line,
         "moment": _moment,

@@ -8,6 +8,7 @@ from itertools import groupby
 from math import atan2, cos, pi, sin
 from typing import TYPE_CHECKING, Any, Final
 
+from familiar_cli.context.types import Layer
 from familiar_cli.memory.relation_index import LINKS
 from familiar_cli.text import one_line
 from familiar_cli.ui.context_page import origin_of, row_key, state_of
@@ -73,22 +74,29 @@ def flows_of(trace: Trace, most: int = MOST_FLOWS) -> list[Flow]:
     order = {layer.name: number for number, layer in enumerate(trace.layers)}
     pieces = [piece for piece in trace.contributions if piece.offered_tokens > 0]
     pieces.sort(key=lambda piece: order.get(str(piece.layer), len(order)))
-    found = [_make_flow(list(alike)) for _, alike in groupby(pieces, key=row_key)]
+    found = [_make_flow(list(alike)) for _, alike in groupby(pieces, key=_ribbon_key)]
     return _fewer_flows(found, most)
+
+
+def _ribbon_key(piece: Fragment) -> object:
+    """Return the key by which neighbouring pieces share a ribbon, as the parts of a digest do."""
+    is_digest = piece.layer is Layer.digest and piece.rel_path
+    return (piece.layer, piece.source, piece.rel_path) if is_digest else row_key(piece)
 
 
 def _make_flow(alike: Sequence[Fragment]) -> Flow:
     first = alike[0]
+    states = {state_of(piece) for piece in alike}
     sent = sum(piece.tokens for piece in alike if piece.kept)
     offered = sum(piece.offered_tokens for piece in alike)
     return Flow(
         layer=str(first.layer),
-        state=state_of(first),
+        state=state_of(first) if len(states) == 1 else "cut",
         name=first.source,
-        origin=origin_of(alike),
+        origin=origin_of(alike) if len(alike) == 1 or not first.rel_path else first.rel_path,
         sent_tokens=sent,
         lost_tokens=max(offered - sent, 0),
-        reason=first.reason,
+        reason=next((piece.reason for piece in alike if piece.reason), ""),
         count=len(alike),
     )
 

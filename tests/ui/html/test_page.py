@@ -61,7 +61,7 @@ def test_every_piece_and_every_message_is_there_word_for_word() -> None:
     read = Reading(page(made(contributions=pieces)))
     assert set(texts(read)) >= {one.text for one in pieces}
     assert set(texts(read)) >= {message.content for message in made().messages}
-    assert read.tags.count("details") == 5 + 2
+    assert read.tags.count("details") == 5 + 3
 
 
 def evil(text: str):

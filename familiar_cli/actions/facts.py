@@ -1,0 +1,369 @@
+"""Facts of memory: listed, confirmed, corrected, forgotten; and changes of them as sentences."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Final
+
+from familiar_cli.errors import ConflictError, FamiliarError
+from familiar_cli.markdown import bullet, title_of, without_marker
+from familiar_cli.memory.layout import DIGEST_DIR, people_path
+from familiar_cli.memory.pages.facts import (
+    as_confirmed,
+    ended_on,
+    fact_lines,
+    with_line_changed,
+)
+from familiar_cli.memory.pages.lines import (
+    as_line,
+    citations_in,
+    is_confirmed,
+    normal_line,
+    readable_text,
+    turn_ids,
+    without_confirmation,
+)
+from familiar_cli.memory.pages.links import is_page
+from familiar_cli.text import one_line, sha256_of
+from familiar_cli.when import MONTHS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from datetime import date
+
+    from familiar_cli.familiar import Familiar
+    from familiar_cli.memory.journal.history import FileDiff
+    from familiar_cli.memory.store.store import MemoryStore
+    from familiar_cli.visibility import Viewer
+
+_HEAD_BYTES: Final = 2_000
+_SHOWN_CHARS: Final = 300
+_MOST_OF_DAY: Final = 2
+_KEY_CHARS: Final = 32
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KnownFact:
+    """One line of a page that says something.
+
+    Args:
+        rel_path: The page.
+        line: The whole line, without its end.
+        theme: The heading that it stands below.
+        days: The turns that it cites and a viewer may see, by day; None: it cites none.
+        is_private: It stands in a private section.
+    """
+
+    rel_path: str
+    line: str
+    theme: str
+    days: Mapping[date, Sequence[int]] | None
+    is_private: bool = False
+
+    @property
+    def words(self) -> str:
+        """What a reader sees of it."""
+        return readable_text(without_marker(self.line.strip()))
+
+    @property
+    def key(self) -> str:
+        """What names the line, as it is now, to `find_fact`."""
+        return sha256_of(self.line.encode())[:_KEY_CHARS]
+
+    @property
+    def is_confirmed(self) -> bool:
+        """Whether a person said that it is right."""
+        return is_confirmed(self.line)
+
+    @property
+    def day(self) -> int:
+        """The newest day that it was said, as an ordinal; 0: no day is known."""
+        return max(self.days).toordinal() if self.days else 0
+
+    @property
+    def times_said(self) -> int:
+        """How many turns it rests on."""
+        return sum(map(len, (self.days or {}).values()))
+
+
+def facts_in(familiar: Familiar, rel_path: str, text: str, viewer: Viewer) -> list[KnownFact]:
+    """Return what a page says that a viewer may see, in its order."""
+    found = [one for one in fact_lines(text, rel_path) if viewer.sees(one[2])]
+    lines = [line.text.rstrip("\r\n") for line, _, _ in found]
+    cited = familiar.numbering.cited_days(lines, viewer)
+    return [
+        KnownFact(
+            rel_path,
+            line,
+            section.title.partition("<!--")[0].strip(),
+            days if citations_in(line) else None,
+            is_private=bool(scopes),
+        )
+        for line, days, (_, section, scopes) in zip(lines, cited, found, strict=True)
+    ]
+
+
+def find_fact(familiar: Familiar, rel_path: str, key: str) -> str:
+    """Return the line of a page that a key names.
+
+    Raises:
+        ConflictError: The page no longer has it; nothing was changed.
+    """
+    lines = {
+        one.text.rstrip("\r\n") for one, _, _ in fact_lines(familiar.memory.read_file(rel_path))
+    }
+    found = [line for line in lines if sha256_of(line.encode())[:_KEY_CHARS] == key]
+    if len(found) != 1:
+        raise _line_changed(rel_path)
+    return found[0]
+
+
+def known_people(familiar: Familiar, viewer: Viewer, most: int) -> list[tuple[str, str]]:
+    """Return the pages of whom a familiar knows best: its person's, or else the latest speakers'.
+
+    Returns:
+        The path and the text of each.
+    """
+    memory = familiar.memory
+    mine = [people_path(slug) for slug in sorted(familiar.me().slugs)]
+    paths = [path for path in mine if memory.exists(path)]
+    if not paths:
+        speakers = sorted(familiar.history.speakers(viewer), key=lambda one: one.last_at)
+        latest = [people_path(one.author.slug) for one in speakers[: -most - 1 : -1]]
+        paths = [path for path in latest if memory.exists(path)]
+    return [(path, text) for path in paths[:most] if (text := _readable(memory, path))]
+
+
+def _readable(memory: MemoryStore, rel_path: str) -> str:
+    try:
+        return memory.read_file(rel_path)
+    except FamiliarError:
+        return ""
+
+
+def best_facts(facts: Sequence[KnownFact], most: int) -> list[KnownFact]:
+    """Return the facts to show first: confirmed ones, then in turns new ones and those said often.
+
+    Of the new ones no day fills the list alone.
+    """
+    said: Counter[int] = Counter()
+    new, repeated = list[KnownFact](), list[KnownFact]()
+    for fact in newest_facts(facts):
+        said[fact.day] += 1
+        (new if said[fact.day] <= _MOST_OF_DAY else repeated).append(fact)
+    often = sorted((one for one in facts if one.times_said > 1), key=lambda one: -one.times_said)
+    mixed = [one for pair in zip_longest(new, often) for one in pair if one]
+    confirmed = [one for one in facts if one.is_confirmed]
+    return list(dict.fromkeys((*confirmed[: most // 2], *mixed, *repeated)))[:most]
+
+
+def newest_facts(facts: Iterable[KnownFact]) -> list[KnownFact]:
+    """Return facts, those said last first."""
+    return sorted(facts, key=lambda fact: fact.day, reverse=True)
+
+
+def confirm_fact(familiar: Familiar, rel_path: str, line: str, day: date) -> None:
+    """Mark a line as confirmed by a person.
+
+    Raises:
+        ConflictError: The page no longer has that line; nothing was changed.
+    """
+    _change_line(familiar, rel_path, line, as_confirmed(line, day), f"confirmed: {_short(line)}")
+
+
+def correct_fact(familiar: Familiar, rel_path: str, line: str, words: str) -> None:
+    """Put a person's words in the place of a line; without words, take it out.
+
+    Raises:
+        ConflictError: The page no longer has that line; nothing was changed.
+    """
+    marker = bullet(line)
+    new = f"{line[: marker.text_at] if marker else '- '}{as_line(words)}" if words.strip() else ""
+    told = f"corrected: {_short(line)}" if new else f"taken out: {_short(line)}"
+    _change_line(familiar, rel_path, line, new, told)
+
+
+def forget_fact(familiar: Familiar, rel_path: str, line: str) -> tuple[int, ...]:
+    """Take a line out wherever memory says the same, and what it rests on out of recall.
+
+    Returns:
+        The turns that are not recalled any more.
+
+    Raises:
+        ConflictError: The page no longer has that line; nothing was changed.
+        RefusedError: A turn was replaced by another one; nothing was changed.
+    """
+    from familiar_cli.history.store import restore_turns, withdraw_turns
+
+    memory, said = familiar.memory, normal_line(line)
+    held = [n for n in turn_ids(line, familiar.numbering) if familiar.history.turn(n)]
+    same = {rel_path: [line]}
+    for entry in memory.walk().files:
+        if is_page(entry.rel_path) and entry.rel_path != rel_path and said:
+            text = _readable(memory, entry.rel_path)
+            found = [one.text.rstrip("\r\n") for one, _, _ in fact_lines(text)]
+            same[entry.rel_path] = [one for one in found if normal_line(one) == said]
+    withdrawn = withdraw_turns(familiar.history, held)
+    try:
+        with memory.transaction("human", f"forgot a line of {rel_path}") as tx:
+            for path, lines in same.items():
+                if lines:
+                    page = memory.read(path)
+                    text = page.text
+                    for one in lines:
+                        text = _changed(text, path, one, "")
+                    tx.write(path, text, expect=page.sha256)
+    except BaseException:
+        restore_turns(familiar.history, withdrawn)
+        raise
+    return withdrawn
+
+
+def _change_line(familiar: Familiar, rel_path: str, old: str, new: str, message: str) -> None:
+    memory = familiar.memory
+    page = memory.read(rel_path)
+    text = _changed(page.text, rel_path, old, new)
+    with memory.transaction("human", message) as tx:
+        tx.write(rel_path, text, expect=page.sha256)
+
+
+def _changed(text: str, rel_path: str, old: str, new: str) -> str:
+    changed = with_line_changed(text, old, new)
+    if changed is None:
+        raise _line_changed(rel_path)
+    return changed
+
+
+def _line_changed(rel_path: str) -> ConflictError:
+    return ConflictError(
+        f"{rel_path!r} no longer has that line, or has it twice; nothing was changed",
+        hint="Look at the page again.",
+    )
+
+
+def _short(line: str) -> str:
+    item = bullet(line.strip())
+    words = line.strip()[item.words_at :] if item else line.strip()
+    return one_line(readable_text(words), _SHOWN_CHARS)
+
+
+_DATED: Final = re.compile(r"(?:^|/)(\d{4})(?:-(\d\d))?(?:-(\d\d))?(?:[-_][^/]*)?\.md$")
+_PLACES: Final = {
+    "sessions": "the talk of {}",
+    "daily": "{}",
+    "weekly": "the week {}",
+    "monthly": "{}",
+    "yearly": "{}",
+    "significant": "{}",
+}
+
+
+def page_title(memory: MemoryStore, rel_path: str) -> str:
+    """Return what a page is called: its title, or the day that it is about."""
+    directory = rel_path.partition("/")[0]
+    dated = _DATED.search(rel_path)
+    if directory in _PLACES and dated:
+        year, month, day = dated.groups()
+        named = MONTHS[int(month) - 1 : int(month)] if month and month != "00" else ()
+        said = " ".join([*named, year])
+        part = rel_path.removesuffix(".md").rpartition("-")[2]
+        tail = f", {part}" if directory == "sessions" and part.isalpha() else ""
+        return _PLACES[directory].format((f"{int(day)} {said}" if day else said) + tail)
+    if directory == DIGEST_DIR:
+        return f"the {rel_path.removesuffix('.md').rpartition('/')[2]} digest"
+    try:
+        title = title_of(memory.read_head(rel_path, _HEAD_BYTES).text)
+    except FamiliarError:
+        title = ""
+    stem = rel_path.rpartition("/")[2].rpartition(".")[0]
+    return one_line(title, 80) or stem.replace("-", " ").replace("_", " ").capitalize() or rel_path
+
+
+_LEARNED: Final = {"memory_writer": "learned", "human": "written by you", "sync": "from elsewhere"}
+_MADE: Final = ("consolidation", "distill")
+
+
+def change_sentences(
+    source: str, files: Sequence[FileDiff], title: Callable[[str], str], most: int = 6
+) -> tuple[list[tuple[str, str, str]], int]:
+    """Return a change of memory as sentences, and how many there are besides.
+
+    Args:
+        source: Who made it.
+        files: What it changed.
+        title: Gives what a page is called.
+        most: How many sentences.
+
+    Returns:
+        Of each sentence: what happened, what to, and the page.
+    """
+    pages = [file for file in files if is_page(file.rel_path)]
+    found = [one for file in pages for one in _sentences(source, file, title)]
+    return found[:most], max(len(found) - most, 0)
+
+
+def _sentences(
+    source: str, file: FileDiff, title: Callable[[str], str]
+) -> Iterator[tuple[str, str, str]]:
+    called = title(file.rel_path)
+    if file.kind == "deleted":
+        yield "removed", called, file.rel_path
+        return
+    if source.startswith(_MADE):
+        yield "summed up", called, file.rel_path
+        return
+    gone, new = _changed_lines(file.diff)
+    known = {normal_line(line): line for line in gone}
+    lost = set(known) - {normal_line(line) for line in new}
+    is_by_hand = source == "human"
+    told = 0
+    for line in new:
+        words = _short(line)
+        if ended_on(line):
+            yield "no longer holds", words, file.rel_path
+        elif normal_line(line) in known:
+            if is_confirmed(line) and not is_confirmed(known[normal_line(line)]):
+                yield "confirmed by you", words, file.rel_path
+            continue
+        elif lost and is_by_hand:
+            old = lost.pop()
+            yield "corrected by you", f"{_short(known[old])} → {words}", file.rel_path
+        else:
+            yield _LEARNED.get(source, "added"), words, file.rel_path
+        told += 1
+    for old in sorted(lost) if is_by_hand or not told else ():
+        yield "taken out", _short(known[old]), file.rel_path
+        told += 1
+    if not told and not (gone or new):
+        yield ("new page" if file.kind == "added" else "changed"), called, file.rel_path
+
+
+def _changed_lines(diff: str) -> tuple[list[str], list[str]]:
+    """Return the lines that say something and went away or came, of a unified diff."""
+    lines = diff.split("\n")
+    gone, new = (
+        [line[1:] for line in lines if line.startswith(sign) and not line.startswith(sign * 3)]
+        for sign in "-+"
+    )
+    told: tuple[list[str], list[str]] = ([], [])
+    for some, into in zip((gone, new), told, strict=True):
+        for line in some:
+            words = readable_text(without_confirmation(line)).strip()
+            if normal_line(line) and not words.startswith(("#", "---")) and not _is_key(words):
+                into.append(line)
+    return told
+
+
+def _is_key(words: str) -> bool:
+    return re.match(r"[a-z_]+: ", words) is not None
+
+
+def person_themes(facts: Iterable[KnownFact]) -> dict[str, list[KnownFact]]:
+    """Return facts by their headings, the newest first."""
+    themes: dict[str, list[KnownFact]] = {}
+    for fact in facts:
+        themes.setdefault(fact.theme, []).append(fact)
+    return {theme: newest_facts(some) for theme, some in themes.items()}

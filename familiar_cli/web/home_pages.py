@@ -1,0 +1,322 @@
+"""The home page, with what is known and why a reply was so, and the pages of people."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+
+from familiar_cli.actions.facts import (
+    best_facts,
+    confirm_fact,
+    correct_fact,
+    facts_in,
+    find_fact,
+    forget_fact,
+    known_people,
+    newest_facts,
+    person_themes,
+)
+from familiar_cli.actions.sent import find_trace
+from familiar_cli.clock import now, to_zone
+from familiar_cli.errors import FamiliarError, NotFoundError, UsageError
+from familiar_cli.history.selection import people_in
+from familiar_cli.history.statistics import first_and_last
+from familiar_cli.imports.export_card import card_picture
+from familiar_cli.markdown import title_of
+from familiar_cli.memory.aliases import main_account
+from familiar_cli.memory.layout import PEOPLE_DIR
+from familiar_cli.memory.merge.files import conflicts_in
+from familiar_cli.text import counted
+from familiar_cli.web.asking import Data, Redirect, Shown, WebPage, with_speakers
+from familiar_cli.web.drawing import evidence_links, render_inline, render_markdown
+from familiar_cli.web.memory_pages import change_runs, recent_changes, told_changes
+from familiar_cli.web.turn_pages import show_reason, state_of_files
+from familiar_cli.web.upkeep_pages import draw_graph
+from familiar_cli.writer import applying
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import date
+
+    from familiar_cli.actions.facts import KnownFact
+    from familiar_cli.actions.status import FamiliarStatus
+    from familiar_cli.config.home import FamiliarPaths
+    from familiar_cli.familiar import Familiar
+    from familiar_cli.history.rows import ChannelSummary, Turn
+    from familiar_cli.ui.html.elements import Html
+    from familiar_cli.web.asking import PageRequest
+
+_PATIENCE_S: Final = 0.06
+_FIRST_PATIENCE_S: Final = 1.0
+_MUCH_BYTES: Final = 20_000_000  # of a history; counting it takes longer than a page may
+
+
+class Numbers:
+    """How each familiar is, as last counted; from several threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._known: dict[str, tuple[object, FamiliarStatus]] = {}
+        self._at_work: dict[str, threading.Thread] = {}
+
+    def of(self, paths: FamiliarPaths) -> tuple[FamiliarStatus | None, bool]:
+        """Return the numbers, and whether they are those of now; None: they are being counted.
+
+        It waits a moment for them, so those of a small familiar are always of now.
+        """
+        key, state = str(paths.root), state_of_files(paths)
+        with self._lock:
+            known = self._known.get(key)
+            if known and known[0] == state:
+                return known[1], True
+            work = self._at_work.get(key)
+            if work is None or not work.is_alive():
+                work = threading.Thread(target=self._count, args=(key, paths), daemon=True)
+                self._at_work[key] = work
+                work.start()
+        work.join(_PATIENCE_S if known or _is_much(paths) else _FIRST_PATIENCE_S)
+        with self._lock:
+            known = self._known.get(key)
+            return (known[1], known[0] == state) if known else (None, False)
+
+    def _count(self, key: str, paths: FamiliarPaths) -> None:
+        from familiar_cli.actions.status import status_of
+        from familiar_cli.familiar import Familiar
+
+        state = state_of_files(paths)
+        with suppress(FamiliarError), Familiar(paths) as familiar:
+            found = status_of(familiar)
+            with self._lock:
+                self._known[key] = (state, found)
+
+
+def _is_much(paths: FamiliarPaths) -> bool:
+    try:
+        return paths.history.stat().st_size > _MUCH_BYTES
+    except OSError:
+        return False
+
+
+NUMBERS: Final = Numbers()
+"""Those of all familiars that this process shows."""
+
+
+_LAST: Final = 8
+_MOST_FACTS: Final = 6
+_MOST_PEOPLE: Final = 4
+_MOST_LATELY: Final = 6
+_MOST_RECENT: Final = 40
+
+
+def show_home(asked: PageRequest) -> Shown:
+    """Return the first page."""
+    from familiar_cli.history.selection import TurnFilter, newest_turns
+    from familiar_cli.memory.layout import people_path
+    from familiar_cli.review.pending import pending_ids
+
+    familiar, viewer = asked.familiar, asked.viewer
+    said = [kept.turn for kept in newest_turns(familiar.history, TurnFilter(viewer), _LAST)]
+    status, is_fresh = NUMBERS.of(familiar.paths)
+    pages = known_people(familiar, viewer, _MOST_PEOPLE)
+    facts = [fact for path, text in pages for fact in facts_in(familiar, path, text, viewer)]
+    lately = [run[0] for run in change_runs(recent_changes(asked, _MOST_RECENT))]
+    mine = {people_path(slug) for slug in familiar.me().slugs}
+    return Shown(
+        "home",
+        {
+            "name": familiar.name,
+            "has_portrait": bool(card_picture(familiar.memory)[0]),
+            "since": _known_since(familiar),
+            "status": status,
+            "is_fresh": is_fresh,
+            "plans": len(pending_ids(familiar.memory)),
+            "conflicts": len(conflicts_in(familiar.memory)),
+            "facts": fact_rows(asked, best_facts(facts, _MOST_FACTS)),
+            "known": len(facts),
+            "people": [
+                (path.rpartition("/")[2].removesuffix(".md"), title_of(text))
+                for path, text in pages
+            ],
+            "is_mine": bool(pages) and pages[0][0] in mine,
+            "turns": with_speakers(familiar, said[-_SHOWN_TURNS:]),
+            "why": _last_reason(asked, said),
+            "lately": told_changes(asked, lately[:_MOST_LATELY], _MOST_SENTENCES),
+        },
+    )
+
+
+_SHOWN_TURNS: Final = 2
+_MOST_SENTENCES: Final = 2
+
+
+def _known_since(familiar: Familiar) -> tuple[date, str] | None:
+    """Return the day of the first turn, and how long ago that is, in words."""
+    ends = first_and_last(familiar.history)
+    if ends is None:
+        return None
+    first, today = (to_zone(moment, familiar.zone).date() for moment in (ends[0], now()))
+    days = (today - first).days
+    months = (today.year - first.year) * 12 + today.month - first.month - (today.day < first.day)
+    if months >= 24:  # noqa: PLR2004
+        return first, counted(months // 12, "year")
+    return first, counted(months, "month") if months > 1 else counted(max(days, 0), "day")
+
+
+def _last_reason(asked: PageRequest, said: list[Turn]) -> dict[str, Any] | None:
+    """Return why the last reply was so; None: nothing is known of it."""
+    reply = next((turn for turn in reversed(said) if turn.role == "assistant"), None)
+    if reply is None:
+        return None
+    with suppress(FamiliarError):
+        trace = find_trace(asked.familiar, reply.id)
+        return {"turn": reply.id, **show_reason(asked, trace)}
+    return None
+
+
+def send_portrait(asked: PageRequest) -> Data:
+    """Return the picture of the card."""
+    content, media_type = card_picture(asked.familiar.memory)
+    if not content:
+        raise NotFoundError(f"The card of {asked.familiar.name} has no picture")
+    return Data(content, media_type)
+
+
+def fact_rows(asked: PageRequest, facts: Iterable[KnownFact]) -> list[tuple[KnownFact, Html, Html]]:
+    """Return facts, each with its words and with links to what it rests on."""
+    return [
+        (
+            fact,
+            render_inline(fact.words, fact.rel_path, asked.base),
+            evidence_links(fact.days, asked.base),
+        )
+        for fact in facts
+    ]
+
+
+def change_fact(asked: PageRequest) -> Redirect:
+    """Confirm a fact, correct it, or forget it."""
+    familiar, rel_path = asked.familiar, asked.sent("path")
+    back = asked.sent("person")
+    to = asked.to("people", back) if back else asked.to()
+    if rel_path.partition("/")[0] != PEOPLE_DIR:
+        raise UsageError(f"{rel_path[:60]!r} is not a page about a person; nothing was changed")
+    line = find_fact(familiar, rel_path, asked.sent("line"))
+    match asked.sent("do"):
+        case "right":
+            confirm_fact(familiar, rel_path, line, to_zone(now(), familiar.zone).date())
+            return Redirect(to, ("Confirmed. The journal can undo it.",))
+        case "wrong":
+            correct_fact(familiar, rel_path, line, asked.sent("words"))
+            told = "Corrected" if asked.sent("words").strip() else "Taken out"
+            return Redirect(to, (f"{told}. The journal can undo it.",))
+        case "forget":
+            withdrawn = forget_fact(familiar, rel_path, line)
+            notes = ["Forgotten. The journal can undo it."]
+            if withdrawn:
+                where = ", ".join(map(str, withdrawn))
+                notes.append(
+                    f"{counted(len(withdrawn), 'message')} it rests on will not be recalled; "
+                    f"the page of turn {where} can bring that back. Other lines that rest on it "
+                    "are listed by `familiar housekeep`."
+                )
+            return Redirect(to, tuple(notes))
+        case other:
+            raise UsageError(f"Unknown action for a fact: {other[:40]!r}; nothing was changed")
+
+
+_PEOPLE_A_PAGE: Final = 200
+
+
+def show_people(asked: PageRequest) -> Shown:
+    """Return everyone who is known."""
+    from familiar_cli.actions.people import people_of
+
+    found = people_of(asked.familiar, thorough=False)
+    start = asked.number("from") or 0
+    shown = found.people[start : start + _PEOPLE_A_PAGE]
+    more = start + _PEOPLE_A_PAGE if len(found.people) > start + _PEOPLE_A_PAGE else None
+    return Shown("people", {"people": shown, "shared": found.collisions, "more": more})
+
+
+def show_one_person(asked: PageRequest) -> Shown:
+    """Return one person: what is known, how they are related, and where they spoke."""
+    from familiar_cli.actions.graph import neighbourhood
+    from familiar_cli.actions.people import show_person
+
+    familiar, viewer = asked.familiar, asked.viewer
+    person = show_person(familiar, asked.path["person"])
+    related = {}
+    if person.text:
+        near = neighbourhood(
+            familiar,
+            person.rel_path,
+            viewer=familiar.privacy.program(),
+            links=False,
+            thorough=False,
+        )
+        related = draw_graph(asked, near)
+    facts = facts_in(familiar, person.rel_path, person.text, viewer)
+    public = [fact for fact in facts if not fact.is_private]
+    private = [fact for fact in facts if fact.is_private]
+    themes = [(name, fact_rows(asked, some)) for name, some in person_themes(public).items()]
+    summary = applying.summary_of(person.text)
+    return Shown(
+        "person",
+        {
+            "person": person,
+            "summary": render_markdown(
+                summary, person.rel_path, asked.base, familiar.numbering, viewer
+            ),
+            "themes": themes,
+            "private": fact_rows(asked, newest_facts(private)),
+            "related": related,
+            "channels": _channels_of(familiar, person.slug),
+            "main": main_account(person.text),
+        },
+    )
+
+
+def _channels_of(familiar: Familiar, slug: str) -> list[tuple[ChannelSummary, bool]]:
+    """Return the channels in which somebody spoke, and whether each is private."""
+    channels = familiar.history.channels()
+    spoke = people_in(familiar.history, [one.channel_id for one in channels])
+    private = familiar.channels.private()
+    return [
+        (one, one.channel_id in private)
+        for one in channels
+        if slug in spoke.get(one.channel_id, ())
+    ]
+
+
+def change_person(asked: PageRequest) -> Redirect:
+    """Give a person a name, take one away, or make one person of two, or two of one."""
+    from familiar_cli.actions.people import add_alias, merge, remove_alias, split
+
+    familiar, person, name = asked.familiar, asked.path["person"], asked.sent("name").strip()
+    match asked.sent("do"):
+        case "add":
+            add_alias(familiar, person, name)
+            told = f"{person} is now also called {name!r}."
+        case "remove":
+            remove_alias(familiar, person, name)
+            told = f"{person} is no longer called {name!r}."
+        case "merge":
+            merge(familiar, person, name)
+            told = f"Merged {name} into {person}."
+        case "split":
+            split(familiar, person)
+            told = f"{person} has a file of their own again."
+        case other:
+            raise UsageError(f"Unknown action for a person: {other[:40]!r}")
+    return Redirect(asked.to("people", person), (told, "The journal can undo it."))
+
+
+PAGES: Final = (
+    WebPage("/", show_home),
+    WebPage("/portrait/{name}", send_portrait),
+    WebPage("/facts", change_fact, "POST"),
+    WebPage("/people", show_people),
+    WebPage("/people/{person}", show_one_person),
+    WebPage("/people/{person}", change_person, "POST"),
+)
