@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from familiar_cli.errors import ConflictError, FamiliarError
 from familiar_cli.markdown import bullet, title_of, without_marker
@@ -286,59 +286,65 @@ _LEARNED: Final = {"memory_writer": "learned", "human": "written by you", "sync"
 _MADE: Final = ("consolidation", "distill")
 
 
+class ChangeSentence(NamedTuple):
+    """What a change of memory did, as a sentence.
+
+    Args:
+        kind: What happened, such as `learned`.
+        words: What it happened to.
+        rel_path: The page.
+        line: The line that came, or went; empty: it is about the page.
+    """
+
+    kind: str
+    words: str
+    rel_path: str
+    line: str = ""
+
+
 def change_sentences(
-    source: str, files: Sequence[FileDiff], title: Callable[[str], str], most: int = 6
-) -> tuple[list[tuple[str, str, str]], int]:
-    """Return a change of memory as sentences, and how many there are besides.
+    source: str, files: Sequence[FileDiff], title: Callable[[str], str]
+) -> list[ChangeSentence]:
+    """Return a change of memory as sentences.
 
     Args:
         source: Who made it.
         files: What it changed.
         title: Gives what a page is called.
-        most: How many sentences.
-
-    Returns:
-        Of each sentence: what happened, what to, and the page.
     """
     pages = [file for file in files if is_page(file.rel_path)]
-    found = [one for file in pages for one in _sentences(source, file, title)]
-    return found[:most], max(len(found) - most, 0)
+    return [one for file in pages for one in _sentences_of_file(source, file, title)]
 
 
-def _sentences(
+def _sentences_of_file(
     source: str, file: FileDiff, title: Callable[[str], str]
-) -> Iterator[tuple[str, str, str]]:
-    called = title(file.rel_path)
+) -> Iterator[ChangeSentence]:
+    path = file.rel_path
     if file.kind == "deleted":
-        yield "removed", called, file.rel_path
+        yield ChangeSentence("removed", title(path), path)
         return
     if source.startswith(_MADE):
-        yield "summed up", called, file.rel_path
+        yield ChangeSentence("summed up", title(path), path)
         return
     gone, new = _changed_lines(file.diff)
     known = {normal_line(line): line for line in gone}
-    lost = set(known) - {normal_line(line) for line in new}
-    is_by_hand = source == "human"
-    told = 0
+    lost = [key for key in known if key not in {normal_line(line) for line in new}]
     for line in new:
-        words = _short(line)
+        old = known.get(normal_line(line), "")
         if ended_on(line):
-            yield "no longer holds", words, file.rel_path
-        elif normal_line(line) in known:
-            if is_confirmed(line) and not is_confirmed(known[normal_line(line)]):
-                yield "confirmed by you", words, file.rel_path
-            continue
-        elif lost and is_by_hand:
-            old = lost.pop()
-            yield "corrected by you", f"{_short(known[old])} → {words}", file.rel_path
-        else:
-            yield _LEARNED.get(source, "added"), words, file.rel_path
-        told += 1
-    for old in sorted(lost) if is_by_hand or not told else ():
-        yield "taken out", _short(known[old]), file.rel_path
-        told += 1
-    if not told and not (gone or new):
-        yield ("new page" if file.kind == "added" else "changed"), called, file.rel_path
+            yield ChangeSentence("no longer holds", _short(line), path, line)
+        elif old and is_confirmed(line) and not is_confirmed(old):
+            yield ChangeSentence("confirmed by you", _short(line), path, line)
+        elif not old and lost and source == "human":
+            words = f"{_short(known[lost.pop(0)])} → {_short(line)}"
+            yield ChangeSentence("corrected by you", words, path, line)
+        elif not old:
+            yield ChangeSentence(_LEARNED.get(source, "added"), _short(line), path, line)
+    # What a summary said before is no loss once a newer one stands there.
+    for key in lost if source == "human" or not new else ():
+        yield ChangeSentence("taken out", _short(known[key]), path, known[key])
+    if not (gone or new):
+        yield ChangeSentence("new page" if file.kind == "added" else "changed", title(path), path)
 
 
 def _changed_lines(diff: str) -> tuple[list[str], list[str]]:

@@ -6,6 +6,7 @@ import asyncio
 import re
 from contextlib import suppress
 from datetime import date
+from functools import cache, partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,6 +18,7 @@ from familiar_cli.errors import (
     NotFoundError,
     UsageError,
 )
+from familiar_cli.memory.pages.lines import citations_in
 from familiar_cli.web.asking import Data, Redirect, Shown, WebPage, to_number
 from familiar_cli.web.drawing import evidence_links, render_inline, render_markdown
 
@@ -27,7 +29,6 @@ if TYPE_CHECKING:
     from familiar_cli.context.trace import Trace
     from familiar_cli.memory.journal.history import JournalDays, LoggedChange
     from familiar_cli.memory.store.transactions import Transaction
-    from familiar_cli.ui.html.elements import Html
     from familiar_cli.web.asking import PageRequest
 
 _MOST_LISTED: Final = 200
@@ -133,7 +134,7 @@ def _source_view(asked: PageRequest, rel_path: str, text: str) -> dict[str, Any]
 
 
 def _blame_view(asked: PageRequest, rel_path: str, _: str) -> dict[str, Any]:
-    from familiar_cli.memory.pages.lines import citations_in, without_references
+    from familiar_cli.memory.pages.lines import without_references
 
     try:
         lines = asked.familiar.past.blame(rel_path)[:_MOST_BLAMED]
@@ -152,15 +153,8 @@ def _blame_view(asked: PageRequest, rel_path: str, _: str) -> dict[str, Any]:
 
 
 def _history_view(asked: PageRequest, rel_path: str, _: str) -> dict[str, Any]:
-    past = asked.familiar.past
-    changes = []
-    with suppress(NotFoundError):
-        changes = past.log(rel_path, limit=_MOST_CHANGES)
-    diffs = {}
-    for change in [c for c in changes[:5] if len(c.touched) <= _MOST_TOUCHED]:
-        files = past.show(change.commit.id)[1]
-        diffs[change.commit.id] = [f for f in files if f.rel_path == (change.rel_path or rel_path)]
-    return {"changes": changes, "diffs": diffs}
+    found = recent_changes(asked, _MOST_CHANGES, rel_path)
+    return {"changes": told_changes(asked, found, _MOST_OF_FILE, below=rel_path)}
 
 
 def _links_view(asked: PageRequest, rel_path: str, _: str) -> dict[str, Any]:
@@ -323,6 +317,7 @@ def _change_memory(asked: PageRequest, message: str, stage: Callable[[Transactio
 _MOST_CHANGED: Final = 200
 _MOST_SENTENCES: Final = 4  # of one change in a list
 _DIGESTS: Final = "consolidation"
+_MOST_OF_FILE: Final = 40  # sentences of one change of one file
 _MOST_TOLD: Final = 12  # files of a change that are read for its sentences
 _MOST_DIFFS: Final = 12
 _FIRST: Final = date(2, 1, 1)
@@ -464,26 +459,38 @@ def recent_changes(
 
 
 def told_changes(
-    asked: PageRequest, changes: Iterable[LoggedChange], most: int = _MOST_SENTENCES
-) -> list[tuple[LoggedChange, list[tuple[str, Html, str]], int]]:
-    """Return changes, each with what it says in sentences, and how many sentences are left out.
+    asked: PageRequest,
+    changes: Iterable[LoggedChange],
+    most: int = _MOST_SENTENCES,
+    below: str = "",
+) -> list[dict[str, Any]]:
+    """Return changes in sentences, with links to what their lines rest on.
 
-    Of a sentence: what happened, the words as HTML, and the page.
+    Args:
+        asked: The request.
+        changes: The changes.
+        most: How many sentences of each.
+        below: Only of files at or below this path, or what it was called then.
     """
-    names: dict[str, str] = {}
-
-    def title(rel_path: str) -> str:
-        if rel_path not in names:
-            names[rel_path] = page_title(asked.familiar.memory, rel_path)
-        return names[rel_path]
-
-    told = []
+    title = cache(partial(page_title, asked.familiar.memory))
+    told: list[dict[str, Any]] = []
     for change in changes:
-        files = asked.familiar.past.differences(change.commit, _MOST_TOLD)
-        found, more = change_sentences(change.commit.source, files, title, most)
-        more += max(len(change.touched) - _MOST_TOLD, 0)
-        rows = [(kind, render_inline(said, path, asked.base), path) for kind, said, path in found]
-        told.append((change, rows, more))
+        path = (change.rel_path or below) if below else ""
+        files = asked.familiar.past.differences(change.commit, path, _MOST_TOLD)
+        found = change_sentences(change.commit.source, files, title)
+        left = len(found[most:]) + (0 if below else len(change.touched[_MOST_TOLD:]))
+        told.append({"change": change, "sentences": found[:most], "more": left, "files": files})
+    lines = [one.line for row in told for one in row["sentences"]]
+    days = iter(asked.familiar.numbering.cited_days(lines, asked.viewer))
+    for row in told:
+        row["sentences"] = [
+            (
+                one,
+                render_inline(one.words, one.rel_path, asked.base),
+                evidence_links(of_line if citations_in(one.line) else None, asked.base),
+            )
+            for one, of_line in zip(row["sentences"], days, strict=False)
+        ]
     return told
 
 
@@ -491,14 +498,13 @@ def show_change(asked: PageRequest) -> Shown:
     """Return one change."""
     change, files = asked.familiar.past.show(asked.path["commit"])
     elsewhere = asked.familiar.past.came_from_elsewhere(change.commit)
-    ((_, sentences, more),) = told_changes(asked, [change], _MOST_CHANGED)
+    (told,) = told_changes(asked, [change], _MOST_CHANGED)
     return Shown(
         "change",
         {
             "change": change,
             "files": [(file, page_title(asked.familiar.memory, file.rel_path)) for file in files],
-            "sentences": sentences,
-            "more": more,
+            "told": told,
             "is_from_elsewhere": elsewhere,
         },
     )

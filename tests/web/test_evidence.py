@@ -44,10 +44,11 @@ def test_lines_of_the_writer_lead_to_their_turns(written) -> None:
             lines = [line for line in memory(written, path).splitlines() if citations_in(line)]
             if path == ANNAS:
                 assert len(lines) >= 4
-            for view in ("text", "blame"):
+            for view in ("text", "blame", "history"):
                 page = client.get(f"/memory/{path}?view={view}").text
                 turns = EVIDENCE.findall(page)
                 assert len(turns) >= 0.95 * len(lines), (path, view)
+                assert "<!-- turns" not in re.sub(r"<pre.*?</pre>", "", page, flags=re.DOTALL)
                 for turn in set(turns):
                     assert "my bees" in client.get(f"/turns/{turn}").text
 

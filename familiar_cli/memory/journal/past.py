@@ -161,10 +161,12 @@ class MemoryPast:
             commit = history.find(word)
             return LoggedChange(commit, history.touched(commit)), self.differences(commit)
 
-    def differences(self, commit: Commit, most: int | None = None) -> tuple[FileDiff, ...]:
-        """Return how each file, or the first `most`, differ by a commit, sorted by path."""
+    def differences(
+        self, commit: Commit, rel_path: str = "", most: int | None = None
+    ) -> tuple[FileDiff, ...]:
+        """Return how the first `most` files at or below a path differ by a commit."""
         old = self._repository.tree_of(commit.parent)
-        return tuple(islice(diff_trees(self._repository, old, commit.tree), most))
+        return tuple(islice(diff_trees(self._repository, old, commit.tree, rel_path), most))
 
     def came_from_elsewhere(self, commit: Commit) -> bool:
         """Tell whether a commit holds what other machines wrote."""
