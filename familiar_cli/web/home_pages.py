@@ -120,7 +120,6 @@ def show_home(asked: PageRequest) -> Shown:
     status, is_fresh = NUMBERS.of(familiar.paths)
     pages = known_people(familiar, viewer, _MOST_PEOPLE)
     facts = [fact for path, text in pages for fact in facts_in(familiar, path, text, viewer)]
-    lately = [run[0] for run in change_runs(recent_changes(asked, _MOST_RECENT))]
     mine = {people_path(slug) for slug in familiar.me().slugs}
     return Shown(
         "home",
@@ -141,12 +140,27 @@ def show_home(asked: PageRequest) -> Shown:
             "is_mine": bool(pages) and pages[0][0] in mine,
             "turns": with_speakers(familiar, said[-_SHOWN_TURNS:]),
             "why": _last_reason(asked, said),
-            "lately": told_changes(asked, lately[:_MOST_LATELY], _MOST_SENTENCES),
+            "lately": _lately(asked),
         },
     )
 
 
 _SHOWN_TURNS: Final = 2
+_LATELY: Final[dict[object, tuple[object, list[dict[str, Any]]]]] = {}
+"""The latest changes that were shown, by familiar and address, and of which state they are."""
+
+
+def _lately(asked: PageRequest) -> list[dict[str, Any]]:
+    """Return the latest changes in sentences; looking for them reads the memory's directory."""
+    key = (str(asked.familiar.paths.root), asked.base, asked.viewer.sees_everything)
+    state, known = state_of_files(asked.familiar.paths), _LATELY.get(key)
+    if known is None or known[0] != state:
+        found = [run[0] for run in change_runs(recent_changes(asked, _MOST_RECENT))]
+        known = state, told_changes(asked, found[:_MOST_LATELY], _MOST_SENTENCES)
+        _LATELY[key] = known
+    return known[1]
+
+
 _MOST_SENTENCES: Final = 2
 
 
