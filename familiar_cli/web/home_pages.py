@@ -285,17 +285,17 @@ def show_one_person(asked: PageRequest) -> Shown:
             "themes": themes,
             "private": fact_rows(asked, newest_facts(private)),
             "related": related,
-            "channels": _channels_of(familiar, person.slug),
+            "channels": _channels_of(asked, person.slug),
             "main": main_account(person.text),
         },
     )
 
 
-def _channels_of(familiar: Familiar, slug: str) -> list[tuple[ChannelSummary, bool]]:
+def _channels_of(asked: PageRequest, slug: str) -> list[tuple[ChannelSummary, bool]]:
     """Return the channels in which somebody spoke, and whether each is private."""
-    channels = familiar.history.channels()
-    spoke = people_in(familiar.history, [one.channel_id for one in channels])
-    private = familiar.channels.private()
+    history, private = asked.familiar.history, asked.familiar.channels.private()
+    channels = [one for one in history.channels() if asked.viewer.sees_channel(one.channel_id)]
+    spoke = people_in(history, [one.channel_id for one in channels])
     return [
         (one, one.channel_id in private)
         for one in channels

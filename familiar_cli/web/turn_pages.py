@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
+from familiar_cli.actions.facts import page_title
 from familiar_cli.errors import FamiliarError, NotFoundError
 from familiar_cli.memory.layout import PEOPLE_DIR
+from familiar_cli.memory.pages.lines import readable_text
 from familiar_cli.memory.store.store import state_of
 from familiar_cli.ui.html.elements import el, spoken
 from familiar_cli.web.asking import Data, Redirect, Shown, WebPage, with_speakers
@@ -308,8 +310,16 @@ def _search_memory(asked: PageRequest, values: dict[str, Any]) -> dict[str, Any]
     )
     found = asked.familiar.finder.search(values["q"], replace(options, refresh_s=_REFRESH_S))
     best = max((hit.score for hit in found.hits), default=1.0) or 1.0
+    memory = asked.familiar.memory
     rows = [
-        (hit, hit.text[:_TEXT_CHARS], hit.score / best, _signal_bars(hit)) for hit in found.hits
+        (
+            hit,
+            page_title(memory, hit.rel_path),
+            readable_text(hit.text)[:_TEXT_CHARS],
+            hit.score / best,
+            _signal_bars(hit),
+        )
+        for hit in found.hits
     ]
     return {"result": found, "rows": rows}
 

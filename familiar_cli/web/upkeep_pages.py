@@ -13,12 +13,14 @@ from familiar_cli.errors import BadInputError, NotFoundError, UsageError
 from familiar_cli.web.asking import Data, Redirect, Shown, WebPage, to_number, with_speakers
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from familiar_cli.actions.graph import Around
     from familiar_cli.actions.sync_decisions import Choice
     from familiar_cli.config.settings import Effective
     from familiar_cli.consolidation.digests import Name
     from familiar_cli.memory.relation_index import GraphPage
-    from familiar_cli.review.pending import PieceRef
+    from familiar_cli.review.pending import PieceRef, ReviewPlan
     from familiar_cli.web.asking import PageRequest
 
 _MOST_STEPS: Final = 4
@@ -86,7 +88,17 @@ def show_plans(asked: PageRequest) -> Shown:
             plans.append(read_pending(asked.familiar.memory, plan_id))
         except BadInputError as error:
             damaged.append((plan_id, str(error)))
-    return Shown("review", {"plans": plans, "damaged": damaged, "more": len(ids) - _MOST_PLANS})
+    titles = _page_titles(asked, plans)
+    more = len(ids) - _MOST_PLANS
+    return Shown("review", {"plans": plans, "damaged": damaged, "more": more, "titles": titles})
+
+
+def _page_titles(asked: PageRequest, plans: Iterable[ReviewPlan]) -> dict[str, str]:
+    """Return what the pages that plans change are called, by their paths."""
+    from familiar_cli.actions.facts import page_title
+
+    paths = {file.rel_path for plan in plans for file in plan.files}
+    return {path: page_title(asked.familiar.memory, path) for path in paths}
 
 
 def show_plan(asked: PageRequest) -> Shown:
@@ -100,9 +112,8 @@ def show_plan(asked: PageRequest) -> Shown:
     wanted = range(first, min(last, first + _MOST_TURNS - 1) + 1) if any(plan.turns) else ()
     kept = kept_turns(familiar.history, wanted)
     turns = with_speakers(familiar, (kept[n].turn for n in sorted(kept)))
-    return Shown(
-        "plan", {"plan": plan, "turns": turns, "more": max(last - first + 1 - _MOST_TURNS, 0)}
-    )
+    more, titles = max(last - first + 1 - _MOST_TURNS, 0), _page_titles(asked, [plan])
+    return Shown("plan", {"plan": plan, "turns": turns, "more": more, "titles": titles})
 
 
 def decide_plan(asked: PageRequest) -> Redirect:

@@ -249,7 +249,7 @@ def test_the_prompt_of_a_day_is_made_of_its_memory(client, world) -> None:
 
 def test_hits_say_why_they_stand_where_they_stand(client) -> None:
     answer = client.get("/search?q=green tea&method=lexical")
-    assert "people/anna.md" in words(answer)
+    assert "/memory/people/anna.md" in answer.text
     assert 'aria-label="words 1.00"' in answer.text
 
 
