@@ -140,9 +140,7 @@ def holding_line(text: str, words: str, scope: str | None) -> TextLine | None:
     return found[0] if len(found) == 1 else None
 
 
-def fact_lines(
-    text: str, rel_path: str = ""
-) -> Iterator[tuple[TextLine, Section, frozenset[str]]]:
+def fact_lines(text: str, rel_path: str = "") -> Iterator[tuple[TextLine, Section, frozenset[str]]]:
     """Yield the bullets of a page that hold, with their sections and their private scopes."""
     scopes = {line.start: owners for line, owners in owned_lines(text, rel_path)}
     for section in sections(text, 2):
