@@ -44,7 +44,7 @@ def ask(slot: ResolvedSlot) -> Diagnosis:
         detail = f"{slot.base_url} was not checked, because {environment.OFFLINE} is set"
         return warn(detail, f"Unset {environment.OFFLINE}.")
     try:
-        status, body = asyncio.run(_list_models(replace(slot, timeout_s=TIMEOUT_S)))
+        status, body = asyncio.run(fetch_models(replace(slot, timeout_s=TIMEOUT_S)))
     except FailedError as failed:
         error = failed.failure.error
         return fail(str(error), error.hint or "")
@@ -62,7 +62,7 @@ def _check_window(slot: ResolvedSlot, listed: bytes) -> str:
     return f"; {slot.model} reads {tokens:,} tokens" if tokens else ""
 
 
-async def _list_models(slot: ResolvedSlot) -> tuple[int, bytes]:
+async def fetch_models(slot: ResolvedSlot) -> tuple[int, bytes]:
     """Return the status of the list of models, and the list where there is one."""
     from familiar_cli.llm import wire
 
@@ -88,7 +88,7 @@ def _judge_status(slot: ResolvedSlot, status: int, body: bytes) -> Diagnosis:
         return fail(f"{where} rejects the key (status {status})", mend)
     if status >= _SERVER_ERROR:
         return warn(f"{where} answers with status {status}", PRESETS[slot.preset].start)
-    names = _model_names(body) if status == _OK else []
+    names = model_names(body) if status == _OK else []
     if names and slot.model not in names:
         known = ", ".join(one_line(name, 40) for name in names[:_MOST_NAMED])
         detail = f"{where} answers, but does not list {slot.model!r}; it has {known}"
@@ -96,7 +96,7 @@ def _judge_status(slot: ResolvedSlot, status: int, body: bytes) -> Diagnosis:
     return ok(f"{where} answers")
 
 
-def _model_names(body: bytes) -> list[str]:
+def model_names(body: bytes) -> list[str]:
     """Return the names in a list of models; none when it is not one."""
     try:
         found: Any = json.loads(body)

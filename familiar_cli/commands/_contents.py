@@ -15,6 +15,7 @@ Section = dict[str, tuple[str, str]]
 # without a colon has one `app`. A module is imported only when its command runs.
 CONTENTS: Final[dict[str, Section]] = {
     "Begin": {
+        "start": ("start", "Set up a familiar step by step, and talk to it."),
         "init": ("init:init", "Make a familiar from a card, a persona or a template."),
         "demo": ("init:demo", "Try it all in a temporary home, from card to reply."),
         "me": ("people:me", "Say who you are, or show it."),
@@ -151,6 +152,7 @@ _CALLED: Final = {
     "review": "approve approvals pending plans diff apply",
     "search": "find grep query-memory lookup semantic",
     "serve": "server api openai proxy backend host",
+    "start": "setup wizard quickstart onboard onboarding begin hello install",
     "status": "info state stats overview",
     "sync": "backup push pull-memory clone remote share devices",
     "todo": "todos reminders reminder tasks note notes alarm schedule scratchpad agenda",

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli.config.environment import editor
 from familiar_cli.errors import BadInputError, FamiliarError
+from familiar_cli.text import harmless
 from familiar_cli.ui.terminal import console, plain
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from rich.text import Text
 
@@ -161,6 +162,41 @@ def _ask_lines(number: int, hunk: Hunk, take: set[PieceRef], reject: set[PieceRe
         if chosen is not None:
             chosen.add((number, line_number))
     return True
+
+
+def ask_line(question: str, default: str) -> str:
+    """Ask for a line at the terminal; an empty one means the default.
+
+    Raises:
+        EOFError: Ctrl-D was typed.
+    """
+    _say_aside(f"{question} [{default}]: " if default else f"{question}: ")
+    line = sys.stdin.readline()
+    if not line:
+        raise EOFError
+    return line.strip() or default
+
+
+def ask_hidden(question: str) -> str:
+    """Ask for a line that is not shown. Raises as `ask_line`."""
+    from getpass import getpass  # only who has no key yet needs it
+
+    return getpass(f"{question}: ", stream=sys.stderr)
+
+
+def ask_number(question: str, choices: Sequence[str]) -> int:
+    """Ask for one of some choices, until there is one; return its place, from 0.
+
+    An empty line means the first one. Raises as `ask_line`.
+    """
+    lines = "".join(f"  {number}  {harmless(one)}\n" for number, one in enumerate(choices, 1))
+    _say_aside(f"{question}\n{lines}")
+    while True:
+        answer = ask_line("Number", "1")
+        if answer in choices:
+            return choices.index(answer)
+        if answer.isascii() and answer.isdecimal() and 1 <= int(answer) <= len(choices):
+            return int(answer) - 1
 
 
 def _ask_key(keys: Mapping[str, str]) -> str:

@@ -69,6 +69,7 @@ todo drop t1
 todo note x
 todo note --clear
 help reminder
+start --say Hi
 remind add "Call Anna" --at friday
 remind ls
 remind drop 1

@@ -41,6 +41,7 @@ LEAVES = leaves(typer.main.get_command(cli.app))
 WORDS = {
     ("init",): [["--from-card", "CARD", "--dry-run"], ["--from-card", EVIL], [EVIL]],
     ("use",): [["ada"], [EVIL]],
+    ("start",): [["--card", EVIL], ["--template", EVIL], ["--preset", EVIL]],
     ("ask",): [["Hello", "--name", EVIL], ["Hello", "--dry-run"], [EVIL, "--channel", EVIL]],
     ("chat",): [["--name", EVIL]],
     ("context",): [["7"], ["7", "--messages"], ["7", "--diff", "7"], ["9"], ["7", "--raw"]],

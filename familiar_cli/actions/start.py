@@ -1,0 +1,115 @@
+"""What a first conversation needs: a model on this machine, or a key for a hosted one."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+import tomlkit
+
+from familiar_cli.actions.doctor import fetch_models, model_names
+from familiar_cli.config.environment import keys_file
+from familiar_cli.config.schema import LLMSettings
+from familiar_cli.errors import ConfigError, FamiliarError, UsageError
+from familiar_cli.files import read_plain, write_own
+from familiar_cli.llm.slots import PRESETS, resolve_slot
+from familiar_cli.llm.wire import FailedError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from familiar_cli.llm.slots import ResolvedSlot
+
+_TIMEOUT_S: Final = 2.0
+_NOT_TALKING: Final = ("embed", "rerank", "whisper", "bge-", "tts")
+
+SERVERS: Final[dict[str, tuple[str, str]]] = {
+    "Ollama": ("ollama", PRESETS["ollama"].base_url),
+    "LM Studio": ("lmstudio", PRESETS["lmstudio"].base_url),
+    "llama.cpp": ("llamacpp", PRESETS["llamacpp"].base_url),
+    "KoboldCpp": ("custom", "http://127.0.0.1:5001/v1"),
+}
+"""The servers that are looked for on this machine: their preset and their usual address."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServedModel:
+    """A model that a server on this machine offers.
+
+    Args:
+        server: What people call the server.
+        preset: The preset of its settings.
+        base_url: Its address; empty for the preset's own.
+        model: The model's name there.
+    """
+
+    server: str
+    preset: str
+    base_url: str
+    model: str
+
+
+async def find_models() -> list[ServedModel]:
+    """Ask the usual servers of this machine, all at once, which models they have."""
+    found = await asyncio.gather(*(_ask_server(name, *place) for name, place in SERVERS.items()))
+    return [model for models in found for model in models]
+
+
+async def models_at(base_url: str) -> list[ServedModel]:
+    """Ask one server, wherever it is, which models it has; none when it does not answer."""
+    return await _ask_server(base_url, "custom", base_url)
+
+
+async def _ask_server(server: str, preset: str, base_url: str) -> list[ServedModel]:
+    slot = replace(_slot_at(preset, base_url), timeout_s=_TIMEOUT_S, retries=0)
+    try:
+        _, body = await fetch_models(slot)
+    except (FamiliarError, FailedError):
+        return []
+    own = "" if base_url == PRESETS[preset].base_url else base_url
+    talking = [n for n in model_names(body) if not any(word in n.lower() for word in _NOT_TALKING)]
+    return [ServedModel(server, preset, own, name) for name in talking]
+
+
+def _slot_at(preset: str, base_url: str) -> ResolvedSlot:
+    return resolve_slot(replace(LLMSettings(), preset=preset, base_url=base_url))
+
+
+def check_key(key: str) -> str:
+    """Return a key without the space around it.
+
+    Raises:
+        UsageError: No key looks so.
+    """
+    clean = key.strip().strip("'\"")
+    if not clean or not clean.isascii() or not clean.isprintable() or " " in clean:
+        raise UsageError(
+            "That is not a key: it is empty, or has characters that no key has",
+            hint="Copy it again, without line breaks or typographic quotes.",
+        )
+    return clean
+
+
+def keep_key(variable: str, key: str) -> Path:
+    """Write a key into the file of keys, which only its owner may read, and return that file.
+
+    Raises:
+        UsageError: No key looks so.
+        ConfigError: The file is not TOML, or cannot be written; it stays as it was.
+    """
+    path = keys_file()
+    try:
+        document = tomlkit.parse(read_plain(path).decode()) if path.exists() else tomlkit.document()
+        document[variable] = check_key(key)
+        write_own(path, tomlkit.dumps(document).encode())
+    except (tomlkit.exceptions.TOMLKitError, UnicodeDecodeError) as error:
+        del error  # it may quote a line with a key
+        raise ConfigError(
+            f"The key file {str(path)!r} is not valid TOML; it was not changed"
+        ) from None
+    except OSError as error:
+        raise ConfigError(
+            f"The key file {str(path)!r} cannot be written: {error.strerror or error}"
+        ) from error
+    return path
