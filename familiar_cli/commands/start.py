@@ -57,7 +57,7 @@ def start(
     \b
     familiar start
     familiar start --card mira.png --name Anna
-    familiar start --template companion --preset ollama --say Hello
+    familiar start --template companion --say Hello
     """
     from familiar_cli.errors import UsageError
 
