@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.actions import sync as action
 from familiar_cli.actions.consolidate import Consolidating, ConsolidationOptions
-from familiar_cli.actions.desk import fire_reminders, reminder_words
+from familiar_cli.actions.desk import fire_reminders, reminder_line
 from familiar_cli.actions.sync_decisions import remotes_of
 from familiar_cli.actions.write_memory import memory_writer, write_memory
 from familiar_cli.clock import now, stopwatch_s
@@ -321,7 +321,7 @@ class Daemon:
             else:
                 self.errors.pop(_REMINDING, None)
                 for item in fired:
-                    self._note(reminder_words(item))
+                    self._note(reminder_line(item))
             await asyncio.sleep(REMIND_S)
 
     async def _write(self) -> None:

@@ -148,9 +148,12 @@ def fire_reminders(familiar: Familiar, face: str) -> list[ListedItem]:
 def reminder_words(item: ListedItem) -> str:
     """Return what a reminder that is due tells a person, in one line."""
     when = f" (due since {item.due})" if item.due else ""
-    return (
-        f"Reminder: {one_line(item.text, _LINE_CHARS)}{when}. `familiar todo done r{item.number}`"
-    )
+    return f"Reminder: {one_line(item.text, _LINE_CHARS)}{when}"
+
+
+def reminder_line(item: ListedItem) -> str:
+    """Return `reminder_words`, and what to type when it is done."""
+    return f"{reminder_words(item)}. `familiar todo done r{item.number}`"
 
 
 def _occurrence_key(item: DeskItem, moment: datetime, familiar: Familiar) -> str:

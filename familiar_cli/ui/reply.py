@@ -254,7 +254,7 @@ class BackgroundNotices:
 
     def _remind(self) -> None:
         """Tell of reminders whose time has come, once each."""
-        from familiar_cli.actions.desk import fire_reminders, reminder_words
+        from familiar_cli.actions.desk import fire_reminders, reminder_line
         from familiar_cli.clock import stopwatch_s
         from familiar_cli.errors import FamiliarError
 
@@ -264,7 +264,7 @@ class BackgroundNotices:
         self._looked_s = now_s
         with suppress(FamiliarError, OSError):  # `familiar todo ls` says what is wrong
             for item in fire_reminders(self._familiar, "chat"):
-                self._out.note(reminder_words(item))
+                self._out.note(reminder_line(item))
 
     def leave(self) -> None:
         """Wait for what is under way, aloud; Ctrl-C breaks it off."""

@@ -7,7 +7,7 @@ import hmac
 import secrets
 import threading
 from collections import OrderedDict
-from contextlib import AsyncExitStack, contextmanager
+from contextlib import AsyncExitStack, contextmanager, suppress
 from functools import partial
 from hashlib import sha256
 from http.cookies import CookieError, SimpleCookie
@@ -340,6 +340,7 @@ class Site:
         if isinstance(answer, Data):
             return _data_response(answer)
         shared = self._shared(asked.base, asked.ids, request)
+        shared["notes"] = (*shared["notes"], *_due_reminders(asked))
         zone = asked.familiar.zone
         return _page_response(
             answer.template,
@@ -448,6 +449,17 @@ def _page_response(template: str, values: dict[str, Any], status: int) -> Respon
         {"cache-control": "no-store"},
         "text/html; charset=utf-8",
     )
+
+
+def _due_reminders(asked: PageRequest) -> list[str]:
+    """Return the owner's reminders that have become due, each on one page."""
+    from familiar_cli.actions.desk import fire_reminders, reminder_words
+
+    if asked.viewer != OWNER:
+        return []
+    with suppress(FamiliarError, OSError):  # the page of reminders says what is wrong
+        return [reminder_words(item) for item in fire_reminders(asked.familiar, "page")]
+    return []
 
 
 def _data_response(data: Data) -> Response:

@@ -189,7 +189,10 @@ def mark_item(asked: PageRequest) -> Redirect:
     rel_path = REMINDERS if asked.path["kind"] == "reminder" else TASKS
     number = to_number(asked.path["number"], "The item")
     done = desk.mark_item(asked.familiar, rel_path, number, ItemStatus[asked.sent("mark")])
-    return Redirect(asked.to("desk"), (f"{done.item.mark.capitalize()}: {done.item.text}",))
+    comes_again = asked.sent("mark") == "done" and done.item.mark == "open"
+    told = "Done" if comes_again else done.item.mark.capitalize()
+    after = f", due again {done.item.due}" if comes_again else ""
+    return Redirect(asked.to("desk"), (f"{told}: {done.item.text}{after}",))
 
 
 _FORM: Final = "page"

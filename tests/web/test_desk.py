@@ -49,3 +49,16 @@ def test_what_cannot_be_done_changes_nothing(root, path, form, status) -> None:
         assert client.post(path, data=form).status_code == status
     assert (root / "memory" / "reminders.md").read_bytes() == before
     assert not (root / "memory" / "tasks.md").exists()
+
+
+def test_a_reminder_that_has_become_due_is_told_on_one_page_and_comes_again(root) -> None:
+    line = "- [ ] water the fern @2026-01-05 09:00 (every monday 9:00)\n"
+    (root / "memory" / "reminders.md").write_text(line, "utf-8")
+    told = "Reminder: water the fern (due since 2026-01-05 09:00)"
+    with looking() as client:
+        pages = [client.get(path).text for path in ("/", "/", "/desk")]
+        assert [told in page for page in pages] == [True, False, False]
+        assert "every monday 09:00" in pages[2]
+        answer = client.post("/desk/reminder/1", data={"mark": "done"})
+        shown = client.get(answer.headers["location"]).text
+        assert "Done: water the fern, due again" in shown
