@@ -215,6 +215,7 @@ class Gatherer:
         query: What is searched for.
         elsewhere: Files that others put into the prompt.
         most_chars: Enough was gathered when the pieces have so many characters.
+        most_files: Or when they are from so many files and the next one is of another.
         pieces: Those that were kept.
         sources: The files that they are from.
         refused: Why nothing of a file was, by its path.
@@ -225,6 +226,7 @@ class Gatherer:
     query: str = ""
     elsewhere: frozenset[str] = frozenset()
     most_chars: int = 20_000
+    most_files: int = 1_000
     pieces: list[Excerpt] = field(default_factory=list)
     sources: dict[str, PieceSource] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
@@ -233,7 +235,8 @@ class Gatherer:
 
     def __call__(self, hit: Hit, text: str) -> bool | None:
         """Tell whether a line counts, and keep it if so; None: there are enough."""
-        if self._chars >= self.most_chars:
+        is_new = hit.rel_path not in self.sources
+        if self._chars >= self.most_chars or (is_new and len(self.sources) >= self.most_files):
             return None
         file = self._files.get(hit.rel_path)
         if file is None:
@@ -249,7 +252,7 @@ class Gatherer:
         if why_not:
             self.refused.setdefault(hit.rel_path, why_not)
             return False
-        if hit.rel_path not in self.sources:
+        if is_new:
             self.sources[hit.rel_path] = self._source(hit, seen)
             file.heading = hit.heading
         if hit.heading == file.heading:

@@ -255,6 +255,7 @@ class Retrieval:
             make_question(request, self._before(request)),
             loaded_whole(request.tier, request.viewer),
             most_chars=max(_CHARS_A_TOKEN * max(room, request.most_content), _LEAST_CHARS),
+            most_files=self.k + self.k // 2,  # some are refused
         )
 
     def _reranked(
@@ -432,7 +433,7 @@ class Retrieval:
         gatherer = self._gatherer(request, loaded, room)
         if rel_path in gatherer.elsewhere:
             return "it is not searched, because another provider includes it at this tier"
-        gatherer.most_chars = _FOR_WHY_CHARS
+        gatherer.most_chars, gatherer.most_files = _FOR_WHY_CHARS, _MOST_LINES
         options = self._options(gatherer, ways[-1], request, refresh=True)
         result = self.memory.finder.search(query, options)
         gatherer.add_named(result.named, self.memory.store.read_file)
