@@ -176,6 +176,17 @@ def test_a_line_stands_below_the_turn_that_says_the_same_on_its_day() -> None:
     assert texts(filled([line, QUOTE])) == [QUOTE.text, line.text]
 
 
+def test_lines_leave_weaker_turns_the_room_that_is_guaranteed() -> None:
+    turns = [
+        piece("past", n, f"Robin: {name} is a station.", score, is_turn=True, turns=frozenset({n}))
+        for n, (name, score) in enumerate([("Vold", 1.0), ("Fern", 0.4)], 1)
+    ]
+    lines = [piece(f"topics/{n}.md", 0, f"- Line {n} says something else.", 0.9) for n in range(5)]
+    alone = texts(filled(turns, guaranteed=40))
+    assert "Fern" in alone[0]
+    assert alone[0] in texts(filled([*turns, *lines], guaranteed=40))
+
+
 def test_a_line_that_a_person_corrected_stands_beside_the_turn() -> None:
     line = piece("sessions/a.md", 0, "- Robin moved to Oslo.", 0.5, turns=frozenset({4}))
     assert "- Robin moved to Oslo." in texts(filled([line, QUOTE]))

@@ -251,7 +251,8 @@ def fill_room(
         line_tokens: Most tokens of a piece; of a longer one the part that fits `query` is taken.
         query: What is searched for.
         known: What the prompt says anyhow, as `normal_line` returns it.
-        guaranteed: How much of `room` is filled with what fits less, too; 0: all of it.
+        guaranteed: How much of `room` lines, and as much of it turns, fill with what fits less,
+            too; 0: all of it.
         wide: Many turns are wanted, also those that score far lower than the best.
         in_order: Passages are in the order of their days, and not the best first.
     """
@@ -260,7 +261,6 @@ def fill_room(
         sources, room, counter, most_sources, line_tokens, query, precision, set(known)
     )
     best = max((piece.score for piece in pieces if not piece.named), default=0.0)
-    free = room - guaranteed if guaranteed else 0
     spoken = frozenset().union(*(piece.turns for piece in pieces if piece.is_turn))
     shares = (QUOTED_SHARE if _is_quoted(piece, spoken) else 1.0 for piece in pieces)
     ranked = [
@@ -269,7 +269,8 @@ def fill_room(
         if not precision.exceeds(piece.fact, piece.vague)
     ]
     for piece, highest in sorted(ranked, key=lambda pair: _rank_piece(pair[0])):
-        floor = highest * (FREE_FLOOR if filler.room < free else WEAK)
+        is_beyond = filler.spent[piece.is_turn] > (guaranteed or room)
+        floor = highest * (FREE_FLOOR if is_beyond else WEAK)
         if piece.score < floor and not (piece.named or (wide and piece.is_turn)):
             filler.leave(piece, "it scored far lower than the other results")
         else:
@@ -327,6 +328,7 @@ class _Filler:
     turns: set[int] = field(default_factory=set)
     open: dict[str, _Open] = field(default_factory=dict)
     left: dict[str, str] = field(default_factory=dict)
+    spent: dict[bool, int] = field(default_factory=lambda: {True: 0, False: 0})  # on turns, lines
     all_room: int = 0
 
     def __post_init__(self) -> None:
@@ -426,6 +428,7 @@ class _Filler:
 
     def _pay(self, piece: Excerpt, cost: int) -> _Open:
         self.room -= cost
+        self.spent[piece.is_turn] += cost
         self._note([piece.fact])
         taken = self.open.setdefault(piece.source, _Open())
         taken.pieces.append(piece)
