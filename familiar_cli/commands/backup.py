@@ -1,0 +1,179 @@
+"""`familiar backup` and `familiar restore`: parse, call, render."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from familiar_cli.commands._base import App, globals_of, home_of, output
+from familiar_cli.errors import PartialError, UsageError
+
+if TYPE_CHECKING:
+    from familiar_cli.actions.backup import BackupTarget
+
+backup_app = App()
+restore_app = App()
+_VERBS = ("ls", "verify")
+
+Identity = Annotated[
+    Path | None,
+    typer.Option(
+        "--identity", metavar="FILE", help="File with the age identity that decrypts backups."
+    ),
+]
+
+
+@backup_app.command()
+def backup(
+    ctx: typer.Context,
+    words: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="[ls|verify] TARGET", help="A directory, or an address such as s3://bucket/dir."
+        ),
+    ],
+    *,
+    recipient: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--recipient", metavar="KEY", help="Encrypt for this age recipient; may be repeated."
+        ),
+    ] = None,
+    keep: Annotated[
+        int, typer.Option("--keep", min=0, metavar="N", help="Keep the newest N; 0: all.")
+    ] = 0,
+    identity: Identity = None,
+) -> None:
+    """Back up every familiar of the home, or the one of --familiar, while they are in use.
+
+    Only what no earlier backup has is written. `ls` lists the backups of a target, `verify` reads
+    all of them. Encrypted backups need the extra `sync`; addresses need the package that fsspec
+    names for them.
+
+    \b
+    familiar backup /media/stick/familiars
+    familiar backup s3://bucket/familiars --keep 30
+    familiar backup /mnt/nas --recipient age1…
+    familiar backup verify /media/stick/familiars
+    """
+    verb, target = ("", words[0]) if words[0] not in _VERBS else (words[0], *words[1:2], "")[:2]
+    if not target or len(words) > (2 if verb else 1):
+        raise UsageError(
+            "A backup needs one target", hint=f"Run `familiar backup {verb or 'DIR'} ...`."
+        )
+    if keep and recipient and identity is None:
+        raise UsageError(
+            "To see which packs are still needed, --keep has to read older backups",
+            hint="Add `--identity FILE`, or remove old backups by hand.",
+        )
+    place = _open_target(target, tuple(recipient or ()), identity)
+    if verb == "ls":
+        _show_backups(ctx, place)
+    elif verb == "verify":
+        _verify(ctx, place)
+    else:
+        _back_up(ctx, place, keep)
+
+
+def _open_target(target: str, recipients: tuple[str, ...], identity: Path | None) -> BackupTarget:
+    from familiar_cli.actions.backup import BackupTarget
+    from familiar_cli.errors import RemoteKeyError
+    from familiar_cli.sync.sealing import Sealing, read_key
+
+    def read_identity() -> str:
+        if identity is None:
+            raise RemoteKeyError(
+                "The backup is encrypted; nothing was read",
+                hint="Name the file with the age identity: `--identity FILE`.",
+            )
+        return read_key(identity)
+
+    return BackupTarget(target, Sealing(recipients, read_identity))
+
+
+def _back_up(ctx: typer.Context, place: BackupTarget, keep: int) -> None:
+    from dataclasses import asdict
+
+    from familiar_cli.actions.backup import back_up, familiars_to_back_up, words_of
+    from familiar_cli.errors import FamiliarError
+    from familiar_cli.ui.progress import show_totals
+
+    out, done, failed = output(ctx), [], {}
+    for paths in familiars_to_back_up(home_of(ctx), globals_of(ctx).familiar):
+        try:
+            with show_totals(out) as progress:
+                done.append(back_up(paths, place, keep=keep, progress=progress))
+        except FamiliarError as error:
+            failed[paths.id] = error
+    data = {"target": place.address, "backups": [asdict(one) for one in done]}
+    out.answer(data, "\n".join(map(words_of, done)) + "\n" * bool(done))
+    if failed and done:
+        raise PartialError("; ".join(f"{one}: {error}" for one, error in failed.items()))
+    if failed:
+        raise next(iter(failed.values()))
+
+
+def _show_backups(ctx: typer.Context, place: BackupTarget) -> None:
+    from familiar_cli.actions.backup import list_backups
+
+    found = list_backups(place)
+    lines = [f"{one['familiar']}  {one['backup']}  {one['at']}" for one in found]
+    output(ctx).answer({"target": place.address, "backups": found}, "\n".join(lines) + "\n")
+
+
+def _verify(ctx: typer.Context, place: BackupTarget) -> None:
+    from familiar_cli.actions.backup import verify_backups
+
+    chosen = globals_of(ctx).familiar
+    found = verify_backups(place, [chosen] if chosen else [])
+    lines = [f"whole    {one}" for one in found.whole]
+    lines += [f"damaged  {one}: {why}" for one, why in found.problems.items()]
+    data = {"target": place.address, "whole": found.whole, "problems": found.problems}
+    output(ctx).answer(data, "\n".join(lines) + "\n")
+    if found.problems:
+        all_of = len(found.whole) + len(found.problems)
+        raise PartialError(
+            f"{len(found.problems)} of {all_of} backups are damaged",
+            hint=f"Make a new one: `familiar backup {place.address}`.",
+        )
+
+
+@restore_app.command()
+def restore(
+    ctx: typer.Context,
+    target: Annotated[str, typer.Argument(metavar="TARGET", help="Where the backups are.")],
+    name: Annotated[
+        str | None, typer.Argument(metavar="[FAMILIAR]", help="Which familiar; default: all.")
+    ] = None,
+    *,
+    backup: Annotated[
+        str, typer.Option("--backup", metavar="NAME", help="Which backup; default: the newest.")
+    ] = "",
+    identity: Identity = None,
+) -> None:
+    """Restore familiars from a backup into a home where they are not.
+
+    The copy is the same instance: do not use it beside the original.
+
+    \b
+    familiar restore /media/stick/familiars --home ~/restored
+    familiar restore s3://bucket/familiars ada --backup 20261125T220000Z-1a2b3c4d
+    """
+    from dataclasses import asdict
+
+    from familiar_cli.actions.backup import restore as restore_one
+    from familiar_cli.ui.progress import show_totals
+
+    place, out, home = _open_target(target, (), identity), output(ctx), home_of(ctx)
+    ids = [name] if name else place.familiars() or [globals_of(ctx).familiar or ""]
+    done = []
+    for familiar_id in ids:
+        with show_totals(out) as progress:
+            done.append(restore_one(place, home, familiar_id, backup=backup, progress=progress))
+    shown = [f"Restored {one.familiar} from {one.backup} into {one.home}" for one in done]
+    out.answer(
+        {"target": target, "restored": [asdict(one) for one in done]}, "\n".join(shown) + "\n"
+    )
+    out.note("Next: `familiar doctor`. Search by meaning is built again at the first search.")
