@@ -88,6 +88,10 @@ MORE: Final[dict[str, Section]] = {
         ),
         "export-lorebook": ("imports:export_lorebook", "Convert lore files back to a lorebook."),
     },
+    "Share": {
+        "backup": ("backup:backup", "Back up familiars; list and verify backups."),
+        "restore": ("backup:restore", "Restore familiars from a backup."),
+    },
     "Set up": {
         "model": ("config:model", "Download, list, test and remove model files."),
         "daemon": ("serve:daemon", "Run in the background, writing memory and due summaries."),
@@ -154,7 +158,7 @@ _CALLED: Final = {
     "serve": "server api openai proxy backend host",
     "start": "setup wizard quickstart onboard onboarding begin hello install",
     "status": "info state stats overview",
-    "sync": "backup push pull-memory clone remote share devices",
+    "sync": "push pull-memory clone remote share devices",
     "todo": "todos reminders reminder tasks note notes alarm schedule scratchpad agenda",
     "use": "switch select choose checkout default",
     "web": "ui gui browser page dashboard webui open",

@@ -159,7 +159,7 @@ def restore(
 
     \b
     familiar restore /media/stick/familiars --home ~/restored
-    familiar restore s3://bucket/familiars ada --backup 20261125T220000Z-1a2b3c4d
+    familiar restore /mnt/nas ada --identity ~/age.key
     """
     from dataclasses import asdict
 
