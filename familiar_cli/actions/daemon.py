@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from familiar_cli.actions import sync as action
 from familiar_cli.actions.consolidate import Consolidating, ConsolidationOptions
 from familiar_cli.actions.desk import fire_reminders, reminder_line
+from familiar_cli.actions.job_schedule import run_due_jobs
 from familiar_cli.actions.sync_decisions import remotes_of
 from familiar_cli.actions.write_memory import memory_writer, write_memory
 from familiar_cli.clock import now, stopwatch_s
@@ -176,6 +177,7 @@ class Daemon:
                 self._failed(as_failure(error))
             await self._summarise()
             await self._make_periods(at_once=True)
+            await self._run_jobs()
             while await self._embed_some():
                 pass
             await self.syncing.once()
@@ -211,6 +213,7 @@ class Daemon:
                 tasks.create_task(self._watch_turns(scheduler, seen, poll_s))
                 tasks.create_task(self._watch_periods(scheduler))
                 tasks.create_task(self._watch_reminders())
+                tasks.create_task(self._watch_jobs())
                 tasks.create_task(self._embed_turns())
                 tasks.create_task(self.syncing.watch())
 
@@ -233,16 +236,16 @@ class Daemon:
             FamiliarError: The history cannot be read.
         """
         waiting = count_unread_turns(self._familiar.history, SAID_HERE)
+        wait_s = await self._run_jobs()
         if is_first and not (is_active or waiting):
-            return math.inf
-        wait_s = math.inf
+            return wait_s
         try:
             with self._writing.recording():
                 memory_writer(self._familiar, on_wait=self._note)
         except ConfigError as error:
             self._failed(error)
         else:
-            wait_s = await self._write_due(waiting, is_first=is_first)
+            wait_s = min(wait_s, await self._write_due(waiting, is_first=is_first))
             await self._summarise()
             await self._make_periods(at_once=False)
         return min(wait_s, _SOON_S) if await self._embed_some() else wait_s
@@ -310,6 +313,19 @@ class Daemon:
             await self._summarise()
             await self._make_periods(at_once=False)
             await asyncio.sleep(LOOK_S)
+
+    async def _watch_jobs(self) -> None:
+        while True:
+            wait_s = await self._run_jobs()
+            await asyncio.sleep(min(wait_s, REMIND_S))
+
+    async def _run_jobs(self) -> float:
+        """Run the jobs that are due; return in how many seconds others are."""
+        try:
+            return await run_due_jobs(self._familiar, self._tell)
+        except Exception as error:  # noqa: BLE001  # other work goes on
+            self._tell(failed("job ls", as_failure(error), 0))
+            return LOOK_S
 
     async def _watch_reminders(self) -> None:
         while True:

@@ -19,7 +19,7 @@ from familiar_cli.actions.prompt import (
     turn_setup,
 )
 from familiar_cli.clock import now, to_ms
-from familiar_cli.context.on_record import OnRecord
+from familiar_cli.context.on_record import FirstMessage, OnRecord
 from familiar_cli.context.replies import PartialReply
 from familiar_cli.context.trace import Trace
 from familiar_cli.context.turn import (
@@ -37,6 +37,7 @@ from familiar_cli.errors import (
     ChannelBusyError,
     ConflictError,
     FamiliarError,
+    ModelError,
     NotFoundError,
     RefusedError,
     UsageError,
@@ -170,6 +171,9 @@ class Asking:
 
 AS_USUAL: Final = Asking()
 
+WRITE_FIRST: Final = "Nobody has written to you just now. Write first. What it is about:"
+"""What a model is told where it begins."""
+
 
 async def assemble(familiar: Familiar, said: Said, *, viewer: Viewer | None = None) -> Trace:
     """Return the prompt that `said` would lead to. Nothing is asked, and nothing is kept.
@@ -295,6 +299,41 @@ async def take_turn(
                 on_interrupted(runner.interrupted)
             raise
     return result if said.off_record else _with_names(familiar, result)
+
+
+async def write_first(
+    familiar: Familiar, channel_id: str, about: str, message_id: str = ""
+) -> Turn:
+    """Have the familiar write in a channel without being asked, and return its message.
+
+    Args:
+        familiar: Who writes.
+        channel_id: Where.
+        about: What to write about; it is an instruction, and not kept.
+        message_id: An id under which the message is kept only once.
+
+    Raises:
+        ConfigError: Something is missing to talk to the model.
+        ModelError: There is no message; nothing was kept.
+    """
+    check_usable(familiar.models.slot())
+    familiar.finder.load_embedder()
+    words = f"[{WRITE_FIRST} {about}]"
+    said = Said(words, None, channel_id, source="job", message_id=message_id, greeting=0)
+    async with _hold_channel(familiar, channel_id, None):
+        setup = _turn_setup(familiar, said)
+        runner = FirstMessage(
+            familiar.history,
+            pipeline(familiar, setup),
+            familiar.paths.traces,
+            said,
+            keep_traces=familiar.config.context.keep_traces,
+        )
+        request = turn_request(familiar, said, setup)
+        result = await runner.run(request, familiar.models.open(), stream=False)
+    if result.reply is None:
+        raise ModelError(f"The familiar wrote nothing in {channel_id!r}; nothing was kept")
+    return result.reply
 
 
 def _hold_channel(

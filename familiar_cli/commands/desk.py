@@ -6,17 +6,29 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from familiar_cli.commands._base import App, familiar_of, group, output, text_or_stdin
+from familiar_cli.commands._base import (
+    App,
+    familiar_of,
+    group,
+    output,
+    run_async,
+    text_or_stdin,
+    with_models,
+)
 from familiar_cli.commands._options import AnyTime, Closed, DryRun, When
 from familiar_cli.memory.layout import REMINDERS, SCRATCH, TASKS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from familiar_cli.actions.job_schedule import Job
+    from familiar_cli.familiar import Familiar
+
 _LISTS = {"remind": REMINDERS, "task": TASKS}
 _LETTERS = {"r": REMINDERS, "t": TASKS}
 
 Words = Annotated[str, typer.Argument(metavar="TEXT|-", help="Text; `-` reads standard input.")]
+JobId = Annotated[str, typer.Argument(metavar="ID", help="Id from `familiar job ls`.")]
 Number = Annotated[int, typer.Argument(metavar="N", help="Number in the list.")]
 ItemId = Annotated[str, typer.Argument(metavar="ID", help="Id from `familiar todo ls`, e.g. r1.")]
 
@@ -316,3 +328,128 @@ def _show(ctx: typer.Context) -> None:
     out.answer({"rel_path": SCRATCH, "text": text}, lambda: exact(text))
     if not text.strip():
         out.note("The scratchpad is empty: `familiar scratch add TEXT`.")
+
+
+job_app = group("Schedule what the familiar does by itself.")
+
+
+@job_app.command("add")
+def add_scheduled(
+    ctx: typer.Context,
+    when: Annotated[
+        str, typer.Argument(metavar="WHEN", help="How it comes again, e.g. `every day 8:00`.")
+    ],
+    *,
+    say: Annotated[
+        str, typer.Option("--say", metavar="TEXT", help="Write a message about this.")
+    ] = "",
+    run: Annotated[
+        str,
+        typer.Option(
+            "--run",
+            metavar="PASS",
+            help="Run write-memory, consolidate, sync or `distill short|mid|long`.",
+        ),
+    ] = "",
+    channel: Annotated[
+        str, typer.Option("--channel", metavar="ID", help="Channel that the message goes to.")
+    ] = "cli",
+    missed: Annotated[
+        str,
+        typer.Option("--missed", metavar="run|skip", help="What happens when nothing ran in time."),
+    ] = "run",
+    name: Annotated[
+        str, typer.Option("--id", metavar="ID", help="Its id; default: made of TEXT.")
+    ] = "",
+    dry_run: DryRun = False,
+) -> None:
+    """Add a job, run by `familiar daemon`, `serve` or `chat` while one of them runs.
+
+    Each time is dealt with once. No job runs commands of the system.
+
+    \b
+    familiar job add "every day 8:00" --say "Good morning"
+    familiar job add "every sunday 3:30" --run consolidate
+    familiar job add "every 2 hours" --run sync --missed skip
+    """
+    from familiar_cli.actions.job_schedule import Job, add_job
+    from familiar_cli.clock import iso, now
+
+    wanted = Job(name, when, iso(now()), say, run, channel, missed)
+    with familiar_of(ctx) as familiar:
+        added = add_job(familiar, wanted, dry_run=dry_run)
+        row = _job_row(familiar, added)
+    output(ctx).answer(row, f"{added.id}: {added.what}, {added.when}, next {row['next']}\n")
+
+
+@job_app.command("ls")
+def list_scheduled(ctx: typer.Context) -> None:
+    """List the jobs, when each comes next, and how it ended the last time.
+
+    \b
+    familiar job ls
+    """
+    from familiar_cli.actions.job_schedule import read_jobs
+
+    out = output(ctx)
+    with familiar_of(ctx) as familiar:
+        rows = [_job_row(familiar, job) for job in read_jobs(familiar)]
+    lines = [
+        f"{row['id']}  {row['when']}  {row['what']}  next {row['next']}"
+        + (f"  last {row['last']} ({row['outcome']})" if row["last"] else "")
+        + (f"  failed: {row['failure']}" if row["failure"] else "")
+        for row in rows
+    ]
+    out.answer({"jobs": rows}, "".join(f"{line}\n" for line in lines))
+    if not rows:
+        out.note('No jobs. Add one: `familiar job add "every day 8:00" --say "Good morning"`.')
+
+
+@job_app.command("rm")
+def remove_scheduled(ctx: typer.Context, job_id: JobId, *, dry_run: DryRun = False) -> None:
+    """Remove a job.
+
+    \b
+    familiar job rm good-morning
+    """
+    from familiar_cli.actions.job_schedule import remove_job
+
+    with familiar_of(ctx) as familiar:
+        removed = remove_job(familiar, job_id, dry_run=dry_run)
+    output(ctx).answer({"id": removed.id, "dry_run": dry_run}, f"Removed {removed.id}\n")
+
+
+@job_app.command("run")
+def run_scheduled(ctx: typer.Context, job_id: JobId) -> None:
+    """Run a job now, beside its times.
+
+    \b
+    familiar job run good-morning
+    """
+    from familiar_cli.actions.job_schedule import run_job_now
+
+    with with_models(familiar_of(ctx)) as familiar:
+        turn = run_async(run_job_now(familiar, job_id))
+        made = familiar.history.turn(turn) if turn else None
+    text = made.content if made else ""
+    output(ctx).answer({"id": job_id, "turn": turn, "text": text}, text or f"{job_id}: done\n")
+
+
+def _job_row(familiar: Familiar, job: Job) -> dict[str, object]:
+    """Describe a job for a list."""
+    from dataclasses import asdict
+
+    from familiar_cli.actions.job_schedule import next_run, read_state
+    from familiar_cli.clock import to_zone
+
+    state, failure = read_state(familiar, job), familiar.passes.job(job.id).failure
+    coming = to_zone(next_run(familiar, job), familiar.zone)
+    return {
+        **asdict(job),
+        "what": job.what,
+        "next": f"{coming:%Y-%m-%d %H:%M}",
+        "last": state.last,
+        "outcome": state.outcome,
+        "turn": state.turn,
+        "failure": failure.message if failure else "",
+    }

@@ -232,7 +232,9 @@ def _make_personas(
         else:
             made.append(one)
     for one in made if not dry_run else ():
-        index_words(out, Familiar.load_from_disk(home, one.id))
+        familiar = Familiar.load_from_disk(home, one.id)
+        _adopt_jobs(out, familiar)
+        index_words(out, familiar)
     data = {"familiars": [asdict(one) for one in made], "dry_run": dry_run}
     pages = [persona_page(one, dry_run=dry_run) for one in made]
     problems = [*failed, *filter(None, (one.problem(one.name) for one in made))]
@@ -243,6 +245,21 @@ def _make_personas(
     out.answer(data, pages)
     if not dry_run:
         out.note(f'Next: `familiar ask {_chosen(home, made[0].id)}"Hello"`')
+
+
+def _adopt_jobs(out: Output, familiar: Familiar) -> None:
+    """Add a persona's own jobs to the familiar's, and say which can run."""
+    from familiar_cli.actions.job_schedule import adopt_crons
+    from familiar_cli.errors import FamiliarError
+
+    try:
+        jobs, problems = adopt_crons(familiar)
+    except FamiliarError as error:
+        jobs, problems = [], [str(error)]
+    for job in jobs:
+        out.note(f"Job {job.id}: {job.when}, {job.what}")
+    for problem in problems:
+        out.warn(problem)
 
 
 def _personas(

@@ -107,6 +107,11 @@ class FamiliarPaths:
         return self.root / "reminded.json"
 
     @property
+    def jobs(self) -> Path:
+        """`jobs.toml`: what is done at times that a person has set."""
+        return self.root / "jobs.toml"
+
+    @property
     def turn_vectors(self) -> Path:
         """What finds turns by meaning; derived from the history."""
         return self.root / "recall"

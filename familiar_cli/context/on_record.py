@@ -252,3 +252,52 @@ class OnRecord(TurnRunner):
             if str(error) not in self.notices:
                 self.notices.append(str(error))
         return trace
+
+
+class FirstMessage(TurnRunner):
+    """Runs a turn that the familiar begins, and keeps its message alone.
+
+    What it is asked to write about is an instruction, which nobody said.
+
+    Args:
+        history: Where the message is kept.
+        pipeline: What makes the prompt.
+        traces_dir: Where the record is kept.
+        said: The instruction, with the id under which the message is kept once.
+        keep_traces: How many records are kept; 0: all.
+    """
+
+    def __init__(
+        self,
+        history: HistoryStore,
+        pipeline: ContextPipeline,
+        traces_dir: Path,
+        said: Said,
+        *,
+        keep_traces: int,
+    ) -> None:
+        super().__init__(pipeline)
+        self._history = history
+        self._traces_dir = traces_dir
+        self._said = said
+        self._keep_traces = keep_traces
+
+    def _keep_reply(self, text: str, trace: Trace, *, partial: bool) -> TurnResult:
+        if trace.error or not text.strip():
+            return super()._keep_reply(text, trace, partial=partial)
+        message = Turn(
+            id=0,
+            channel_id=self._said.channel_id,
+            author=None,
+            role="assistant",
+            content=text,
+            at=to_ms(now()),
+            modality=self._said.modality,
+            source=self._said.source,
+            partial=partial,
+        )
+        kept = keep_once(self._history, message, self._said.message_id).turn
+        trace = replace(trace, turn=kept.id, reply_turn=kept.id, notices=tuple(self.notices))
+        with suppress(FamiliarError):  # the message stands
+            write_trace(self._traces_dir, trace, keep=self._keep_traces)
+        return TurnResult(None, kept, text, trace, trace.notices)

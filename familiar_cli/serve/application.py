@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import json
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from familiar_cli.clock import now
+from familiar_cli.actions.job_schedule import SOURCE as JOB
+from familiar_cli.clock import iso, now
 from familiar_cli.config.home import cache_dir, find_familiar, list_familiars
 from familiar_cli.errors import FamiliarError
 from familiar_cli.familiar import Familiar
+from familiar_cli.identity import check_id
 from familiar_cli.imports.foreign_chat import known_names
 from familiar_cli.index.embedder import open_embedder
 from familiar_cli.serve import api_format
@@ -54,6 +57,7 @@ from familiar_cli.serve.speakers import (
     wants_keeping,
 )
 from familiar_cli.text import slugify
+from familiar_cli.web.turn_pages import watch_changes
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -189,6 +193,8 @@ def _load_modules() -> None:
 
 
 _JSON: Final = "application/json"
+_MOST_EVENTS: Final = 200
+_EVENT_FIELDS: Final = {"after": "number of a turn", "channel": "channel id"}
 
 
 class Server:
@@ -197,10 +203,14 @@ class Server:
     Args:
         pool: The familiars that can be asked.
         memories: The same for agents.
+        ending: Set when the server ends.
     """
 
-    def __init__(self, pool: FamiliarPool[Served], memories: McpEndpoints) -> None:
+    def __init__(
+        self, pool: FamiliarPool[Served], memories: McpEndpoints, ending: asyncio.Event
+    ) -> None:
         self.pool = pool
+        self.ending = ending
         self.memories = memories
         self.alone = ConversationLocks()
         self.turns: set[ServedTurn] = set()
@@ -289,6 +299,49 @@ class Server:
         async with self.pool.lease(familiar_id) as served:
             return JSONResponse(await keep_chat(served, chat, self.alone))
 
+    async def events(self, request: Request) -> Response:
+        """Say what the familiar wrote in a channel without being asked; as a stream if wanted."""
+        wanted = request.query_params
+        name = find_model({"model": wanted.get("model")}, list_familiars(self.pool.home))
+        channel = resolve_channel(request.headers) or wanted.get("channel", "")
+        after = wanted.get("after", "0")
+        if not channel or not after.isdecimal():
+            field = "after" if channel else "channel"
+            raise ApiError(400, f"{field!r} must be a {_EVENT_FIELDS[field]}", param=field)
+        check_id(channel, "The channel id")
+
+        async def read_new(known: int) -> list[dict[str, Any]]:
+            async with self.pool.lease(name) as served:
+                familiar = served.familiar
+                author = resolve_speaker(familiar, request.headers, wanted.get("user"))
+                served.conversations.check_own(channel, author)
+                viewer = familiar.privacy.viewer_in(channel, author)
+                turns = familiar.history.recent(channel, _MOST_EVENTS, viewer=viewer)
+            return [
+                {"turn": turn.id, "channel": channel, "at": iso(turn.at), "text": turn.content}
+                for turn in turns
+                if turn.id > known and turn.source == JOB
+            ]
+
+        found = await read_new(int(after))
+        if "text/event-stream" not in request.headers.get("accept", ""):
+            return JSONResponse({"events": found})
+
+        async def stream() -> AsyncIterator[bytes]:
+            known, new = int(after), found
+            paths = find_familiar(self.pool.home, name)
+            async for beat in watch_changes(paths, self.ending):
+                if beat.startswith(b"event: change"):
+                    new = await read_new(known)
+                else:
+                    yield beat
+                for event in new:
+                    known = event["turn"]
+                    yield f"id: {known}\nevent: message\ndata: {json.dumps(event)}\n\n".encode()
+                new = []
+
+        return StreamingResponse(stream(), media_type="text/event-stream")
+
     async def responses(self, request: Request) -> Response:
         """Refuse the other API of OpenAI's, which some SDKs ask first."""
         del request
@@ -350,7 +403,7 @@ class Server:
     def _wanted(
         self, served: Served, asked: ReplyRequest, headers: Headers, them: ChatParticipants
     ) -> RequestIdentity:
-        person = resolve_speaker(served.familiar, headers, asked)
+        person = resolve_speaker(served.familiar, headers, asked.person)
         asked = replace(asked, lines=tuple(them.attribute(line, person) for line in asked.lines))
         is_job = is_client_job(asked.lines, headers) or is_connection_test(asked.body)
         is_job = is_job or not asked.is_said
@@ -399,7 +452,7 @@ def make_app(
         tell: Callback for messages to a person.
         api: It speaks to chat programs, too.
     """
-    server = Server(pool, McpEndpoints(site.pool, tell))
+    server = Server(pool, McpEndpoints(site.pool, tell), site.ending)
     probes = [Route("/health", server.health), Route("/ready", server.ready)]
 
     @asynccontextmanager
@@ -421,6 +474,7 @@ def make_app(
             Route("/familiar/context", server.context, methods=["POST"]),
             Route("/familiar/turns", server.keep, methods=["POST"]),
             Route("/familiar/chat", server.keep_chat, methods=["POST"]),
+            Route("/familiar/events", server.events),
             Route("/v1/responses", server.responses, methods=["POST"]),
             Route("/v1/embeddings", server.embeddings, methods=["POST"]),
             Route("/mcp", server.memories, methods=["POST"]),

@@ -201,7 +201,7 @@ class Conversations:
             ApiError: The conversation is another person's, or the whole prompt came as one message.
         """
         if channel_id:
-            self._check_own(channel_id, author)
+            self.check_own(channel_id, author)
             channels = self._family(channel_id, author)
         else:
             channels = self._candidates(lines, author)
@@ -573,7 +573,12 @@ class Conversations:
             found[turn_id] = {other.id: other.content for other in others if other}
         return found
 
-    def _check_own(self, channel_id: str, author: Author) -> None:
+    def check_own(self, channel_id: str, author: Author) -> None:
+        """Make sure that somebody may be replied to in a channel.
+
+        Raises:
+            ApiError: It is private, and they never spoke there.
+        """
         if not self._is_own(channel_id, author):
             raise ApiError(
                 403,

@@ -48,8 +48,13 @@ _SWITCH: Final = {
 }
 
 
-def resolve_speaker(familiar: Familiar, headers: Headers, asked: ReplyRequest) -> Author:
+def resolve_speaker(familiar: Familiar, headers: Headers, person: str | None) -> Author:
     """Return who speaks: whom the request names, else the one whose home it is.
+
+    Args:
+        familiar: To whom.
+        headers: The request's headers.
+        person: The speaker whom the request names outside its headers, if any.
 
     Raises:
         ApiError: A field that names the speaker cannot be used.
@@ -58,7 +63,7 @@ def resolve_speaker(familiar: Familiar, headers: Headers, asked: ReplyRequest) -
     for field, platform, value in (
         (USER, "", _read_header(headers, USER)),
         (_OPEN_WEBUI_USER, "open_webui:", _read_header(headers, _OPEN_WEBUI_USER)),
-        ("user", "serve:", asked.person),
+        ("user", "serve:", person),
     ):
         if value is not None:
             with _naming_field(field):

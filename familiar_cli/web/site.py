@@ -206,7 +206,7 @@ class Site:
         self._programs = programs
         self._notes: OrderedDict[str, tuple[str, ...]] = OrderedDict()
         self._notes_lock = threading.Lock()
-        self._is_ending = asyncio.Event()
+        self.ending = asyncio.Event()
         pages = [Route(p.path, self._endpoint(p), methods=[p.method]) for p in PAGES]
         pages.append(Route("/events", self._events))
         pages.append(Route("/chat", self._talk, methods=["POST"]))
@@ -239,7 +239,7 @@ class Site:
 
     def end(self) -> None:
         """End what waits for changes, so that the server can stop."""
-        self._is_ending.set()
+        self.ending.set()
 
     async def aclose(self) -> None:
         """End the turns under way, and let go of the familiars."""
@@ -433,9 +433,7 @@ class Site:
             paths = find_familiar(self.pool.home, name)
         except FamiliarError as error:
             return self._failed(request, error)
-        return StreamingResponse(
-            watch_changes(paths, self._is_ending), media_type="text/event-stream"
-        )
+        return StreamingResponse(watch_changes(paths, self.ending), media_type="text/event-stream")
 
 
 def _base_of(request: Request) -> str:

@@ -400,6 +400,11 @@ class Passes:
         lock = _LOCKS.get(name, ".consolidation.lock")
         return Pass(name, self._root / lock, self._failures)
 
+    def job(self, job_id: str) -> Pass:
+        """Return the pass of a job that a person has scheduled."""
+        name = f"job {job_id}"
+        return Pass(name, self._root / "runs" / "locks" / f"job-{job_id}.lock", self._failures)
+
     def summary(self, scope: str) -> Pass:
         """Return the pass that summarises the turns of a scope; see `history.summaries`."""
         name = summary_name(scope)

@@ -1,0 +1,197 @@
+"""A job runs once at each of its times, whoever looks, and what it made is a turn."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from familiar_cli.actions import job_schedule
+from familiar_cli.actions.job_schedule import (
+    Job,
+    add_job,
+    read_jobs,
+    read_state,
+    rule_of_cron,
+    run_due_jobs,
+)
+from familiar_cli.clock import iso
+from familiar_cli.familiar import Familiar
+from familiar_cli.visibility import OWNER
+from familiar_cli.work.passes import Event
+from tests.support.cases import each
+from tests.support.server import Fail
+from tests.support.world import data, home, live, run
+
+MORNING = datetime(2026, 3, 20, 8, 0, tzinfo=UTC)
+
+
+@pytest.fixture
+def at(monkeypatch):
+    """Sets the clock of jobs."""
+
+    def set_to(moment: datetime) -> None:
+        monkeypatch.setattr(job_schedule, "now", lambda: moment)
+
+    return set_to
+
+
+@pytest.fixture
+def ada():
+    root = live("ada")
+    (root / "character.toml").write_text('timezone = "UTC"\n', "utf-8")
+    with Familiar.load_from_disk(home(), "ada") as familiar:
+        yield familiar
+
+
+def daily(**how: str) -> Job:
+    added = iso(MORNING - timedelta(hours=1))
+    return Job(**{"id": "morning", "when": "every day 8:00", "added": added, "say": "tea", **how})
+
+
+async def test_the_familiar_writes_first_once_each_time(ada, at, serve) -> None:
+    server = serve("Good morning!", "Good morning again!")
+    add_job(ada, daily(channel="den"))
+    told: list[Event] = []
+    for hours, messages in ((-0.5, 0), (0, 1), (1, 1), (23, 1), (24.5, 2)):
+        at(MORNING + timedelta(hours=hours))
+        await run_due_jobs(ada, told.append)
+        assert len(server.requests) == messages
+
+    turns = ada.history.recent("den", 9, viewer=OWNER)
+    assert [(turn.role, turn.content, turn.source) for turn in turns] == [
+        ("assistant", "Good morning!", "job"),
+        ("assistant", "Good morning again!", "job"),
+    ]
+    assert "tea" in server.requests[0].json()["messages"][-1]["content"]
+    assert [event.data["turn"] for event in told] == [turn.id for turn in turns]
+    await ada.aclose()
+    assert "tea" in run("context", str(turns[0].id), "--raw").stdout
+
+
+async def test_times_that_nobody_was_there_for_are_caught_up_with_once_or_skipped(
+    ada, at, serve
+) -> None:
+    server = serve("Hello.")
+    add_job(ada, daily())
+    add_job(ada, daily(id="fleeting", missed="skip"))
+    at(MORNING + timedelta(days=3, hours=5))
+    for _ in range(2):
+        await run_due_jobs(ada, lambda _: None)
+    await ada.aclose()
+    assert len(server.requests) == 1
+    assert [read_state(ada, job).outcome for job in read_jobs(ada)] == ["done", "skipped"]
+
+
+async def test_a_model_that_fails_is_told_and_tried_again(ada, at, serve) -> None:
+    server = serve(Fail(400, "no"), "Hello.")
+    add_job(ada, daily())
+    at(MORNING)
+    told: list[Event] = []
+    for _ in range(2):  # the second look comes too early
+        await run_due_jobs(ada, told.append)
+    assert [event.kind for event in told] == ["failed"]
+    assert len(server.requests) == 1
+    assert ada.history.recent("cli", 9, viewer=OWNER) == []
+    ada.failures.clear("job morning")
+    await run_due_jobs(ada, told.append)
+    await ada.aclose()
+    assert read_state(ada, read_jobs(ada)[0]).outcome == "done"
+
+
+async def test_each_day_has_one_time_also_when_the_clocks_change(at, monkeypatch) -> None:
+    root = live("ada")
+    (root / "character.toml").write_text('timezone = "Europe/Berlin"\n', "utf-8")
+    ran: list[datetime] = []
+
+    async def note(_familiar: Familiar, _job: Job, due: datetime) -> None:
+        ran.append(due)
+
+    monkeypatch.setattr(job_schedule, "_run_job", note)
+    with Familiar.load_from_disk(home(), "ada") as familiar:
+        for begin in (datetime(2026, 3, 26, tzinfo=UTC), datetime(2026, 10, 22, tzinfo=UTC)):
+            ran.clear()
+            at(begin)
+            job = daily(id=f"night-{begin.month}", when="every day 2:30", added=iso(begin))
+            add_job(familiar, job)
+            for half_hours in range(48 * 6):
+                at(begin + timedelta(minutes=30 * half_hours))
+                await run_due_jobs(familiar, lambda _: None)
+            days = [due.astimezone(familiar.zone).date() for due in ran]
+            assert len(days) == len(set(days)) == 6
+            (root / "jobs.toml").unlink()
+
+
+@each(
+    "cron, rule",
+    [
+        ("0 8 * * *", "every day 8:00"),
+        ("30 7 * * 1-2", "every monday and tuesday 7:30"),
+        ("0 9 * * sun", "every sunday 9:00"),
+        ("0 9 * * 7", "every sunday 9:00"),
+        ("5 4 1 * *", "every month on the 1 4:05"),
+        ("every day 9:00", "every day 9:00"),
+        ("*/5 * * * *", ""),
+        ("0 8 * 3 *", ""),
+        ("0 8 1 * 1", ""),
+        ("0 25 * * *", ""),
+        ("0 8 * * 9", ""),
+        ("rubbish", ""),
+    ],
+)
+def test_a_cron_expression_becomes_a_rule(cron, rule) -> None:
+    assert rule_of_cron(cron) == rule
+
+
+def test_the_jobs_of_a_persona_run(tmp_path) -> None:
+    persona = tmp_path / "ines"
+    persona.mkdir()
+    (persona / "IDENTITY.md").write_text("# Ines\n\nA lighthouse keeper.\n", "utf-8")
+    crons = [
+        {"id": "Tides", "schedule": "0 6 * * *", "prompt": "Tell the tides."},
+        {"id": "poll", "schedule": "*/5 * * * *", "prompt": "Poll."},
+        {"id": "off", "schedule": "0 6 * * *", "prompt": "Nothing.", "enabled": False},
+    ]
+    (persona / "CRONS.json").write_text(json.dumps(crons), "utf-8")
+    done = run("init", "--from-persona", str(persona))
+    assert done.exit_code == 0
+    assert "Job tides: every day 6:00" in done.stderr
+    assert done.stderr.count("not run") == 2
+    assert [(job["id"], job["say"]) for job in data("job", "ls")["jobs"]] == [
+        ("tides", "Tell the tides.")
+    ]
+
+
+def test_jobs_are_added_listed_run_and_removed(serve) -> None:
+    live("ada")
+    serve("Hello!")
+    added = data("job", "add", "every monday 9:00", "--say", "The week ahead", "--channel", "den")
+    assert added["id"] == "the-week-ahead"
+    (root,) = [path for path in home().iterdir() if path.name == "ada"]
+    jobs = root / "jobs.toml"
+    jobs.write_text(f"# mine\n{jobs.read_text('utf-8')}", "utf-8")
+    data("job", "add", "every day 3:00", "--run", "sync")
+    assert jobs.read_text("utf-8").startswith("# mine\n")
+    assert [job["id"] for job in data("job", "ls")["jobs"]] == ["the-week-ahead", "sync"]
+    assert run("job", "run", "the-week-ahead").stdout == "Hello!\n"
+    assert data("job", "rm", "sync")["id"] == "sync"
+    assert [job["id"] for job in data("job", "ls")["jobs"]] == ["the-week-ahead"]
+
+
+def test_what_is_no_job_is_one_clear_error() -> None:
+    live("ada")
+    refused = {
+        ("add", "every blue moon", "--say", "x"): 2,
+        ("add", "every day 8:00"): 2,
+        ("add", "every day 8:00", "--say", "x", "--run", "sync"): 2,
+        ("add", "every day 8:00", "--run", "rm -rf"): 2,
+        ("add", "every day 8:00", "--say", "x", "--missed", "maybe"): 2,
+        ("add", "every day 8:00", "--say", "x", "--id", "../x"): 2,
+        ("rm", "x"): 4,
+        ("run", "x"): 4,
+    }
+    assert {argv: run("job", *argv).exit_code for argv in refused} == refused
+    assert data("job", "ls")["jobs"] == []
+    (home() / "ada" / "jobs.toml").write_text("[[job", "utf-8")
+    assert run("job", "ls").exit_code == 3
