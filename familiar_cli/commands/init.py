@@ -232,34 +232,33 @@ def _make_personas(
         else:
             made.append(one)
     for one in made if not dry_run else ():
-        familiar = Familiar.load_from_disk(home, one.id)
-        _adopt_jobs(out, familiar)
-        index_words(out, familiar)
+        index_words(out, Familiar.load_from_disk(home, one.id))
     data = {"familiars": [asdict(one) for one in made], "dry_run": dry_run}
     pages = [persona_page(one, dry_run=dry_run) for one in made]
     problems = [*failed, *filter(None, (one.problem(one.name) for one in made))]
     for warning in (w for one in made for w in one.warnings):
         out.warn(warning)
+    notes = [] if dry_run else [note for one in made for note in _adopt_jobs(home, one.id)]
     if problems:
         out.partial(data, problems, pages)
     out.answer(data, pages)
     if not dry_run:
-        out.note(f'Next: `familiar ask {_chosen(home, made[0].id)}"Hello"`')
+        next_step = f'Next: `familiar ask {_chosen(home, made[0].id)}"Hello"`'
+        out.note("\n".join([*notes, next_step]))
 
 
-def _adopt_jobs(out: Output, familiar: Familiar) -> None:
-    """Add a persona's own jobs to the familiar's, and say which can run."""
+def _adopt_jobs(home: Path, familiar_id: str) -> list[str]:
+    """Add a persona's own jobs to the familiar's; return what a person should know of them."""
     from familiar_cli.actions.job_schedule import adopt_crons
     from familiar_cli.errors import FamiliarError
+    from familiar_cli.familiar import Familiar
 
     try:
-        jobs, problems = adopt_crons(familiar)
+        jobs, problems = adopt_crons(Familiar.load_from_disk(home, familiar_id))
     except FamiliarError as error:
-        jobs, problems = [], [str(error)]
-    for job in jobs:
-        out.note(f"Job {job.id}: {job.when}, {job.what}")
-    for problem in problems:
-        out.warn(problem)
+        return [f"warning: {error}"]
+    added = [f"Job {job.id}: {job.when}, {job.what}" for job in jobs]
+    return [*added, *(f"warning: {problem}" for problem in problems)]
 
 
 def _personas(

@@ -59,6 +59,7 @@ def _name_group(title: str, names: Sequence[str]) -> Iterator[RenderableType]:
 
 _MOST_LINES: Final = 60
 _CHARS: Final = 120
+_JOBS: Final = "CRONS.JSON"
 
 
 def new_familiar_page(made: FamiliarReport, *, dry_run: bool) -> RenderableType:
@@ -115,7 +116,8 @@ def _report_rows(done: ImportReport) -> Iterator[tuple[str, str, str]]:
     for path in done.unchanged:
         yield "  unchanged", "dim", path
     for name in done.kept_unmapped:
-        yield "  kept", "dim", f"{one_line(name, _CHARS)} (not used)"
+        use = "its jobs are scheduled" if name.upper() == _JOBS else "not used"
+        yield "  kept", "dim", f"{one_line(name, _CHARS)} ({use})"
     for left in done.left_out:
         yield "  left out", "red", f"{left.file}: {one_line(left.reason, _CHARS)}"
 

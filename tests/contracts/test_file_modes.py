@@ -23,6 +23,12 @@ init bo --template keeper
 use ada
 ls
 me --name Zelda
+job add "every day 8:00" --run sync
+job ls
+job run sync
+job rm sync
+backup OUT/copy
+restore OUT/copy bo --home OUT/restored
 config set timezone UTC
 ask "I live in Oslo"
 again

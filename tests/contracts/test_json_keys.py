@@ -57,6 +57,8 @@ def root():
         ("scratch show", []),
         ("scratch add", ["x"]),
         ("scratch clear", ["--dry-run"]),
+        ("job add", ["every day 8:00", "--say", "Hello", "--dry-run"]),
+        ("job ls", []),
         ("consolidate", []),
         ("consolidate", ["--dry-run"]),
         ("distill short", ["--dry-run"]),
