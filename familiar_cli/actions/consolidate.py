@@ -10,7 +10,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli import clock
-from familiar_cli.config.schedule import read_schedule
 from familiar_cli.consolidation.calendar import (
     ConsolidationReport,
     Consolidator,
@@ -18,7 +17,7 @@ from familiar_cli.consolidation.calendar import (
     survey_periods,
 )
 from familiar_cli.consolidation.composing import Composer, Replies
-from familiar_cli.consolidation.digests import NAMES, Digest, Distiller, run_notifier
+from familiar_cli.consolidation.digests import NAMES, Digest, Distiller, read_schedule, run_notifier
 from familiar_cli.consolidation.engine import FileMaker
 from familiar_cli.consolidation.library import newest_sessions, private_shelves
 from familiar_cli.consolidation.period_states import Today

@@ -169,9 +169,10 @@ def _slug_problem(value: Any) -> str | None:  # noqa: ANN401
 
 
 def _schedule_problem(value: Any) -> str | None:  # noqa: ANN401
-    from familiar_cli.config.schedule import parse_schedule  # noqa: PLC0415  # as above
+    from familiar_cli.recurrence import parse_recurrence  # noqa: PLC0415  # as above
 
-    if parse_schedule(value) is not None:
+    rule = parse_recurrence(value)
+    if rule is not None and rule.hour is not None:
         return None
     return f"is {value!r}, but must look like `daily 03:00` or `weekly sun 03:30`"
 

@@ -22,21 +22,22 @@ from familiar_cli.consolidation.pages import (
     readable_text,
 )
 from familiar_cli.consolidation.periods import PlannedDigest, SourceItem, session_day
-from familiar_cli.errors import FamiliarError
+from familiar_cli.errors import ConfigError, FamiliarError
 from familiar_cli.languages import ENGLISH
 from familiar_cli.markdown import scan, sections
 from familiar_cli.memory.layout import SESSIONS_DIR, digest_path
+from familiar_cli.recurrence import last_occurrence, parse_recurrence
 from familiar_cli.review.pending import Plans
 from familiar_cli.text import framed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from familiar_cli.config.schedule import Schedule
     from familiar_cli.consolidation.engine import FileMaker
     from familiar_cli.consolidation.period_states import PeriodState, Today
     from familiar_cli.consolidation.periods import Made, Refused
     from familiar_cli.languages import Phrases
+    from familiar_cli.recurrence import Recurrence
 
 from familiar_cli.consolidation.engine import plan_id
 
@@ -120,6 +121,22 @@ _NEW: Final = "what is new"
 _READ: Final = "read"  # stands for the hash of a session that scrolled out of the digest below
 
 
+def read_schedule(text: str, key: str) -> Recurrence:
+    """Read the schedule that the setting `key` says.
+
+    Raises:
+        ConfigError: It says none.
+    """
+    found = parse_recurrence(text)
+    if found is None or found.hour is None:
+        raise ConfigError(
+            f"{key!r} is {text!r}, which is not a valid schedule",
+            hint=f"`familiar config set {key} 'weekly sun 03:30'`; or `daily 03:00`, "
+            "`monthly 1 04:00`, `every 2 days 03:00`.",
+        )
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class Digest:
     """How one digest is made.
@@ -133,7 +150,7 @@ class Digest:
 
     name: Name
     budget_tokens: int
-    schedule: Schedule
+    schedule: Recurrence
     switched_on: bool
 
     @property
@@ -364,7 +381,9 @@ class Distiller:
             last = parse_iso(made_at)
         except ValueError:
             return True
-        return last < self._digests[name].schedule.last_before(self._today.now, self._today.zone)
+        return last < last_occurrence(
+            self._digests[name].schedule, self._today.now, self._today.zone
+        )
 
     def _has_enough_new(self, name: Name, page: MadePage, wanted: PlannedDigest) -> bool:
         """Tell whether a middle digest would say much that it does not say already.

@@ -13,19 +13,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from familiar_cli import tokens
-from familiar_cli.config.schedule import Schedule, read_schedule
-from familiar_cli.consolidation.digests import Digest, Distiller, run_notifier
+from familiar_cli.consolidation.digests import Digest, Distiller, read_schedule, run_notifier
 from familiar_cli.consolidation.library import newest_sessions
 from familiar_cli.consolidation.period_states import Today
 from familiar_cli.errors import BadReplyError, ConfigError, ModelError
 from familiar_cli.llm.types import ScriptedModel
+from familiar_cli.recurrence import Recurrence, last_occurrence
 from familiar_cli.review.pending import read_plans
 from tests.consolidation.support import DAY, MONDAY, Life, reply, sources_in, week_of_sessions
 from tests.support.cases import each
 
 NOW = datetime(2026, 4, 13, 12, 0, tzinfo=UTC)
 COUNT = tokens.heuristic().count
-WHENEVER = Schedule(time(3))
+WHENEVER = Recurrence("day", hour=time(3))
 DAILY, SUNDAYS = read_schedule("daily 03:00", "k"), read_schedule("weekly sun 03:30", "k")
 MONTHLY = read_schedule("monthly 1 04:00", "k")
 
@@ -302,9 +302,9 @@ def test_the_last_scheduled_moment_is_not_in_the_future_and_stays_until_the_next
     schedule, moment, zone
 ) -> None:
     now = moment.replace(tzinfo=UTC)
-    last = schedule.last_before(now, ZoneInfo(zone))
+    last = last_occurrence(schedule, now, ZoneInfo(zone))
     assert last <= now
-    assert schedule.last_before(last, ZoneInfo(zone)) == last
+    assert last_occurrence(schedule, last, ZoneInfo(zone)) == last
     assert now - last < timedelta(days=32, hours=2)
 
 
