@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from familiar_cli.errors import ConflictError, FamiliarError
 from familiar_cli.markdown import bullet, title_of, without_marker
-from familiar_cli.memory.layout import DIGEST_DIR, people_path
+from familiar_cli.memory.layout import DIGEST_DIR, LORE_DIR, SELF_DIR, people_path
 from familiar_cli.memory.pages.facts import (
     as_confirmed,
     ended_on,
@@ -43,6 +43,7 @@ _HEAD_BYTES: Final = 2_000
 _SHOWN_CHARS: Final = 300
 _MOST_OF_DAY: Final = 2
 _KEY_CHARS: Final = 32
+_NOT_KNOWN: Final = (LORE_DIR, SELF_DIR)  # what it is, and not what it learned
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -135,6 +136,20 @@ def known_people(familiar: Familiar, viewer: Viewer, most: int) -> list[tuple[st
         latest = [people_path(one.author.slug) for one in speakers[: -most - 1 : -1]]
         paths = [path for path in latest if memory.exists(path)]
     return [(path, text) for path in paths[:most] if (text := _readable(memory, path))]
+
+
+def pinned_pages(familiar: Familiar, within_s: float) -> list[tuple[str, str]]:
+    """Return the pinned pages of memory that are no lore and no character, with their texts."""
+    from familiar_cli.index.build import find_pins, pins_in_files
+
+    index = familiar.index
+    found = (
+        find_pins(index, refresh_s=within_s, within_s=within_s)
+        if index.directory.is_dir()
+        else pins_in_files(familiar.memory, within_s=within_s)
+    )
+    own = [path for path in found.rel_paths if path.partition("/")[0] not in _NOT_KNOWN]
+    return [(path, text) for path in own if (text := _readable(familiar.memory, path))]
 
 
 def _readable(memory: MemoryStore, rel_path: str) -> str:

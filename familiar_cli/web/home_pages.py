@@ -16,6 +16,7 @@ from familiar_cli.actions.facts import (
     known_people,
     newest_facts,
     person_themes,
+    pinned_pages,
 )
 from familiar_cli.actions.sent import find_trace
 from familiar_cli.clock import now, to_zone
@@ -25,8 +26,8 @@ from familiar_cli.history.statistics import first_and_last
 from familiar_cli.imports.export_card import card_picture
 from familiar_cli.markdown import title_of
 from familiar_cli.memory.aliases import main_account
-from familiar_cli.memory.layout import PEOPLE_DIR
 from familiar_cli.memory.merge.files import conflicts_in
+from familiar_cli.memory.pages.links import is_page
 from familiar_cli.text import counted
 from familiar_cli.web.asking import Data, Redirect, Shown, WebPage, with_speakers
 from familiar_cli.web.drawing import evidence_links, render_inline, render_markdown
@@ -106,6 +107,11 @@ _LAST: Final = 8
 _MOST_FACTS: Final = 6
 _MOST_PEOPLE: Final = 4
 _MOST_LATELY: Final = 6
+_MOST_SENTENCES: Final = 2  # of one change
+_MOST_OF_PIN: Final = 2  # facts of one pinned page
+_MOST_PINNED: Final = 3
+_PINS_S: Final = 0.1
+_Latest = tuple[list[dict[str, Any]], "list[KnownFact]"]
 _MOST_RECENT: Final = 40
 
 
@@ -120,6 +126,9 @@ def show_home(asked: PageRequest) -> Shown:
     status, is_fresh = NUMBERS.of(familiar.paths)
     pages = known_people(familiar, viewer, _MOST_PEOPLE)
     facts = [fact for path, text in pages for fact in facts_in(familiar, path, text, viewer)]
+    lately, pinned = _latest_state(asked)
+    lines = {fact.line for fact in pinned}
+    shown = [*pinned, *best_facts([one for one in facts if one.line not in lines], _MOST_FACTS)]
     mine = {people_path(slug) for slug in familiar.me().slugs}
     return Shown(
         "home",
@@ -131,7 +140,7 @@ def show_home(asked: PageRequest) -> Shown:
             "is_fresh": is_fresh,
             "plans": len(pending_ids(familiar.memory)),
             "conflicts": len(conflicts_in(familiar.memory)),
-            "facts": fact_rows(asked, best_facts(facts, _MOST_FACTS)),
+            "facts": fact_rows(asked, shown[:_MOST_FACTS]),
             "known": len(facts),
             "people": [
                 (path.rpartition("/")[2].removesuffix(".md"), title_of(text))
@@ -140,28 +149,35 @@ def show_home(asked: PageRequest) -> Shown:
             "is_mine": bool(pages) and pages[0][0] in mine,
             "turns": with_speakers(familiar, said[-_SHOWN_TURNS:]),
             "why": _last_reason(asked, said),
-            "lately": _lately(asked),
+            "lately": lately,
         },
     )
 
 
 _SHOWN_TURNS: Final = 2
-_LATELY: Final[dict[object, tuple[object, list[dict[str, Any]]]]] = {}
-"""The latest changes that were shown, by familiar and address, and of which state they are."""
+_LATEST: Final[dict[object, tuple[object, _Latest]]] = {}
+"""The latest changes and what is pinned, by familiar and address, and of which state they are."""
 
 
-def _lately(asked: PageRequest) -> list[dict[str, Any]]:
-    """Return the latest changes in sentences; looking for them reads the memory's directory."""
-    key = (str(asked.familiar.paths.root), asked.base, asked.viewer.sees_everything)
-    state, known = state_of_files(asked.familiar.paths), _LATELY.get(key)
+def _latest_state(asked: PageRequest) -> _Latest:
+    """Return the latest changes in sentences, and facts of pinned pages.
+
+    Looking for them reads the memory's directory, so it is done once for each state.
+    """
+    familiar = asked.familiar
+    key = (str(familiar.paths.root), asked.base, asked.viewer.sees_everything)
+    state, known = state_of_files(familiar.paths), _LATEST.get(key)
     if known is None or known[0] != state:
         found = [run[0] for run in change_runs(recent_changes(asked, _MOST_RECENT))]
-        known = state, told_changes(asked, found[:_MOST_LATELY], _MOST_SENTENCES)
-        _LATELY[key] = known
+        pinned = [
+            fact
+            for path, text in pinned_pages(familiar, _PINS_S)
+            for fact in newest_facts(facts_in(familiar, path, text, asked.viewer))[:_MOST_OF_PIN]
+        ]
+        told = told_changes(asked, found[:_MOST_LATELY], _MOST_SENTENCES)
+        known = state, (told, pinned[:_MOST_PINNED])
+        _LATEST[key] = known
     return known[1]
-
-
-_MOST_SENTENCES: Final = 2
 
 
 def _known_since(familiar: Familiar) -> tuple[date, str] | None:
@@ -213,8 +229,8 @@ def change_fact(asked: PageRequest) -> Redirect:
     familiar, rel_path = asked.familiar, asked.sent("path")
     back = asked.sent("person")
     to = asked.to("people", back) if back else asked.to()
-    if rel_path.partition("/")[0] != PEOPLE_DIR:
-        raise UsageError(f"{rel_path[:60]!r} is not a page about a person; nothing was changed")
+    if not is_page(rel_path):
+        raise UsageError(f"{rel_path[:60]!r} is not a page of memory; nothing was changed")
     line = find_fact(familiar, rel_path, asked.sent("line"))
     match asked.sent("do"):
         case "right":

@@ -53,6 +53,12 @@ def test_lines_of_the_writer_lead_to_their_turns(written) -> None:
                     assert "my bees" in client.get(f"/turns/{turn}").text
 
 
+def test_facts_of_a_person_lead_to_their_turns(written) -> None:
+    with looking() as client:
+        page = client.get("/people/discord-42").text
+    assert len(EVIDENCE.findall(page)) == page.count('<li class="fact">') == 4
+
+
 def august(ids, _viewer):
     return {n: date(2023, 8, 25) + timedelta(n // 10) for n in ids}
 

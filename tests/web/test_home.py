@@ -103,8 +103,17 @@ def test_a_line_that_changed_meanwhile_is_refused(client, root) -> None:
     root.write_text("# Robin\n\n## Facts\n\n- Robin is 46.\n", "utf-8")
     form = {"path": f"people/{root.name}", "line": key, "do": "forget"}
     assert client.post("/facts", data=form).status_code == 409
-    assert client.post("/facts", data={**form, "path": "self/x.md"}).status_code == 400
+    assert client.post("/facts", data={**form, "path": "self/card.json"}).status_code == 400
     assert "46" in root.read_text("utf-8")
+
+
+def test_facts_of_pinned_pages_come_first(client, root) -> None:
+    memory = MemoryStore(root.parents[1])
+    memory.write_file("topics/boats.md", "---\npinned: true\n---\n# Boats\n\n- The boat is red.\n")
+    memory.write_file("lore/sea.md", "---\npinned: true\n---\n# Sea\n\n- The sea is salt.\n")
+    seen = shown(client.get("/"))
+    assert seen.index("The boat is red") < seen.index("Robin paints boats")
+    assert "The sea is salt" not in seen.partition("Lately")[0]
 
 
 def test_a_person_is_shown_by_themes_without_marks(client, root) -> None:
