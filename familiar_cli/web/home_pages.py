@@ -27,6 +27,7 @@ from familiar_cli.imports.export_card import card_picture
 from familiar_cli.markdown import title_of
 from familiar_cli.memory.aliases import main_account
 from familiar_cli.memory.merge.files import conflicts_in
+from familiar_cli.memory.pages.lines import number_spans
 from familiar_cli.memory.pages.links import is_page
 from familiar_cli.text import counted
 from familiar_cli.web.asking import Data, Redirect, Shown, WebPage, with_speakers
@@ -244,7 +245,7 @@ def change_fact(asked: PageRequest) -> Redirect:
             withdrawn = forget_fact(familiar, rel_path, line)
             notes = ["Forgotten. The journal can undo it."]
             if withdrawn:
-                where = ", ".join(map(str, withdrawn))
+                where = number_spans(withdrawn)
                 notes.append(
                     f"{counted(len(withdrawn), 'message')} it rests on will not be recalled; "
                     f"the page of turn {where} can bring that back. Other lines that rest on it "
