@@ -43,6 +43,8 @@ _HEAD_BYTES: Final = 2_000
 _SHOWN_CHARS: Final = 300
 _MOST_OF_DAY: Final = 2
 _KEY_CHARS: Final = 32
+_REFRESH_S: Final = 0.1  # for the index; what it has not read is looked at
+_PINS_S: Final = 5.0  # thousands of files take a tenth of a second
 _NOT_KNOWN: Final = (LORE_DIR, SELF_DIR)  # what it is, and not what it learned
 
 
@@ -138,15 +140,15 @@ def known_people(familiar: Familiar, viewer: Viewer, most: int) -> list[tuple[st
     return [(path, text) for path in paths[:most] if (text := _readable(memory, path))]
 
 
-def pinned_pages(familiar: Familiar, within_s: float) -> list[tuple[str, str]]:
+def pinned_pages(familiar: Familiar) -> list[tuple[str, str]]:
     """Return the pinned pages of memory that are no lore and no character, with their texts."""
     from familiar_cli.index.build import find_pins, pins_in_files
 
     index = familiar.index
     found = (
-        find_pins(index, refresh_s=within_s, within_s=within_s)
+        find_pins(index, refresh_s=_REFRESH_S, within_s=_PINS_S)
         if index.directory.is_dir()
-        else pins_in_files(familiar.memory, within_s=within_s)
+        else pins_in_files(familiar.memory, within_s=_PINS_S)
     )
     own = [path for path in found.rel_paths if path.partition("/")[0] not in _NOT_KNOWN]
     return [(path, text) for path in own if (text := _readable(familiar.memory, path))]

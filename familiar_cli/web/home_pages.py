@@ -111,7 +111,6 @@ _MOST_LATELY: Final = 6
 _MOST_SENTENCES: Final = 2  # of one change
 _MOST_OF_PIN: Final = 2  # facts of one pinned page
 _MOST_PINNED: Final = 3
-_PINS_S: Final = 0.1
 _Latest = tuple[list[dict[str, Any]], "list[KnownFact]"]
 _MOST_RECENT: Final = 40
 
@@ -172,7 +171,7 @@ def _latest_state(asked: PageRequest) -> _Latest:
         found = [run[0] for run in change_runs(recent_changes(asked, _MOST_RECENT))]
         pinned = [
             fact
-            for path, text in pinned_pages(familiar, _PINS_S)
+            for path, text in pinned_pages(familiar)
             for fact in newest_facts(facts_in(familiar, path, text, asked.viewer))[:_MOST_OF_PIN]
         ]
         told = told_changes(asked, found[:_MOST_LATELY], _MOST_SENTENCES)
