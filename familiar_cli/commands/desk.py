@@ -55,7 +55,7 @@ def add_todo(
     ] = None,
     dry_run: DryRun = False,
 ) -> None:
-    """Add a task, or with `--at` a reminder, which may come again.
+    """Add a task or with `--at` a reminder, which may come again.
 
     \b
     familiar todo add "Mend the lamp"

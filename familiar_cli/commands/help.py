@@ -26,7 +26,7 @@ _DOCS: Final = (_PACKAGE / "docs", _PACKAGE.parent / "docs")
 _FOLDER: Final = next((folder for folder in _DOCS if folder.is_dir()), _DOCS[0])
 """Where the documentation is: in an installed package, else in a checkout."""
 
-_GENERATED: Final = "commands.md"
+_NOT_SEARCHED: Final = {"commands.md", "README.md"}  # the help of all commands; a list of pages
 
 _Row = tuple[str, str]
 
@@ -110,6 +110,8 @@ def _find_commands(root: Any, words: Sequence[str]) -> list[_Row]:  # noqa: ANN4
     meant = {CALLED.get(fold("-".join(words))), *(CALLED.get(word) for word in wanted)}
     found = []
     for name, line in _list_commands(root):
+        if name == "help":  # its own examples are no answer
+            continue
         command = _walk_to(root, name.split())
         params = " ".join(f"{' '.join(p.opts)} {getattr(p, 'help', '')}" for p in command.params)
         places = (fold(name), fold(line), fold(f"{name} {command.help} {params}"))
@@ -133,7 +135,7 @@ def _find_pages(words: Sequence[str]) -> list[_Row]:
     wanted = [fold(word) for word in words]
     found = []
     for path in sorted(_FOLDER.rglob("*.md")):
-        if path.name == _GENERATED:  # it is the help of all commands
+        if path.name in _NOT_SEARCHED:
             continue
         text = path.read_text("utf-8", errors="replace")
         title = title_of(text)
