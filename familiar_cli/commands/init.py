@@ -329,9 +329,10 @@ NOTE_TEXT = """\
 - In January Biscuit hid under the counter until the 23:10 had left.
 """
 QUESTIONS = (
-    "Good evening! What is my dog called?",
-    "Who is Inspector?",
+    ("Good evening! Who is Inspector?", "heron"),
+    ("What is the name of my dog?", "Biscuit"),
 )
+"""Each with a word of the memory that answers it."""
 
 
 @demo_app.command()
@@ -343,7 +344,7 @@ def demo(
     ] = None,
     dry_run: DryRunUnasked = False,
 ) -> None:
-    """Try the whole flow: a card, a lorebook, a memory, two questions, and what was sent.
+    """Try the whole flow: a card, a lorebook, a memory, two questions, and why the replies.
 
     \b
     familiar demo
@@ -416,6 +417,7 @@ def _get_model(out: Output, familiar: Familiar) -> str:
     """Make sure that a model can answer; return why none can, or an empty string."""
     from familiar_cli.config.home import cache_dir
     from familiar_cli.errors import FamiliarError
+    from familiar_cli.llm.client import load_engine
     from familiar_cli.llm.slots import check_usable
     from familiar_cli.models.fetch import pull_all
     from familiar_cli.models.store import path_of
@@ -423,6 +425,8 @@ def _get_model(out: Output, familiar: Familiar) -> str:
 
     slot = familiar.models.slot()
     try:
+        if slot.preset == "local":
+            load_engine()  # before anything is fetched for it
         if slot.preset == "local" and not path_of(slot.model, cache_dir()):
             with show_downloads(out) as report:
                 pull_all([slot.model], cache_dir(), report)
@@ -437,48 +441,50 @@ def _get_model(out: Output, familiar: Familiar) -> str:
 
 
 def _talk(out: Output, familiar: Familiar) -> dict[str, Any]:
-    """Ask the questions, and show what the last one sent."""
+    """Ask the questions, and show below each reply which memories it had."""
+    from familiar_cli.actions.why import explain_reply
     from familiar_cli.context.trace import read_trace
-    from familiar_cli.ui.context_page import context_page, found_page
+    from familiar_cli.ui.context_page import reply_page
     from familiar_cli.ui.reply import ReplyPrinter
 
     slot, turns = familiar.models.slot(), []
     _show(out, f"4. Two questions  ({slot.model}, {slot.where})")
     if slot.model == SMALL_MODEL:
-        out.note(
-            "This model is tiny, so that it runs anywhere. Memory is found and sent to it, but it\n"
-            "uses that only by luck, and often talks nonsense. `familiar model ls` lists larger\n"
-            "ones, and `familiar config set llm.preset ollama` uses a server."
-        )
-    for question in QUESTIONS:
+        out.note("This model is tiny, so that it runs anywhere; it often misses what it was given.")
+    for question, answer in QUESTIONS:
         _show(out, f"\n> {question}", bold=False)
         with ReplyPrinter(silent=out.as_json) as printer:
             result = reply_to(familiar, _said(question), printer, on_wait=out.note)
-        told = result.to_json()
-        found = found_in_memory(result.trace)
-        _show(out, "\nFound in memory, and sent:", found_page(found))
-        paths = [piece.rel_path for piece in found]
+        if answer.casefold() not in result.text.casefold():
+            out.note(f"(The words miss it, but {answer!r} was in the prompt:)")
+        _show(out, "", reply_page(explain_reply(familiar, result.trace)))
+        told, found = result.to_json(), found_in_memory(result.trace)
         turns.append(
             {
                 "question": question,
                 "turn": told["turn"],
                 "reply": told["reply"],
-                "found": paths,
+                "found": [piece.rel_path for piece in found],
             }
         )
+    _show(out, "\n5. Why did it say that?")
+    out.note(
+        "After each of your own messages, `familiar why` explains the reply like this, and\n"
+        "`familiar context` shows all that was sent and what was left out."
+    )
     trace = read_trace(familiar.paths.traces, turns[-1]["turn"])
-    _show(out, "\n5. What the last question sent, and why", context_page(trace))
     return {"model": slot.model, "turns": turns, "context": trace.to_json()}
 
 
 def _only_assemble(out: Output, familiar: Familiar, why_not: str) -> dict[str, Any]:
-    """Show the prompt of the first question without asking anybody."""
+    """Show the prompt of the last question without asking anybody."""
     from familiar_cli.actions.talk import assemble
     from familiar_cli.ui.context_page import context_page
 
-    trace = run_async(assemble(familiar, _said(QUESTIONS[0])))
+    question, _ = QUESTIONS[-1]
+    trace = run_async(assemble(familiar, _said(question)))
     title = f"\n4. No model is asked, because {why_not}. This would be sent for:"
-    _show(out, f"{title}\n> {QUESTIONS[0]}", context_page(trace))
+    _show(out, f"{title}\n> {question}", context_page(trace))
     return {"model": None, "turns": [], "context": trace.to_json()}
 
 
@@ -509,5 +515,9 @@ def _farewell(out: Output, home: Path, *, kept: bool) -> None:
         else "All of this was in a temporary directory, which has been deleted."
     )
     out.note(
-        f'\n{where}\nNext: `familiar init --from-card YOUR-CARD.png`, then `familiar ask "Hello"`.'
+        f"\n{where}\n"
+        "Next, with a character of your own:\n"
+        "  `familiar init --from-card YOUR-CARD.png`\n"
+        "  `familiar config set llm.preset ollama`  (or another server; then `familiar doctor`)\n"
+        "  `familiar chat`"
     )

@@ -487,16 +487,26 @@ class LocalModel(Slotted):
         return found
 
 
-def _start_server(file: Path, slot: ResolvedSlot, key: str) -> Any:  # noqa: ANN401  # it has no types
-    """Load `file` and return the running server; it stops when it is let go."""
+def load_engine() -> Any:  # noqa: ANN401  # it has no types
+    """Import the library that runs models inside the program.
+
+    Raises:
+        ModelError: It is not installed, or does not run on this machine.
+    """
     try:
         import xllamacpp  # noqa: PLC0415  # an extra, and native code
-    except ImportError as error:
+    except (ImportError, OSError) as error:
         raise ModelError(
             f"The library that runs local models is not installed: {error}",
             hint="Run `pip install 'familiar-memory[local]'`, or choose a server: "
             "`familiar config set llm.preset ollama`.",
         ) from error
+    return xllamacpp
+
+
+def _start_server(file: Path, slot: ResolvedSlot, key: str) -> Any:  # noqa: ANN401  # it has no types
+    """Load `file` and return the running server; it stops when it is let go."""
+    xllamacpp = load_engine()
     settings = xllamacpp.CommonParams()
     settings.model.path = str(file)
     settings.n_ctx = max(_LEAST_ROOM_TOKENS, _ROOM * slot.context_tokens)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 
 from tests.support import world
 from tests.support.server import ChatServer, Fail, Say
@@ -13,7 +14,7 @@ def test_a_dry_run_shows_the_prompt_and_asks_nobody() -> None:
     assert result.exit_code == 0
     assert "memory/self/description.md" in result.stdout
     assert "memory/topics/robin-s-dog.md" in result.stdout
-    assert "Good evening! What is my dog called?" in result.stdout
+    assert "What is the name of my dog?" in result.stdout
     assert "No model is asked, because you asked for a dry run." in result.stdout
 
 
@@ -24,18 +25,29 @@ def test_without_a_model_it_still_runs_and_says_what_is_missing() -> None:
     assert "smollm2-135m-instruct" in result.stderr
 
 
-def test_it_asks_two_questions_and_shows_what_the_last_one_sent(monkeypatch) -> None:
-    with ChatServer([Say("The green one? Shelf four."), Say("It waits for you.")]) as server:
+def test_it_shows_the_memory_of_each_reply_also_where_the_words_miss_it(monkeypatch) -> None:
+    with ChatServer([Say("A heron, of course."), Say("It waits for you.")]) as server:
         monkeypatch.setenv("FAMILIAR_LLM_BASE_URL", server.base_url)
         monkeypatch.setenv("FAMILIAR_LLM_MODEL", "scripted")
         result = world.run("demo")
     assert result.exit_code == 0
-    assert "The green one? Shelf four." in result.stdout
-    assert result.stdout.count("It waits for you.") == 1
-    for found in ("topics/robin-s-dog.md", "lore/imported/kazahaya-station/inspector-the-heron.md"):
-        assert found in result.stdout.partition("4. Two questions")[2].partition("5. What")[0]
-    sent = server.last.json()["messages"]
-    assert {"role": "assistant", "content": "The green one? Shelf four."} in sent
+    assert {"role": "assistant", "content": "A heron, of course."} in server.last.json()["messages"]
+    first, second = result.output.partition("4. Two questions")[2].split("\n> ")[1:]
+    assert "A heron, of course." in first
+    assert "grey heron" in first.partition("I used")[2]
+    assert "miss it" not in first
+    assert "'Biscuit' was in the prompt" in second
+    assert "Robin has a small brown dog called Biscuit." in second.partition("I used")[2]
+    assert second.index("familiar why") < second.index("familiar chat")
+
+
+def test_the_engine_is_looked_for_before_98_mb_are_fetched(monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "xllamacpp", None)
+    result = world.run("demo")
+    assert result.exit_code == 0
+    assert "The library that runs local models is not installed" in result.stderr
+    assert "fetching" not in result.stderr
+    assert "Robin has a small brown dog called Biscuit." in result.stdout.partition("Messages")[2]
 
 
 def test_json_holds_the_replies_and_nothing_else_reaches_stdout(monkeypatch) -> None:
@@ -46,8 +58,8 @@ def test_json_holds_the_replies_and_nothing_else_reaches_stdout(monkeypatch) -> 
     data = json.loads(result.stdout)["data"]
     assert [turn["reply"] for turn in data["turns"]] == ["One.", "Two."]
     assert data["context"]["turn"] == data["turns"][-1]["turn"]
-    assert data["turns"][0]["found"] == ["topics/robin-s-dog.md"]
-    assert "lore/imported/kazahaya-station/inspector-the-heron.md" in data["turns"][1]["found"]
+    assert "lore/imported/kazahaya-station/inspector-the-heron.md" in data["turns"][0]["found"]
+    assert "topics/robin-s-dog.md" in data["turns"][1]["found"]
 
 
 def test_a_failing_server_ends_it_with_6(monkeypatch) -> None:
@@ -80,5 +92,5 @@ def test_the_model_inside_the_program_answers_both_questions(model_cache, monkey
     assert len(data["turns"]) == 2
     lead = data["context"]["messages"][0]["content"]
     assert lead.startswith("You are Yuzu, talking with Robin.")
-    assert "Yuzu remembers: Inspector is a grey heron" in lead
+    assert "Robin has a small brown dog called Biscuit." in lead
     assert not any("---" in turn["reply"] or "\n" in turn["reply"] for turn in data["turns"])
