@@ -18,6 +18,7 @@ from familiar_cli.errors import (
     UnsafePathError,
 )
 from familiar_cli.memory.pages.lines import BODY
+from familiar_cli.text import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -125,7 +126,7 @@ def memory(target: CheckTarget) -> Iterator[Diagnosis]:
     from familiar_cli.memory.store.store import MemoryStore
 
     walk = walk_of(MemoryStore(target.paths.memory))  # also with broken settings
-    yield ok(f"{len(walk.files)} files in {target.paths.memory}")
+    yield ok(f"{counted(len(walk.files), 'file')} in {target.paths.memory}")
     if walk.skipped:
         names = _shorten_names([f"{entry.rel_path} ({entry.reason})" for entry in walk.skipped])
         yield warn(f"{len(walk.skipped)} left out: {names}", "Check these files.")
@@ -218,7 +219,7 @@ def privacy(target: CheckTarget) -> Iterator[Diagnosis]:
         unsaid = here.privacy.undescribed()
     if unsaid:
         yield ok(
-            f"{len(unsaid)} channels have no kind and one speaker, and are public:"
+            f"{counted(len(unsaid), 'channel')} without a kind, of one speaker each, public:"
             f" {_shorten_names(unsaid)}; `familiar channel set ID --kind dm` makes one private"
         )
 
@@ -262,7 +263,7 @@ def history(target: CheckTarget) -> Iterator[Diagnosis]:
         return
     store = HistoryStore(target.paths.history)
     try:
-        yield ok(f"{store.count()} turns, no damage")
+        yield ok(f"{counted(store.count(), 'turn')}, no damage")
     finally:
         store.close()
     if foreign := foreign_objects(target.paths.history):
@@ -311,7 +312,7 @@ def recall(target: CheckTarget) -> Iterator[Diagnosis]:
     with closing(HistoryStore(target.paths.history)) as store:
         turns = store.count()
     found = TurnVectors(target.paths.turn_vectors).status(opened.embedder).vectors
-    detail = f"{found} of {turns} turns can be found by meaning"
+    detail = f"{found} of {counted(turns, 'turn')} can be found by meaning"
     many = turns - found > MANY_WAITING
     yield warn(detail, "Run `familiar index build`.") if many else ok(detail)
 
@@ -481,7 +482,8 @@ def _compare_files(target: CheckTarget, repository: Repository) -> Iterator[Diag
         detail = f"changed by hand since the last commit: {differs[0]}{more}"
         yield ok(f"{detail}; the next command commits that")
     if edits.unreadable:
-        detail = f"{len(edits.unreadable):,} files cannot be read; their last version is kept"
+        unreadable = counted(len(edits.unreadable), "file")
+        detail = f"{unreadable} cannot be read; the last version is kept"
         yield warn(detail, f"Check the permissions of {edits.unreadable[0]}.")
 
 

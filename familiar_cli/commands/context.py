@@ -17,6 +17,8 @@ from familiar_cli.commands._base import (
 from familiar_cli.commands._options import turn_name
 
 if TYPE_CHECKING:
+    from datetime import tzinfo
+
     from familiar_cli.context.trace import Trace
     from familiar_cli.familiar import Familiar
     from familiar_cli.ui.emit import Output
@@ -129,7 +131,7 @@ def context(
         elif html is not None:
             _html(out, trace, html, force=force)
         else:
-            _page(out, trace, only_messages=messages)
+            _page(out, trace, familiar.zone, only_messages=messages)
 
 
 def _check(ctx: typer.Context, both: bool, raw: bool, *ways: bool) -> None:
@@ -152,13 +154,13 @@ def _check_only_with(way: str, given: bool, *needs: object) -> None:
         raise UsageError(f"This option requires {way}", hint=f"Add {way}.")
 
 
-def _page(out: Output, trace: Trace, *, only_messages: bool) -> None:
+def _page(out: Output, trace: Trace, zone: tzinfo | None, *, only_messages: bool) -> None:
     from familiar_cli.ui import context_page as page
 
     if only_messages:
         out.answer(trace.to_json(), page.messages_text(trace.messages))
     else:
-        out.answer(trace.to_json(), page.context_page(trace))
+        out.answer(trace.to_json(), page.context_page(trace, zone))
 
 
 def _raw(trace: Trace) -> None:

@@ -19,6 +19,7 @@ from familiar_cli.commands._options import (
 from familiar_cli.commands._options import (
     dry_run as dry_run_option,
 )
+from familiar_cli.text import counted
 from familiar_cli.visibility import OWNER
 
 if TYPE_CHECKING:
@@ -127,10 +128,9 @@ def salvage(
         words = "The history is not damaged; nothing was changed."
     else:
         rows = sum(found.tables.values())
-        words = f"{found.turns:,} turns and {rows:,} other rows can be read"
-        words += (
-            f"; {found.missing:,} turns are missing." if found.missing else "; no turn is missing."
-        )
+        words = f"{counted(found.turns, 'turn')} and {counted(rows, 'other row')} can be read"
+        missing = counted(found.missing, "turn") if found.missing else "nothing"
+        words += f"; missing: {missing}."
         if found.kept:
             words += f"\nThey are the history now; the damaged file is {found.kept}"
     output(ctx).answer(found.to_json(), words)
@@ -344,7 +344,6 @@ def export(
     """
     from familiar_cli.imports.chat_lines import export_chat
     from familiar_cli.imports.foreign_files import write_lines
-    from familiar_cli.text import counted
     from familiar_cli.ui.emit import exact_lines
 
     out = output(ctx)

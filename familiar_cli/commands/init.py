@@ -484,7 +484,7 @@ def _only_assemble(out: Output, familiar: Familiar, why_not: str) -> dict[str, A
     question, _ = QUESTIONS[-1]
     trace = run_async(assemble(familiar, _said(question)))
     title = f"\n4. No model is asked, because {why_not}. This would be sent for:"
-    _show(out, f"{title}\n> {question}", context_page(trace))
+    _show(out, f"{title}\n> {question}", context_page(trace, familiar.zone))
     return {"model": None, "turns": [], "context": trace.to_json()}
 
 

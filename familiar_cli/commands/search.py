@@ -2,40 +2,61 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+import re
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from familiar_cli.commands._base import App, day_of, familiar_of, output, text_or_stdin
 from familiar_cli.commands._options import most
 from familiar_cli.commands._options import since as since_option
+from familiar_cli.history.recall import match_spans
 from familiar_cli.index.types import Hit
-from familiar_cli.text import one_line
-from familiar_cli.ui.page import Indented, PagePart, Words, plain
+from familiar_cli.text import counted, one_line
+from familiar_cli.ui.history_page import mark_query
+from familiar_cli.ui.page import Indented, PagePart, Words, local_time, plain
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import tzinfo
+
     from familiar_cli.actions.search import PastFound, PastHit
     from familiar_cli.familiar import Familiar
     from familiar_cli.index.types import SearchResult, Signals
     from familiar_cli.ui.emit import Output
 
 
+_HEADINGS: Final = re.compile(r"\A(?:#{1,6} [^\n]*\n+)+")
+
+
 def search_page(
     found: SearchResult | None,
     said: PastFound | None = None,
     *,
+    query: str,
+    zone: tzinfo | None,
     k: int,
     lines: bool = False,
     explain: bool = False,
 ) -> list[PagePart]:
-    """Return the `k` best: the text below the place and the headings, or one line each."""
+    """Lay out the `k` best: below each place its best line, then what surrounds it; or one line.
+
+    Args:
+        found: What was found in memory.
+        said: What was found among past turns.
+        query: Its words are marked.
+        zone: The familiar's timezone.
+        k: Most results.
+        lines: Show one line each.
+        explain: Show how each was scored.
+    """
     every: list[Hit | PastHit] = [*(found.hits if found else ()), *(said.hits if said else ())]
     page: list[PagePart] = []
     for number, hit in enumerate(sorted(every, key=lambda hit: -hit.score)[:k]):
         if lines:
             page.append(plain(f"{_address(hit)}:{one_line(hit.text, 10_000)}"))
         else:
-            page += [plain("")] * (number > 0) + [_place(hit), _words(hit)]
+            page += [plain("")] * (number > 0) + [_place(hit, zone), *_text_parts(hit, query)]
         if explain and isinstance(hit, Hit):
             page.append(Indented(plain(_signals(hit.signals), "dim")))
     return page
@@ -58,23 +79,30 @@ def _address(hit: Hit | PastHit) -> str:
     return f"{hit.rel_path}:{hit.line}"
 
 
-def _place(hit: Hit | PastHit) -> PagePart:
+def _place(hit: Hit | PastHit, zone: tzinfo | None) -> PagePart:
     if isinstance(hit, Hit):
         is_told = not hit.day or hit.day in hit.rel_path
         about = one_line(hit.heading if is_told else f"{hit.heading} ({hit.day})", 200)
     else:
-        about = f"{one_line(hit.speaker, 60)}, {hit.at:%Y-%m-%d %H:%M}"
+        about = f"{one_line(hit.speaker, 60)}, {local_time(hit.at, zone)}"
     return Words([(_address(hit), "bold"), (f"  {hit.score:.2f}", "dim"), (f"  {about}", "cyan")])
 
 
-def _words(hit: Hit | PastHit) -> PagePart:
-    """Return the text, indented, with the best line of it standing out."""
+def _text_parts(hit: Hit | PastHit, query: str) -> Iterator[PagePart]:
+    """Yield the best line with the words of the query marked, then what surrounds it, dimmed."""
     if not isinstance(hit, Hit):
-        return Indented(plain(hit.text))
-    start = max(hit.text.find(hit.best), 0)
-    end = start + len(hit.best)
-    spans = [(hit.text[:start], ""), (hit.text[start:end], "bold"), (hit.text[end:], "")]
-    return Indented(Words(spans))
+        yield Indented(mark_query(query, hit.text))
+        return
+    body = _HEADINGS.sub("", hit.text).strip() or hit.text.strip()
+    best = hit.best.strip()
+    if best not in body:  # it is a heading, which stands above
+        lines = [line for line in body.splitlines() if line.strip()]
+        best = next((line for line in lines if any(match_spans(query, line))), lines[0])
+    before, _, after = body.partition(best)
+    around = "\n".join(filter(None, (before.strip(), after.strip())))
+    yield Indented(mark_query(query, best))
+    if around:
+        yield Indented(plain(around, "dim"), 6)
 
 
 def _maxsim(signals: Signals) -> tuple[str, ...]:
@@ -199,7 +227,9 @@ def search(
                 viewer=OWNER if channel else familiar.privacy.glance(),
                 min_score=min_score,
             )
-    page = search_page(found, said, k=k, lines=lines, explain=explain)
+    page = search_page(
+        found, said, query=asked, zone=familiar.zone, k=k, lines=lines, explain=explain
+    )
     out.answer(search_data(found, said, asked), page)
     if found:
         _tell(out, found, min_score)
@@ -221,7 +251,8 @@ def _check(*, past: bool, all_: bool, channel: str | None, within: str) -> None:
 
 def _tell_of_turns(out: Output, said: PastFound, min_score: float) -> None:
     if said.waiting:
-        out.note(f"{said.waiting} turns without a vector yet were found by words alone.")
+        waiting = counted(said.waiting, "turn")
+        out.note(f"Searched by words only: {waiting} without a vector yet.")
         out.note("hint: run `familiar index build`")
     if not said.hits:
         above = _above(min_score)

@@ -237,7 +237,7 @@ def show_prompt(out: Output, familiar: Familiar, said: Said) -> None:
     from familiar_cli.ui.context_page import context_page
 
     trace = run_async(assemble(familiar, said))
-    out.answer(trace.to_json(), context_page(trace))
+    out.answer(trace.to_json(), context_page(trace, familiar.zone))
     for notice in trace.notices:
         out.warn(notice)
 

@@ -17,6 +17,7 @@ from familiar_cli.index.schema import LINE, PASSAGE, IndexUnusableError, read_me
 from familiar_cli.index.types import SearchOptions, SearchResult
 from familiar_cli.index.who_when import last_day, named_in, named_shares, people_named
 from familiar_cli.sqlite import rows_among
+from familiar_cli.text import counted
 
 if TYPE_CHECKING:
     import sqlite3
@@ -329,7 +330,8 @@ class _Asked:
             return count_lines(self.connection)
         waiting = count_waiting(self.connection)
         if waiting:
-            self.notes.append(f"{waiting} pieces without a vector were searched by words only")
+            pieces = counted(waiting, "piece")
+            self.notes.append(f"Searched by words only: {pieces} without a vector")
             self.hint = self.hint or "familiar index build"
         return waiting
 

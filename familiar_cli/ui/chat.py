@@ -281,7 +281,7 @@ def _recalled_paths(chat: Conversation) -> Iterable[str]:
 def _show_context(chat: Conversation, _: str) -> None:
     from familiar_cli.ui.context_page import context_page
 
-    chat.show_page(context_page(chat.last_trace()))
+    chat.show_page(context_page(chat.last_trace(), chat.familiar.zone))
 
 
 def _parse_number(argument: str) -> int:
@@ -454,6 +454,8 @@ class Conversation:
 
         with self._prompt.keyboard_lent() if self._prompt else nullcontext():
             print_page(page, in_pager=self._draws)
+        if self._draws:
+            say("")
 
     def go_to(self, channel_id: str, *, show: bool = True) -> None:
         """Go on in another channel.

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Final, cast
 
-from familiar_cli.clock import iso
 from familiar_cli.text import counted, harmless, one_line
 from familiar_cli.ui.page import (
     Bar,
@@ -18,12 +17,14 @@ from familiar_cli.ui.page import (
     PagePart,
     Stack,
     Words,
+    local_time,
     named_values,
     plain,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+    from datetime import tzinfo
 
     from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 
@@ -39,9 +40,9 @@ _WITH_LINES = 100  # columns
 _STATE_STYLES = {"kept": "green", "cut": "yellow", "out": "red"}
 
 
-def context_page(trace: Trace) -> PagePart:
-    """Return the whole page."""
-    parts: list[PagePart] = [_summary_part(trace)]
+def context_page(trace: Trace, zone: tzinfo | None) -> PagePart:
+    """Lay out a prompt; its time is told in `zone`, the familiar's."""
+    parts: list[PagePart] = [_summary_part(trace, zone)]
     for title, part in (
         ("Layers", _layers_part(trace)),
         (
@@ -87,11 +88,12 @@ def turn_words(trace: Trace) -> str:
     return "a dry run: nothing was sent" if trace.request is None else "off the record"
 
 
-def _summary_part(trace: Trace) -> PagePart:
+def _summary_part(trace: Trace, zone: tzinfo | None) -> PagePart:
+    said = f"{turn_words(trace)}, {trace.modality}"
     rows = [
         (
             "what",
-            f"{turn_words(trace)}, {trace.modality}, in {trace.channel_id} at {iso(trace.at)}",
+            f"{said}, in {trace.channel_id} at {local_time(trace.at, zone)}",
         ),
         ("familiar", trace.familiar),
         ("model", _model_words(trace)),

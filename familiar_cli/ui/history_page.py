@@ -195,27 +195,32 @@ def _passage_page(
     for kept in (shown[turn_id] for turn_id in sorted(shown)):
         if kept.turn.id in chosen:
             parts.append(_said_by(kept, labels, zone, chosen=True))
-            parts.append(_mark_query(query, kept.turn.content))
+            parts.append(_excerpt_page(query, kept.turn.content))
         else:
             said = one_line(kept.turn.content, _CONTEXT_CHARS)
             parts.append(Indented(plain(f"{_speaker_label(kept.turn, labels)}: {said}", "dim")))
     return parts
 
 
-def _mark_query(query: str, text: str) -> PagePart:
-    """Return the part of `text` around its first mark, in one line, with all marks standing out."""
+def mark_query(query: str, text: str) -> Words:
+    """Mark the words of a query in a text, in whatever form they stand there."""
+    shown, at = plain(""), 0
+    for first, last in match_spans(query, text):
+        shown.append(text[at:first])
+        shown.append(text[first:last], "bold yellow")
+        at = last
+    shown.append(text[at:])
+    return shown
+
+
+def _excerpt_page(query: str, text: str) -> PagePart:
+    """Lay out the part of a text around its first mark, in one line, with all marks."""
     line = " ".join(harmless(text).split())
-    spans = list(match_spans(query, line))
-    start = max(spans[0][0] - _EXCERPT_CHARS // 3, 0) if spans else 0
+    first, _ = next(match_spans(query, line), (0, 0))
+    start = max(first - _EXCERPT_CHARS // 3, 0)
     end = min(start + _EXCERPT_CHARS, len(line))
-    shown, at = plain("…" if start else ""), start
-    for first, last in spans:
-        if first < end:
-            shown.append(line[at:first])
-            shown.append(line[first : min(last, end)], "bold yellow")
-            at = min(last, end)
-    shown.append(line[at:end] + ("…" if end < len(line) else ""))
-    return Indented(shown)
+    excerpt = f"{'…' if start else ''}{line[start:end]}{'…' if end < len(line) else ''}"
+    return Indented(mark_query(query, excerpt))
 
 
 def _said_by(

@@ -498,7 +498,7 @@ def _index_facts(
     else:
         stale = f", {status.stale_files} changed since" if status.stale_files else ""
         yield "files", f"{status.files}{stale}"
-        yield "pieces", f"{status.passages} passages, {status.lines} lines"
+        yield "pieces", f"{counted(status.passages, 'passage')}, {counted(status.lines, 'line')}"
         waiting = f", {status.waiting} waiting: `familiar index build`" if status.waiting else ""
         of_model = f" of {status.model}" if status.model else ""
         of_tokens = f", {status.token_vectors} of tokens" if status.vectors else ""

@@ -203,9 +203,9 @@ def begin_work(out: Output, familiar: Familiar, result: TurnResult, *, stays: bo
     for problem in work.problems:
         out.warn(problem)
     if turns := work.summarised_turns:
-        out.note(f"Summarising {turns} earlier turns; Ctrl-C postpones that.")
+        out.note(f"Summarising {counted(turns, 'earlier turn')}; Ctrl-C postpones that.")
     if turns := work.written_turns:
-        out.note(f"Writing memory from {turns} turns; Ctrl-C postpones that.")
+        out.note(f"Writing memory from {counted(turns, 'turn')}; Ctrl-C postpones that.")
     if work.plans:
         out.note(f"{waiting_words(work.plans)}.")
 

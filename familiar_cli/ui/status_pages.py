@@ -67,6 +67,7 @@ def list_page(rows: Sequence[ListedFamiliar]) -> PagePart:
 def _status_lines(status: FamiliarStatus, zone: tzinfo | None) -> Iterator[tuple[str, str]]:
     name = f" ({status.name})" if status.name else ""
     yield "familiar", status.familiar + name
+    yield from _waiting_lines(status, zone)
     yield "directory", status.root
     model = status.model or "none chosen: `familiar config set llm.model NAME`"
     yield "model", f"{model}, preset {status.preset}"
@@ -78,6 +79,11 @@ def _status_lines(status: FamiliarStatus, zone: tzinfo | None) -> Iterator[tuple
     if status.turns:
         yield "written", _written_words(status, zone)
         yield "summary", _summary_words(status.summary, zone)
+    yield from _cost_lines(status.costs)
+
+
+def _waiting_lines(status: FamiliarStatus, zone: tzinfo | None) -> Iterator[tuple[str, str]]:
+    """Yield what waits for the person, or for a command."""
     if status.plans:
         yield "review", waiting_words(status.plans, status.turns_in_review)
     for failure in status.failures:
@@ -86,10 +92,9 @@ def _status_lines(status: FamiliarStatus, zone: tzinfo | None) -> Iterator[tuple
         from familiar_cli.ui.writing_pages import yours_told
 
         yield from (("yours", line) for line in yours_told(status.rewritten, zone))
-    yield from _cost_lines(status.costs)
     yield from _desk_lines(status.desk)
     if status.unindexed_files:
-        yield "unindexed", f"{status.unindexed_files} files"
+        yield "unindexed", counted(status.unindexed_files, "file")
     if waiting := status.turns_without_vector:
         yield "by words", f"{counted(waiting, 'turn')} without a vector: `familiar index build`"
 
@@ -153,7 +158,7 @@ def _summary_words(summary: SummaryStatus, zone: tzinfo | None) -> str:
     reaches = f"up to turn {summary.last_turn}" if summary.last_turn else "none yet"
     parts = [reaches]
     if summary.behind:
-        parts.append(f"{summary.behind} turns behind")
+        parts.append(f"{counted(summary.behind, 'turn')} behind")
     if summary.cut:
         parts.append("it was too long and was cut off")
     if summary.failed:
@@ -399,7 +404,7 @@ def _branch_words(row: ListedChannel) -> str:
 def channel_page(shown: ShownChannel, zone: tzinfo | None) -> PagePart:
     """Return the settings of one channel."""
     row = shown.listed
-    last = f"{row.turns:,} turns, the last at {local_time(row.last_at, zone)}"
+    last = f"{counted(row.turns, 'turn')}, the last at {local_time(row.last_at, zone)}"
     said = last if row.turns else "no turns yet"
     stays = "; its turns are not shown in other channels" if row.private else ""
     branch = [] if row.parent is None else [_setting_cells("branch", _branch_words(row), "")]

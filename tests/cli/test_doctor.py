@@ -184,7 +184,7 @@ def test_a_whole_history_is_counted() -> None:
     store = HistoryStore(live("ada") / "history.db")
     store.append("cli", "user", "hi")
     store.close()
-    assert found()["history"][:2] == ("ok", "1 turns, no damage")
+    assert found()["history"][:2] == ("ok", "1 turn, no damage")
 
 
 def test_a_damaged_history_fails_and_is_left_alone() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from familiar_cli.index.types import Hit, Signals
+from tests.support.terminals import on_terminal
 from tests.support.world import data, live, run, spawn
 
 ALICE = "# Alice\n\nAlice likes green tea in the morning.\n"
@@ -24,7 +25,18 @@ def test_it_prints_the_place_the_score_and_the_words(memory) -> None:
     lines = result.stdout.splitlines()
     assert result.exit_code == 0
     assert lines[0].startswith("alice.md:1  0.")
-    assert lines[1:] == ["    # Alice", "", "    Alice likes green tea in the morning."]
+    assert lines[1:] == ["    Alice likes green tea in the morning."]
+
+
+def test_the_best_line_comes_first_and_words_are_marked_not_lines(memory, monkeypatch) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    text = "# Alice\n\n- plays chess\n- likes green tea\n- keeps bees\n"
+    (memory / "alice.md").write_text(text, encoding="utf-8")
+    _, shown = on_terminal("search", "teas", "-q")
+    best, *around = [line.strip() for line in shown.splitlines()[1:]]
+    assert best == "- likes green \x1b[1;33mtea\x1b[0m"
+    assert ["chess" in around[0], "bees" in around[1]] == [True, True]
 
 
 def test_a_missing_model_is_named_once_with_the_command_that_adds_it(memory) -> None:

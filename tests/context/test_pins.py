@@ -115,7 +115,7 @@ def test_files_that_nobody_had_time_for_are_a_problem_that_is_told(world) -> Non
     world.pins = Pins(unread=3, problems=(("x.md", "it cannot be read"),))
     told, unread = world.offers()
     assert (told.rel_path, told.remark) == ("x.md", "it may be pinned, but it cannot be read")
-    assert unread.problem.startswith("3 files were not read in time")
+    assert unread.problem.startswith("3 files not read in time")
     assert "familiar index build" in unread.problem
 
 

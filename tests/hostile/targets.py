@@ -143,7 +143,7 @@ def _use_card(raw: bytes, rng: Random, world: World) -> None:
     drawn = rng.random() < 0.1  # drawing a picture takes a while
     _export_all(familiar, card.data, FORMATS if drawn or card.container == "png" else FORMATS[1:])
     if rng.random() < 0.3:
-        show(context_page(asyncio.run(assemble(familiar, WORDS))))
+        show(context_page(asyncio.run(assemble(familiar, WORDS)), None))
     familiar.close()
 
 
@@ -283,7 +283,7 @@ def _use_database(raw: bytes, rng: Random, world: World) -> None:
         _outcome(action)
     store.close()
     _outcome(lambda: show(status_page(status_of(familiar))))
-    _outcome(lambda: show(context_page(asyncio.run(assemble(familiar, WORDS)))))
+    _outcome(lambda: show(context_page(asyncio.run(assemble(familiar, WORDS)), None)))
     familiar.close()
 
 
@@ -299,7 +299,7 @@ def _use_trace(raw: bytes, rng: Random, world: World) -> None:
     (paths.traces / "7.json").write_bytes(raw)
     _outcome(lambda: read_trace(paths.traces, 8))
     found = latest_trace(paths.traces)
-    show(context_page(found))
+    show(context_page(found, None))
     messages_text(found.messages)
     messages_diff(found, found)
     json.dumps(found.to_json())
@@ -354,7 +354,7 @@ def _use_inside(raw: bytes, rng: Random, world: World) -> None:
     book = load_book(inputs.as_json(inputs.BOOK_VALUES[0]), origin="w.json")
     _outcome(lambda: import_lorebook(familiar.memory, book))
     _outcome(lambda: import_lorebook(familiar.memory, book, update=True, force=True))
-    _outcome(lambda: show(context_page(asyncio.run(assemble(familiar, WORDS)))))
+    _outcome(lambda: show(context_page(asyncio.run(assemble(familiar, WORDS)), None)))
     for overwrite in (False, True):
         _outcome(
             lambda o=overwrite: create_familiar(

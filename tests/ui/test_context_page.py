@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from datetime import UTC
 
 import pytest
 from rich.cells import cell_len
@@ -18,7 +19,7 @@ from tests.support.traces import piece, trace
 def shown(made, width: int = 80, **settings) -> str:
     buffer = io.StringIO()
     settings = {"color_system": None, "force_terminal": True, "markup": False, **settings}
-    Console(file=buffer, width=width, **settings).print(context_page(made))
+    Console(file=buffer, width=width, **settings).print(context_page(made, UTC))
     return buffer.getvalue()
 
 
@@ -44,17 +45,17 @@ def test_no_color_is_no_color(monkeypatch) -> None:
 
 def test_a_dry_run_says_that_nothing_was_sent() -> None:
     made = trace(None, reply_ms=None, request=None, usage=None)
-    assert "a dry run: nothing was sent" in as_plain(context_page(made))
+    assert "a dry run: nothing was sent" in as_plain(context_page(made, UTC))
 
 
 def test_an_error_and_notices_stand_at_the_top() -> None:
-    page = as_plain(context_page(trace(error="no server", notices=("tokens are estimated",))))
+    page = as_plain(context_page(trace(error="no server", notices=("tokens are estimated",)), UTC))
     assert page.index("no server") < page.index("tokens are estimated") < page.index("Layers")
 
 
 def test_neighbouring_turns_share_a_row_and_other_pieces_do_not() -> None:
     pieces = [piece("history", turn_id=n, tokens=3) for n in (4, 5, 6)] + [piece("x"), piece("x")]
-    page = as_plain(context_page(trace(contributions=tuple(pieces))))
+    page = as_plain(context_page(trace(contributions=tuple(pieces)), UTC))
     assert page.count("  character  x ") == 2
     assert "turns 4-6" in page
     assert "     9  kept" in page
@@ -68,7 +69,7 @@ def test_a_piece_is_kept_cut_or_out() -> None:
 
 def test_an_empty_prompt_is_a_page_too() -> None:
     made = trace(layers=(), contributions=(), providers=(), messages=())
-    assert as_plain(context_page(made)).endswith("Messages\n")
+    assert as_plain(context_page(made, UTC)).endswith("Messages\n")
 
 
 def test_wide_characters_keep_their_columns() -> None:
@@ -93,7 +94,7 @@ def test_a_narrow_terminal_is_spared_the_lines_of_files() -> None:
     assert any("self/description.md " in line for line in long_page(80))
     assert "self/description.md:3-44" in as_plain(
         context_page(
-            trace(contributions=(piece("a", rel_path="self/description.md", lines=(3, 44)),))
+            trace(contributions=(piece("a", rel_path="self/description.md", lines=(3, 44)),)), UTC
         )
     )
 

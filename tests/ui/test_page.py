@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from datetime import UTC
 
 from familiar_cli.ui.context_page import context_page
 from familiar_cli.ui.page import (
@@ -34,8 +35,8 @@ PAGES = [
     Indented(Words([("a", "bold"), (" b\nc", "dim")])),
     TABLE,
     Stack(plain("title", "bold"), Indented(TABLE, 2), plain("")),
-    context_page(trace()),
-    context_page(trace(None, contributions=(piece("x", score=0.5), piece("y", tokens=9)))),
+    context_page(trace(), UTC),
+    context_page(trace(None, contributions=(piece("x", score=0.5), piece("y", tokens=9))), UTC),
 ]
 
 

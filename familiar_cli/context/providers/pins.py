@@ -13,7 +13,7 @@ from familiar_cli.context.types import Contribution, Fit, Layer, PromptSpan
 from familiar_cli.errors import FamiliarError
 from familiar_cli.index.build import Pins
 from familiar_cli.memory.pages.front_matter import SELF_FILES
-from familiar_cli.text import framed
+from familiar_cli.text import counted, framed
 from familiar_cli.work.jobs import in_thread
 
 if TYPE_CHECKING:
@@ -182,7 +182,7 @@ def _make_remark(rel_path: str, why: str) -> Contribution:
 
 def _unread_notice(count: int) -> str:
     return (
-        f"{count} files were not read in time, and pins among them are missing; "
+        f"{counted(count, 'file')} not read in time; pins among them are missing; "
         "run `familiar index build`"
     )
 

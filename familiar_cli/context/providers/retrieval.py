@@ -28,7 +28,7 @@ from familiar_cli.memory.pages.facts import asks_for_past
 from familiar_cli.memory.pages.front_matter import SELF_FILES
 from familiar_cli.memory.pages.lines import PLAIN, Numbering, normal_line
 from familiar_cli.memory.pages.links import is_page
-from familiar_cli.text import USEFUL_TOKENS
+from familiar_cli.text import USEFUL_TOKENS, counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -321,9 +321,8 @@ class Retrieval:
         opened = self.memory.finder.embedder
         remarks = [_as_sentence(note) for note in result.notes]
         if past.waiting > FEW_WAITING:
-            remarks.append(
-                f"{past.waiting} turns are found by words alone until `familiar index build`"
-            )
+            waiting = counted(past.waiting, "turn")
+            remarks.append(f"found by words alone until `familiar index build`: {waiting}")
         if opened.embedder is None:
             more = f"; add one with `{opened.hint}`" if opened.hint else ""
             remarks.append(f"searched by words only: {opened.reason}{more}")
