@@ -10,10 +10,8 @@ import typer
 from familiar_cli.commands._base import App, day_of, familiar_of, output, text_or_stdin
 from familiar_cli.commands._options import most
 from familiar_cli.commands._options import since as since_option
-from familiar_cli.history.recall import match_spans
 from familiar_cli.index.types import Hit
 from familiar_cli.text import counted, one_line
-from familiar_cli.ui.history_page import mark_query
 from familiar_cli.ui.page import Indented, PagePart, Words, local_time, plain
 
 if TYPE_CHECKING:
@@ -90,6 +88,9 @@ def _place(hit: Hit | PastHit, zone: tzinfo | None) -> PagePart:
 
 def _text_parts(hit: Hit | PastHit, query: str) -> Iterator[PagePart]:
     """Yield the best line with the words of the query marked, then what surrounds it, dimmed."""
+    from familiar_cli.history.recall import match_spans
+    from familiar_cli.ui.history_page import mark_query
+
     if not isinstance(hit, Hit):
         yield Indented(mark_query(query, hit.text))
         return
