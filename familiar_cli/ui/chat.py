@@ -19,7 +19,6 @@ from familiar_cli.ui.reply import (
     begin_work,
     begun_text,
     can_edit,
-    ctrl_c_interrupts,
     finish_work,
     keys_kept,
     piped_lines,
@@ -416,7 +415,7 @@ class Conversation:
             self._beside.make_way()
         with self._printer(begun_text(said)) as printer:
             wait = printer.note if isinstance(printer, SpokenReply) else self.out.note
-            with self._interruptible():
+            with self._prompt.replying() if self._prompt else nullcontext():
                 result = self.take_turn(said, printer, on_wait=wait)
         self._last = result.trace
         self._remember(said, result)
@@ -434,7 +433,7 @@ class Conversation:
         """
         self._beside.make_way()
         self.out.note("Writing a line for you; Ctrl-C stops that.")
-        with self._interruptible():
+        with self._prompt.replying() if self._prompt else nullcontext():
             return self.take_turn(said, lambda _: None, on_wait=self.out.note)
 
     def show(self, reply: str) -> None:
@@ -452,8 +451,7 @@ class Conversation:
         """Show a page; a long one in a pager."""
         from familiar_cli.ui.page import print_page
 
-        with self._prompt.keyboard_lent() if self._prompt else nullcontext():
-            print_page(page, in_pager=self._draws)
+        print_page(page, in_pager=self._draws)
         if self._draws:
             say("")
 
@@ -587,18 +585,6 @@ class Conversation:
 
     def _tell_late(self) -> None:
         self.out.note("The reply was complete already. Ctrl-C again ends the chat.")
-
-    @contextmanager
-    def _interruptible(self) -> Iterator[None]:
-        """Let Ctrl-C interrupt a request to the model; a moment later it must not end the chat."""
-        if not self._prompt:
-            yield
-            return
-        try:
-            with ctrl_c_interrupts():
-                yield
-        finally:
-            self._prompt.expect_late_ctrl_c()
 
     def _take_draft(self) -> str:
         draft, self.draft = self.draft, ""

@@ -19,7 +19,7 @@ from prompt_toolkit.enums import DEFAULT_BUFFER
 from prompt_toolkit.filters import has_focus
 from prompt_toolkit.history import InMemoryHistory
 from prompt_toolkit.input import create_input
-from prompt_toolkit.input.typeahead import store_typeahead
+from prompt_toolkit.input.typeahead import get_typeahead, store_typeahead
 from prompt_toolkit.key_binding import KeyBindings, KeyPress
 from prompt_toolkit.keys import Keys
 from prompt_toolkit.output import create_output
@@ -30,7 +30,7 @@ from rich.cells import cell_len, set_cell_size
 
 from familiar_cli.clock import stopwatch_s
 from familiar_cli.files import ON_WINDOWS
-from familiar_cli.ui.reply import PROMPT
+from familiar_cli.ui.reply import PROMPT, ctrl_c_interrupts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -61,8 +61,8 @@ _STYLE: Final = Style.from_dict({"bottom-toolbar": "noreverse fg:ansibrightblack
 class ChatPrompt:
     """Reads lines from a terminal, of which it takes hold while the block lasts.
 
-    What is typed or pasted while no line is read becomes part of the next draft; it is never sent
-    by itself. The prompt stands on stderr, so that stdout carries the replies alone.
+    What is typed or pasted during a reply becomes part of the next draft; it is never sent by
+    itself. The prompt stands on stderr, so that stdout carries the replies alone.
 
     Args:
         past: What was said before, oldest first; the arrow keys lead back to it.
@@ -82,7 +82,7 @@ class ChatPrompt:
         self._on_late_ctrl_c = on_late_ctrl_c
         self._shown: Sequence[str] = ()
         self._quiet_until_s = 0.0
-        self._has_early = False
+        self._has_early = self._has_ctrl_c = self._was_dropped = False
         self._output = create_output(stdout=sys.stderr)
         self._early = EarlyKeys(create_input(sys.stdin))
         self._session: PromptSession[str] = PromptSession(
@@ -100,11 +100,13 @@ class ChatPrompt:
         )
 
     def __enter__(self) -> Self:
-        self._before = signal.signal(signal.SIGINT, lambda *_: None)
+        self._before = signal.signal(signal.SIGINT, self._hold_ctrl_c)
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._release_keys()
+        self._early.stop()
+        self._output.disable_bracketed_paste()
+        self._output.flush()
         signal.signal(signal.SIGINT, self._before)
 
     def read(self, draft: str = "") -> str | None:
@@ -115,39 +117,51 @@ class ChatPrompt:
         """
         self._shown = self._status()
         self._has_early = self._early.replay()
-        line = None
+        was_dropped, self._was_dropped = self._was_dropped, False
+        if self._take_ctrl_c() and was_dropped:
+            return None
         try:
             with patch_stdout(raw=True):
-                line = self._session.prompt(PROMPT, default=draft, pre_run=self._watch)
+                line = self._session.prompt(
+                    PROMPT, default=draft, pre_run=self._watch, handle_sigint=False
+                )
         except KeyboardInterrupt:
-            line = "" if self._session.default_buffer.text or draft else None
+            self._was_dropped = bool(self._session.default_buffer.text or draft)
+            return "" if self._was_dropped else None
         except EOFError:
             return None
-        self._keep_early_keys()
+        self._take_ctrl_c()
         return line
 
     @contextmanager
-    def keyboard_lent(self) -> Iterator[None]:
-        """Leave the keyboard to another program, such as a pager."""
-        self._release_keys()
-        try:
-            yield
-        finally:
-            self._keep_early_keys()
-
-    def expect_late_ctrl_c(self) -> None:
-        """Ignore Ctrl-C on an empty line for a moment: a reply has just ended."""
-        self._quiet_until_s = stopwatch_s() + _LATE_CTRL_C_S
-
-    def _keep_early_keys(self) -> None:
+    def replying(self) -> Iterator[None]:
+        """Let Ctrl-C interrupt a reply, and keep what is typed from here on for the next line."""
         self._output.enable_bracketed_paste()
         self._output.flush()
         self._early.start()
+        try:
+            with ctrl_c_interrupts():
+                if self._take_ctrl_c():
+                    raise KeyboardInterrupt
+                yield
+        finally:
+            self._quiet_until_s = stopwatch_s() + _LATE_CTRL_C_S
 
-    def _release_keys(self) -> None:
-        self._early.stop()
-        self._output.disable_bracketed_paste()
-        self._output.flush()
+    def _hold_ctrl_c(self, *_: object) -> None:
+        """Keep a Ctrl-C that comes between two lines for what follows."""
+        self._has_ctrl_c = True
+
+    def _take_ctrl_c(self) -> bool:
+        held, self._has_ctrl_c = self._has_ctrl_c, False
+        return held
+
+    def _is_late(self) -> bool:
+        """Return whether a reply ended a moment ago, and say what Ctrl-C does from now on."""
+        if stopwatch_s() > self._quiet_until_s:
+            return False
+        self._quiet_until_s = 0.0
+        self._on_late_ctrl_c()
+        return True
 
     def _key_bindings(self) -> KeyBindings:
         """Return the key bindings.
@@ -174,13 +188,9 @@ class ChatPrompt:
             event.current_buffer.insert_text("\n")
 
         @keys.add("c-c", filter=typing)
-        @keys.add("<sigint>")
         def _ctrl_c(event: KeyPressEvent) -> None:
-            if event.current_buffer.text or stopwatch_s() > self._quiet_until_s:
+            if event.current_buffer.text or not self._is_late():
                 event.app.exit(exception=KeyboardInterrupt)
-                return
-            self._quiet_until_s = 0.0
-            self._on_late_ctrl_c()
 
         return keys
 
@@ -232,7 +242,7 @@ class _Offers(Completer):
 
 
 class EarlyKeys:
-    """Keeps the keys that are pressed while no line is edited, for the next line.
+    """Keeps the keys that are pressed during a reply, for the next line.
 
     Windows keeps them itself, and `prompt_toolkit` takes several at once for a paste.
 
@@ -248,7 +258,7 @@ class EarlyKeys:
 
     def start(self) -> None:
         """Begin to keep keys."""
-        if ON_WINDOWS:
+        if ON_WINDOWS or self._thread:
             return
         self._thread = threading.Thread(target=self._keep, daemon=True, name="familiar-keys")
         self._thread.start()
@@ -262,8 +272,11 @@ class EarlyKeys:
 
     def replay(self) -> bool:
         """Stop, and press the keys again in the next line; return whether there were any."""
+        if not self._thread:
+            return False
         self.stop()
-        keys, self._keys = draft_keys(self._keys), []
+        keys = draft_keys([*get_typeahead(self.input), *self._keys])
+        self._keys = []
         store_typeahead(self.input, keys)
         return bool(keys)
 

@@ -171,7 +171,6 @@ def test_recall_says_when_there_was_nothing(serve) -> None:
 def test_why_explains_a_file(root, serve) -> None:
     serve("One.")
     assert "notes.md" in chat("is the harbour closed?", "/why notes.md").stdout
-    assert "press Tab" in chat("/why", code=2).stderr
 
 
 def test_off_the_record_there_is_nothing_to_continue(root, serve) -> None:

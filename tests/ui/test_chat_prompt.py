@@ -28,21 +28,29 @@ def keyboard():
 
 
 @pytest.fixture
-def prompt(keyboard, late, monkeypatch):
-    def press_enter() -> list[str]:
-        keyboard.send_text("\r")  # early, and again and again while the line is edited
+def pressed():
+    """What is pressed early, and again and again while the line is edited."""
+    return ["\r"]
+
+
+@pytest.fixture
+def prompt(keyboard, late, pressed, monkeypatch):
+    def press() -> list[str]:
+        keyboard.send_text(pressed[0])
         return []
 
     monkeypatch.setattr(chat_prompt, "create_input", lambda _: keyboard)
     monkeypatch.setattr(chat_prompt, "create_output", lambda **_: DummyOutput())
-    with ChatPrompt([], lambda _: (0, []), press_enter, lambda: late.append(1)) as prompt:
+    monkeypatch.setattr(chat_prompt, "_LATE_CTRL_C_S", 600.0)
+    with ChatPrompt([], lambda _: (0, []), press, lambda: late.append(1)) as prompt:
         yield prompt
 
 
-def test_lines_typed_while_nobody_reads_are_one_draft(prompt, keyboard) -> None:
+def test_lines_typed_during_a_reply_are_one_draft(prompt, keyboard) -> None:
     keyboard.send_text("hello")
     assert prompt.read() == "hello"
-    keyboard.send_text("firts\x7f\x7fst\r\x1b[200~second\nthird\x1b[201~\r\x03\x04")
+    with prompt.replying():
+        keyboard.send_text("firts\x7f\x7fst\r\x1b[200~second\nthird\x1b[201~\r\x03\x04")
     assert prompt.read() == "first\nsecond\nthird"
 
 
@@ -51,9 +59,10 @@ def test_lines_that_arrive_at_once_are_one_message(prompt, keyboard) -> None:
     assert prompt.read() == "one\ntwo\nthree"
 
 
-def test_ctrl_c_a_moment_after_a_reply_leaves_only_the_second_time(prompt, keyboard, late) -> None:
-    prompt.expect_late_ctrl_c()
-    keyboard.send_text("\x03\x03")
+def test_ctrl_c_a_moment_after_a_reply_leaves_only_the_second_time(prompt, pressed, late) -> None:
+    pressed[:] = ["\x03"]
+    with prompt.replying():
+        pass
     assert prompt.read() is None
     assert late == [1]
 
