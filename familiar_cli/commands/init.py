@@ -516,8 +516,7 @@ def _farewell(out: Output, home: Path, *, kept: bool) -> None:
     )
     out.note(
         f"\n{where}\n"
-        "Next, with a character of your own:\n"
-        "  `familiar init --from-card YOUR-CARD.png`\n"
-        "  `familiar config set llm.preset ollama`  (or another server; then `familiar doctor`)\n"
-        "  `familiar chat`"
+        "Next, with your own character and model: `familiar start`, which ends in a chat. Step by\n"
+        "step: `familiar init --from-card YOUR-CARD.png`, `familiar config set llm.preset ollama`\n"
+        "(or another server; `familiar doctor` checks), `familiar chat`."
     )
