@@ -315,6 +315,13 @@ def sentence_ends(text: str) -> Iterator[int]:
             yield found.end()
 
 
+def split_sentences(text: str) -> list[str]:
+    """Return the sentences of a line."""
+    cuts = [0, *sentence_ends(text), len(text)]
+    found = (text[start:end].strip() for start, end in pairwise(cuts))
+    return [sentence for sentence in found if sentence]
+
+
 def _is_wrapped(text: str, at: int) -> bool:
     """Return whether a line break only keeps a paragraph narrow."""
     line = text[text.rfind("\n", 0, at) + 1 : at].rstrip()

@@ -82,7 +82,7 @@ def read_list(familiar: Familiar, rel_path: str) -> Desk:
         BadInputError: The file is not UTF-8.
     """
     items = read_items(familiar.memory, rel_path)
-    return Desk(rel_path, _list_items(items, rel_path, now(), familiar.zone))
+    return Desk(rel_path, list_items(items, rel_path, now(), familiar.zone))
 
 
 def add_item(
@@ -142,7 +142,7 @@ def fire_reminders(familiar: Familiar, face: str) -> list[ListedItem]:
         return []
     write_own(path, json.dumps({**told, face: list(due)}, ensure_ascii=False).encode())
     fresh = tuple(due[key] for key in new)
-    return list(_list_items(fresh, REMINDERS, moment, familiar.zone))
+    return list(list_items(fresh, REMINDERS, moment, familiar.zone))
 
 
 def reminder_words(item: ListedItem) -> str:
@@ -174,13 +174,14 @@ def _read_told(path: Path) -> dict[str, list[str]]:
 
 def _finish_item(familiar: Familiar, change: ListChange) -> ItemChange:
     assert change.item is not None
-    item = _list_items((change.item,), change.rel_path, now(), familiar.zone)[0]
+    item = list_items((change.item,), change.rel_path, now(), familiar.zone)[0]
     return ItemChange(change.rel_path, item, change.changed, change.diff, change.dry_run)
 
 
-def _list_items(
+def list_items(
     items: tuple[DeskItem, ...], rel_path: str, moment: datetime, zone: tzinfo | None
 ) -> tuple[ListedItem, ...]:
+    """Describe the items of a list as they stand at a moment."""
     # A reminder that names no time is due at any; a task without one is never late.
     timed = [item for item in items if rel_path == REMINDERS or (item.due and item.due.at(zone))]
     due = {item.number for item in due_items(timed, moment, zone)}

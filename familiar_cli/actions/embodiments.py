@@ -30,7 +30,7 @@ from familiar_cli.errors import (
     RefusedError,
 )
 from familiar_cli.memory.layout import CONFLICTS_DIR, RUN_ID
-from familiar_cli.memory.pages.facts import bare_items, tag_bullets
+from familiar_cli.memory.pages.items import bare_items, tag_bullets
 from familiar_cli.memory.pages.lines import holds_back, outward_text, put_back
 from familiar_cli.memory.store.store import hold_lock
 from familiar_cli.memory.store.transactions import retry_on_conflict
@@ -117,12 +117,14 @@ class EmbodimentPull:
         deleted: The files that are gone.
         token: What it has seen, once it has taken all of this in.
         is_whole: These are all files: what else the embodiment has is from an older memory.
+        is_known: The embodiment is registered, so that it may push.
     """
 
     entries: tuple[SharedEntry, ...]
     deleted: tuple[SharedFile, ...]
     token: Token
     is_whole: bool
+    is_known: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +192,12 @@ class SyncState:
 
 
 def pull(
-    familiar: Familiar, device_id: str, since: Token | None = None, *, goes_on: bool = False
+    familiar: Familiar,
+    device_id: str,
+    since: Token | None = None,
+    *,
+    goes_on: bool = False,
+    registers: bool = True,
 ) -> EmbodimentPull:
     """Return the changes since an embodiment last pulled, or everything if that is unknown.
 
@@ -201,6 +208,7 @@ def pull(
         device_id: The embodiment.
         since: The version of the memory that it last took in.
         goes_on: It asks for another part of the same answer, so nobody looks at the files again.
+        registers: One that is not known is, from now on.
     """
     if goes_on:
         familiar.file_pasts.read_on()
@@ -208,11 +216,12 @@ def pull(
         _read_past(familiar)
     known = _version_of(familiar, since)
     devices = Devices(familiar.paths.embodiments)
-    old = devices.all().get(device_id, Device(device_id))
-    if not goes_on or old.seen != known:
+    old = devices.all().get(device_id, Device(device_id) if registers else None)
+    if old and (not goes_on or old.seen != known):
         devices.put(replace(old, last_sync=iso(now()), seen=known))
     pasts = familiar.file_pasts
-    return pasts.kept((pasts.hash, known), lambda: _collect_changes(pasts, known))
+    found = pasts.kept((pasts.hash, known), lambda: _collect_changes(pasts, known))
+    return replace(found, is_known=old is not None)
 
 
 def _collect_changes(pasts: FilePasts, known: int) -> EmbodimentPull:
@@ -258,7 +267,7 @@ def push(
     if known is None:
         raise NotFoundError(
             f"The embodiment {device.id!r} is not known here; nothing was changed",
-            hint="Call sync_pull first, then push what differs.",
+            hint="Call sync_pull first, of a server that was started with --embodiments.",
         )
 
     def push() -> tuple[FilePasts, int, list[Received]]:

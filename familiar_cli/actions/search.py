@@ -82,6 +82,8 @@ def search_memories(
     max_results: int = 10,
     min_score: float = 0.0,
     instance: str = "",
+    since: date | None = None,
+    until: date | None = None,
     viewer: Viewer,
 ) -> FoundMemories:
     """Return the memories that fit any of the questions, each with its best score.
@@ -92,6 +94,8 @@ def search_memories(
         max_results: Most memories.
         min_score: Least score.
         instance: The instance that asks; memories of its own are preferred.
+        since: Only what is about this day or later.
+        until: Only what is about this day or earlier.
         viewer: Who will see them.
 
     Raises:
@@ -105,6 +109,8 @@ def search_memories(
     options = SearchOptions(
         k=min(max(max_results, 1), MOST_RESULTS),
         instance=instance,
+        since=since,
+        until=until,
         zone=familiar.zone,
         min_score=min_score,
         viewer=viewer,
@@ -202,6 +208,7 @@ def search_past(
     k: int = 10,
     method: str = "auto",
     since: date | None = None,
+    until: date | None = None,
     channel: str | None = None,
     viewer: Viewer,
     min_score: float = 0.0,
@@ -214,6 +221,7 @@ def search_past(
         k: Most turns.
         method: `auto` takes words and meaning where turns have vectors, else words alone.
         since: Only what was said on this day or later.
+        until: Only what was said on this day or earlier.
         channel: Only this channel; None: all.
         viewer: Who will see them.
         min_score: Least score of a turn.
@@ -239,7 +247,7 @@ def search_past(
         near=near,
         channel_id=channel,
         viewer=viewer,
-        limit=max(k, _LOOKED_AT) if since is None else _BEFORE_DAYS,
+        limit=_BEFORE_DAYS if since or until else max(k, _LOOKED_AT),
     )
     labels = familiar.labels(one.turn.author for one in found.turns)
 
@@ -254,7 +262,11 @@ def search_past(
         for one, score in zip(found.turns, scores, strict=True)
     ]
     wanted = [
-        hit for hit in hits if hit.score >= min_score and (since is None or hit.at.date() >= since)
+        hit
+        for hit in hits
+        if hit.score >= min_score
+        and (since is None or hit.at.date() >= since)
+        and (until is None or hit.at.date() <= until)
     ]
     wanted.sort(key=lambda hit: (-hit.score, hit.turns))
     waiting = familiar.finder.turns_without_vector() if method != "lexical" else 0

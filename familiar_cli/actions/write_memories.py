@@ -32,7 +32,7 @@ from familiar_cli.memory.layout import (
     scope_of_path,
 )
 from familiar_cli.memory.merge.content import merge_content
-from familiar_cli.memory.pages.facts import merge_bullets, tag_bullets
+from familiar_cli.memory.pages.items import merge_day, tag_bullets
 from familiar_cli.memory.pages.lines import holds_back, outward_text, put_back
 from familiar_cli.memory.store.files import MISSING, parse_new_path
 from familiar_cli.memory.store.transactions import retry_on_conflict
@@ -61,9 +61,11 @@ if TYPE_CHECKING:
 GRANULARITIES: Final = (*PERIOD_DIRS, SIGNIFICANT_DIR)
 _PLAN: Final = "mcp-"  # how the ids of such plans begin
 _ID_CHARS: Final = 16
+_CHECKSUM_CHARS: Final = 12
 _SHARED: Final = "shared"  # stands for the session of a plan that several added to
 _TRIES: Final = 20  # others may write the same file at the same time
 _READ_CHARS: Final = 16 * 1024 * 1024
+_VERSIONS: Final = 3  # earlier ones of each file, for edits that still name them
 _RECENT: Final = timedelta(days=1)  # who has not read a file may not know of edits since then
 _BOTH_STAY: Final = {"list item", "text"}  # clashes of which both versions fit into the file
 _LONG_CHARS: Final = 400  # what is shorter may shrink to anything
@@ -72,25 +74,34 @@ Outcome = Literal["written", "deleted", "unchanged", "planned", "held"]
 
 
 class ReadVersions:
-    """Cache of the file versions that each session last read or wrote; the oldest are evicted."""
+    """Cache of the file versions that each session read or wrote; the oldest are evicted."""
 
     def __init__(self) -> None:
-        self._texts: dict[tuple[str, str], str] = {}
+        self._texts: dict[tuple[str, str], tuple[str, ...]] = {}
 
     def note(self, session: str, rel_path: str, text: str) -> None:
         """Store the version of a file that a session knows, as `outward` renders it."""
-        self.forget(session, rel_path)
-        self._texts[session, rel_path] = text
-        while sum(map(len, self._texts.values())) > _READ_CHARS and len(self._texts) > 1:
+        before = self._texts.pop((session, rel_path), ())
+        kept = tuple(one for one in before if one != text)[-_VERSIONS:]
+        self._texts[session, rel_path] = (*kept, text)
+        while sum(map(_count_chars, self._texts.values())) > _READ_CHARS and len(self._texts) > 1:
             del self._texts[next(iter(self._texts))]
 
     def text(self, session: str, rel_path: str) -> str | None:
         """Return the version of a file that a session knows, or None if it never read it."""
-        return self._texts.get((session, rel_path))
+        return next(iter(self.versions(session, rel_path)), None)
+
+    def versions(self, session: str, rel_path: str) -> tuple[str, ...]:
+        """Return that version, and those that the session knew before it, the newest first."""
+        return self._texts.get((session, rel_path), ())[::-1]
 
     def forget(self, session: str, rel_path: str) -> None:
-        """Drop the version of a file that a session knows."""
+        """Drop the versions of a file that a session knows."""
         self._texts.pop((session, rel_path), None)
+
+
+def _count_chars(texts: Sequence[str]) -> int:
+    return sum(map(len, texts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +154,7 @@ class WriteOutcome:
         plan_id: The plan that waits; empty: none does.
         version: How often a memory was changed by now; 0: that was not counted.
         is_merged: It holds what somebody else changed meanwhile, too.
+        checksum: Of the text that programs see of the file now, or of the one that waits.
     """
 
     outcome: Outcome
@@ -150,6 +162,7 @@ class WriteOutcome:
     plan_id: str = ""
     version: int = 0
     is_merged: bool = False
+    checksum: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,8 +181,9 @@ def create_memory(
     *,
     chats: Sequence[str] = (),
     participating: Sequence[str] = (),
+    source: str = "",
 ) -> WriteOutcome:
-    """Write a memory down. A day that is there already gets the bullets that it lacks.
+    """Write a memory down. A day that is there already gets what it lacks, a bullet each.
 
     Args:
         familiar: Whose memory.
@@ -178,6 +192,7 @@ def create_memory(
         content: Markdown.
         chats: Where it was said.
         participating: Other instances that took part.
+        source: The instance that it is from; empty: the writer's.
 
     Raises:
         UsageError: `place` names no memory.
@@ -185,26 +200,26 @@ def create_memory(
     """
     rel_path = path_of(familiar.memory, place, is_new=True)
     words = check_content(content)
-    is_memory = rel_path.partition("/")[0] in GRANULARITIES
+    directory = rel_path.partition("/")[0]
+    front = _new_front_matter(directory, writer.instance, source, participating)
 
     def made(before: str | None) -> str:
-        if is_memory and writer.instance:
+        if directory == DAILY_DIR:
+            there = outward_text(before or "", NOBODY)
+            day = merge_day(there, words, via=writer.instance, chats=chats)
+            return front + day if before is None else put_back(before, day, NOBODY)
+        new = words
+        if directory in GRANULARITIES and writer.instance:
             new = tag_bullets(words, via=writer.instance, chats=chats)
-        else:
-            new = words
-        if before is None:
-            return _new_front_matter(rel_path, writer.instance, participating) + new
-        if not rel_path.startswith(f"{DAILY_DIR}/"):
-            if outward_text(before, writer.viewer, rel_path).strip() == new.strip():
-                return before
-            raise RefusedError(
-                f"{rel_path!r} already exists; nothing was changed",
-                hint="Change it with memory_update.",
-            )
-        there = outward_text(before, NOBODY)
-        return put_back(before, merge_bullets(there, new), NOBODY)
+        if (
+            before is not None
+            and outward_text(before, writer.viewer, rel_path).strip() == new.strip()
+        ):
+            return before
+        _check_free(familiar.memory, rel_path)
+        return front + new
 
-    return _write_or_plan(familiar, writer, rel_path, "create", made)
+    return write_or_plan(familiar, writer, rel_path, "create", made)
 
 
 def update_memory(
@@ -228,20 +243,15 @@ def update_memory(
     def made(before: str | None) -> str:
         nonlocal is_merged, sent
         if before is None:
-            raise _not_found(rel_path)
+            raise not_found(rel_path)
         own_front = before[: body_start(before)]  # as it was read with the text
         sent = check_content(content.removeprefix(own_front))
-        base, now = _base_and_now(familiar, writer, rel_path)
+        base, now = _base_and_now(familiar, writer, rel_path, before)
         is_merged = base != now
-        if not is_merged:
-            return put_back(before, sent, writer.viewer)
-        merged = merge_content(rel_path, base.encode(), now.encode(), sent.encode(), "both")
-        if not _BOTH_STAY.issuperset(merged.clashes):
-            raise _refuse_edited(rel_path, "in the same place")
-        return put_back(before, merged.content.decode(), writer.viewer)
+        return put_back(before, merge_change(rel_path, base, now, sent), writer.viewer)
 
     done = replace(
-        _write_or_plan(familiar, writer, rel_path, "update", made, by=edited_by),
+        write_or_plan(familiar, writer, rel_path, "update", made, by=edited_by),
         is_merged=is_merged,
     )
     if done.outcome == "written":
@@ -250,6 +260,26 @@ def update_memory(
         return done
     familiar.file_pasts.read_on()
     return replace(done, version=len(familiar.file_pasts.versions(rel_path)))
+
+
+def merge_change(rel_path: str, base: str, now: str, sent: str) -> str:
+    """Merge a change with what others changed since its base; a line that both changed stays twice.
+
+    Args:
+        rel_path: The file.
+        base: The text that the change was made from.
+        now: The text as it is.
+        sent: `base`, changed.
+
+    Raises:
+        RefusedError: Both changed the same place, and it cannot hold both.
+    """
+    if base == now:
+        return sent
+    merged = merge_content(rel_path, base.encode(), now.encode(), sent.encode(), "both")
+    if not _BOTH_STAY.issuperset(merged.clashes):
+        raise refuse_edited(rel_path, "in the same place")
+    return merged.content.decode()
 
 
 def delete_memory(familiar: Familiar, writer: Writer, place: MemoryAddress) -> WriteOutcome:
@@ -266,17 +296,17 @@ def delete_memory(familiar: Familiar, writer: Writer, place: MemoryAddress) -> W
 
     def made(before: str | None) -> None:
         if before is None:
-            raise _not_found(rel_path)
+            raise not_found(rel_path)
         if holds_back(before, writer.viewer, rel_path):
             raise RefusedError(
                 f"{rel_path!r} cannot be deleted from here; nothing was changed",
                 hint=f"A person can: `familiar memory rm {rel_path}`.",
             )
-        base, now = _base_and_now(familiar, writer, rel_path)
+        base, now = _base_and_now(familiar, writer, rel_path, before)
         if base != now:
-            raise _refuse_edited(rel_path)
+            raise refuse_edited(rel_path)
 
-    done = _write_or_plan(familiar, writer, rel_path, "delete", made)
+    done = write_or_plan(familiar, writer, rel_path, "delete", made)
     writer.reads.forget(writer.session, rel_path)
     return done
 
@@ -405,7 +435,7 @@ def propose_changes(
     return plan.id
 
 
-def _write_or_plan(
+def write_or_plan(
     familiar: Familiar,
     writer: Writer,
     rel_path: str,
@@ -420,7 +450,7 @@ def _write_or_plan(
         familiar: Whose memory.
         writer: Who writes.
         rel_path: The file.
-        what: What is done, in a word.
+        what: `create`, `update`, `edit` or `delete`.
         made: Returns its new text, given the old; None: it goes.
         by: Who edited it, where that is not the writer's instance.
     """
@@ -441,29 +471,42 @@ def _write_once(
     store = familiar.memory
     before = read_if_there(store, rel_path)
     waiting = None
-    if not writer.may_write and what in {"create", "update"}:
+    if not writer.may_write and what != "delete":
         is_addition = what == "create" and rel_path.startswith(f"{DAILY_DIR}/")
         waiting = _waiting_plan(store, writer, rel_path, before, is_addition=is_addition)
     start = waiting.files[0].after if waiting else before
     after = made(start)
     if after == start:
         return WriteOutcome(
-            "planned" if waiting else "unchanged", rel_path, waiting.id if waiting else ""
+            "planned" if waiting else "unchanged",
+            rel_path,
+            waiting.id if waiting else "",
+            checksum=_checksum_for(writer, after),
         )
-    held = bool(
-        before and after is not None and what == "update" and shrinks_by_half(before, after)
-    )
+    is_change = what in {"update", "edit"}
+    held = bool(before and after is not None and is_change and shrinks_by_half(before, after))
     if held or not writer.may_write:
         file = PlannedFile(rel_path, before, after or "", deletes=after is None)
         with store.transaction(writer.source, what, dry_run=True) as tx:
             stage_change(tx, rel_path, before, after)
         plan = propose_changes(familiar, writer, [file], what, held=held, instead=waiting)
-        return WriteOutcome("held" if held else "planned", rel_path, plan)
+        sum_ = _checksum_for(writer, after)
+        return WriteOutcome("held" if held else "planned", rel_path, plan, checksum=sum_)
     instance = by or writer.instance
     trailers = {RUN_ID: writer.session} | ({EMBODIMENT: instance} if instance else {})
     with store.transaction(writer.source, f"{what} {rel_path}", trailers=trailers) as tx:
         stage_change(tx, rel_path, before, after)
-    return WriteOutcome("deleted" if after is None else "written", rel_path)
+    done: Outcome = "deleted" if after is None else "written"
+    return WriteOutcome(done, rel_path, checksum=_checksum_for(writer, after))
+
+
+def _checksum_for(writer: Writer, after: str | None) -> str:
+    return "" if after is None else checksum_of(outward_text(after, writer.viewer))
+
+
+def checksum_of(text: str) -> str:
+    """Return what tells a version of a file from others, as `outward_text` renders it."""
+    return sha256_of(text)[:_CHECKSUM_CHARS]
 
 
 def _waiting_plan(
@@ -495,22 +538,27 @@ def stage_change(tx: Transaction, rel_path: str, before: str | None, after: str 
         tx.write(rel_path, after, expect=expect)
 
 
-def _base_and_now(familiar: Familiar, writer: Writer, rel_path: str) -> tuple[str, str]:
+def _base_and_now(
+    familiar: Familiar, writer: Writer, rel_path: str, before: str
+) -> tuple[str, str]:
     """Return the base version of a session's change, and the current version.
 
-    What a session never read it may know from before: all but the newest edits of people.
+    What a session never read it may know from before: all but the newest edits of people. What
+    waits as its own plan is replaced.
     """
-    now = outward_text(familiar.memory.read_file(rel_path), writer.viewer)
+    now = outward_text(before, writer.viewer)
+    if before != read_if_there(familiar.memory, rel_path):
+        return now, now
     base = writer.reads.text(writer.session, rel_path)
     if base is None:
-        before = familiar.past.before_edits(rel_path, since=clock.now() - _RECENT)
-        base = (
-            now if before is None else outward_text(before.decode(errors="replace"), writer.viewer)
-        )
+        then = familiar.past.before_edits(rel_path, since=clock.now() - _RECENT)
+        known = None if then is None else then.decode(errors="replace")
+        base = now if known is None else outward_text(known, writer.viewer)
     return base, now
 
 
-def _refuse_edited(rel_path: str, where: str = "") -> RefusedError:
+def refuse_edited(rel_path: str, where: str = "") -> RefusedError:
+    """Return the error of a change that was made from another version."""
     return RefusedError(
         f"{rel_path!r} was edited since this session read it{where and f', {where}'};"
         " nothing was changed",
@@ -523,18 +571,41 @@ def read_if_there(store: MemoryStore, rel_path: str) -> str | None:
     return store.read_file(rel_path) if store.exists(rel_path) else None
 
 
-def _not_found(rel_path: str) -> NotFoundError:
+def not_found(rel_path: str) -> NotFoundError:
+    """Return the error of a change to a file that is not there."""
     return NotFoundError(
         f"There is no memory {rel_path!r}; nothing was changed",
         hint="memory_list lists what exists, memory_create writes a new one.",
     )
 
 
-def _new_front_matter(rel_path: str, instance: str, participating: Sequence[str]) -> str:
+def _check_free(store: MemoryStore, rel_path: str) -> None:
+    """Check that nothing is at a path, and that no plan waits to write there.
+
+    Raises:
+        RefusedError: Something is, or one does.
+    """
+    if store.exists(rel_path):
+        raise RefusedError(
+            f"{rel_path!r} already exists; nothing was changed",
+            hint="Change it with memory_edit or memory_update.",
+        )
+    for plan_id in pending_ids(store):
+        with suppress(BadInputError, NotFoundError):
+            if any(file.rel_path == rel_path for file in read_pending(store, plan_id).files):
+                raise RefusedError(
+                    f"{rel_path!r} waits for review as plan {plan_id}; nothing was changed",
+                    hint="plans_list shows what waits; memory_update changes a plan of your own.",
+                )
+
+
+def _new_front_matter(
+    directory: str, instance: str, source: str, participating: Sequence[str]
+) -> str:
     """Return the front matter of a new memory; a day says in its name whose it is."""
     lines = []
-    if instance and not rel_path.startswith(f"{DAILY_DIR}/"):
-        lines.append(f"instance: {json.dumps(instance, ensure_ascii=False)}")
+    if told := source or (instance if directory != DAILY_DIR else ""):
+        lines.append(f"sourceInstance: {json.dumps(told, ensure_ascii=False)}")
     others = [one for one in dict.fromkeys(participating) if one != instance]
     if others:
         lines.append(f"participating: {json.dumps(others, ensure_ascii=False)}")

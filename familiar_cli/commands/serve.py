@@ -28,6 +28,11 @@ _NAMED = 10  # familiars that are named when the server begins
 
 serve_app = App(invoke_without_command=True)
 
+Embodiments = Annotated[
+    bool,
+    typer.Option("--embodiments", help="Let programs register that keep a copy of the familiar."),
+]
+
 
 @serve_app.callback()
 def serve(
@@ -47,6 +52,7 @@ def serve(
         str | None,
         typer.Option(metavar="FILE", help="File with the tokens that clients must send."),
     ] = None,
+    embodiments: Embodiments = False,
     no_background: Annotated[
         bool,
         typer.Option(
@@ -85,6 +91,7 @@ def serve(
         set_to.hosts,
         set_to.origins,
         background=not no_background,
+        embodiments=embodiments,
     )
     _run(output(ctx), home, listening)
 
@@ -275,6 +282,7 @@ def mcp(
     allow_write: Annotated[
         bool, typer.Option("--allow-write", help="Let clients change memory without a review.")
     ] = False,
+    embodiments: Embodiments = False,
     channel: Annotated[
         str | None, typer.Option(metavar="ID", help="The client's own channel, even a private one.")
     ] = None,
@@ -307,19 +315,24 @@ def mcp(
         paths = familiar.paths
     if print_config is not None:
         _print_client_config(
-            out, print_config, paths, _own_options(channel, allow_write=allow_write)
+            out,
+            print_config,
+            paths,
+            _own_options(channel, allow_write=allow_write, embodiments=embodiments),
         )
         return
     from familiar_cli.mcp_server.server import ServerOptions
     from familiar_cli.mcp_server.stdio import serve_stdio
 
-    run_async(serve_stdio(paths, ServerOptions(channel, allow_write=allow_write, tell=out.warn)))
+    manner = ServerOptions(channel, allow_write=allow_write, embodiments=embodiments, tell=out.warn)
+    run_async(serve_stdio(paths, manner))
 
 
-def _own_options(channel: str | None, *, allow_write: bool) -> list[str]:
+def _own_options(channel: str | None, *, allow_write: bool, embodiments: bool) -> list[str]:
     """Return the options that whoever starts the server shall give as well."""
     words = ["--channel", channel] if channel is not None else []
-    return [*words, "--allow-write"] if allow_write else words
+    words += ["--allow-write"] if allow_write else []
+    return [*words, "--embodiments"] if embodiments else words
 
 
 def _print_client_config(

@@ -6,7 +6,7 @@ import json
 import re
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import pairwise, zip_longest
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from familiar_cli.clock import now
@@ -24,7 +24,7 @@ from familiar_cli.memory.pages.lines import (
     main_script,
     scripts_in,
 )
-from familiar_cli.text import framed, one_line, sentence_ends, sha256_of, unfenced
+from familiar_cli.text import framed, one_line, sha256_of, split_sentences, unfenced
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -43,13 +43,6 @@ def best_sources(sources: Iterable[tuple[T, EvidenceText]], text: str) -> list[T
     shares = [(thing, source.share(text)) for thing, source in sources]
     most = max([SAID_SHARE, *(share for _, share in shares)])
     return [thing for thing, share in shares if share >= most]
-
-
-def split_sentences(text: str) -> list[str]:
-    """Return the sentences of a line."""
-    cuts = [0, *sentence_ends(text), len(text)]
-    found = (text[start:end].strip() for start, end in pairwise(cuts))
-    return [sentence for sentence in found if sentence]
 
 
 MOST_LINE_CHARS: Final = 600

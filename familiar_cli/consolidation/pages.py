@@ -21,8 +21,8 @@ from familiar_cli.markdown import (
     without_marker,
 )
 from familiar_cli.memory.layout import SIGNIFICANT_DIR, path_without_scope
-from familiar_cli.memory.pages.facts import tag_value
 from familiar_cli.memory.pages.front_matter import read_front_matter
+from familiar_cli.memory.pages.items import tag_value
 from familiar_cli.memory.pages.lines import (
     TAG,
     citation_comment,

@@ -38,7 +38,7 @@ from familiar_cli.memory.layout import (
     new_run_id,
     pass_trailers,
 )
-from familiar_cli.memory.pages.facts import merge_bullets
+from familiar_cli.memory.pages.items import merge_bullets
 from familiar_cli.memory.store.files import MISSING, parse_new_path
 from familiar_cli.text import counted, fold, one_line, sha256_of, typed
 

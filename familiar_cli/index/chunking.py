@@ -208,11 +208,11 @@ def cut_text(text: str, rel_path: str) -> Cut:
     lines = list(_cut_lines(text, page.blocks, title))
     windows = list(_passage_ranges(lines, text))
     day = day_in(page.front.get("date", "")) or day_in(rel_path.rpartition("/")[2])
-    instance = page.front.get("instance") or instance_in(rel_path)
+    source = page.front.get("sourceInstance") or page.front.get("instance")
     return Cut(
         title,
         day,
-        instance,
+        source or instance_in(rel_path),
         _speaker_names(lines),
         tuple(_passage_span(lines, window) for window in windows),
         tuple(map(_with_passages, lines, _windows_of_lines(len(lines), windows))),

@@ -461,7 +461,9 @@ def is_wanted(rel_path: str, day: str, options: SearchOptions) -> bool:
         return False
     if rel_path in options.exclude:
         return False
-    return options.since is None or day >= options.since.isoformat()
+    if options.since and day < options.since.isoformat():
+        return False
+    return options.until is None or day <= options.until.isoformat()
 
 
 def find_in_files(

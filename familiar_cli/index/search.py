@@ -267,11 +267,11 @@ class _Asked:
         The rest of them is not looked at where paths alone are left out, since there are few.
         """
         options = self.options
-        if not (options.within or options.since or options.exclude):
+        if not (options.within or options.has_days or options.exclude):
             return ""
         self.connection.execute("CREATE TEMP TABLE listed (id INTEGER PRIMARY KEY)")
         insert = "INSERT INTO listed VALUES (?)"
-        if not (options.within or options.since):
+        if not (options.within or options.has_days):
             select = "SELECT id FROM documents WHERE rel_path IN"
             self.connection.executemany(
                 insert, rows_among(self.connection, select, options.exclude)
@@ -280,7 +280,7 @@ class _Asked:
         rows = self.connection.execute("SELECT id, rel_path, day, mtime_ns FROM documents")
 
         def day_of(rel_path: str, day: str, mtime_ns: int) -> str:
-            if options.since is None:
+            if not options.has_days:
                 return ""  # nobody asks
             return day or last_day(rel_path) or hits.local_day(mtime_ns, options.zone)
 

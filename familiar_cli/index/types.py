@@ -30,6 +30,7 @@ class SearchOptions:
         method: `auto` takes words and meaning where there is a model, else words alone.
         within: Only files at or below this path.
         since: Only files about this day or later.
+        until: Only files about this day or earlier.
         zone: Where days begin for a file that names none; None: in the system's timezone.
         exclude: Files to leave out, as paths.
         instance: The instance that asks; files it wrote are preferred.
@@ -49,6 +50,7 @@ class SearchOptions:
     method: Wanted = "auto"
     within: str = ""
     since: date | None = None
+    until: date | None = None
     zone: tzinfo | None = None
     exclude: frozenset[str] = frozenset()
     instance: str = ""
@@ -61,6 +63,11 @@ class SearchOptions:
     naming: tuple[str, ...] = ()
     min_score: float = 0.0
     viewer: Viewer = field(kw_only=True)
+
+    @property
+    def has_days(self) -> bool:
+        """Whether only files about some days count."""
+        return self.since is not None or self.until is not None
 
 
 def options_from(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, unquote, urlsplit
 
 from familiar_cli.errors import NotFoundError, UsageError
-from familiar_cli.mcp_server import reading_tools, writing_tools
+from familiar_cli.mcp_server import desk_tools, reading_tools, writing_tools
 from familiar_cli.mcp_server.tool import is_readable, page, see
 from familiar_cli.text import fold_word, framed, harmless
 
@@ -17,7 +17,11 @@ if TYPE_CHECKING:
 
     from familiar_cli.mcp_server.tool import Arguments, Caller, Tool
 
-TOOLS: Final[tuple[Tool, ...]] = (*reading_tools.TOOLS, *writing_tools.TOOLS)
+TOOLS: Final[tuple[Tool, ...]] = (
+    *reading_tools.TOOLS,
+    *writing_tools.TOOLS,
+    *desk_tools.TOOLS,
+)
 """All tools, in the order in which clients list them."""
 
 SCHEME: Final = "familiar"

@@ -6,33 +6,36 @@ import asyncio
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.actions.search import MOST_RESULTS, search_memories
+from familiar_cli.actions.write_memories import GRANULARITIES
 from familiar_cli.clock import in_zone
+from familiar_cli.consolidation.periods import read_period
 from familiar_cli.errors import FamiliarError, NotFoundError, UsageError
 from familiar_cli.identity import check_id
 from familiar_cli.markdown import title_of
 from familiar_cli.mcp_server.tool import (
-    COUNT,
-    NUMBER,
-    OFFSET,
     TEXT,
     TEXTS,
     WHOLE,
     Answer,
     Tool,
     ToolItem,
+    choice_of,
+    count_of,
     day_of,
     is_readable,
-    one_of,
     see,
     speaker_of,
+    text_of,
     turn_item,
 )
-from familiar_cli.memory.layout import PERIOD_DIRS, SIGNIFICANT_DIR
+from familiar_cli.memory.layout import DAILY_DIR
 from familiar_cli.memory.pages.lines import number_spans, private_spans, visible_in
-from familiar_cli.text import framed
+from familiar_cli.spans import Span, spans_in
+from familiar_cli.text import fold, framed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -45,11 +48,10 @@ if TYPE_CHECKING:
     from familiar_cli.memory.relation_index import Edge
     from familiar_cli.memory.store.files import MemoryEntry
 
-GRANULARITIES: Final = (*PERIOD_DIRS, SIGNIFICANT_DIR)
-GRANULARITY: Final = one_of(*GRANULARITIES)
-
 _LISTED: Final = 100
 _HEAD_BYTES: Final = 4096
+_DATE_CHARS: Final = 10
+_NAMES: Final = {"type": "array"}
 
 
 def memory_read(caller: Caller, arguments: Arguments) -> Answer:
@@ -59,10 +61,13 @@ def memory_read(caller: Caller, arguments: Arguments) -> Answer:
         NotFoundError: There is none.
         UsageError: Neither a path nor a granularity with a date was given.
     """
-    path = arguments.get("path")
+    path, find = arguments.get("path"), arguments.get("find", "")
     files = [see(caller, p) for p in ([path] if path else _paths_about(caller, arguments))]
-    items = [item for file in files for item in file.items()]
-    notes = () if items else ("The file is empty, or holds nothing that may be shown here.",)
+    items = [item for file in files for item in file.items(find)]
+    nothing = "The file is empty, or holds nothing that may be shown here."
+    if find:
+        nothing = f"No line holds {framed(find)!r}; memory_read without `find` shows the file."
+    notes = () if items else (nothing,)
     return Answer(items, notes, stamp="".join(file.file.sha256[:12] for file in files))
 
 
@@ -74,7 +79,11 @@ def memory_list(caller: Caller, arguments: Arguments) -> Answer:
     start = arguments.get("offset", 0)
     wanted = files[start : start + arguments.get("limit", _LISTED)]
     left = len(files) - start - len(wanted)
-    notes = [f"{left} older ones follow at offset {start + len(wanted)}."] if left > 0 else []
+    notes = (
+        [f"{left} older ones follow: call with offset {start + len(wanted)}, or a higher limit."]
+        if left > 0
+        else []
+    )
     if not files:
         notes = ["There is no such file."]
     return Answer([_file_item(caller, one) for one in wanted], notes, {"total": len(files)})
@@ -92,11 +101,13 @@ class _File:
 
 def _paths_about(caller: Caller, arguments: Arguments) -> list[str]:
     """Return the files of a granularity that are about a date, of whichever instance."""
-    granularity, day = arguments.get("granularity"), arguments.get("date")
-    if not granularity or not day:
-        raise UsageError(
-            "memory_read needs a path, or a granularity and a date", hint="memory_list names both."
-        )
+    day = arguments.get("date")
+    if not day:
+        raise UsageError("memory_read needs a path or a date", hint="memory_list names both.")
+    period = read_period(day)
+    if period is None:
+        day = _named_span(caller, day, "date").first.isoformat()
+    granularity = arguments.get("granularity") or (period.tier if period else DAILY_DIR)
     wanted = [day, *filter(None, (arguments.get("instanceId"), arguments.get("slug")))]
     found = [
         entry.rel_path
@@ -106,7 +117,7 @@ def _paths_about(caller: Caller, arguments: Arguments) -> list[str]:
     if not found:
         raise NotFoundError(
             f"No {granularity} memory is about {framed('_'.join(wanted))}",
-            hint=f"memory_list with granularity {granularity} lists those that exist.",
+            hint=f"memory_list with folder {granularity} lists those that exist.",
         )
     return found
 
@@ -118,12 +129,20 @@ def _begins_with(name: str, wanted: str) -> bool:
 
 
 def _list_files(caller: Caller, arguments: Arguments) -> Iterable[_File]:
-    after, before = (_read_day(arguments, name) for name in ("afterDate", "beforeDate"))
-    for entry in _list_entries(caller, arguments.get("granularity", "")):
+    first, last = asked_days(caller, arguments)
+    glob = arguments.get("glob", "*")
+    for entry in _list_entries(caller, arguments.get("folder", "").strip("/")):
         modified = in_zone(entry.modified, caller.familiar.zone).date().isoformat()
         day = day_of(entry.rel_path) or modified
-        if (not after or day >= after) and (not before or day <= before):
+        is_early = first is not None and day < first.isoformat()
+        is_late = last is not None and day > last.isoformat()
+        if not is_early and not is_late and _fits_glob(entry.rel_path, glob):
             yield _File(entry, day)
+
+
+def _fits_glob(rel_path: str, glob: str) -> bool:
+    names = (rel_path, rel_path.rpartition("/")[2])
+    return any(fnmatchcase(fold(name), fold(glob)) for name in names)
 
 
 def _list_entries(caller: Caller, directory: str) -> list[MemoryEntry]:
@@ -133,17 +152,38 @@ def _list_entries(caller: Caller, directory: str) -> list[MemoryEntry]:
     return []
 
 
-def _read_day(arguments: Arguments, name: str) -> str:
-    """Return a day that was given, or an empty string."""
-    given = arguments.get(name, "")
-    if not given:
-        return ""
+def asked_days(caller: Caller, arguments: Arguments) -> tuple[date | None, date | None]:
+    """Return the first and the last day that are asked for; None: any.
+
+    Raises:
+        UsageError: One of them is no time.
+    """
+    after, before = (arguments.get(name) for name in ("after", "before"))
+    first = _named_span(caller, after, "after").first if after else None
+    return first, (_named_span(caller, before, "before").last if before else None)
+
+
+def _named_span(caller: Caller, text: str, argument: str) -> Span:
+    """Return the days that a text means: `2026-01-31`, `2026-W05`, `last week`, `3 days ago`."""
+    from familiar_cli.actions.consolidate import day_named
+
+    today = day_named(caller.familiar, None)
+    with suppress(ValueError):
+        day = date.fromisoformat(text.strip()[:_DATE_CHARS])
+        return Span(day, day)
+    if period := read_period(text.strip()):
+        return Span(period.first, period.last)
+    for found in spans_in(text, today):
+        with suppress(ValueError):
+            return found if isinstance(found, Span) else found.beside(today, -1)
     try:
-        return date.fromisoformat(given[:10]).isoformat()
-    except ValueError:
+        day = day_named(caller.familiar, text)
+    except UsageError:
         raise UsageError(
-            f"{name} is not a date: {framed(given)!r}", hint="Write it as 2026-01-31."
+            f"The argument {argument!r} is not a time: {framed(text)!r}",
+            hint="Write it as 2026-01-31, 2026-W05 or last week.",
         ) from None
+    return Span(day, day)
 
 
 def _file_item(caller: Caller, file: _File) -> ToolItem:
@@ -156,20 +196,20 @@ def _file_item(caller: Caller, file: _File) -> ToolItem:
     return ToolItem({**about, **({"title": framed(title)} if title else {})})
 
 
-_DATES: Final = {"beforeDate": TEXT, "afterDate": TEXT}
-
-
 _MOST_HITS: Final = 10
 
 
 def memory_search(caller: Caller, arguments: Arguments) -> Answer:
     """Return the memories that fit a query, or any of up to five, best first."""
+    first, last = asked_days(caller, arguments)
     found = search_memories(
         caller.familiar,
         arguments["query"],
         max_results=arguments.get("maxResults", _MOST_HITS),
         min_score=arguments.get("minScore", 0.0),
         instance=arguments.get("instanceId", ""),
+        since=first,
+        until=last,
         viewer=caller.viewer,
     )
     items = [ToolItem(_memory_facts(memory), memory.text) for memory in found.memories]
@@ -270,10 +310,13 @@ def history_search(caller: Caller, arguments: Arguments) -> Answer:
     """
     from familiar_cli.actions.search import search_past
 
+    first, last = asked_days(caller, arguments)
     found = search_past(
         caller.familiar,
         arguments["query"],
         k=min(arguments.get("limit", _FOUND), _MOST),
+        since=first,
+        until=last,
         channel=open_channel(caller, arguments),
         viewer=caller.viewer,
     )
@@ -309,7 +352,7 @@ def open_channel(caller: Caller, arguments: Arguments) -> str | None:
     if channel not in known or not caller.viewer.sees_channel(channel):
         raise NotFoundError(
             f"There is no open channel {framed(channel)!r}",
-            hint="A private channel is open to a server started with `--channel ID` only.",
+            hint="`recent` shows those that are open; of private ones, only the server's own is.",
         )
     return str(channel)
 
@@ -429,78 +472,101 @@ def _piece_item(piece: Fragment) -> ToolItem:
     return ToolItem(about, piece.text)
 
 
+_AFTER: Final = text_of("Day, or e.g. last week")
+_BEFORE: Final = text_of("Latest day")
+_DAYS: Final = {"after": _AFTER, "before": _BEFORE}
+_CHANNEL: Final = {"channel": text_of("Only this channel")}
+_INSTANCE: Final = {"instanceId": text_of("The instance that asks")}
+
 TOOLS: Final = (
     Tool(
         "memory_search",
         "Find memories by words and meaning.",
         {
-            "query": {"anyOf": [TEXT, {**TEXTS, "minItems": 1, "maxItems": 5}]},
-            "minScore": NUMBER,
-            "maxResults": {**COUNT, "maximum": MOST_RESULTS},
-            "instanceId": TEXT,
+            "query": {
+                "anyOf": [TEXT, TEXTS],
+                "description": "Question, or up to five",
+            },
+            **_DAYS,
+            "maxResults": {**count_of("Most memories", _MOST_HITS), "maximum": MOST_RESULTS},
         },
         memory_search,
         needs=("query",),
+        also={"minScore": {"type": "number", "description": "Least score"}, **_INSTANCE},
         gives={"method": TEXT},
         pages=True,
         searches=True,
     ),
     Tool(
         "memory_read",
-        "Read a memory file by path, or by granularity and date.",
+        "Read a memory file; its checksum is for memory_edit.",
         {
-            "path": TEXT,
-            "granularity": GRANULARITY,
-            "date": TEXT,
-            "slug": TEXT,
-            "instanceId": TEXT,
+            "path": text_of("From memory_list, or give a date"),
+            "find": text_of("Only lines near this text, or this section"),
+            "date": text_of("2026-01-31, 2026-W05 or 2026-01"),
         },
         memory_read,
+        also={
+            "granularity": choice_of("Default: of the date", *GRANULARITIES),
+            "slug": text_of("Of a significant moment"),
+            **_INSTANCE,
+        },
         pages=True,
     ),
     Tool(
         "memory_list",
         "List memory files, newest first.",
-        {"granularity": GRANULARITY, **_DATES, "limit": COUNT, "offset": OFFSET},
+        {
+            "folder": text_of("Such as people or daily"),
+            "glob": text_of("Such as *bo*.md"),
+            **_DAYS,
+            "limit": count_of("Most files", _LISTED),
+        },
         memory_list,
+        also={"offset": count_of("Skip so many", 0, least=0)},
         gives={"total": WHOLE},
         pages=True,
     ),
     Tool(
         "recent",
-        "Newest turns, of all open channels or one.",
-        {"limit": COUNT, "channel": TEXT},
+        "Newest turns of conversations.",
+        {"limit": count_of("Most turns", _RECENT), **_CHANNEL},
         recent,
         pages=True,
     ),
     Tool(
         "history_search",
         "Search past turns; returns them verbatim.",
-        {"query": TEXT, "limit": COUNT, "channel": TEXT},
+        {
+            "query": text_of("What was said"),
+            **_DAYS,
+            "limit": count_of("Most turns", _FOUND),
+            **_CHANNEL,
+        },
         history_search,
         needs=("query",),
         pages=True,
     ),
     Tool(
         "person",
-        "What is known of a person, by any of their names.",
-        {"name": TEXT},
+        "What is known of a person.",
+        {"name": text_of("Any of their names")},
         person,
         needs=("name",),
-        gives={"names": TEXTS},
+        gives={"names": _NAMES},
         pages=True,
     ),
     Tool(
         "relations",
-        "Relations of a person, place or topic, or all.",
-        {"name": TEXT},
+        "Relations of a person, place or topic.",
+        {"name": text_of("Default: all")},
         relations,
         pages=True,
     ),
     Tool(
         "context",
-        "What a prompt for this message would hold.",
-        {"message": TEXT, "channel": TEXT},
+        "What a prompt for a message would hold.",
+        {"message": text_of("The message"), **_CHANNEL},
         context,
         needs=("message",),
         gives={"tokens": WHOLE, "budget": WHOLE},
@@ -508,8 +574,11 @@ TOOLS: Final = (
     ),
     Tool(
         "why",
-        "Why a file or turn (`turn:12`) was in a prompt, or not.",
-        {"subject": TEXT, "turn": COUNT},
+        "Why something was in a prompt, or not.",
+        {
+            "subject": text_of("File, or turn:12"),
+            "turn": count_of("Whose prompt; default: newest"),
+        },
         why,
         needs=("subject",),
         gives={"verdict": TEXT},

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from mcp import types
@@ -22,8 +23,9 @@ from mcp.shared.exceptions import MCPError
 from familiar_cli import __version__
 from familiar_cli.actions.write_memories import ReadVersions
 from familiar_cli.clock import stopwatch_s
-from familiar_cli.errors import FamiliarError, UsageError, bounded
+from familiar_cli.errors import FamiliarError, bounded
 from familiar_cli.mcp_server import catalogue
+from familiar_cli.mcp_server.arguments import check_sizes, read_arguments
 from familiar_cli.mcp_server.catalogue import TOOLS, uri_of
 from familiar_cli.mcp_server.tool import Caller, is_readable, page
 from familiar_cli.memory.store.walk import list_all
@@ -32,68 +34,14 @@ from familiar_cli.visibility import NOBODY
 from familiar_cli.work.jobs import in_thread
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
-    from jsonschema.protocols import Validator
     from mcp.server.session import ServerSession
 
     from familiar_cli.actions.familiar_pool import FamiliarPool
     from familiar_cli.config.home import FamiliarPaths
     from familiar_cli.familiar import Familiar
     from familiar_cli.mcp_server.tool import Arguments, Tool, ToolPage
-
-
-_MOST_CHARS: Final = 500_000  # of one text; no memory file is longer
-_VALIDATORS: Final[dict[str, Validator]] = {}
-
-
-def checked(tool: Tool, sent: dict[str, Any]) -> Arguments:
-    """Return the arguments of a call that count.
-
-    Raises:
-        UsageError: One is missing, or is of another kind than the tool takes.
-    """
-    if (chars := max(_lengths(sent), default=0)) > _MOST_CHARS:
-        raise UsageError(
-            f"An argument of {tool.name} has {chars:,} characters, more than {_MOST_CHARS:,}; "
-            "nothing was changed",
-            hint="Send it in parts.",
-        )
-    schema = tool.input_schema
-    known = schema["properties"]
-    arguments = {name: v for name, v in sent.items() if name in known and v is not None}
-    for error in _validator(tool).iter_errors(arguments):
-        where = ".".join(map(str, error.absolute_path))
-        what = f"The argument {where!r} of {tool.name} is wrong" if where else tool.name
-        raise UsageError(f"{what}: {error.message[:200]}", hint=f"It takes: {', '.join(known)}.")
-    return {name: _whole(value) for name, value in arguments.items()}
-
-
-def _whole(value: Any) -> Any:  # noqa: ANN401
-    """Return `value` as an int if it is 3.0, which a JSON schema takes for an integer."""
-    return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
-def _lengths(value: object) -> Iterator[int]:
-    """Yield the length of each string in a value, at any depth."""
-    if isinstance(value, str):
-        yield len(value)
-    elif isinstance(value, dict):
-        for name, inner in value.items():
-            yield len(name)
-            yield from _lengths(inner)
-    elif isinstance(value, list):
-        for inner in value:
-            yield from _lengths(inner)
-
-
-def _validator(tool: Tool) -> Validator:
-    found = _VALIDATORS.get(tool.name)
-    if found is None:
-        from jsonschema import Draft202012Validator  # 0.1 s, at the first call
-
-        found = _VALIDATORS[tool.name] = Draft202012Validator(tool.input_schema)
-    return found
 
 
 EVERY_S: Final = 1.0
@@ -182,6 +130,7 @@ INSTRUCTIONS: Final = (
 )
 _BY_NAME: Final = {tool.name: tool for tool in TOOLS}
 _CLIENT_CHARS: Final = 40
+_URI_CHARS: Final = 200  # of what an error repeats
 _EMBED_EVERY_S: Final = 10.0  # it takes about a second where a model is
 SESSION: Final = "familiar.session"
 """Key of the client's session in the request state; without it, there is a single client."""
@@ -198,6 +147,7 @@ class ServerOptions:
         channel_id: Their own channel; None: they have none.
         allow_write: Writing tools write; otherwise they make plans.
         client: What to call a client that does not say its name.
+        embodiments: Programs that keep a copy may register by `sync_pull`.
         lasts: A connection lasts, so that a client may be told of changes at any time.
         tell: Told in words what whoever runs the server should know.
     """
@@ -205,6 +155,7 @@ class ServerOptions:
     channel_id: str | None = None
     allow_write: bool = False
     client: str = "unknown"
+    embodiments: bool = False
     lasts: bool = True
     tell: Callable[[str], None] = lambda _: None
 
@@ -269,16 +220,17 @@ class MemoryServer:
     ) -> types.CallToolResult:
         tool = _BY_NAME.get(params.name)
         if tool is None:
-            return _failed(f"There is no tool {params.name!r}", f"Known: {', '.join(_BY_NAME)}.")
+            known = f"Known: {', '.join(_BY_NAME)}."
+            return _failed(f"There is no tool {framed(params.name)!r}", known)
         try:
-            arguments = checked(tool, params.arguments or {})
-            made = await self._ask(ctx, lambda caller: _run(tool, arguments, caller))
+            arguments, notes = read_arguments(tool, params.arguments or {})
+            made = await self._ask(ctx, lambda caller: _run(tool, arguments, caller, notes))
         except FamiliarError as error:
             return _failed(str(error), error.hint)
         except Exception as error:  # noqa: BLE001  # one broken call must not end the server
             self._manner.tell(f"{tool.name} failed: {type(error).__name__}: {error}")
             return _failed(
-                f"{tool.name} failed: {type(error).__name__}", "`familiar doctor` looks for causes."
+                f"{tool.name} failed: {type(error).__name__}", "The server's log says more."
             )
         if tool.searches:
             self._embed_soon()
@@ -314,7 +266,8 @@ class MemoryServer:
         self, ctx: Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
         uri = str(params.uri)
-        with _as_errors(uri=uri):
+        with _as_errors(uri=uri[:_URI_CHARS]):
+            check_sizes("resources/read", {"uri": uri})
             text = await self._ask(ctx, lambda caller: catalogue.read(caller, uri))
         content = types.TextResourceContents(uri=uri, text=text, mime_type=catalogue.MIME)
         return types.ReadResourceResult(contents=[content])
@@ -345,6 +298,7 @@ class MemoryServer:
     ) -> types.GetPromptResult:
         with _as_errors():
             given = params.arguments or {}
+            check_sizes("prompts/get", {**given, "name": params.name})
             words = await self._ask(
                 ctx, lambda caller: catalogue.make_prompt(caller, params.name, given)
             )
@@ -362,6 +316,7 @@ class MemoryServer:
             return catalogue.complete_argument(caller, asked.name, asked.value)
 
         with _as_errors():
+            check_sizes("completion/complete", {asked.name: asked.value})
             found = await self._ask(ctx, values)
         most = catalogue.MOST_VALUES
         told = types.Completion(values=found[:most], total=len(found), has_more=len(found) > most)
@@ -381,6 +336,7 @@ class MemoryServer:
                     client,
                     session,
                     allow_write=manner.allow_write,
+                    embodiments=manner.embodiments,
                     reads=self._reads,
                 )
                 return work(caller)
@@ -416,8 +372,52 @@ def _input_schema(name: str) -> dict[str, Any] | None:
     return tool.input_schema if tool else None
 
 
-def _run(tool: Tool, arguments: Arguments, caller: Caller) -> ToolPage:
-    return page(tool.name, arguments, tool.run(caller, arguments), caller.familiar.counter)
+def _run(tool: Tool, arguments: Arguments, caller: Caller, notes: Sequence[str]) -> ToolPage:
+    answer = tool.run(caller, arguments)
+    told = (without_commands(note) for note in answer.notes)
+    answer = replace(answer, notes=[*notes, *(note for note in told if note != _FOR_A_PERSON)])
+    return page(tool.name, arguments, answer, caller.familiar.counter)
+
+
+_COMMAND: Final = re.compile(r"`(?:familiar|pip|pipx|uvx?)(?= |`)[ ]?([^`]*)`")
+_SENTENCES: Final = re.compile(r"(?<=[.!?])\s+")
+_TOOL_OF: Final = {
+    "history search": "history_search",
+    "history": "recent",
+    "review": "plans_list",
+    "memory undo": "memory_undo",
+    "memory ls": "memory_list",
+    "memory append": "memory_edit",
+    "memory cat": "memory_read",
+    "search": "memory_search",
+    "person": "person",
+    "remind": "todo",
+    "task": "todo",
+    "todo": "todo",
+    "consolidate": "memory_consolidate",
+    "write-memory": "memory_write",
+    "sync status": "sync_status",
+}
+"""The tool that does what a command does, by how the command begins."""
+
+
+def without_commands(text: str) -> str:
+    """Return a text for a model, which has tools and no shell."""
+    kept: list[str] = []
+    for sentence in _SENTENCES.split(text):
+        named = _COMMAND.sub(_name_tool, sentence).replace("Run `", "Call `")
+        kept.append(_FOR_A_PERSON if _COMMAND.search(named) else named)
+    return " ".join(dict.fromkeys(kept))
+
+
+def _name_tool(found: re.Match[str]) -> str:
+    for command, tool in _TOOL_OF.items():
+        if f"{found[1]} ".startswith(f"{command} "):
+            return f"`{tool}`"
+    return found[0]
+
+
+_FOR_A_PERSON: Final = "That is for the person who runs this server."
 
 
 @contextmanager
@@ -438,7 +438,7 @@ def _listed_prompt(prompt: catalogue.Prompt) -> types.Prompt:
 
 
 def _listed(tool: Tool) -> types.Tool:
-    hints = types.ToolAnnotations(open_world_hint=False)
+    hints = types.ToolAnnotations()
     if tool.kind == "read":
         hints.read_only_hint = True
     elif tool.kind == "add":
@@ -459,4 +459,4 @@ def _failed(message: str, hint: str | None) -> types.CallToolResult:
 
 def _said(message: str, hint: str | None) -> str:
     end = "" if message.endswith((".", "?", "!")) else "."
-    return harmless(bounded(f"{message}{end} {hint or ''}".rstrip()))
+    return harmless(bounded(without_commands(f"{message}{end} {hint or ''}".rstrip())))

@@ -6,18 +6,35 @@ import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from familiar_cli.actions.write_memories import GRANULARITIES
+from familiar_cli.consolidation.periods import read_period
 from familiar_cli.errors import UsageError
-from familiar_cli.mcp_server.tool import FLAG, TEXT, TEXTS, Answer, Tool, ToolItem, one_of
+from familiar_cli.mcp_server.tool import (
+    OBJECT,
+    Answer,
+    Tool,
+    ToolItem,
+    choice_of,
+    count_of,
+    file_named,
+    text_of,
+    texts_of,
+)
 from familiar_cli.memory.layout import DAILY_DIR, PERIOD_DIRS, SIGNIFICANT_DIR
-from familiar_cli.memory.pages.facts import chats_in
-from familiar_cli.text import counted, slugify
+from familiar_cli.memory.pages.items import chats_in
+from familiar_cli.text import counted, framed, slugify
 
 if TYPE_CHECKING:
+    from familiar_cli.actions.edit_memories import TextEdit
     from familiar_cli.actions.embodiments import Received, Sent, SharedEntry, Token
     from familiar_cli.actions.write_memories import MemoryAddress, WriteOutcome, Writer
     from familiar_cli.mcp_server.tool import Arguments, Caller, Schema
     from familiar_cli.sync.participants import SharedFile
 
+_UNREGISTERED: Final = (
+    "{device} is not registered and may not push: the server has to be started with --embodiments."
+)
+_OPERATIONS: Final = ("append", "replace", "section")
 _SLUG_WORDS: Final = 6
 _NOTES: Final = {
     "written": "Written to {path}.",
@@ -30,12 +47,12 @@ _NOTES: Final = {
 _MERGED: Final = (
     "It was edited since this session read it; both are in it: read it again before another change."
 )
-_PLACE: Final = {
-    "granularity": one_of(*PERIOD_DIRS, SIGNIFICANT_DIR),
-    "date": TEXT,
-    "slug": TEXT,
-    "instanceId": TEXT,
-    "path": TEXT,
+_PLACE: Final[dict[str, Schema]] = {
+    "granularity": choice_of("Default: of the date", *GRANULARITIES),
+    "date": text_of("The day or period"),
+    "slug": text_of("Of a significant moment"),
+    "instanceId": text_of("The instance that writes"),
+    "path": text_of("The file"),
 }
 
 
@@ -52,8 +69,9 @@ def memory_create(caller: Caller, arguments: Arguments) -> Answer:
         arguments["content"],
         chats=arguments.get("chatIds", ()),
         participating=arguments.get("participatingInstances", ()),
+        source=arguments.get("sourceInstance", ""),
     )
-    return _answer(made)
+    return describe_write(made)
 
 
 def memory_update(caller: Caller, arguments: Arguments) -> Answer:
@@ -64,11 +82,44 @@ def memory_update(caller: Caller, arguments: Arguments) -> Answer:
     made = update_memory(
         caller.familiar,
         writer_of(caller, instance),
-        _place(arguments, instance),
+        _place(caller, arguments, instance),
         arguments["content"],
         edited_by=arguments.get("editedBy", ""),
     )
-    return _answer(made)
+    return describe_write(made)
+
+
+def memory_edit(caller: Caller, arguments: Arguments) -> Answer:
+    """Append to a memory, or replace a part of it."""
+    from familiar_cli.actions.edit_memories import TextEdit, edit_memory
+
+    instance = arguments.get("instanceId") or slugify(caller.client)
+    named = {"content": arguments.get("content"), "operation": arguments.get("operation")}
+    edit = TextEdit(
+        arguments.get("append"),
+        arguments.get("old_text"),
+        arguments.get("new_text"),
+        arguments.get("section", ""),
+    )
+    if named["content"] is not None:
+        operation = named["operation"] or _meant_operation(edit)
+        into = "append" if operation == "append" else "new_text"
+        edit = replace(edit, **{into: named["content"]})
+    made = edit_memory(
+        caller.familiar,
+        writer_of(caller, instance),
+        _place(caller, arguments, arguments.get("instanceId", "")),
+        edit,
+        checksum=arguments.get("checksum", ""),
+        chats=arguments.get("chatIds", ()),
+    )
+    return describe_write(made)
+
+
+def _meant_operation(edit: TextEdit) -> str:
+    if edit.old_text is not None:
+        return "replace"
+    return "section" if edit.section else "append"
 
 
 def memory_delete(caller: Caller, arguments: Arguments) -> Answer:
@@ -76,8 +127,8 @@ def memory_delete(caller: Caller, arguments: Arguments) -> Answer:
     from familiar_cli.actions.write_memories import delete_memory
 
     instance = arguments.get("instanceId", "")
-    place = _place(arguments, instance)
-    return _answer(delete_memory(caller.familiar, writer_of(caller, instance), place))
+    place = _place(caller, arguments, instance)
+    return describe_write(delete_memory(caller.familiar, writer_of(caller, instance), place))
 
 
 def memory_undo(caller: Caller, arguments: Arguments) -> Answer:
@@ -129,12 +180,16 @@ def writer_of(caller: Caller, instance: str = "") -> Writer:
     )
 
 
-def _place(arguments: Arguments, instance: str) -> MemoryAddress:
+def _place(caller: Caller, arguments: Arguments, instance: str) -> MemoryAddress:
     from familiar_cli.actions.write_memories import MemoryAddress
 
+    path = arguments.get("path", "")
+    if not path and not arguments.get("date"):
+        raise UsageError("A path, or a date, has to say which memory; nothing was changed")
+    period = read_period(arguments.get("date", ""))
     return MemoryAddress(
-        arguments.get("path", ""),
-        arguments.get("granularity", ""),
+        file_named(caller, path) if path else "",
+        arguments.get("granularity") or (period.tier if period else DAILY_DIR),
         arguments.get("date", ""),
         arguments.get("slug", ""),
         instance,
@@ -143,40 +198,47 @@ def _place(arguments: Arguments, instance: str) -> MemoryAddress:
 
 def _new_place(caller: Caller, arguments: Arguments, instance: str) -> MemoryAddress:
     """Return where a memory goes: where nothing else is said, to today's."""
-    from familiar_cli.actions.consolidate import day_named
-
-    place = _place(arguments, instance)
+    if not arguments.get("path") and not arguments.get("date"):
+        is_of_a_day = arguments.get("granularity", DAILY_DIR) in {DAILY_DIR, SIGNIFICANT_DIR}
+        arguments = {**arguments, "date": named_day(caller, None) if is_of_a_day else "-"}
+    place = _place(caller, arguments, instance)
     if place.rel_path:
         return place
-    granularity = place.granularity or DAILY_DIR
-    is_of_a_day = granularity in {DAILY_DIR, SIGNIFICANT_DIR}
-    today = day_named(caller.familiar, None).isoformat() if is_of_a_day else ""
     return replace(
         place,
-        granularity=granularity,
-        date=place.date or today,
         slug=place.slug or " ".join(arguments["content"].split()[:_SLUG_WORDS]),
     )
 
 
-def _answer(made: WriteOutcome) -> Answer:
+def named_day(caller: Caller, name: str | None) -> str:
+    """Return a day that somebody named, as files are called; today, where nobody did."""
+    from familiar_cli.actions.consolidate import day_named
+
+    return day_named(caller.familiar, name).isoformat()
+
+
+def describe_write(made: WriteOutcome) -> Answer:
+    """Return what became of a change."""
     about: dict[str, Any] = {"path": made.rel_path, "status": made.outcome}
     if made.plan_id:
         about["plan"] = made.plan_id
     if made.version:
         about["version"] = made.version
+    if made.checksum:
+        about["checksum"] = made.checksum
     note = _NOTES[made.outcome].format(path=made.rel_path, plan=made.plan_id)
-    hint = f"See it: `familiar review show {made.plan_id}`." if made.plan_id else ""
+    hint = "plans_list shows it." if made.plan_id else ""
     merged = _MERGED if made.is_merged else ""
     return Answer([ToolItem(about)], [*filter(None, (note, merged, hint))])
 
 
-_OBJECT: Final[Schema] = {"type": "object"}
-_OBJECTS: Final[Schema] = {"type": "array", "items": _OBJECT}
 _SINCE: Final[dict[str, Schema]] = {
-    "lastSyncVersion": {"type": "integer", "minimum": 0},
-    "lastSyncToken": _OBJECT,
+    "lastSyncToken": {**OBJECT, "description": "newSyncToken of then; default: all"},
 }
+_SINCE_VERSION: Final[dict[str, Schema]] = {
+    "lastSyncVersion": count_of("serverVersion of that token", least=0),
+}
+_CHANGES: Final[Schema] = {"type": "array", "items": OBJECT}
 
 
 def sync_pull(caller: Caller, arguments: Arguments) -> Answer:
@@ -184,11 +246,13 @@ def sync_pull(caller: Caller, arguments: Arguments) -> Answer:
     from familiar_cli.actions.embodiments import pull
 
     device, since = arguments["instanceId"], _since(arguments)
-    pulled = pull(caller.familiar, device, since, goes_on="cursor" in arguments)
+    goes_on, registers = "cursor" in arguments, caller.embodiments
+    pulled = pull(caller.familiar, device, since, goes_on=goes_on, registers=registers)
     items = [_item(entry) for entry in pulled.entries]
     items += [ToolItem({**_named(file), "deleted": True}) for file in pulled.deleted]
     more = {"newSyncToken": _token(pulled.token), "isWhole": pulled.is_whole}
-    return Answer(items, (), more, stamp=pulled.token.hash, cut="between")
+    notes = () if pulled.is_known else (_UNREGISTERED.format(device=framed(device)),)
+    return Answer(items, notes, more, stamp=pulled.token.hash, cut="between")
 
 
 def sync_push(caller: Caller, arguments: Arguments) -> Answer:
@@ -325,63 +389,103 @@ def _text(values: dict[str, Any], name: str) -> str:
 TOOLS: Final = (
     Tool(
         "memory_create",
-        "Write a memory by granularity and date (default: today), or path; appends to a day.",
+        "Write a memory; a day gets what it lacks.",
         {
-            **_PLACE,
-            "content": TEXT,
-            "chatIds": TEXTS,
-            "sourceInstance": TEXT,
-            "participatingInstances": TEXTS,
+            "content": text_of("Markdown"),
+            "path": text_of("The file; default: that of date"),
+            "date": text_of("Default: today"),
+            "chatIds": texts_of("Where it was said"),
         },
         memory_create,
         needs=("content",),
+        also={
+            "granularity": _PLACE["granularity"],
+            "slug": _PLACE["slug"],
+            "instanceId": _PLACE["instanceId"],
+            "sourceInstance": text_of("The instance that it is from"),
+            "participatingInstances": texts_of("Other instances that took part"),
+        },
         kind="add",
     ),
     Tool(
         "memory_update",
-        "Replace a memory's text.",
-        {**_PLACE, "content": TEXT, "editedBy": TEXT},
+        "Replace a memory's whole text.",
+        {"path": text_of("The file"), "content": text_of("New text")},
         memory_update,
         needs=("content",),
+        also={**_PLACE, "editedBy": text_of("The instance that edited it")},
         kind="change",
     ),
-    Tool("memory_delete", "Delete a memory.", _PLACE, memory_delete, kind="change"),
+    Tool(
+        "memory_edit",
+        "Change a part of a memory.",
+        {
+            "path": text_of("The file"),
+            "append": text_of("To add at the end, or to section"),
+            "old_text": text_of("To replace; stands once"),
+            "new_text": text_of("Instead, or of section"),
+            "section": text_of("Its heading; may be new"),
+            "checksum": text_of("Of the version read"),
+        },
+        memory_edit,
+        also={
+            **_PLACE,
+            "content": text_of("What `operation` writes"),
+            "operation": choice_of("Which edit", *_OPERATIONS),
+            "chatIds": texts_of("Where it was said"),
+        },
+        kind="change",
+    ),
+    Tool(
+        "memory_delete",
+        "Delete a memory.",
+        {"path": text_of("The file")},
+        memory_delete,
+        also=_PLACE,
+        kind="change",
+    ),
     Tool(
         "memory_undo",
-        "Undo this session's newest change, or all of them.",
-        {"all": FLAG},
+        "Undo this session's newest change.",
+        {"all": {"type": "boolean", "default": False, "description": "All its changes"}},
         memory_undo,
         kind="change",
     ),
     Tool(
         "memory_consolidate",
-        "Summarise days into weeks, months and years; targetDate is one period.",
-        {"granularity": one_of("weekly", "monthly", "yearly"), "targetDate": TEXT, "all": FLAG},
+        "Summarise days into weeks, months and years.",
+        {
+            "granularity": choice_of("Default: all", *PERIOD_DIRS[1:]),
+            "targetDate": text_of("One period: 2026-W05"),
+        },
         memory_consolidate,
         kind="add",
     ),
     Tool(
         "sync_pull",
-        "For embodiments: what changed since the last sync.",
-        {"instanceId": {**TEXT, "minLength": 1}, **_SINCE},
+        "For embodiments: changes since the last sync.",
+        {"instanceId": text_of("The embodiment"), **_SINCE},
         sync_pull,
         needs=("instanceId",),
-        gives={"newSyncToken": _OBJECT},
+        also=_SINCE_VERSION,
+        gives={"newSyncToken": OBJECT},
+        kind="add",
         pages=True,
     ),
     Tool(
         "sync_push",
-        "For embodiments: send changes, each with the clock of the version edited.",
+        "For embodiments: send changes, each with its clock.",
         {
-            "instance": _OBJECT,
-            "identityChanges": _OBJECTS,
-            "memoryChanges": _OBJECTS,
+            "instance": {**OBJECT, "description": "id, type, name"},
+            "identityChanges": {**_CHANGES, "description": "As pulled"},
+            "memoryChanges": {**_CHANGES, "description": "As pulled"},
             **_SINCE,
         },
         sync_push,
         needs=("instance",),
-        gives={"newSyncToken": _OBJECT},
+        also=_SINCE_VERSION,
+        gives={"newSyncToken": OBJECT},
         kind="change",
     ),
-    Tool("sync_status", "How far each embodiment has synced.", {}, sync_status, pages=True),
+    Tool("sync_status", "How far embodiments have synced.", {}, sync_status, pages=True),
 )

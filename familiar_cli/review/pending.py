@@ -41,6 +41,10 @@ if TYPE_CHECKING:
     from familiar_cli.memory.store.transactions import Transaction
 
 
+DECISION: Final = "review"
+"""How the journal's message of a decision on a plan begins."""
+
+
 @dataclass(frozen=True, slots=True)
 class FileChange:
     """What became of one file: `create` or `update`, and how many lines came and went."""
@@ -489,7 +493,7 @@ def decide_plan(
     left: list[PlannedFile] = []
     number = 0
     doubles: dict[int, int] = {}
-    message = f"review {plan.id}"
+    message = f"{DECISION} {plan.id}"
     with store.transaction(
         plan.source, message, dry_run=dry_run, trailers=pass_trailers(plan.run)
     ) as tx:

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from familiar_cli.actions.job_schedule import SOURCE as JOB
 from familiar_cli.clock import iso, now
 from familiar_cli.config.home import cache_dir, find_familiar, list_familiars
-from familiar_cli.errors import FamiliarError
+from familiar_cli.errors import FamiliarError, UsageError
 from familiar_cli.familiar import Familiar
 from familiar_cli.identity import check_id
 from familiar_cli.imports.foreign_chat import known_names
@@ -64,7 +65,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from starlette.datastructures import Headers
-    from starlette.requests import Request
     from starlette.types import ASGIApp, Receive, Scope, Send
 
     from familiar_cli.actions.familiar_pool import FamiliarPool
@@ -131,16 +131,25 @@ CONNECTION: Final = "familiar.connection"
 
 
 class McpEndpoints:
-    """An ASGI application; `familiar` among its path's parameters names one, else the default.
+    """An ASGI application; `/mcp/NAME` or `?familiar=NAME` names a familiar, else the default.
 
     Args:
         pool: The familiars.
         tell: Told in words what a person should know.
+        embodiments: Programs that keep a copy may register.
     """
 
-    def __init__(self, pool: FamiliarPool[Familiar], tell: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        pool: FamiliarPool[Familiar],
+        tell: Callable[[str], None],
+        *,
+        embodiments: bool = False,
+    ) -> None:
         self._pool = pool
         self._tell = tell
+        self._embodiments = embodiments
+        self._default = ""  # whom those that name nobody were given last
         self._open: dict[str, Endpoint] = {}
         self._opening = asyncio.Lock()
 
@@ -151,7 +160,8 @@ class McpEndpoints:
             FamiliarError: There is no such familiar, or several and none is the default.
             ApiError: The package that it needs is not installed.
         """
-        endpoint = await self._endpoint(scope["path_params"].get("familiar"))
+        named = scope["path_params"].get("familiar")
+        endpoint = await self._endpoint(named or Request(scope).query_params.get("familiar"))
         connection = scope.get("state", {}).get(CONNECTION, "")
         await endpoint(scope, receive, send, connection=connection)
 
@@ -162,7 +172,9 @@ class McpEndpoints:
             await endpoint.aclose()
 
     async def _endpoint(self, name: str | None) -> Endpoint:
-        paths = find_familiar(self._pool.home, name)
+        paths = find_familiar(self._pool.home, name or self._default_name())
+        if not name:
+            self._default = paths.id
         async with self._opening:
             if paths.id not in self._open:
                 await asyncio.to_thread(_load_modules)
@@ -170,9 +182,28 @@ class McpEndpoints:
                 from familiar_cli.mcp_server.server import ServerOptions  # noqa: PLC0415
 
                 self._open[paths.id] = Endpoint(
-                    paths, self._pool, ServerOptions(client="http", tell=self._tell)
+                    paths,
+                    self._pool,
+                    ServerOptions(client="http", embodiments=self._embodiments, tell=self._tell),
                 )
             return self._open[paths.id]
+
+    def _default_name(self) -> str | None:
+        """Name the familiar of before, when another one was made since and none is chosen.
+
+        Raises:
+            UsageError: There are several, and no telling which is meant.
+        """
+        home = self._pool.home
+        try:
+            return find_familiar(home).id
+        except UsageError as error:
+            known = list_familiars(home)
+            if self._default in known:
+                return self._default
+            raise UsageError(
+                str(error), hint=f"Ask /mcp/{known[0]}, or /mcp?familiar={known[0]}."
+            ) from error
 
 
 def _load_modules() -> None:
@@ -442,6 +473,7 @@ def make_app(
     *,
     tell: Callable[[str], None] = lambda _: None,
     api: bool = True,
+    embodiments: bool = False,
 ) -> ASGIApp:
     """Return the application.
 
@@ -451,8 +483,10 @@ def make_app(
         site: The pages for a browser.
         tell: Callback for messages to a person.
         api: It speaks to chat programs, too.
+        embodiments: Programs that keep a copy may register.
     """
-    server = Server(pool, McpEndpoints(site.pool, tell), site.ending)
+    memories = McpEndpoints(site.pool, tell, embodiments=embodiments)
+    server = Server(pool, memories, site.ending)
     probes = [Route("/health", server.health), Route("/ready", server.ready)]
 
     @asynccontextmanager

@@ -202,6 +202,7 @@ class Listening:
         body_s: How long a body may take to come.
         stalled_s: For so long a client may read nothing of what is sent to it.
         api: It speaks to chat programs; if not, to browsers only.
+        embodiments: Programs that keep a copy of a familiar may register.
         door: Opens the pages.
         familiar_id: Whose pages those without a name are; None: those of the chosen one.
     """
@@ -217,6 +218,7 @@ class Listening:
     body_s: float = 30.0
     stalled_s: float = 60.0
     api: bool = True
+    embodiments: bool = False
     door: Door = field(default_factory=Door)
     familiar_id: str | None = None
 
@@ -294,7 +296,14 @@ async def serve_until(
             has_door=site.has_door,
         )
         shown = f"[{host}]" if ":" in host else host
-        app = make_app(pool, rules, site, tell=tell, api=listening.api)
+        app = make_app(
+            pool,
+            rules,
+            site,
+            tell=tell,
+            api=listening.api,
+            embodiments=listening.embodiments,
+        )
         server = _Server(app, listening, lambda: on_ready(f"http://{shown}:{port}"), site.end)
         try:
             if background:

@@ -362,7 +362,7 @@ def is_shared(rel_path: str) -> bool:
 
 def source_of(file: SharedFile, text: str) -> str:
     """Return which instance a memory is from; empty: nothing says."""
-    told = value_of(text, "instance")
+    told = value_of(text, "sourceInstance") or value_of(text, "instance")
     return file.instance or (told if isinstance(told, str) else "")
 
 

@@ -37,7 +37,7 @@ class Direct:
     """Calls tools without a protocol between."""
 
     def __init__(self, familiar: Familiar) -> None:
-        self._caller = Caller(familiar, None, "test", "5e5510", allow_write=True)
+        self._caller = Caller(familiar, None, "test", "5e5510", allow_write=True, embodiments=True)
 
     async def call_tool(self, name, arguments):
         tool = next(tool for tool in TOOLS if tool.name == name)

@@ -16,7 +16,7 @@ from familiar_cli.actions.write_memories import (
 )
 from familiar_cli.errors import NotFoundError, RefusedError, UsageError
 from familiar_cli.familiar import Familiar
-from familiar_cli.memory.pages.facts import tag_bullets
+from familiar_cli.memory.pages.items import tag_bullets
 from familiar_cli.visibility import NOBODY
 from tests.support.world import data, home, live, run
 
@@ -105,7 +105,7 @@ def test_who_took_part_stands_in_the_front_matter(ada) -> None:
     place = MemoryAddress(granularity="weekly", date="2026-W05")
     create_memory(ada, WRITES, place, "Calm.", participating=["phone", "desk"])
     text = visible(ada)["weekly/2026-W05.md"]
-    assert text == '---\ninstance: "phone"\nparticipating: ["desk"]\n---\n\nCalm.\n'
+    assert text == '---\nsourceInstance: "phone"\nparticipating: ["desk"]\n---\n\nCalm.\n'
 
 
 @pytest.mark.parametrize(

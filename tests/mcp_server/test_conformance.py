@@ -12,6 +12,7 @@ import pytest
 
 from tests.support.node import installed, is_new_enough, node
 from tests.support.serving import serving
+from tests.support.suite_server import SuiteServer
 from tests.support.world import home, live
 
 pytestmark = pytest.mark.skipif(not is_new_enough(), reason="there is no Node that is new enough")
@@ -41,7 +42,8 @@ def played(program: Path, *argv: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_the_protocol_s_own_suite_fails_where_we_expect_it_only(programs):
+def test_the_protocol_s_own_suite_fails_where_we_expect_it_only(programs, monkeypatch):
+    monkeypatch.setattr("familiar_cli.mcp_server.http.MemoryServer", SuiteServer)
     live(**BO)
     with serving() as server:
         options = ("--url", f"{server.url}/mcp", "--expected-failures", str(EXPECTED))

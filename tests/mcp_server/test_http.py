@@ -48,13 +48,25 @@ def test_several_familiars_are_told_apart_by_their_path():
         return server.client.post(path, json=body, headers=HEADERS)
 
     with serving() as server:
-        assert [one["path"] for one in _results(read(server, "/mcp/ada"))] == ["people/bo.md"]
-        assert [one["path"] for one in _results(read(server, "/mcp/bob"))] == ["notes.md"]
+        for address, path in (("/ada", "people/bo.md"), ("/bob", "notes.md")):
+            for named in (address, f"?familiar={address[1:]}"):
+                assert [one["path"] for one in _results(read(server, f"/mcp{named}"))] == [path]
         unclear, unknown = read(server, "/mcp"), read(server, "/mcp/eve")
         assert run("use", "bob").exit_code == 0
         assert [one["path"] for one in _results(read(server, "/mcp"))] == ["notes.md"]
     assert (unclear.status_code, unknown.status_code) == (400, 404)
-    assert "ada" in unclear.json()["error"]["message"]
+    assert "/mcp?familiar=ada" in unclear.json()["error"]["message"]
+
+
+def test_a_second_familiar_does_not_break_clients_of_the_first():
+    live(**BO)
+    call = {"name": "memory_list", "arguments": {}}
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
+    with serving() as server:
+        before = server.client.post("/mcp", json=body, headers=HEADERS)
+        live("bob", notes="# Notes\n\n- Coffee.\n")
+        after = server.client.post("/mcp", json=body, headers=HEADERS)
+    assert _results(before) == _results(after) != []
 
 
 @pytest.mark.parametrize(

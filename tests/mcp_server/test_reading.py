@@ -70,6 +70,30 @@ async def test_turns_of_a_private_channel_are_for_its_own_caller_only():
             assert {turn["channel"] for turn in told["results"]} == heard
 
 
+async def test_a_private_timeline_is_nothing_that_anybody_hears_of():
+    private = [
+        f"{tier}/@discord-42/2026-01-0{n}" for n, tier in enumerate(("sessions", "daily"), 5)
+    ]
+    live(**dict.fromkeys(private, "# A day\n\n- Bo is ill.\n"), tea="# Tea\n")
+    async with asking(allow_write=True) as client:
+        for tool, arguments in (
+            ("memory_list", {}),
+            ("memory_list", {"folder": "sessions/@discord-42"}),
+            ("memory_list", {"glob": "*@*"}),
+            ("memory_search", {"query": "Bo is ill"}),
+            ("memory_read", {"date": "2026-01-06"}),
+            *(("memory_read", {"path": f"{path}.md"}) for path in private),
+            *(("memory_edit", {"path": f"{path}.md", "append": "x"}) for path in private),
+            *(("memory_delete", {"path": f"{path}.md"}) for path in private),
+        ):
+            told = await client.call_tool(tool, arguments)
+            shown = str(told).replace(str(arguments.get("path")), "")
+            assert "ill" not in shown.replace("Bo is ill", "") or told.is_error
+            assert "@discord-42/2026" not in shown, (tool, arguments)
+        listed = await client.list_resources()
+    assert [one.name for one in listed.resources] == ["tea.md"]
+
+
 @pytest.mark.parametrize("channel", ["dm-42", "no-such"])
 async def test_a_private_channel_looks_like_one_that_is_not_there(channel):
     with_turns()

@@ -44,7 +44,7 @@ async def _pair() -> AsyncIterator[tuple[Embodiment, Embodiment]]:
     ):
         (root / directory).mkdir()
         (root / directory / name).write_text(text)
-    async with asking(allow_write=True, client="desk") as client:
+    async with asking(allow_write=True, embodiments=True, client="desk") as client:
         phone, tablet = Embodiment(client, "phone"), Embodiment(client, "tablet")
         await phone.pull()
         await tablet.pull()
@@ -258,7 +258,7 @@ async def test_names_from_a_device_are_no_paths(phone, tablet):
 
 async def test_without_leave_to_write_a_push_is_a_plan():
     live(notes="Tea.\n")
-    async with asking() as client:
+    async with asking(embodiments=True) as client:
         phone = Embodiment(client, "phone")
         await phone.pull()
         phone.write(DAY, "- One.", **DAILY)

@@ -12,8 +12,8 @@ import pytest
 
 from familiar_cli.errors import OutOfTimeError, UsageError
 from familiar_cli.history.store import HistoryStore
+from familiar_cli.mcp_server.arguments import read_arguments
 from familiar_cli.mcp_server.catalogue import TOOLS
-from familiar_cli.mcp_server.server import checked
 from familiar_cli.serve.aligning import _MOST_STEPS, KeptLine, RequestLine, _Comparison, align_lines
 from familiar_cli.serve.guard import Guard, RequestBudget, Rules
 from familiar_cli.work.jobs import check_work_limit
@@ -174,7 +174,7 @@ def test_an_argument_of_a_megabyte_is_refused_at_once() -> None:
     for tool in TOOLS:
         nested = {next(iter(tool.takes), "x"): [{"deep": "x" * 1_000_000}]}
         with pytest.raises(UsageError, match="1,000,000 characters") as raised:
-            checked(tool, nested)
+            read_arguments(tool, nested)
         assert len(str(raised.value)) < 300
 
 

@@ -4,8 +4,6 @@
 - Machine text is for the program or for finding one's way, and no model is shown it: front matter,
   HTML comments, the record of a page that was made of others, the tags of a daily file, and lists
   of nothing but links to other pages of memory.
-- Bullets such as `- text [chat:id] [via:instance]` say where something was said, and which instance
-  wrote it down.
 - Whether two texts say the same is told as far as letters can tell.
 """
 

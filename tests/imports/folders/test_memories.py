@@ -15,7 +15,7 @@ from familiar_cli.imports.folders import (
     read_tree,
     tier_of,
 )
-from familiar_cli.memory.pages.facts import bullet_items, key_of, merge_bullets
+from familiar_cli.memory.pages.items import bullet_items, key_of, merge_bullets
 from familiar_cli.memory.store.store import MemoryStore
 from tests.imports.folders.conftest import EXAMPLES
 from tests.support.cases import each

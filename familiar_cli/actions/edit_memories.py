@@ -1,0 +1,294 @@
+"""Let a program change a part of a page: append, replace a text or a section, change a list."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from familiar_cli.actions.write_memories import (
+    check_content,
+    checksum_of,
+    create_memory,
+    merge_change,
+    not_found,
+    path_of,
+    refuse_edited,
+    write_or_plan,
+)
+from familiar_cli.errors import RefusedError, UsageError
+from familiar_cli.markdown import bullet, sections
+from familiar_cli.memory.layout import DAILY_DIR
+from familiar_cli.memory.pages.items import bullet_items, key_of
+from familiar_cli.memory.pages.lines import outward_text, put_back
+from familiar_cli.text import fold, harmless
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from familiar_cli.actions.write_memories import MemoryAddress, WriteOutcome, Writer
+    from familiar_cli.familiar import Familiar
+
+_NAMED: Final = 5  # places of a text that stands in several
+_SECTION_LEVEL: Final = 2  # of a section that is added
+
+
+@dataclass(frozen=True, slots=True)
+class TextEdit:
+    """A change of a part of a page.
+
+    Args:
+        append: What to add at the end of the page or of `section`; None: nothing.
+        old_text: What to replace, which stands once; None: a whole section.
+        new_text: What to put there; empty: nothing.
+        section: The heading of the section that is meant, which may be a new one; empty: the page.
+    """
+
+    append: str | None = None
+    old_text: str | None = None
+    new_text: str | None = None
+    section: str = ""
+
+
+def edit_memory(
+    familiar: Familiar,
+    writer: Writer,
+    place: MemoryAddress,
+    edit: TextEdit,
+    *,
+    checksum: str = "",
+    chats: Sequence[str] = (),
+) -> WriteOutcome:
+    """Change a part of a memory. What is appended to a day becomes bullets, each once.
+
+    The change is made to the version that the session read, and merged with later edits.
+
+    Args:
+        familiar: Whose memory.
+        writer: Who writes.
+        place: The memory that is meant.
+        edit: The change.
+        checksum: Of the version that the change is for; empty: the one that the session read.
+        chats: Where what is appended to a day was said.
+
+    Raises:
+        NotFoundError: There is no such memory; one that is appended to is begun.
+        UsageError: `place` names no memory, or `edit` no change.
+        RefusedError: The text to replace is not there, or several times; the memory is another
+            version than `checksum` says; or a rule forbids the change. Nothing was changed.
+    """
+    rel_path = path_of(familiar.memory, place)
+    _check_edit(edit)
+    if edit.append is not None and not edit.section and rel_path.startswith(f"{DAILY_DIR}/"):
+        _check_version(familiar, writer, rel_path, checksum)
+        return create_memory(
+            familiar, writer, replace(place, rel_path=rel_path), edit.append, chats=chats
+        )
+    is_merged, known = False, None
+
+    def made(before: str | None) -> str:
+        nonlocal is_merged, known
+        if before is None and edit.append is None:
+            raise not_found(rel_path)
+        now = outward_text(before or "", writer.viewer)
+        base = _base_of(writer, rel_path, now, checksum)
+        try:
+            known = apply_edit(rel_path, base, edit)
+        except RefusedError:
+            if base == now:
+                raise
+            base, known = now, apply_edit(rel_path, now, edit)
+        latest = writer.reads.text(writer.session, rel_path)
+        if latest is not None and base not in (latest, now):  # the session itself edited it since
+            base, known = latest, merge_change(rel_path, base, latest, known)
+        is_merged = base != now
+        merged = merge_change(rel_path, base, now, known)
+        return put_back(before, merged, writer.viewer) if before else merged
+
+    done = write_or_plan(familiar, writer, rel_path, "edit", made)
+    was_read = writer.reads.text(writer.session, rel_path) is not None
+    if done.outcome == "written" and was_read and known is not None:
+        writer.reads.note(writer.session, rel_path, known)
+    return replace(done, is_merged=is_merged)
+
+
+def edit_list(
+    familiar: Familiar, writer: Writer, rel_path: str, change: Callable[[str], str]
+) -> WriteOutcome:
+    """Change a list, such as the tasks; what is private in it stays where it is.
+
+    Args:
+        familiar: Whose memory.
+        writer: Who writes.
+        rel_path: The list; it need not be there.
+        change: Returns its new text, given the old.
+
+    Raises:
+        RefusedError: A rule forbids it; nothing was changed.
+    """
+
+    def made(before: str | None) -> str:
+        after = change(outward_text(before or "", writer.viewer))
+        check_content(after)
+        return after if before is None else put_back(before, after, writer.viewer)
+
+    return write_or_plan(familiar, writer, rel_path, "edit", made)
+
+
+def apply_edit(rel_path: str, text: str, edit: TextEdit) -> str:
+    """Return a text, changed.
+
+    Raises:
+        RefusedError: What is to be replaced is not there, or several times.
+    """
+    start, end = _section_span(rel_path, text, edit.section) or (len(text), len(text))
+    is_new = bool(edit.section) and start == end
+    if edit.old_text is not None:
+        if not edit.section:
+            start, end = 0, len(text)
+        return _replace_once(rel_path, text, (start, end), edit)
+    words = harmless(edit.append or edit.new_text or "").replace("\r", "\n").strip("\n")
+    if is_new:
+        heading = f"{'#' * _SECTION_LEVEL} {edit.section.lstrip('# ').strip()}"
+        return _insert(text, len(text), f"{heading}\n\n{_without_heading(words, edit.section)}")
+    if edit.append is not None:
+        within = text[start:end] if edit.section else text
+        return _insert(text, end, _lacking_items(within, words))
+    body = text.find("\n", start, end) + 1 or end
+    kept = text[:body] + text[end:]
+    return _insert(kept, body, _without_heading(words, edit.section))
+
+
+def _check_edit(edit: TextEdit) -> None:
+    """Check that an edit says what to do, and what it writes.
+
+    Raises:
+        UsageError: It does not, or says two things.
+        RefusedError: It writes a secret, or nothing that anybody sees.
+    """
+    if edit.append is None and edit.old_text is None and not (edit.section and edit.new_text):
+        raise UsageError(
+            "memory_edit was not told what to do; nothing was changed",
+            hint="Send `append`, `old_text` with `new_text`, or `section` with `new_text`.",
+        )
+    if edit.append is not None and (edit.old_text is not None or edit.new_text is not None):
+        raise UsageError(
+            "`append` cannot be combined with `old_text` or `new_text`; nothing was changed",
+            hint="Make two calls.",
+        )
+    if edit.old_text is not None and not edit.old_text.strip("\n"):
+        raise UsageError("`old_text` is blank; nothing was changed")
+    if words := edit.append if edit.append is not None else edit.new_text:
+        check_content(words)
+    elif edit.append is not None:
+        raise UsageError("`append` is blank; nothing was changed")
+
+
+def _check_version(familiar: Familiar, writer: Writer, rel_path: str, checksum: str) -> None:
+    if checksum and familiar.memory.exists(rel_path):
+        _base_of(
+            writer,
+            rel_path,
+            outward_text(familiar.memory.read_file(rel_path), writer.viewer),
+            checksum,
+        )
+
+
+def _base_of(writer: Writer, rel_path: str, now: str, checksum: str) -> str:
+    """Return the version that a change was made from.
+
+    Raises:
+        RefusedError: `checksum` is of no version that the session knows.
+    """
+    known = writer.reads.versions(writer.session, rel_path)
+    if not checksum:
+        return known[0] if known else now
+    for version in (now, *known):
+        if checksum_of(version) == checksum:
+            return version
+    raise refuse_edited(rel_path)
+
+
+def _replace_once(rel_path: str, text: str, span: tuple[int, int], edit: TextEdit) -> str:
+    old = (edit.old_text or "").replace("\r\n", "\n")
+    within = text[span[0] : span[1]]
+    if old not in within:
+        old = old.strip()
+    places = list(_places_of(old, within)) if old else []
+    if len(places) == 1:
+        at = span[0] + places[0]
+        new = harmless(edit.new_text or "").replace("\r", "\n")
+        end = at + len(old)
+        is_line = not new and text[:at].endswith(("\n", "")) and text[end : end + 1] == "\n"
+        if is_line and (at == 0 or text[at - 1] == "\n"):
+            end += 1  # a line goes as a whole
+        return text[:at] + new + text[end:]
+    if not places:
+        raise RefusedError(
+            f"`old_text` does not stand in {rel_path!r}; nothing was changed",
+            hint="Read the place with memory_read and `find`, and copy the text exactly.",
+        )
+    lines = [text.count("\n", 0, span[0] + place) + 1 for place in places[:_NAMED]]
+    shown = ", ".join(map(str, lines)) + (", …" if len(places) > _NAMED else "")
+    raise RefusedError(
+        f"`old_text` stands {len(places)} times in {rel_path!r}, in lines {shown}; nothing was "
+        "changed",
+        hint="Send more of the text around it, or its `section`.",
+    )
+
+
+def _places_of(part: str, text: str) -> Iterator[int]:
+    at = text.find(part)
+    while at >= 0:
+        yield at
+        at = text.find(part, at + len(part))
+
+
+def _section_span(rel_path: str, text: str, wanted: str) -> tuple[int, int] | None:
+    """Return where a section begins and ends, those below it included; None: there is none.
+
+    Raises:
+        RefusedError: Several are called so.
+    """
+    if not wanted:
+        return None
+    name = fold(wanted.lstrip("# ").strip())
+    every = [section for section in sections(text) if section.level]
+    found = [n for n, section in enumerate(every) if fold(section.title) == name]
+    if len(found) > 1:
+        raise RefusedError(
+            f"{len(found)} sections of {rel_path!r} are called {wanted!r}; nothing was changed",
+            hint="Replace the text itself, with `old_text` and `new_text`.",
+        )
+    if not found:
+        return None
+    first = every[found[0]]
+    after = (one.start for one in every[found[0] + 1 :] if one.level <= first.level)
+    return first.start, next(after, len(text))
+
+
+def _without_heading(words: str, section: str) -> str:
+    """Return the text of a section without the heading, which some send along."""
+    first, _, rest = words.partition("\n")
+    same = first.startswith("#") and fold(first.strip("# ")) == fold(section.strip("# "))
+    return rest.strip("\n") if same else words
+
+
+def _lacking_items(text: str, words: str) -> str:
+    """Return what is to be added to a text; of a mere list, the items that it lacks."""
+    items = bullet_items(words)
+    if not all(bullet(item) for item in items):
+        return words
+    known = {key_of(item) for item in bullet_items(text)}
+    return "".join(item for item in items if key_of(item) not in known).strip("\n")
+
+
+def _insert(text: str, at: int, words: str) -> str:
+    """Insert a block into a text, apart from what is around it, or as more of the same list."""
+    if not words:
+        return text
+    before, after = text[:at].rstrip("\n"), text[at:].lstrip("\n")
+    last = before.rpartition("\n")[2]
+    is_list = bullet(words) and (bullet(last) or last[:1].isspace())
+    gap = "" if not before else "\n" if is_list else "\n\n"
+    below = f"\n{after}" if after else ""
+    return f"{before}{gap}{words}\n{below}"
