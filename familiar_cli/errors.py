@@ -56,11 +56,14 @@ class FamiliarError(Exception):
 
     Attributes:
         data: What was done all the same, for `--json`; None: nothing.
+        question: The option that decides what could not be told, and its possible values, each
+            with what it means in words; None: there is no such option.
     """
 
     exit_code: ClassVar[int] = 1
     code: ClassVar[str] = "failed"
     data: dict[str, Any] | None = None
+    question: tuple[str, tuple[tuple[str, str], ...]] | None = None
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
         super().__init__(bounded(message))

@@ -38,7 +38,9 @@ CONTENTS: Final[dict[str, Section]] = {
         "todo": ("desk:todo", "Keep reminders, tasks and notes."),
     },
     "Bring and take": {
+        "import": ("bring:import", "Import a card, a lorebook, chats, notes or a whole folder."),
         "import-lorebook": ("imports:import_lorebook", "Convert a lorebook to Markdown files."),
+        "export": ("bring:export", "Export everything for other programs."),
     },
     "Share": {
         "web": ("serve:web", "Show turns, prompts and memory in a browser."),
@@ -136,6 +138,8 @@ _CALLED: Final = {
     "history edit": "edit edit-message",
     "history withdraw": "delete-message remove-message unsend",
     "housekeep": "tidy clean cleanup dedupe duplicates maintenance",
+    "export": "export-all dump takeout",
+    "import": "load bring import-file import-folder obsidian vault",
     "import-chat": "chat-import import-chats import-history",
     "import-lorebook": "lorebook lorebooks lore world worlds world-info worldinfo wi "
     "lorebook-import import-world",

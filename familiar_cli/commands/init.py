@@ -164,7 +164,7 @@ def _begin(
     out.answer(data, f"{made}: {held} from {address}")
     if not is_quick:
         out.note("Next: `familiar index build`, so that all of it can be found at once")
-    out.note(f'Next: `familiar sync`, and `familiar ask {_chosen(home, made)}"Hello"`')
+    out.note(f'Next: `familiar sync`, and `familiar ask {familiar_option(home, made)}"Hello"`')
 
 
 def _make_card(
@@ -194,7 +194,7 @@ def _make_card(
     for warning in made.warnings:
         out.warn(warning)
     if not dry_run:
-        out.note(f'Next: `familiar ask {_chosen(home, made.id)}"Hello"`')
+        out.note(f'Next: `familiar ask {familiar_option(home, made.id)}"Hello"`')
 
 
 def _make_personas(
@@ -238,16 +238,16 @@ def _make_personas(
     problems = [*failed, *filter(None, (one.problem(one.name) for one in made))]
     for warning in (w for one in made for w in one.warnings):
         out.warn(warning)
-    notes = [] if dry_run else [note for one in made for note in _adopt_jobs(home, one.id)]
+    notes = [] if dry_run else [note for one in made for note in adopt_jobs(home, one.id)]
     if problems:
         out.partial(data, problems, pages)
     out.answer(data, pages)
     if not dry_run:
-        next_step = f'Next: `familiar ask {_chosen(home, made[0].id)}"Hello"`'
+        next_step = f'Next: `familiar ask {familiar_option(home, made[0].id)}"Hello"`'
         out.note("\n".join([*notes, next_step]))
 
 
-def _adopt_jobs(home: Path, familiar_id: str) -> list[str]:
+def adopt_jobs(home: Path, familiar_id: str) -> list[str]:
     """Add a persona's own jobs to the familiar's; return what a person should know of them."""
     from familiar_cli.actions.job_schedule import adopt_crons
     from familiar_cli.errors import FamiliarError
@@ -304,7 +304,7 @@ def _no_source() -> FamiliarError:
     )
 
 
-def _chosen(home: Path, familiar_id: str) -> str:
+def familiar_option(home: Path, familiar_id: str) -> str:
     """Return the option that a command needs to mean this familiar, if it needs one."""
     from familiar_cli.config.home import find_familiar
     from familiar_cli.errors import FamiliarError

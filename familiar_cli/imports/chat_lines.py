@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from familiar_cli.history.selection import Kept
     from familiar_cli.history.store import HistoryStore
     from familiar_cli.imports.foreign_chat import Cast, ChatFile, Reading
+    from familiar_cli.visibility import Viewer
 
 PLAIN_HEAD: Final = "familiar_chat"
 """The key by which the line before the messages is known; its value is the format's version."""
@@ -136,6 +137,7 @@ def _plain_message(
         modality="voice" if value.get("modality") == "voice" else "text",
         partial=bool(value.get("partial")),
         message_id=stated_id(value),
+        is_one_to_one=bool(value.get("one_to_one")),
     )
 
 
@@ -384,6 +386,7 @@ def export_chat(
     *,
     familiar_name: str,
     me: Me = Me(),  # noqa: B008  # frozen
+    viewer: Viewer = OWNER,
 ) -> Iterator[str]:
     """Return the lines of a channel, or of all channels, without their ends.
 
@@ -393,12 +396,14 @@ def export_chat(
         chat_format: The output format.
         familiar_name: What the familiar is called where the source does not say.
         me: Whose home it is.
+        viewer: For whom; turns that they may not see are left out.
 
     Raises:
         NotFoundError: Nothing was said there.
         UsageError: There are several channels, and a SillyTavern chat holds one.
     """
-    channels = [found.channel_id for found in history.channels()]
+    there = [found.channel_id for found in history.channels()]
+    channels = [channel for channel in there if viewer.sees_channel(channel)]
     if not channels:
         raise NotFoundError("There are no turns yet", hint='Start with `familiar ask "Hello"`.')
     known = {*channels, *(branch.channel_id for branch in history.branches())}
@@ -407,21 +412,24 @@ def export_chat(
             f"There are no turns in channel {channel_id!r}", hint="Run `familiar history ls`."
         )
     if chat_format == "jsonl":
-        return _plain_lines(history, [channel_id] if channel_id is not None else sorted(channels))
+        chosen = [channel_id] if channel_id is not None else sorted(channels)
+        return _plain_lines(history, chosen, me, viewer)
     if channel_id is None and len(channels) > 1:
         raise UsageError(
             f"There are {len(channels)} channels, but a SillyTavern chat holds only one",
             hint=f"Add `--channel {channels[0]}`, or `--format jsonl` for all.",
         )
-    return _silly_tavern(history, channel_id or channels[0], familiar_name, me)
+    return _silly_tavern(history, channel_id or channels[0], familiar_name, me, viewer)
 
 
-def _silly_tavern(history: HistoryStore, channel_id: str, name: str, me: Me) -> Iterator[str]:
+def _silly_tavern(
+    history: HistoryStore, channel_id: str, name: str, me: Me, viewer: Viewer
+) -> Iterator[str]:
     heads = [c.head for c in imported_from(history, channel_id) if c.format == SILLY_TAVERN]
     headless = heads and not heads[0]  # its file had no such line either
     if not headless:
-        yield heads[0] if heads else json_line(_chat_head(history, channel_id, name, me))
-    for kept, group in with_others(history, select_turns(history, TurnFilter(OWNER, channel_id))):
+        yield heads[0] if heads else json_line(_chat_head(history, channel_id, name, me, viewer))
+    for kept, group in with_others(history, select_turns(history, TurnFilter(viewer, channel_id))):
         if kept.format == SILLY_TAVERN and len(group) == 1:
             yield kept.raw
             continue
@@ -429,9 +437,13 @@ def _silly_tavern(history: HistoryStore, channel_id: str, name: str, me: Me) -> 
         yield kept.raw if message is None else json_line(message)
 
 
-def _chat_head(history: HistoryStore, channel_id: str, name: str, me: Me) -> dict[str, object]:
-    people = history.recent_distinct_authors(channel_id, 1)
-    first = next(select_turns(history, TurnFilter(OWNER, channel_id)), None)
+def _chat_head(
+    history: HistoryStore, channel_id: str, name: str, me: Me, viewer: Viewer
+) -> dict[str, object]:
+    first = next(select_turns(history, TurnFilter(viewer, channel_id)), None)
+    people = history.recent_distinct_authors(channel_id, 1 if viewer.sees_everything else 0)
+    if not people and first and first.turn.author:
+        people = [first.turn.author]
     return {
         "user_name": me.name_of(people[0]) if people else "User",
         "character_name": name,
@@ -457,15 +469,19 @@ def _chat_message(turn: Turn, name: str, me: Me) -> dict[str, object]:
     }
 
 
-def _plain_lines(history: HistoryStore, channels: list[str]) -> Iterator[str]:
+def _plain_lines(
+    history: HistoryStore, channels: list[str], me: Me, viewer: Viewer
+) -> Iterator[str]:
     one = len(channels) == 1
     where = {"channel": channels[0]} if one else {"channels": channels}
     heads = [c.head for c in imported_from(history, channels[0]) if c.format == PLAIN and c.head]
     about = json.loads(heads[0]) if one and heads else {}
     yield json_line({PLAIN_HEAD: PLAIN_VERSION} | about | where)
     for channel_id in channels:
-        for kept in select_turns(history, TurnFilter(OWNER, channel_id)):
-            yield json_line(_history_line(kept, "" if one else channel_id))
+        for kept in select_turns(history, TurnFilter(viewer, channel_id)):
+            line = _history_line(kept, "" if one else channel_id)
+            only = kept.turn.one_to_one
+            yield json_line(line | {"one_to_one": True} if only and not me.is_me(only) else line)
 
 
 def _history_line(kept: Kept, channel_id: str) -> dict[str, Any]:

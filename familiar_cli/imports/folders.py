@@ -223,6 +223,7 @@ def plan_folder(
     folder: FolderContents,
     warnings: Iterable[str] = (),
     merge: Merge = lambda _there, _new: None,
+    is_whole: bool = True,
 ) -> ImportPlan:
     """Plan what importing `pages` will do.
 
@@ -234,6 +235,7 @@ def plan_folder(
         folder: The files.
         warnings: What was odd about them.
         merge: Returns what is there with all of the new in it, or None where that makes no sense.
+        is_whole: Files of the ledger that are not in the folder are gone from there.
 
     Raises:
         ConflictError: Files that are not the import's own would change, without `wish.force`.
@@ -251,7 +253,7 @@ def plan_folder(
     shown = {page.source for page in pages if not page.is_hidden}
     gone = [
         f"{source!r} is no longer in the folder; its file in memory is kept"
-        for source in draft.old.keys() - folder.files.keys()
+        for source in (draft.old.keys() - folder.files.keys() if is_whole else ())
     ]
     report = ImportReport(
         written=tuple(sorted(draft.shown["written"])),
@@ -512,9 +514,11 @@ class ImportedMemories(ImportReport):
 
     Args:
         tiers: How many files of each kind the tree holds.
+        notes: How many notes a vault holds.
     """
 
     tiers: dict[str, int]
+    notes: int = 0
 
 
 def import_memories(
@@ -546,7 +550,7 @@ def import_memories(
         wish,
         folder=folder,
         warnings=warnings,
-        merge=_merge_bullets,
+        merge=merge_pages,
     )
     with store.transaction(
         SOURCE,
@@ -580,7 +584,12 @@ def read_tree(directory: Path) -> FolderContents:
 
 
 def map_tree(
-    files: Mapping[str, bytes], there: Iterable[str], warnings: list[str]
+    files: Mapping[str, bytes],
+    there: Iterable[str],
+    warnings: list[str],
+    *,
+    keeps_place: Callable[[str], bool] = lambda source: bool(tier_of(source)),
+    kept_dir: str = KEPT_DIR,
 ) -> list[FolderPage]:
     """Map files to pages: those of a tier keep their path, others are kept aside.
 
@@ -588,18 +597,20 @@ def map_tree(
         files: The bytes of each, by its path in the tree.
         there: The files of the tiers that memory has already.
         warnings: Gets what is odd.
+        keeps_place: Tells which files keep their path.
+        kept_dir: Where others are kept.
     """
-    kept = kept_paths(files, KEPT_DIR)
+    kept = kept_paths(files, kept_dir)
     pieces: list[FolderPage] = []
     taken = {fold(path): path for path in there}
     for source, content in sorted(files.items()):
-        tier = tier_of(source)
-        problem = _content_problem(source, content) if tier else ""
-        if tier and not problem and taken.setdefault(fold(source), source) != source:
+        tier, is_placed = tier_of(source), keeps_place(source)
+        problem = _content_problem(source, content) if is_placed else ""
+        if is_placed and not problem and taken.setdefault(fold(source), source) != source:
             problem = f"and {one_line(taken[fold(source)])} are the same file on some systems"
         if problem:
             warnings.append(f"{one_line(source)} {problem}; it is kept unchanged")
-        if tier and not problem:
+        if is_placed and not problem:
             aside = kept[source] if tier in _MERGED else ""
             pieces.append(FolderPage(source, source, content, is_original=True, aside=aside))
         else:
@@ -644,7 +655,7 @@ def _content_problem(source: str, content: bytes) -> str:
     return ""
 
 
-def _merge_bullets(there: bytes, new: bytes) -> bytes | None:
+def merge_pages(there: bytes, new: bytes) -> bytes | None:
     """Add missing bullets to an existing page, or return None if either is not text."""
     try:
         return merge_bullets(there.decode("utf-8"), new.decode("utf-8")).encode()

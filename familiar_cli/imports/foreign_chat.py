@@ -15,7 +15,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, Literal
 
 from familiar_cli.clock import since_1970, to_ms
-from familiar_cli.errors import BadInputError, FamiliarError, NotFoundError, RefusedError
+from familiar_cli.errors import (
+    BadInputError,
+    FamiliarError,
+    NotFoundError,
+    RefusedError,
+)
 from familiar_cli.files import open_patiently
 from familiar_cli.identity import Author
 from familiar_cli.imports.foreign_files import MIB
@@ -67,6 +72,7 @@ class ForeignMessage:
         partial: It broke off before its end.
         estimated: `at` is a guess.
         message_id: What the source calls the message; empty: nothing.
+        is_one_to_one: It was said to the familiar alone.
     """
 
     line: int
@@ -83,6 +89,7 @@ class ForeignMessage:
     partial: bool = False
     estimated: bool = False
     message_id: str = ""
+    is_one_to_one: bool = False
 
     @property
     def fingerprint(self) -> bytes:
@@ -321,11 +328,15 @@ def familiars_names(cast: Cast, names: Collection[str], *, origin: str) -> froze
             f"it has {listed}. Nothing was imported",
             hint=f"Try `--character {min(names)!r}`.",
         )
-    raise RefusedError(
+    others = sorted(name for name in names if not cast.bears_my_name(name)) or sorted(names)
+    error = RefusedError(
         f"{origin!r} is a chat with {listed}, and this familiar is "
         f"{' or '.join(map(repr, cast.known))}; nothing was imported",
-        hint=f"If they are the same, add `--character {min(names)!r}`.",
+        hint=f"If they are the same, add `--character {others[0]!r}`.",
     )
+    choices = ((name, f"{one_line(name)} is the familiar") for name in others[:8])
+    error.question = "--character", tuple(choices)
+    raise error
 
 
 def with_my_names(cast: Cast, names: Collection[str], *, origin: str) -> Cast:
@@ -419,11 +430,14 @@ def cast_speakers(cast: Cast, people: Mapping[str, Author], *, origin: str) -> C
     }
     if cast.user and not mine and rest:
         account = f"{cast.user.platform}:{cast.user.user_id}"
-        raise RefusedError(
+        error = RefusedError(
             f"Several people speak in {origin!r}: {_as_strings(rest)}. Which of them is {account!r}"
             " cannot be told; nothing was imported",
             hint=f"Add `--me NAME`, for example `--me {typed(min(rest))}`.",
         )
+        choices = ((name, f"{one_line(name)} is {account}") for name in sorted(rest)[:8])
+        error.question = "--me", tuple(choices)
+        raise error
     roles: dict[str, SpeakerRole] = dict.fromkeys(rest, "person")
     roles.update(dict.fromkeys(mine, "me"))
     roles.update(dict.fromkeys(named, "familiar"))

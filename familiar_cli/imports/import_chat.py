@@ -219,6 +219,7 @@ class Bringing:
         self._speakers: Counter[tuple[str, SpeakerRole]] = Counter()
         self._first: list[ForeignMessage] = []
         self._people: set[tuple[str, str]] = set()
+        self._has_private = False
 
     def run(self, *, aside: bool = False) -> None:
         """Write down what is new, batch by batch.
@@ -243,6 +244,7 @@ class Bringing:
                 continue
             number += 1
             self._speakers[found.speaker, self._role(found)] += 1
+            self._has_private |= found.is_one_to_one
             if found.author:
                 self._people.add((found.author.platform, found.author.user_id))
             if len(self._first) < _FIRST_SHOWN:
@@ -320,8 +322,10 @@ class Bringing:
         """Tell whether a single person speaks in the chat who has an account of their own.
 
         Somebody who is known by a name alone is whoever brings the chat, unless that is known to
-        be somebody else.
+        be somebody else. What was private where a chat comes from stays so.
         """
+        if self._has_private:
+            return True
         is_stranger = "person" in self._chat.roles.values()
         return len(self._people) == 1 and all(
             platform != PLATFORM or is_stranger for platform, _ in self._people

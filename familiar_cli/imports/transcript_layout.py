@@ -560,11 +560,15 @@ class _Survey:
         return known or "ymd", numbered
 
     def _ask(self, text: str) -> None:
-        raise RefusedError(
+        error = RefusedError(
             f"The dates in {self._source.name!r} can be read in two ways, for example {text!r} as "
             f"{read_day(text, 'dmy')} or {read_day(text, 'mdy')}; nothing was imported",
             hint="Add `--dates dmy` if the day comes first, or `--dates mdy` if the month does.",
         )
+        orders: tuple[DateOrder, ...] = ("dmy", "mdy")
+        choices = ((order, f"{text} is {read_day(text, order)}") for order in orders)
+        error.question = "--dates", tuple(choices)
+        raise error
 
     def _notes(self, styles: list[str], doubtful: Mapping[str, int]) -> tuple[str, ...]:
         """Return which lines begin like a message and were taken for text."""

@@ -1,23 +1,37 @@
 """What a file from outside is, whatever it was given for, and which command takes it.
 
-Asked when a reader has refused a file: each of the readers is tried on it, and says by its content
-whether it is one of theirs.
+Each of the readers is tried on a file, and says by its content whether it is one of theirs.
 """
 
 from __future__ import annotations
 
+import os
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from familiar_cli.errors import BadInputError, FamiliarError, RefusedError
+from familiar_cli.errors import BadInputError, FamiliarError, NotFoundError, RefusedError
+from familiar_cli.memory.layout import PERIOD_DIRS, PRIVATE_DIRS, SIGNIFICANT_DIR
 from familiar_cli.text import typed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
-Kind = Literal["card", "lorebook", "chat", "folder", "persona", "settings", "group", "archive"]
+Kind = Literal[
+    "card",
+    "lorebook",
+    "chat",
+    "folder",
+    "persona",
+    "memories",
+    "vault",
+    "export",
+    "several",
+    "settings",
+    "group",
+    "archive",
+]
 
 _WANTED: Final[dict[Kind, str]] = {
     "card": "a character card",
@@ -29,9 +43,25 @@ _WANTED: Final[dict[Kind, str]] = {
 INSIDE: Final = ("default-user", "data/default-user", "public")
 """Where the usual user's data lies: below `data/`, below the program, in versions before 1.12."""
 
+MANIFEST: Final = "familiar-export.json"
+"""What lies in the root of an export, for programs."""
+
 _PARTS: Final = ("characters", "chats")  # directories that only a data folder has both of
-_PERSONA: Final = ("IDENTITY.md", "SOUL.md", "PROTOCOLS.md")
 _CHATS: Final = (".jsonl", ".ndjson")
+_OTHERS: Final = frozenset(
+    (*_CHATS, ".json", ".png", ".apng", ".charx", ".yaml", ".yml", ".txt", ".log", ".csv")
+)
+_TIERS: Final = (*PERIOD_DIRS, SIGNIFICANT_DIR)
+_IMPORTED_FILES: Final = frozenset({"card", "lorebook", "chat"})
+_SAMPLE: Final = 20  # notes that are looked into
+_MOST_FILES: Final = 5_000
+_START_BYTES: Final = 4096
+_CARD_SUFFIXES: Final = frozenset({".png", ".apng", ".charx", ".webp", ".jpg", ".jpeg"})
+_CARD_STARTS: Final = (b"\x89PNG", b"PK\x03\x04")
+_KINDS_HINT: Final = (
+    "Cards, lorebooks, chats, SillyTavern's data folder, persona folders, memories by day, vaults "
+    "of Markdown and exports can be imported."
+)
 _NO_CHATS: Final = (".yaml", ".yml")  # a key and its value look like a speaker and their words
 
 
@@ -43,11 +73,13 @@ class Recognized:
         kind: In one word.
         title: In words.
         hint: What to do with it.
+        members: Of a directory of several kinds, each file that is of one of them.
     """
 
     kind: Kind
     title: str
     hint: str
+    members: tuple[tuple[Path, Recognized], ...] = ()
 
 
 @contextmanager
@@ -91,15 +123,31 @@ def recognise_instead(wanted: Kind, path: Path) -> BadInputError | None:
 
 def what_is(path: Path) -> Recognized | None:
     """Recognize a file or directory by its content; None if unknown."""
+    return next(iter(readings_of(path)), None)
+
+
+def readings_of(path: Path) -> list[Recognized]:
+    """Return what a file or directory can be taken for, the safest first; empty if unknown."""
     if path.is_dir():
-        return _recognise_directory(path)
-    for kind in (
+        return _readings_of_directory(path)
+    found = _recognise_file(path)
+    if path.suffix.lower() != ".md":
+        return [found] if found else []
+    note = Recognized("vault", "a note", f"Import it: `familiar import {typed(str(path))}`.")
+    return [found, note] if found else [note] if _is_text(path) else []
+
+
+def _recognise_file(path: Path) -> Recognized | None:
+    readers = [
         _recognise_settings,
         _recognise_card,
         _recognise_archive,
         _service_chat,
         _recognise_lorebook,
-    ):
+    ]
+    if path.suffix.lower() in _CHATS:  # it may be too large to be read as a whole
+        readers.sort(key=lambda reader: reader is not _service_chat)
+    for kind in readers:
         try:
             found = kind(path)
         except (FamiliarError, OSError):
@@ -115,26 +163,163 @@ def is_data_folder(path: Path) -> bool:
     return any(all((place / part).is_dir() for part in _PARTS) for place in places)
 
 
-def _recognise_directory(path: Path) -> Recognized | None:
+def _readings_of_directory(path: Path) -> list[Recognized]:
+    if sure := _recognise_directory(path):
+        return [sure]
     name = typed(str(path))
-    if is_data_folder(path):
-        return Recognized(
-            "folder",
-            "SillyTavern's data folder",
-            f"Import all of it: `familiar import-sillytavern {name}`.",
-        )
-    if any((path / file).is_file() for file in _PERSONA):
+    vault = Recognized("vault", "a vault of notes", f"Import it: `familiar import {name}`.")
+    if (path / ".obsidian").is_dir():
+        return [vault]
+    files = _list_files(path)
+    notes = [file for file in files if file.suffix.lower() == ".md"]
+    if root := _root_of_memories(path):
+        hint = f"Import it: `familiar import-memories {name}`."
+        memories = Recognized("memories", "memories by day, week, month and year", hint)
+        return [vault, memories] if _has_other_notes(root, notes) else [memories]
+    others = [file for file in files if file.suffix.lower() in _OTHERS]
+    if not notes or others:
+        return _of_members(path, others, [vault] if notes else [])
+    chats = sum(_is_transcript(file) for file in notes[:_SAMPLE])
+    if chats == len(notes[:_SAMPLE]):
+        return [_chats_in(name)]
+    return [vault, _chats_in(name)] if chats else [vault]
+
+
+def _recognise_directory(path: Path) -> Recognized | None:
+    """Recognize a directory that can be nothing else."""
+    name = typed(str(path))
+    if (path / MANIFEST).is_file():
+        hint = f"Import it: `familiar import {name}`."
+        return Recognized("export", "an export of familiars", hint)
+    if is_data_folder(path) or any(map(is_data_folder, _directories_in(path))):
+        hint = f"Import all of it: `familiar import-sillytavern {name}`."
+        return Recognized("folder", "SillyTavern's data folder", hint)
+    if _has_persona(path):
         hint = f"Make a familiar of it: `familiar init --from-persona {name}`."
         return Recognized("persona", "a persona folder", hint)
-    try:
-        has_chats = any(entry.suffix.lower() in _CHATS for entry in path.iterdir())
-    except OSError:
-        has_chats = False
-    if has_chats:
-        return Recognized(
-            "chat", "a directory of chats", f"Import it: `familiar import-chat {name}`."
-        )
     return None
+
+
+def _chats_in(name: str) -> Recognized:
+    return Recognized("chat", "a directory of chats", f"Import it: `familiar import-chat {name}`.")
+
+
+def _of_members(path: Path, files: Sequence[Path], otherwise: list[Recognized]) -> list[Recognized]:
+    """Return what a directory is by its files, where nothing else about it tells.
+
+    Args:
+        path: The directory.
+        files: Those of its files that could be something.
+        otherwise: What it is if none of them is.
+    """
+    if all(file.suffix.lower() in _CHATS for file in files):
+        return [_chats_in(typed(str(path)))] if files else otherwise
+    found = [(file, known) for file in files if (known := what_is(file))]
+    members = tuple((file, known) for file, known in found if known.kind in _IMPORTED_FILES)
+    kinds = {known.kind for _, known in members}
+    if kinds == {"chat"} and (len(members) > 1 or not otherwise):
+        return [_chats_in(typed(str(path)))]
+    if not members:
+        return otherwise
+    hint = f"Import it: `familiar import {typed(str(path))}`."
+    several = Recognized("several", "a directory of files to import", hint, members)
+    return [several, *otherwise]
+
+
+def _root_of_memories(path: Path) -> Path | None:
+    """Return where a tree of memories begins, at a directory or below it; None: nowhere."""
+    roots = [path / below for below in ("", "memories", "data/memories")]
+    return next((root for root in roots if any((root / tier).is_dir() for tier in _TIERS)), None)
+
+
+def _has_other_notes(root: Path, notes: Sequence[Path]) -> bool:
+    """Tell whether a directory has notes beside those of the tree of memories at its top."""
+    tiers = [root / tier for tier in _TIERS]
+    others = [note for note in notes if not any(tier in note.parents for tier in tiers)]
+    return any(root in note.parents and note.stem.casefold() != "readme" for note in others)
+
+
+def _directories_in(path: Path) -> list[Path]:
+    try:
+        return sorted(entry for entry in path.iterdir() if entry.is_dir())
+    except OSError:
+        return []
+
+
+def _has_persona(path: Path) -> bool:
+    from familiar_cli.imports.personas import find_personas  # noqa: PLC0415
+
+    try:
+        return bool(find_personas(path))
+    except FamiliarError:
+        return False
+
+
+def _list_files(path: Path) -> list[Path]:
+    """Return the files below a directory, hidden ones left out, as far as they matter."""
+    found: list[Path] = []
+    for here, directories, names in os.walk(path):
+        directories[:] = sorted(d for d in directories if d not in PRIVATE_DIRS and d[0] != ".")
+        found.extend(Path(here, name) for name in sorted(names) if name[0] != ".")
+        if len(found) > _MOST_FILES:
+            break
+    return found
+
+
+def _is_transcript(file: Path) -> bool:
+    try:
+        return _service_chat(file) is not None
+    except (FamiliarError, OSError):
+        return False
+
+
+def _is_text(path: Path) -> bool:
+    try:
+        with path.open("rb") as stream:
+            start = stream.read(_START_BYTES)
+            start.decode("utf-8-sig", errors="strict" if len(start) < _START_BYTES else "ignore")
+    except (OSError, UnicodeDecodeError):
+        return False
+    return bool(start.strip()) and b"\0" not in start
+
+
+def explain_unknown(path: Path) -> FamiliarError:
+    """Return the error that a file or directory is nothing that can be imported, and why."""
+    from familiar_cli.imports.cards import read_card  # noqa: PLC0415
+    from familiar_cli.imports.foreign_files import read_foreign  # noqa: PLC0415
+    from familiar_cli.imports.import_lorebook import load_book  # noqa: PLC0415
+
+    if not os.path.lexists(path):
+        return NotFoundError(f"No such file or directory: {str(path)!r}", hint="Check the path.")
+    if path.is_dir():
+        is_empty = not _list_files(path)
+        what = "is empty" if is_empty else "holds no file that can be imported"
+        return BadInputError(f"{str(path)!r} {what}; nothing was imported", hint=_KINDS_HINT)
+    try:
+        raw = read_foreign(path)
+    except FamiliarError as error:
+        return error
+    try:
+        if raw.startswith(_CARD_STARTS) or path.suffix.lower() in _CARD_SUFFIXES:
+            read_card(raw, origin=path.name)
+        if raw.lstrip().startswith(b"{") and path.suffix.lower() not in _CHATS:
+            load_book(raw, origin=path.name)
+        why = _why_no_chat(path)
+    except FamiliarError as error:
+        why = str(error).removesuffix("; nothing was imported")
+    return BadInputError(
+        f"{path.name!r} is nothing that can be imported ({why}); nothing was imported",
+        hint=_KINDS_HINT,
+    )
+
+
+def _why_no_chat(path: Path) -> str:
+    from familiar_cli.imports.chat_formats import read_chats  # noqa: PLC0415
+    from familiar_cli.imports.foreign_chat import Reading, as_source  # noqa: PLC0415
+
+    with as_source(path) as source:
+        next(read_chats(source, Reading()), None)
+    return "it has no message"
 
 
 def _recognise_settings(path: Path) -> Recognized | None:
@@ -177,6 +362,7 @@ def _service_chat(path: Path) -> Recognized | None:
     from familiar_cli.imports.chat_formats import read_chats  # noqa: PLC0415
     from familiar_cli.imports.foreign_chat import (  # noqa: PLC0415
         TITLES,
+        Cast,
         ForeignChat,
         Reading,
         as_source,
@@ -187,7 +373,7 @@ def _service_chat(path: Path) -> Recognized | None:
     title = "a chat"
     try:
         with as_source(path) as source:
-            first = next(read_chats(source, Reading()), None)
+            first = next(read_chats(source, Reading(Cast(unnamed="familiar"))), None)
             title += f" ({TITLES[first.format]})" if isinstance(first, ForeignChat) else ""
     except BadInputError:
         return None

@@ -83,6 +83,7 @@ def _import_headline(made: FamiliarReport, *, dry_run: bool) -> RenderableType:
 def memories_page(done: ImportedMemories, *, dry_run: bool) -> RenderableType:
     """Describe the import of a tree of memories."""
     held = ", ".join(f"{count:,} {tier}" for tier, count in done.tiers.items() if count)
+    held = held or (counted(done.notes, "note") if done.notes else "")
     if not done.written:
         deed = "Nothing to import from"
     else:

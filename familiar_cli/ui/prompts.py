@@ -221,3 +221,34 @@ def _say_aside(text: str) -> None:
 
 def _colour_line(line: str) -> Text:
     return plain(line, _STYLES.get(line[:1], ""))
+
+
+def ask_choice(
+    question: str, choices: Sequence[tuple[str, str]], *, has_default: bool = False
+) -> str:
+    """Ask which of several it is; return the value of the one that is chosen.
+
+    Args:
+        question: What is asked.
+        choices: The value of each, and what it means in words.
+        has_default: The first is what an empty line means.
+
+    Raises:
+        KeyboardInterrupt: Ctrl-C or Ctrl-D was typed.
+    """
+    _say_aside(harmless(question) + "\n")
+    for number, (_, words) in enumerate(choices, 1):
+        _say_aside(f"  {number}  {harmless(words)}\n")
+    default = ", default 1" if has_default else ""
+    while True:
+        _say_aside(f"Which? [1-{len(choices)}{default}] ")
+        line = sys.stdin.readline()
+        if not line:
+            _say_aside("\n")
+            raise KeyboardInterrupt
+        word = line.strip() or ("1" if has_default else "")
+        if word.isdecimal() and 1 <= int(word) <= len(choices):
+            return choices[int(word) - 1][0]
+        found = [value for value, _ in choices if value.casefold() == word.casefold()]
+        if found:
+            return found[0]

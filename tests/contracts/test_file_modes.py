@@ -105,6 +105,8 @@ graph "irc:anna" --html OUT/graph.html
 card show EX/cards/yuzu.png
 card check EX/cards/pomona-vale.json
 card export --format json --out OUT/card.json
+import EX/vault
+export OUT/everything
 import-lorebook EX/lorebooks/nine-bells.json
 export-lorebook --out OUT/book.json
 import-chat EX/chats/postcards.jsonl

@@ -68,6 +68,8 @@ def root():
         ("init", ["bo", "--template", "keeper", "--dry-run"]),
         ("init", ["bo", "--template", "companion", "--dry-run"]),
         ("import-memories", ["MEMORIES", "--dry-run"]),
+        ("import", ["MEMORIES", "--dry-run"]),
+        ("export", ["everything", "--dry-run"]),
         ("memory mv", ["notes.md", "x.md", "--dry-run"]),
         ("people ls", []),
         ("graph", []),

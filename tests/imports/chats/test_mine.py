@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from familiar_cli.familiar import Familiar
 from familiar_cli.identity import NEUTRAL, Author
 from familiar_cli.imports.foreign_chat import Cast
+from familiar_cli.text import fold
 from tests.support.cases import each
 from tests.support.chats import HEAD, robin, save, yuzu
 from tests.support.sillytavern import lived_in
@@ -120,6 +124,19 @@ def test_of_plain_lines_with_several_names_mine_are_those_with_my_name(ada, tmp_
         ("chat", "Bo", "Bo"),
         ("cli", "user", "Anna"),
     ]
+
+
+NAMES = st.text(st.characters(categories=("L", "N", "Zs")), min_size=1, max_size=12)
+
+
+@given(own=NAMES, name=NAMES, several=st.booleans())
+def test_whoever_bears_my_name_is_me_and_nobody_else_is(own, name, several) -> None:
+    cast = Cast(me=replace(ANNA, display_name=own))
+    other = Author("chat", name, display_name=name)
+    meant = fold(own) == fold(name) or fold(name) in {"me", "you", "user", "human", "myself"}
+    assert cast.is_me(name, other, is_one_of_many=several) is meant
+    assert replace(cast, mine=(name,)).is_me(name, other)
+    assert replace(cast, also=frozenset({other.slug})).is_me(name, other)
 
 
 @each("cast", [Cast(), Cast(me=ANNA), Cast(me=ANNA, mine=("Robin",))])

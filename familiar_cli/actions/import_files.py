@@ -1,0 +1,461 @@
+"""`familiar import`: whatever a file or directory is, given to the importer that takes it."""
+
+from __future__ import annotations
+
+import tempfile
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from familiar_cli.actions.client_chat import chat_reading
+from familiar_cli.actions.import_sillytavern import import_folder
+from familiar_cli.config.home import FamiliarPaths, find_familiar, list_familiars, who_speaks
+from familiar_cli.errors import (
+    BadInputError,
+    FamiliarError,
+    NotFoundError,
+    UsageError,
+)
+from familiar_cli.familiar import Familiar
+from familiar_cli.identity import check_familiar_id
+from familiar_cli.imports.cards import read_card
+from familiar_cli.imports.chat_formats import read_chats
+from familiar_cli.imports.create import create_familiar, create_from_persona, read_personas
+from familiar_cli.imports.folders import (
+    FolderImportOptions,
+    import_memories,
+    read_folder,
+    read_tree,
+)
+from familiar_cli.imports.foreign_chat import ForeignChat, as_source
+from familiar_cli.imports.foreign_files import read_foreign
+from familiar_cli.imports.import_chat import ChatImportOptions, ImportedChats, import_chats
+from familiar_cli.imports.import_lorebook import import_lorebook, load_book
+from familiar_cli.imports.import_plan import FamiliarReport, build_familiar
+from familiar_cli.imports.personas import find_personas
+from familiar_cli.imports.sillytavern import find_folder
+from familiar_cli.imports.vault import (
+    MEMORY_DIR,
+    TURNS_FILE,
+    ExportedFamiliar,
+    import_vault,
+    plan_restore,
+    read_manifest,
+    read_vault,
+)
+from familiar_cli.imports.what_is_it import Recognized, explain_unknown, readings_of
+from familiar_cli.text import typed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from familiar_cli.imports.folders import ImportedMemories
+    from familiar_cli.imports.foreign_chat import DateOrder, Reading
+    from familiar_cli.imports.import_lorebook import ImportedLorebook
+    from familiar_cli.imports.sillytavern import ImportedFolder
+    from familiar_cli.memory.store.store import MemoryStore
+
+    OnProgress = Callable[[str, int], None]
+    Done = FamiliarReport | ImportedLorebook | ImportedChats | ImportedMemories | ImportedFolder
+
+_KINDS: Final = {"sillytavern": "folder"}  # as a person calls it: as the importers do
+_FIRST: Final = ("folder", "export", "persona", "card", "lorebook", "memories", "vault", "chat")
+"""The order of kinds: first those that make a familiar, for the others to go into."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileImportOptions:
+    """What `familiar import` was told.
+
+    Args:
+        familiar_id: The familiar; empty: the one that is made, named in the chat, or chosen.
+        kind: What the files are; empty: what they are recognised as.
+        person: The account of the user in chats, as `PLATFORM:ID`.
+        mine: My names in chats.
+        character: The familiar's names in chats.
+        dates: The order of dates in numbers.
+        update: Files whose source has changed may be written anew.
+        force: So may files that a person edited.
+        dry_run: Write nothing.
+    """
+
+    familiar_id: str = ""
+    kind: str = ""
+    person: str = ""
+    mine: tuple[str, ...] = ()
+    character: tuple[str, ...] = ()
+    dates: DateOrder | None = None
+    update: bool = False
+    force: bool = False
+    dry_run: bool = False
+
+    def answered(self, option: str, value: str) -> FileImportOptions:
+        """Return the options with one more, which was asked for."""
+        if option == "--character":
+            return replace(self, character=(*self.character, value))
+        if option == "--me":
+            return replace(self, mine=(*self.mine, value))
+        return replace(self, dates="dmy" if value == "dmy" else "mdy")
+
+
+@dataclass(slots=True)
+class ImportItem:
+    """A file or directory, what it is, and what became of it.
+
+    Args:
+        path: The file or directory.
+        kind: What it was taken for; empty: nobody knows it.
+        title: The same in words.
+        others: What else it could have been taken for.
+        familiar: The familiar that it went into, or that was made of it.
+        done: What became of it: one report for each familiar.
+        error: Why it was not imported, or not all of it.
+    """
+
+    path: Path
+    kind: str = ""
+    title: str = ""
+    others: tuple[Recognized, ...] = ()
+    familiar: str = ""
+    done: list[Done] = field(default_factory=list)
+    error: FamiliarError | None = None
+
+
+def recognise_items(paths: Sequence[Path], kind: str = "") -> list[ImportItem]:
+    """Return what each file or directory is, in the order in which they are imported.
+
+    Args:
+        paths: The files and directories.
+        kind: What they are, if a person says so.
+    """
+    items = [item for path in paths for item in _recognise_items(path, _KINDS.get(kind, kind))]
+    order = {name: number for number, name in enumerate(_FIRST)}
+    return sorted(items, key=lambda item: order.get(item.kind, len(order)))
+
+
+def _recognise_items(path: Path, kind: str) -> Iterator[ImportItem]:
+    found = readings_of(path)
+    if kind and path.exists():
+        named = next((one for one in found if one.kind == kind), None)
+        yield ImportItem(path, kind, named.title if named else kind)
+        return
+    if not found:
+        yield ImportItem(path, error=explain_unknown(path))
+        return
+    first, *others = found
+    if first.kind in _FIRST:
+        yield ImportItem(path, first.kind, first.title, tuple(others))
+    elif first.members:
+        yield from (ImportItem(file, one.kind, one.title) for file, one in first.members)
+    else:
+        error = BadInputError(
+            f"{path.name!r} is {first.title}; nothing was imported", hint=first.hint
+        )
+        yield ImportItem(path, error=error)
+
+
+def personas_in(items: Sequence[ImportItem]) -> list[str]:
+    """Return the ids of the familiars that were made of persona folders."""
+    reports = [one for item in items if item.kind == "persona" for one in item.done]
+    return [one.id for one in reports if isinstance(one, FamiliarReport)]
+
+
+class FileImporter:
+    """Imports one file after another.
+
+    Args:
+        home: Where the familiars live.
+        options: What was told.
+        tell: Told what a person should know.
+    """
+
+    def __init__(self, home: Path, options: FileImportOptions, tell: Callable[[str], None]) -> None:
+        self.options = options
+        self.changed: set[str] = set()
+        self._home = home
+        self._tell = tell
+        self._made: dict[str, Path] = {}
+        self._report: OnProgress = _ignore
+        self._scratch = ExitStack()
+
+    def close(self) -> None:
+        """Delete what only a rehearsal needed."""
+        self._scratch.close()
+
+    def run(self, item: ImportItem, report: OnProgress | None = None) -> None:
+        """Import one item; an error is kept in it.
+
+        Args:
+            item: The item.
+            report: Told what is read, and how much of it is done.
+
+        Raises:
+            FamiliarError: It can be read in several ways, of which `question` tells; nothing was
+                imported.
+        """
+        importers = {
+            "folder": self._import_folder,
+            "export": self._import_export,
+            "persona": self._import_personas,
+            "card": self._import_card,
+            "lorebook": self._import_lorebook,
+            "memories": self._import_memories,
+            "vault": self._import_vault,
+            "chat": self._import_chats,
+        }
+        self._report = report or _ignore
+        try:
+            importers[item.kind](item)
+        except FamiliarError as error:
+            if error.question:
+                raise
+            item.error = error
+
+    def _import_folder(self, item: ImportItem) -> None:
+        folder = find_folder(item.path)
+        done = import_folder(
+            self._home,
+            folder,
+            mine=self.options.mine,
+            dry_run=self.options.dry_run,
+            progress=lambda what, done, _total: self._report(what, done),
+        )
+        item.done, item.error = [done], done.problem
+        self._note_made(*(one.id for one in done.familiars))
+
+    def _import_card(self, item: ImportItem) -> None:
+        card = read_card(read_foreign(item.path), origin=item.path.name)
+        wanted = self.options.familiar_id or None
+
+        def make(home: Path, *, dry_run: bool) -> FamiliarReport:
+            return create_familiar(
+                home,
+                card,
+                _open_memory,
+                familiar_id=wanted,
+                overwrite=self.options.force,
+                dry_run=dry_run,
+            )
+
+        self._make(item, make)
+
+    def _import_personas(self, item: ImportItem) -> None:
+        found = find_personas(item.path)
+        about = who_speaks(self.options.person or None)
+        for persona in read_personas(found, about, familiar_id=self.options.familiar_id or None):
+            self._make(
+                item,
+                lambda home, *, dry_run, one=persona: create_from_persona(
+                    home,
+                    one,
+                    _open_memory,
+                    update=self.options.update,
+                    overwrite=self.options.force,
+                    dry_run=dry_run,
+                ),
+            )
+
+    def _make(self, item: ImportItem, make: Callable[..., FamiliarReport]) -> None:
+        """Make a familiar; in a rehearsal also one aside, for what else is to go into it."""
+        made = make(self._home, dry_run=self.options.dry_run)
+        item.done.append(made)
+        item.familiar = made.id
+        item.error = item.error or made.problem(made.name)
+        if self.options.dry_run and made.is_new:
+            made_in = self._scratch.enter_context(
+                tempfile.TemporaryDirectory(prefix="familiar-", ignore_cleanup_errors=True)
+            )
+            make(Path(made_in), dry_run=False)
+            self._made[made.id] = Path(made_in)
+        else:
+            self._note_made(made.id)
+
+    def _note_made(self, *ids: str) -> None:
+        if not self.options.dry_run:
+            self.changed.update(ids)
+        self._made.update(dict.fromkeys(ids, self._home))
+
+    def _import_export(self, item: ImportItem) -> None:
+        found, wanted = read_manifest(item.path), self.options.familiar_id
+        if wanted and len(found) > 1:
+            found = [one for one in found if one.id == wanted]
+        elif wanted:
+            found = [replace(one, id=check_familiar_id(wanted)) for one in found]
+        if not found:
+            raise NotFoundError(
+                f"{str(item.path)!r} holds no familiar {wanted!r}; nothing was imported"
+            )
+        for one in found:
+            self._restore(item, one)
+
+    def _restore(self, item: ImportItem, exported: ExportedFamiliar) -> None:
+        memory = read_folder(exported.path / MEMORY_DIR)
+
+        def make(home: Path, *, dry_run: bool) -> FamiliarReport:
+            return build_familiar(
+                FamiliarPaths(home / exported.id),
+                _open_memory,
+                lambda store: plan_restore(store, memory, force=self.options.force),
+                name=exported.name,
+                message=f"import {exported.id}",
+                dry_run=dry_run,
+            )
+
+        self._make(item, make)
+        turns = exported.path / TURNS_FILE
+        if not turns.is_file():
+            return
+        with self._open(exported.id) as familiar:
+            if not self.options.dry_run or self._made[exported.id] != self._home:
+                for channel, kind in exported.kinds.items():
+                    familiar.privacy.enter(channel, None, kind)
+            self._read_chats(item, familiar, turns, chat_reading(familiar))
+
+    def _import_lorebook(self, item: ImportItem) -> None:
+        book = load_book(read_foreign(item.path), origin=item.path.name)
+        options = self.options
+        with self._target(item) as familiar:
+            done = import_lorebook(
+                familiar.memory,
+                book,
+                update=options.update,
+                force=options.force,
+                dry_run=options.dry_run,
+            )
+        self._finish(item, done)
+
+    def _import_memories(self, item: ImportItem) -> None:
+        folder = read_tree(item.path)
+        with self._target(item) as familiar:
+            done = import_memories(
+                familiar.memory, folder, self._folder_options, dry_run=self.options.dry_run
+            )
+        self._finish(item, done)
+        item.error = done.problem()
+
+    def _import_vault(self, item: ImportItem) -> None:
+        folder = read_vault(item.path)
+        with self._target(item) as familiar:
+            done = import_vault(
+                familiar.memory,
+                folder,
+                self._folder_options,
+                name=item.path.resolve().name if item.path.is_dir() else "",
+                dry_run=self.options.dry_run,
+            )
+        self._finish(item, done)
+        item.error = done.problem()
+
+    @property
+    def _folder_options(self) -> FolderImportOptions:
+        return FolderImportOptions(self.options.update, self.options.force)
+
+    def _import_chats(self, item: ImportItem) -> None:
+        with self._target(item, self._familiar_in(item)) as familiar:
+            self._read_chats(item, familiar, item.path, self._reading(familiar))
+
+    def _read_chats(
+        self, item: ImportItem, familiar: Familiar, path: Path, reading: Reading
+    ) -> None:
+        options = ChatImportOptions(reading, dry_run=self.options.dry_run)
+        done = import_chats(familiar.history, path, options, self._report)
+        if not done.chats and done.problem and done.problem.question:
+            raise done.problem
+        self._finish(item, done)
+        item.error = item.error or done.problem
+
+    def _finish(self, item: ImportItem, done: Done) -> None:
+        item.done.append(done)
+        if not self.options.dry_run:
+            self.changed.add(item.familiar)
+
+    def _reading(self, familiar: Familiar) -> Reading:
+        options = self.options
+        found = chat_reading(familiar, options.person or None, options.character, options.mine)
+        return replace(found, dates=options.dates)
+
+    def stranger_in(self, item: ImportItem) -> tuple[str, str]:
+        """Return who is the only person in a chat and bears another name than mine, and mine.
+
+        Returns:
+            Two empty strings where nobody is to be asked about.
+        """
+        if item.kind != "chat" or item.path.is_dir() or self.options.mine or self.options.person:
+            return "", ""
+        with suppress(FamiliarError), self._target(item, self._familiar_in(item)) as familiar:
+            reading = self._reading(familiar)
+            own = (reading.cast.me and reading.cast.me.display_name) or ""
+            chat = _first_chat(item.path, reading)
+            if chat and own and chat.notes and "me" not in chat.roles.values():
+                people = [name for name, role in chat.roles.items() if role == "person"]
+                return (people[0], own) if len(people) == 1 else ("", "")
+        return "", ""
+
+    def _familiar_in(self, item: ImportItem) -> str:
+        """Return the familiar that speaks in a chat, if it is not the one that is meant anyway."""
+        known = [*self._made, *(i for i in list_familiars(self._home) if i not in self._made)]
+        is_said = bool(self.options.familiar_id or self.options.character)
+        if is_said or item.path.is_dir() or len(known) < 2:  # noqa: PLR2004
+            return ""
+        with suppress(FamiliarError):
+            meant = self._meant()
+            if meant in known and self._speaks_in(meant, item.path):
+                return meant
+        others = [one for one in known if self._speaks_in(one, item.path)]
+        return others[0] if len(others) == 1 else ""
+
+    def _speaks_in(self, familiar_id: str, path: Path) -> bool:
+        try:
+            with self._open(familiar_id) as familiar:
+                chat = _first_chat(path, self._reading(familiar))
+        except FamiliarError as error:
+            return error.question is not None and error.question[0] != "--character"
+        return chat is not None
+
+    def _meant(self) -> str:
+        """Return the familiar that things go into unless they say otherwise.
+
+        Raises:
+            FamiliarError: None is there, or several are and none was chosen.
+        """
+        if self.options.familiar_id in self._made:
+            return self.options.familiar_id
+        if not self.options.familiar_id and len(self._made) == 1:
+            return next(iter(self._made))
+        return find_familiar(self._home, self.options.familiar_id or None).id
+
+    def _target(self, item: ImportItem, familiar_id: str = "") -> Familiar:
+        try:
+            item.familiar = familiar_id or self._meant()
+        except NotFoundError as error:
+            if self.options.familiar_id or list_familiars(self._home):
+                raise
+            raise NotFoundError(
+                f"{item.path.name!r} is {item.title}, and there is no familiar yet that it could "
+                "go into; nothing was imported",
+                hint="Make one first: `familiar import CARD.png`, or `familiar init --template "
+                "companion`; then run the same command again.",
+            ) from error
+        except UsageError as error:
+            hint = f"Add `--familiar {typed(list_familiars(self._home)[0])}`, or another of them."
+            raise UsageError(str(error), hint=hint) from error
+        return self._open(item.familiar)
+
+    def _open(self, familiar_id: str) -> Familiar:
+        home = self._made.get(familiar_id, self._home)
+        return Familiar.load_from_disk(home, familiar_id, self._tell)
+
+
+def _ignore(_what: str, _done: int) -> None:
+    """Report nothing."""
+
+
+def _first_chat(path: Path, reading: Reading) -> ForeignChat | None:
+    with as_source(path) as source:
+        chats = (one for one in read_chats(source, reading) if isinstance(one, ForeignChat))
+        return next(chats, None)
+
+
+def _open_memory(paths: FamiliarPaths) -> MemoryStore:
+    return Familiar(paths).memory

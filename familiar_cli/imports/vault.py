@@ -1,0 +1,214 @@
+"""Vaults of notes, and the memory of an export: Markdown that keeps its place in a memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from familiar_cli.errors import BadInputError, ConflictError, UnsafePathError
+from familiar_cli.identity import check_familiar_id
+from familiar_cli.imports.folders import (
+    FolderContents,
+    ImportedMemories,
+    map_tree,
+    merge_pages,
+    plan_folder,
+    read_folder,
+)
+from familiar_cli.imports.foreign_files import as_object, object_list, read_foreign, read_json
+from familiar_cli.imports.import_plan import FileToWrite, ImportPlan, ImportReport, list_paths
+from familiar_cli.imports.what_is_it import MANIFEST
+from familiar_cli.memory.layout import (
+    PRIVATE_DIRS,
+    TOPICS_DIR,
+    is_synced,
+    new_run_id,
+    pass_trailers,
+)
+from familiar_cli.memory.store.files import MISSING, parse_new_path
+from familiar_cli.text import counted, one_line, sha256_of, slugify, str_or_empty
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from familiar_cli.imports.folders import FolderImportOptions
+    from familiar_cli.memory.store.store import MemoryStore
+
+_SOURCE: Final = "import"
+_VAULTS_DIR: Final = ".imported/vaults"
+_NOTES_DIR: Final = ".imported/notes"
+_NOTE: Final = ".md"
+MEMORY_DIR: Final = "memory"
+TURNS_FILE: Final = "turns.jsonl"
+EXPORT_VERSION: Final = 1
+
+
+def read_vault(path: Path) -> FolderContents:
+    """Return the files of a vault, Obsidian's own left out; a single note becomes a topic.
+
+    Raises:
+        FamiliarError: It cannot be read, or is too large.
+    """
+    if not path.is_dir():
+        return FolderContents({f"{TOPICS_DIR}/{path.name}": read_foreign(path)})
+    folder = read_folder(path)
+    own = {source.split("/")[0] for source in folder.files if _is_programs_own(source)}
+    folder.files = {s: raw for s, raw in folder.files.items() if not _is_programs_own(s)}
+    folder.notes += [f"{name} belongs to a program; not imported" for name in sorted(own)]
+    return folder
+
+
+def _is_programs_own(source: str) -> bool:
+    return not set(PRIVATE_DIRS).isdisjoint(source.split("/"))
+
+
+def import_vault(
+    store: MemoryStore,
+    folder: FolderContents,
+    wish: FolderImportOptions,
+    *,
+    name: str = "",
+    dry_run: bool = False,
+) -> ImportedMemories:
+    """Take the notes of a vault into `store` under their own paths, in one transaction.
+
+    Whatever is no Markdown is kept, hidden. A day that is there already gets the lines it lacks.
+
+    Args:
+        store: The memory.
+        folder: The files; see `read_vault`.
+        wish: How far to go.
+        name: What the vault is called; empty: it is a single note.
+        dry_run: Check everything, and change nothing.
+
+    Raises:
+        ConflictError: Files that are not the import's own would change.
+        RefusedError: The vault has changed.
+        FamiliarError: The disk refused; everything is as it was.
+    """
+    warnings: list[str] = []
+    directory = f"{_VAULTS_DIR}/{slugify(name) or 'vault'}" if name else _NOTES_DIR
+    pages = map_tree(
+        folder.files,
+        [file.rel_path for file in store.walk().files],
+        warnings,
+        keeps_place=_is_note,
+        kept_dir=directory,
+    )
+    plan = plan_folder(
+        store,
+        pages,
+        f"{directory}/.ledger.json",
+        wish,
+        folder=folder,
+        warnings=warnings,
+        merge=merge_pages,
+        is_whole=bool(name),
+    )
+    notes = sum(map(_is_note, folder.files))
+    with store.transaction(
+        _SOURCE,
+        f"import {counted(notes, 'note')}",
+        dry_run=dry_run,
+        trailers=pass_trailers(new_run_id()),
+    ) as tx:
+        plan.stage(tx)
+    return ImportedMemories(tiers={}, notes=notes, **plan.report.values())
+
+
+def _is_note(source: str) -> bool:
+    return source.lower().endswith(_NOTE)
+
+
+@dataclass(frozen=True, slots=True)
+class ExportedFamiliar:
+    """One familiar in an export.
+
+    Args:
+        id: Its id.
+        name: What it is called.
+        path: Its directory.
+        kinds: What kind of conversation its channels are, where that was said.
+    """
+
+    id: str
+    name: str
+    path: Path
+    kinds: dict[str, str]
+
+
+def read_manifest(directory: Path) -> list[ExportedFamiliar]:
+    """Return the familiars in an export.
+
+    Raises:
+        BadInputError: Its list of them is damaged, or newer than this program.
+        FamiliarError: It cannot be read.
+    """
+    value, _ = read_json(read_foreign(directory / MANIFEST), origin=MANIFEST)
+    entries = object_list(as_object(value).get("familiars"))
+    if as_object(value).get("familiar_export") != EXPORT_VERSION or not entries:
+        raise BadInputError(
+            f"{str(directory / MANIFEST)!r} is not the list of an export that this version reads; "
+            "nothing was imported",
+            hint="Make the export again with this version of `familiar export`.",
+        )
+    return [_read_entry(directory, entry) for entry in entries]
+
+
+def _read_entry(directory: Path, entry: dict[str, Any]) -> ExportedFamiliar:
+    familiar_id = check_familiar_id(str_or_empty(entry.get("id")))
+    kinds = {
+        channel: kind
+        for channel, kind in as_object(entry.get("channel_kinds")).items()
+        if isinstance(kind, str)
+    }
+    name = one_line(str_or_empty(entry.get("name")))
+    return ExportedFamiliar(familiar_id, name, directory / familiar_id, kinds)
+
+
+def plan_restore(store: MemoryStore, folder: FolderContents, *, force: bool = False) -> ImportPlan:
+    """Plan to put the memory of an export into `store`, file by file as it is.
+
+    Args:
+        store: The memory.
+        folder: The files of the exported memory.
+        force: Files that hold something else may be overwritten.
+
+    Raises:
+        ConflictError: Some do, and may not.
+    """
+    changes: list[FileToWrite] = []
+    unchanged: list[str] = []
+    overwritten: list[str] = []
+    warnings: list[str] = []
+    for rel_path, content in sorted(folder.files.items()):
+        if not _is_memory(rel_path):
+            warnings.append(f"{one_line(rel_path)} cannot be a file of a memory; not imported")
+            continue
+        there = store.sha256(rel_path)
+        if there == sha256_of(content):
+            unchanged.append(rel_path)
+            continue
+        overwritten += [rel_path] if there else []
+        changes.append(FileToWrite(rel_path, content, there or MISSING))
+    if overwritten and not force:
+        raise ConflictError(
+            f"These files differ from the export: {list_paths(overwritten)}; nothing was changed",
+            hint="Add `--force` to use the export's text, or import it under another ID: "
+            "`--familiar ID`.",
+        )
+    report = ImportReport(
+        written=tuple(change.path for change in changes),
+        unchanged=tuple(unchanged),
+        overwritten=tuple(overwritten),
+        left_out=tuple(folder.left_out),
+        warnings=tuple(warnings),
+    )
+    return ImportPlan(report, tuple(changes))
+
+
+def _is_memory(rel_path: str) -> bool:
+    try:
+        return parse_new_path(rel_path) == rel_path and is_synced(rel_path)
+    except UnsafePathError:
+        return False

@@ -1,0 +1,288 @@
+"""`familiar import`: whatever a file is, it goes to the importer that takes it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from familiar_cli.cli import app
+from tests.support.cards import as_json, png_card
+from tests.support.cases import each
+from tests.support.chats import HEAD, save, talk
+from tests.support.lorebooks import lore, world
+from tests.support.sillytavern import card, lived_in
+from tests.support.world import data, home, live, run
+
+DISCORD = {
+    "guild": {"id": "1"},
+    "channel": {"id": "2", "name": "pier"},
+    "messages": [
+        {
+            "type": "Default",
+            "timestamp": f"2024-02-01T10:00:0{number}Z",
+            "content": "Hello.",
+            "author": {"id": str(number), "name": name.lower(), "nickname": name},
+        }
+        for number, name in enumerate(("Robin", "Yuzu"))
+    ],
+}
+CHATGPT = {
+    "title": "Tea",
+    "current_node": "b",
+    "mapping": {
+        name: {
+            "id": name,
+            "parent": parent,
+            "children": [],
+            "message": {"author": {"role": role}, "content": {"parts": ["Hello."]}},
+        }
+        for name, parent, role in (("a", None, "user"), ("b", "a", "assistant"))
+    },
+}
+CLAUDE = {
+    "uuid": "1",
+    "name": "Tea",
+    "chat_messages": [{"sender": "human", "text": "Hello."}, {"sender": "assistant", "text": "Hi"}],
+}
+PLAIN = [{"role": "user", "content": "Hello."}, {"role": "assistant", "content": "Hi."}]
+TIMED = {
+    "dash.txt": "13/02/2024, 10:00 - {0}: Hello.\n13/02/2024, 10:01 - {1}: Hi.\n",
+    "irc.log": "[10:00] <{0}> Hello.\n[10:01] <{1}> Hi.\n",
+    "line.txt": "2024/02/13(火)\n10:00\t{0}\tHello.\n10:01\t{1}\tHi.\n",
+    "after.txt": "{0} (2024-02-13 10:00): Hello.\n{1} (2024-02-13 10:01): Hi.\n",
+    "block.txt": "[2024-02-13 10:00] {0}\nHello.\n\n[2024-02-13 10:01] {1}\nHi.\n",
+    "angle.txt": "<{0}> Hello.\n<{1}> Hi.\n<{0}> So.\n<{1}> So.\n",
+    "discord.csv": "AuthorID,Author,Date,Content,Attachments,Reactions\n"
+    "1,{0},2024-02-13T10:00:00Z,Hello.,,\n2,{1},2024-02-13T10:01:00Z,Hi.,,\n",
+}
+WHATSAPP = "[01.02.24, 10:00:00] Robin: Hello.\n[01.02.24, 10:00:09] Yuzu: Hi.\n"
+FILES = {
+    "mira.png": ("card", png_card(card("Mira"))),
+    "mira.json": ("card", as_json(card("Mira"))),
+    "пётр.json": ("card", as_json(card("Пётр"))),
+    "pip.yaml": ("card", b"name: Pip\ngreeting: Hello.\ncontext: A cat.\n"),
+    "world.json": ("lorebook", as_json(world(lore("Quay")))),
+    "book.json": ("lorebook", as_json({"spec": "lorebook_v3", "data": {"entries": [lore("A")]}})),
+    "st.jsonl": ("chat", b"".join(as_json(line) + b"\n" for line in (HEAD, *talk(3)))),
+    "plain.jsonl": ("chat", b"".join(as_json(line) + b"\n" for line in PLAIN)),
+    "plain.json": ("chat", as_json(PLAIN)),
+    "conversations.json": ("chat", as_json([CHATGPT])),
+    "claude.json": ("chat", as_json([CLAUDE])),
+    "discord.json": ("chat", as_json(DISCORD)),
+    "chat.txt": ("chat", b"Robin: Hello.\nYuzu: Hi.\nRobin: How are you?\nYuzu: Well.\n"),
+    "utf16.txt": ("chat", WHATSAPP.encode("utf-16")),
+    "whatsapp.txt": ("chat", WHATSAPP.encode("utf-8-sig")),
+    "柚子.md": ("chat", "**Robin:** 你好\n\n**Yuzu:** 你好!\n\n**Robin:** 茶?\n".encode()),
+    **{name: ("chat", text.format("Robin", "Yuzu").encode()) for name, text in TIMED.items()},
+    "note.md": ("vault", b"# The boat\n\nIt leaks.\n"),
+}
+
+
+@pytest.fixture
+def familiar():
+    root = live("ada")
+    (root / "character.toml").write_text('name = "Yuzu"\n', encoding="utf-8")
+    return root
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_is_what_it_holds(familiar, tmp_path, name) -> None:
+    kind, content = FILES[name]
+    path = tmp_path / name
+    path.write_bytes(content)
+    before = sorted(p for p in home().rglob("*.md"))
+    (told,) = data("import", str(path), "--dry-run")["items"]
+    assert sorted(p for p in home().rglob("*.md")) == before
+    (item,) = data("import", str(path))["items"]
+    assert (item["kind"], item["familiar"]) == (told["kind"], told["familiar"])
+    assert item["kind"] == kind
+    assert item["familiar"] == "ada" or kind == "card"
+    assert data("import", str(path))["items"][0]["error"] is None
+
+
+def directories(tmp_path):
+    lived_in(tmp_path / "st" / "default-user")
+    for path, text in {
+        "ember/IDENTITY.md": "# Ember\n",
+        "diary/daily/2026-03-02_phone.md": "- Rain.\n",
+        "diary/README.md": "About.",
+        "vault/.obsidian/app.json": "{}",
+        "vault/topics/tea.md": "# Tea\n",
+        "vault/daily/2026-03-02.md": "- Rain.\n",
+        "notes/boat.md": "# Boat\n",
+        "notes/shed/paint.md": "# Paint\n",
+    }.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text, "utf-8")
+    (tmp_path / "chats").mkdir()
+    save(tmp_path / "chats" / "one.jsonl", HEAD, *talk(2))
+    (tmp_path / "mixed").mkdir()
+    save(tmp_path / "mixed" / "a.jsonl", HEAD, *talk(2))
+    (tmp_path / "mixed" / "z.png").write_bytes(png_card(card("Yuzu")))
+    (tmp_path / "mixed" / "photo.png").write_bytes(b"\x89PNG\r\n\x1a\nnothing")
+    return {
+        "st": ["sillytavern"],
+        "ember": ["persona"],
+        "diary": ["memories"],
+        "vault": ["vault"],
+        "notes": ["vault"],
+        "chats": ["chat"],
+        "mixed": ["card", "chat"],
+    }
+
+
+def test_a_directory_is_what_its_files_are(familiar, tmp_path) -> None:
+    run("use", "ada")
+    for name, kinds in directories(tmp_path).items():
+        found = data("import", str(tmp_path / name), code=7 if name == "st" else 0)
+        assert [item["kind"] for item in found["items"]] == kinds, name
+    assert (familiar / "memory" / "topics" / "tea.md").read_text("utf-8") == "# Tea\n"
+    assert not list((familiar / "memory").rglob("app.json"))
+    assert found["items"][1]["familiar"] == "yuzu"  # the one that was made beside it
+
+
+def test_of_several_peoples_data_folders_none_is_guessed(tmp_path) -> None:
+    for name in ("ann", "bo"):
+        lived_in(tmp_path / "data" / name)
+    result = run("import", str(tmp_path / "data"))
+    assert (result.exit_code, "'ann', 'bo'" in result.stderr) == (2, True), result.stderr
+    assert not home().exists()
+
+
+def test_where_two_readings_are_possible_the_safe_one_is_taken(familiar, tmp_path) -> None:
+    for path in ("daily/2026-03-02_phone.md", "boat.md"):
+        (tmp_path / "m" / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "m" / path).write_text("- Rain.\n", "utf-8")
+    result = run("import", str(tmp_path / "m"), "--dry-run")
+    assert "`--kind memories` reads it in another way" in result.stderr
+    assert "boat.md" in result.stdout
+    (item,) = data("import", str(tmp_path / "m"), "--kind", "memories")["items"]
+    assert (item["kind"], item["results"][0]["written"]) == (
+        "memories",
+        ["daily/2026-03-02_phone.md"],
+    )
+
+
+@each("name", ["st.jsonl", "world.json", "note.md"])
+def test_without_a_familiar_the_error_says_what_to_type(tmp_path, name) -> None:
+    path = tmp_path / name
+    path.write_bytes(FILES[name][1])
+    result = run("import", str(path))
+    assert (result.exit_code, result.stdout) == (4, "")
+    assert "`familiar import CARD.png`" in result.stderr
+    assert not list(home().glob("*"))
+    (tmp_path / "mira.png").write_bytes(FILES["mira.png"][1])
+    (tmp_path / "plain.jsonl").write_bytes(FILES["plain.jsonl"][1])
+    files = [str(tmp_path / one) for one in ("plain.jsonl", "mira.png")]
+    told = data("import", *files, "--dry-run")
+    assert not list(home().glob("*"))
+    assert [item["familiar"] for item in told["items"]] == ["mira", "mira"]
+    assert data("import", *files)["items"][1]["results"][0]["imported"] == 2
+
+
+def test_a_chat_goes_to_the_familiar_that_speaks_in_it(familiar, tmp_path) -> None:
+    (live("bo") / "character.toml").write_text('name = "Bo"\n', encoding="utf-8")
+    run("use", "bo")
+    (item,) = data("import", str(save(tmp_path / "c.jsonl", HEAD, *talk(2))))["items"]
+    assert item["familiar"] == "ada"
+    (item,) = data("import", str(save(tmp_path / "p.jsonl", *PLAIN)))["items"]
+    assert item["familiar"] == "bo"
+
+
+def test_what_only_a_person_knows_is_a_usage_error(familiar, tmp_path) -> None:
+    dates = "01/02/2024, 10:00 - Robin: Hello.\n01/02/2024, 10:01 - Yuzu: Hi.\n"
+    stranger = "Robin: Hello.\nMira: Hi.\nRobin: Well?\nMira: Well.\n"
+    for text, option in ((dates, "--dates dmy"), (stranger, "--character 'Mira'")):
+        path = tmp_path / f"{option[2:5]}.txt"
+        path.write_text(text, "utf-8")
+        result = run("import", str(path))
+        assert (result.exit_code, option in result.stderr) == (2, True), result.stderr
+        assert run("import-chat", str(path)).exit_code == 5
+
+
+class Typed:
+    """Standard input at which somebody types."""
+
+    def __init__(self, *lines: str) -> None:
+        self._lines = iter(lines)
+
+    def readline(self) -> str:
+        return next(self._lines)
+
+
+def at_a_terminal(patch, *lines: str) -> None:
+    patch.setattr("familiar_cli.ui.emit.is_terminal", lambda: True)
+    patch.setattr("familiar_cli.ui.prompts.sys.stdin", Typed(*lines))
+
+
+@each("answer, account", [("1\n", "chat"), ("yes\n", "cli")])
+def test_a_person_is_asked_whether_a_stranger_is_them(tmp_path, answer, account) -> None:
+    (live("ada") / "character.toml").write_text('name = "Yuzu"\n', encoding="utf-8")
+    run("me", "--name", "Caroline")
+    path = tmp_path / "c.txt"
+    path.write_text("Jon: Hi\nYuzu: Hello.\nJon: Are you there?\nYuzu: I am.\n", "utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        at_a_terminal(patch, answer)
+        app(["import", str(path)], standalone_mode=False)
+    turns = data("history", "show", "--channel", "c")["turns"]
+    assert {turn["author"]["platform"] for turn in turns if turn["author"]} == {account}
+
+
+BROKEN = {
+    "cut.png": (png_card(card("Mira"))[:60], "incomplete PNG"),
+    "photo.png": (b"\xff\xd8\xff\xe0 JFIF", "JPEG"),
+    "preset.json": (b'{"temperature": 1, "top_p": 0.9}', "sampling settings"),
+    "broken.json": (b'{"a": [1, 2', "not valid JSON"),
+    "data.bin": (bytes(range(256)) * 20, "binary"),
+    "empty.jsonl": (b"", "empty"),
+    "words.txt": (b"just some words", "text"),
+    "archive.zip": (b"PK\x03\x04" + b"\0" * 60, "zip"),
+}
+
+
+@each("name", BROKEN)
+def test_what_nobody_can_read_is_one_clear_error(tmp_path, name) -> None:
+    live("ada")
+    path = tmp_path / name
+    path.write_bytes(BROKEN[name][0])
+    result = run("import", str(path))
+    assert (result.exit_code, result.stdout) == (5, ""), result.stderr
+    assert BROKEN[name][1] in result.stderr
+    assert "nothing was imported" in result.stderr
+    assert result.stderr.count("error:") == 1
+
+
+def test_one_bad_file_does_not_stop_the_others(familiar, tmp_path) -> None:
+    (tmp_path / "empty").mkdir()
+    good = save(tmp_path / "c.jsonl", HEAD, *talk(2))
+    found = data("import", str(tmp_path / "empty"), str(tmp_path / "gone"), str(good), code=7)
+    errors = {Path(item["path"]).name: item["error"] for item in found["items"]}
+    assert "is empty" in errors["empty"]
+    assert "No such file" in errors["gone"]
+    assert errors["c.jsonl"] is None
+    assert run("import", str(tmp_path / "gone")).exit_code == 4
+
+
+def test_standard_input_is_a_file_too(familiar) -> None:
+    result = run("import", "-", "--json", stdin=json.dumps(PLAIN))
+    (item,) = json.loads(result.stdout)["data"]["items"]
+    assert (result.exit_code, item["kind"], item["results"][0]["imported"]) == (0, "chat", 2)
+
+
+def test_a_vault_is_updated_and_edits_stay(familiar, tmp_path) -> None:
+    note = tmp_path / "v" / "tea.md"
+    note.parent.mkdir()
+    note.write_text("# Tea\n", "utf-8")
+    (tmp_path / "v" / "plan.png").write_bytes(b"picture")
+    run("import", str(tmp_path / "v"), "--kind", "vault")
+    assert (familiar / "memory" / ".imported/vaults/v/plan.png").read_bytes() == b"picture"
+    note.write_text("# Green tea\n", "utf-8")
+    assert run("import", str(tmp_path / "v"), "--kind", "vault").exit_code == 5
+    run("import", str(tmp_path / "v"), "--kind", "vault", "--update")
+    mine = familiar / "memory" / "tea.md"
+    assert mine.read_text("utf-8") == "# Green tea\n"
+    mine.write_text("# My tea\n", "utf-8")
+    run("import", str(tmp_path / "v"), "--kind", "vault", "--update")
+    assert mine.read_text("utf-8") == "# My tea\n"
