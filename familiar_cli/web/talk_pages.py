@@ -53,7 +53,6 @@ _CHANNEL: Final = "cli"  # that of the commands, so that one conversation goes o
 _MOST_TURNS: Final = 24
 _MOST_CONVERSATIONS: Final = 20
 _MOST_EXPLAINED: Final = 1_000
-_MOST_CHANGES: Final = 20
 _MOST_SPOKEN_CHARS: Final = 400_000
 _ROLES: Final = ("user", "assistant")
 _STOP_S: Final = 5.0
@@ -302,14 +301,14 @@ def show_outcome(
                 heard = change_turns.with_exchange(said.remembered, said, result.text)
                 values["off_why"] = explain_reply(asked.familiar, result.trace)
             values["spoken"] = [(spoken.role, spoken.text) for spoken in heard]
+    if not (result or turn.is_kept) and (asked.sent("do") or "say") == "say":
+        values["draft"] = asked.sent("text")
     if end.error is None:
         return Shown("chat", values)
     error = end.error
     if not isinstance(error, FamiliarError):
         error = FamiliarError(f"The reply failed: {type(error).__name__}")
     values |= {"error": str(error), "hint": error.hint or ""}
-    if not turn.is_kept and asked.sent("do") in {"", "say"}:
-        values["draft"] = asked.sent("text")
     return Shown("chat", values, http_status(error))
 
 

@@ -10,6 +10,7 @@ from html import unescape
 
 import pytest
 
+from familiar_cli.actions.write_memory import DueWork
 from familiar_cli.history import HistoryStore
 from familiar_cli.visibility import OWNER
 from tests.support.browsing import looking
@@ -167,6 +168,18 @@ def test_a_channel_answers_one_message_at_a_time(client, serve) -> None:
     assert [role for role, _ in kept()] == ["user", "assistant"] * 2
 
 
+def test_what_was_stopped_before_it_was_kept_stays_in_the_box(client, serve) -> None:
+    hold = threading.Event()
+    serve(Say("One two three four.", hold=hold))
+    with streaming(client, "First") as first:
+        assert next(first)[0] == "begun"
+        with streaming(client, "Not yet") as second:
+            assert next(second)[0] == "wait"
+            client.post("/chat/stop", data={"channel": "cli"})
+            assert "Not yet</textarea>" in dict(second)["page"]
+    hold.set()
+
+
 def test_nothing_of_what_is_said_off_the_record_is_left(client, serve) -> None:
     server = serve("A secret kept.", "You said zanzibar.", "Zanzibar again.")
     say(client, "My word is zanzibar", off="on")
@@ -221,12 +234,38 @@ def test_no_page_from_elsewhere_can_talk(client, serve, headers) -> None:
     assert (server.requests, kept()) == ([], [])
 
 
+def test_each_familiar_is_talked_to_at_its_own_address(client, serve) -> None:
+    serve("I am Bo.")
+    live("bo")
+    page = client.post("/f/bo/chat", data={"text": "Who are you?"}, follow_redirects=True)
+    assert page.url.path == "/f/bo/chat"
+    assert "I am Bo." in words(page)
+    assert kept() == []
+
+
 def test_settings_that_change_reach_the_next_turn(client, serve) -> None:
     server = serve("Hello.")
     say(client, "Hi")
     assert run("me", "--name", "Marguerite").exit_code == 0
     say(client, "Hi again")
     assert ["Marguerite" in prompt for prompt in prompts(server)] == [False, True]
+
+
+@pytest.mark.parametrize("api", [False, True], ids=["familiar web", "familiar serve"])
+def test_a_turn_begins_what_it_made_due_where_no_daemon_does(serve, monkeypatch, api) -> None:
+    begun = []
+
+    def begin(_, result):
+        begun.append(result.text)
+        return DueWork(problems=("Memory is unchanged: x",))
+
+    monkeypatch.setattr("familiar_cli.web.talk_pages.begin_due_work", begin)
+    serve("Hello.")
+    live("ada")
+    with looking(api=api) as client:
+        say(client, "A secret", off="on")
+        assert ("Memory is unchanged: x" in words(say(client, "Hi"))) is not api
+    assert begun == ([] if api else ["Hello."])
 
 
 def test_what_memory_learned_stands_beside_the_reply_until_it_is_undone(client, serve) -> None:

@@ -5,7 +5,7 @@ const composer = document.getElementById("composer");
 const box = document.getElementById("say");
 const status = document.getElementById("writing");
 const stop = document.getElementById("stop");
-const list = () => document.querySelector("#conversation [role=log]");
+const list = () => document.querySelector("#conversation [role=log] ol");
 const offList = () => document.querySelector("#conversation .off ol");
 let busy = false;
 
@@ -64,7 +64,7 @@ function setBusy(is, text = "") {
   busy = is;
   stop.hidden = !is;
   status.textContent = text;
-  list().setAttribute("aria-busy", is);
+  list().parentElement.setAttribute("aria-busy", is);
   if (is) document.getElementById("conversation").removeAttribute("data-live");
 }
 
