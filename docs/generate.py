@@ -37,7 +37,7 @@ from familiar_cli.writer.contract import bounds_for
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from familiar_cli.config.schema import Setting
+    from familiar_cli.config.values import Setting
     from familiar_cli.context.types import Layer
 
 WIDTH = 88

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from familiar_cli.config.channel import Channel
-    from familiar_cli.config.schema import Value
     from familiar_cli.config.settings import Effective
+    from familiar_cli.config.values import Value
     from familiar_cli.context.budget import Allowance
     from familiar_cli.context.character import Character
     from familiar_cli.context.processors import (

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from familiar_cli.config.edit import Edit
-    from familiar_cli.config.schema import Value
+    from familiar_cli.config.values import Value
 
 SUFFIX: Final = ".toml"
 _MOST_CHARS: Final = 200  # of a file name without its suffix; file systems hold 255 bytes

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from familiar_cli import files
-from familiar_cli.config.schema import CharacterConfig, Setting, Value, switched, value_problem
+from familiar_cli.config.schema import CharacterConfig
 from familiar_cli.config.settings import (
     build_settings,
     did_you_mean,
@@ -20,6 +20,7 @@ from familiar_cli.config.settings import (
     parse,
     read_text,
 )
+from familiar_cli.config.values import Setting, Value, switched, value_problem
 from familiar_cli.errors import ConfigError, ConflictError, NotFoundError
 from familiar_cli.files import read_plain, write_whole
 from familiar_cli.text import unified

@@ -6,8 +6,8 @@ import ipaddress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from familiar_cli.config.schema import setting
 from familiar_cli.config.settings import load_settings
+from familiar_cli.config.values import setting
 from familiar_cli.errors import BadInputError, ConfigError
 from familiar_cli.files import read_plain
 

@@ -9,16 +9,8 @@ from dataclasses import MISSING, dataclass, fields, replace
 from functools import cache, reduce
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
-from familiar_cli.config.schema import (
-    ANY_NAME,
-    OF_PRESET,
-    CharacterConfig,
-    Setting,
-    Value,
-    shown_value,
-    switched,
-    value_problem,
-)
+from familiar_cli.config.schema import ANY_NAME, OF_PRESET, CharacterConfig
+from familiar_cli.config.values import Setting, Value, shown_value, switched, value_problem
 from familiar_cli.errors import ConfigError
 from familiar_cli.files import read_plain
 from familiar_cli.text import nearest

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from familiar_cli.config.schema import HUB_NAME
+from familiar_cli.config.values import HUB_NAME
 from familiar_cli.errors import FamiliarError, NotFoundError
 from familiar_cli.files import patiently, read_plain
 from familiar_cli.models.catalog import CATALOG, Hub, Model, ModelFile, ModelPart

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from familiar_cli.config import edit
 from familiar_cli.config.edit import new_config, set_value, unset_value, write_new
-from familiar_cli.config.schema import value_problem
 from familiar_cli.config.settings import all_settings, load_config
+from familiar_cli.config.values import value_problem
 from familiar_cli.errors import ConfigError, ConflictError, LockedError, NotFoundError
 
 COMMENTED = """\

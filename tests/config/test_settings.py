@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from familiar_cli.clock import stopwatch_s
-from familiar_cli.config.schema import value_problem
 from familiar_cli.config.settings import (
     all_settings,
     effective_settings,
@@ -13,6 +12,7 @@ from familiar_cli.config.settings import (
     line_of,
     nearest_key,
 )
+from familiar_cli.config.values import value_problem
 from tests.support.cases import each
 
 SETTINGS = all_settings().values()

@@ -1,0 +1,208 @@
+"""What a setting is, and which values it may have."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeVar
+from urllib.parse import urlsplit
+
+from familiar_cli.errors import UsageError
+from familiar_cli.text import slugify, without_secrets
+
+ON_OFF = ("on", "off")
+_TYPE_NAMES = {str: "text", int: "a whole number", float: "a number", tuple: "a list of texts"}
+
+
+Value = str | int | float | tuple[str, ...]
+
+
+T = TypeVar("T")
+
+
+def setting(
+    default: Any,  # noqa: ANN401
+    doc: str,
+    *,
+    choices: tuple[str, ...] = (),
+    minimum: float | None = None,
+    maximum: float | None = None,
+    rule: str = "",
+    env: str = "",
+) -> Any:  # noqa: ANN401
+    """Make a dataclass field that is a setting, with its default and its meaning.
+
+    Its metadata holds `doc`, and `choices`, `minimum`, `maximum`, `rule` (one of `_RULES`) or `env`
+    (the variable that overrides it) where they apply.
+    """
+    about = {"doc": doc, "choices": choices, "minimum": minimum, "rule": rule, "env": env}
+    return field(default=default, metadata={**about, "maximum": maximum})
+
+
+HUB_NAME: Final = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", re.ASCII)
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+_SWITCHES: Final = {True: "on", False: "off", "true": "on", "false": "off"}
+
+
+def switched(setting: Setting, value: T) -> T | str:
+    """Convert true or false to `on` or `off` where a setting takes these; keep other values."""
+    is_switch = set(ON_OFF) <= set(setting.choices) and isinstance(value, bool | str)
+    return _SWITCHES.get(value, value) if is_switch else value
+
+
+def value_problem(setting: Setting, value: object) -> str | None:
+    """Describe why `value` is invalid for `setting`, or return None.
+
+    A value that may hold a secret is never quoted.
+    """
+    if not _is_of_type(setting, value):
+        return f"is {_named(value)}, but must be {setting.allowed}"
+    is_of_hub = setting.rule == "hub_name" and not _hub_name(value)
+    if setting.choices and value not in setting.choices and not is_of_hub:
+        return f"is {value!r}, but must be {setting.allowed}"
+    if isinstance(value, int | float) and not _is_within(setting, value):
+        return f"is {value!r}, but must be {setting.allowed}"
+    if setting.choices or not setting.rule or value == "":
+        return None
+    return _RULES[setting.rule](value)
+
+
+def _is_within(setting: Setting, value: float) -> bool:
+    below = setting.minimum is not None and value < setting.minimum
+    return not below and (setting.maximum is None or value <= setting.maximum)
+
+
+def shown_value(setting: Setting, value: object) -> str:
+    """Return `value` as it may be shown: an address without what may be a key."""
+    return without_secrets(str(value)) if setting.rule == "url" else str(value)
+
+
+def _is_of_type(setting: Setting, value: object) -> bool:
+    if isinstance(value, bool):
+        return False
+    if isinstance(setting.default, float):
+        return isinstance(value, int | float) and math.isfinite(value)
+    if isinstance(setting.default, tuple):
+        return isinstance(value, list | tuple) and all(isinstance(part, str) for part in value)
+    return isinstance(value, type(setting.default))
+
+
+def _named(value: object) -> str:
+    kinds = {bool: "true or false", dict: "a table", list: "a list", str: "text"}
+    return kinds.get(type(value), repr(value))
+
+
+def _url_problem(value: Any) -> str | None:  # noqa: ANN401
+    try:
+        parts = urlsplit(value)
+        good = parts.scheme in {"http", "https"} and bool(parts.hostname)
+    except ValueError:
+        return "is not a valid address; expected e.g. http://127.0.0.1:8080/v1"
+    if not good:
+        return "is not a valid address; expected e.g. http://127.0.0.1:8080/v1"
+    # The address stands in traces and errors, so a password in it would, too; not quoted here.
+    return "must not contain a user or password" if "@" in parts.netloc else None
+
+
+def _variable_problem(value: Any) -> str | None:  # noqa: ANN401
+    # The value is not quoted: people put the key itself here.
+    if _VARIABLE.fullmatch(value):
+        return None
+    return "must be the name of an environment variable such as OPENAI_API_KEY, not the key itself"
+
+
+def _timezone_problem(value: Any) -> str | None:  # noqa: ANN401
+    from zoneinfo import ZoneInfo  # noqa: PLC0415  # only who sets one pays for it
+
+    try:
+        ZoneInfo(value)
+    except (ValueError, OSError, KeyError):
+        return f"is {value!r}, which is not a valid time zone; expected e.g. Europe/Oslo"
+    return None
+
+
+def _slug_problem(value: Any) -> str | None:  # noqa: ANN401
+    if slugify(value) == value:
+        return None
+    return f"is {value!r}, but must be lower-case letters and digits, separated by '-'"
+
+
+def _schedule_problem(value: Any) -> str | None:  # noqa: ANN401
+    from familiar_cli.recurrence import parse_recurrence  # noqa: PLC0415  # as above
+
+    rule = parse_recurrence(value)
+    if rule is not None and rule.hour is not None:
+        return None
+    return f"is {value!r}, but must look like `daily 03:00` or `weekly sun 03:30`"
+
+
+def _accounts_problem(value: Any) -> str | None:  # noqa: ANN401
+    from familiar_cli.identity import parse_author  # noqa: PLC0415  # only who sets one pays
+
+    try:
+        for account in value:
+            parse_author(account)
+    except UsageError as error:
+        return f"holds {account!r}, but {error}"
+    return None
+
+
+def _hub_name(value: object) -> str | None:
+    """Say what is wrong with a value that may be `owner/name` besides one of the choices."""
+    return None if HUB_NAME.fullmatch(str(value)) else "is no name on the model hub"
+
+
+_RULES = {
+    "hub_name": _hub_name,
+    "accounts": _accounts_problem,
+    "schedule": _schedule_problem,
+    "slug": _slug_problem,
+    "url": _url_problem,
+    "variable": _variable_problem,
+    "timezone": _timezone_problem,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting.
+
+    Args:
+        key: Its dotted name, e.g. `llm.preset`.
+        default: The value when nobody sets it; its type is the setting's type.
+        doc: What it means, in one line.
+        choices: The only values allowed, if there are such.
+        minimum: The least value allowed, if there is one.
+        maximum: The greatest value allowed, if there is one.
+        rule: The name of a further rule, one of `_RULES`.
+        env: The environment variable that overrides it, or an empty string.
+    """
+
+    key: str
+    default: Value
+    doc: str
+    choices: tuple[str, ...] = ()
+    minimum: float | None = None
+    rule: str = ""
+    env: str = ""
+    maximum: float | None = None
+
+    @property
+    def section(self) -> str:
+        """The dotted name of the table it stands in; empty at the top."""
+        return self.key.rpartition(".")[0]
+
+    @property
+    def allowed(self) -> str:
+        """What it may be, in words."""
+        if self.choices:
+            return "one of " + ", ".join(self.choices)
+        words = _TYPE_NAMES[type(self.default)]
+        if self.minimum is None:
+            return words
+        if self.maximum is not None:
+            return f"{words} from {self.minimum:g} to {self.maximum:g}"
+        return f"{words}, at least {self.minimum:g}"
