@@ -11,6 +11,7 @@ import re
 import sqlite3
 from contextlib import closing
 from dataclasses import dataclass, field
+from math import inf
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.errors import BadInputError, NotFoundError, UsageError
@@ -186,6 +187,7 @@ class Around:
         edges: The relations and links between them.
         depth: How many steps away.
         is_cut: There are more pages.
+        unread: How many pages were not read yet, so what they say is missing.
     """
 
     center: GraphPage | None
@@ -193,6 +195,7 @@ class Around:
     edges: tuple[Edge, ...]
     depth: int = 1
     is_cut: bool = False
+    unread: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """Return it as plain values."""
@@ -232,6 +235,7 @@ def neighbourhood(
     most: int = MOST_NODES,
     links: bool = True,
     thorough: bool = True,
+    within_s: float = inf,
 ) -> Around:
     """Return the neighbourhood of the page that `name` refers to.
 
@@ -243,6 +247,7 @@ def neighbourhood(
         most: Most pages.
         links: Links between pages count, too.
         thorough: Look at every page, also where the directories say that nothing has changed.
+        within_s: Seconds after which no more pages are read for it.
 
     Raises:
         NotFoundError: Nothing is called so.
@@ -250,15 +255,21 @@ def neighbourhood(
         FamiliarError: The graph cannot be used.
     """
     with closing(familiar.relations()) as graph:
-        graph.refresh(thorough=thorough)
-        center = _find_page(familiar, graph, name)
+        unread = graph.refresh(thorough=thorough, within_s=within_s)
+        center = _find_page(familiar, graph, name, thorough=thorough)
         nodes, edges = graph.around(center, depth, viewer=viewer, most=most, links=links)
         kept = graph.once(edges)
-    return Around(nodes[0], tuple(nodes), tuple(kept), depth, is_cut=len(nodes) >= most)
+    is_cut = len(nodes) >= most
+    return Around(nodes[0], tuple(nodes), tuple(kept), depth, is_cut, unread)
 
 
 def overview(
-    familiar: Familiar, *, viewer: Viewer, most: int = MOST_NODES, thorough: bool = True
+    familiar: Familiar,
+    *,
+    viewer: Viewer,
+    most: int = MOST_NODES,
+    thorough: bool = True,
+    within_s: float = inf,
 ) -> Around:
     """Return every page that has a relation, and the relations.
 
@@ -267,24 +278,25 @@ def overview(
         viewer: Who will see it.
         most: Most pages.
         thorough: Look at every page, also where the directories say that nothing has changed.
+        within_s: Seconds after which no more pages are read for it.
 
     Raises:
         FamiliarError: The graph cannot be used.
     """
     with closing(familiar.relations()) as graph:
-        graph.refresh(thorough=thorough)
-        nodes, edges = graph.related(viewer, most)
+        unread = graph.refresh(thorough=thorough, within_s=within_s)
+        nodes, edges, count = graph.related(viewer, most)
         kept = graph.once(edges)
-    return Around(None, tuple(nodes), tuple(kept), is_cut=len(nodes) >= most)
+    return Around(None, tuple(nodes), tuple(kept), is_cut=count > most, unread=unread)
 
 
-def _find_page(familiar: Familiar, graph: RelationIndex, name: str) -> str:
+def _find_page(familiar: Familiar, graph: RelationIndex, name: str, *, thorough: bool) -> str:
     """Return the page that a name means: a path of one, else a person, else a title."""
     for path in (name, f"{name}.md"):
         if path in graph.titles([path]):
             return path
     try:
-        return _find_person(familiar, name)
+        return _find_person(familiar, name, thorough=thorough)
     except NotFoundError:
         found = graph.named(name)
     if len(found) == 1:
@@ -299,11 +311,11 @@ def _find_page(familiar: Familiar, graph: RelationIndex, name: str) -> str:
     )
 
 
-def _find_person(familiar: Familiar, name: str) -> str:
+def _find_person(familiar: Familiar, name: str, *, thorough: bool) -> str:
     from familiar_cli.actions.people import find_person
 
     with closing(familiar.names()) as names:
-        names.refresh(thorough=True)
+        names.refresh(thorough=thorough)
         return people_path(find_person(familiar, names, name))
 
 

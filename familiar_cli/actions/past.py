@@ -14,7 +14,14 @@ from familiar_cli.actions.people import publish_names
 from familiar_cli.clock import now, to_utc, to_zone
 from familiar_cli.consolidation.periods import TIERS, day_of, period_in, session_day
 from familiar_cli.errors import FamiliarError, NotFoundError, UsageError
-from familiar_cli.history.statistics import count_up_to, first_and_last, said_between
+from familiar_cli.history.selection import kept_turns
+from familiar_cli.history.statistics import (
+    count_up_to,
+    first_and_last,
+    ids_between,
+    said_between,
+    turns_beside,
+)
 from familiar_cli.identity import Author
 from familiar_cli.markdown import without_marker
 from familiar_cli.memory.layout import (
@@ -199,6 +206,11 @@ SPANS: Final = ("year", "quarter", "month")
 _MONTHS: Final = {"year": 12, "quarter": 3, "month": 1}
 _MOST_TURNS: Final = 50_000  # that a span may hold which nobody asked for
 _MOST_LANES: Final = 12
+MOST_OF_YEAR: Final = 50_000
+"""So many turns of a year are counted."""
+
+_MOST_YEARS: Final = 60
+_MUCH: Final = 0.1  # of what the busiest year has
 _LAST_YEAR: Final = 9998
 _DAY: Final = timedelta(days=1)
 _HOUR: Final = timedelta(hours=1)
@@ -253,6 +265,7 @@ class Timeline:
         others: How many more spoke.
         begins: The day of the first turn of all; None: there is none.
         ends: The day of the last.
+        years: How many turns were said in each year that has some, at most `MOST_OF_YEAR` each.
     """
 
     span: str
@@ -264,6 +277,7 @@ class Timeline:
     others: int
     begins: date | None
     ends: date | None
+    years: tuple[tuple[int, int], ...] = ()
 
     @property
     def before(self) -> date:
@@ -281,8 +295,8 @@ def timeline(familiar: Familiar, at: str = "", span: str = "") -> Timeline:
 
     Args:
         familiar: Whose past.
-        at: The day, or the month or year, as a person writes it; empty: the last day on which
-            something was said.
+        at: The day, or the month or year, as a person writes it; empty: the last day of the newest
+            year in which much was said.
         span: One of `SPANS`; empty: the longest that can be drawn at once.
 
     Raises:
@@ -292,7 +306,8 @@ def timeline(familiar: Familiar, at: str = "", span: str = "") -> Timeline:
     ends = first_and_last(familiar.history)
     begun, ended = (to_zone(moment, zone).date() for moment in ends) if ends else (None, None)
     today = to_zone(now(), zone).date()
-    day = _clamp_day(read_day(at, now(), zone)) if at else _clamp_day(ended or today)
+    years = _turns_by_year(familiar, begun, ended) if begun and ended else ()
+    day = _clamp_day(read_day(at, now(), zone) if at else _last_day(familiar, years) or today)
     if span not in SPANS:
         span = next((s for s in SPANS if _is_light(familiar, *_span_ends(day, s))), SPANS[-1])
     first, last = _span_ends(day, span)
@@ -320,6 +335,87 @@ def timeline(familiar: Familiar, at: str = "", span: str = "") -> Timeline:
         max(len(spoken) - len(lanes), 0),
         begun,
         ended,
+        years,
+    )
+
+
+def _turns_by_year(familiar: Familiar, begun: date, ended: date) -> tuple[tuple[int, int], ...]:
+    found = []
+    for year in range(max(begun.year, ended.year - _MOST_YEARS, 2), ended.year + 1):
+        span = _span_moments(*_span_ends(date(year, 1, 1), "year"), familiar.zone)
+        found.append((year, count_up_to(familiar.history, *span, MOST_OF_YEAR)))
+    return tuple((year, turns) for year, turns in found if turns)
+
+
+def _last_day(familiar: Familiar, years: tuple[tuple[int, int], ...]) -> date | None:
+    """Return the last day with turns of the newest year in which much was said."""
+    if not years:
+        return None
+    much = max(turns for _, turns in years) * _MUCH
+    year = next(year for year, turns in reversed(years) if turns >= much)
+    end = _local_midnight(date(year + 1, 1, 1), familiar.zone)
+    last, _ = turns_beside(familiar.history, end, end)
+    return to_zone(last, familiar.zone).date() if last else None
+
+
+@dataclass(frozen=True, slots=True)
+class DiaryDay:
+    """One day: what was said, the files about it, and what memory learned.
+
+    Args:
+        day: Which.
+        turns: What was said, in order; at most `MOST_OF_DAY`.
+        is_cut: More was said.
+        files: The files about it: sessions, the day's summary, significant moments.
+        state: The last change of memory on it; None: there was none.
+        since: The last change before that.
+        before: The last day before it on which something was said; None: there is none.
+        after: The next.
+    """
+
+    day: date
+    turns: tuple[Turn, ...]
+    is_cut: bool
+    files: tuple[DatedFile, ...]
+    state: JournalDay | None
+    since: JournalDay | None
+    before: date | None
+    after: date | None
+
+
+MOST_OF_DAY: Final = 200
+
+
+def diary_day(familiar: Familiar, day: date | None, viewer: Viewer) -> DiaryDay:
+    """Return a day as a diary has it.
+
+    Args:
+        familiar: Whose.
+        day: Which; None: the last on which something was said.
+        viewer: Who reads the turns.
+    """
+    zone = familiar.zone
+    if day is None:
+        ends = first_and_last(familiar.history)
+        day = to_zone(ends[1] if ends else now(), zone).date()
+    start, end = _span_moments(day, day, zone)
+    ids = ids_between(familiar.history, start, end, MOST_OF_DAY + 1)
+    kept = kept_turns(familiar.history, ids[:MOST_OF_DAY])
+    turns = (kept[number].turn for number in ids if number in kept)
+    before, after = turns_beside(familiar.history, start, end)
+    rows = _daily_rows(familiar, day, day)
+    files = (*rows[SIGNIFICANT_DIR], *rows["daily"], *rows[SESSIONS_DIR])
+    days = familiar.journal_days
+    state, old = days.at(day), days.at(day - _DAY)
+    return DiaryDay(
+        day,
+        tuple(turn for turn in turns if turn.stands and viewer.sees_turn(turn)),
+        len(ids) > MOST_OF_DAY,
+        files,
+        None if state == old else state,
+        old,
+        to_zone(before, zone).date() if before else None,
+        to_zone(after, zone).date() if after else None,
     )
 
 

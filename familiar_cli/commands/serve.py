@@ -247,7 +247,7 @@ def web(
 
 def _export(ctx: typer.Context, file: str, *, force: bool) -> None:
     from familiar_cli.imports.foreign_files import write_result
-    from familiar_cli.web.drawing import export_page
+    from familiar_cli.web.export import export_page
 
     with familiar_of(ctx) as familiar:
         content = export_page(familiar).encode("utf-8", "replace")

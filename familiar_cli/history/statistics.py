@@ -223,6 +223,27 @@ def first_and_last(history: HistoryStore) -> tuple[datetime, datetime] | None:
     return None if first is None else (from_ms(first), from_ms(last))
 
 
+def turns_beside(
+    history: HistoryStore, since: datetime, until: datetime
+) -> tuple[datetime | None, datetime | None]:
+    """Return when something was last said before a span of time, and next said after it."""
+    sql = (
+        "SELECT (SELECT max(at_ms) FROM turns WHERE at_ms < ?),"
+        " (SELECT min(at_ms) FROM turns WHERE at_ms >= ?)"
+    )
+    ((before, after),) = history.rows(sql, (in_ms(since), in_ms(until)))
+    return (
+        None if before is None else from_ms(before),
+        None if after is None else from_ms(after),
+    )
+
+
+def ids_between(history: HistoryStore, since: datetime, until: datetime, most: int) -> list[int]:
+    """Return the numbers of the first `most` turns of a span of time, whatever became of them."""
+    sql = f"SELECT id FROM turns WHERE {_SPAN} ORDER BY at_ms, id LIMIT ?"  # noqa: S608
+    return [number for (number,) in history.rows(sql, (in_ms(since), in_ms(until), most))]
+
+
 def count_up_to(history: HistoryStore, since: datetime, until: datetime, most: int) -> int:
     """Return how many turns were said in a span of time, but no more than `most`."""
     sql = f"SELECT count(*) FROM (SELECT 1 FROM turns WHERE {_SPAN} LIMIT ?)"  # noqa: S608

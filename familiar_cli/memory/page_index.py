@@ -6,8 +6,10 @@ import os
 import sqlite3
 from abc import ABC, abstractmethod
 from contextlib import contextmanager, suppress
+from math import inf
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
 
+from familiar_cli.clock import stopwatch_s
 from familiar_cli.errors import FamiliarError, LockedError
 from familiar_cli.files import remove, stamp_of
 from familiar_cli.memory.layout import INDEX_DIR
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 
 _BUSY_S: Final = 0.5
 _BATCH: Final = 500
+_SMALL_BATCH: Final = 50  # where somebody waits: between batches the time is looked at
 
 PageT = TypeVar("PageT")
 
@@ -86,8 +89,13 @@ class PageIndex(ABC, Generic[PageT]):
             database.executemany("INSERT OR REPLACE INTO state VALUES (?, ?)", state.items())
 
     def _read_changed(
-        self, there: Mapping[str, str], known: Mapping[str, str], seen: Mapping[str, str]
-    ) -> None:
+        self,
+        there: Mapping[str, str],
+        known: Mapping[str, str],
+        seen: Mapping[str, str],
+        *,
+        within_s: float = inf,
+    ) -> int:
         """Read new and changed pages, and forget those that are gone.
 
         What is done is kept, also when this is broken off.
@@ -96,17 +104,26 @@ class PageIndex(ABC, Generic[PageT]):
             there: The signature of each page.
             known: The signatures of the pages that were read before.
             seen: What to keep in the state when all is read.
+            within_s: Seconds after which no more pages are begun.
+
+        Returns:
+            How many pages are still to be read.
         """
+        began_s = stopwatch_s()
         gone = [page for page in known if page not in there]
         changed = [page for page, signature in there.items() if known.get(page) != signature]
         if gone:
             self._replace(gone, ())
-        for at in range(0, len(changed), _BATCH):
-            batch = changed[at : at + _BATCH]
+        size = _BATCH if within_s == inf else _SMALL_BATCH
+        for at in range(0, len(changed), size):
+            if stopwatch_s() - began_s >= within_s:
+                return len(changed) - at
+            batch = changed[at : at + size]
             self._replace(batch, [self._read_page(page, there[page]) for page in batch])
         state = self._state()
         if any(state.get(name) != value for name, value in seen.items()):
             self._keep(seen)
+        return 0
 
     @abstractmethod
     def _read_page(self, page: str, signature: str) -> PageT:

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass
+from heapq import nsmallest
+from math import inf
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.clock import wall_ns
@@ -138,37 +141,44 @@ class RelationIndex(PageIndex[tuple[str, str, str | None]]):
 
     def __init__(self, store: MemoryStore) -> None:
         super().__init__(store)
-        self._kinds: tuple[str, Kinds] | None = None
+        self._kinds: Kinds | None = None
 
     @property
     def kinds(self) -> Kinds:
-        """The table of relations, with what the memory adds to it."""
-        text = ""
-        with suppress(FamiliarError):  # what is wrong with the file is told by housekeeping
-            text = self._store.read_file(RELATION_KINDS)
-        if self._kinds is None or self._kinds[0] != text:
-            self._kinds = text, kinds_of(text)
-        return self._kinds[1]
+        """The table of relations, with what the memory adds to it; read at each `refresh`."""
+        if self._kinds is None:
+            text = ""
+            with suppress(FamiliarError):  # what is wrong with the file is told by housekeeping
+                text = self._store.read_file(RELATION_KINDS)
+            self._kinds = kinds_of(text)
+        return self._kinds
 
-    def refresh(self, *, thorough: bool = False) -> None:
-        """Read the pages that have changed.
+    def refresh(self, *, thorough: bool = False, within_s: float = inf) -> int:
+        """Read the pages that have changed, those of people first.
 
         Args:
             thorough: Look at every page, also where the directories say that nothing has changed.
+            within_s: Seconds after which no more pages are begun; what is read is kept.
+
+        Returns:
+            How many pages are still to be read.
 
         Raises:
             FamiliarError: The index cannot be used.
         """
+        self._kinds = None
         known_kinds = sha256_of(json.dumps(sorted(self.kinds.known)))
         state = self._state()
         if not thorough and _is_fresh(self._root, state, known_kinds):
-            return
+            return 0
         there, directories = self._scan()
-        before = dict(self._rows("SELECT path, signature FROM pages"))
         if state.get("kinds") != known_kinds:
-            before = dict.fromkeys(before, "")
-        seen = {"kinds": known_kinds, "count": str(len(there)), "dirs": json.dumps(directories)}
-        self._read_changed(there, before, seen)
+            with self._writing() as database:
+                database.execute("UPDATE pages SET signature = ''")
+            self._keep({"kinds": known_kinds, "dirs": ""})
+        before = dict(self._rows("SELECT path, signature FROM pages"))
+        seen = {"count": str(len(there)), "dirs": json.dumps(directories)}
+        return self._read_changed(there, before, seen, within_s=within_s)
 
     def around(
         self,
@@ -202,8 +212,8 @@ class RelationIndex(PageIndex[tuple[str, str, str | None]]):
         edges = self._visible_edges(seen, viewer, links=links)
         return self._nodes(seen), [e for e in edges if e.source in seen and e.target in seen]
 
-    def related(self, viewer: Viewer, most: int = 200) -> tuple[list[GraphPage], list[Edge]]:
-        """Return the pages with relations, by path, and the relations.
+    def related(self, viewer: Viewer, most: int = 200) -> tuple[list[GraphPage], list[Edge], int]:
+        """Return the pages with most relations, by path, the edges, and how many pages have some.
 
         Raises:
             FamiliarError: The index cannot be used.
@@ -211,15 +221,16 @@ class RelationIndex(PageIndex[tuple[str, str, str | None]]):
         rows = self._rows("SELECT DISTINCT source FROM edges WHERE line > 0")
         stating = sorted(path for (path,) in rows)
         edges = self._visible_edges(stating, viewer, links=False)
-        seen = sorted({path for one in edges for path in (one.source, one.target)})[:most]
-        held = set(seen)
-        return self._nodes(seen), [e for e in edges if held >= {e.source, e.target}]
+        counts = Counter(path for one in edges for path in (one.source, one.target))
+        held = set(nsmallest(most, counts, key=lambda path: (-counts[path], path)))
+        seen = sorted(held)
+        inside = [e for e in edges if held >= {e.source, e.target}]
+        return self._nodes(seen), inside, len(counts)
 
     def _visible_edges(
         self, rel_paths: Collection[str], viewer: Viewer, *, links: bool
     ) -> list[Edge]:
-        edges = self.edges(rel_paths)
-        return [e for e in edges if viewer.sees(e.private) and (links or not e.is_link)]
+        return [e for e in self.edges(rel_paths, links=links) if viewer.sees(e.private)]
 
     def _nodes(self, rel_paths: Collection[str]) -> list[GraphPage]:
         titles = self.titles(rel_paths)
@@ -232,11 +243,15 @@ class RelationIndex(PageIndex[tuple[str, str, str | None]]):
             for path in rel_paths
         ]
 
-    def edges(self, rel_paths: Collection[str]) -> list[Edge]:
+    def edges(self, rel_paths: Collection[str], *, links: bool = True) -> list[Edge]:
         """Return the relations and links that lead from or to some pages, relations first.
 
         What is kept to private channels is among them. A link says nothing where there is a
         relation.
+
+        Args:
+            rel_paths: The pages.
+            links: Links count, too.
 
         Raises:
             FamiliarError: The index cannot be used.
@@ -244,10 +259,11 @@ class RelationIndex(PageIndex[tuple[str, str, str | None]]):
         also = self._among("SELECT same, path FROM pages WHERE same IN", rel_paths)
         asked = list(dict.fromkeys([*rel_paths, *(path for _, path in also)]))
         keys = {key for key, _ in self._among("SELECT key, path FROM names WHERE path IN", asked)}
+        select = f"{_EDGES} WHERE line >= {0 if links else 1} AND"
         rows = [
-            *self._among(_EDGES + " WHERE source IN", asked),
-            *self._among(_EDGES + " WHERE target IN", asked),
-            *self._among(_EDGES + " WHERE key != '' AND key IN", list(keys)),
+            *self._among(f"{select} source IN", asked),
+            *self._among(f"{select} target IN", asked),
+            *self._among(f"{select} key != '' AND key IN", list(keys)),
         ]
         wanted = set(asked)
         found = [

@@ -34,7 +34,7 @@ from familiar_cli.serve.api_format import (
     to_api_error,
     unknown_model,
 )
-from familiar_cli.serve.guard import Guard, RequestBudget
+from familiar_cli.serve.guard import Guard, RequestBudget, with_error_pages
 from familiar_cli.serve.replying import (
     ReplyResponse,
     ServedTurn,
@@ -526,7 +526,7 @@ def make_app(
         is_page = scope["type"] == "http" and site.owns(scope["path"])
         await (site if is_page else app)(scope, receive, send)
 
-    return Guard(either, rules)
+    return with_error_pages(Guard(either, rules))
 
 
 def _made_at(home: Path) -> list[tuple[str, int]]:

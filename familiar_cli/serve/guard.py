@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import json
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -15,7 +16,8 @@ from urllib.parse import urlsplit
 
 from familiar_cli.serve import api_format
 from familiar_cli.serve.api_format import ApiError
-from familiar_cli.web.site import BY_OWNER, add_headers
+from familiar_cli.web.drawing import refused_page
+from familiar_cli.web.site import BY_OWNER, SAFE_HEADERS, add_headers
 from familiar_cli.work.jobs import WorkLimit, apart, in_thread, limited
 
 if TYPE_CHECKING:
@@ -350,6 +352,61 @@ async def respond_error(
         headers.append((b"retry-after", b"5"))
     await send({"type": "http.response.start", "status": error.status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
+
+
+def with_error_pages(app: ASGIApp) -> ASGIApp:
+    """Wrap an application so that a browser is shown a page where a program is sent JSON."""
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        accept = b",".join(v for k, v in scope.get("headers", ()) if k.lower() == b"accept")
+        is_browser = scope["type"] == "http" and b"text/html" in accept
+        await app(scope, receive, _ErrorPages(send).put if is_browser else send)
+
+    return answer
+
+
+class _ErrorPages:
+    """Replaces the body of an error in JSON by a page with its message and a way back."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self._start: Message | None = None
+        self._body = b""
+
+    async def put(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = {k.lower(): v for k, v in message.get("headers", ())}
+            is_json = headers.get(b"content-type", b"").startswith(b"application/json")
+            if message["status"] >= 400 and is_json:  # noqa: PLR2004
+                self._start = message
+                return
+        if self._start is None:
+            await self._send(message)
+            return
+        self._body += message.get("body", b"")
+        if message.get("more_body"):
+            return
+        page = refused_page(_message_of(self._body))
+        kept = [
+            (k, v)
+            for k, v in self._start.get("headers", ())
+            if k.lower() not in {b"content-type", b"content-length"}
+        ]
+        added = (
+            (b"content-type", b"text/html; charset=utf-8"),
+            (b"content-length", str(len(page)).encode()),
+        )
+        known = {k.lower() for k, _ in kept}
+        safe = (header for header in SAFE_HEADERS if header[0] not in known)
+        await self._send({**self._start, "headers": [*kept, *added, *safe]})
+        await self._send({"type": "http.response.body", "body": page})
+
+
+def _message_of(body: bytes) -> str:
+    try:
+        return str(json.loads(body)["error"]["message"])
+    except (ValueError, KeyError, TypeError):
+        return "The request could not be answered"
 
 
 def host_names(host: str, port: int, more: Iterable[str] = ()) -> frozenset[str]:

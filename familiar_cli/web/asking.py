@@ -70,12 +70,12 @@ class PageRequest:
         return to_number(text, name)
 
     def day(self, name: str) -> date | None:
-        """Return the day that the address, or a form, gives for `name`; None: it gives none.
+        """Return the day that the address or a form gives for `name`; None: it gives none.
 
         Raises:
             UsageError: It is not a date.
         """
-        text = self.query.get(name, "") or self.sent(name)
+        text = self.path.get(name, "") or self.query.get(name, "") or self.sent(name)
         try:
             return date.fromisoformat(text) if text else None
         except ValueError:

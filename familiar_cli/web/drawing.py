@@ -3,32 +3,27 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from datetime import date, timedelta
 from functools import cache
 from importlib.resources import files
-from math import sqrt
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
 from familiar_cli.clock import now
-from familiar_cli.errors import FamiliarError, NotFoundError
 from familiar_cli.memory.pages.lines import TAG, is_reference, number_spans
 from familiar_cli.memory.pages.links import resolve_target
-from familiar_cli.text import counted
-from familiar_cli.ui.html.elements import Html, el, environment, joined, plain, text
+from familiar_cli.ui.html.elements import Html, el, environment, layer_class, plain, text
 from familiar_cli.visibility import OWNER
-from familiar_cli.when import MONTHS, day_words
+from familiar_cli.when import day_words
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from datetime import date
 
     from markdown_it import MarkdownIt
+    from markdown_it.rules_core import StateCore
     from markdown_it.token import Token
 
-    from familiar_cli.actions.past import DatedFile, DayCount, Lane, Timeline
     from familiar_cli.actions.sent import PromptLayers
-    from familiar_cli.familiar import Familiar
     from familiar_cli.memory.pages.lines import Numbering
     from familiar_cli.visibility import Viewer
 
@@ -43,6 +38,11 @@ def draw_page(template: str, values: Mapping[str, Any]) -> str:
         values: What stands in it; a name that is missing is an error, not an empty string.
     """
     return environment(_PACKAGE).get_template(f"{template}.html").render(values)
+
+
+def refused_page(message: str) -> bytes:
+    """Return the page for a request that led to no familiar: what is wrong, and a way back."""
+    return draw_page("refused", {"message": message}).encode("utf-8", "replace")
 
 
 @cache
@@ -61,6 +61,10 @@ _WIKI: Final = re.compile(r"\[\[([^\[\]\n|#]{1,200})(#[^\[\]\n|]*)?(?:\|([^\[\]\
 _WEB: Final = re.compile(r"https?://", re.IGNORECASE)
 _MOST_DAYS: Final = 3
 _COMMENT: Final = re.compile(r"<!--.*?-->", re.DOTALL)
+
+
+RENDERED_CHARS: Final = 24_000
+"""So much of a file is formatted within 100 ms; the rest is shown as it is."""
 
 
 def render_markdown(
@@ -98,7 +102,15 @@ def _make_parser() -> MarkdownIt:
     parser.validateLink = lambda url: True  # type: ignore[method-assign]  # noqa: ARG005  # `_link` decides
     for name, rule in _RULES.items():
         parser.add_render_rule(name, rule)
+    parser.core.ruler.push("directions", _set_directions)
     return parser
+
+
+def _set_directions(state: StateCore) -> None:
+    """Let each block run in the direction of its own first letters."""
+    for token in state.tokens:
+        if token.nesting == 1 and token.tag in _BLOCKS:
+            token.attrSet("dir", "auto")
 
 
 def _text(_: Any, tokens: Sequence[Token], at: int, __: Any, env: Any) -> str:  # noqa: ANN401
@@ -168,9 +180,10 @@ def _open_link(_: Any, tokens: Sequence[Token], at: int, __: Any, env: Any) -> s
 
 
 def _cell_token(_: Any, tokens: Sequence[Token], at: int, *__: Any) -> str:  # noqa: ANN401
-    return f"<{tokens[at].tag}>"
+    return f'<{tokens[at].tag} dir="auto">'
 
 
+_BLOCKS: Final = frozenset({"p", "li", "h1", "h2", "h3", "h4", "h5", "h6", "th", "td"})
 _RULES: Final = {
     "text": _text,
     "code_inline": _code_token,
@@ -200,7 +213,7 @@ def layers_chart(
     top = max(used * 1.15, 1.0)  # what prompts may hold is shown where it is not far above
     step = _WIDTH / len(prompts)
     room = height - _FOOT
-    bars = []
+    bars = [_weaves(prompts[-1].tokens)]
     for number, prompt in enumerate(prompts):
         x, y = number * step, room
         pieces = []
@@ -210,9 +223,9 @@ def layers_chart(
             lost = prompt.lost_tokens.get(layer, 0)
             told = f"turn {prompt.turn}, {layer}: {tokens:,} tokens"
             told += f", {lost:,} had no room" if lost else ""
-            pieces.append(
-                _bar_element((x, y, step, tall), told, f"bar layer-{layer.replace('_', '-')}")
-            )
+            place = (x, y, step, tall)
+            pieces.append(_bar_element(place, told, class_=f"bar {layer_class(layer)}"))
+            pieces.append(_bar_element(place, told, fill=f"url(#{_weave_id(layer)})"))
         limit = room - room * prompt.budget_tokens / top
         if limit >= 0:
             pieces.append(el("line", x1=x, x2=x + step, y1=limit, y2=limit, class_="limit"))
@@ -230,209 +243,52 @@ def layers_chart(
     )
 
 
-def _bar_element(place: tuple[float, float, float, float], told: str, class_: str) -> Html:
+def layers_legend(prompts: Sequence[PromptLayers]) -> list[tuple[str, Html]]:
+    """Return the layers of `layers_chart`, each with a sample of how it is filled."""
+    size = {"x": 0, "y": 0, "width": 16, "height": 16}
+    return [
+        (
+            layer,
+            el(
+                "svg",
+                el("rect", class_=f"bar {layer_class(layer)}", **size),
+                el("rect", fill=f"url(#{_weave_id(layer)})", **size),
+                class_="chart sample",
+                viewBox="0 0 16 16",
+                aria_hidden="true",
+            ),
+        )
+        for layer in (prompts[-1].tokens if prompts else ())
+    ]
+
+
+_WEAVES: Final = (
+    *("", "M0 8L8 0", "M0 4H8", "M2 2h2v2h-2z"),
+    *("M0 0L8 8", "M4 0V8", "M0 8L8 0M0 0L8 8"),
+)
+"""Lines on a tile of eight by eight: what tells layers apart where colours do not."""
+
+
+def _weaves(layers: Iterable[str]) -> Html:
+    patterns = [
+        el(
+            "pattern",
+            el("path", d=_WEAVES[number % len(_WEAVES)], class_="weave"),
+            id=_weave_id(layer),
+            width=8,
+            height=8,
+            patternUnits="userSpaceOnUse",
+        )
+        for number, layer in enumerate(layers)
+    ]
+    return el("defs", *patterns)
+
+
+def _weave_id(layer: str) -> str:
+    return f"weave-{layer.replace('_', '-')}"
+
+
+def _bar_element(place: tuple[float, float, float, float], told: str, **fill: str) -> Html:
     x, y, step, tall = place
     wide = max(step - min(step * 0.2, 4), 0.5)
-    return el("rect", el("title", told), x=x, y=y, width=wide, height=tall, class_=class_)
-
-
-_TIMELINE_WIDTH: Final = 1080
-_LEFT: Final = 132  # where the first day begins; labels stand before it
-_RIGHT: Final = 1068
-_TOP: Final = 24  # names of months stand above
-_BARS: Final = 96
-_ROW: Final = 26
-_BAND: Final = 14
-_GAP: Final = 14
-_MOST_LABEL: Final = 18
-_DAY: Final = timedelta(days=1)
-_ROWS: Final = {
-    "sessions": "sessions",
-    "daily": "days",
-    "weekly": "weeks",
-    "monthly": "months",
-    "yearly": "years",
-    "significant": "significant",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class _Scale:
-    first: date
-    days: int
-
-    def at(self, day: date) -> float:
-        share = (day - self.first).days / self.days
-        return _LEFT + (_RIGHT - _LEFT) * min(max(share, 0.0), 1.0)
-
-
-def timeline_picture(line: Timeline, to: Callable[..., str]) -> Html:
-    """Return the picture of a timeline.
-
-    Args:
-        line: The timeline.
-        to: Makes the address of a page.
-    """
-    scale = _Scale(line.first, (line.last - line.first).days + 1)
-    parts = list(_bars(line, scale, to))
-    y = float(_TOP + _BARS + _GAP)
-    for directory, label in _ROWS.items():
-        parts += [_band_label(label, y), *_file_band(line.rows[directory], scale, y, directory, to)]
-        y += _ROW
-    if line.lanes:
-        y += _GAP
-    for lane in line.lanes:
-        parts += [_lane_label(lane, y, to), *_day_ticks(lane.days, scale, y, lane.name, to)]
-        y += _ROW
-    turns = sum(day.turns for day in line.days)
-    label = f"{counted(turns, 'turn')} from {day_words(line.first)} to {day_words(line.last)}"
-    return el(
-        "svg",
-        joined(*_month_marks(line, scale, y), *parts),
-        class_="timeline",
-        viewBox=f"0 0 {_TIMELINE_WIDTH} {y:.0f}",
-        role="group",
-        aria_label=label,
-    )
-
-
-def _month_marks(line: Timeline, scale: _Scale, bottom: float) -> Iterator[Html]:
-    day = line.first
-    while day <= line.last:
-        x = scale.at(day)
-        is_month = day.day == 1
-        yield el(
-            "line", x1=f"{x:.1f}", y1=_TOP - 6, x2=f"{x:.1f}", y2=f"{bottom:.0f}", class_="grid"
-        )
-        name = MONTHS[day.month - 1][:3] if is_month else str(day.day)
-        yield el("text", name, x=f"{x + 4:.1f}", y=_TOP - 8, class_="axis")
-        after = day.replace(day=28) + 4 * _DAY
-        if line.span == "month":
-            day += 7 * _DAY
-        else:
-            day = after.replace(day=1)
-
-
-def _bars(line: Timeline, scale: _Scale, to: Callable[..., str]) -> Iterator[Html]:
-    most = max((day.turns for day in line.days), default=1)
-    base = _TOP + _BARS
-    yield _band_label("turns a day", base - _BAND)
-    yield el("line", x1=_LEFT, y1=base, x2=_RIGHT, y2=base, class_="axis-line")
-    for day in line.days:
-        height = max(2.0, sqrt(day.turns / most) * _BARS)
-        x, end = scale.at(day.day), scale.at(day.day + _DAY)
-        box = _box_element("bar", x, base - height, _text_width(x, end), height)
-        said = f"{day_words(day.day)}: {counted(day.turns, 'turn')}"
-        yield _link_to(to("turns", day.first), said, box)
-
-
-def _file_band(
-    marks: tuple[DatedFile, ...], scale: _Scale, y: float, kind: str, to: Callable[..., str]
-) -> Iterator[Html]:
-    for mark in marks:
-        x, end = scale.at(mark.first), scale.at(mark.last + _DAY)
-        box = _box_element(f"band {kind}", x, y, _text_width(x, end), _BAND)
-        yield _link_to(to("memory", mark.rel_path), mark.rel_path, box)
-
-
-def _day_ticks(
-    days: tuple[DayCount, ...], scale: _Scale, y: float, name: str, to: Callable[..., str]
-) -> Iterator[Html]:
-    for day in days:
-        x, end = scale.at(day.day), scale.at(day.day + _DAY)
-        said = f"{name}, {day_words(day.day)}: {counted(day.turns, 'turn')}"
-        yield _link_to(
-            to("turns", day.first), said, _box_element("tick", x, y, _text_width(x, end), _BAND)
-        )
-
-
-def _lane_label(lane: Lane, y: float, to: Callable[..., str]) -> Html:
-    label = _band_label(lane.name, y)
-    return _link_to(to("memory", lane.rel_path), lane.name, label) if lane.rel_path else label
-
-
-def _band_label(name: str, y: float) -> Html:
-    short = name if len(name) <= _MOST_LABEL else f"{name[: _MOST_LABEL - 1]}…"
-    return el("text", short, x=_LEFT - 10, y=f"{y + _BAND - 3:.0f}", class_="row-label")
-
-
-def _box_element(kind: str, x: float, y: float, width: float, height: float) -> Html:
-    return el(
-        "rect",
-        class_=kind,
-        x=f"{x:.1f}",
-        y=f"{y:.1f}",
-        width=f"{width:.1f}",
-        height=f"{height:.1f}",
-        rx=2 if width > 4 else None,  # noqa: PLR2004  # px
-    )
-
-
-def _link_to(address: str, said: str, shape: Html) -> Html:
-    return el("a", el("title", said), shape, href=address, aria_label=said)
-
-
-def _text_width(x: float, end: float) -> float:
-    return max(1.6, end - x - (1 if end - x > 4 else 0.4))  # noqa: PLR2004  # px
-
-
-_MOST_TURNS: Final = 200
-_MOST_FILES: Final = 500
-_MOST_FILE_BYTES: Final = 40_000
-_MOST_CHANGES: Final = 100
-_INSIDE: Final = "#"  # addresses of pages become places in this one
-
-
-def export_page(familiar: Familiar) -> str:
-    """Return the page: it needs no server and no network, and holds no script."""
-    from familiar_cli.actions.sent import layers_over_time
-    from familiar_cli.actions.status import status_of
-    from familiar_cli.clock import now
-    from familiar_cli.history.selection import TurnFilter, newest_turns
-    from familiar_cli.web.asking import with_speakers
-
-    said = [kept.turn for kept in newest_turns(familiar.history, TurnFilter(OWNER), _MOST_TURNS)]
-    files, left_out = _page_files(familiar)
-    values: dict[str, Any] = {
-        "name": familiar.name,
-        "status": status_of(familiar),
-        "made_at": now(),
-        "zone": familiar.zone,
-        "turns": with_speakers(familiar, said),
-        "chart": layers_chart(layers_over_time(familiar), lambda turn: f"#/turns/{turn}"),
-        "files": files,
-        "left_out": left_out,
-        "changes": _recent_changes(familiar),
-        "style": Html(stylesheet().decode("utf-8")),
-        "to": lambda *parts: "#/" + "/".join(map(str, parts)),
-    }
-    return draw_page("export", values)
-
-
-def _page_files(familiar: Familiar) -> tuple[list[tuple[str, Html]], int]:
-    """Return the pages of the memory, and how many there are besides."""
-    from familiar_cli.markdown import split_front_matter
-    from familiar_cli.memory.pages.links import is_page
-
-    try:
-        found = familiar.memory.walk().files
-    except NotFoundError:
-        return [], 0
-    pages = [entry.rel_path for entry in found if is_page(entry.rel_path)]
-    made, numbering = [], familiar.numbering
-    for rel_path in pages[:_MOST_FILES]:
-        try:
-            text = familiar.memory.read_head(rel_path, _MOST_FILE_BYTES).text
-        except FamiliarError:
-            continue
-        made.append(
-            (rel_path, render_markdown(split_front_matter(text)[1], rel_path, _INSIDE, numbering))
-        )
-    return made, len(found) - len(made)
-
-
-def _recent_changes(familiar: Familiar) -> list[Any]:
-    try:
-        return list(familiar.past.log(limit=_MOST_CHANGES))
-    except NotFoundError:
-        return []
+    return el("rect", el("title", told), x=x, y=y, width=wide, height=tall, **fill)

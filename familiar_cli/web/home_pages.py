@@ -33,8 +33,8 @@ from familiar_cli.text import counted
 from familiar_cli.web.asking import Data, Redirect, Shown, WebPage, with_speakers
 from familiar_cli.web.drawing import evidence_links, render_inline, render_markdown
 from familiar_cli.web.memory_pages import change_runs, recent_changes, told_changes
+from familiar_cli.web.relation_pages import READ_S, draw_graph
 from familiar_cli.web.turn_pages import show_reason, state_of_files
-from familiar_cli.web.upkeep_pages import draw_graph
 from familiar_cli.writer import applying
 
 if TYPE_CHECKING:
@@ -284,6 +284,7 @@ def show_one_person(asked: PageRequest) -> Shown:
             viewer=familiar.privacy.program(),
             links=False,
             thorough=False,
+            within_s=READ_S,
         )
         related = draw_graph(asked, near)
     facts = facts_in(familiar, person.rel_path, person.text, viewer)

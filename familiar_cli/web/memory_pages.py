@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from contextlib import suppress
-from datetime import date
 from functools import cache, partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
@@ -19,20 +17,19 @@ from familiar_cli.errors import (
     UsageError,
 )
 from familiar_cli.memory.pages.lines import citations_in
-from familiar_cli.web.asking import Data, Redirect, Shown, WebPage, to_number
-from familiar_cli.web.drawing import evidence_links, render_inline, render_markdown
+from familiar_cli.web.asking import Data, Redirect, Shown, WebPage
+from familiar_cli.web.drawing import RENDERED_CHARS, evidence_links, render_inline, render_markdown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
-    from familiar_cli.actions.past import AsOf
-    from familiar_cli.context.trace import Trace
-    from familiar_cli.memory.journal.history import JournalDays, LoggedChange
+    from familiar_cli.actions.facts import ChangeSentence
+    from familiar_cli.memory.journal.history import LoggedChange
     from familiar_cli.memory.store.transactions import Transaction
+    from familiar_cli.ui.html.elements import Html
     from familiar_cli.web.asking import PageRequest
 
 _MOST_LISTED: Final = 200
-_RENDERED_CHARS: Final = 24_000  # so much is formatted within 100 ms; the rest is shown as it is
 _SHOWN_CHARS: Final = 400_000
 _MOST_BLAMED: Final = 3_000
 _MOST_CHANGES: Final = 30
@@ -51,7 +48,7 @@ _DIRECTORIES: Final = {
     "digest": "Digests",
     "conflicts": "Conflicts",
 }
-_REFRESH_S: Final = 2.0  # for the first look at all files
+_REFRESH_S: Final = 0.25  # for the first look at all files
 _NOT_IN_FORMS: Final = re.compile(r"\x00|\r(?!\n)|[\ud800-\udfff]")
 
 
@@ -120,11 +117,11 @@ def _text_view(asked: PageRequest, rel_path: str, text: str) -> dict[str, Any]:
     if not rel_path.lower().endswith(SUFFIXES):
         return {"parts": {"front": "", "html": None, "rest": text[:_SHOWN_CHARS]}}
     front, body = split_front_matter(text)
-    cut = body.rfind("\n", 0, _RENDERED_CHARS) + 1 if len(body) > _RENDERED_CHARS else len(body)
+    cut = body.rfind("\n", 0, RENDERED_CHARS) + 1 if len(body) > RENDERED_CHARS else len(body)
     html = render_markdown(
-        body[: cut or _RENDERED_CHARS], rel_path, asked.base, asked.familiar.numbering, asked.viewer
+        body[: cut or RENDERED_CHARS], rel_path, asked.base, asked.familiar.numbering, asked.viewer
     )
-    rest = body[cut or _RENDERED_CHARS :][:_SHOWN_CHARS]
+    rest = body[cut or RENDERED_CHARS :][:_SHOWN_CHARS]
     return {"parts": {"front": front or "", "html": html, "rest": rest}}
 
 
@@ -319,115 +316,6 @@ _MOST_SENTENCES: Final = 4  # of one change in a list
 _DIGESTS: Final = "consolidation"
 _MOST_OF_FILE: Final = 40  # sentences of one change of one file
 _MOST_TOLD: Final = 12  # files of a change that are read for its sentences
-_MOST_DIFFS: Final = 12
-_FIRST: Final = date(2, 1, 1)
-_LAST: Final = date(9998, 12, 31)  # the day after has to be one, too, in every zone
-
-
-def show_day(asked: PageRequest) -> Shown | Redirect:
-    """Return memory as it was on a day."""
-    from familiar_cli.actions.past import as_of
-
-    if "n" in asked.query:  # from the slider
-        days = asked.familiar.journal_days.all()
-        number = min(to_number(asked.query["n"], "n"), max(len(days) - 1, 0))
-        return Redirect(asked.to("asof", at=days[number].day if days else None))
-    found = as_of(asked.familiar, _asked_day(asked), _day_within(asked, "since"))
-    return Shown("asof", _day_values(asked, found))
-
-
-def show_file_then(asked: PageRequest) -> Shown:
-    """Return one file as it was on a day, or what was in a directory then."""
-    from familiar_cli.markdown import split_front_matter
-
-    day, rel_path = _asked_day(asked), asked.path.get("path", "").strip("/")
-    days = asked.familiar.journal_days
-    state = days.at(day)
-    content = days.content(state.commit, rel_path) if state and rel_path else None
-    listed = _list_directory(days, state.commit, rel_path) if state and content is None else []
-    if rel_path and content is None and not listed:
-        raise NotFoundError(f"There was no {rel_path!r} in memory on {day}")
-    values = {"day": day, "rel_path": rel_path, "crumbs": path_crumbs(rel_path), "listed": listed}
-    text = content.decode("utf-8", "replace") if content is not None else ""
-    front, body = split_front_matter(text)
-    html = None
-    if content is not None:
-        html = render_markdown(
-            body[:_RENDERED_CHARS], rel_path, asked.base, asked.familiar.numbering, asked.viewer
-        )
-    memory = asked.familiar.memory
-    is_now = content is not None and memory.exists(rel_path)
-    same = is_now and memory.read_bytes(rel_path) == content
-    return Shown(
-        "asof_file",
-        {**values, "front": front or "", "html": html, "is_now": is_now, "same": same},
-    )
-
-
-def show_prompt(asked: PageRequest) -> Shown:
-    """Return the prompt that something would have led to at the end of a day."""
-    from familiar_cli.actions.past import as_of, prompt_then
-
-    day, text = _asked_day(asked), asked.sent("text")
-    trace = asyncio.run(prompt_then(asked.familiar, day, text, asked.sent("channel") or "cli"))
-    found = as_of(asked.familiar, day)
-    return Shown("asof", {**_day_values(asked, found), "said": text, **_trace_pictures(trace)})
-
-
-def _day_values(asked: PageRequest, found: AsOf) -> dict[str, Any]:
-    from familiar_cli.ui.html.page import draw_part
-
-    days = asked.familiar.journal_days
-    known = [state.day for state in found.days]
-    at = max((n for n, day in enumerate(known) if day <= found.day), default=0)
-    diffs = []
-    if found.state:
-        old = found.since.commit if found.since else None
-        for path in found.changed[:_MOST_DIFFS]:
-            diff = days.difference(old, found.state.commit, path)
-            diffs += [diff] if diff else []
-    return {
-        "found": found,
-        "known": known,
-        "at": at,
-        "before": next((day for day in reversed(known) if day < found.day), None),
-        "after": next((day for day in known if day > found.day), None),
-        "listed": _list_directory(days, found.state.commit) if found.state else [],
-        "changed": found.changed[:_MOST_CHANGED],
-        "more_changed": max(len(found.changed) - _MOST_CHANGED, 0),
-        "diffs": diffs,
-        "since": asked.query.get("since", ""),
-        "budget": draw_part("budget", found.trace) if found.trace else None,
-        "said": "",
-        "picture": None,
-        "messages": None,
-    }
-
-
-def _list_directory(days: JournalDays, commit: str, directory: str = "") -> list[tuple[str, bool]]:
-    from familiar_cli.memory.layout import is_hidden
-
-    return [entry for entry in days.files(commit, directory) if not is_hidden(entry[0])]
-
-
-def _trace_pictures(trace: Trace) -> dict[str, Any]:
-    from familiar_cli.ui.html.page import draw_part
-
-    picture, messages = draw_part("budget", trace), draw_part("messages", trace)
-    return {"picture": picture, "messages": messages, "budget": None}
-
-
-def _asked_day(asked: PageRequest) -> date:
-    from familiar_cli.actions.past import local_today
-
-    return _day_within(asked, "at") or local_today(asked.familiar)
-
-
-def _day_within(asked: PageRequest, name: str) -> date | None:
-    day = asked.day(name)
-    return day and min(max(day, _FIRST), _LAST)
-
-
 _A_PAGE: Final = 50
 
 
@@ -480,18 +368,25 @@ def told_changes(
         found = change_sentences(change.commit.source, files, title)
         left = len(found[most:]) + (0 if below else len(change.touched[_MOST_TOLD:]))
         told.append({"change": change, "sentences": found[:most], "more": left, "files": files})
-    lines = [one.line for row in told for one in row["sentences"]]
-    days = iter(asked.familiar.numbering.cited_days(lines, asked.viewer))
+    shown = iter(cited_sentences(asked, [one for row in told for one in row["sentences"]]))
     for row in told:
-        row["sentences"] = [
-            (
-                one,
-                render_inline(one.words, one.rel_path, asked.base),
-                evidence_links(of_line if citations_in(one.line) else None, asked.base),
-            )
-            for one, of_line in zip(row["sentences"], days, strict=False)
-        ]
+        row["sentences"] = [next(shown) for _ in row["sentences"]]
     return told
+
+
+def cited_sentences(
+    asked: PageRequest, sentences: Sequence[ChangeSentence]
+) -> list[tuple[ChangeSentence, Html, Html]]:
+    """Return sentences, each with its words as HTML and with links to what it rests on."""
+    days = asked.familiar.numbering.cited_days([one.line for one in sentences], asked.viewer)
+    return [
+        (
+            one,
+            render_inline(one.words, one.rel_path, asked.base),
+            evidence_links(of_line if citations_in(one.line) else None, asked.base),
+        )
+        for one, of_line in zip(sentences, days, strict=False)
+    ]
 
 
 def show_change(asked: PageRequest) -> Shown:
@@ -532,10 +427,6 @@ PAGES: Final = (
     WebPage("/delete/{path:path}", delete_file, "POST"),
     WebPage("/move/{path:path}", move_file, "POST"),
     WebPage("/restore/{path:path}", restore_file, "POST"),
-    WebPage("/asof", show_day),
-    WebPage("/asof/files", show_file_then),
-    WebPage("/asof/files/{path:path}", show_file_then),
-    WebPage("/asof/prompt", show_prompt, "POST", is_long=True),
     WebPage("/journal", show_journal),
     WebPage("/journal/{commit}", show_change),
     WebPage("/journal/{commit}/undo", undo_change, "POST"),

@@ -12,6 +12,7 @@ from functools import partial
 from hashlib import sha256
 from http.cookies import CookieError, SimpleCookie
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote
 
 from starlette.applications import Starlette
 from starlette.datastructures import QueryParams
@@ -24,7 +25,15 @@ from familiar_cli.config.home import find_familiar, list_familiars
 from familiar_cli.errors import FamiliarError, NotFoundError, UsageError
 from familiar_cli.text import sha256_of
 from familiar_cli.visibility import OWNER
-from familiar_cli.web import home_pages, memory_pages, talk_pages, turn_pages, upkeep_pages
+from familiar_cli.web import (
+    home_pages,
+    memory_pages,
+    relation_pages,
+    talk_pages,
+    time_pages,
+    turn_pages,
+    upkeep_pages,
+)
 from familiar_cli.web.asking import (
     Data,
     PageRequest,
@@ -35,6 +44,7 @@ from familiar_cli.web.asking import (
     read_form,
 )
 from familiar_cli.web.drawing import draw_page, static_file, stylesheet
+from familiar_cli.web.setup_pages import make_familiar, read_upload, setup_values
 from familiar_cli.web.talk_pages import PageTurn, TalkResponse, show_outcome
 from familiar_cli.web.turn_pages import watch_changes
 
@@ -113,9 +123,14 @@ PAGES: Final = (
     *turn_pages.PAGES,
     *talk_pages.PAGES,
     *memory_pages.PAGES,
+    *time_pages.PAGES,
+    *relation_pages.PAGES,
     *upkeep_pages.PAGES,
 )
 """The first that fits an address answers."""
+
+SETUP: Final = "/setup/persona"
+"""The page that makes a familiar; the first page of a home that has none."""
 
 NAVIGATION: Final = {  # what a person looks for, and the pages below it; the first is its own
     "Home": {
@@ -129,7 +144,7 @@ NAVIGATION: Final = {  # what a person looks for, and the pages below it; the fi
     "Talk": {"chat": "Talk", "turns": "Conversations", "turns/layers": "Prompts"},
     "People": {"people": "Everyone", "graph": "Relations"},
     "Memory": {"memory": "Pages", "search": "Search", "journal": "Changes", "distill": "Digests"},
-    "Time": {"timeline": "Timeline", "asof": "As of a day"},
+    "Time": {"timeline": "Timeline", "diary": "Diary", "asof": "As of a day"},
 }
 
 
@@ -145,7 +160,7 @@ POLICY: Final = (
     "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "
     "img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
-_HEADERS: Final = (  # what a page may load is nothing from elsewhere
+SAFE_HEADERS: Final = (
     (b"content-security-policy", POLICY.encode()),
     (b"x-content-type-options", b"nosniff"),
     (b"x-frame-options", b"DENY"),
@@ -155,10 +170,14 @@ _HEADERS: Final = (  # what a page may load is nothing from elsewhere
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"permissions-policy", b"camera=(), geolocation=(), microphone=()"),
 )
+"""Of every page: it may load nothing from elsewhere, and be shown in no other page."""
+
 _STATIC: Final = {
     "page.css": "text/css; charset=utf-8",
     "page.js": "text/javascript; charset=utf-8",
     "talk.js": "text/javascript; charset=utf-8",
+    "relations.js": "text/javascript; charset=utf-8",
+    "d3-force.js": "text/javascript; charset=utf-8",
     "icon.svg": "image/svg+xml",
 }
 _OPEN_TO_PROGRAMS: Final = ("/distill/", "/sessions/")
@@ -214,13 +233,14 @@ class Site:
             routes=[
                 Route("/static/{name}", _static_response),
                 Route("/favicon.ico", _icon_response),
+                Route(SETUP, self._set_up, methods=["GET", "POST"]),
                 Mount("/f/{familiar}", routes=list(pages)),
                 *pages,
             ],
             exception_handlers={HTTPException: self._refused, Exception: self._broken},
         )
         self._segments = {p.path.split("/")[1] for p in PAGES if p.path != "/"}
-        self._segments |= {"f", "static", "events", "favicon.ico"}
+        self._segments |= {"f", "static", "events", "favicon.ico", "setup"}
 
     def owns(self, path: str) -> bool:
         """Tell whether an address is one of the pages."""
@@ -259,7 +279,7 @@ class Site:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         headers = {k.decode("latin-1").lower(): v.decode("latin-1") for k, v in scope["headers"]}
-        out = add_headers(send, _HEADERS)
+        out = add_headers(send, SAFE_HEADERS)
         app = self._let_in(scope, headers) or self._app
         await app(scope, receive, out)
 
@@ -360,7 +380,8 @@ class Site:
         place = find_place(here)
         return {
             "to": to,
-            "rooms": [
+            "rooms": ids
+            and [
                 {
                     "name": name,
                     "path": next(iter(pages)),
@@ -390,6 +411,25 @@ class Site:
         path, hash_, anchor = moved.to.partition("#")
         return f"{path}{'&' if '?' in path else '?'}{_NOTE}={key}{hash_}{anchor}"
 
+    async def _set_up(self, request: Request) -> Response:
+        body = await request.body() if request.method == "POST" else b""
+        return await asyncio.to_thread(self._answer_setup, request, body)
+
+    def _answer_setup(self, request: Request, body: bytes) -> Response:
+        """Show the form for a new familiar, or make the one that it describes."""
+        shared = self._shared("", tuple(list_familiars(self.pool.home)), request)
+        if request.method != "POST":
+            return _page_response("setup", {**shared, **setup_values({})}, 200)
+        fields: dict[str, str] = {}
+        try:
+            fields, raw, origin = read_upload(request.headers.get("content-type", ""), body)
+            made = make_familiar(self.pool.home, fields, raw, origin)
+        except FamiliarError as error:
+            again = setup_values(fields, str(error), error.hint or "")
+            return _page_response("setup", {**shared, **again}, http_status(error))
+        done = Redirect(f"/f/{quote(made)}/", (f"{made} is here. Say hello.",))
+        return RedirectResponse(self._with_note(done), status_code=303)
+
     def _failed(
         self, request: Request, error: FamiliarError, base: str = "", status: int | None = None
     ) -> Response:
@@ -407,6 +447,8 @@ class Site:
             ids = ()
         shared = self._shared(base, ids, request)
         if request.url.path == "/" and isinstance(error, (UsageError, NotFoundError)):
+            if not ids:
+                return _page_response("setup", {**shared, **setup_values({})}, 200)
             return _page_response("familiars", shared, 200)
         return _page_response(
             "failed", {**shared, "message": str(error), "hint": error.hint}, status

@@ -12,7 +12,7 @@ from familiar_cli.memory.pages.lines import readable_text
 from familiar_cli.memory.store.store import state_of
 from familiar_cli.ui.html.elements import el, spoken
 from familiar_cli.web.asking import Data, Redirect, Shown, WebPage, with_speakers
-from familiar_cli.web.drawing import layers_chart, render_markdown, timeline_picture
+from familiar_cli.web.drawing import layers_chart, layers_legend, render_markdown
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -92,7 +92,9 @@ def show_layers(asked: PageRequest) -> Shown:
     found = layers_over_time(asked.familiar, before, _CHARTED)
     older = found[0].turn if len(found) == _CHARTED else None
     chart = layers_chart(found, lambda turn: asked.to("turns", turn))
-    return Shown("layers", {"prompts": found, "chart": chart, "older": older, "before": before})
+    legend = layers_legend(found)
+    values = {"prompts": found, "chart": chart, "legend": legend, "older": older, "before": before}
+    return Shown("layers", values)
 
 
 _AROUND: Final = 3
@@ -234,16 +236,6 @@ def _compare_before(asked: PageRequest, trace: Trace | None) -> dict[str, Any] |
     return {"turn": before, "diff": messages_diff(find_trace(asked.familiar, before), trace)}
 
 
-def show_timeline(asked: PageRequest) -> Shown:
-    """Return a year, a quarter or a month."""
-    from familiar_cli.actions.past import SPANS, timeline
-
-    line = timeline(asked.familiar, asked.query.get("at", ""), asked.query.get("span", ""))
-    return Shown(
-        "timeline", {"line": line, "picture": timeline_picture(line, asked.to), "spans": SPANS}
-    )
-
-
 _K: Final = 10
 _METHODS: Final = {
     "auto": "words and meaning",
@@ -251,7 +243,7 @@ _METHODS: Final = {
     "dense": "meaning",
     "grep": "a regular expression",
 }
-_REFRESH_S: Final = 0.5  # for files that changed since the last search
+_REFRESH_S: Final = 0.08  # for files that changed since the last search
 _TEXT_CHARS: Final = 600
 _BARS: Final = (
     ("relevance", "words and meaning together"),
@@ -352,6 +344,5 @@ PAGES: Final = (
     WebPage("/turns/{turn}/raw", send_bytes),
     WebPage("/turns/{turn}/restore", restore_turn, "POST"),
     WebPage("/turns/{turn}/replay", show_replay, "POST", is_long=True),
-    WebPage("/timeline", show_timeline),
     WebPage("/search", show_search),
 )

@@ -1,4 +1,4 @@
-"""Pages of relations and of all that is looked after: plans, reminders, digests, sync, settings."""
+"""Pages of all that is looked after: plans, reminders, digests, sync, settings."""
 
 from __future__ import annotations
 
@@ -15,62 +15,11 @@ from familiar_cli.web.asking import Data, Redirect, Shown, WebPage, to_number, w
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from familiar_cli.actions.graph import Around
     from familiar_cli.actions.sync_decisions import Choice
     from familiar_cli.config.settings import Effective
     from familiar_cli.consolidation.digests import Name
-    from familiar_cli.memory.relation_index import GraphPage
     from familiar_cli.review.pending import PieceRef, ReviewPlan
     from familiar_cli.web.asking import PageRequest
-
-_MOST_STEPS: Final = 4
-
-
-def show_graph(asked: PageRequest) -> Shown:
-    """Return all relations, or the picture of what is around one page."""
-    from familiar_cli.actions.graph import neighbourhood, overview
-
-    name = asked.query.get("name", "").strip()
-    depth = asked.number("depth") or 1
-    if depth > _MOST_STEPS:
-        raise UsageError(f"depth must be at most {_MOST_STEPS}, not {depth}")
-    found = (
-        neighbourhood(
-            asked.familiar, name, depth, viewer=asked.familiar.privacy.program(), thorough=False
-        )
-        if name
-        else overview(asked.familiar, viewer=asked.familiar.privacy.program(), thorough=False)
-    )
-    return Shown("graph", {"name": name, "steps": _MOST_STEPS, **draw_graph(asked, found)})
-
-
-def draw_graph(asked: PageRequest, found: Around) -> dict[str, Any]:
-    """Return the template values for a graph and its list."""
-    from familiar_cli.ui.html.pictures import MOST_NODES, ego_svg
-    from familiar_cli.ui.memory_pages import edge_span
-
-    nodes = {node.path: node for node in found.nodes}
-
-    def href(node: GraphPage) -> str:
-        return asked.to("graph", name=node.path) if node.exists else ""
-
-    edges = [
-        {
-            "from": nodes[edge.source],
-            "to": nodes[edge.target],
-            "relation": edge.relation,
-            "when": edge_span(edge).strip(" ()"),
-            "turns": edge.evidence,
-            "is_link": edge.is_link,
-        }
-        for edge in found.edges
-    ]
-    return {
-        "found": found,
-        "edges": edges,
-        "picture": ego_svg(found, href) if found.center and edges else "",
-        "left_out": max(len(found.nodes) - MOST_NODES, 0) if found.center else 0,
-    }
 
 
 _MOST_PLANS: Final = 100
@@ -364,7 +313,6 @@ def show_findings(asked: PageRequest) -> Shown:
 
 
 PAGES: Final = (
-    WebPage("/graph", show_graph),
     WebPage("/review", show_plans),
     WebPage("/review/{plan}", show_plan),
     WebPage("/review/{plan}", decide_plan, "POST"),

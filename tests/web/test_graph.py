@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 import re
 
 import pytest
@@ -79,10 +81,35 @@ def test_links_stand_in_the_picture_and_more_steps_reach_further(client) -> None
     assert "Bees" in client.get("/graph?name=per&depth=2").text
 
 
-def test_without_a_name_there_is_a_list_and_no_picture(client) -> None:
+def test_without_a_name_there_is_a_list_and_a_picture_of_the_nearest(client) -> None:
     text = client.get("/graph").text
     assert "colleague of" in text
-    assert 'class="ego"' not in text
+    assert 'class="ego"' in text
+    assert '<tr data-from="people/oda.md" data-to="people/per.md" data-kind="over">' in text
+
+
+def test_a_picture_of_many_says_how_many_it_leaves_out_and_keeps_names_apart() -> None:
+    ring = {
+        f"people/p{n}": f"# P{n}\n\n## Relations\n\n- friend of [P](p{(n + 1) % 60}.md)\n"
+        for n in range(60)
+    }
+    live("ada", **ring)
+    with looking() as client:
+        text = client.get("/graph").text
+    drawn = re.search(r'class="ego".*?</svg>', text, re.DOTALL)[0]
+    places = [(float(x), float(y)) for x, y in re.findall(r'cx="(\S+)" cy="(\S+)"', drawn)]
+    assert len(places) == 40
+    assert "20 pages more are in the list" in text
+    assert min(math.dist(a, b) for a, b in itertools.combinations(places, 2)) > 100
+
+
+def test_what_was_not_read_in_time_is_said_and_read_behind_the_page(client, monkeypatch) -> None:
+    monkeypatch.setattr("familiar_cli.web.relation_pages.READ_S", 0.0)
+    assert "still being read" in client.get("/graph").text
+    monkeypatch.undo()
+    text = client.get("/graph").text
+    assert "still being read" not in text
+    assert "mother of" in text
 
 
 @pytest.mark.parametrize("path", ["/graph", "/graph?name=oda", "/people/oda"])

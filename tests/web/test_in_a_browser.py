@@ -192,10 +192,12 @@ def test_a_change_is_undone_from_the_journal(looking) -> None:
 
 def test_the_slider_leads_to_another_day(looking) -> None:
     page = looking.go("/asof")
-    assert "people/anna.md" in looking.text()
+    assert "keeps bees" in looking.text()
     page.focus("#n")
     page.keyboard.press("Home")
     page.wait_for_url("**/asof?at=2025-01-31")
+    page.wait_for_selector("text=lives in Porto")
+    assert page.evaluate("document.activeElement.id") == "n"
     assert "As of 2025-01-31" in looking.text()
     page = looking.go("/asof/files/people/anna.md?at=2025-01-31")
     assert "lives in Porto" in looking.text()

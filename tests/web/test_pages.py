@@ -280,3 +280,10 @@ def test_one_page_of_a_familiar_needs_nothing_else(world, tmp_path) -> None:
     assert 'id="/memory/people/anna.md"' in text
     assert run("web", "--export", str(path)).exit_code == 5
     assert run("web", "--export", str(path), "--force").exit_code == 0
+
+
+def test_each_block_runs_in_its_own_direction(client, world) -> None:
+    MemoryStore(world / "memory").write_file("topics/salaam.md", "# Hi\n\nشكرا\n\n- تفاح\n")
+    text = client.get("/memory/topics/salaam.md").text
+    assert '<p dir="auto">شكرا</p>' in text
+    assert '<li dir="auto">تفاح</li>' in text

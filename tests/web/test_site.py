@@ -134,11 +134,13 @@ def test_nothing_is_inline(client, path) -> None:
     assert "<style" not in text
     assert " style=" not in text
     assert "javascript:" not in text
-    scripts = text.count("<script")
-    assert scripts == len(re.findall(r'<script src="/static/[a-z]+\.js" defer></script>', text)) > 0
+    scripts = re.findall(r'<script src="/static/[a-z0-9-]+\.js" defer></script>', text)
+    assert text.count("<script") == len(scripts) > 0
 
 
-@pytest.mark.parametrize("name", ["page.css", "page.js", "talk.js", "icon.svg"])
+@pytest.mark.parametrize(
+    "name", ["page.css", "page.js", "talk.js", "relations.js", "d3-force.js", "icon.svg"]
+)
 def test_what_pages_load_is_there_and_not_sent_twice(stranger, name) -> None:
     first = stranger.get(f"/static/{name}")
     assert first.status_code == 200
@@ -205,3 +207,24 @@ def test_the_server_for_chat_programs_has_the_page_too() -> None:
         assert server.client.get("/distill/status").status_code == 200
         assert server.client.get("/").status_code == 200
         assert server.client.get("/v1/models").status_code == 401
+
+
+@pytest.mark.parametrize("path", ["/nope", "/v1/nope", "/v1/chat/completions", "/turns/x/y/z"])
+def test_a_browser_is_shown_a_page_for_an_error_with_a_way_back(path) -> None:
+    live("ada")
+    with looking(api=True) as client:
+        answer = client.get(path, headers={"accept": "text/html,*/*;q=0.8"})
+        assert answer.status_code in {404, 405}
+        assert answer.headers["content-type"].startswith("text/html")
+        assert answer.headers["content-security-policy"].startswith("default-src 'none'")
+        assert 'href="/"' in answer.text
+
+
+def test_a_browser_under_a_foreign_name_is_shown_a_page_and_a_program_json() -> None:
+    live("ada")
+    with serving() as server:
+        page = server.client.get("/", headers={"host": "<i>.example", "accept": "text/html"})
+        told = server.client.get("/", headers={"host": "evil.example"})
+    assert page.status_code == told.status_code == 421
+    assert "host name" in page.text
+    assert "host name" in told.json()["error"]["message"]

@@ -148,7 +148,8 @@ def line_of(one: Relation, way: str) -> str:
 
 def _relation_lines(text: str) -> Iterator[tuple[TextLine, frozenset[str]]]:
     """Yield the lines below such headings, with the private channels that each belongs to."""
-    if not any(title in fold(text) for title in _section_titles()):
+    folded = fold(text)
+    if not any(title in folded for title in _section_titles()):
         return
     inside = 0
     for line, private in owned_lines(text):

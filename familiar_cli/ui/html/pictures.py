@@ -444,6 +444,8 @@ _STEP: Final = 210
 _MARGIN_X: Final = 110
 _MARGIN_Y: Final = 50
 _LINE: Final = 14
+_NAME_WIDTH: Final = 130  # what the name of a page takes on a ring
+_MOST_LABELLED: Final = 13  # pages; between more, the words of relations cover one another
 _ARROWS: Final = "→↘↓↙←↖↑↗"  # as one looks at it: y grows downwards
 
 
@@ -464,7 +466,8 @@ def ego_svg(found: Around, href: Callable[[GraphPage], str] = lambda _: "") -> H
     places = _place_nodes(_rings_around(found, nodes))
     drawn = [e for e in found.edges if e.source in places and e.target in places]
     lines = [(_line_kind(edge), places[edge.source], places[edge.target]) for edge in drawn]
-    labels = _edge_labels([edge for edge in drawn if edge.relation != LINKS], places)
+    stated = [edge for edge in drawn if edge.relation != LINKS]
+    labels = _edge_labels(stated, places) if len(nodes) <= _MOST_LABELLED else []
     picture = _macros().picture(found, nodes, places, _box(places), lines, labels, href)
     return Html(str(picture).strip())
 
@@ -499,8 +502,16 @@ def _rings_around(found: Around, nodes: tuple[GraphPage, ...]) -> list[list[str]
 
 
 def _place_nodes(rings: list[list[str]]) -> dict[str, Place]:
+    """Return where each page stands; a ring that its names would fill goes on outside it."""
     places: dict[str, Place] = {}
-    for number, ring in enumerate(rings):
+    circles: list[list[str]] = []
+    for ring in rings:
+        left = ring
+        while left:
+            room = max(int(2 * pi * _STEP * len(circles) / _NAME_WIDTH), 1)
+            circles.append(left[:room])
+            left = left[room:]
+    for number, ring in enumerate(circles):
         for at, path in enumerate(ring):
             angle = 2 * pi * at / len(ring) - pi / 2 + number * 0.3
             places[path] = (_STEP * number * cos(angle), _STEP * number * sin(angle))

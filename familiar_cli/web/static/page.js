@@ -27,10 +27,41 @@ if (parts.length && window.EventSource) {
   });
 }
 
-// A slider whose form is sent as soon as it is let go; its name is shown while it moves.
+// A slider of days: at each step the part of the page that it is about is read again, and the slider keeps the focus.
 for (const slider of document.querySelectorAll("input[type=range][data-days]")) {
-  const shown = document.getElementById(slider.dataset.shown);
-  const days = slider.dataset.days.split(" ");
-  slider.addEventListener("input", () => { shown.textContent = days[slider.value]; });
-  slider.addEventListener("change", () => slider.form.requestSubmit());
+  const shown = document.getElementById(slider.dataset.shown), days = slider.dataset.days.split(" ");
+  const day = slider.form.parentElement.querySelector("input[name=at]"), steps = slider.form.parentElement.querySelectorAll("a[data-step]");
+  let asked = null;
+  const show = async () => {
+    const at = days[slider.value], address = `${slider.dataset.page}?at=${at}`;
+    shown.textContent = day.value = at;
+    slider.setAttribute("aria-valuetext", at);
+    for (const step of steps) {
+      const next = days[Number(slider.value) + Number(step.dataset.step)];
+      if (next) step.href = `${slider.dataset.page}?at=${next}`;
+      step.hidden = !next && step !== document.activeElement;
+    }
+    asked?.abort();
+    asked = new AbortController();
+    try {
+      const answer = await fetch(address, { credentials: "same-origin", signal: asked.signal });
+      const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+      const part = fresh.getElementById(slider.dataset.part);
+      if (!answer.ok || !part || at !== days[slider.value]) return;
+      document.getElementById(slider.dataset.part).replaceWith(document.adoptNode(part));
+      document.title = fresh.title;
+      history.replaceState(null, "", address);
+    } catch (error) {
+      if (error.name !== "AbortError") location.assign(address);
+    }
+  };
+  slider.addEventListener("input", show);
+  for (const step of steps) {
+    step.addEventListener("click", (event) => {
+      if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+      event.preventDefault();
+      slider.value = Number(slider.value) + Number(step.dataset.step);
+      show();
+    });
+  }
 }

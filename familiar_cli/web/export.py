@@ -1,0 +1,113 @@
+"""The page that needs no server: memory, turns, relations, time and prompts of a familiar."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from familiar_cli.clock import to_zone
+from familiar_cli.errors import FamiliarError, NotFoundError
+from familiar_cli.ui.html.elements import Html
+from familiar_cli.visibility import NOBODY, OWNER
+from familiar_cli.web.drawing import (
+    draw_page,
+    layers_chart,
+    layers_legend,
+    render_markdown,
+    stylesheet,
+)
+from familiar_cli.web.relation_pages import nearest_pages
+from familiar_cli.web.time_pages import timeline_picture
+
+if TYPE_CHECKING:
+    from familiar_cli.familiar import Familiar
+
+_MOST_TURNS: Final = 200
+_MOST_FILES: Final = 500
+_MOST_FILE_BYTES: Final = 40_000
+_MOST_CHANGES: Final = 100
+_INSIDE: Final = "#"  # addresses of pages become places in this one
+
+
+def export_page(familiar: Familiar) -> str:
+    """Return the page: it needs no server and no network, and holds no script."""
+    from familiar_cli.actions.sent import layers_over_time
+    from familiar_cli.actions.status import status_of
+    from familiar_cli.clock import now
+    from familiar_cli.history.selection import TurnFilter, newest_turns
+    from familiar_cli.web.asking import with_speakers
+
+    said = [kept.turn for kept in newest_turns(familiar.history, TurnFilter(OWNER), _MOST_TURNS)]
+    files, left_out = _page_files(familiar)
+    prompts = layers_over_time(familiar)
+    values: dict[str, Any] = {
+        "name": familiar.name,
+        "status": status_of(familiar),
+        "made_at": now(),
+        "zone": familiar.zone,
+        "turns": with_speakers(familiar, said),
+        "chart": layers_chart(prompts, lambda turn: f"#/turns/{turn}"),
+        "legend": layers_legend(prompts),
+        "files": files,
+        "left_out": left_out,
+        "changes": _recent_changes(familiar),
+        "style": Html(stylesheet().decode("utf-8")),
+        "to": lambda *parts: "#/" + "/".join(map(str, parts)),
+    }
+    values |= _pictures(familiar, values)
+    return draw_page("export", values)
+
+
+def _pictures(familiar: Familiar, values: dict[str, Any]) -> dict[str, Any]:
+    """Return the pictures of relations and of time; they lead to what is on the page."""
+    from familiar_cli.actions.graph import overview
+    from familiar_cli.actions.past import timeline
+    from familiar_cli.ui.html.pictures import MOST_NODES, ego_svg
+
+    there = {f"#/memory/{path}" for path, _ in values["files"]}
+    there |= {f"#/turns/{turn.id}" for turn, _ in values["turns"]}
+    days: dict[str, str] = {}
+    for turn, _ in values["turns"]:
+        days.setdefault(f"#/diary/{to_zone(turn.at, familiar.zone).date()}", f"#/turns/{turn.id}")
+
+    def to(*parts: object) -> str:
+        address = f"#/{'/'.join(map(str, parts))}"
+        return days.get(address) or (address if address in there else "")
+
+    line, found = timeline(familiar), overview(familiar, viewer=NOBODY)
+    near = nearest_pages(found, MOST_NODES)
+    picture = ego_svg(near, lambda node: to("memory", node.path)) if found.edges else Html("")
+    return {
+        "line": line if line.days else None,
+        "timeline": timeline_picture(line, to),
+        "relations": picture,
+        "more_related": len(found.nodes) - len(near.nodes),
+    }
+
+
+def _page_files(familiar: Familiar) -> tuple[list[tuple[str, Html]], int]:
+    """Return the pages of the memory, and how many there are besides."""
+    from familiar_cli.markdown import split_front_matter
+    from familiar_cli.memory.pages.links import is_page
+
+    try:
+        found = familiar.memory.walk().files
+    except NotFoundError:
+        return [], 0
+    pages = [entry.rel_path for entry in found if is_page(entry.rel_path)]
+    made, numbering = [], familiar.numbering
+    for rel_path in pages[:_MOST_FILES]:
+        try:
+            text = familiar.memory.read_head(rel_path, _MOST_FILE_BYTES).text
+        except FamiliarError:
+            continue
+        made.append(
+            (rel_path, render_markdown(split_front_matter(text)[1], rel_path, _INSIDE, numbering))
+        )
+    return made, len(found) - len(made)
+
+
+def _recent_changes(familiar: Familiar) -> list[Any]:
+    try:
+        return list(familiar.past.log(limit=_MOST_CHANGES))
+    except NotFoundError:
+        return []

@@ -1,0 +1,377 @@
+"""Pages of time: memory on any day, the line of all days, and one day as a diary has it."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from datetime import date, timedelta
+from functools import cache, partial
+from math import sqrt
+from typing import TYPE_CHECKING, Any, Final
+
+from familiar_cli.actions.facts import change_sentences, page_title
+from familiar_cli.errors import FamiliarError, NotFoundError
+from familiar_cli.text import counted
+from familiar_cli.ui.html.elements import Html, el, joined
+from familiar_cli.web.asking import Redirect, Shown, WebPage, to_number, with_speakers
+from familiar_cli.web.drawing import RENDERED_CHARS, render_markdown
+from familiar_cli.web.memory_pages import cited_sentences, path_crumbs
+from familiar_cli.when import MONTHS, day_words, weekday_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from familiar_cli.actions.past import AsOf, DatedFile, DayCount, Lane, Timeline
+    from familiar_cli.context.trace import Trace
+    from familiar_cli.memory.journal.history import FileDiff, JournalDay, JournalDays
+    from familiar_cli.web.asking import PageRequest
+
+_MOST_CHANGED: Final = 200
+_MOST_DIFFS: Final = 12
+_MOST_SENTENCES: Final = 40
+_FEW_DAYS: Final = 3  # fewer need no marks
+_FIRST: Final = date(2, 1, 1)
+_LAST: Final = date(9998, 12, 31)  # the day after has to be one, too, in every zone
+
+
+def show_day(asked: PageRequest) -> Shown | Redirect:
+    """Return memory as it was on a day."""
+    from familiar_cli.actions.past import as_of
+
+    if "n" in asked.query:  # from the slider
+        days = asked.familiar.journal_days.all()
+        number = min(to_number(asked.query["n"], "n"), max(len(days) - 1, 0))
+        return Redirect(asked.to("asof", at=days[number].day if days else None))
+    found = as_of(asked.familiar, _asked_day(asked), _day_within(asked, "since"))
+    return Shown("asof", _day_values(asked, found))
+
+
+def show_file_then(asked: PageRequest) -> Shown:
+    """Return one file as it was on a day, or what was in a directory then."""
+    from familiar_cli.markdown import split_front_matter
+
+    day, rel_path = _asked_day(asked), asked.path.get("path", "").strip("/")
+    days = asked.familiar.journal_days
+    state = days.at(day)
+    content = days.content(state.commit, rel_path) if state and rel_path else None
+    listed = _list_directory(days, state.commit, rel_path) if state and content is None else []
+    if rel_path and content is None and not listed:
+        raise NotFoundError(f"There was no {rel_path!r} in memory on {day}")
+    values = {"day": day, "rel_path": rel_path, "crumbs": path_crumbs(rel_path), "listed": listed}
+    text = content.decode("utf-8", "replace") if content is not None else ""
+    front, body = split_front_matter(text)
+    html = None
+    if content is not None:
+        html = render_markdown(
+            body[:RENDERED_CHARS], rel_path, asked.base, asked.familiar.numbering, asked.viewer
+        )
+    memory = asked.familiar.memory
+    is_now = content is not None and memory.exists(rel_path)
+    same = is_now and memory.read_bytes(rel_path) == content
+    return Shown(
+        "asof_file",
+        {**values, "front": front or "", "html": html, "is_now": is_now, "same": same},
+    )
+
+
+def show_prompt(asked: PageRequest) -> Shown:
+    """Return the prompt that something would have led to at the end of a day."""
+    from familiar_cli.actions.past import as_of, prompt_then
+
+    day, text = _asked_day(asked), asked.sent("text")
+    trace = asyncio.run(prompt_then(asked.familiar, day, text, asked.sent("channel") or "cli"))
+    found = as_of(asked.familiar, day)
+    return Shown("asof", {**_day_values(asked, found), "said": text, **_trace_pictures(trace)})
+
+
+def _day_values(asked: PageRequest, found: AsOf) -> dict[str, Any]:
+    from familiar_cli.ui.html.page import draw_part
+
+    known = [state.day for state in found.days]
+    at = max((n for n, day in enumerate(known) if day <= found.day), default=0)
+    days = asked.familiar.journal_days
+    listed = _list_directory(days, found.state.commit) if found.state else []
+    return {
+        "found": found,
+        "known": known,
+        "marks": _day_marks(found.days),
+        "at": at,
+        "before": next((day for day in reversed(known) if day < found.day), None),
+        "after": next((day for day in known if day > found.day), None),
+        "listed": listed,
+        "names": {path: path_crumbs(path)[-1][0] for path, _ in listed},
+        "changed": found.changed[:_MOST_CHANGED],
+        "more_changed": max(len(found.changed) - _MOST_CHANGED, 0),
+        **_change_values(asked, found.since, found.state, found.changed),
+        "since": asked.query.get("since", ""),
+        "budget": draw_part("budget", found.trace) if found.trace else None,
+        "said": "",
+        "picture": None,
+        "messages": None,
+    }
+
+
+def _differences(
+    asked: PageRequest, old: JournalDay | None, new: JournalDay | None, paths: Sequence[str]
+) -> list[FileDiff]:
+    """Return how the first of some files differ between two days."""
+    if new is None:
+        return []
+    days, base = asked.familiar.journal_days, old.commit if old else None
+    found = (days.difference(base, new.commit, path) for path in paths[:_MOST_DIFFS])
+    return [diff for diff in found if diff]
+
+
+def _change_values(
+    asked: PageRequest, old: JournalDay | None, new: JournalDay | None, paths: Sequence[str]
+) -> dict[str, Any]:
+    """Return how some files differ between two days: in sentences, and as changed lines."""
+    diffs = _differences(asked, old, new, paths)
+    found = change_sentences("", diffs, cache(partial(page_title, asked.familiar.memory)))
+    return {
+        "sentences": cited_sentences(asked, found[:_MOST_SENTENCES]),
+        "more_sentences": max(len(found) - _MOST_SENTENCES, 0),
+        "diffs": diffs,
+    }
+
+
+def _day_marks(days: Sequence[JournalDay]) -> Html:
+    """Return marks: one for each day with changes, higher for more, and where years begin."""
+    if len(days) < _FEW_DAYS:
+        return Html("")
+    most = max(one.changes for one in days)
+    marks, last = [], 0
+    for number, one in enumerate(days):
+        high = 6 + 26 * sqrt(one.changes / most)
+        x = 1000 * number / (len(days) - 1)
+        marks.append(f"M{x:.1f} 32V{32 - high:.1f}")
+        if one.day.year != last:
+            last = one.day.year
+            marks.append(f"M{x:.1f} 40V32")
+    shape = el("path", d="".join(marks))
+    box = "0 0 1000 40"
+    return el("svg", shape, viewBox=box, preserveAspectRatio="none", aria_hidden="true")
+
+
+def _list_directory(days: JournalDays, commit: str, directory: str = "") -> list[tuple[str, bool]]:
+    from familiar_cli.memory.layout import is_hidden
+
+    return [entry for entry in days.files(commit, directory) if not is_hidden(entry[0])]
+
+
+def _trace_pictures(trace: Trace) -> dict[str, Any]:
+    from familiar_cli.ui.html.page import draw_part
+
+    picture, messages = draw_part("budget", trace), draw_part("messages", trace)
+    return {"picture": picture, "messages": messages, "budget": None}
+
+
+def _asked_day(asked: PageRequest) -> date:
+    from familiar_cli.actions.past import local_today
+
+    return _day_within(asked, "at") or local_today(asked.familiar)
+
+
+def _day_within(asked: PageRequest, name: str) -> date | None:
+    day = asked.day(name)
+    return day and min(max(day, _FIRST), _LAST)
+
+
+def show_timeline(asked: PageRequest) -> Shown:
+    """Return a year, a quarter or a month."""
+    from familiar_cli.actions.past import MOST_OF_YEAR, SPANS, timeline
+
+    line = timeline(asked.familiar, asked.query.get("at", ""), asked.query.get("span", ""))
+    values = {"line": line, "picture": timeline_picture(line, asked.to), "spans": SPANS}
+    return Shown("timeline", {**values, "most_of_year": MOST_OF_YEAR})
+
+
+def show_diary(asked: PageRequest) -> Shown:
+    """Return one day: what was said, what was written about it, and what memory learned."""
+    from familiar_cli.actions.past import diary_day
+    from familiar_cli.memory.layout import is_hidden
+
+    found = diary_day(asked.familiar, _day_within(asked, "day"), asked.viewer)
+    changed: list[str] = []
+    if found.state:
+        days, old = asked.familiar.journal_days, found.since.commit if found.since else None
+        changed = [p for p in days.changed(old, found.state.commit) if not is_hidden(p)]
+    about = {mark.rel_path for mark in found.files}
+    learned = [path for path in changed if path not in about]
+    return Shown(
+        "diary",
+        {
+            "found": found,
+            "title": f"{weekday_name(found.day)}, {day_words(found.day)}",
+            "turns": with_speakers(asked.familiar, found.turns),
+            "files": [_diary_file(asked, mark) for mark in found.files],
+            **_change_values(asked, found.since, found.state, learned),
+            "more_changed": max(len(learned) - _MOST_DIFFS, 0),
+        },
+    )
+
+
+def _diary_file(asked: PageRequest, mark: DatedFile) -> tuple[DatedFile, Html]:
+    """Return what a file about a day says."""
+    from familiar_cli.markdown import split_front_matter
+
+    familiar = asked.familiar
+    try:
+        text = familiar.memory.read_head(mark.rel_path, RENDERED_CHARS).text
+    except FamiliarError as error:
+        return mark, el("p", str(error))
+    body = split_front_matter(text)[1]
+    return mark, render_markdown(body, mark.rel_path, asked.base, familiar.numbering, asked.viewer)
+
+
+_TIMELINE_WIDTH: Final = 1080
+_LEFT: Final = 132  # where the first day begins; labels stand before it
+_RIGHT: Final = 1068
+_TOP: Final = 24  # names of months stand above
+_BARS: Final = 96
+_ROW: Final = 26
+_BAND: Final = 14
+_GAP: Final = 14
+_MOST_LABEL: Final = 18
+_DAY: Final = timedelta(days=1)
+_ROWS: Final = {
+    "sessions": "sessions",
+    "daily": "days",
+    "weekly": "weeks",
+    "monthly": "months",
+    "yearly": "years",
+    "significant": "significant",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Scale:
+    first: date
+    days: int
+
+    def at(self, day: date) -> float:
+        share = (day - self.first).days / self.days
+        return _LEFT + (_RIGHT - _LEFT) * min(max(share, 0.0), 1.0)
+
+
+def timeline_picture(line: Timeline, to: Callable[..., str]) -> Html:
+    """Return the picture of a timeline.
+
+    Args:
+        line: The timeline.
+        to: Makes the address of a page.
+    """
+    scale = _Scale(line.first, (line.last - line.first).days + 1)
+    parts = list(_bars(line, scale, to))
+    y = float(_TOP + _BARS + _GAP)
+    for directory, label in _ROWS.items():
+        parts += [_band_label(label, y), *_file_band(line.rows[directory], scale, y, directory, to)]
+        y += _ROW
+    if line.lanes:
+        y += _GAP
+    for lane in line.lanes:
+        parts += [_lane_label(lane, y, to), *_day_ticks(lane.days, scale, y, lane.name, to)]
+        y += _ROW
+    turns = sum(day.turns for day in line.days)
+    label = f"{counted(turns, 'turn')} from {day_words(line.first)} to {day_words(line.last)}"
+    return el(
+        "svg",
+        joined(*_month_marks(line, scale, y), *parts),
+        class_="timeline",
+        viewBox=f"0 0 {_TIMELINE_WIDTH} {y:.0f}",
+        role="group",
+        aria_label=label,
+    )
+
+
+def _month_marks(line: Timeline, scale: _Scale, bottom: float) -> Iterator[Html]:
+    day = line.first
+    while day <= line.last:
+        x = scale.at(day)
+        is_month = day.day == 1
+        yield el(
+            "line", x1=f"{x:.1f}", y1=_TOP - 6, x2=f"{x:.1f}", y2=f"{bottom:.0f}", class_="grid"
+        )
+        name = MONTHS[day.month - 1][:3] if is_month else str(day.day)
+        yield el("text", name, x=f"{x + 4:.1f}", y=_TOP - 8, class_="axis")
+        after = day.replace(day=28) + 4 * _DAY
+        if line.span == "month":
+            day += 7 * _DAY
+        else:
+            day = after.replace(day=1)
+
+
+def _bars(line: Timeline, scale: _Scale, to: Callable[..., str]) -> Iterator[Html]:
+    most = max((day.turns for day in line.days), default=1)
+    base = _TOP + _BARS
+    yield _band_label("turns a day", base - _BAND)
+    yield el("line", x1=_LEFT, y1=base, x2=_RIGHT, y2=base, class_="axis-line")
+    for day in line.days:
+        height = max(2.0, sqrt(day.turns / most) * _BARS)
+        x, end = scale.at(day.day), scale.at(day.day + _DAY)
+        box = _box_element("bar", x, base - height, _text_width(x, end), height)
+        said = f"{day_words(day.day)}: {counted(day.turns, 'turn')}"
+        yield _link_to(to("diary", day.day), said, box)
+
+
+def _file_band(
+    marks: tuple[DatedFile, ...], scale: _Scale, y: float, kind: str, to: Callable[..., str]
+) -> Iterator[Html]:
+    for mark in marks:
+        x, end = scale.at(mark.first), scale.at(mark.last + _DAY)
+        box = _box_element(f"band {kind}", x, y, _text_width(x, end), _BAND)
+        yield _link_to(to("memory", mark.rel_path), mark.rel_path, box)
+
+
+def _day_ticks(
+    days: tuple[DayCount, ...], scale: _Scale, y: float, name: str, to: Callable[..., str]
+) -> Iterator[Html]:
+    for day in days:
+        x, end = scale.at(day.day), scale.at(day.day + _DAY)
+        said = f"{name}, {day_words(day.day)}: {counted(day.turns, 'turn')}"
+        yield _link_to(
+            to("turns", day.first), said, _box_element("tick", x, y, _text_width(x, end), _BAND)
+        )
+
+
+def _lane_label(lane: Lane, y: float, to: Callable[..., str]) -> Html:
+    label = _band_label(lane.name, y)
+    return _link_to(to("memory", lane.rel_path), lane.name, label) if lane.rel_path else label
+
+
+def _band_label(name: str, y: float) -> Html:
+    short = name if len(name) <= _MOST_LABEL else f"{name[: _MOST_LABEL - 1]}…"
+    return el("text", short, x=_LEFT - 10, y=f"{y + _BAND - 3:.0f}", class_="row-label")
+
+
+def _box_element(kind: str, x: float, y: float, width: float, height: float) -> Html:
+    return el(
+        "rect",
+        class_=kind,
+        x=f"{x:.1f}",
+        y=f"{y:.1f}",
+        width=f"{width:.1f}",
+        height=f"{height:.1f}",
+        rx=2 if width > 4 else None,  # noqa: PLR2004  # px
+    )
+
+
+def _link_to(address: str, said: str, shape: Html) -> Html:
+    if not address:
+        return el("g", el("title", said), shape)
+    return el("a", el("title", said), shape, href=address, aria_label=said)
+
+
+def _text_width(x: float, end: float) -> float:
+    return max(1.6, end - x - (1 if end - x > 4 else 0.4))  # noqa: PLR2004  # px
+
+
+PAGES: Final = (
+    WebPage("/asof", show_day),
+    WebPage("/asof/files", show_file_then),
+    WebPage("/asof/files/{path:path}", show_file_then),
+    WebPage("/asof/prompt", show_prompt, "POST", is_long=True),
+    WebPage("/timeline", show_timeline),
+    WebPage("/diary", show_diary),
+    WebPage("/diary/{day}", show_diary),
+)
