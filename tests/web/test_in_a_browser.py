@@ -274,7 +274,7 @@ def test_one_talks_stops_asks_again_chooses_edits_and_leaves_the_record(looking,
     said.locator("details.more summary").click()
     said.locator("textarea").fill("Count to five")
     page.click("text=Say this instead")
-    page.wait_for_selector("text=Five.")
+    page.wait_for_selector(".words >> text=Five.")
     assert "Count to four" not in looking.text()
     page.check("text=Off the record")
     for words, answer in (("Whisper", "Between us."), ("And now?", "Still between us.")):
