@@ -29,7 +29,7 @@ from familiar_cli.errors import (
     RemoteDamagedError,
     UsageError,
 )
-from familiar_cli.files import is_plain, locked, temp_in, write_own
+from familiar_cli.files import is_plain, locked, remove, temp_in, write_own
 from familiar_cli.memory.store.store import hold_lock
 from familiar_cli.sqlite import connect
 from familiar_cli.text import counted, one_line
@@ -398,7 +398,7 @@ def _copied_history(paths: FamiliarPaths) -> Iterator[Path]:
         yield copy
     finally:
         for suffix in ("", "-wal", "-shm", "-journal"):
-            copy.with_name(copy.name + suffix).unlink(missing_ok=True)
+            remove(copy.with_name(copy.name + suffix))
 
 
 def _retire(target: BackupTarget, familiar_id: str, keep: int) -> tuple[str, ...]:

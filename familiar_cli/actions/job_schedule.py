@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.clock import iso, now, parse_iso
 from familiar_cli.errors import ConfigError, FamiliarError, LockedError, NotFoundError, UsageError
-from familiar_cli.files import read_plain, write_own, write_whole
+from familiar_cli.files import read_plain, remove, write_own, write_whole
 from familiar_cli.identity import check_id
+from familiar_cli.memory.pages.front_matter import PERSONA_DIR
 from familiar_cli.recurrence import last_occurrence, next_occurrence, parse_recurrence
 from familiar_cli.text import is_visible, nearest, one_line, slugify
 from familiar_cli.work.passes import Event, as_failure, failed
@@ -202,7 +203,7 @@ def remove_job(familiar: Familiar, job_id: str, *, dry_run: bool = False) -> Job
         entries.remove(next(one for one in entries if one["id"] == job_id))
         write_whole(familiar.paths.jobs, tomlkit.dumps(document))
         with suppress(OSError):
-            _state_path(familiar, job_id).unlink()
+            remove(_state_path(familiar, job_id))
     return jobs[job_id]
 
 
@@ -347,7 +348,7 @@ def _write_state(familiar: Familiar, job: Job, state: JobState) -> None:
     write_own(_state_path(familiar, job.id), f"{content}\n".encode())
 
 
-CRONS: Final = "self/.persona/CRONS.json"
+CRONS: Final = f"{PERSONA_DIR}/CRONS.json"
 """Jobs of an imported persona, as its files had them."""
 
 _SCHEDULE_KEYS: Final = ("schedule", "cron", "when", "at")

@@ -17,7 +17,7 @@ A script (`help.txt`; `small.txt`, `year.txt` and `synced.txt`, each a home) is 
 DIGESTS are the exit code and three short hashes, of stdout, stderr and the files that the command
 added, changed or removed. Time and random numbers are the same in each run; ids are
 numbered in the order in which a text names them, and paths that differ are named. Databases, git
-objects and caches are left out of the files: commands that read them stand in the scripts.
+objects, backups and caches are left out of the files: commands that read them stand in the scripts.
 """
 
 from __future__ import annotations
@@ -59,6 +59,7 @@ SILENT = '{"operations": []}'
 _COMMAND = re.compile(r"(?:(\S+ \S+ \S+ \S+) )?\$ familiar ?(.*)")
 _UNSTABLE = re.compile(
     r"\.index/|\.db(?:-\w+)?$|/journal\.git/|^hub\.git/|\.lock(?:\.next)?$|^cache/"
+    r"|\.(?:pack|manifest)$|/\.backups/"
 )
 _ID = re.compile(
     r"(?<=machine-)[0-9a-f]{4}"

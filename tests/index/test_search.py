@@ -75,7 +75,7 @@ def test_a_search_never_waits_for_the_model_to_read(world, meaning) -> None:
     found = world.ask("tea", meaning)
     assert {h.rel_path for h in found.hits} == {"a.md", "b.md"}
     assert (meaning.read, found.waiting) == ([], 1)
-    assert any("1 pieces" in note for note in found.notes)
+    assert any("1 piece " in note for note in found.notes)
 
 
 def test_an_embedder_that_fails_is_mentioned_every_time(world, meaning) -> None:
