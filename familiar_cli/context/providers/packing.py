@@ -262,9 +262,14 @@ def fill_room(
     )
     best = max((piece.score for piece in pieces if not piece.named), default=0.0)
     spoken = frozenset().union(*(piece.turns for piece in pieces if piece.is_turn))
+    best_turn = max((piece.score for piece in pieces if piece.is_turn), default=0.0)
     shares = (QUOTED_SHARE if _is_quoted(piece, spoken) else 1.0 for piece in pieces)
     ranked = [
-        (replace(piece, score=share * piece.score), share * best)
+        (
+            replace(piece, score=share * piece.score),
+            # A line of memory that fits very well says little about how well turns can fit.
+            max(best_turn, QUOTED_SHARE * best) if piece.is_turn else share * best,
+        )
         for piece, share in zip(pieces, shares, strict=True)
         if not precision.exceeds(piece.fact, piece.vague)
     ]
