@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 PICTURES = Path(__file__).parent.parent / "docs" / "images"
 QUESTION = "What is the name of my dog?"
 COLUMNS, ROWS = 84, 24
+REPLY_TURN = 3  # after the greeting and the question
 
 
 def draw_all(directory: Path) -> None:
@@ -71,7 +72,7 @@ def _draw_terminal(screen: str, picture: Path) -> None:
 
 
 def _draw_page(picture: Path) -> None:
-    """Draw the page of the newest turn."""
+    """Draw the page of the reply."""
     command = [sys.executable, "-m", "familiar_cli", "web", "--port", "0", "--no-open", "--json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         try:
@@ -79,9 +80,7 @@ def _draw_page(picture: Path) -> None:
             link = json.loads(server.stdout.readline())["data"]["url"]
             with _open_page(1200, 860) as page:
                 page.goto(link)
-                page.goto(f"{link.partition('/?')[0]}/turns")
-                page.locator("main a[href*='/turns/']").last.click()
-                page.wait_for_load_state("networkidle")
+                page.goto(f"{link.partition('/?')[0]}/turns/{REPLY_TURN}")
                 page.screenshot(path=picture)
         finally:
             server.terminate()
