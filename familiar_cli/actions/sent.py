@@ -78,12 +78,15 @@ def _all_text(messages: Sequence[TracedMessage]) -> str:
 
 def _why_missing(familiar: Familiar, turn: int) -> str:
     from familiar_cli.history.lines import origins
+    from familiar_cli.history.store import GREETING
 
     found = _find_turn(familiar, turn)
     if found is None:
         return f"No such turn: {turn}"
     if found.source.startswith("import"):
         return f"Turn {turn} was imported ({found.source}), so nothing was sent for it"
+    if found.source == GREETING:
+        return f"Turn {turn} is the greeting, so nothing was sent for it"
     written = origins(familiar.history, [turn]).get(turn)
     if written:
         return f"Turn {turn} was written down on {written.instance!r}, and what it sent is there"

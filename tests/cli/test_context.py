@@ -7,7 +7,7 @@ import json
 import pytest
 
 from familiar_cli.context.trace import TracedMessage, write_trace
-from familiar_cli.history.store import HistoryStore
+from familiar_cli.history.store import GREETING, HistoryStore
 from tests.support.traces import trace
 from tests.support.world import data, live, run, spawn
 
@@ -112,6 +112,16 @@ def test_a_turn_that_was_imported_says_so(turns) -> None:
     result = run("context", "2")
     assert result.exit_code == 4
     assert "Turn 2 was imported" in result.stderr
+
+
+def test_a_greeting_says_that_nothing_was_sent() -> None:
+    root = live("ada")
+    store = HistoryStore(root / "history.db")
+    store.append("cli", "assistant", "Good evening.", source=GREETING)
+    store.close()
+    write_trace(root / "traces", trace(2))
+    result = run("context", "1")
+    assert (result.exit_code, "Turn 1 is the greeting" in result.stderr) == (4, True)
 
 
 def test_a_turn_without_a_trace_says_so(turns) -> None:
