@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.clock import iso, now
-from familiar_cli.errors import BadInputError, NotFoundError, UsageError
+from familiar_cli.errors import BadInputError, FamiliarError, NotFoundError, UsageError
 from familiar_cli.mcp_server.tool import (
     Answer,
     Tool,
@@ -114,6 +115,18 @@ def _list_desk(caller: Caller, kind: str | None) -> Answer:
     due = sum("due" in item.about for item in found)
     notes = [f"{counted(due, 'item')} due now."] if due else []
     return Answer(found, notes if found else ["There is nothing on the list."])
+
+
+def due_reminder_notes(caller: Caller) -> list[str]:
+    """Say how many reminders became due, each once; their words are data, which `todo` shows."""
+    from familiar_cli.actions.desk import fire_reminders
+
+    with suppress(FamiliarError, OSError):  # `todo` says what is wrong with the list
+        new = {item.text for item in fire_reminders(caller.familiar, "mcp")}
+        count = sum(item.text in new for item in _items_of(caller, "reminder")) if new else 0
+        if count:
+            return [f"{counted(count, 'reminder')} became due; `todo` lists what is due."]
+    return []
 
 
 def _items_of(caller: Caller, kind: str) -> Iterator[ToolItem]:

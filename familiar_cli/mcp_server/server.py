@@ -27,6 +27,7 @@ from familiar_cli.errors import FamiliarError, bounded
 from familiar_cli.mcp_server import catalogue
 from familiar_cli.mcp_server.arguments import check_sizes, read_arguments
 from familiar_cli.mcp_server.catalogue import TOOLS, uri_of
+from familiar_cli.mcp_server.desk_tools import due_reminder_notes
 from familiar_cli.mcp_server.tool import Caller, is_readable, page
 from familiar_cli.memory.store.walk import list_all
 from familiar_cli.text import framed, harmless
@@ -374,7 +375,7 @@ def _input_schema(name: str) -> dict[str, Any] | None:
 
 def _run(tool: Tool, arguments: Arguments, caller: Caller, notes: Sequence[str]) -> ToolPage:
     answer = tool.run(caller, arguments)
-    told = (without_commands(note) for note in answer.notes)
+    told = (without_commands(note) for note in (*answer.notes, *due_reminder_notes(caller)))
     answer = replace(answer, notes=[*notes, *(note for note in told if note != _FOR_A_PERSON)])
     return page(tool.name, arguments, answer, caller.familiar.counter)
 

@@ -33,6 +33,18 @@ async def test_reminders_tasks_and_notes_are_added_listed_and_done():
     assert memory()["scratch.md"] == "Bo has a boat\n"
 
 
+async def test_a_reminder_that_became_due_is_told_once_and_a_private_one_not_at_all():
+    private = "\n## In private: DM <!-- private dm%2D42 -->\n\n- [ ] Secret @2026-01-02 09:00\n"
+    live(reminders=f"# Reminders\n\n- [ ] Call Bo @2026-01-05 09:00\n{private}", notes="tea")
+    async with asking() as client:
+        first = await called(client, "memory_list")
+        again = await called(client, "memory_list")
+    assert [note for note in first["notes"] if "due" in note] == [
+        "1 reminder became due; `todo` lists what is due."
+    ]
+    assert not any("due" in note for note in again.get("notes", []))
+
+
 async def test_what_is_private_on_a_list_is_not_shown_and_stays():
     private = "\n## In private: DM <!-- private dm%2D42 -->\n\n- [ ] A present for Bo\n"
     live(tasks=f"# Tasks\n\n- [ ] Milk\n{private}")
