@@ -127,6 +127,7 @@ LOOK_S: Final = 60.0
 REMIND_S: Final = 15.0
 """How often it is looked whether a reminder is due."""
 _REMINDING: Final = "todo ls"
+_JOBS: Final = "job ls"
 _LOOKING: Final = "history stats"  # the commands that show the same trouble
 _EMBEDDING: Final = "index build"
 
@@ -320,12 +321,23 @@ class Daemon:
             await asyncio.sleep(min(wait_s, REMIND_S))
 
     async def _run_jobs(self) -> float:
-        """Run the jobs that are due; return in how many seconds others are."""
+        """Run the jobs that are due; return in how many seconds others are.
+
+        What stays wrong is told once.
+        """
+        events: list[Event] = []
         try:
-            return await run_due_jobs(self._familiar, self._tell)
+            wait_s = await run_due_jobs(self._familiar, events.append)
         except Exception as error:  # noqa: BLE001  # other work goes on
-            self._tell(failed("job ls", as_failure(error), 0))
-            return LOOK_S
+            events.append(failed(_JOBS, as_failure(error), 0))
+            wait_s = LOOK_S
+        known = str(self.errors.pop(_JOBS, ""))
+        for event in events:
+            if event.error and str(event.error) == known:
+                self.errors[_JOBS] = event.error
+            else:
+                self._tell(event)
+        return wait_s
 
     async def _watch_reminders(self) -> None:
         while True:

@@ -43,6 +43,7 @@ MISSED: Final = ("run", "skip")
 GRACE: Final = timedelta(hours=1)
 """What is later than this was missed, e.g. because nothing ran."""
 
+_AGAIN_S: Final = 60.0  # after a job that cannot run as it is, or that another process runs
 _MOST_JOBS: Final = 200
 _MOST_CHARS: Final = 2_000
 _HEAD: Final = "# Jobs of this familiar; see `familiar job --help`. You may edit them.\n"
@@ -240,15 +241,17 @@ async def run_due_jobs(familiar: Familiar, tell: Callable[[Event], None]) -> flo
         return float("inf")
     waits = [float("inf")]
     for job in jobs:
+        wait_s = _AGAIN_S
         try:
             if _due_time(familiar, job):
                 await _run_due(familiar, job, tell)
-            waits.append((next_run(familiar, job) - now()).total_seconds())
+            wait_s = (next_run(familiar, job) - now()).total_seconds()
         except LockedError:
-            continue
+            pass  # another process is at it
         except FamiliarError as error:
             tell(failed("job ls", error, familiar.passes.job(job.id).retry_in_s))
-    return max(min(waits), 1.0)
+        waits.append(max(wait_s, familiar.passes.job(job.id).retry_in_s, 1.0))
+    return min(waits)
 
 
 async def _run_due(familiar: Familiar, job: Job, tell: Callable[[Event], None]) -> None:

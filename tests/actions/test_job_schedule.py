@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from familiar_cli.actions import job_schedule
+from familiar_cli.actions.daemon import Daemon
 from familiar_cli.actions.job_schedule import (
     Job,
     add_job,
@@ -90,7 +92,7 @@ async def test_a_model_that_fails_is_told_and_tried_again(ada, at, serve) -> Non
     at(MORNING)
     told: list[Event] = []
     for _ in range(2):  # the second look comes too early
-        await run_due_jobs(ada, told.append)
+        assert 30 < await run_due_jobs(ada, told.append) <= 60
     assert [event.kind for event in told] == ["failed"]
     assert len(server.requests) == 1
     assert ada.history.recent("cli", 9, viewer=OWNER) == []
@@ -98,6 +100,19 @@ async def test_a_model_that_fails_is_told_and_tried_again(ada, at, serve) -> Non
     await run_due_jobs(ada, told.append)
     await ada.aclose()
     assert read_state(ada, read_jobs(ada)[0]).outcome == "done"
+
+
+async def test_what_stays_wrong_with_the_jobs_is_told_once(ada) -> None:
+    told: list[Event] = []
+    daemon = Daemon(ada, asyncio.Event(), lambda _: None, told.append)
+    ada.paths.jobs.write_text("[[job", "utf-8")
+    for _ in range(3):
+        await daemon._run_jobs()
+    assert [event.kind for event in told] == ["failed"]
+    assert "job ls" in daemon.errors
+    ada.paths.jobs.unlink()
+    await daemon._run_jobs()
+    assert daemon.errors == {}
 
 
 async def test_each_day_has_one_time_also_when_the_clocks_change(at, monkeypatch) -> None:
