@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import inspect
+import re
 from datetime import date
 from enum import Enum
 from functools import cached_property
 from itertools import groupby
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
+import yaml
 
 import familiar_cli
 from familiar_cli import cli, errors
@@ -41,6 +44,8 @@ if TYPE_CHECKING:
     from familiar_cli.context.types import Layer
 
 WIDTH = 88
+DOCS = Path(__file__).parent
+_LINK = re.compile(r"\[([^\]]+)\]\([^)]+\)")
 
 
 def commands() -> str:
@@ -52,6 +57,32 @@ def commands() -> str:
         for name in names:
             parts.extend(_pages(root.get_command(None, name), f"familiar {name}"))
     return "\n".join(parts)
+
+
+def list_pages(section: str) -> str:
+    """Return the pages of a section of the site, each with its title and its first sentence."""
+    nav = yaml.safe_load((DOCS.parent / "mkdocs.yml").read_text("utf-8"))["nav"]
+    parts: list[str] = []
+    for entry in next(part[section] for part in nav if section in part):
+        groups = entry.items() if isinstance(entry, dict) else [("", [entry])]
+        for title, paths in groups:
+            parts += [f"\n## {title}\n"] if title else []
+            parts += [_listed(path, section) for path in paths if not path.endswith("README.md")]
+    return "\n".join(parts).strip("\n")
+
+
+def _listed(path: str, section: str) -> str:
+    text = (DOCS / path).read_text("utf-8")
+    title, _, rest = text.removeprefix("# ").partition("\n")
+    first = " ".join(rest.strip().partition("\n\n")[0].split())
+    sentence = _LINK.sub(r"\1", first).partition(". ")[0].rstrip(".:")
+    folder, _, name = path.partition("/")
+    beside = folder == _folder(section)
+    return f"- [{title}]({name if beside else f'../{path}'}): {sentence}"
+
+
+def _folder(section: str) -> str:
+    return section.removesuffix("s").lower().replace(" ", "-")
 
 
 def writer_bounds() -> str:

@@ -10,7 +10,7 @@ import typer
 import familiar_cli
 from familiar_cli.commands._base import App, output
 from familiar_cli.commands._contents import CALLED, CONTENTS, SECTIONS
-from familiar_cli.text import fold
+from familiar_cli.text import fold, nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -55,14 +55,19 @@ def show_help(
         return
     text = _help_of(root, words)
     commands, pages = _find_commands(root, words), _find_pages(words)
+    meant = [] if text or commands or pages else _words_meant(root, words)
+    if meant:
+        commands, pages = _find_commands(root, meant), _find_pages(meant)
     data: dict[str, object] = {
         "commands": _row_data(commands),
         "pages": [{"path": path, "title": title} for path, title in pages],
         "text": text,
     }
+    if meant or not (text or commands or pages):
+        guess = f" Did you mean {' '.join(meant)!r}?" if meant else ""
+        out.note(f"No command and no page mentions {' '.join(words)!r}.{guess}")
     out.answer(data, _found_page(text, commands, pages))
     if not (text or commands or pages):
-        out.note(f"No command and no page mentions {' '.join(words)!r}.")
         out.note(f"List all commands: `{root.command_path} help --all`.")
 
 
@@ -134,9 +139,7 @@ def _find_pages(words: Sequence[str]) -> list[_Row]:
 
     wanted = [fold(word) for word in words]
     found = []
-    for path in sorted(_FOLDER.rglob("*.md")):
-        if path.name in _NOT_SEARCHED:
-            continue
+    for path in _list_pages():
         text = path.read_text("utf-8", errors="replace")
         title = title_of(text)
         headings = "\n".join(line for line in text.splitlines() if line.startswith("#"))
@@ -146,6 +149,25 @@ def _find_pages(words: Sequence[str]) -> list[_Row]:
             mentions = sum(places[2].count(word) for word in wanted)
             found.append((ranks[0], -mentions, str(path), title))
     return [(path, title) for _, _, path, title in sorted(found)[:_MOST_PAGES]]
+
+
+def _words_meant(root: Any, words: Sequence[str]) -> list[str]:  # noqa: ANN401
+    """Correct words that nothing mentions, by those of commands, titles and settings."""
+    from familiar_cli.config.settings import all_settings
+    from familiar_cli.markdown import title_of
+
+    titles = (title_of(path.read_text("utf-8", errors="replace")) for path in _list_pages())
+    texts = [*(name for name, _ in _list_commands(root)), *CALLED, *titles, *all_settings()]
+    known = {word for text in texts for word in fold(text).replace("-", " ").split()}
+    known |= {fold(text) for text in (*CALLED, *all_settings())}
+    meant = [word if fold(word) in known else nearest(fold(word), known) for word in words]
+    found = [word for word in meant if word]
+    is_whole = len(found) == len(words) and found != list(words)
+    return found if is_whole and (_find_commands(root, found) or _find_pages(found)) else []
+
+
+def _list_pages() -> list[Path]:
+    return [path for path in sorted(_FOLDER.rglob("*.md")) if path.name not in _NOT_SEARCHED]
 
 
 def _found_page(text: str, commands: list[_Row], pages: list[_Row]) -> list[PagePart] | None:

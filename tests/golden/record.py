@@ -80,6 +80,7 @@ class Outcome:
     Args:
         line: Its number in the script.
         files: The files it added or changed, with their content; None: removed.
+        output: Both streams as a terminal mixes them.
     """
 
     line: int
@@ -88,6 +89,7 @@ class Outcome:
     stdout: str
     stderr: str
     files: dict[str, bytes | None] = field(default_factory=dict)
+    output: str = ""
 
     @property
     def digests(self) -> str:
@@ -177,7 +179,8 @@ class Player:
         changed |= dict.fromkeys(self._before.keys() - files.keys())
         self._before = files
         out, err = self._neutral(result.stdout), self._neutral(result.stderr)
-        return Outcome(number, argv, result.exit_code, out, err, changed)
+        shown = self._neutral(result.output)
+        return Outcome(number, argv, result.exit_code, out, err, changed, shown)
 
     def _stand_ins(self) -> dict[str, str]:
         plans = sorted(self._world.glob(f"{self._home}/*/memory/sessions/.pending/*.json"))
