@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from familiar_cli.work.jobs import Drained
     from familiar_cli.writer.memory_writer import MemoryWriter, MemoryWriterScheduler
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"
 __all__ = [
     "AnsweredError",
     "Author",

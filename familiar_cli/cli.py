@@ -15,6 +15,7 @@ from familiar_cli.errors import FamiliarError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
 COMMAND_NAMES = ("familiar", "familiar-memory")
 """What the program is installed as; the second is for where another one is called `familiar`."""
@@ -228,11 +229,33 @@ app.info.cls = Contents
 
 def _version(ctx: typer.Context, value: bool) -> None:  # noqa: FBT001
     if value:
+        from pathlib import Path
+
         from familiar_cli import __version__
         from familiar_cli.commands._base import output
 
-        output(ctx).answer({"version": __version__}, f"familiar {__version__}")
+        package = Path(__file__).parent
+        try:
+            commit = (package / "commit.txt").read_text("ascii")  # written when a wheel is built
+        except OSError:
+            commit = find_commit(package.parent)
+        shown = f"familiar {__version__}" + (f" (commit {commit})" if commit else "")
+        output(ctx).answer({"version": __version__, "commit": commit}, shown)
         raise typer.Exit
+
+
+def find_commit(checkout: Path) -> str:
+    """Return what git calls the commit of a checkout, with `-dirty` if files were changed."""
+    import subprocess
+
+    if not (checkout / ".git").exists():
+        return ""
+    git = ["git", "-C", str(checkout), "describe", "--always", "--dirty", "--abbrev=10"]
+    try:
+        done = subprocess.run(git, capture_output=True, text=True, timeout=10, check=False)  # noqa: S603
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.strip()
 
 
 @app.callback()

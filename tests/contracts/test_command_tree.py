@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 import typer
@@ -15,6 +16,7 @@ from tests.support.cases import each
 from tests.support.world import live, run
 
 ROOT = typer.main.get_command(cli.app)
+CHECKOUT = Path(cli.__file__).parents[1]
 
 
 def leaves(command, path=()) -> list[tuple[str, ...]]:
@@ -179,7 +181,7 @@ def test_a_group_describes_each_command_with_a_whole_sentence(path) -> None:
 
 def test_the_contents_name_every_command_module() -> None:
     listed = {module.partition(":")[0] for module, _ in COMMANDS.values()}
-    folder = __import__("pathlib").Path(cli.__file__).parent / "commands"
+    folder = Path(cli.__file__).parent / "commands"
     there = {path.stem for path in folder.glob("*.py") if not path.stem.startswith("_")}
     assert listed == there
 
@@ -283,7 +285,10 @@ def test_a_name_with_nothing_to_see_is_a_usage_error(argv, name) -> None:
 @pytest.mark.parametrize("argv", [("--json", "--version"), ("--version", "--json")])
 def test_the_version_comes_in_an_envelope_too(argv) -> None:
     told = json.loads(run(*argv).stdout)
-    assert (told["status"], told["data"]) == ("ok", {"version": __version__})
+    assert (told["status"], told["data"]) == (
+        "ok",
+        {"version": __version__, "commit": cli.find_commit(CHECKOUT)},
+    )
 
 
 def test_a_chat_in_which_nothing_is_said_prints_nothing(serve) -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import tomllib
 from pathlib import Path
 
 import pytest
 
 from familiar_cli import __version__, cli
+from tests.contracts.test_command_tree import LEAVES
+from tools.shell_files import COMPLETIONS, write_shell_files
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -63,3 +66,25 @@ def test_completion_is_for_the_command_that_was_typed(name, shell, monkeypatch, 
     script = started([f"/usr/bin/{name}", "--show-completion"], monkeypatch, capsys)
     assert f"_{name.replace('-', '_').upper()}_COMPLETE=complete_{shell}" in script
     assert re.search(rf"(compdef|complete) .*{name}\b(?!-)", script)
+
+
+def test_each_command_has_a_man_page_and_each_shell_a_completion(tmp_path) -> None:
+    files = write_shell_files(tmp_path)
+    pages = {path for path in files if path.endswith(".1")}
+    wanted = {f"share/man/man1/familiar-{'-'.join(leaf)}.1" for leaf in LEAVES}
+    assert wanted <= pages
+    assert len(files) - len(pages) == len(cli.COMMAND_NAMES) * len(COMPLETIONS)
+    page = (tmp_path / "share/man/man1/familiar-memory-log.1").read_text("utf-8")
+    assert page.startswith('.TH "FAMILIAR-MEMORY-LOG" "1"')
+    assert "familiar memory log people/alice.md \\-\\-since 7d" in page
+    bash = (tmp_path / "share/bash-completion/completions/familiar").read_text("utf-8")
+    assert "_FAMILIAR_COMPLETE=complete_bash" in bash
+
+
+def test_a_checkout_names_its_commit_and_an_installed_package_does_not(tmp_path) -> None:
+    assert cli.find_commit(tmp_path) == ""
+    git = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@example.org"]
+    for argv in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "first"]):
+        subprocess.run([*git, *argv], check=True)
+    (tmp_path / "notes.md").write_text("x")
+    assert re.fullmatch("[0-9a-f]{10}", cli.find_commit(tmp_path))

@@ -255,6 +255,7 @@ class Player:
             patch("familiar_cli.clock.time", still),
             patch("socket.gethostname", lambda: "machine"),
             patch("platform.node", lambda: "machine"),
+            patch("familiar_cli.cli.find_commit", lambda _: "0123456789"),
             patch.object(secrets, "token_hex", token),
             patch.object(secrets, "token_urlsafe", token),
             patch.object(os, "urandom", lambda size: bytes.fromhex(token(size))),
