@@ -29,8 +29,8 @@ from familiar_cli.identity import Author
 
 COMMANDS = {
     "--help": (["--help"], 2.5),
-    "memory cat": (["memory", "cat", "notes.md"], 2.0),
-    "memory ls": (["memory", "ls"], 2.0),
+    "memory cat": (["memory", "cat", "notes.md"], 1.8),
+    "memory ls": (["memory", "ls"], 1.8),
     "context --last": (["context", "--last"], 2.0),
     "search by words": (["search", "--method", "lexical", "a warm drink"], 3.0),
 }

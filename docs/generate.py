@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from dataclasses import MISSING, Field, fields
 from datetime import date
 from enum import Enum
 from functools import cached_property
@@ -21,6 +22,7 @@ from familiar_cli.config import settings as settings_files
 from familiar_cli.config.channel_kinds import MODES
 from familiar_cli.config.schema import LLMSettings
 from familiar_cli.config.settings import all_settings
+from familiar_cli.config.values import SettingsTable
 from familiar_cli.context.budget import LARGE_TOKENS, LOCAL_TOKENS, PERCENT, percent_of
 from familiar_cli.context.tiers import LOADED
 from familiar_cli.imports import foreign_files
@@ -38,7 +40,7 @@ from familiar_cli.memory.store.walk import MAX_PATTERN_CHARS
 from familiar_cli.writer.contract import bounds_for
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from familiar_cli.config.values import Setting
     from familiar_cli.context.types import Layer
@@ -202,7 +204,10 @@ def _signature(name: str, found: Callable[..., object]) -> str:
     """Return a signature with a parameter a line, as a formatter would write it."""
     lines, keyword_only = [], False
     signature = inspect.signature(found)
-    for parameter in signature.parameters.values():
+    parameters: Iterable[inspect.Parameter] = signature.parameters.values()
+    if inspect.isclass(found) and issubclass(found, SettingsTable):
+        parameters = map(_field_parameter, fields(found))
+    for parameter in parameters:
         if parameter.kind is parameter.KEYWORD_ONLY and not keyword_only:
             keyword_only = True
             lines.append("*")
@@ -213,6 +218,12 @@ def _signature(name: str, found: Callable[..., object]) -> str:
     if len(short) <= WIDTH:
         return short
     return "\n".join([f"{prefix}{name}(", *(f"    {line}," for line in lines), f"){returns}"])
+
+
+def _field_parameter(entry: Field[Any]) -> inspect.Parameter:
+    default = ... if entry.default is MISSING else entry.default
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    return inspect.Parameter(entry.name, kind, default=default, annotation=entry.type)
 
 
 def _parameter(parameter: inspect.Parameter) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from familiar_cli.commands._base import App, FamiliarGroup
+from familiar_cli.commands._base import App, FamiliarGroup, build_command
 from familiar_cli.commands._contents import COMMANDS, CONTENTS, meant_command
 from familiar_cli.errors import FamiliarError, UsageError
 
@@ -162,9 +162,7 @@ def _report(error: FamiliarError, args: list[str]) -> int:
 def _load_command(name: str) -> Any:
     place, _, app = COMMANDS[name][0].partition(":")
     module = importlib.import_module(f"familiar_cli.commands.{place}")
-    command = typer.main.get_command(getattr(module, f"{app}_app" if app else "app"))
-    command.name = name
-    return command
+    return build_command(getattr(module, f"{app}_app" if app else "app"), name)
 
 
 def _command_in(args: list[str]) -> str:

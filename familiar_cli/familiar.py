@@ -270,7 +270,6 @@ class Familiar:
     @cached_property
     def memory(self) -> MemoryStore:
         """The memory directory; what is written there can be searched at once."""
-        from familiar_cli.index.types import index_changes
         from familiar_cli.memory.layout import INDEX_DIR
         from familiar_cli.memory.store.store import LazyJournal, Limits, MemoryStore
 
@@ -278,8 +277,11 @@ class Familiar:
         limits = Limits(set_to.max_file_bytes, set_to.max_results, set_to.max_dir_files)
         there = self.paths.memory / INDEX_DIR
 
-        def note(rel_paths: tuple[str, ...]) -> None:
-            self.finder.note_changes(rel_paths)
+        def note_changes(rel_paths: tuple[str, ...]) -> None:
+            from familiar_cli.index.types import index_changes
+
+            index = self.index if there.is_dir() else None
+            index_changes(lambda: index, self.finder.note_changes)(rel_paths)
 
         return MemoryStore(
             self.paths.memory,
@@ -287,10 +289,7 @@ class Familiar:
             lock_path=self.paths.lock,
             lock_timeout_s=set_to.lock_timeout_s,
             journal=LazyJournal(self.paths.journal, lambda: self.journal),
-            on_change=index_changes(
-                lambda: self.index if there.is_dir() else None,
-                note,
-            ),
+            on_change=note_changes,
         )
 
     @cached_property

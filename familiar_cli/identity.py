@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
 
 from familiar_cli.errors import UsageError
-from familiar_cli.languages import ENGLISH
 from familiar_cli.text import fold, framed, is_hidden, is_visible, one_line, slugify
 
 if TYPE_CHECKING:
@@ -16,14 +15,10 @@ if TYPE_CHECKING:
 
     from familiar_cli.languages import Phrases
 
-_PLATFORM = re.compile(r"[a-z0-9]+(?:_[a-z0-9]+)*")
-_PLACEHOLDER = re.compile(r"\{\{|\}\}")
-_EMOJI_STYLES = re.compile("[\ufe0e\ufe0f]")
+_PLACEHOLDER = r"\{\{|\}\}"
 MAX_ID_CHARS = 200
 """Maximum length of the id of an account, a channel or a message."""
 _ID_HINT = "Use visible characters only, and plain spaces inside."
-_LOOKS_TOLD_APART = re.compile(r"\(\w+ [^()]+\)$")
-_JOINERS = re.compile("[\u200c\u200d]")
 _WINDOWS_DEVICES = {"con", "prn", "aux", "nul"} | {
     f"{port}{n}" for port in ("com", "lpt") for n in range(10)
 }
@@ -95,7 +90,7 @@ class Me:
         """Who says something here."""
         return replace(self.account, display_name=self.name or None)
 
-    def persona(self, phrases: Phrases = ENGLISH) -> str:
+    def persona(self, phrases: Phrases) -> str:
         """Return who I am, as a prompt says it; macros work in it."""
         told = phrases.pronouns.format("{{user}}", self.pronouns)
         pronouns = told if self.pronouns else ""
@@ -166,7 +161,7 @@ class Labels:
     def of(self, author: Author) -> str:
         """Return a person's name as it may stand in the frame of a prompt."""
         name = self.me.name_of(author)
-        if self.is_shared(name) or _LOOKS_TOLD_APART.search(name):
+        if self.is_shared(name) or re.search(r"\(\w+ [^()]+\)$", name):
             return f"{name} ({self.me.handle(author.slug)})"
         return name
 
@@ -181,10 +176,16 @@ def _name_of(author: Author) -> str:
 
 
 def _key(name: str) -> str:
-    return fold(_JOINERS.sub("", name))
+    return fold(re.sub("[\u200c\u200d]", "", name))
 
 
 NO_LABELS = Labels()
+
+
+def _english() -> Phrases:
+    from familiar_cli.languages import ENGLISH  # noqa: PLC0415  # starting is quicker without it
+
+    return ENGLISH
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +202,7 @@ class Who:
     name: str
     voice: str = ""
     texts: tuple[str, ...] = ()
-    phrases: Phrases = field(default=ENGLISH, repr=False)
+    phrases: Phrases = field(default_factory=_english, repr=False)
 
 
 def handle_of(slug: str) -> str:
@@ -225,7 +226,11 @@ def parse_author(
     """
     platform, colon, user_id = text.partition(":")
     platform, user_id = platform.strip(" ").lower(), user_id.strip(" ")
-    problem = "" if colon and _PLATFORM.fullmatch(platform) else "is not a valid account"
+    problem = (
+        ""
+        if colon and re.fullmatch(r"[a-z0-9]+(?:_[a-z0-9]+)*", platform)
+        else "is not a valid account"
+    )
     problem = problem or _id_problem(user_id)
     if problem:
         raise UsageError(
@@ -249,14 +254,14 @@ def check_id(value: str, field: str) -> str:
     Raises:
         UsageError: It is empty, longer than `MAX_ID_CHARS`, or holds what cannot be seen.
     """
-    if problem := _id_problem(value, _EMOJI_STYLES.sub("", value)):
+    if problem := _id_problem(value, re.sub("[\ufe0e\ufe0f]", "", value)):
         raise UsageError(f"{field} {_quoted(value)} {problem}", hint=_ID_HINT)
     return value
 
 
 def clean_name(name: str | None) -> str | None:
     """Strip invisible characters from a display name; return None if nothing is left."""
-    if not name or _PLACEHOLDER.search(name):
+    if not name or re.search(_PLACEHOLDER, name):
         return None
     shown = one_line(name, MAX_ID_CHARS)
     return shown if is_visible(shown) else None
@@ -276,7 +281,7 @@ def _id_problem(value: str, shown: str | None = None) -> str:
         return f"is longer than {MAX_ID_CHARS} characters"
     if value != value.strip():
         return "begins or ends with a space"
-    if _PLACEHOLDER.search(value):
+    if re.search(_PLACEHOLDER, value):
         return "is a placeholder that was not filled in"
     for text in (shown, unquote(shown)):
         if hidden := next(filter(is_hidden, text), None):

@@ -24,14 +24,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 
 # C0 and C1 controls but tab and newline, marks that reorder text on a terminal, half characters.
-_HARMFUL = re.compile(
-    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
-)
+_HARMFUL = r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 _BLANK = "\u115f\u1160\u2800\u3164\uffa0"  # letters and signs that are drawn as nothing
 # What is drawn as nothing and joins no letters: soft hyphens, zero-width spaces, invisible tags.
-_UNSEEN = re.compile(
-    "[\u00ad\u180e\u200b\u2060-\u2064\u206a-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
-)
+_UNSEEN = "[\u00ad\u180e\u200b\u2060-\u2064\u206a-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
 _HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp", "Zs"})
 # Marks, letters and reserved code points that Unicode has programs draw as nothing.
 _IGNORABLE = re.compile(
@@ -39,11 +35,14 @@ _IGNORABLE = re.compile(
     "\U000e0000-\U000e0fff]"
 )
 _DELIMITERS = str.maketrans({"<": "‹", ">": "›", "[": "(", "]": ")", '"': "'", "`": "'"})
-_TAGS = re.compile(
-    r"<(?=\s*/?\s*(?:turns|memory|voice|source|kept|message|passage|lines|findings|hidden[_\s-]?note)\b)",
-    re.IGNORECASE,
+_TAGS = (
+    r"(?i)<(?=\s*/?\s*(?:turns|memory|voice|source|kept|message|passage|lines|findings"
+    r"|hidden[_\s-]?note)\b)"
 )
-_SHELL_SIGNS = re.compile(r"""[\s'"`$\\&|;<>()*?!#~^{}\[\]]""")
+_SHELL_SIGNS = r"""[\s'"`$\\&|;<>()*?!#~^{}\[\]]"""
+LANGUAGES: Final = ("en", "de", "ja", "ar", "es", "fr", "zh")
+"""The languages with a table of words, by their codes as in ISO 639."""
+
 NAME_CHARS = 60
 """Most characters of a name in a prompt."""
 _MOST_NAME_CHARS = 200  # of what somebody may have mistyped; comparing is quadratic
@@ -60,12 +59,12 @@ def without_secrets(address: str) -> str:
 
 def harmless(text: str) -> str:
     """Return `text` without escape sequences or marks that could steer a terminal."""
-    return _HARMFUL.sub("", text.replace("\r\n", "\n"))
+    return re.sub(_HARMFUL, "", text.replace("\r\n", "\n"))
 
 
 def harmless_json(line: str) -> str:
     """Return a line of JSON that means the same and could not steer a terminal."""
-    return _HARMFUL.sub(lambda found: f"\\u{ord(found[0]):04x}", line)
+    return re.sub(_HARMFUL, lambda found: f"\\u{ord(found[0]):04x}", line)
 
 
 def one_line(text: str, width: int = 80) -> str:
@@ -76,7 +75,7 @@ def one_line(text: str, width: int = 80) -> str:
 
 def typed(word: str, *, windows: bool = os.name == "nt") -> str:
     """Return a word, such as a path, as it is typed in a shell: quoted where it has to be."""
-    if word and not _SHELL_SIGNS.search(word):
+    if word and not re.search(_SHELL_SIGNS, word):
         return word
     if windows:
         return f'"{word}"'
@@ -96,12 +95,12 @@ def framed(text: str, width: int = NAME_CHARS) -> str:
     It is one line of at most `width` characters, holds nothing invisible but what joins letters,
     and none of the signs that open or close a part of a prompt.
     """
-    return one_line(_UNSEEN.sub("", text).translate(_DELIMITERS), width)
+    return one_line(re.sub(_UNSEEN, "", text).translate(_DELIMITERS), width)
 
 
 def unfenced(text: str) -> str:
     """Return a text from outside that stands between tags, so that it cannot close them."""
-    return _TAGS.sub("‹", harmless(text))
+    return re.sub(_TAGS, "‹", harmless(text))
 
 
 def is_visible(text: str) -> bool:
@@ -261,7 +260,7 @@ USEFUL_TOKENS: Final = 20
 
 _CLOSERS: Final = r"[\"'”’»)\]*_」』）】]*"
 # A stop ends a sentence when white space follows; the stops of CJK scripts need none.
-_ENDS: Final = re.compile(rf"[.!?…।؟۔]+{_CLOSERS}(?=\s|$)|[。！？]+{_CLOSERS}|\n")
+_ENDS: Final = rf"[.!?…।؟۔]+{_CLOSERS}(?=\s|$)|[。！？]+{_CLOSERS}|\n"
 _WRAPPED_CHARS: Final = 60
 _STOPS: Final = ".!?…"  # what follows these with a small letter is no new sentence
 _LAST_WORD: Final = re.compile(r"(\w[\w.]*)\.$")
@@ -306,7 +305,7 @@ def whole_sentences(
 
 def sentence_ends(text: str) -> Iterator[int]:
     """Yield the offset after each sentence of `text`."""
-    for found in _ENDS.finditer(text):
+    for found in re.finditer(_ENDS, text):
         if found[0] == "\n":
             goes_on = _is_wrapped(text, found.start())
         else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
@@ -10,11 +11,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
+from typer.main import get_command, get_command_from_info, get_command_name
 
 from familiar_cli.commands._contents import ALIASES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Coroutine, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Container, Coroutine, Iterator, Sequence
     from datetime import date, datetime
     from pathlib import Path
 
@@ -208,6 +210,46 @@ class App(typer.Typer):
         settings.setdefault("cls", FamiliarCommand)
         settings.setdefault("context_settings", {"help_option_names": ["-h", "--help"]})
         return super().command(name, **settings)
+
+
+class _DeferredCommands(Mapping[str, Any]):
+    """The commands of a group, each built when it is first looked up: most are never run."""
+
+    def __init__(self, app: App, groups: Mapping[str, Any]) -> None:
+        self._app, self._built = app, dict(groups)
+        self._infos = {
+            info.name or get_command_name(info.callback.__name__): info
+            for info in app.registered_commands
+            if info.callback
+        }
+
+    def __getitem__(self, name: str) -> Any:  # noqa: ANN401
+        if name not in self._built:
+            self._built[name] = get_command_from_info(
+                self._infos[name],
+                pretty_exceptions_short=self._app.pretty_exceptions_short,
+                rich_markup_mode=self._app.rich_markup_mode,
+            )
+        return self._built[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter({**self._infos, **self._built})
+
+    def __len__(self) -> int:
+        return len({**self._infos, **self._built})
+
+
+def build_command(app: App, name: str) -> Any:  # noqa: ANN401  # Click's classes are private to Typer
+    """Build the command or group that `app` declares, under the given name."""
+    if app.registered_callback is None:
+        command: Any = get_command(app)
+    else:
+        declared, app.registered_commands = app.registered_commands, []
+        command = get_command(app)
+        app.registered_commands = declared
+        command.commands = _DeferredCommands(app, command.commands)
+    command.name = name
+    return command
 
 
 def group(help_text: str) -> App:

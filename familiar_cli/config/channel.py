@@ -10,7 +10,6 @@ import tomllib
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
 from fnmatch import fnmatchcase
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, unquote
@@ -36,6 +35,7 @@ from familiar_cli.config.schema import (
 from familiar_cli.config.settings import FileSettings, is_written, load_written, read_text, value_at
 from familiar_cli.errors import BadInputError, ConfigError, FamiliarError, UsageError
 from familiar_cli.files import read_plain, write_own, write_whole
+from familiar_cli.text import sha256_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -334,7 +334,7 @@ def file_stem(channel_id: str) -> str:
     if _DEVICE.match(stem):
         stem = _quote_key(stem[0]) + stem[1:]
     if len(stem) > _MOST_CHARS:
-        digest = sha256(channel_id.encode("utf-8", errors="surrogatepass")).hexdigest()
+        digest = sha256_of(channel_id)
         return f"{stem[:_LABEL_CHARS]}{_DIGEST}{digest[:32]}"
     return stem
 

@@ -19,7 +19,6 @@ import re
 import tomllib
 import unicodedata
 from dataclasses import dataclass, replace
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -35,7 +34,7 @@ from familiar_cli.files import (
     write_whole,
 )
 from familiar_cli.identity import NEUTRAL, Author, check_familiar_id, clean_name, parse_author
-from familiar_cli.text import slugify
+from familiar_cli.text import sha256_of, slugify
 
 if TYPE_CHECKING:
     from datetime import tzinfo
@@ -138,7 +137,7 @@ class FamiliarPaths:
 
     def channel_lock(self, channel_id: str) -> Path:
         """Return the lock that whoever replies in a channel holds."""
-        digest = sha256(channel_id.encode("utf-8", errors="surrogatepass")).hexdigest()
+        digest = sha256_of(channel_id)
         return self.runs / "locks" / f"channel-{digest[:32]}.lock"
 
     @property

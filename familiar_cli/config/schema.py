@@ -2,18 +2,18 @@
 
 So do the files of channels, with a table of their own: `ChannelConfig`.
 
-A section is a frozen dataclass, and a setting is a field of it that `setting` made.
+A section is a `SettingsTable`, and a setting is a field of it that `setting` made.
 The loader, the error messages, `config show` and the reference page all read this one table.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from familiar_cli.config.channel_kinds import KINDS, PRIVATE_KINDS, ChannelMode
-from familiar_cli.config.values import ON_OFF, setting
-from familiar_cli.languages import CODES
+from familiar_cli.config.values import ON_OFF, SettingsTable, setting
+from familiar_cli.text import LANGUAGES as KNOWN_LANGUAGES
 
 # The words that settings may be set to, and the names of slots.
 PRESETS = ("local", "openrouter", "openai", "ollama", "lmstudio", "llamacpp", "custom")
@@ -32,7 +32,7 @@ NOTE_PLACES = ("depth", "scenario")
 SWITCH = ("auto", "on", "off")
 TIME_PLACES = ("chat", "start")
 FRAMES = ("auto", "short", "full")
-LANGUAGES = ("auto", *CODES)
+LANGUAGES = ("auto", *KNOWN_LANGUAGES)
 PRIVACY = ("private", "share")
 # What a slot with a preset of its own must not take from `[llm]`: a key or an address meant for one
 # server never reaches another.
@@ -46,8 +46,7 @@ ANY_NAME = "NAME"
 """Stands in a dotted key for the name that a person gives a table."""
 
 
-@dataclass(frozen=True, slots=True)
-class SlotSettings:
+class SlotSettings(SettingsTable):
     """`[llm]`, and `[llm.slots.<slot>]` where a side task uses another model.
 
     In a slot, whatever is not set is taken from `[llm]`; but a slot with a preset of its own does
@@ -81,7 +80,6 @@ class SlotSettings:
     written: frozenset[str] = field(default_factory=frozenset, metadata={"loader": True})
 
 
-@dataclass(frozen=True, slots=True)
 class LLMSettings(SlotSettings):
     """`[llm]`: the model that speaks for the familiar, and the slots that differ from it."""
 
@@ -90,8 +88,7 @@ class LLMSettings(SlotSettings):
     )
 
 
-@dataclass(frozen=True, slots=True)
-class MeSettings:
+class MeSettings(SettingsTable):
     """`[me]`: who you are. `me.toml` at the home holds the same, without the table's name."""
 
     name: str = setting("", "What you are called; empty: user_name")
@@ -100,8 +97,7 @@ class MeSettings:
     also: tuple[str, ...] = setting((), "Your other accounts, as PLATFORM:ID", rule="accounts")
 
 
-@dataclass(frozen=True, slots=True)
-class BudgetSettings:
+class BudgetSettings(SettingsTable):
     """`[budget]`: how many tokens a prompt may take. 0 means the default of the channel's mode."""
 
     total: int = setting(0, "Maximum tokens of a whole prompt", minimum=0)
@@ -119,8 +115,7 @@ class BudgetSettings:
     pinned: int = setting(0, "Maximum tokens of pinned files", minimum=0)
 
 
-@dataclass(frozen=True, slots=True)
-class HistorySettings:
+class HistorySettings(SettingsTable):
     """`[history]`: what of the conversation is shown to the model."""
 
     recent_turns: int = setting(
@@ -139,8 +134,7 @@ class HistorySettings:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class ContextSettings:
+class ContextSettings(SettingsTable):
     """`[context]`: how a prompt is gathered and remembered."""
 
     tier: int = setting(
@@ -182,8 +176,7 @@ class ContextSettings:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class NoteSettings:
+class NoteSettings(SettingsTable):
     """`[author_note]`: a reminder to the model, where SillyTavern places an author's note."""
 
     text: str = setting("", "The author's note; macros such as {{char}} work; empty: none")
@@ -193,8 +186,7 @@ class NoteSettings:
     interval: int = setting(1, "Include the note in every Nth turn; 0: never", minimum=0)
 
 
-@dataclass(frozen=True, slots=True)
-class InjectSettings:
+class InjectSettings(SettingsTable):
     """`[inject.NAME]`: a text of your own between the turns of the chat."""
 
     text: str = setting("", "The text; macros such as {{char}} work; empty: none")
@@ -202,8 +194,7 @@ class InjectSettings:
     role: str = setting("system", "Role of the text's message", choices=ROLES)
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessorSettings:
+class ProcessorSettings(SettingsTable):
     """`[processors]`: what may happen before and after the reply. `auto` is as the mode has it."""
 
     stepped_thinking: str = setting(
@@ -214,8 +205,7 @@ class ProcessorSettings:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class SearchSettings:
+class SearchSettings(SettingsTable):
     """`[search]`: which memories are added to a prompt because they fit what was said."""
 
     k: int = setting(
@@ -224,8 +214,7 @@ class SearchSettings:
     snippet_tokens: int = setting(150, "Maximum tokens of each line or turn quoted", minimum=20)
 
 
-@dataclass(frozen=True, slots=True)
-class RecallSettings:
+class RecallSettings(SettingsTable):
     """`[recall]`: what of memory and of the past is quoted because it fits what was said."""
 
     enabled: str = setting(
@@ -236,8 +225,7 @@ class RecallSettings:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class FilterSettings:
+class FilterSettings(SettingsTable):
     """`[filter]`: the model that chooses among them, where `llm.slots.content_filter` is set."""
 
     strong: float = setting(
@@ -249,8 +237,7 @@ class FilterSettings:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class MemorySettings:
+class MemorySettings(SettingsTable):
     """`[memory]`: limits of the memory directory."""
 
     max_file_bytes: int = setting(256 * 1024, "Largest file that may be written", minimum=1024)
@@ -261,8 +248,7 @@ class MemorySettings:
     lock_timeout_s: float = setting(10.0, "Maximum wait for another writer, in seconds", minimum=0)
 
 
-@dataclass(frozen=True, slots=True)
-class EmbeddingSettings:
+class EmbeddingSettings(SettingsTable):
     """`[embedding]`: how memories are found by meaning."""
 
     model: str = setting(
@@ -273,8 +259,7 @@ class EmbeddingSettings:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class IndexSettings:
+class IndexSettings(SettingsTable):
     """`[index]`: how results of a search are ordered."""
 
     reranker: str = setting(
@@ -285,8 +270,7 @@ class IndexSettings:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryWriterSettings:
+class MemoryWriterSettings(SettingsTable):
     """`[memory_writer]`: how what was said becomes memory."""
 
     auto: str = setting(
@@ -312,8 +296,7 @@ class MemoryWriterSettings:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class HousekeepingSettings:
+class HousekeepingSettings(SettingsTable):
     """`[housekeeping]`: what `familiar housekeep` goes by."""
 
     stale_days: int = setting(
@@ -326,8 +309,7 @@ class HousekeepingSettings:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class InstanceSettings:
+class InstanceSettings(SettingsTable):
     """`[instance]`: one of the places where a familiar lives."""
 
     id: str = setting(
@@ -335,8 +317,7 @@ class InstanceSettings:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class ConsolidationSettings:
+class ConsolidationSettings(SettingsTable):
     """`[consolidation]`: how days become weeks, months and years."""
 
     auto: str = setting("on", "Whether the daemon makes what is due", choices=ON_OFF)
@@ -351,8 +332,7 @@ class ConsolidationSettings:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class DistillSettings:
+class DistillSettings(SettingsTable):
     """`[distill]`: the digests that are always in a prompt."""
 
     auto: str = setting("on", "Whether the daemon makes digests at their times", choices=ON_OFF)
@@ -389,8 +369,7 @@ class DistillSettings:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class SyncSettings:
+class SyncSettings(SettingsTable):
     """`[sync]`: one memory on several machines."""
 
     turns: str = setting("on", "Whether conversations travel, too", choices=ON_OFF)
@@ -416,8 +395,7 @@ class SyncSettings:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class ChannelsSettings:
+class ChannelsSettings(SettingsTable):
     """`[channels]`: the kind of channels without settings of their own."""
 
     private: tuple[str, ...] = setting(
@@ -425,8 +403,7 @@ class ChannelsSettings:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class CharacterConfig:
+class CharacterConfig(SettingsTable):
     """All of `character.toml`."""
 
     name: str = setting("", "The familiar's name; empty: the card's")
@@ -468,8 +445,7 @@ class CharacterConfig:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class ChannelConfig:
+class ChannelConfig(SettingsTable):
     """All of a channel's file. What it does not set is as `character.toml` or the mode says."""
 
     mode: str = setting(

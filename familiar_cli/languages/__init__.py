@@ -16,7 +16,7 @@ from pathlib import Path
 from tomllib import loads
 from typing import TYPE_CHECKING, Any, Final
 
-from familiar_cli.text import fold_letters
+from familiar_cli.text import LANGUAGES, fold_letters
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -330,8 +330,8 @@ class Phrases:
         return forms[min(grade, len(forms) - 1)].format(count)
 
 
-CODES: Final = ("en", "de", "ja", "ar", "es", "fr", "zh")
-"""The languages that have a table, `<code>.toml`, by their codes as in ISO 639."""
+CODES: Final = LANGUAGES
+"""The languages that have a table, `<code>.toml`."""
 
 NUMERALS: Final = "numerals"
 """The table of what all languages share."""
@@ -451,15 +451,15 @@ _TURN_CHARS: Final = 120  # of one turn: what somebody pastes is in any language
 LEAST_LETTERS: Final = 30
 """Fewer say nothing; a sign of a script without spaces counts for three."""
 
-_WORD: Final = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
+_WORD: Final = r"[^\W\d_]+(?:['’][^\W\d_]+)?"
 _SCRIPTS: Final = {
-    "ja": re.compile("[\u3041-\u3096\u30a1-\u30fa]"),
-    "zh": re.compile("[\u3400-\u4dbf\u4e00-\u9fff]"),
-    "ar": re.compile("[\u0620-\u064a]"),
-    "other": re.compile(  # from Greek to Thai, the Arabic letters of other languages, Hangul
+    "ja": "[\u3041-\u3096\u30a1-\u30fa]",
+    "zh": "[\u3400-\u4dbf\u4e00-\u9fff]",
+    "ar": "[\u0620-\u064a]",
+    "other": (  # from Greek to Thai, the Arabic letters of other languages, Hangul
         "[\u0370-\u05ff\u0671-\u06ff\u0700-\u0e7f\u1100-\u11ff\uac00-\ud7af]"
     ),
-    "latin": re.compile("[A-Za-z\u00c0-\u024f]"),
+    "latin": "[A-Za-z\u00c0-\u024f]",
 }
 _WIDE: Final = {"ja": 3, "zh": 3}
 _MOST: Final = 0.5
@@ -513,12 +513,13 @@ def language_of(text: str) -> str | None:
 def _weights(text: str) -> dict[str, int]:
     """Return how much of a text is in each script."""
     return {
-        name: len(script.findall(text)) * _WIDE.get(name, 1) for name, script in _SCRIPTS.items()
+        name: len(re.findall(script, text)) * _WIDE.get(name, 1)
+        for name, script in _SCRIPTS.items()
     }
 
 
 def _by_words(text: str) -> str:
-    words = Counter(word.casefold().replace("’", "'") for word in _WORD.findall(text))
+    words = Counter(word.casefold().replace("’", "'") for word in re.findall(_WORD, text))
     shares = {
         code: sum(words[word] for word in common) / words.total()
         for code, common in _common().items()

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from familiar_cli.config.values import HUB_NAME
+from familiar_cli.config.values import is_hub_name
 from familiar_cli.errors import FamiliarError, NotFoundError
 from familiar_cli.files import patiently, read_plain
 from familiar_cli.models.catalog import CATALOG, Hub, Model, ModelFile, ModelPart
@@ -74,7 +74,7 @@ def find_any(name: str, cache_dir: Path) -> Model:
     Raises:
         NotFoundError: There is none.
     """
-    if not HUB_NAME.fullmatch(name) or any(model.hub_id == name for model in CATALOG.values()):
+    if not is_hub_name(name) or any(model.hub_id == name for model in CATALOG.values()):
         return find(name)
     files = tuple(receipt(models_dir(cache_dir) / _folder_name(name)).values())
     parts = (ModelPart(files, (Hub(name),)),) if files else ()

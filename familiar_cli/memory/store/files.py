@@ -201,16 +201,11 @@ _SHOWN_CHARS = 80
 NAMES_ARE_UTF8 = sys.getfilesystemencoding() == "utf-8"
 """Whether Python names files as they are. With an old locale it decodes other names wrongly."""
 
-_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
-_UNREADABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\\\ud800-\udfff]")
-_DRIVE = re.compile(r"[A-Za-z]:")
 # What Windows forbids, and what would make a path look like another one on a terminal.
-_NOT_PORTABLE = re.compile(r'[<>:"|?*\u2028\u2029\u202a-\u202e\u2066-\u2069]')
-_DEVICE = re.compile(
-    r"(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9¹²³]) *(?:\..*)?", re.IGNORECASE
-)
+_NOT_PORTABLE = r'[<>:"|?*\u2028\u2029\u202a-\u202e\u2066-\u2069]'
+_DEVICE = r"(?i)(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9¹²³]) *(?:\..*)?"
 # The second spelling is the short name that Windows gives the first.
-_GITS_OWN = re.compile(r"\.git|git~[0-9]+|\.gitmodules|gitmod~[0-9]+|gi7eba~[0-9]+")
+_GITS_OWN = r"\.git|git~[0-9]+|\.gitmodules|gitmod~[0-9]+|gi7eba~[0-9]+"
 _INVISIBLE = "Cf"  # some file systems leave such characters out when they compare names
 
 
@@ -223,7 +218,7 @@ def parse_path(rel_path: str, *, wildcards: bool = False) -> str:
     Raises:
         UnsafePathError: It is absolute, climbs up, or holds what no path may hold.
     """
-    if rel_path.startswith("/") or _DRIVE.match(rel_path):
+    if rel_path.startswith("/") or re.match("[A-Za-z]:", rel_path):
         raise _unsafe_path(rel_path, "is not a path below the memory directory")
     parts = [part for part in rel_path.split("/") if part not in {"", "."}]
     for part in parts:
@@ -247,8 +242,8 @@ def unreadable_name(name: str, *, wildcards: bool = False) -> str | None:
     if not (name.isascii() or NAMES_ARE_UTF8):
         return "has a name that this locale cannot show; set one with UTF-8, or PYTHONUTF8=1"
     is_plain = name.isascii() and name.isprintable() and "\\" not in name  # as almost all are
-    if not is_plain and _UNREADABLE.search(name):
-        if _LONE_SURROGATE.search(name):
+    if not is_plain and re.search(r"[\x00-\x1f\x7f-\x9f\\\ud800-\udfff]", name):
+        if re.search("[\ud800-\udfff]", name):
             return "has a name that is not UTF-8"
         return "contains a backslash or a control character"
     if len(name if name.isascii() else name.encode()) > MAX_NAME_BYTES:
@@ -295,7 +290,7 @@ def is_private(name: str) -> bool:
 def is_gits_own(name: str) -> bool:
     """Tell whether git, on some system, takes `name` for its own directory or settings."""
     shown = "".join(c for c in name if unicodedata.category(c) != _INVISIBLE)
-    return bool(_GITS_OWN.fullmatch(fold(shown).partition(":")[0].rstrip(". ")))
+    return bool(re.fullmatch(_GITS_OWN, fold(shown).partition(":")[0].rstrip(". ")))
 
 
 def is_leftover(name: str) -> bool:
@@ -364,11 +359,11 @@ def _is_private_twin(name: str) -> bool:
 
 
 def _not_portable(name: str) -> str | None:
-    if _NOT_PORTABLE.search(name):
+    if re.search(_NOT_PORTABLE, name):
         return "has a character in its name that is not valid on Windows or in a terminal"
     if name[-1] in ". " or name[0] == " ":
         return "has a name that begins or ends with a space, or ends with a dot"
-    if _DEVICE.fullmatch(name):
+    if re.fullmatch(_DEVICE, name):
         return "has a name reserved for a device on Windows"
     return None
 
