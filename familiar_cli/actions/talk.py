@@ -51,6 +51,7 @@ from familiar_cli.visibility import Viewer  # noqa: TC001  # public functions ca
 from familiar_cli.work.passes import Waiting, exclusive
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
     from contextlib import AbstractAsyncContextManager
 
     from familiar_cli.actions.prompt import TurnSetup
@@ -414,15 +415,35 @@ TurnEvent = Trace | TurnNotice | str | ReplyEnd
 
 
 class LiveTurn:
-    """A turn under way, begun at once. Its events come out of `next`; `cancel` ends it early."""
+    """A turn under way, begun at once, which any number can follow; `cancel` ends it early."""
 
     def __init__(self) -> None:
-        self._events: asyncio.Queue[TurnEvent] = asyncio.Queue()
+        self._events: list[TurnEvent] = []
+        self._news = asyncio.Event()
         self.task = asyncio.ensure_future(self._run())
 
-    async def next(self) -> TurnEvent:
-        """Wait for the next event; nothing follows `ReplyEnd`."""
-        return await self._events.get()
+    @property
+    def result(self) -> TurnResult | None:
+        """What came of it; None before its end, and if it failed."""
+        end = self._events[-1] if self._events else None
+        return end.result if isinstance(end, ReplyEnd) else None
+
+    async def follow(self) -> AsyncIterator[TurnEvent]:
+        """Yield its events from the first on, up to `ReplyEnd`."""
+        number = 0
+        while True:
+            while number == len(self._events):
+                await self._news.wait()
+            event = self._events[number]
+            yield event
+            if isinstance(event, ReplyEnd):
+                return
+            number += 1
+
+    def _put(self, event: TurnEvent) -> None:
+        self._events.append(event)
+        news, self._news = self._news, asyncio.Event()
+        news.set()
 
     async def cancel(self) -> None:
         """End the reply; the part that came is kept."""
@@ -437,12 +458,12 @@ class LiveTurn:
         try:
             result = await self._take()
         except asyncio.CancelledError:
-            self._events.put_nowait(ReplyEnd())
+            self._put(ReplyEnd())
             raise
         except Exception as error:  # noqa: BLE001  # whoever waits for the reply tells of it
-            self._events.put_nowait(ReplyEnd(error=error))
+            self._put(ReplyEnd(error=error))
         else:
-            self._events.put_nowait(ReplyEnd(result))
+            self._put(ReplyEnd(result))
 
 
 def turn_request(

@@ -7,6 +7,7 @@ import base64
 import json
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from starlette.applications import Starlette
@@ -37,14 +38,12 @@ from familiar_cli.serve.api_format import (
 from familiar_cli.serve.guard import Guard, RequestBudget, with_error_pages
 from familiar_cli.serve.replying import (
     ReplyResponse,
-    ServedTurn,
     has_exchange,
     keep_chat,
     keep_exchange,
     recall_memory,
 )
 from familiar_cli.serve.speakers import (
-    ConversationLocks,
     RequestIdentity,
     is_client_job,
     is_connection_test,
@@ -57,6 +56,7 @@ from familiar_cli.serve.speakers import (
     resolve_speaker,
     wants_keeping,
 )
+from familiar_cli.serve.turns import TurnTable, turn_key
 from familiar_cli.text import slugify
 from familiar_cli.web.turn_pages import watch_changes
 
@@ -243,8 +243,7 @@ class Server:
         self.pool = pool
         self.ending = ending
         self.memories = memories
-        self.alone = ConversationLocks()
-        self.turns: set[ServedTurn] = set()
+        self.turns = TurnTable()
 
     async def models(self, request: Request) -> Response:
         """Return the list of models."""
@@ -289,14 +288,14 @@ class Server:
         if wanted.is_chore and not asked.memory_only and not asked.lines:
             await lease.aclose()
             raise ApiError(400, "The request has no message from a user", param="messages")
-        turn = ServedTurn(served, wanted, self.alone)
-        self.turns.add(turn)
-
-        async def ended() -> None:
-            self.turns.discard(turn)
+        key = turn_key(wanted, headers)
+        turn = self.turns.join(key)
+        if turn is None:
+            turn = self.turns.begin(served, wanted, key, lease)
+        else:
             await lease.aclose()
-
-        return ReplyResponse(turn, wanted, served, ended, created_s=int(now().timestamp()))
+        leave = partial(self.turns.leave, turn)
+        return ReplyResponse(turn, wanted, served, leave, created_s=int(now().timestamp()))
 
     async def context(self, request: Request) -> Response:
         """Recall memory for a conversation; no model is asked, and nothing is saved."""
@@ -314,7 +313,7 @@ class Server:
             is_job = is_client_job(wanted.asked.lines[:-1], headers)
             if is_job or not wanted.is_kept or not has_exchange(wanted.asked.lines):
                 return JSONResponse({"kept": False, "turn": None, "reply_turn": None})
-            kept = await keep_exchange(served, wanted, self.alone)
+            kept = await keep_exchange(served, wanted, self.turns.alone)
         return JSONResponse(kept)
 
     async def keep_chat(self, request: Request) -> Response:
@@ -328,7 +327,7 @@ class Server:
         familiar_id = find_model(body, list_familiars(self.pool.home))
         chat = await work(lambda: parse_client_chat(body))
         async with self.pool.lease(familiar_id) as served:
-            return JSONResponse(await keep_chat(served, chat, self.alone))
+            return JSONResponse(await keep_chat(served, chat, self.turns.alone))
 
     async def events(self, request: Request) -> Response:
         """Say what the familiar wrote in a channel without being asked; as a stream if wanted."""
@@ -461,7 +460,7 @@ class Server:
 
     async def aclose(self) -> None:
         """End what is under way, and keep what came of it."""
-        await asyncio.gather(*(turn.cancel() for turn in tuple(self.turns)), return_exceptions=True)
+        await self.turns.aclose()
         await self.memories.aclose()
         await self.pool.aclose()
 

@@ -8,12 +8,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.actions.client_chat import SOURCE
-from familiar_cli.actions.talk import Asking, LiveTurn, ReplyEnd, find_memory, take_turn
+from familiar_cli.actions.talk import ReplyEnd, find_memory
 from familiar_cli.context.trace import Trace, TracedMessage
-from familiar_cli.context.turn import Watcher
 from familiar_cli.context.types import Fragment, Said
 from familiar_cli.history.matching import kept_words, without_fence
-from familiar_cli.llm.slots import check_usable
 from familiar_cli.llm.types import Wrapping
 from familiar_cli.serve import api_format
 from familiar_cli.serve.api_format import text_of, to_api_error
@@ -27,8 +25,7 @@ if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
     from familiar_cli.actions.client_chat import ClientChat
-    from familiar_cli.actions.talk import TurnEvent
-    from familiar_cli.context.turn import TurnResult
+    from familiar_cli.actions.talk import LiveTurn, TurnEvent
     from familiar_cli.context.types import Fragment, Role
     from familiar_cli.llm.types import ChatModel, Completion, Message, PreparedRequest
     from familiar_cli.serve.aligning import RequestLine
@@ -277,71 +274,6 @@ def _piece_json(piece: Fragment) -> dict[str, Any]:
     }
 
 
-class ServedTurn(LiveTurn):
-    """A turn of a chat program; for its own prompt, the pieces are events of the model's server.
-
-    Args:
-        served: Whose turn.
-        wanted: What is wanted.
-        alone: Who waits for whom.
-    """
-
-    def __init__(self, served: Served, wanted: RequestIdentity, alone: ConversationLocks) -> None:
-        self._served = served
-        self._wanted = wanted
-        self._alone = alone
-        super().__init__()
-
-    async def _do_chore(self) -> None:
-        """Ask the model just what the program asks; no memory goes in, and nothing is kept."""
-        familiar = self._served.familiar
-        check_usable(familiar.models.slot())
-        model = ClientsPrompt(
-            familiar.models.open(), self._wanted.asked, "", self._events.put_nowait
-        )
-        await model.complete(model.prepare(()))
-
-    async def _take(self) -> TurnResult | None:
-        if self._wanted.is_chore:
-            await self._do_chore()
-            return None
-        wanted, familiar = self._wanted, self._served.familiar
-        async with self._alone.hold(key_of(wanted)):
-            said = await asyncio.to_thread(self._placed)
-            return await take_turn(familiar, said, self._on_text, asking=self._asking())
-
-    def _placed(self) -> Said:
-        """Find the conversation and prepare it; in a thread, since it uses the history."""
-        wanted, conversations = self._wanted, self._served.conversations
-        lines = wanted.asked.lines
-        found = conversations.find(lines, wanted.author, wanted.channel_id, wanted.message_id)
-        author = lines[-1].author or wanted.author
-        said = Said(wanted.asked.said, author, greeting=0, source=SOURCE, kind=wanted.kind)
-        if wanted.asked.memory_only:
-            said = replace(said, beside=wanted.asked.texts)
-        if not wanted.is_kept:
-            return conversations.off_record(found, said, lines[:-1])
-        return conversations.prepare(found, replace(said, message_id=wanted.message_id))
-
-    def _asking(self) -> Asking:
-        asked = self._wanted.asked
-        return Asking(
-            memory_only=asked.memory_only,
-            model=self._model,
-            watcher=Watcher(lambda trace: record_request(trace, asked), self._events.put_nowait),
-        )
-
-    def _model(self, model: ChatModel) -> ChatModel:
-        asked = self._wanted.asked
-        if asked.memory_only:
-            return ClientsPrompt(model, asked, self._served.familiar.name, self._events.put_nowait)
-        return WithSampling(model, asked.sampling)
-
-    def _on_text(self, text: str) -> None:
-        if not self._wanted.asked.memory_only:
-            self._events.put_nowait(text)
-
-
 _STREAM: Final = (
     (b"content-type", b"text/event-stream; charset=utf-8"),
     (b"cache-control", b"no-cache"),
@@ -351,45 +283,42 @@ _MOST_NAMED: Final = 20  # pieces of memory in a header
 
 
 class ReplyResponse:
-    """An ASGI response that plays a turn. When the program hangs up, the turn is ended.
+    """An ASGI response that plays a turn until its end, or until the program hangs up.
 
     Args:
-        turn: The turn.
+        turn: The turn; others may follow it, too.
         wanted: What is wanted.
         served: Whose turn it is.
-        ended: Awaited at the end, whatever the end is.
+        leave: Awaited at the end, whatever the end is.
         created_s: When the reply was made, in seconds since 1970.
     """
 
     def __init__(
         self,
-        turn: ServedTurn,
+        turn: LiveTurn,
         wanted: RequestIdentity,
         served: Served,
-        ended: Callable[[], Awaitable[None]],
+        leave: Callable[[], Awaitable[None]],
         *,
         created_s: int,
     ) -> None:
-        self._turn = turn
+        self._events = turn.follow()
         self._wanted = wanted
-        self._served = served
-        self._ended = ended
+        self._counter = served.familiar.counter
+        self._leave = leave
         self._created_s = created_s
         self._trace: Trace | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the response."""
         del scope
-        try:
-            await play_while_connected(receive, self._play(send), self._turn.cancel)
-        finally:
-            await self._ended()
+        await play_while_connected(receive, self._play(send), self._leave)
 
     async def _play(self, send: Send) -> None:
-        first = await self._turn.next()
+        first = await anext(self._events)
         if isinstance(first, Trace):
             self._trace = first
-            first = await self._turn.next()
+            first = await anext(self._events)
         if isinstance(first, ReplyEnd) and first.error:
             await respond_error(send, to_api_error(first.error), self._headers())
         elif self._wanted.asked.stream:
@@ -406,7 +335,7 @@ class ReplyResponse:
             await _put_error(send, api_format.encode_event(shape.first()))
         while isinstance(event, str):
             await _put_error(send, api_format.encode_event(event if raw else shape.piece(event)))
-            event = await self._turn.next()
+            event = await anext(self._events)
         assert isinstance(event, ReplyEnd)
         if event.error:
             await _put_error(send, api_format.encode_event(to_api_error(event.error).to_json()))
@@ -422,7 +351,7 @@ class ReplyResponse:
         pieces: list[str] = []
         while isinstance(event, str):
             pieces.append(event)
-            event = await self._turn.next()
+            event = await anext(self._events)
         assert isinstance(event, ReplyEnd)
         if event.error:
             await respond_error(send, to_api_error(event.error), self._headers())
@@ -455,7 +384,7 @@ class ReplyResponse:
 
     def _usage(self, event: ReplyEnd) -> dict[str, int]:
         assert event.result is not None
-        tokens = self._served.familiar.counter.count(event.result.text)
+        tokens = self._counter.count(event.result.text)
         return api_format.usage_of(event.result.trace, tokens)
 
     def _headers(self) -> list[tuple[bytes, bytes]]:

@@ -101,8 +101,8 @@ class PageTurn(LiveTurn):
         result = await take_turn(
             familiar,
             said,
-            self._events.put_nowait,
-            on_wait=lambda text: self._events.put_nowait(TurnNotice(text)),
+            self._put,
+            on_wait=lambda text: self._put(TurnNotice(text)),
             on_interrupted=self._note_interrupted,
             asking=Asking(watcher=Watcher(begun=self._note_begun)),
         )
@@ -114,7 +114,7 @@ class PageTurn(LiveTurn):
 
     def _note_begun(self, trace: Trace) -> None:
         self.is_kept = trace.turn is not None
-        self._events.put_nowait(trace)
+        self._put(trace)
 
     def _note_interrupted(self, result: TurnResult) -> None:
         self.interrupted = result
@@ -257,7 +257,8 @@ class TalkResponse:
     async def _play(self, scope: Scope, receive: Receive, send: Send) -> None:
         if self._streams:
             await send({"type": "http.response.start", "status": 200, "headers": _STREAM})
-        while not isinstance(event := await self._turn.next(), ReplyEnd):
+        events = self._turn.follow()
+        while not isinstance(event := await anext(events), ReplyEnd):
             if self._streams:
                 await _send_event(send, *_event_of(event))
         page = await asyncio.to_thread(self._draw, event)
