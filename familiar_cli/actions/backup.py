@@ -21,6 +21,7 @@ from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.clock import now
+from familiar_cli.config.environment import install_command
 from familiar_cli.config.home import ME_FILE, FamiliarPaths, list_familiars
 from familiar_cli.errors import (
     ConflictError,
@@ -146,8 +147,8 @@ class BackupTarget:
         except (ImportError, ValueError) as error:
             raise UsageError(
                 f"{address!r} cannot be opened: {one_line(str(error), 200)}",
-                hint="Give a directory, or install what is missing: `pip install "
-                "'familiar-memory[backup]'`, and the package that fsspec names for the address.",
+                hint="Give a directory, or install what is missing: "
+                f"`{install_command('backup')}`, and the package that fsspec names for it.",
             ) from error
         self.is_local = "file" in self._files.protocol
 

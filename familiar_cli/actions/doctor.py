@@ -176,9 +176,6 @@ def _why_unwritable(directory: Path) -> str:
         return f"{there} cannot be written to: {error.strerror or error}"
 
 
-_EXTRA = '`pip install "familiar-memory[local]"`'
-
-
 def tokenizer(target: CheckTarget) -> Iterator[Diagnosis]:
     """Look for an encoding on disk."""
     from familiar_cli import tokens
@@ -191,7 +188,8 @@ def tokenizer(target: CheckTarget) -> Iterator[Diagnosis]:
         yield warn(detail, f"`familiar model pull {TOKEN_ENCODING}`")
     elif counter.name == tokens.heuristic().name:
         detail = "tiktoken is not installed; tokens are estimated, to within 25%"
-        yield warn(detail, "`pip install tiktoken`, where there is a wheel for this machine")
+        command = environment.install_command(packages=["tiktoken"])
+        yield warn(detail, f"`{command}`, where there is a wheel for this machine")
     else:
         yield ok(f"{counter.name} in {found}")
 
@@ -203,7 +201,9 @@ def local(target: CheckTarget) -> Iterator[Diagnosis]:
     try:
         import_module("xllamacpp")
     except Exception as error:  # noqa: BLE001  # a native library fails in ways of its own
-        yield warn(f"xllamacpp cannot be used: {error}", _EXTRA)
+        yield warn(
+            f"xllamacpp cannot be used: {error}", f"`{environment.install_command('local')}`"
+        )
     else:
         yield ok("xllamacpp can be used")
 

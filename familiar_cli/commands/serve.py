@@ -139,6 +139,7 @@ def _require_packages(what: str, extra: str, *names: str) -> None:
     """
     from importlib.util import find_spec
 
+    from familiar_cli.config.environment import install_command
     from familiar_cli.errors import ConfigError
 
     if not all(map(find_spec, names)):
@@ -146,7 +147,7 @@ def _require_packages(what: str, extra: str, *names: str) -> None:
         some = "packages that are" if len(names) > 1 else "a package that is"
         raise ConfigError(
             f"{what} needs {some} not installed: {listed}",
-            hint=f"Run `pip install 'familiar-memory[{extra}]'`.",
+            hint=f"Run `{install_command(extra)}`.",
         )
 
 

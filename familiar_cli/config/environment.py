@@ -12,6 +12,7 @@ import os
 import shlex
 import shutil
 import stat
+import sys
 import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -190,3 +191,53 @@ def ssh_command() -> str:
     line = os.environ.get("GIT_SSH_COMMAND", "").strip()
     program = os.environ.get("GIT_SSH", "").strip()
     return line or (shlex.quote(program) if program else "")
+
+
+DISTRIBUTION = "familiar-memory"
+
+
+def install_command(extra: str = "", *, packages: Sequence[str] = ()) -> str:
+    """Return the command that adds an extra, or packages, to this installation.
+
+    It differs for `uv tool`, pipx, a checkout and any other environment. Without either argument
+    it is the command that updates the program.
+    """
+    prefix, checkout = Path(sys.prefix), Path(__file__).parents[2]
+    if (prefix / "uv-receipt.toml").is_file():
+        return _uv_tool_command(prefix / "uv-receipt.toml", extra, packages)
+    wanted = " ".join(packages) or (f"'{DISTRIBUTION}[{extra}]'" if extra else DISTRIBUTION)
+    if (prefix / "pipx_metadata.json").is_file():
+        verb = f"inject {DISTRIBUTION} {wanted}" if extra or packages else f"upgrade {wanted}"
+        return f"pipx {verb}"
+    made_by_uv = _is_made_by_uv(prefix)
+    if (checkout / "pyproject.toml").is_file() and not packages:
+        if made_by_uv:
+            return f"uv sync --inexact --extra {extra}" if extra else "git pull && uv sync"
+        return f"pip install -e '.[{extra}]'" if extra else "git pull && pip install -e ."
+    upgrade = "" if extra or packages else "--upgrade "
+    return f"{'uv ' if made_by_uv else ''}pip install {upgrade}{wanted}"
+
+
+def _uv_tool_command(receipt: Path, extra: str, packages: Sequence[str]) -> str:
+    """Return the command for `uv tool`, which installs anew: it names what is there, too."""
+    if not (extra or packages):
+        return f"uv tool upgrade {DISTRIBUTION}"
+    try:
+        rows = tomllib.loads(receipt.read_text("utf-8"))["tool"]["requirements"]
+        own = next(row for row in rows if row["name"] == DISTRIBUTION)
+    except (OSError, ValueError, KeyError, TypeError, StopIteration):
+        rows, own = [], {}
+    extras = ",".join(dict.fromkeys([*own.get("extras", []), *([extra] if extra else [])]))
+    place = own.get("directory") or own.get("path") or DISTRIBUTION
+    others = [row["name"] for row in rows if row is not own and "name" in row]
+    beside = "".join(f" --with {name}" for name in dict.fromkeys([*others, *packages]))
+    return f"uv tool install{beside} '{place}{f'[{extras}]' if extras else ''}'"
+
+
+def _is_made_by_uv(prefix: Path) -> bool:
+    try:
+        return any(
+            line.startswith("uv =") for line in (prefix / "pyvenv.cfg").read_text().splitlines()
+        )
+    except (OSError, ValueError):
+        return False

@@ -28,6 +28,7 @@ from typing import (
 
 from familiar_cli import __version__
 from familiar_cli.clock import iso, parse_iso
+from familiar_cli.config.environment import install_command
 from familiar_cli.config.schema import DEFAULT_TIER
 from familiar_cli.context.types import Fragment, LayerUse, Report, Role
 from familiar_cli.errors import BadInputError, FamiliarError, NotFoundError, RefusedError
@@ -367,7 +368,7 @@ class Trace:
         if record["trace"] > TRACE_VERSION:
             raise RefusedError(
                 f"The trace {origin!r} was written by a newer version; it was not changed",
-                hint="Update this program: `pip install --upgrade familiar-memory`.",
+                hint=f"Update this program: `{install_command()}`.",
             )
         try:
             return decode_value(cls, complete_record(record))

@@ -11,6 +11,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from familiar_cli.config.environment import install_command
 from familiar_cli.errors import BadInputError, FamiliarError, LockedError, RefusedError
 from familiar_cli.history import tables
 from familiar_cli.history.rows import DamagedRowError
@@ -195,7 +196,7 @@ def _checked_version(connection: sqlite3.Connection, path: Path) -> int:
         raise RefusedError(
             f"The history {str(path)!r} has schema {version}, but this program supports only up "
             f"to {len(MIGRATIONS)}; it was not changed",
-            hint="Update this program: `pip install --upgrade familiar-memory`.",
+            hint=f"Update this program: `{install_command()}`.",
         )
     if tables.find_turns(connection) or not (version or tables.list_tables(connection)):
         return 0

@@ -11,6 +11,7 @@ from familiar_cli.housekeeping import beliefs, duplicates, hazards, links
 from familiar_cli.housekeeping.hazards import mask_secrets
 from familiar_cli.housekeeping.lines import MOST_QUOTES, Check, read_corpus
 from familiar_cli.llm.asking import values_in
+from familiar_cli.memory.store.files import Skipped
 from familiar_cli.text import harmless, nearest, one_line
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from familiar_cli.housekeeping.lines import Finding, Options
     from familiar_cli.llm.asking import Asker
     from familiar_cli.llm.types import Completion
-    from familiar_cli.memory.store.files import Skipped
     from familiar_cli.memory.store.store import MemoryStore
 
 CHECKS: Final = (
@@ -54,7 +54,7 @@ class CheckResults:
         findings: In the order of the checks, then of the paths.
         checks: Which checks were made.
         files: How many files they looked at.
-        skipped: What could not be read.
+        skipped: What could not be read, and checks that could not be made.
     """
 
     findings: tuple[Finding, ...]
@@ -89,6 +89,7 @@ def look_through(
     notes = (*corpus.notes, *corpus.hidden)
     changed = {n.rel_path for n in notes if since is None or n.modified >= since}
     found: list[Finding] = []
+    skipped = list(corpus.skipped)
     for check in wanted:
         on_step(check.name, len(notes))
         of_it = (
@@ -96,9 +97,13 @@ def look_through(
             for f in check.run(corpus, options)
             if since is None or not changed.isdisjoint(f.paths)
         )
-        ordered = sorted(of_it, key=lambda f: (f.paths, f.message))
+        try:
+            ordered = sorted(of_it, key=lambda f: (f.paths, f.message))
+        except ModuleNotFoundError as error:  # numpy, which some machines have no wheel of
+            skipped.append(Skipped(check.name, f"the check needs {error.name}, not installed here"))
+            continue
         found += [_shorten_quotes(check.name, finding) for finding in ordered]
-    return CheckResults(tuple(found), tuple(c.name for c in wanted), len(notes), corpus.skipped)
+    return CheckResults(tuple(found), tuple(c.name for c in wanted), len(notes), tuple(skipped))
 
 
 def _check_named(name: str) -> Check:

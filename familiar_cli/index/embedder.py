@@ -15,6 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, runtime_checkable
 
+from familiar_cli.config.environment import install_command
 from familiar_cli.errors import FamiliarError
 from familiar_cli.fts import STOP_WORDS
 
@@ -37,7 +38,7 @@ BATCH: Final = 16
 AT_ONCE: Final = 4
 """Texts per call of the model; with more of them, time goes into padding and memory."""
 
-_RUNTIME: Final = ("onnxruntime", "tokenizers")  # not on every machine: some have no wheels
+_RUNTIME: Final = ("numpy", "onnxruntime", "tokenizers")  # some machines have no wheels
 
 AUTO: Final = ("bge-small-en-v1.5", "minilm-l6-v2")
 """What `auto` takes, the first one whose files are on disk."""
@@ -547,7 +548,7 @@ def open_embedder(setting: str, cache_dir: Path) -> EmbedderChoice:
     if lacking:
         what = " and ".join(lacking)
         reason = f"{what} {'is' if len(lacking) == 1 else 'are'} not installed"
-        return EmbedderChoice(None, reason, f"pip install {' '.join(lacking)}")
+        return EmbedderChoice(None, reason, install_command(packages=lacking))
     by_hub_id = {spec.hub_id: spec.name for spec in SPECS.values()}
     wanted = AUTO if setting == "auto" else (by_hub_id.get(setting, setting),)
     for name in wanted:

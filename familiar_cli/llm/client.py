@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from familiar_cli.config import environment
+from familiar_cli.config.environment import install_command
 from familiar_cli.errors import BadReplyError, ModelError, ModelUnknownError, ModelUnreachableError
 from familiar_cli.llm import wire
 from familiar_cli.llm.slots import PRESETS, check_usable
@@ -498,7 +499,7 @@ def load_engine() -> Any:  # noqa: ANN401  # it has no types
     except (ImportError, OSError) as error:
         raise ModelError(
             f"The library that runs local models is not installed: {error}",
-            hint="Run `pip install 'familiar-memory[local]'`, or choose a server: "
+            hint=f"Run `{install_command('local')}`, or choose a server: "
             "`familiar config set llm.preset ollama`.",
         ) from error
     return xllamacpp

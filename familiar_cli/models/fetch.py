@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self
 
 from familiar_cli.config import environment
+from familiar_cli.config.environment import install_command
 from familiar_cli.errors import FetchError, UsageError
 from familiar_cli.files import locked, patiently, remove, write_whole
 from familiar_cli.models import store
@@ -281,7 +282,7 @@ def _pip_version() -> tuple[int, ...]:
     except importlib.metadata.PackageNotFoundError:
         raise FetchError(
             "the package index requires pip, which is not installed "
-            "(`pip install 'familiar-memory[local]'` installs it)"
+            f"(`{install_command('local')}` installs it)"
         ) from None
     return tuple(int(part) for part in version.split(".")[:2] if part.isdigit())
 

@@ -18,6 +18,7 @@ from starlette.routing import Route
 
 from familiar_cli.actions.job_schedule import SOURCE as JOB
 from familiar_cli.clock import iso, now
+from familiar_cli.config.environment import install_command
 from familiar_cli.config.home import cache_dir, find_familiar, list_familiars
 from familiar_cli.errors import FamiliarError, UsageError
 from familiar_cli.familiar import Familiar
@@ -218,7 +219,7 @@ def _load_modules() -> None:
         raise ApiError(
             501,
             f"The MCP server needs a package that is not installed: {error.name}. Run "
-            "`pip install 'familiar-memory[mcp]'`",
+            f"`{install_command('mcp')}`",
             code="not_installed",
         ) from error
 

@@ -26,6 +26,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, BinaryIO, Final
 
+from familiar_cli.config.environment import install_command
 from familiar_cli.errors import RemoteDamagedError, RemoteKeyError
 from familiar_cli.files import ON_WINDOWS, read_plain, why, write_own
 from familiar_cli.memory.journal.objects import is_id
@@ -241,7 +242,7 @@ def _import_pyrage() -> ModuleType:
     except ImportError as error:
         raise RemoteKeyError(
             "Encrypted folders need the extra `sync`, which is not installed; nothing was written",
-            hint="Run `pip install 'familiar-memory[sync]'`.",
+            hint=f"Run `{install_command('sync')}`.",
         ) from error
     return pyrage  # type: ignore[no-any-return]
 

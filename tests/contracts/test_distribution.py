@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from familiar_cli import __version__, cli
+from familiar_cli.config import environment
 from tests.contracts.test_command_tree import LEAVES
 from tools.shell_files import COMPLETIONS, write_shell_files
 
@@ -33,16 +34,42 @@ def test_all_commands_start_the_same_program() -> None:
     assert PROJECT["scripts"] == dict.fromkeys(cli.COMMAND_NAMES, "familiar_cli.__main__:main")
 
 
-def test_hints_install_this_distribution_or_a_library_that_it_can_do_without() -> None:
-    sources = (ROOT / "familiar_cli").rglob("*.py")
-    hints = [
-        name
-        for path in sources
-        for name in re.findall(
-            r"pip install (?:--upgrade )?['\"]?([\w-]+)", path.read_text(encoding="utf-8")
-        )
-    ]
-    assert set(hints) == {PROJECT["name"], "tiktoken"} == {"familiar-memory", "tiktoken"}
+def test_no_hint_is_for_one_kind_of_installation_only() -> None:
+    sources = [p for p in (ROOT / "familiar_cli").rglob("*.py") if p.name != "environment.py"]
+    assert [p.name for p in sources if re.search(r"pip install \S", p.read_text("utf-8"))] == []
+    assert PROJECT["name"] == environment.DISTRIBUTION
+
+
+RECEIPT = """[tool]
+requirements = [
+    { name = "familiar-memory", extras = ["local"] },
+    { name = "s3fs" },
+]
+"""
+ANEW = "uv tool install --with s3fs 'familiar-memory[local,mcp]'"
+HINTS = {
+    "uv tool": ("uv-receipt.toml", RECEIPT, ANEW),
+    "pipx": ("pipx_metadata.json", "{}", "pipx inject familiar-memory 'familiar-memory[mcp]'"),
+    "uv venv": ("pyvenv.cfg", "home = /\nuv = 0.9.1\n", "uv pip install 'familiar-memory[mcp]'"),
+    "venv": ("pyvenv.cfg", "home = /\n", "pip install 'familiar-memory[mcp]'"),
+}
+
+
+@pytest.mark.parametrize("kind", HINTS)
+def test_a_hint_has_the_command_of_this_installation(kind, tmp_path, monkeypatch) -> None:
+    name, text, command = HINTS[kind]
+    (tmp_path / name).write_text(text)
+    monkeypatch.setattr("sys.prefix", str(tmp_path))
+    monkeypatch.setattr(environment, "__file__", str(tmp_path / "lib" / "package" / "c" / "e.py"))
+    assert environment.install_command("mcp") == command
+    assert "mcp" not in environment.install_command()
+
+
+def test_a_checkout_is_synced_or_installed_again(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr("sys.prefix", str(tmp_path))
+    assert environment.install_command("mcp") == "pip install -e '.[mcp]'"
+    (tmp_path / "pyvenv.cfg").write_text("uv = 0.9.1\n")
+    assert environment.install_command("mcp") == "uv sync --inexact --extra mcp"
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from familiar_cli import tokens
+from familiar_cli.config.environment import install_command
 from tests.support.world import run
 
 ROOT = Path(__file__).parents[2]
@@ -79,7 +80,7 @@ def test_without_them_all_else_works_and_names_what_is_missing(tmp_path, monkeyp
     found = slim("search", "ska")
     assert "notes.md" in found.stdout
     assert "onnxruntime and tokenizers are not installed" in found.stderr
-    assert "pip install onnxruntime tokenizers" in found.stderr
+    assert install_command(packages=["onnxruntime", "tokenizers"]) in found.stderr
     prompt = slim("ask", "Do you know Bob?", "--dry-run")
     assert "Bob plays ska." in prompt.stdout
     assert slim("index", "build").returncode == 0
@@ -96,3 +97,29 @@ def test_without_tiktoken_tokens_are_estimated_and_doctor_says_so(tmp_path, monk
     monkeypatch.setattr("familiar_cli.models.store.encoding_path", lambda _: ranks)
     assert tokens.load(ranks).name == "estimate"
     assert "tiktoken is not installed" in run("doctor").stdout
+
+
+EACH_COMMAND = """
+import sys
+sys.modules[sys.argv[1]] = None
+from tests.golden.record import play
+print([done.argv for done in play("small") if "Unexpected error" in done.output])
+"""
+
+
+@pytest.mark.posix
+def test_no_command_ends_in_a_traceback_where_a_native_library_is_missing() -> None:
+    ended = {}
+    for library in (*NOT_EVERYWHERE, "numpy", "xllamacpp"):
+        argv = [sys.executable, "-c", EACH_COMMAND, library]
+        done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False)
+        if (done.returncode, done.stdout) != (0, "[]\n"):
+            ended[library] = (done.stdout, done.stderr[-2000:])
+    assert ended == {}
+
+
+def test_a_check_that_needs_a_missing_library_is_named(monkeypatch) -> None:
+    run("init", "ada", "--template", "companion")
+    monkeypatch.setitem(sys.modules, "numpy", None)
+    result = run("housekeep")
+    assert "the check needs numpy" in result.output

@@ -10,6 +10,7 @@ import time
 import httpx
 import pytest
 
+from familiar_cli.config.environment import install_command
 from familiar_cli.config.schema import LLMSettings
 from familiar_cli.errors import ModelError, ModelUnknownError, PromptTooLongError
 from familiar_cli.llm.client import LocalModel
@@ -114,7 +115,7 @@ async def test_without_the_extra_the_error_tells_how_to_install_it(
     model = local(model_cache)
     with pytest.raises(ModelError, match="not installed") as caught:
         await model.complete(model.prepare(HELLO))
-    assert "pip install 'familiar-memory[local]'" in caught.value.hint
+    assert install_command("local") in caught.value.hint
 
 
 async def test_a_file_that_is_no_model_is_an_error(tmp_path) -> None:

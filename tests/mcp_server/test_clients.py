@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from familiar_cli.config.environment import install_command
 from familiar_cli.mcp_server.clients import CLIENTS
 from tests.support.world import data, home, live, run
 
@@ -41,4 +42,4 @@ def test_without_the_package_it_says_how_to_get_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "mcp", None)
     result = run("mcp")
     assert result.exit_code == 3
-    assert "pip install 'familiar-memory[mcp]'" in result.stderr
+    assert install_command("mcp") in result.stderr

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from mcp import Client
 
+from familiar_cli.config.environment import install_command
 from tests.support.clients import called
 from tests.support.serving import serving
 from tests.support.world import data, live, run
@@ -144,4 +145,4 @@ def test_without_the_package_the_server_starts_and_says_what_is_missing(monkeypa
         reply = server.client.post("/mcp", json=LIST, headers=HEADERS)
         assert server.client.get("/v1/models").status_code == 200
     assert reply.status_code == 501
-    assert "pip install 'familiar-memory[mcp]'" in reply.json()["error"]["message"]
+    assert install_command("mcp") in reply.json()["error"]["message"]
