@@ -182,7 +182,8 @@ def _key(name: str) -> str:
 NO_LABELS = Labels()
 
 
-def _english() -> Phrases:
+def english_phrases() -> Phrases:
+    """Load the English wordings, the default wherever no language is set."""
     from familiar_cli.languages import ENGLISH  # noqa: PLC0415  # starting is quicker without it
 
     return ENGLISH
@@ -202,7 +203,7 @@ class Who:
     name: str
     voice: str = ""
     texts: tuple[str, ...] = ()
-    phrases: Phrases = field(default_factory=_english, repr=False)
+    phrases: Phrases = field(default_factory=english_phrases, repr=False)
 
 
 def handle_of(slug: str) -> str:

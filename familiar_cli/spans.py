@@ -41,7 +41,6 @@ _THIRD: Final = 4  # months of a year
 _THIRDS: Final = ((1, 10), (11, 10), (-10, 10))
 _SINCE: Final = "since"
 _UNTIL: Final = "until"
-_JOINED: Final = "joined"
 _SENTENCE_ENDS: Final = ".!?;。！？؟\n"
 _ACCENT: Final = re.compile("[\u0300-\u036f]")
 _WORD: Final = re.compile(r"[^\W\d_]+")

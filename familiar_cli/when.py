@@ -141,11 +141,6 @@ def day_words(day: date) -> str:
     return f"{day.day} {MONTHS[day.month - 1]} {day.year}"
 
 
-def month_words(day: date) -> str:
-    """Return the month of `day` as a person writes it: `January 2026`."""
-    return f"{MONTHS[day.month - 1]} {day.year}"
-
-
 def weekday_name(day: date) -> str:
     """Return the name of a day's weekday: `Thursday`. Independent of the locale."""
     return WEEKDAYS[day.weekday()].capitalize()

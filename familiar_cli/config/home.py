@@ -12,7 +12,6 @@ file names, of citations and of the names of git refs.
 
 from __future__ import annotations
 
-import getpass
 import os
 import platform
 import re
@@ -316,6 +315,8 @@ def who_speaks(given: str | None = None, name: str | None = None, me: Author = N
 
 def login_account() -> Author:
     """Return the account under which earlier versions kept what was said here."""
+    import getpass  # noqa: PLC0415  # starting is quicker without it
+
     try:
         return Author(NEUTRAL.platform, getpass.getuser().strip() or NEUTRAL.user_id)
     except (OSError, KeyError, ImportError):  # a container's user may have no name

@@ -9,9 +9,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Final, Literal, Protocol, Self, runtime_checkable
 
 from familiar_cli.config.schema import DEFAULT_TIER
-from familiar_cli.fts import bounded_query
-from familiar_cli.identity import NO_LABELS, Author, Labels, check_id, parse_author
-from familiar_cli.languages import ENGLISH
+from familiar_cli.identity import NO_LABELS, Author, Labels, check_id, english_phrases, parse_author
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -220,7 +218,7 @@ class ContextRequest:
     tier: int = DEFAULT_TIER
     off_record: bool = False
     labels: Labels = NO_LABELS
-    phrases: Phrases = field(default=ENGLISH, repr=False)
+    phrases: Phrases = field(default_factory=english_phrases, repr=False)
     reply_to: int | None = None
     budget_reason: str = ""
     begun: PartialReply | None = None
@@ -232,6 +230,8 @@ class ContextRequest:
     @property
     def query(self) -> str:
         """The search query: the utterance, without its middle if it is very long."""
+        from familiar_cli.fts import bounded_query  # noqa: PLC0415  # what shows a trace needs none
+
         return bounded_query(self.utterance)
 
 

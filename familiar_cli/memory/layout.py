@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from base64 import b32decode, b32encode
 from typing import Final
 from urllib.parse import unquote
 
@@ -137,6 +136,8 @@ def scope_folder(scope: str) -> str:
         return ""
     folder = "".join(map(_folder_letter, name))
     if len(folder) > _MOST_PLAIN_CHARS:
+        from base64 import b32encode  # only for long names
+
         coded = b32encode(name.encode("utf-8", errors="surrogatepass")).decode("ascii")
         folder = f"{_IN_BASE32}{coded.rstrip('=').lower()}"
     if len(folder) > _MOST_FOLDER_CHARS:
@@ -173,6 +174,8 @@ def _name_of_folder(folder: str) -> str:
     if not folder.startswith(_IN_BASE32):
         return unquote(folder, errors="surrogatepass")
     coded = folder.removeprefix(_IN_BASE32).upper()
+    from base64 import b32decode  # as above
+
     return b32decode(coded + "=" * (-len(coded) % 8)).decode("utf-8", errors="surrogatepass")
 
 

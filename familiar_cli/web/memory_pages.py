@@ -33,7 +33,6 @@ _MOST_LISTED: Final = 200
 _SHOWN_CHARS: Final = 400_000
 _MOST_BLAMED: Final = 3_000
 _MOST_CHANGES: Final = 30
-_MOST_TOUCHED: Final = 200  # files of a change whose differences are made to show one of them
 _DIRECTORIES: Final = {
     "people": "People",
     "topics": "Topics",

@@ -206,7 +206,6 @@ NAME: Final = "content_filter"
 FORWARDED: Final = 2
 """So many passages stand against an empty answer when the best is strong."""
 
-SNIPPET_TOKENS: Final = 150
 MOST_LINES: Final = 12  # of what a search gives
 LINE_CHARS: Final = 300
 MOST_PATTERN_CHARS: Final = 200

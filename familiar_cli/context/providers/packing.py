@@ -30,9 +30,6 @@ WEAK: Final = 0.25
 FREE_FLOOR: Final = 0.5
 """The same for room beyond the guaranteed share: a prompt costs less where it would help little."""
 
-WHOLE_TOKENS: Final = 120
-"""A source up to this size goes in whole where there is room; a lore entry whatever its size."""
-
 WHOLE_SHARE: Final = 0.5
 """Most of the room that one whole source may take while others wait."""
 
