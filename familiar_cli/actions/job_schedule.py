@@ -77,7 +77,7 @@ class Job:
         """When it comes again.
 
         Raises:
-            ConfigError: `when` is no such rule.
+            ConfigError: `when` cannot be read as a rule.
         """
         rule = parse_recurrence(self.when)
         if rule is None:

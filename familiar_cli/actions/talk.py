@@ -309,7 +309,7 @@ async def write_first(
 
     Args:
         familiar: Who writes.
-        channel_id: Where.
+        channel_id: The conversation to write in.
         about: What to write about; it is an instruction, and not kept.
         message_id: An id under which the message is kept only once.
 

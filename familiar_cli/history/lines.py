@@ -4,7 +4,7 @@ A turn has a number in this file, and between machines a name: the instance that
 its number there. Turns that were written down here need no row.
 
 A turn is named by the instance that wrote it down and its number there, as `laptop-7f3a:12`. Fields
-that are empty are left out; a kind of line that is not known here is no error.
+that are empty are left out; lines of an unknown kind are ignored.
 
 Each turn follows the one that was last when it was written down, on the machine where that was. So
 turns form a tree; its order is each turn, and then all that follows it, and of several that follow

@@ -4,7 +4,7 @@ A line is known by the id that the source gives the message; where there is none
 a digest of its channel, and of who said what when in the words of the source.
 
 A chat that shares its beginning with another one becomes a branch of it: what both say is there
-once. A copy under another name is no chat of its own.
+once. A copy under another name does not count as another chat.
 """
 
 from __future__ import annotations

@@ -156,7 +156,7 @@ def asked_days(caller: Caller, arguments: Arguments) -> tuple[date | None, date 
     """Return the first and the last day that are asked for; None: any.
 
     Raises:
-        UsageError: One of them is no time.
+        UsageError: One of them cannot be read as a time.
     """
     after, before = (arguments.get(name) for name in ("after", "before"))
     first = _named_span(caller, after, "after").first if after else None

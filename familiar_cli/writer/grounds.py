@@ -305,7 +305,7 @@ def stems_of(text: str) -> frozenset[str]:
 
 
 def seen_of(text: str, viewer: Viewer, numbering: Numbering, phrases: Phrases) -> str:
-    """Return what holds of a file, as far as a viewer of the turns sees it, with its days."""
+    """Return the current lines of a file that a viewer may see, with their days."""
     seen = without_ended(visible_in(text, viewer))
     return without_references(with_days(seen, numbering, viewer, phrases))
 
