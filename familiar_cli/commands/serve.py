@@ -11,6 +11,7 @@ from familiar_cli.commands._base import (
     App,
     familiar_of,
     globals_of,
+    group,
     home_of,
     output,
     run_async,
@@ -129,6 +130,81 @@ def log(
                 write_json(turn.to_json())
             else:
                 say(line_of(turn, familiar.zone))
+
+
+token_app = group("Make and remove tokens that open only what they name.")
+serve_app.add_typer(token_app, name="token")
+
+_Limit = Annotated[int, typer.Option(metavar="N", min=0, help="Most requests; 0: no limit.")]
+
+
+@token_app.command()
+def add(
+    ctx: typer.Context,
+    *,
+    user: Annotated[
+        list[str], typer.Option(metavar="PATTERN", help="People who may speak: 'discord:*'.")
+    ],
+    name: Annotated[
+        str, typer.Option(metavar="NAME", help="What to call it; default: ID-NUMBER.")
+    ] = "",
+    per_minute: _Limit = 0,
+    per_day: _Limit = 0,
+    person_per_minute: _Limit = 0,
+    person_per_day: _Limit = 0,
+) -> None:
+    """Make a token for one familiar, or for several (`--familiar ada,bo`), and print it once.
+
+    With it, a program sees these familiars only, and may speak only for the people that a pattern
+    names; `'*'` names everyone, you included. Limits are for the token, or for each person who
+    uses it. Once there is a token, every program needs one. Only its hash is saved.
+
+    \b
+    familiar serve token add --user '*' --per-minute 20
+    familiar serve token add --user 'irc:anna' --name friends
+    """
+    from familiar_cli.config.grants import Grant, GrantFile
+    from familiar_cli.config.home import find_familiar
+
+    home, given = home_of(ctx), globals_of(ctx).familiar
+    ids = tuple(find_familiar(home, one or None).id for one in (given or "").split(","))
+    limits = (per_minute, per_day, person_per_minute, person_per_day)
+    grant, token = GrantFile(home).add(Grant(name, "", ids, tuple(user), *limits))
+    out = output(ctx)
+    out.answer({**grant.to_json(), "token": token}, token)
+    out.note(f"This is token {grant.name!r}; it is not shown again.")
+
+
+@token_app.command()
+def ls(ctx: typer.Context) -> None:
+    """List the tokens, and what each opens.
+
+    \b
+    familiar serve token ls
+    """
+    from familiar_cli.config.grants import GrantFile
+
+    found = list(GrantFile(home_of(ctx)).grants().values())
+    lines = [f"{one.name}  {', '.join(one.familiars)}  {', '.join(one.users)}" for one in found]
+    out = output(ctx)
+    out.answer({"tokens": [one.to_json() for one in found]}, "\n".join(lines) or None)
+    if not found:
+        out.note("There are no tokens; `familiar serve token add` makes one.")
+
+
+@token_app.command()
+def rm(
+    ctx: typer.Context, name: Annotated[str, typer.Argument(metavar="NAME", help="The token.")]
+) -> None:
+    """Remove a token: a running server refuses it from then on.
+
+    \b
+    familiar serve token rm ada-1
+    """
+    from familiar_cli.config.grants import GrantFile
+
+    gone = GrantFile(home_of(ctx)).remove(name)
+    output(ctx).answer(gone.to_json(), f"Removed token {gone.name!r}.")
 
 
 def _require_packages(what: str, extra: str, *names: str) -> None:

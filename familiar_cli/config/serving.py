@@ -12,6 +12,7 @@ from familiar_cli.errors import BadInputError, ConfigError
 from familiar_cli.files import read_plain
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from pathlib import Path
 
 FILE: Final = "serve.toml"
@@ -89,7 +90,7 @@ def read_tokens(path: Path) -> TokenFile:
     return TokenFile(tokens, of_owner)
 
 
-def check_reach(host: str, tokens: tuple[str, ...]) -> None:
+def check_reach(host: str, tokens: Collection[str]) -> None:
     """Make sure that nobody from another machine can ask without a token.
 
     Raises:

@@ -69,13 +69,21 @@ class ApiError(Exception):
         message: What happened, and what to do.
         code: A word for it.
         param: The part of the request that it is about.
+        retry_s: In how many seconds the request may come again; None: nobody knows.
     """
 
     def __init__(
-        self, status: int, message: str, *, code: str | None = None, param: str | None = None
+        self,
+        status: int,
+        message: str,
+        *,
+        code: str | None = None,
+        param: str | None = None,
+        retry_s: float | None = None,
     ) -> None:
         super().__init__(bounded(message))
         self.status = status
+        self.retry_s = retry_s
         self.code = code
         self.param = param
 
@@ -85,6 +93,20 @@ class ApiError(Exception):
         kind = _KINDS.get(self.status, usual)
         error = {"message": str(self), "type": kind, "param": self.param, "code": self.code}
         return {"error": error}
+
+
+_DIRECTORY: Final = re.compile(r"""(['"])(?:/|[A-Za-z]:[\\/]|\\\\)(?:[^'"]*[\\/])?([^'"]*)(?=\1)""")
+"""The directories of a quoted path, which say nothing to somebody on another machine."""
+
+
+def too_many_requests(retry_s: float) -> ApiError:
+    """Return the error for a request beyond a token's limits."""
+    return ApiError(
+        429,
+        f"Too many requests with this token; try again in {retry_s:.0f} s",
+        code="rate_limit_exceeded",
+        retry_s=retry_s,
+    )
 
 
 def other_character(name: str, model: str) -> ApiError:
@@ -103,7 +125,8 @@ def from_error(error: FamiliarError) -> ApiError:
     """Return the error of this program's as one for a chat program."""
     status = next((number for kind, number in _STATUS if isinstance(error, kind)), 500)
     hint = f". {error.hint}" if error.hint else ""
-    return ApiError(status, f"{error}{hint}", code=_CODES.get(error.code, error.code))
+    told = _DIRECTORY.sub(r"\1\2", f"{error}{hint}")
+    return ApiError(status, told, code=_CODES.get(error.code, error.code))
 
 
 def to_api_error(error: Exception) -> ApiError:

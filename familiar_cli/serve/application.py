@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import math
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from functools import partial
@@ -19,10 +20,12 @@ from starlette.routing import Route
 from familiar_cli.actions.job_schedule import SOURCE as JOB
 from familiar_cli.clock import iso, now
 from familiar_cli.config.environment import install_command
+from familiar_cli.config.grants import RequestRates, access_of
 from familiar_cli.config.home import cache_dir, find_familiar, list_familiars
 from familiar_cli.errors import FamiliarError, UsageError
 from familiar_cli.familiar import Familiar
 from familiar_cli.identity import check_id
+from familiar_cli.imports.chat_lines import CHARACTERS
 from familiar_cli.imports.foreign_chat import known_names
 from familiar_cli.index.embedder import open_embedder
 from familiar_cli.serve import api_format
@@ -34,6 +37,7 @@ from familiar_cli.serve.api_format import (
     parse_object,
     parse_request,
     to_api_error,
+    too_many_requests,
     unknown_model,
 )
 from familiar_cli.serve.guard import Guard, RequestBudget, with_error_pages
@@ -45,6 +49,7 @@ from familiar_cli.serve.replying import (
     recall_memory,
 )
 from familiar_cli.serve.speakers import (
+    USER,
     RequestIdentity,
     is_client_job,
     is_connection_test,
@@ -69,6 +74,8 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
     from familiar_cli.actions.familiar_pool import FamiliarPool
+    from familiar_cli.config.grants import Access
+    from familiar_cli.identity import Author
     from familiar_cli.index.embedder import EmbedderChoice
     from familiar_cli.mcp_server.http import Endpoint
     from familiar_cli.serve.api_format import ReplyRequest
@@ -162,7 +169,8 @@ class McpEndpoints:
             ApiError: The package that it needs is not installed.
         """
         named = scope["path_params"].get("familiar")
-        endpoint = await self._endpoint(named or Request(scope).query_params.get("familiar"))
+        name = named or Request(scope).query_params.get("familiar")
+        endpoint = await self._endpoint(name, access_of(scope, self._pool.home))
         connection = scope.get("state", {}).get(CONNECTION, "")
         await endpoint(scope, receive, send, connection=connection)
 
@@ -172,9 +180,10 @@ class McpEndpoints:
             _, endpoint = self._open.popitem()
             await endpoint.aclose()
 
-    async def _endpoint(self, name: str | None) -> Endpoint:
-        paths = find_familiar(self._pool.home, name or self._default_name())
-        if not name:
+    async def _endpoint(self, name: str | None, access: Access) -> Endpoint:
+        given = name if name or access.grant else self._default_name()
+        paths = access.find_familiar(given)
+        if not name and access.grant is None:
             self._default = paths.id
         async with self._opening:
             if paths.id not in self._open:
@@ -245,20 +254,20 @@ class Server:
         self.ending = ending
         self.memories = memories
         self.turns = TurnTable()
+        self._rates = RequestRates()
 
     async def models(self, request: Request) -> Response:
         """Return the list of models."""
-        del request
-        return JSONResponse(api_format.list_models(_made_at(self.pool.home)))
+        return JSONResponse(api_format.list_models(_made_at(self.pool.home, self._ids(request))))
 
     async def model(self, request: Request) -> Response:
         """Return one model."""
         name = request.path_params["model"]
-        found = api_format.list_models(_made_at(self.pool.home))["data"]
+        found = api_format.list_models(_made_at(self.pool.home, self._ids(request)))["data"]
         for model in found:
             if model["id"] == name:
                 return JSONResponse(model)
-        raise unknown_model(name, list_familiars(self.pool.home))
+        raise unknown_model(name, self._ids(request))
 
     async def health(self, request: Request) -> Response:
         """Say that the server runs, and nothing else."""
@@ -283,9 +292,9 @@ class Server:
 
     async def chat(self, request: Request) -> ReplyResponse:
         """Reply to a conversation."""
-        asked, headers = await self._asked(request)
+        asked, headers = await self._asked(request), request.headers
         lease = AsyncExitStack()
-        served, wanted = await lease.enter_async_context(self._lease(asked, headers))
+        served, wanted = await lease.enter_async_context(self._lease(asked, request))
         if wanted.is_chore and not asked.memory_only and not asked.lines:
             await lease.aclose()
             raise ApiError(400, "The request has no message from a user", param="messages")
@@ -300,8 +309,8 @@ class Server:
 
     async def context(self, request: Request) -> Response:
         """Recall memory for a conversation; no model is asked, and nothing is saved."""
-        asked, headers = await self._asked(request, is_transcript=True)
-        async with self._lease(asked, headers) as (served, wanted):
+        asked = await self._asked(request, is_transcript=True)
+        async with self._lease(asked, request) as (served, wanted):
             if wanted.is_chore:
                 return JSONResponse({"memory": "", "recalled": [], "tokens": 0})
             found = await recall_memory(served, wanted, RequestBudget.of(request.scope))
@@ -309,9 +318,9 @@ class Server:
 
     async def keep(self, request: Request) -> Response:
         """Keep the newest exchange of a conversation that another model took part in."""
-        asked, headers = await self._asked(request, is_transcript=True)
-        async with self._lease(asked, headers) as (served, wanted):
-            is_job = is_client_job(wanted.asked.lines[:-1], headers)
+        asked = await self._asked(request, is_transcript=True)
+        async with self._lease(asked, request) as (served, wanted):
+            is_job = is_client_job(wanted.asked.lines[:-1], request.headers)
             if is_job or not wanted.is_kept or not has_exchange(wanted.asked.lines):
                 return JSONResponse({"kept": False, "turn": None, "reply_turn": None})
             kept = await keep_exchange(served, wanted, self.turns.alone)
@@ -325,15 +334,16 @@ class Server:
         raw = await request.body()
         work = RequestBudget.of(request.scope).work
         body = await work(lambda: parse_object(raw))
-        familiar_id = find_model(body, list_familiars(self.pool.home))
+        familiar_id = find_model(body, self._ids(request))
         chat = await work(lambda: parse_client_chat(body))
         async with self.pool.lease(familiar_id) as served:
+            self._check_person(request, served.familiar.me().author)
             return JSONResponse(await keep_chat(served, chat, self.turns.alone))
 
     async def events(self, request: Request) -> Response:
         """Say what the familiar wrote in a channel without being asked; as a stream if wanted."""
         wanted = request.query_params
-        name = find_model({"model": wanted.get("model")}, list_familiars(self.pool.home))
+        name = find_model({"model": wanted.get("model")}, self._ids(request))
         channel = resolve_channel(request.headers) or wanted.get("channel", "")
         after = wanted.get("after", "0")
         if not channel or not after.isdecimal():
@@ -345,6 +355,7 @@ class Server:
             async with self.pool.lease(name) as served:
                 familiar = served.familiar
                 author = resolve_speaker(familiar, request.headers, wanted.get("user"))
+                self._check_person(request, author)
                 served.conversations.check_own(channel, author)
                 viewer = familiar.privacy.viewer_in(channel, author)
                 turns = familiar.history.recent(channel, _MOST_EVENTS, viewer=viewer)
@@ -384,18 +395,46 @@ class Server:
             code="unsupported_api",
         )
 
-    async def _asked(
-        self, request: Request, *, is_transcript: bool = False
-    ) -> tuple[ReplyRequest, Headers]:
+    async def _asked(self, request: Request, *, is_transcript: bool = False) -> ReplyRequest:
         _check_json(request)
-        raw, ids = await request.body(), list_familiars(self.pool.home)
+        raw, ids = await request.body(), self._ids(request)
         budget = RequestBudget.of(request.scope)
-        asked = await budget.work(lambda: parse_request(raw, ids, is_transcript=is_transcript))
-        return asked, request.headers
+        return await budget.work(lambda: parse_request(raw, ids, is_transcript=is_transcript))
+
+    def _ids(self, request: Request) -> list[str]:
+        """Return the ids of the familiars that a request may know of."""
+        return access_of(request.scope, self.pool.home).list_familiars()
+
+    def _check_person(self, request: Request, author: Author) -> None:
+        """Make sure that somebody may speak in a request.
+
+        Raises:
+            ApiError: Its token does not cover them.
+        """
+        if not access_of(request.scope, self.pool.home).covers(author):
+            raise ApiError(
+                403,
+                f"This token may not speak for {f'{author.platform}:{author.user_id}'!r}",
+                code="not_covered",
+                param=USER,
+            )
+
+    def _count_request(self, request: Request, author: Author) -> None:
+        """Count a request against the limits of who speaks in it.
+
+        Raises:
+            ApiError: It is one too many.
+        """
+        grant = access_of(request.scope, self.pool.home).grant
+        if grant is None:
+            return
+        key = ("person", grant.digest, author.slug)
+        if retry_s := self._rates.count(key, grant.person_per_minute, grant.person_per_day):
+            raise too_many_requests(retry_s)
 
     @asynccontextmanager
     async def _lease(
-        self, asked: ReplyRequest, headers: Headers
+        self, asked: ReplyRequest, request: Request
     ) -> AsyncIterator[tuple[Served, RequestIdentity]]:
         """Lend the familiar that is meant, with what is wanted of it.
 
@@ -403,20 +442,21 @@ class Server:
             ApiError: The chat is with a character that no familiar here is.
         """
         async with self.pool.lease(asked.familiar_id) as served:
-            them = self._participants(served, asked, headers)
+            them = self._participants(served, asked, request.headers)
             other = them.foreign_character
             if not other or them.include_familiar:
-                yield served, self._wanted(served, asked, headers, them)
+                wanted = self._wanted(served, asked, request.headers, them)
+                for author in {wanted.author, *(line.author for line in wanted.asked.lines)}:
+                    if author and author.platform != CHARACTERS:
+                        self._check_person(request, author)
+                self._count_request(request, wanted.author)
+                yield served, wanted
                 return
-        asked = replace(asked, familiar_id=self._familiar_of(other, asked.model))
-        async with self._lease(asked, headers) as lent:
+        familiar_id = slugify(other)
+        if familiar_id not in self._ids(request):
+            raise other_character(other, asked.model)
+        async with self._lease(replace(asked, familiar_id=familiar_id), request) as lent:
             yield lent
-
-    def _familiar_of(self, character: str, model: str) -> str:
-        familiar_id = slugify(character)
-        if familiar_id not in list_familiars(self.pool.home):
-            raise other_character(character, model)
-        return familiar_id
 
     def _participants(
         self, served: Served, asked: ReplyRequest, headers: Headers
@@ -529,10 +569,10 @@ def make_app(
     return with_error_pages(Guard(either, rules))
 
 
-def _made_at(home: Path) -> list[tuple[str, int]]:
-    """Return all ids, with when each familiar's settings were written, in seconds."""
+def _made_at(home: Path, ids: list[str]) -> list[tuple[str, int]]:
+    """Return ids with the times when their familiars' settings were written, in seconds."""
     found = []
-    for name in list_familiars(home):
+    for name in ids:
         try:
             made_s = int((home / name / "character.toml").stat().st_mtime)
         except OSError:
@@ -564,4 +604,5 @@ async def _handle_refused(request: Request, error: Exception) -> Response:
         case HTTPException(status_code=status):
             error = ApiError(status, f"{request.url.path!r} does not support {request.method}")
     told = to_api_error(error)
-    return JSONResponse(told.to_json(), told.status)
+    retry = {} if told.retry_s is None else {"retry-after": str(math.ceil(told.retry_s))}
+    return JSONResponse(told.to_json(), told.status, retry)

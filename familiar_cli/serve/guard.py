@@ -9,21 +9,26 @@ from __future__ import annotations
 import asyncio
 import hmac
 import json
+import math
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import TYPE_CHECKING, Final, TypeVar
 from urllib.parse import urlsplit
 
+from familiar_cli.config.grants import ACCESS, Access, RequestRates
+from familiar_cli.errors import ConfigError
 from familiar_cli.serve import api_format
-from familiar_cli.serve.api_format import ApiError
+from familiar_cli.serve.api_format import ApiError, to_api_error, too_many_requests
 from familiar_cli.web.drawing import refused_page
-from familiar_cli.web.site import BY_OWNER, SAFE_HEADERS, add_headers
+from familiar_cli.web.site import BY_OWNER, OPEN_TO_PROGRAMS, SAFE_HEADERS, add_headers
 from familiar_cli.work.jobs import WorkLimit, apart, in_thread, limited
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterable
+    from collections.abc import Callable, Coroutine, Iterable, Mapping
 
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+    from familiar_cli.config.grants import Grant, GrantFile
 
 OPEN_PATHS: Final = frozenset({"/health", "/ready"})
 """What anybody may ask, since it says nothing."""
@@ -59,6 +64,7 @@ class Rules:
         most_bodies_bytes: All bodies together, from their first byte until they are answered.
         body_s: How long a body may take to come.
         work_s: How long may be worked on one request, without the time that a model takes.
+        grants: The tokens that open only what they name; None: there are none.
         has_door: Tells of a path, and a request's headers, whether what answers asks for a key of
             its own.
     """
@@ -71,6 +77,7 @@ class Rules:
     most_bodies_bytes: int = 96 * 1024 * 1024
     body_s: float = 30.0
     work_s: float = 8.0
+    grants: GrantFile | None = None
     has_door: Callable[[str, dict[str, str]], bool] = lambda *_: False
 
 
@@ -189,6 +196,7 @@ class Guard:
         self._app = app
         self._rules = rules
         self._pool = BodyPool(rules.most_bodies_bytes)
+        self.rates = RequestRates()
         self._digests = {
             sha256(token.encode()).digest(): token in rules.owner_tokens for token in rules.tokens
         }
@@ -225,8 +233,8 @@ class Guard:
                 return
             body = await self._body(scope["path"], headers, receive, budget)
             _check_values(body, headers)
-        except ApiError as error:
-            await respond_error(out, error)
+        except (ApiError, ConfigError) as error:
+            await respond_error(out, to_api_error(error))
             return
         except _Gone:
             return
@@ -265,8 +273,16 @@ class Guard:
             self._check_origin(headers, allowed=allowed)
         path = scope["path"]
         scope[BY_OWNER] = False
-        if self._digests and path not in OPEN_PATHS and not self._rules.has_door(path, headers):
-            scope[BY_OWNER] = self._check_token(headers.get("authorization", ""))
+        if path in OPEN_PATHS or self._rules.has_door(path, headers):
+            return
+        file = self._rules.grants
+        grants = file.grants() if file else {}
+        if not (self._digests or grants):
+            return
+        grant, scope[BY_OWNER] = self._check_token(headers.get("authorization", ""), grants)
+        if grant and file:
+            scope[ACCESS] = Access(file.home, grant)
+            self._check_grant(grant, scope)
 
     def _check_origin(self, headers: dict[str, str], *, allowed: bool) -> None:
         own = f"http://{headers.get('host', '').lower()}"
@@ -279,22 +295,37 @@ class Guard:
                 code="wrong_origin",
             )
 
-    def _check_token(self, sent: str) -> bool:
-        """Return whether the token is the owner's.
+    def _check_grant(self, grant: Grant, scope: Scope) -> None:
+        """Make sure that a token opens an address, and that it was not used too often.
+
+        Raises:
+            ApiError: It does not, or it was.
+        """
+        if scope["path"].startswith(OPEN_TO_PROGRAMS) and "*" not in grant.users:
+            raise ApiError(403, "This token does not open this address", code="not_covered")
+        if scope["method"] in _READING:
+            return
+        key = ("token", grant.digest)
+        if retry_s := self.rates.count(key, grant.per_minute, grant.per_day):
+            raise too_many_requests(retry_s)
+
+    def _check_token(self, sent: str, grants: Mapping[str, Grant]) -> tuple[Grant | None, bool]:
+        """Return what the token opens (None: everything), and whether it is the owner's.
 
         Raises:
             ApiError: There is none, or not a known one.
         """
         scheme, _, token = sent.partition(" ")
         digest = sha256(token.strip().encode("utf-8", "surrogatepass")).digest()
-        matches = [hmac.compare_digest(digest, known) for known in self._digests]
+        known = {**dict.fromkeys(self._digests), **{bytes.fromhex(k): v for k, v in grants.items()}}
+        matches = [hmac.compare_digest(digest, one) for one in known]
         if scheme.lower() != "bearer" or not any(matches):
             raise ApiError(
                 401,
                 "A token is needed: send the header 'Authorization: Bearer TOKEN'",
                 code="invalid_api_key",
             )
-        return self._digests[digest]
+        return known[digest], self._digests.get(digest, False)
 
     async def _body(
         self, path: str, headers: dict[str, str], receive: Receive, budget: RequestBudget
@@ -348,8 +379,9 @@ async def respond_error(
         headers.append((b"www-authenticate", b"Bearer"))
     if error.status in _CLOSING:
         headers.append((b"connection", b"close"))
-    if error.status == 503:  # noqa: PLR2004
-        headers.append((b"retry-after", b"5"))
+    retry_s = 5 if error.status == 503 else error.retry_s  # noqa: PLR2004
+    if retry_s is not None:
+        headers.append((b"retry-after", str(math.ceil(retry_s)).encode()))
     await send({"type": "http.response.start", "status": error.status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
 

@@ -17,6 +17,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from familiar_cli.actions.daemon import LOOK_S, Daemon
 from familiar_cli.actions.familiar_pool import FamiliarPool, pages_pool
+from familiar_cli.config.grants import GrantFile
 from familiar_cli.config.home import list_familiars
 from familiar_cli.config.serving import check_reach, is_loopback_host
 from familiar_cli.errors import ConfigError, FamiliarError, NotFoundError
@@ -260,7 +261,8 @@ async def serve_until(
     Raises:
         ConfigError: It cannot listen there, or must not without a token.
     """
-    check_reach(listening.host, listening.tokens)
+    grants = GrantFile(home)
+    check_reach(listening.host, (*listening.tokens, *grants.grants()))
     tell_of_read_only(home, tell)
     with _bound_socket(listening) as bound:
         host, port = bound.getsockname()[:2]
@@ -293,6 +295,7 @@ async def serve_until(
             listening.tokens,
             listening.owner_tokens,
             body_s=listening.body_s,
+            grants=grants if listening.api else None,
             has_door=site.has_door,
         )
         shown = f"[{host}]" if ":" in host else host

@@ -21,6 +21,7 @@ from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
 
 from familiar_cli.clock import stopwatch_s
+from familiar_cli.config.grants import access_of
 from familiar_cli.config.home import find_familiar, list_familiars
 from familiar_cli.errors import FamiliarError, NotFoundError, UsageError
 from familiar_cli.text import sha256_of
@@ -180,7 +181,9 @@ _STATIC: Final = {
     "d3-force.js": "text/javascript; charset=utf-8",
     "icon.svg": "image/svg+xml",
 }
-_OPEN_TO_PROGRAMS: Final = ("/distill/", "/sessions/")
+OPEN_TO_PROGRAMS: Final = ("/distill/", "/sessions/")
+"""What the addresses begin with that are for programs rather than for people."""
+
 _OWN_SITE: Final = frozenset({"", "same-origin", "none"})
 _PURPOSES: Final = ("sec-purpose", "purpose", "x-purpose", "x-moz")
 BY_OWNER: Final = "familiar.by_owner"
@@ -248,7 +251,7 @@ class Site:
 
     def is_for_programs(self, path: str) -> bool:
         """Tell whether an address is for programs rather than for people."""
-        return path.startswith(_OPEN_TO_PROGRAMS)
+        return path.startswith(OPEN_TO_PROGRAMS)
 
     def has_door(self, path: str, headers: dict[str, str]) -> bool:
         """Tell whether a request needs no token, since a cookie is asked for, or came with it."""
@@ -330,12 +333,15 @@ class Site:
         """Return the familiar that a request names; None: the chosen one."""
         name = request.path_params.get("familiar", self._familiar_id)
         if self.is_for_programs(request.url.path):
-            return request.query_params.get("persona") or name
+            name = request.query_params.get("persona") or name
+            access = access_of(request.scope, self.pool.home)
+            return access.find_familiar(name).id if access.grant else name
         return name
 
     def _answer(self, page: WebPage, request: Request, body: bytes) -> Response:
-        name, base = self._asked_name(request), _base_of(request)
+        base = _base_of(request)
         try:
+            name = self._asked_name(request)
             form = read_form(body) if _is_form(request) else {}
             with self._held(name, alone=page.is_long) as familiar:
                 is_owner = request.scope.get(BY_OWNER, False) or self._door.is_open(

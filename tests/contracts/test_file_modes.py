@@ -136,6 +136,9 @@ sync accept
 sync forget x
 sync remote rm hub
 serve log --no-follow
+serve token add --familiar ada --user *
+serve token ls
+serve token rm ada-1
 web --export OUT/page.html
 mcp
 daemon --once

@@ -1,0 +1,240 @@
+"""Tokens that open only what they name: some familiars, for some people, so many times."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections import defaultdict, deque
+from dataclasses import asdict, dataclass, field, replace
+from fnmatch import fnmatchcase
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Final
+
+from familiar_cli.clock import stopwatch_s
+from familiar_cli.config.home import chosen_familiar, find_familiar, list_familiars
+from familiar_cli.errors import ConfigError, NotFoundError, RefusedError, UsageError
+from familiar_cli.files import locked, read_plain, write_own
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from familiar_cli.config.home import FamiliarPaths
+    from familiar_cli.identity import Author
+
+GRANTS_FILE: Final = "serve-tokens.json"
+ACCESS: Final = "familiar.access"
+"""In the scope of a request: the `Access` that its token gives."""
+
+_TOKEN_BYTES: Final = 24
+_MOST_BYTES: Final = 4 * 1024 * 1024
+_MOST_PEOPLE: Final = 100_000  # whose requests are counted at once
+_MINUTE_S: Final = 60
+_DAY_S: Final = 86_400
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """What a token opens.
+
+    Args:
+        name: What people call it.
+        digest: SHA-256 of the token, in hexadecimal digits.
+        familiars: The ids of the familiars.
+        users: Patterns of the people that may speak, e.g. `discord:*`.
+        per_minute: Most requests in a minute; 0: no limit, as in the other fields.
+        per_day: Most requests in a day.
+        person_per_minute: Most requests of one person in a minute.
+        person_per_day: Most requests of one person in a day.
+    """
+
+    name: str
+    digest: str = field(repr=False)
+    familiars: tuple[str, ...]
+    users: tuple[str, ...]
+    per_minute: int = 0
+    per_day: int = 0
+    person_per_minute: int = 0
+    person_per_day: int = 0
+
+    def covers(self, author: Author) -> bool:
+        """Return whether somebody may speak with the token."""
+        account = f"{author.platform}:{author.user_id}"
+        return any(fnmatchcase(account, pattern) for pattern in self.users)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what may be shown of it: all but the digest."""
+        return {k: v for k, v in asdict(self).items() if k != "digest"}
+
+
+class Access:
+    """What one request may reach; the gate of everything that names a familiar or a person.
+
+    Args:
+        home: Where the familiars live.
+        grant: What its token opens; None: everything.
+    """
+
+    def __init__(self, home: Path, grant: Grant | None = None) -> None:
+        self._home = home
+        self.grant = grant
+
+    def list_familiars(self) -> list[str]:
+        """Return the ids of the familiars that the request may know of."""
+        known = list_familiars(self._home)
+        return [name for name in known if self.grant is None or name in self.grant.familiars]
+
+    def find_familiar(self, name: str | None) -> FamiliarPaths:
+        """Return the familiar that is meant, as `config.home.find_familiar` does.
+
+        Raises:
+            NotFoundError: The request may know of none of that name.
+            UsageError: There are several, and none was chosen.
+        """
+        if self.grant is None:
+            return find_familiar(self._home, name)
+        known = self.list_familiars()
+        if not name and chosen_familiar(self._home) in known:
+            name = chosen_familiar(self._home)
+        if not name and len(known) == 1:
+            name = known[0]
+        listed = ", ".join(known) or "none"
+        if not name:
+            raise UsageError(f"There are several familiars, and the request names none: {listed}")
+        if name not in known:
+            raise NotFoundError(f"There is no familiar {name[:80]!r}. Familiars here: {listed}")
+        return find_familiar(self._home, name)
+
+    def covers(self, author: Author) -> bool:
+        """Return whether somebody may speak in the request."""
+        return self.grant is None or self.grant.covers(author)
+
+
+def access_of(scope: Any, home: Path) -> Access:  # noqa: ANN401  # an ASGI scope
+    """Return what a request may reach; everything where no server stands in front."""
+    found = scope.get(ACCESS)
+    return found if isinstance(found, Access) else Access(home)
+
+
+class GrantFile:
+    """The tokens in a file of a home; only their hashes are kept.
+
+    Args:
+        home: The home.
+    """
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self._path = home / GRANTS_FILE
+        self._stamp: tuple[int, int] | None = None
+        self._grants: dict[str, Grant] = {}
+
+    def grants(self) -> dict[str, Grant]:
+        """Return all grants by the digest of their token; read again when the file has changed.
+
+        Raises:
+            ConfigError: The file cannot be read.
+        """
+        try:
+            found = self._path.stat()
+        except FileNotFoundError:
+            self._stamp, self._grants = None, {}
+            return self._grants
+        stamp = (found.st_mtime_ns, found.st_size)
+        if stamp != self._stamp:
+            self._grants = {grant.digest: grant for grant in self._read()}
+            self._stamp = stamp
+        return self._grants
+
+    def add(self, grant: Grant) -> tuple[Grant, str]:
+        """Make a token for a grant without a digest; return both. The token is kept nowhere.
+
+        Raises:
+            RefusedError: A token of that name is there.
+            ConfigError: The file cannot be read.
+        """
+        token = secrets.token_hex(_TOKEN_BYTES)
+        with locked(self._path.with_suffix(".lock")):
+            kept = list(self.grants().values())
+            names = {one.name for one in kept}
+            number = 1
+            while not grant.name and f"{grant.familiars[0]}-{number}" in names:
+                number += 1
+            name = grant.name or f"{grant.familiars[0]}-{number}"
+            made = replace(grant, name=name, digest=digest_of(token))
+            if made.name in names:
+                raise RefusedError(
+                    f"There is a token {made.name!r} already; nothing was changed",
+                    hint=f"Remove it with `familiar serve token rm {made.name}`.",
+                )
+            self._write([*kept, made])
+        return made, token
+
+    def remove(self, name: str) -> Grant:
+        """Remove a token, so that it opens nothing from now on; return what it opened.
+
+        Raises:
+            NotFoundError: There is no token of that name.
+            ConfigError: The file cannot be read.
+        """
+        with locked(self._path.with_suffix(".lock")):
+            kept = list(self.grants().values())
+            gone = next((one for one in kept if one.name == name), None)
+            if gone is None:
+                raise NotFoundError(
+                    f"There is no token {name!r}", hint="Run `familiar serve token ls`."
+                )
+            self._write([one for one in kept if one is not gone])
+        return gone
+
+    def _read(self) -> list[Grant]:
+        try:
+            rows = json.loads(read_plain(self._path, _MOST_BYTES))["tokens"]
+            return [_read_grant(row) for row in rows]
+        except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+            raise ConfigError(
+                f"The tokens in {str(self._path)!r} cannot be read: {error}",
+                hint="Delete the file, and make the tokens again with `familiar serve token add`.",
+            ) from error
+
+    def _write(self, grants: list[Grant]) -> None:
+        text = json.dumps({"tokens": [asdict(one) for one in grants]}, indent=1)
+        write_own(self._path, text.encode())
+        self._stamp = None
+
+
+def _read_grant(row: dict[str, Any]) -> Grant:
+    return Grant(**{**row, "familiars": tuple(row["familiars"]), "users": tuple(row["users"])})
+
+
+def digest_of(token: str) -> str:
+    """Return the hash under which a token is kept."""
+    return sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+class RequestRates:
+    """Counts requests in the last minute and day, since the server began."""
+
+    def __init__(self) -> None:
+        self._times: defaultdict[tuple[str, ...], deque[float]] = defaultdict(deque)
+
+    def count(self, who: tuple[str, ...], per_minute: int, per_day: int) -> float:
+        """Count a request unless it is one too many.
+
+        Returns:
+            In how many seconds it may come again; 0.0: it was counted.
+        """
+        if not (per_minute or per_day):
+            return 0.0
+        now_s = stopwatch_s()
+        if who not in self._times and len(self._times) >= _MOST_PEOPLE:
+            self._times = defaultdict(
+                deque, {k: v for k, v in self._times.items() if v and v[-1] > now_s - _DAY_S}
+            )
+        times = self._times[who]
+        while times and times[0] <= now_s - _DAY_S:
+            times.popleft()
+        for most, span_s in ((per_minute, _MINUTE_S), (per_day, _DAY_S)):
+            if most and len(times) >= most and times[-most] > now_s - span_s:
+                return times[-most] + span_s - now_s
+        times.append(now_s)
+        return 0.0
