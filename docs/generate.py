@@ -307,7 +307,11 @@ def limits() -> str:
         ("parts of a key in it", f"{settings_files.MAX_KEY_PARTS}", "not read"),
         ("a memory file that is written", _size(kept.max_file_bytes), "`memory.max_file_bytes`"),
         ("a memory file that is read", _size(MAX_READ_BYTES), "named, and left out of searches"),
-        ("files in one memory directory", f"{kept.max_dir_files:,}", "`memory.max_dir_files`"),
+        (
+            "files in one memory directory other than `people/`",
+            f"{kept.max_dir_files:,}",
+            "`memory.max_dir_files`",
+        ),
         ("results of one search", f"{kept.max_results:,}", "`memory.max_results`"),
         ("time of one search", f"{kept.grep_timeout_s:g} s", "stopped with an error"),
         ("length of a search pattern", f"{MAX_PATTERN_CHARS:,} characters", "refused"),

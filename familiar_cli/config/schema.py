@@ -244,7 +244,9 @@ class MemorySettings(SettingsTable):
     max_results: int = setting(
         1000, "Maximum number of results of one search or listing", minimum=1
     )
-    max_dir_files: int = setting(20_000, "Maximum number of files in one directory", minimum=1)
+    max_dir_files: int = setting(
+        20_000, "Maximum number of files in one directory other than `people/`", minimum=1
+    )
     lock_timeout_s: float = setting(10.0, "Maximum wait for another writer, in seconds", minimum=0)
 
 

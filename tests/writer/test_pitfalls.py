@@ -440,6 +440,24 @@ def test_of_a_long_page_the_lines_that_fit_are_shown_and_only_whole_parts_are_re
     world.history.close()
 
 
+def test_a_small_batch_is_shown_the_lines_of_a_page_that_fit_it_and_the_newest(tmp_path):
+    world = World(tmp_path)
+    page = "# Anna\n\n## Facts\n\n- Anna moved to Bergen.\n"
+    page += "".join(f"- Fact {n} about wholly other matters and things.\n" for n in range(16))
+    world.store.write_file(ANNAS, page)
+    world.say("I moved to Oslo!")
+
+    rewrite = op("replace_section", lines=["Anna moved."], turns=[1], section="Facts")
+    report = world.write(reply(rewrite))
+
+    assert "- Anna moved to Bergen." in world.prompt
+    assert "- Fact 15 about" in world.prompt
+    assert "- Fact 0 about" not in world.prompt
+    assert rails(report) == ["not_shown"]
+    assert "- Fact 0 about" in world.read(ANNAS)
+    world.history.close()
+
+
 def test_a_public_question_shows_nothing_private(tmp_path):
     world = World(tmp_path, private=["dm"])
     world.say("I am ill, tell nobody.", channel="dm")

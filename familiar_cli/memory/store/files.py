@@ -44,7 +44,8 @@ class Limits:
     Args:
         max_file_bytes: Largest file that may be written; a larger one stays readable.
         max_results: Most results of one `grep`, `glob` or `list_dir`.
-        max_dir_files: Most entries of one directory; a fuller one takes no new files.
+        max_dir_files: Most entries of one directory; a fuller one takes no new files. The files of
+            people are not counted.
         grep_timeout_s: Longest time one search may take.
     """
 

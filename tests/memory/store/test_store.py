@@ -207,6 +207,17 @@ class TestLimits:
             tx.write("self/.original.png", b"x" * 1000, any_size=True)
         assert len(store.read_bytes("self/.original.png")) == 1000
 
+    def test_the_files_of_people_are_not_counted(self, tmp_path) -> None:
+        store = small(tmp_path)
+        with store.transaction("human", "many") as tx:
+            for number in range(9):
+                tx.write(f"people/cli-{number}.md", "x")
+        store.write_file("people/cli-9.md", "x")
+        assert len(store.walk("people").files) == 10
+        with pytest.raises(DirectoryFullError, match="'people/cli'"):
+            for number in range(9):
+                store.write_file(f"people/cli/{number}.md", "x")
+
     def test_a_full_directory_takes_no_new_file_but_every_edit(self, tmp_path) -> None:
         store = small(tmp_path)
         for name in "abcd":
