@@ -12,6 +12,7 @@ from familiar_cli.errors import BadInputError, FamiliarError, LockedError, NotFo
 from familiar_cli.files import is_directory, is_plain, locked, read_plain, write_whole
 from familiar_cli.index import scan, schema, token_vectors, vectors
 from familiar_cli.index.embedder import BATCH, read_passages, token_version
+from familiar_cli.index.rank import Pieces
 from familiar_cli.index.schema import IndexUnusableError
 from familiar_cli.index.who_when import day_in
 from familiar_cli.markdown import body_start
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
     from familiar_cli.files import FileStamp
     from familiar_cli.index.embedder import Embedder
+    from familiar_cli.index.rank import Candidate
     from familiar_cli.index.token_vectors import CountedTokens, Rows
     from familiar_cli.index.vectors import Vectors
     from familiar_cli.memory.store.files import Skipped
@@ -41,6 +43,7 @@ T = TypeVar("T")
 SOME: Final = 4 * BATCH
 """How many pieces a search reads for the next one, after it has answered: about a second."""
 _MOST_AT_ONCE_BYTES: Final = 256 * 1024  # a file that takes a moment to cut into passages
+_MOST_KEPT: Final = 50_000  # pieces that a process remembers between questions, about 10 MB
 _FETCH: Final = 32 * BATCH  # sorted by length together, so that little of a batch is padding
 
 
@@ -124,6 +127,7 @@ class EmbeddingIndex:
         self.directory = directory or store.root / INDEX_DIR
         self._is_cut = False
         self._cached: tuple[tuple[str, str, str, int], Vectors] | None = None
+        self._pieces: tuple[tuple[tuple[str, str], ...], dict[int, Candidate]] | None = None
         self._tokens: tuple[tuple[CountedTokens, int], Rows | None] | None = None
 
     def use(self, action: Callable[[sqlite3.Connection], T]) -> T:
@@ -207,7 +211,7 @@ class EmbeddingIndex:
 
     def clear(self) -> bool:
         """Delete the index, and tell whether there was one. It comes back with the next search."""
-        self._cached = self._tokens = None
+        self._cached = self._tokens = self._pieces = None
         return schema.clear_index(self.directory)
 
     def vectors(self, connection: sqlite3.Connection) -> Vectors:
@@ -218,6 +222,13 @@ class EmbeddingIndex:
             self._is_cut = vectors.is_lost(connection, self.directory)
             self._cached = (stamp, vectors.load_vectors(connection, self.directory))
         return self._cached[1]
+
+    def pieces(self, connection: sqlite3.Connection) -> Pieces:
+        """Return a reader of pieces, which remembers them until the index changes."""
+        known, state = self._pieces, schema.state_of(connection)
+        if known is None or known[0] != state or len(known[1]) > _MOST_KEPT:
+            known = self._pieces = state, {}
+        return Pieces(connection, known[1])
 
     def token_rows(self, connection: sqlite3.Connection) -> Rows | None:
         """Return the vectors of all tokens, or None; a replaced file is loaded again."""

@@ -80,13 +80,28 @@ class Weights:
 WEIGHTS: Final = Weights()
 
 
-class LineCandidate(NamedTuple):  # thousands are made for one question, and a tuple is made fastest
-    """One line that may be an answer, as the index holds it; `passages` are ids, from … to."""
+class Candidate(NamedTuple):  # thousands are made for one question, and a tuple is made fastest
+    """A passage or line: ids and places, no text. `parts` and `rows` are numbers, from … to.
+
+    Args:
+        id: Its id.
+        level: `schema.PASSAGE` or `schema.LINE`.
+        document_id: Its file.
+        speaker: Who speaks in it.
+        part_first: A passage's first line, or the first passage that holds a line.
+        part_last: What follows the last one of them.
+        rows_from: The first of its token vectors; None: it has none.
+        rows_count: How many it has.
+    """
 
     id: int
+    level: int
     document_id: int
     speaker: str
-    passages: tuple[int, int]
+    part_first: int
+    part_last: int
+    rows_from: int | None
+    rows_count: int | None
 
 
 class LineNearness(NamedTuple):
@@ -113,7 +128,7 @@ class Scored(NamedTuple):
         maxsim: By the vectors of tokens; None where not known.
     """
 
-    line: LineCandidate
+    line: Candidate
     lexical: float
     dense: float | None
     cosine: float | None
@@ -162,7 +177,7 @@ def _query_names(query: str) -> tuple[frozenset[str], tuple[str, ...]]:
 
 
 def score_lines(
-    lines: Iterable[LineCandidate],
+    lines: Iterable[Candidate],
     lexical: Lexical,
     cosines: Mapping[int, float] | None,
     *,
@@ -261,10 +276,10 @@ class _Seen(NamedTuple):
 
 
 def _seen_lines(
-    line: LineCandidate, lexical: Mapping[int, float], cosines: Mapping[int, float]
+    line: Candidate, lexical: Mapping[int, float], cosines: Mapping[int, float]
 ) -> _Seen:
     # One loop for all of it, since it runs for every line that may be a hit.
-    first, last = line.passages
+    first, last = line.part_first, line.part_last
     passage, words, largest = first, lexical.get(first, 0.0), cosines.get(first, _UNKNOWN)
     nearest = 0.0 if largest == _UNKNOWN else largest
     for other in range(first + 1, last):
@@ -277,7 +292,7 @@ def _seen_lines(
 
 
 def _by_words(
-    lines: Sequence[LineCandidate], seen: Sequence[_Seen], lexical: Lexical, weights: Weights
+    lines: Sequence[Candidate], seen: Sequence[_Seen], lexical: Lexical, weights: Weights
 ) -> list[float]:
     """Return the lexical score of each line, in [0, 1]; the best one has 1."""
     files, by_line = lexical.documents, lexical.lines
@@ -305,7 +320,7 @@ def _by_meaning(seen: _Seen, spec: Spec) -> float | None:
 
 
 def times_of_lines(
-    connection: sqlite3.Connection, query: str, today: date, lines: Sequence[LineCandidate]
+    connection: sqlite3.Connection, query: str, today: date, lines: Sequence[Candidate]
 ) -> dict[int, float]:
     """Return how near each line is to the times that `query` names; empty if it names none.
 
@@ -332,36 +347,17 @@ def times_of_lines(
     }
 
 
-class Candidate(NamedTuple):
-    """A passage or line: ids and places, no text. `parts` and `rows` are numbers, from … to.
+class Pieces:
+    """Reads pieces of an index, as it is within one transaction.
 
     Args:
-        id: Its id.
-        level: `schema.PASSAGE` or `schema.LINE`.
-        document_id: Its file.
-        speaker: Who speaks in it.
-        part_first: A passage's first line, or the first passage that holds a line.
-        part_last: What follows the last one of them.
-        rows_from: The first of its token vectors; None: it has none.
-        rows_count: How many it has.
+        connection: The index.
+        read: The pieces that were read from the same state of the index; more are added.
     """
 
-    id: int
-    level: int
-    document_id: int
-    speaker: str
-    part_first: int
-    part_last: int
-    rows_from: int | None
-    rows_count: int | None
-
-
-class Pieces:
-    """Reads pieces of an index, as it is within one transaction."""
-
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: sqlite3.Connection, read: dict[int, Candidate]) -> None:
         self.connection = connection
-        self._read: dict[int, Candidate] = {}
+        self._read = read
 
     def among(self, ids: Collection[int]) -> list[Candidate]:
         """Return the pieces with these ids, in their order; one that is not there is left out."""
@@ -385,11 +381,12 @@ class PassageLines(NamedTuple):
     ends: Numbers
 
 
-def lines_of_passages(pieces: Pieces, lines: Iterable[LineCandidate]) -> PassageLines:
+def lines_of_passages(pieces: Pieces, lines: Iterable[Candidate]) -> PassageLines:
     """Return the passages that hold some of `lines`."""
     import numpy as np  # noqa: PLC0415  # only by meaning
 
-    wanted = {passage for held in {line.passages for line in lines} for passage in range(*held)}
+    held = {(line.part_first, line.part_last) for line in lines}
+    wanted = {passage for first, last in held for passage in range(first, last)}
     found = [(p.id, p.part_first, p.part_last) for p in pieces.among(sorted(wanted))]
     return PassageLines(*np.array(found, np.int64).reshape(-1, 3).T)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -164,6 +165,13 @@ def changes_of(connection: sqlite3.Connection) -> str:
     return read_meta(connection, "changes")
 
 
+def state_of(connection: sqlite3.Connection) -> tuple[tuple[str, str], ...]:
+    """Return a stamp that changes with anything in the pieces of the index."""
+    keys = "('made', 'changes', 'model', 'next_seq', 'tokens', 'token_rows')"
+    select = f"SELECT key, value FROM meta WHERE key IN {keys}"  # noqa: S608
+    return tuple(connection.execute(select))
+
+
 def set_meta(connection: sqlite3.Connection, **values: str) -> None:
     """Note `values`."""
     connection.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", values.items())
@@ -255,6 +263,7 @@ def _create_tables(connection: sqlite3.Connection, reason: str) -> None:
             model="",
             dimension="0",
             rebuilt=reason,
+            made=os.urandom(8).hex(),
         )
 
 

@@ -12,7 +12,7 @@ from familiar_cli.index import hits, rank, token_vectors, vectors
 from familiar_cli.index.build import Refreshed, count_lines, count_waiting, has_vectors_of
 from familiar_cli.index.embedder import EmbedderError, read_queries
 from familiar_cli.index.hits import ShownHits
-from familiar_cli.index.rank import Pieces, lines_of_passages, times_of_lines
+from familiar_cli.index.rank import lines_of_passages, times_of_lines
 from familiar_cli.index.schema import LINE, PASSAGE, IndexUnusableError, read_meta
 from familiar_cli.index.types import SearchOptions, SearchResult
 from familiar_cli.index.who_when import last_day, named_in, named_shares, people_named
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from familiar_cli.index.build import EmbeddingIndex, Progress
     from familiar_cli.index.embedder import Embedder, EmbedderChoice, Encoded
-    from familiar_cli.index.rank import PassageLines
+    from familiar_cli.index.rank import PassageLines, Pieces
     from familiar_cli.index.types import Method
     from familiar_cli.index.vectors import Cosines, Ids
 
@@ -166,7 +166,7 @@ class _Asked:
         if self.options.method != "dense":
             by_words = rank.word_scores(self.connection, self.query, restricted)
         meaning = self._ask_model()
-        pieces = Pieces(self.connection)
+        pieces = self.index.pieces(self.connection)
         candidates = self._candidates(pieces, by_words, meaning, restricted)
         weights = self.options.weights or rank.WEIGHTS
         cosines, maxsim, spec = None, None, None
@@ -298,7 +298,7 @@ class _Asked:
         by_words: rank.Lexical,
         meaning: _Meaning | None,
         restricted: rank.Restricted,
-    ) -> list[rank.LineCandidate]:
+    ) -> list[rank.Candidate]:
         """Return every line that may be a hit: found by itself, or in a passage that was."""
         ids = {*by_words.passages, *by_words.lines}
         if meaning is not None:
@@ -307,11 +307,7 @@ class _Asked:
             ids.update(near.top(DENSE_DEPTH, listed, but=restricted == "NOT IN"))
         passages = [one for one in pieces.among(ids) if one.level == PASSAGE]
         ids.update(i for one in passages for i in range(one.part_first, one.part_last))
-        return [
-            rank.LineCandidate(id_, document, speaker, (first, last))
-            for id_, level, document, speaker, first, last, *_ in pieces.among(ids)
-            if level == LINE
-        ]
+        return [one for one in pieces.among(ids) if one.level == LINE]
 
     def _listed(self) -> Ids:
         import numpy as np  # noqa: PLC0415  # only by meaning
@@ -337,7 +333,7 @@ class _Asked:
 
 
 def _line_cosines(
-    near: Cosines, lines: Iterable[rank.LineCandidate], made_of: PassageLines
+    near: Cosines, lines: Iterable[rank.Candidate], made_of: PassageLines
 ) -> dict[int, float]:
     """Return the cosines of lines and passages; a passage is as near as its nearest line."""
     cosines = near.of([line.id for line in lines])

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from familiar_cli.index.embedder import Encoded
-    from familiar_cli.index.rank import LineCandidate, PassageLines, Pieces
+    from familiar_cli.index.rank import Candidate, PassageLines, Pieces
 
     Matrix = NDArray[np.float32]
     Rows = NDArray[np.int8]
@@ -248,7 +248,7 @@ def token_nearness(
     pieces: Pieces,
     rows: Rows | None,
     asked: Encoded,
-    lines: Sequence[LineCandidate],
+    lines: Sequence[Candidate],
     made_of: PassageLines,
     *,
     count: int,
@@ -295,10 +295,10 @@ class _Windows(NamedTuple):
     ends: Places
 
 
-def _line_windows(lines: Iterable[LineCandidate], made_of: PassageLines) -> _Windows:
+def _line_windows(lines: Iterable[Candidate], made_of: PassageLines) -> _Windows:
     import numpy as np  # noqa: PLC0415
 
-    listed = sorted((line.id, *line.passages) for line in lines)
+    listed = sorted((line.id, line.part_first, line.part_last) for line in lines)
     ids, firsts, ends = np.array(listed, np.int64).reshape(-1, 3).T
     of_line = np.repeat(ids, ends - firsts)
     places = np.searchsorted(made_of.passages, number_runs(firsts, ends - firsts))

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from familiar_cli.index import rank
 from familiar_cli.index.embedder import SPECS
 from familiar_cli.index.rank import (
+    Candidate,
     Lexical,
-    LineCandidate,
     cosine_nearness,
     file_score,
     final_score,
@@ -18,6 +18,7 @@ from familiar_cli.index.rank import (
     recency_score,
     score_lines,
 )
+from familiar_cli.index.schema import LINE
 from tests.support.cases import each
 
 SPEC = SPECS["minilm-l6-v2"]
@@ -25,8 +26,8 @@ ages = st.floats(0, 200 * 365)
 unit = st.floats(min_value=0, max_value=1)
 
 
-def line(number: int, *, speaker: str = "", document: int = 1) -> LineCandidate:
-    return LineCandidate(number, document, speaker, (100 + number, 101 + number))
+def line(number: int, *, speaker: str = "", document: int = 1) -> Candidate:
+    return Candidate(number, LINE, document, speaker, 100 + number, 101 + number, None, None)
 
 
 @each(("age_days", "freshness"), [(0, 1), (1000 / 7, 1 / 2), (3000 / 7, 1 / 4)])
@@ -117,7 +118,7 @@ def test_a_speaker_is_named_by_name_or_nickname_never_by_a_common_word(
 
 
 def test_the_passage_that_matches_best_is_shown() -> None:
-    one = LineCandidate(1, 1, "", (10, 13))
+    one = Candidate(1, LINE, 1, "", 10, 13, None, None)
     (found,) = score_lines([one], Lexical({}, {10: 1.0, 11: 3.0, 12: 2.0}, {}), None, query="tea")
     assert found.passage == 11
 

@@ -378,6 +378,32 @@ def test_the_same_question_has_the_same_answer(world, meaning) -> None:
     assert world.paths("tea", meaning, k=20) == world.paths("tea", meaning, k=20)
 
 
+def test_an_index_that_another_process_made_anew_is_read_anew(world) -> None:
+    short, long = "# A\n\ntea\n", "# B\n\n" + talk("tea", "ale", "rum")
+    world.put("a.md", short)
+    world.put("b.md", long)
+    assert world.paths("rum") == ["b.md"]
+    state = world.index.use(schema.state_of)
+    schema.clear_index(world.index.directory)
+    world.put("a.md", long)
+    world.put("b.md", short)
+    assert world.paths("rum") == ["a.md"]
+    again = world.index.use(schema.state_of)
+    assert {key for key, _ in {*state} ^ {*again}} == {"made"}
+
+
+def test_a_question_reads_only_the_pieces_that_no_question_before_it_read(world, meaning) -> None:
+    world.put("a.md", talk("tea", "ale", "rum"))
+    world.index.build_if_stale(meaning)
+    world.paths("tea", meaning)
+    read = world.index.use(lambda c: dict(world.index.pieces(c)._read))
+    world.paths("tea", meaning)
+    assert world.index.use(lambda c: world.index.pieces(c)._read) == read != {}
+    world.put("b.md", "tea")
+    world.index.refresh()
+    assert world.index.use(lambda c: world.index.pieces(c)._read) == {}
+
+
 def test_the_fallback_counts_words_and_shows_the_best_place(world) -> None:
     world.put("a.md", "# A\n\n" + "filler. " * 400 + "\n\ngreen tea with honey\n")
     world.put("b.md", "tea\n")
