@@ -16,7 +16,15 @@ from familiar_cli.actions import doctor_checks
 from familiar_cli.actions.doctor_checks import CheckTarget, Diagnosis, fail, ok, warn
 from familiar_cli.actions.write_memory import WRITER_SLOT
 from familiar_cli.config import environment
-from familiar_cli.config.home import cache_dir, familiar_and_reason, home_and_reason
+from familiar_cli.config.home import (
+    FamiliarPaths,
+    cache_dir,
+    familiar_and_reason,
+    find_familiar,
+    home_and_reason,
+    list_familiars,
+)
+from familiar_cli.config.mounts import network_warning
 from familiar_cli.config.schema import CharacterConfig
 from familiar_cli.config.settings import load_config
 from familiar_cli.errors import FamiliarError
@@ -166,6 +174,8 @@ def home(target: CheckTarget) -> Iterator[Diagnosis]:
     elif not target.home.exists():
         mend = "Create a familiar: `familiar init --from-card CARD.png`, or try `familiar demo`."
         yield warn(f"{where} does not exist yet", mend)
+    elif warning := network_warning(target.home):
+        yield warn(*warning)
     else:
         gone = ", ".join(remove_abandoned(target.home))
         yield ok(f"{where}; removed leftovers of an interrupted `init`: {gone}" if gone else where)
@@ -339,6 +349,49 @@ def examine(home: str | None = None, familiar: str | None = None) -> list[Diagno
         if target.found or name not in doctor_checks.FAMILIAR_CHECKS
         for found in _run_check(check, target)
     ]
+
+
+def preview_upgrade(home: Path, familiar: str | None = None) -> list[Diagnosis]:
+    """Say what this version changes in familiars of an earlier one when it first uses them.
+
+    Nothing is changed.
+
+    Args:
+        home: Where the familiars live.
+        familiar: The one to look at; None: all of them.
+    """
+    chosen = (
+        [find_familiar(home, familiar)]
+        if familiar
+        else [find_familiar(home, name) for name in list_familiars(home)]
+    )
+    return [replace(found, name=paths.id) for paths in chosen for found in _preview_changes(paths)]
+
+
+def _preview_changes(paths: FamiliarPaths) -> Iterator[Diagnosis]:
+    from familiar_cli.history.schema import stored_version
+
+    changes = 0
+    if paths.history.is_file():
+        try:
+            found, newest = stored_version(paths.history)
+        except FamiliarError as error:
+            yield fail(str(error), error.hint or "")
+            return
+        if found < newest:
+            changes += 1
+            copy = f"{paths.history.name}.before-v{found + 1}"
+            yield warn(
+                f"history.db: schema {found} becomes {newest}, so earlier versions no longer open "
+                f"it; a copy as it is now is kept as {copy}",
+                f"Before that: `familiar backup DIR`, with the version that you used so far, or "
+                f"copy {str(paths.root)!r}.",
+            )
+    if not paths.instance.exists():
+        changes += 1
+        yield ok("instance.id: a name for this machine is added, for `familiar sync`")
+    if not changes:
+        yield ok("nothing changes but what is made again from other files")
 
 
 def _find_target(home: str | None, familiar: str | None) -> CheckTarget:

@@ -317,6 +317,15 @@ def home_of(ctx: typer.Context) -> Path:
     return find_home(globals_of(ctx).home)
 
 
+def warn_of_network(ctx: typer.Context) -> None:
+    """Warn where the home is on a network file system."""
+    from familiar_cli.config.mounts import network_warning
+
+    if warning := network_warning(home_of(ctx)):
+        output(ctx).warn(warning[0])
+        output(ctx).note(f"hint: {warning[1]}")
+
+
 def text_or_stdin(text: str, *, exact: bool = False) -> str:
     """Return `text`, or all of standard input when it is `-`.
 

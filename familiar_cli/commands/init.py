@@ -14,6 +14,7 @@ from familiar_cli.commands._base import (
     output,
     read_card_at,
     run_async,
+    warn_of_network,
     with_models,
 )
 from familiar_cli.commands._options import (
@@ -100,6 +101,7 @@ def init(
     familiar init --from-card mira.png --dry-run
     familiar init --from-remote me@example.org:mira.git
     """
+    warn_of_network(ctx)
     given = [source for source in (from_card, from_persona, from_remote, template) if source]
     if len(given) != 1:
         raise _no_source()

@@ -15,6 +15,7 @@ from familiar_cli.commands._base import (
     home_of,
     output,
     run_async,
+    warn_of_network,
     with_models,
 )
 
@@ -94,6 +95,7 @@ def serve(
         background=not no_background,
         embodiments=embodiments,
     )
+    warn_of_network(ctx)
     _run(output(ctx), home, listening)
 
 
@@ -319,6 +321,7 @@ def web(
 
         given = find_familiar(home, given).id
     listening = Listening("127.0.0.1", port, background=False, api=False, familiar_id=given)
+    warn_of_network(ctx)
     return _serve_page(output(ctx), home, listening, opens=not no_open)
 
 
@@ -462,6 +465,7 @@ def daemon(
     from familiar_cli.work.passes import WRITING, stopped_by_signals
 
     out = output(ctx)
+    warn_of_network(ctx)
     narrator = Narrator(out, once=once)
 
     async def run(familiar: Familiar) -> Daemon:

@@ -80,19 +80,30 @@ doctor_app = App()
 
 
 @doctor_app.command()
-def doctor(ctx: typer.Context) -> None:
+def doctor(
+    ctx: typer.Context,
+    *,
+    upgrade: Annotated[
+        bool,
+        typer.Option("--upgrade", help="Only say what this version changes in older familiars."),
+    ] = False,
+) -> None:
     """Check every part of the setup, and print how to fix it. Exits with 7 if a check fails.
 
     \b
     familiar doctor
+    familiar doctor --upgrade
     familiar doctor --json
     """
-    from familiar_cli.actions.doctor import examine
+    from familiar_cli.actions.doctor import examine, preview_upgrade
     from familiar_cli.errors import PartialError
     from familiar_cli.ui.status_pages import doctor_page
 
     given, out = globals_of(ctx), output(ctx)
-    checks = examine(given.home, given.familiar)
+    if upgrade:
+        checks = preview_upgrade(home_of(ctx), given.familiar)
+    else:
+        checks = examine(given.home, given.familiar)
     failed = [check.name for check in checks if check.verdict == "fail"]
     if not failed:
         out.answer({"checks": checks}, doctor_page(checks))

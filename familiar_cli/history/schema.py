@@ -125,6 +125,19 @@ def open_to_read(path: Path, busy_timeout_s: float) -> sqlite3.Connection:
     )
 
 
+def stored_version(path: Path) -> tuple[int, int]:
+    """Return the schema of a history and the newest one, changing nothing.
+
+    Raises:
+        As `opened`.
+    """
+    mode = "mode=ro" if _has_unmerged_turns(path) else "immutable=1"
+    with translate_errors(path):
+        address = f"{path.absolute().as_uri()}?{mode}"
+        with closing(sqlite3.connect(address, uri=True)) as connection:
+            return _checked_version(connection, path), len(MIGRATIONS)
+
+
 def empty_history() -> sqlite3.Connection:
     """Return a connection to a history in memory in which nothing was said."""
     connection = connect(":memory:", 0)

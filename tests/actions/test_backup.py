@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from contextlib import closing
 from pathlib import Path
+from secrets import token_hex
 
 import pytest
 
+from benchmarks.backups import run as run_with_kills
 from familiar_cli.actions.backup import BackupTarget, back_up, restore, verify_backups
 from familiar_cli.config.home import FamiliarPaths
 from familiar_cli.errors import FamiliarError, RemoteDamagedError
@@ -149,6 +152,54 @@ def test_an_address_of_fsspec_is_a_place_too(ada, tmp_path) -> None:
     made = back_up(ada, place)
     assert verify_backups(target("memory://familiars")).whole == (f"ada/{made.name}",)
     assert restore(place, tmp_path, "ada").files == made.files
+
+
+@pytest.fixture
+def s3(monkeypatch) -> str:
+    """A server on loopback that speaks S3, with an empty bucket; return the bucket's address."""
+    servers = pytest.importorskip("moto.server", reason="moto is not installed")
+    s3fs = pytest.importorskip("s3fs", reason="s3fs is not installed")
+    for name in [name for name in os.environ if name.lower().endswith("_proxy")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    server = servers.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    _, port = server.get_host_and_port()
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{port}")
+    s3fs.S3FileSystem.clear_instance_cache()
+    bucket = f"copies-{token_hex(4)}"  # what moto holds outlives its server
+    s3fs.S3FileSystem().mkdir(bucket)
+    yield f"s3://{bucket}/familiars"
+    s3fs.S3FileSystem.clear_instance_cache()
+    server.stop()
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
+def test_a_bucket_of_s3_holds_backups(ada, s3, tmp_path) -> None:
+    first = back_up(ada, target(s3))
+    run("memory", "append", "topics/tea.md", "- and oolong")
+    assert run("backup", s3, "--keep", "1").exit_code == 0
+    (second,) = data("backup", "ls", s3)["backups"]
+    assert second["backup"] != first.name
+    assert run("backup", "verify", s3).stdout == f"whole    ada/{second['backup']}\n"
+    assert run("restore", s3, "--home", str(tmp_path / "new")).exit_code == 0
+    export = ("history", "export", "--format", "jsonl")
+    assert run(*export, "--home", str(tmp_path / "new")).stdout == run(*export).stdout != ""
+    assert "oolong" in (tmp_path / "new/ada/memory/topics/tea.md").read_text("utf-8")
+
+
+def test_a_bucket_that_is_not_there_is_one_clear_error(ada, s3) -> None:
+    refused = run("backup", "s3://missing/familiars")
+    assert refused.exit_code == 1
+    assert "no backup was finished" in refused.stderr
+
+
+def test_backups_beside_killed_ones_restore_with_equal_turns(tmp_path) -> None:
+    found = run_with_kills(6, tmp_path)
+    assert (found["killed"], found["restored"]) == (3, 3)
+    assert found["lost"] == found["differing"] == found["damaged"] == 0
 
 
 def test_what_cannot_be_is_one_clear_error(ada, tmp_path) -> None:
