@@ -18,12 +18,15 @@ FamiliarError (1, failed)
         ChannelBusyError (channel_busy)     another message of the channel is still being answered
         AnsweredError (answered)            the turn has a reply already
         AnotherFamiliarError (another_familiar)   a remote holds the memory of another familiar
+        ForgottenPersonError (forgotten)    somebody who was forgotten would be written down again
     FetchError (1, fetch)               a model file could not be fetched from any source
     RemoteError (1, remote)             a remote could not be synced with
         RemoteUnreachableError (remote_unreachable)   nothing answers there, or the login fails
         RemoteRefusedError (remote_refused)           it rejected what was sent
         RemoteDamagedError (remote_damaged)           what it holds is damaged
             RefLimitError (ref_limit)                     one of its branches is too large
+            OlderEpochError (older_epoch)                 a branch holds who was forgotten
+            OrderWaitsError (order_waits)                 a new machine orders to forget a person
         RemoteKeyError (remote_key)                   its key is missing or wrong
     ModelError (6, model)               the language model or its server could not answer
         ModelUnreachableError (model_unreachable)   nothing answers at that address
@@ -185,6 +188,12 @@ class AnotherFamiliarError(RefusedError):
     code = "another_familiar"
 
 
+class ForgottenPersonError(RefusedError):
+    """Somebody who was forgotten would be written down again."""
+
+    code = "forgotten"
+
+
 class RemoteError(FamiliarError):
     """A remote could not be synced with; what is here stays as it was."""
 
@@ -213,6 +222,18 @@ class RefLimitError(RemoteDamagedError):
     """A remote ref leads to a tree too deep, too wide or too large for a memory."""
 
     code = "ref_limit"
+
+
+class OlderEpochError(RemoteDamagedError):
+    """A remote ref still holds what was forgotten by a person's order."""
+
+    code = "older_epoch"
+
+
+class OrderWaitsError(RemoteDamagedError):
+    """A machine that nobody has allowed yet orders to forget a person."""
+
+    code = "order_waits"
 
 
 class RemoteKeyError(RemoteError):

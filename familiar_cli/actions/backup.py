@@ -20,6 +20,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Final
 
+from familiar_cli.actions.forget import carry_out_known_orders
 from familiar_cli.clock import now
 from familiar_cli.config.environment import install_command
 from familiar_cli.config.home import ME_FILE, FamiliarPaths, list_familiars
@@ -30,6 +31,7 @@ from familiar_cli.errors import (
     RemoteDamagedError,
     UsageError,
 )
+from familiar_cli.familiar import Familiar
 from familiar_cli.files import is_plain, locked, remove, temp_in, write_own
 from familiar_cli.memory.store.store import hold_lock
 from familiar_cli.sqlite import connect
@@ -519,6 +521,8 @@ def restore(
 ) -> Restored:
     """Restore a familiar that is not there; nothing of it appears until all of it is right.
 
+    People whom the home knows to be forgotten are forgotten again.
+
     Args:
         target: Where its backups are.
         home: Where it is to live.
@@ -551,6 +555,8 @@ def restore(
         shutil.rmtree(making, ignore_errors=True)
     if me is not None and not paths.me.exists():
         write_own(paths.me, me)
+    with Familiar(paths) as familiar:
+        carry_out_known_orders(familiar)
     return Restored(familiar_id, found[-1].partition(".")[0], len(manifest.files), str(home))
 
 

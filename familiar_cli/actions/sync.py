@@ -333,6 +333,8 @@ def engine_of(
     trust: SignatureTrust | None = None,
 ) -> SyncEngine:
     """Return the sync engine of a familiar. The caller closes the journal's repository."""
+    from familiar_cli.actions.forget import carry_out_order
+    from familiar_cli.history.forgetting import orders_of
     from familiar_cli.sync.engine import SyncEngine
     from familiar_cli.sync.turns import HistoryConversations
 
@@ -350,6 +352,8 @@ def engine_of(
         participants=participants_of(familiar),
         sender=sender_of(familiar, secret, trust),
         progress=progress,
+        orders=lambda: orders_of(familiar.history),
+        forget=lambda order, heads: carry_out_order(familiar, order, heads),
     )
 
 
@@ -558,9 +562,11 @@ def begin(
     """
     from familiar_cli.config.edit import write_new
     from familiar_cli.familiar import Familiar
+    from familiar_cli.history.forgetting import note_order
     from familiar_cli.identity import check_familiar_id
     from familiar_cli.imports.import_plan import new_familiar
     from familiar_cli.sync.begin import begin_from
+    from familiar_cli.sync.epochs import memory_orders
     from familiar_cli.sync.remotes import SeenRefs, read_address
     from familiar_cli.sync.turns import read_abouts
     from familiar_cli.text import slugify
@@ -592,6 +598,8 @@ def begin(
         if told_name not in {"", HUB}:
             SeenRefs(repository, told_name).note(known.all())
             known.forget()
+        for order in memory_orders(repository.objects.read, str(repository.head())):
+            note_order(familiar.history, order)
         if familiar.config.sync.turns == "on":
             progress("reading turns")
             engine_of(familiar).take_known_turns(told_name or HUB)

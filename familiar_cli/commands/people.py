@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -211,6 +212,76 @@ def rename_alias(
 
     with familiar_of(ctx) as familiar:
         _tell(output(ctx), rename(familiar, person, old, new, dry_run=dry_run))
+
+
+@app.command("export")
+def export_(
+    ctx: typer.Context,
+    person: Person,
+    directory: Annotated[
+        Path, typer.Argument(metavar="DIR", help="New directory for the files, to give to them.")
+    ],
+) -> None:
+    """Write everything by and about a person to files, for them.
+
+    \b
+    familiar people export Anna anna-files
+    """
+    from familiar_cli.actions.forget import export_person
+    from familiar_cli.text import counted
+
+    out = output(ctx)
+    with familiar_of(ctx) as familiar:
+        done = export_person(familiar, person, directory)
+    said = counted(done["turns"], "turn")
+    out.answer({"directory": str(directory), **done}, f"{said} and what rests on them: {directory}")
+
+
+@app.command()
+def forget(
+    ctx: typer.Context,
+    person: Person,
+    *,
+    turn: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="N", help="Turn of somebody else that loses its words, too; repeatable."
+        ),
+    ] = None,
+    dry_run: DryRun = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask. This cannot be undone.")] = False,
+) -> None:
+    """Forget a person: their words, the replies, and every memory that rests on them, for good.
+
+    Turns keep their place and lose their words, and the journal begins a new epoch, here and with
+    the next sync on every machine. It cannot be undone.
+
+    \b
+    familiar people forget Anna --dry-run
+    familiar people forget discord:42 --yes
+    """
+    import sys
+
+    from familiar_cli.actions.forget import forget_person
+    from familiar_cli.errors import RefusedError
+    from familiar_cli.ui.memory_pages import forgotten_text
+
+    out = output(ctx)
+    with familiar_of(ctx) as familiar:
+        report = forget_person(familiar, person, turns=turn or (), dry_run=True)
+        if not dry_run:
+            if not yes and not out.as_json and sys.stdin.isatty():
+                out.note(forgotten_text(report))
+                yes = typer.confirm("Forget this person for good, on every machine?", err=True)
+            if not yes:
+                raise RefusedError(
+                    "Forgetting cannot be undone and needs a yes; nothing was changed",
+                    hint="Look first: `familiar people forget PERSON --dry-run`. Then add --yes.",
+                )
+            report = forget_person(familiar, person, turns=turn or ())
+    out.answer(report, forgotten_text(report))
+    for what in report.not_covered:
+        out.note(f"Not covered: {what}.")
 
 
 def _tell(out: Output, done: PeopleChange) -> None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from familiar_cli.errors import ConflictError, RefusedError
 from familiar_cli.history import store
 from familiar_cli.history.events import CHAT, append_event, begin_branch
+from familiar_cli.history.forgetting import is_forgotten
 from familiar_cli.history.matching import (
     SERVED,
     IncomingLine,
@@ -227,6 +228,9 @@ def _by_id(connection: sqlite3.Connection, batch: Sequence[IncomingLine]) -> lis
     verdicts = []
     for line in batch:
         turn, key = line.turn, line.message_id
+        if is_forgotten(connection, turn):
+            verdicts.append(LineMatch.there)
+            continue
         known = find_message(connection, turn.channel_id, key)
         earlier = known or seen.get(key)
         if key:

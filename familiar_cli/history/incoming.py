@@ -25,6 +25,12 @@ from familiar_cli.history.events import (
     slots_of,
     stand_at,
 )
+from familiar_cli.history.forgetting import (
+    as_tombstone,
+    is_forgotten,
+    is_tombstone,
+    uncount_forgotten,
+)
 from familiar_cli.history.lines import (
     MOST,
     BadLineError,
@@ -359,6 +365,7 @@ class Intake:
             again = weave_all(self.connection, self.own)
             lowest = min((place for place in (lowest, again) if place is not None), default=None)
         settle_marks(self.connection, self._touched)
+        uncount_forgotten(self.connection)
         if lowest is not None:
             forget_from(self.connection, max(lowest, 1))
 
@@ -481,7 +488,7 @@ class Intake:
             return False
         row = self.connection.execute(_KNOWN, (known,)).fetchone()
         here, there = to_turn(row), _turn_of_line(line)
-        if replace(here, id=0) != there:
+        if replace(here, id=0) != there and not (is_tombstone(here) or is_tombstone(there)):
             raise InstanceTwiceError(name)
         return True
 
@@ -514,6 +521,10 @@ class Intake:
 
     def _add_turn(self, name: TurnName, line: TurnLine) -> None:
         self.taken.turns += 1
+        if not is_tombstone(_turn_of_line(line)) and is_forgotten(
+            self.connection, _turn_of_line(line)
+        ):
+            line = as_tombstone(self.connection, line)
         values = (*to_row(_turn_of_line(line)), int(line.hidden))
         turn_id = self.connection.execute(_INSERT, values).lastrowid or 0
         self._ids[name] = self._last_id = turn_id

@@ -30,6 +30,7 @@ from familiar_cli.history.events import (
     set_branch,
     stand_at,
 )
+from familiar_cli.history.forgetting import check_may_speak, is_forgotten
 from familiar_cli.history.lines import own_instance, turn_names
 from familiar_cli.history.rows import (
     INSERT,
@@ -158,6 +159,7 @@ def keep_once(history: HistoryFile, turn: Turn, message_id: str = "") -> KeptMes
         known = find_message(connection, turn.channel_id, message_id, turn.author)
         if known:
             return KeptMessage(known, is_new=False)
+        check_may_speak(connection, turn.author)
         return KeptMessage(insert_turn(connection, turn, message_id), is_new=True)
 
 
@@ -247,6 +249,7 @@ class HistoryStore(HistoryFile):
 
         Raises:
             ConflictError: The channel has a turn with that message id.
+            ForgottenPersonError: `author` was forgotten.
             LockedError: Another process kept writing for too long.
             BadInputError: The file is not a history.
             RefusedError: A newer version of this program wrote the file.
@@ -255,17 +258,19 @@ class HistoryStore(HistoryFile):
         when = to_ms(at or now())
         turn = Turn(0, channel_id, author, role, content, when, modality, source, partial)
         with self.change() as connection:
+            check_may_speak(connection, author)
             return insert_turn(connection, replace(turn, reply_to=reply_to), message_id)
 
     def append_all(self, turns: Iterable[Turn]) -> None:
-        """Save many turns in one transaction; each is given its id.
+        """Save many turns in one transaction; each is given its id. Forgotten ones are skipped.
 
         Raises:
             FamiliarError: As `append`.
         """
         with self.change() as connection:
             for turn in turns:
-                insert_turn(connection, turn, "")
+                if not is_forgotten(connection, turn):
+                    insert_turn(connection, turn, "")
 
     def begin(
         self, channel_id: str, content: str, *, at: datetime | None = None, modality: str = "text"

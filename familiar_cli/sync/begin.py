@@ -21,11 +21,13 @@ from familiar_cli.errors import (
 )
 from familiar_cli.files import Disk, remove
 from familiar_cli.memory.journal.edits import CANNOT_BE_HERE, note_absent
+from familiar_cli.memory.journal.epochs import keep_reachable
 from familiar_cli.memory.journal.exchange import INCOMING, JournalExchange
 from familiar_cli.memory.journal.repository import translate_errors
 from familiar_cli.memory.layout import ALIASES_JSON, SYNC, is_synced
 from familiar_cli.memory.store.files import AbsentVersion, Joined, parse_new_path
 from familiar_cli.memory.store.store import hold_lock
+from familiar_cli.sync.epochs import first_commit, memory_orders, turn_orders
 from familiar_cli.sync.joining import MOST_BYTES, all_before, newest_commits
 from familiar_cli.sync.journal_past import JournalPast
 from familiar_cli.sync.remotes import MEMORY_REFS, TURNS_REFS, SeenRefs
@@ -214,6 +216,9 @@ def begin_from(
                 hint="Run `familiar sync` on the first machine, then try again.",
             )
         turns = {r: id_ for r, id_ in refs.items() if r.startswith(TURNS_REFS)}
+        outdated = _find_outdated(transport, exchange, heads, turns, sender.tell)
+        heads = {name: id_ for name, id_ in heads.items() if MEMORY_REFS + name not in outdated}
+        turns = {ref: id_ for ref, id_ in turns.items() if ref not in outdated}
         wanted = {**{MEMORY_REFS + i: id_ for i, id_ in heads.items()}, **turns}
         taken = _fetch_refs(transport, exchange, wanted, sender.tell)
     refs = {ref: id_ for ref, id_ in wanted.items() if ref in taken}
@@ -228,7 +233,41 @@ def begin_from(
         pass
     with translate_errors(repository.path):
         SeenRefs(repository, name).note(refs)
+        if memory_orders(repository.objects.read, head):
+            keep_reachable(repository, (*refs.values(), str(repository.head())))
     return instance
+
+
+def _find_outdated(
+    transport: Transport,
+    exchange: JournalExchange,
+    heads: Mapping[str, str],
+    turns: Mapping[str, str],
+    tell: Callable[[str], None],
+) -> set[str]:
+    """Return the refs of machines that have not forgotten yet whom another one has; each is named.
+
+    Nothing of what they hold becomes a part of the journal.
+    """
+    refs = {**{MEMORY_REFS + instance: id_ for instance, id_ in heads.items()}, **turns}
+    found: dict[str, set[str]] = {}
+    for ref, id_ in sorted(refs.items()):
+        try:
+            with exchange.incoming() as incoming:
+                transport.fetch([id_], [], incoming)
+                if ref in turns:
+                    of_it = turn_orders(incoming.read, id_, ref.removeprefix(TURNS_REFS))
+                else:
+                    of_it = memory_orders(incoming.read, id_)
+        except RemoteDamagedError:
+            continue  # told when it is fetched
+        found[ref] = {order.id for order in of_it}
+    every = set().union(*found.values())
+    outdated = {ref for ref, orders in found.items() if every - orders}
+    for ref in sorted(outdated):
+        name = ref.removeprefix("refs/heads/")
+        tell(f"The branch {name!r} was not taken: its machine has yet to forget a person")
+    return outdated
 
 
 def _fetch_refs(
@@ -249,7 +288,7 @@ def _fetch_refs(
         with exchange.incoming() as incoming:
             transport.fetch(wants, [], incoming)
             heads = [id_ for ref, id_ in refs.items() if ref in some and ref in memories]
-            if len({incoming.root(head) for head in heads}) > 1:
+            if len({first_commit(incoming.read, head) for head in heads}) > 1:
                 raise RefusedError(
                     f"The remote {transport.address!r} holds more than one familiar;"
                     " nothing was changed",

@@ -15,6 +15,8 @@ from familiar_cli.config.home import is_instance_id, replace_id
 from familiar_cli.errors import (
     AnotherFamiliarError,
     BadInputError,
+    OlderEpochError,
+    OrderWaitsError,
     RefLimitError,
     RefusedError,
     RemoteDamagedError,
@@ -25,6 +27,7 @@ from familiar_cli.memory.journal.exchange import JournalExchange
 from familiar_cli.memory.journal.repository import translate_errors
 from familiar_cli.memory.store.store import hold_lock
 from familiar_cli.sync.begin import Sender, open_transport
+from familiar_cli.sync.epochs import EpochCheck, first_commit
 from familiar_cli.sync.git_remotes import PathRemote
 from familiar_cli.sync.joining import AncestryWalk, Outcome, all_before, join_heads
 from familiar_cli.sync.journal_past import JournalPast
@@ -47,6 +50,7 @@ if TYPE_CHECKING:
 
     from familiar_cli.config.home import Instance
     from familiar_cli.errors import FamiliarError
+    from familiar_cli.history.forgetting import ForgetOrder
     from familiar_cli.memory.journal.exchange import IncomingObjects
     from familiar_cli.memory.journal.repository import Repository
     from familiar_cli.memory.store.store import MemoryStore
@@ -101,6 +105,20 @@ class SyncOptions:
     ask: bool = False
 
 
+class NewOrders(Exception):  # noqa: N818  # no error: the run begins again once they are done
+    """Another machine has forgotten somebody.
+
+    Args:
+        orders: The orders that were not carried out here yet.
+        heads: Versions of the memory that follow them.
+    """
+
+    def __init__(self, orders: tuple[ForgetOrder, ...], heads: tuple[str, ...]) -> None:
+        super().__init__()
+        self.orders = orders
+        self.heads = heads
+
+
 class SyncEngine:
     """Syncs one familiar with its remotes, one after another.
 
@@ -113,6 +131,8 @@ class SyncEngine:
         participants: Which instances changes are taken from; None: from all.
         sender: How what leaves is encrypted.
         progress: Told in a few words what is being done.
+        orders: Returns the orders to forget somebody that were carried out here.
+        forget: Carries out an order; it may build on commits of machines that have done so.
     """
 
     def __init__(  # what a familiar syncs
@@ -126,6 +146,8 @@ class SyncEngine:
         participants: SyncParticipants | None = None,
         sender: Sender = Sender(),  # noqa: B008  # frozen
         progress: Callable[[str], None] = lambda _: None,
+        orders: Callable[[], Collection[ForgetOrder]] = tuple,
+        forget: Callable[[ForgetOrder, Collection[str]], None] | None = None,
     ) -> None:
         self._store = store
         self._repository = repository
@@ -135,6 +157,8 @@ class SyncEngine:
         self.participants = participants
         self._sender = sender
         self._progress = progress
+        self.orders = orders
+        self._forget = forget
         self.exchange = JournalExchange(
             repository, lambda: hold_lock(store.lock_path, store.lock_timeout_s)
         )
@@ -159,7 +183,23 @@ class SyncEngine:
         with closing(
             open_transport(address, self.exchange, self._sender, name=name, ask=how.ask)
         ) as transport:
-            return _Run(self, name, transport, how).run()
+            while True:
+                try:
+                    return _Run(self, name, transport, how).run()
+                except NewOrders as found:
+                    self._carry_out(found)
+
+    def _carry_out(self, found: NewOrders) -> None:
+        """Forget whom another machine has forgotten, before anything is merged.
+
+        Raises:
+            RefusedError: Nobody can do that here.
+        """
+        if self._forget is None:
+            raise RefusedError("Somebody is to be forgotten by order; nothing was merged")
+        for order in found.orders:
+            self._progress("forgetting a person, by order of another machine")
+            self._forget(order, found.heads)
 
     def _begin_journal(self) -> None:
         """Give a memory that was only ever changed by hand a journal."""
@@ -232,11 +272,19 @@ class _Run:
         self._branches: dict[str, str | None] = {}
         self._admission = Admission()
         self._aside: dict[str, RefAside] = {}
+        self._epoch = EpochCheck(self._repository, engine.orders())
+        self._new_orders: dict[str, ForgetOrder] = {}
+        self._new_heads: list[str] = []
 
     def run(self) -> Synced:
         before = self._seen.all()
         self._repair()
         there = self._fetched(before)
+        if self._new_orders and self._how.dry_run:
+            self._notes.append("A sync would forget a person, by order of another machine")
+            there = {}
+        elif self._new_orders:
+            raise NewOrders(tuple(self._new_orders.values()), tuple(self._new_heads))
         self._check_own_id(there)
         shared = self._shared(before)
         heads = {**self._memory(there), **shared}
@@ -342,7 +390,8 @@ class _Run:
             if isinstance(self._transport, PathRemote):
                 self._transport.report_damage(is_damaged=False)
         except (RemoteDamagedError, AnotherFamiliarError) as error:
-            if not is_last and not isinstance(error, (RefLimitError, AnotherFamiliarError)):
+            known = (RefLimitError, AnotherFamiliarError, OlderEpochError, OrderWaitsError)
+            if not is_last and not isinstance(error, known):
                 raise  # while others push, a ref may come before its objects
             self._fetch_apart(new, has_known=len(new) < len(there), error=error)
         return {ref: id_ for ref, id_ in there.items() if ref not in self._aside}
@@ -353,7 +402,28 @@ class _Run:
         with self._exchange.incoming() as incoming:
             self._transport.fetch(wants, self._haves(), incoming)
             self._check_familiar(heads, incoming)
+            self._check_epoch(refs, incoming)
             incoming.accept(wants)
+
+    def _check_epoch(self, refs: Mapping[str, str], incoming: IncomingObjects) -> None:
+        """Find orders to forget somebody, and refuse what does not follow those carried out here.
+
+        Raises:
+            OlderEpochError: A ref does not follow them, or its machine may give no orders yet.
+        """
+        for ref, id_ in refs.items():
+            instance = _instance_of(ref)
+            if ref.startswith(TURNS_REFS):
+                self._epoch.check_turns(incoming.read, id_, instance)
+                continue
+            for order in self._epoch.new_in_memory(incoming.read, id_):
+                if self._admission.trust.get(instance, Trust.known) is not Trust.known:
+                    raise OrderWaitsError(
+                        f"it orders that a person is forgotten; `familiar sync allow {instance}` "
+                        "lets that happen here as well"
+                    )
+                self._new_orders[order.id] = order
+                self._new_heads.append(id_)
 
     def _shared(self, before: Mapping[str, str]) -> dict[str, str]:
         """Bring what other gits committed to `main`, and return it where it continues this memory.
@@ -390,10 +460,13 @@ class _Run:
                     if not self._admits(incoming.instances(id_)):
                         del self._branches[ref]
                         return False
+                    if self._epoch.new_in_memory(incoming.read, id_):
+                        del self._branches[ref]  # its machine will push the order itself
+                        return False
                     incoming.accept([id_])
                     return True
         except RemoteDamagedError as error:
-            problem, is_final = str(error), isinstance(error, RefLimitError)
+            problem, is_final = str(error), isinstance(error, (RefLimitError, OlderEpochError))
         self._notes.append(f"{_shown_ref(ref)} at {self._name!r} was ignored: {problem}")
         self._aside[ref] = RefAside(ref, id_, problem, is_final)
         del self._branches[ref]
@@ -419,12 +492,15 @@ class _Run:
             try:
                 self._fetch({ref: id_})
             except (RemoteDamagedError, AnotherFamiliarError) as reason:
-                is_final = isinstance(reason, (RefLimitError, AnotherFamiliarError))
+                is_final = isinstance(
+                    reason, (RefLimitError, AnotherFamiliarError, OlderEpochError)
+                )
                 self._aside[ref] = RefAside(ref, id_, str(reason), is_final)
         aside = [self._aside[ref] for ref in refs if ref in self._aside]
         is_foreign = isinstance(error, AnotherFamiliarError)
         if len(aside) == len(refs) and (
-            (is_foreign and not has_known) or not any(one.is_final for one in aside)
+            (is_foreign and not has_known)
+            or not (any(o.is_final for o in aside) or isinstance(error, OrderWaitsError))
         ):
             raise error
 
@@ -434,7 +510,7 @@ class _Run:
 
     def _check_familiar(self, heads: Iterable[str], incoming: IncomingObjects) -> None:
         """Refuse a remote whose memories began with another commit than this one."""
-        if not all(incoming.goes_on(head) for head in heads):
+        if not all(incoming.goes_on(head) or self._is_ours(head, incoming) for head in heads):
             raise AnotherFamiliarError(
                 f"The remote {self._transport.address!r} holds the memory of another familiar;"
                 " nothing was changed on either side",
@@ -442,8 +518,14 @@ class _Run:
                 f"`familiar init --from-remote {self._transport.address} NEW-ID`.",
             )
 
+    def _is_ours(self, head: str, incoming: IncomingObjects) -> bool:
+        """Tell whether a history of another epoch began as this one did."""
+        own = first_commit(self._repository.objects.read, str(self._repository.head()))
+        return first_commit(incoming.read, head) == own
+
     def _ours(self, refs: Mapping[str, str]) -> dict[str, str]:
-        """Return the refs of a remote that a familiar has; others are ignored."""
+        """Return the refs of a remote that a familiar has; others, and replaced ones, are not."""
+        refs = {ref: id_ for ref, id_ in refs.items() if not self._epoch.is_dead(id_)}
         self._branches = {r: refs.get(r) for r in self._transport.shared_refs}
         found = {}
         for ref, id_ in refs.items():

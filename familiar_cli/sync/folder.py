@@ -32,6 +32,7 @@ from familiar_cli.errors import (
     UsageError,
 )
 from familiar_cli.files import TEMP_PREFIX, Disk, SharedDisk, is_disk_full, open_patiently, why
+from familiar_cli.memory.journal.epochs import dead_commits
 from familiar_cli.memory.journal.repository import translate_errors
 from familiar_cli.sync import sealing
 from familiar_cli.sync.remotes import (
@@ -474,8 +475,12 @@ class FolderTransport:
         is_new = any(there.get(ref) != id_ for ref, id_ in taken.items())
         if is_new or self._replaceable(instance, taken):
             own = {MEMORY_REFS + instance, TURNS_REFS + instance, MAIN_REF}
-            kept = {ref: id_ for ref, id_ in there.items() if ref in own}
-            self._write(instance, {**kept, **taken})
+            dead = dead_commits(self._exchange.repository)
+            kept = {ref: id_ for ref, id_ in there.items() if ref in own and id_ not in dead}
+            is_replaced = any(
+                not dead.isdisjoint(b.header.refs.values()) for b in self._of(instance)
+            )
+            self._write(instance, {**kept, **taken}, is_whole=is_replaced)
         return outcome
 
     def rewrite(self, instance: str) -> bool:
@@ -621,8 +626,9 @@ class FolderTransport:
 
     def _are_in(self, one: BundleFile, refs: Mapping[str, str]) -> bool:
         has, leads_to = self._exchange.has, self._exchange.leads_to
+        dead = dead_commits(self._exchange.repository)
         return all(
-            has(id_) and any(leads_to(id_, tip) for tip in set(refs.values()))
+            id_ in dead or (has(id_) and any(leads_to(id_, tip) for tip in set(refs.values())))
             for id_ in one.header.refs.values()
         )
 

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit, urlunsplit
 from familiar_cli.config.environment import sync_token
 from familiar_cli.errors import ConfigError, NotFoundError, RefusedError, UsageError
 from familiar_cli.files import ON_WINDOWS, locked, read_plain, remove, why, write_own, write_whole
+from familiar_cli.memory.journal.epochs import dead_commits
 from familiar_cli.memory.journal.objects import is_id
 from familiar_cli.text import nearest
 
@@ -136,8 +137,8 @@ def shared_refs(head: str | None) -> tuple[str, ...]:
 
 def ref_objection(exchange: JournalExchange, now: str | None, new: str) -> str:
     """Return why a ref that names the commit `now` may not name `new`; empty: it may."""
-    if now is None or now == new:
-        return ""
+    if now is None or now == new or now in dead_commits(exchange.repository):
+        return ""  # what was replaced because somebody was forgotten makes room
     if not exchange.has(now):
         return f"it is at commit {now[:10]}, which is not known here"
     if exchange.leads_to(now, new):

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from familiar_cli import clock
 from familiar_cli.config.channel_kinds import PRIVATE_KINDS
 from familiar_cli.errors import BadInputError
+from familiar_cli.history.forgetting import orders_of
 from familiar_cli.history.incoming import (
     FactScope,
     Taken,
@@ -32,6 +33,7 @@ from familiar_cli.memory.journal.repository import (
     translate_errors,
 )
 from familiar_cli.memory.layout import SYNC
+from familiar_cli.sync.epochs import orders_path
 from familiar_cli.sync.journal_past import JournalPast
 from familiar_cli.sync.remotes import TURNS_REFS, local_ref, set_local_ref
 
@@ -102,6 +104,9 @@ def turns_commit(
     channels = git_object("blob", turns.channels())
     if files.get(_channels_path(own)) != channels.id and (channels.content or head):
         blobs[_channels_path(own)] = channels
+    orders = git_object("blob", turns.orders())
+    if files.get(orders_path(own)) != orders.id and orders.content:
+        blobs[orders_path(own)] = orders
     about = git_object("blob", turns.about)
     if files.get(_about_path(own)) != about.id and about.content and (blobs or head):
         blobs[_about_path(own)] = about
@@ -342,6 +347,11 @@ class HistoryConversations:
             self.history, own, rel_path, data[through:], through, scope_of=self._scope_of
         )
         return taken.turns
+
+    def orders(self) -> bytes:
+        """Encode the orders that these turns follow."""
+        lines = (f"{order.to_line()}\n" for order in orders_of(self.history))
+        return "".join(lines).encode()
 
     def channels(self) -> bytes:
         """Encode which channels are private here; sorted, so that equal settings give equal bytes.

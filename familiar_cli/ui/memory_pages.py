@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from familiar_cli.actions.desk import Desk, ItemChange, ListedItem
+    from familiar_cli.actions.forget import ForgetReport
     from familiar_cli.actions.graph import Around
     from familiar_cli.actions.housekeep import FindingWithPlan, Tidied
     from familiar_cli.actions.people import KnownPerson
@@ -282,6 +283,27 @@ _HEADER = ("person", "name", "names", "turns", "last seen", "file")
 def people_page(people: Iterable[KnownPerson], zone: tzinfo | None) -> PagePart:
     """Return everyone as a table, who spoke last first."""
     return Columns((_person_row(person, zone) for person in people), _HEADER, right=(2, 3, 5))
+
+
+def forgotten_text(report: ForgetReport) -> str:
+    """Return what forgetting somebody took, or would take, in words."""
+    done = "Would forget" if report.dry_run else "Forgot"
+    lines = [
+        (
+            f"{done} {counted(report.turns, 'turn')} and {counted(report.replies, 'reply', 'replies')}"
+            f" of the familiar, and {counted(report.records, 'record')} of what was sent."
+        )
+    ]
+    lines += [f"deleted  {harmless(path)}" for path in report.files]
+    lines += [
+        f"changed  {harmless(path)} ({count:,} bytes less)"
+        for path, count in report.changed.items()
+    ]
+    if report.quoting:
+        numbers = ", ".join(map(str, report.quoting))
+        lines.append(f"Turns of others that name or quote them, and stay as they are: {numbers}")
+        lines.append("Add --turn N for each of them that is to lose its words, too.")
+    return "\n".join(lines) + "\n"
 
 
 def shared_line(named: Named) -> str:

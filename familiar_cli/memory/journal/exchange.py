@@ -347,6 +347,14 @@ class IncomingObjects:
     def _shape(self, tree: bytes) -> TreeShape:
         return self._shapes.get(tree) or shape_of(self._objects.read(tree.hex()))
 
+    def read(self, id_: str) -> bytes:
+        """Return the content of an object that came, or that the journal has.
+
+        Raises:
+            FamiliarError: It is missing or damaged.
+        """
+        return self._objects.read(id_)
+
     def came(self, id_: str) -> bool:
         """Tell whether an object itself came, and not only something that leads to it."""
         return bytes.fromhex(id_) in self._ids

@@ -1,0 +1,115 @@
+"""Take a person out of the files of a memory: their page, and every line that rests on them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from familiar_cli.markdown import body_start, split_lines
+from familiar_cli.memory.layout import (
+    CONFLICTS_DIR,
+    DIGEST_DIR,
+    LORE_DIR,
+    PEOPLE_DIR,
+    PERIOD_DIRS,
+    SELF_DIR,
+    SESSIONS_DIR,
+    SIGNIFICANT_DIR,
+    people_path,
+    scope_folder,
+)
+from familiar_cli.memory.pages.lines import citations_in, owned_lines
+from familiar_cli.visibility import person_scope
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator
+
+_ARCHIVES: Final = frozenset({SESSIONS_DIR, DIGEST_DIR, SIGNIFICANT_DIR, *PERIOD_DIRS})
+_OF_THE_FAMILIAR: Final = frozenset({SELF_DIR, LORE_DIR})  # who is named there is a figure
+_BEGINS: Final = re.compile(r"\s*(?:[-*+]\s|\d+[.)]\s|#{1,6}\s|>|<!--|---)")
+
+
+@dataclass(frozen=True, slots=True)
+class PageEraser:
+    """Decides which files and lines of a memory are about a person; pure, and the same everywhere.
+
+    Args:
+        slugs: All their accounts.
+        cites: Tells whether a citation is of a turn that lost its words, by instance and number.
+        names: Tells whether a text names or quotes them.
+        resembles: Tells whether a text names or quotes them, or has a word that only they used.
+        channels: Channels in which nobody else spoke.
+    """
+
+    slugs: frozenset[str]
+    cites: Callable[[str, int], bool]
+    names: Callable[[str], bool]
+    resembles: Callable[[str], bool]
+    channels: Collection[str] = ()
+    _private: frozenset[str] = field(init=False, default=frozenset())
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_private", frozenset(map(person_scope, self.slugs)))
+
+    def drops(self, rel_path: str) -> bool:
+        """Tell whether a file is about them as a whole."""
+        directory, _, rest = rel_path.partition("/")
+        path = rel_path.removeprefix(f"{CONFLICTS_DIR}/")
+        if path in {people_path(slug) for slug in self.slugs}:
+            return True
+        folder = rest.partition("/")[0]
+        return bool(directory) and folder in {scope_folder(scope) for scope in self._private}
+
+    def cleaned(self, rel_path: str, content: bytes) -> bytes | None:
+        """Return what is left of a file: the same bytes where nothing is theirs; None: nothing."""
+        if self.drops(rel_path):
+            return None
+        try:
+            text = content.decode()
+        except UnicodeDecodeError:
+            return content
+        if rel_path.endswith(".md"):
+            kept = "".join(self._kept_blocks(rel_path, text))
+            return content if kept == text else kept.encode()
+        first = rel_path.partition("/")[0]
+        if first in {PEOPLE_DIR, SESSIONS_DIR, CONFLICTS_DIR} and self.mentions(text):
+            return None  # made again, or a plan that rested on them
+        return content
+
+    def mentions(self, text: str) -> bool:
+        """Tell whether a text that is no page, such as the message of a commit, is about them."""
+        return any(slug in text for slug in self.slugs) or self.resembles(text)
+
+    def _kept_blocks(self, rel_path: str, text: str) -> Iterator[str]:
+        owners = {line.start: scopes for line, scopes in owned_lines(text, rel_path)}
+        start, body = 0, body_start(text)
+        block: list[str] = []
+        is_private = False
+        for line in split_lines(text):
+            is_new = start <= body or _BEGINS.match(line) or not line.strip()
+            if block and (is_new or not block[-1].strip()):
+                if not (is_private or self._is_theirs(rel_path, "".join(block))):
+                    yield "".join(block)
+                block, is_private = [], False
+            block.append(line)
+            is_private = is_private or not self._private.isdisjoint(owners.get(start, ()))
+            start += len(line)
+        if block and not (is_private or self._is_theirs(rel_path, "".join(block))):
+            yield "".join(block)
+
+    def _is_theirs(self, rel_path: str, block: str) -> bool:
+        """Tell whether an item rests on them, names or quotes them."""
+        if not block.strip():
+            return False
+        cited = citations_in(block)
+        if any(self.cites(one.instance, number) for one in cited for number in one.ids):
+            return True
+        directory = rel_path.removeprefix(f"{CONFLICTS_DIR}/").partition("/")[0]
+        if any(re.search(rf"(?<![\w-]){re.escape(slug)}(?![\w-])", block) for slug in self.slugs):
+            return True
+        if directory in _OF_THE_FAMILIAR:
+            return False
+        if cited or directory in _ARCHIVES:
+            return self.resembles(block)
+        return self.names(block)

@@ -1,0 +1,109 @@
+"""Orders to forget that travel with a memory, and refs that lie behind them.
+
+The first commit of an epoch names its order. A version belongs to an epoch when it came from such
+a commit, so a version that lacks an order which was carried out here is never merged: what it holds
+of the person would come back. Turns name the orders that they follow in a file of their own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from familiar_cli.errors import OlderEpochError
+from familiar_cli.history.forgetting import ForgetOrder
+from familiar_cli.memory.journal.epochs import dead_commits, first_id, orders_in
+from familiar_cli.memory.journal.repository import (
+    file_id,
+    parents_of,
+    tree_and_parent,
+    walk_ancestors,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+    from familiar_cli.memory.journal.repository import Repository
+
+    Read = Callable[[str], bytes]
+
+_BEHIND = (
+    "it is from before somebody was forgotten by order; that machine has to sync first, and "
+    "nothing of it was taken"
+)
+
+
+def orders_path(instance: str) -> str:
+    """Return where, beside its turns, an instance names the orders that they follow."""
+    return f"forgotten/{instance}.txt"
+
+
+def first_commit(read: Read, head: str) -> str:
+    """Return what the first commit of a familiar was called at first: by that it is known."""
+    at = head
+    while before := tree_and_parent(read(at))[1]:
+        at = before
+    return first_id(at, read(at))
+
+
+def memory_orders(read: Read, head: str) -> tuple[ForgetOrder, ...]:
+    """Return the orders that a version of the memory follows."""
+    found = {
+        order.id: order
+        for id_ in walk_ancestors(head, lambda one: parents_of(read(one)))
+        for order in map(ForgetOrder.from_line, orders_in(read(id_)))
+    }
+    return tuple(found.values())
+
+
+def turn_orders(read: Read, head: str, instance: str) -> tuple[ForgetOrder, ...]:
+    """Return the orders that the turns of an instance follow."""
+    id_ = file_id(read, tree_and_parent(read(head))[0], orders_path(instance))
+    lines = read(id_).decode(errors="replace").splitlines() if id_ else ()
+    return tuple(map(ForgetOrder.from_line, lines))
+
+
+@dataclass(frozen=True, slots=True)
+class EpochCheck:
+    """Tells versions of this epoch from older ones, and finds orders of a newer one.
+
+    Args:
+        repository: The journal.
+        orders: The orders that were carried out here.
+    """
+
+    repository: Repository
+    orders: Collection[ForgetOrder] = ()
+
+    def is_dead(self, id_: str) -> bool:
+        """Tell whether a commit is one that forgetting somebody has replaced."""
+        return id_ in dead_commits(self.repository)
+
+    def new_in_memory(self, read: Read, head: str) -> tuple[ForgetOrder, ...]:
+        """Return the orders that a version follows and that were not carried out here yet.
+
+        Raises:
+            OlderEpochError: It does not follow one that was, or came from a replaced version too.
+        """
+        found = memory_orders(read, head)
+        self._check(found)
+        dead = dead_commits(self.repository)
+        if dead and not dead.isdisjoint(walk_ancestors(head, lambda one: parents_of(read(one)))):
+            raise OlderEpochError(_BEHIND)
+        return self._new(found)
+
+    def check_turns(self, read: Read, head: str, instance: str) -> None:
+        """Refuse turns that do not follow an order which was carried out here.
+
+        Raises:
+            OlderEpochError: They do not.
+        """
+        self._check(turn_orders(read, head, instance))
+
+    def _check(self, found: Collection[ForgetOrder]) -> None:
+        if {order.id for order in self.orders} - {order.id for order in found}:
+            raise OlderEpochError(_BEHIND)
+
+    def _new(self, found: Collection[ForgetOrder]) -> tuple[ForgetOrder, ...]:
+        known = {order.id for order in self.orders}
+        return tuple(order for order in found if order.id not in known)
