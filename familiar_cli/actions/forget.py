@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from contextlib import closing, suppress
 from dataclasses import dataclass
@@ -221,6 +222,8 @@ class _Forgetting:
         bury_turns(self._familiar.history, self._order, self.found)
         self._remove_records()  # what was indexed again meanwhile
         _note_order(self._familiar, self._order)
+        with suppress(OSError):
+            os.utime(self._familiar.paths.config)  # a server opens the familiar anew
 
     def _remove_records(self) -> None:
         for path in self.records():

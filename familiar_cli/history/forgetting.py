@@ -38,7 +38,7 @@ PLATFORM: Final = "forgotten"
 """The platform of whoever was forgotten; the user id is that of the order."""
 
 _ORDER: Final = "forget:"  # before the id of an order, in `sync_state`
-_REPLY: Final = "forgotten-reply:"  # before the keyed hash of a reply that lost its words
+_LOST: Final = "forgotten-words:"  # before the keyed hash of words that were lost
 _LINE: Final = re.compile(
     r"([0-9a-f]{12}) ([0-9a-f]{32}) ([0-9a-f]{64}(?:,[0-9a-f]{64})*)((?: [a-z0-9-]+:[0-9]{1,16})*)"
 )
@@ -47,6 +47,7 @@ _RUN: Final = 4  # words in a row that make a quotation, if one of them is rare
 _RARE_CHARS: Final = 5
 _RARE_TURNS: Final = 2  # of others that may have a rare word
 _LEAST_NAME_CHARS: Final = 3
+_TELLING_CHARS: Final = 20  # of words by which a line is known, whoever is said to have said it
 _TRUNCATE_TRIES: Final = 20
 
 
@@ -120,14 +121,23 @@ def orders_of(history: HistoryFile) -> tuple[ForgetOrder, ...]:
         return read_orders(connection)
 
 
-def is_forgotten(connection: sqlite3.Connection, turn: Turn) -> bool:
-    """Tell whether a turn must not be written down: of whom, or in reply to whom, was forgotten."""
+def is_forgotten(
+    connection: sqlite3.Connection, turn: Turn, *, is_attributed: bool = False
+) -> bool:
+    """Tell whether a turn must not be written down again, since somebody was forgotten.
+
+    Args:
+        connection: To the history.
+        turn: The turn.
+        is_attributed: Its author is certain; a program that sends a whole past names only one.
+    """
     orders = read_orders(connection)
     if not orders or any(order.covers(turn.author) for order in orders):
         return bool(orders)
-    if turn.role != "assistant" or not turn.content.strip():
+    words = _bare_words(turn.content)
+    if turn.role != "assistant" and (is_attributed or len(words) < _TELLING_CHARS):
         return False
-    hashes = (_REPLY + order.keyed_hash(_bare_words(turn.content)) for order in orders)
+    hashes = (_LOST + order.keyed_hash(words) for order in orders if words)
     sql = "SELECT 1 FROM sync_state WHERE name = ?"
     return any(connection.execute(sql, (name,)).fetchone() for name in hashes)
 
@@ -417,7 +427,7 @@ def bury_turns(history: HistoryFile, order: ForgetOrder, found: Forgotten) -> No
     with history.change() as connection:
         connection.execute("INSERT OR REPLACE INTO sync_state VALUES (?, ?)", _row_of(order))
         with _unguarded(connection):
-            _remember_replies(connection, order, found)
+            _remember_words(connection, order, found)
             _bury(connection, order, found)
             _rename_channels(connection, found)
             _scrub_sources(connection, order, found.traces)
@@ -459,13 +469,13 @@ class _unguarded:  # noqa: N801  # reads as what it does
                 self._connection.execute(sql)
 
 
-def _remember_replies(connection: sqlite3.Connection, order: ForgetOrder, found: Forgotten) -> None:
-    """Keep a keyed hash of each reply, so that a client that sends it again is not believed."""
+def _remember_words(connection: sqlite3.Connection, order: ForgetOrder, found: Forgotten) -> None:
+    """Keep a keyed hash of each turn, so that a client that sends it again is not believed."""
     sql = "SELECT content FROM turns WHERE id IN"
-    for (content,) in list(rows_among(connection, sql, found.replies)):
+    for (content,) in list(rows_among(connection, sql, found.turns)):
         words = _bare_words(unpack(content))
         if words and content != TOMBSTONE:
-            name = _REPLY + order.keyed_hash(words)
+            name = _LOST + order.keyed_hash(words)
             connection.execute("INSERT OR REPLACE INTO sync_state VALUES (?, '')", (name,))
 
 

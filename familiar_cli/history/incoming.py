@@ -521,9 +521,8 @@ class Intake:
 
     def _add_turn(self, name: TurnName, line: TurnLine) -> None:
         self.taken.turns += 1
-        if not is_tombstone(_turn_of_line(line)) and is_forgotten(
-            self.connection, _turn_of_line(line)
-        ):
+        made = _turn_of_line(line)
+        if not is_tombstone(made) and is_forgotten(self.connection, made, is_attributed=True):
             line = as_tombstone(self.connection, line)
         values = (*to_row(_turn_of_line(line)), int(line.hidden))
         turn_id = self.connection.execute(_INSERT, values).lastrowid or 0

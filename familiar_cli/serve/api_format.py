@@ -12,6 +12,7 @@ from familiar_cli.errors import (
     ChannelBusyError,
     ConfigError,
     FamiliarError,
+    ForgottenPersonError,
     LimitError,
     LockedError,
     ModelError,
@@ -48,6 +49,7 @@ _STATUS: Final = (  # the first that fits counts
     (ChannelBusyError, 429),
     (LockedError, 503),
     (AnsweredError, 409),
+    (ForgottenPersonError, 403),
     (RefusedError, 409),
 )
 

@@ -288,12 +288,9 @@ def people_page(people: Iterable[KnownPerson], zone: tzinfo | None) -> PagePart:
 def forgotten_text(report: ForgetReport) -> str:
     """Return what forgetting somebody took, or would take, in words."""
     done = "Would forget" if report.dry_run else "Forgot"
-    lines = [
-        (
-            f"{done} {counted(report.turns, 'turn')} and {counted(report.replies, 'reply', 'replies')}"
-            f" of the familiar, and {counted(report.records, 'record')} of what was sent."
-        )
-    ]
+    turns, replies = counted(report.turns, "turn"), counted(report.replies, "reply", "replies")
+    records = counted(report.records, "record")
+    lines = [f"{done} {turns}, {replies} of the familiar and {records} of what was sent."]
     lines += [f"deleted  {harmless(path)}" for path in report.files]
     lines += [
         f"changed  {harmless(path)} ({count:,} bytes less)"

@@ -100,6 +100,8 @@ people alias irc:anna Annie
 people rename-alias irc:anna Annie Ann
 people merge irc:anna irc:bob
 people split irc:anna
+people export irc:anna OUT/anna
+people forget irc:nobody --dry-run
 graph
 graph "irc:anna" --html OUT/graph.html
 card show EX/cards/yuzu.png
