@@ -66,6 +66,7 @@ ENDS = {
     "sync resolve --merged": 4,
     "memory restore PATH --at COMMIT": 2,
     "memory undo --run ID": 4,
+    "people forget PERSON": 4,
     "people merge KEPT OTHER": 4,
     "people split OTHER": 4,
     "review apply": 4,
