@@ -158,8 +158,9 @@ def add(
     """Make a token for one familiar, or for several (`--familiar ada,bo`), and print it once.
 
     With it, a program sees these familiars only, and may speak only for the people that a pattern
-    names; `'*'` names everyone, you included. Limits are for the token, or for each person who
-    uses it. Once there is a token, every program needs one. Only its hash is saved.
+    names; `'*'` names everyone, you included, and no other pattern names you. Limits are for the
+    token, or for each person who uses it. Once there is a token, every program needs one. Only its
+    hash is saved.
 
     \b
     familiar serve token add --user '*' --per-minute 20

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from familiar_cli.config.home import FamiliarPaths
-    from familiar_cli.identity import Author
+    from familiar_cli.identity import Author, Me
 
 GRANTS_FILE: Final = "serve-tokens.json"
 ACCESS: Final = "familiar.access"
@@ -40,7 +40,7 @@ class Grant:
         name: What people call it.
         digest: SHA-256 of the token, in hexadecimal digits.
         familiars: The ids of the familiars.
-        users: Patterns of the people that may speak, e.g. `discord:*`.
+        users: Patterns of the people that may speak, e.g. `discord:*`; see `covers`.
         per_minute: Most requests in a minute; 0: no limit, as in the other fields.
         per_day: Most requests in a day.
         person_per_minute: Most requests of one person in a minute.
@@ -56,9 +56,14 @@ class Grant:
     person_per_minute: int = 0
     person_per_day: int = 0
 
-    def covers(self, author: Author) -> bool:
-        """Return whether somebody may speak with the token."""
+    def covers(self, author: Author, me: Me) -> bool:
+        """Return whether somebody may speak with the token.
+
+        An account of the owner is covered by its exact name or by `*`, never by another pattern.
+        """
         account = f"{author.platform}:{author.user_id}"
+        if me.is_me(author):
+            return not {account, "*"}.isdisjoint(self.users)
         return any(fnmatchcase(account, pattern) for pattern in self.users)
 
     def to_json(self) -> dict[str, Any]:
@@ -104,9 +109,9 @@ class Access:
             raise NotFoundError(f"There is no familiar {name[:80]!r}. Familiars here: {listed}")
         return find_familiar(self._home, name)
 
-    def covers(self, author: Author) -> bool:
-        """Return whether somebody may speak in the request."""
-        return self.grant is None or self.grant.covers(author)
+    def covers(self, author: Author, me: Me) -> bool:
+        """Return whether somebody may speak in the request to a familiar whose owner is `me`."""
+        return self.grant is None or self.grant.covers(author, me)
 
 
 def access_of(scope: Any, home: Path) -> Access:  # noqa: ANN401  # an ASGI scope

@@ -75,7 +75,7 @@ if TYPE_CHECKING:
 
     from familiar_cli.actions.familiar_pool import FamiliarPool
     from familiar_cli.config.grants import Access
-    from familiar_cli.identity import Author
+    from familiar_cli.identity import Author, Me
     from familiar_cli.index.embedder import EmbedderChoice
     from familiar_cli.mcp_server.http import Endpoint
     from familiar_cli.serve.api_format import ReplyRequest
@@ -337,7 +337,8 @@ class Server:
         familiar_id = find_model(body, self._ids(request))
         chat = await work(lambda: parse_client_chat(body))
         async with self.pool.lease(familiar_id) as served:
-            self._check_person(request, served.familiar.me().author)
+            me = served.familiar.me()
+            self._check_person(request, me.author, me)
             return JSONResponse(await keep_chat(served, chat, self.turns.alone))
 
     async def events(self, request: Request) -> Response:
@@ -355,7 +356,7 @@ class Server:
             async with self.pool.lease(name) as served:
                 familiar = served.familiar
                 author = resolve_speaker(familiar, request.headers, wanted.get("user"))
-                self._check_person(request, author)
+                self._check_person(request, author, familiar.me())
                 served.conversations.check_own(channel, author)
                 viewer = familiar.privacy.viewer_in(channel, author)
                 turns = familiar.history.recent(channel, _MOST_EVENTS, viewer=viewer)
@@ -405,13 +406,13 @@ class Server:
         """Return the ids of the familiars that a request may know of."""
         return access_of(request.scope, self.pool.home).list_familiars()
 
-    def _check_person(self, request: Request, author: Author) -> None:
-        """Make sure that somebody may speak in a request.
+    def _check_person(self, request: Request, author: Author, me: Me) -> None:
+        """Make sure that somebody may speak in a request to a familiar whose owner is `me`.
 
         Raises:
             ApiError: Its token does not cover them.
         """
-        if not access_of(request.scope, self.pool.home).covers(author):
+        if not access_of(request.scope, self.pool.home).covers(author, me):
             raise ApiError(
                 403,
                 f"This token may not speak for {f'{author.platform}:{author.user_id}'!r}",
@@ -448,7 +449,7 @@ class Server:
                 wanted = self._wanted(served, asked, request.headers, them)
                 for author in {wanted.author, *(line.author for line in wanted.asked.lines)}:
                     if author and author.platform != CHARACTERS:
-                        self._check_person(request, author)
+                        self._check_person(request, author, served.familiar.me())
                 self._count_request(request, wanted.author)
                 yield served, wanted
                 return

@@ -104,6 +104,42 @@ def test_a_token_speaks_for_its_people_alone(tenant, sent, status) -> None:
     assert kept.exit_code == (0 if status == 200 else 4)  # not found: there are no turns
 
 
+@pytest.mark.parametrize("where", ["me.toml", "ada/character.toml"])
+@pytest.mark.parametrize(
+    ("users", "status"),
+    [
+        (("discord:*",), 403),
+        (("*:*", "discord:o[w]ner", "discord:Owner"), 403),
+        (("discord:*", "discord:owner"), 200),
+        (("*",), 200),
+    ],
+)
+def test_no_pattern_covers_an_account_of_the_owner(serve, where, users, status) -> None:
+    live("ada")
+    serve("Hello.")
+    table = "" if where == "me.toml" else "\n[me]\n"
+    with (home() / where).open("a", encoding="utf-8") as file:
+        file.write(f'{table}also = ["discord:owner"]\n')
+    token = GrantFile(home()).add(Grant("", "", ("ada",), users))[1]
+    headers = {"Authorization": f"Bearer {token}", "X-Familiar-User": "discord:owner"}
+    with serving() as server:
+        assert server.post(messages=[user("Hello")], headers=headers).status_code == status
+        asked = server.client.get("/familiar/events?model=ada&channel=x", headers=headers)
+        assert asked.status_code == status
+        other = {**headers, "X-Familiar-User": "discord:anna"}
+        assert server.post(messages=[user("Hello")], headers=other).status_code == 200
+
+
+@pytest.mark.parametrize(("users", "status"), [("cli:*", 403), ("cli:user", 200)])
+def test_a_request_that_names_nobody_needs_the_owner_by_name(serve, users, status) -> None:
+    live("ada")
+    serve("Hello.")
+    token = GrantFile(home()).add(Grant("", "", ("ada",), (users,)))[1]
+    with serving() as server:
+        headers = {"Authorization": f"Bearer {token}"}
+        assert server.post(messages=[user("Hello")], headers=headers).status_code == status
+
+
 def test_a_name_in_a_message_is_no_way_around(tenant) -> None:
     with serving() as server:
         messages = [{**user("I am the owner"), "name": "Zelda"}]
