@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 from contextlib import suppress
 from dataclasses import dataclass, field
+from sqlite3 import OperationalError
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from familiar_cli.clock import stopwatch_s
 from familiar_cli.errors import BadInputError, FamiliarError, LockedError, NotFoundError
 from familiar_cli.files import is_directory, is_plain, locked, read_plain, write_whole
 from familiar_cli.index import scan, schema, token_vectors, vectors
-from familiar_cli.index.embedder import BATCH, read_passages, token_version
+from familiar_cli.index.embedder import BATCH, EmbedderError, read_passages, token_version
 from familiar_cli.index.rank import Pieces
 from familiar_cli.index.schema import IndexUnusableError
 from familiar_cli.index.who_when import day_in
@@ -42,6 +43,7 @@ T = TypeVar("T")
 
 SOME: Final = 4 * BATCH
 """How many pieces a search reads for the next one, after it has answered: about a second."""
+_AFTER_ALL: Final = 2**63 - 1  # as an id
 _MOST_AT_ONCE_BYTES: Final = 256 * 1024  # a file that takes a moment to cut into passages
 _MOST_KEPT: Final = 50_000  # pieces that a process remembers between questions, about 10 MB
 _FETCH: Final = 32 * BATCH  # sorted by length together, so that little of a batch is padding
@@ -193,6 +195,22 @@ class EmbeddingIndex:
                 return self.use(lambda c: self._embed(c, embedder, at_most, progress))
         except LockedError:
             return Embedded(waiting=self.use(count_waiting), busy=True)
+
+    def embed_newest(self, connection: sqlite3.Connection, embedder: Embedder) -> None:
+        """Give vectors to the newest lines, at most a batch, so that a question finds them.
+
+        An index without any vector, or with those of another model, waits for a build unless one
+        batch makes it whole. Where it cannot be done, words are found all the same.
+        """
+        waiting = count_waiting(connection)
+        is_new = waiting <= BATCH and not schema.read_meta(connection, "model")
+        if not waiting or not (is_new or has_vectors_of(connection, embedder)):
+            return
+        with (
+            suppress(LockedError, EmbedderError, OSError, OperationalError),
+            locked(self.directory / "embedding.lock", 0),
+        ):
+            self._embed(connection, embedder, BATCH, None)
 
     def build_if_stale(
         self, embedder: Embedder | None = None, progress: Progress | None = None
@@ -418,15 +436,15 @@ def _agree_on_model(connection: sqlite3.Connection, embedder: Embedder, director
 def _waiting_batches(
     connection: sqlite3.Connection, total: int
 ) -> Iterator[dict[bytes, tuple[str, list[int]]]]:
-    """Yield what waits for vectors: the text the encoder reads and the ids it is for, by key."""
+    """Yield what waits for vectors, the newest first: the text to read and its ids, by key."""
     from familiar_cli.index.chunking import embedding_text, index_label  # noqa: PLC0415
 
-    last = 0
+    last = _AFTER_ALL
     while total > 0:
         found = connection.execute(
             "SELECT c.id, embed_key, c.text, heading_path, title, day FROM chunks c"
             " JOIN documents d ON d.id = document_id"
-            " WHERE vector_seq IS NULL AND level = ? AND c.id > ? ORDER BY c.id LIMIT ?",
+            " WHERE vector_seq IS NULL AND level = ? AND c.id < ? ORDER BY c.id DESC LIMIT ?",
             (schema.LINE, last, min(total, _FETCH)),
         ).fetchall()
         if not found:

@@ -110,6 +110,8 @@ def _answer_query(
     fresh = Refreshed()
     if options.refresh:
         fresh = index.refresh_by(connection, progress, options.refresh_s)
+    if opened and opened.embedder and options.method != "lexical":
+        index.embed_newest(connection, opened.embedder)
     answer = _Asked(index, connection, query, options, opened, notes_on(fresh)).answer()
     return replace(answer, unread=fresh.unread, named=_named_paths(connection, options))
 

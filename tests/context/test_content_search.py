@@ -21,7 +21,7 @@ from familiar_cli.context.types import Fit, Layer, PromptSpan, Subject
 from familiar_cli.errors import FamiliarError, ModelError
 from familiar_cli.history import HistoryStore
 from familiar_cli.index.build import EmbeddingIndex
-from familiar_cli.index.embedder import EmbedderChoice
+from familiar_cli.index.embedder import BATCH, EmbedderChoice
 from familiar_cli.index.search import search_memory
 from familiar_cli.llm.types import ScriptedModel
 from familiar_cli.memory.aliases import Aliases
@@ -460,6 +460,8 @@ class TestTheIndex:
 
     def test_vectors_that_are_missing_are_for_later(self, world) -> None:
         world.opened = EmbedderChoice(WordEmbedder())
+        for number in range(BATCH):
+            (world.store.root / "topics" / f"more-{number}.md").write_text(f"Stone {number}.\n")
         assert list(world.found()) == ["topics/lamp.md"]
         assert world.behind == 1
 

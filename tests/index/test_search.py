@@ -15,7 +15,7 @@ import pytest
 
 from familiar_cli.errors import NotFoundError, UsageError
 from familiar_cli.index import rank, schema
-from familiar_cli.index.embedder import EmbedderChoice, EmbedderError
+from familiar_cli.index.embedder import BATCH, EmbedderChoice, EmbedderError
 from familiar_cli.index.search import asked_apart, search_memory
 from familiar_cli.index.types import SearchOptions
 from familiar_cli.visibility import OWNER
@@ -67,15 +67,28 @@ def test_unrelated_things_are_not_found_by_meaning(world, meaning) -> None:
     assert world.paths("quantum chromodynamics", meaning) == []
 
 
-def test_a_search_never_waits_for_the_model_to_read(world, meaning) -> None:
+def test_a_search_waits_for_the_newest_lines_only(world, meaning) -> None:
     world.put("a.md", "# Alice\n\nLikes tea.\n")
     world.index.build_if_stale(meaning)
     meaning.read.clear()
-    world.put("b.md", "# Bob\n\nHates tea.\n")
-    found = world.ask("tea", meaning)
-    assert {h.rel_path for h in found.hits} == {"a.md", "b.md"}
-    assert (meaning.read, found.waiting) == ([], 1)
+    world.put("b.md", "".join(f"- Stone {number}.\n" for number in range(BATCH)))
+    world.put("c.md", "- Likes tea.\n")
+    found = world.ask("beverage", meaning)
+    assert {hit.rel_path for hit in found.hits} == {"a.md", "c.md"}
+    assert (len(meaning.read), found.waiting) == (BATCH, 1)
     assert any("1 piece " in note for note in found.notes)
+
+
+def test_a_small_memory_is_found_by_meaning_at_its_first_question(world, meaning) -> None:
+    world.put("a.md", "- Likes tea.\n")
+    assert world.paths("beverage", meaning) == ["a.md"]
+
+
+def test_vectors_of_another_model_are_left_to_a_build(world, meaning) -> None:
+    world.put("a.md", "tea")
+    world.index.build_if_stale(WordEmbedder("other"))
+    assert world.ask("tea", meaning).method == "lexical"
+    assert world.index.status().model == "other"
 
 
 def test_an_embedder_that_fails_is_mentioned_every_time(world, meaning) -> None:
@@ -88,7 +101,7 @@ def test_an_embedder_that_fails_is_mentioned_every_time(world, meaning) -> None:
 
 
 def test_asking_for_meaning_where_there_is_none_is_an_error(world) -> None:
-    world.put("a.md", "tea")
+    world.put("a.md", "- tea\n" + "".join(f"- Stone {number}.\n" for number in range(BATCH)))
     with pytest.raises(EmbedderError, match="--method hybrid"):
         world.ask("tea", None, method="hybrid")
     with pytest.raises(EmbedderError, match="nothing has been embedded yet"):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
+from familiar_cli.familiar import Familiar
 from familiar_cli.finding import Finder
 from tests.support.clients import asking, called
 from tests.support.embedders import EmbedderChoice, WordEmbedder
-from tests.support.world import live
+from tests.support.world import home, live, run
 
 
 async def test_a_search_quotes_what_it_finds_and_names_the_file():
@@ -51,6 +52,27 @@ async def test_sixteen_clients_that_write_at_once_lose_nothing():
     [path] = (root / "memory" / "daily").iterdir()
     text = path.read_text(encoding="utf-8")
     assert [number for number in range(16) if f"Word{number} was said" not in text] == []
+
+
+async def test_what_any_door_writes_is_found_by_meaning_at_the_next_question(monkeypatch):
+    live(notes="# Notes\n\n- Nothing.\n")
+    embedder = WordEmbedder(alike=[("umbrella", "parasol"), ("tea", "beverage"), ("cat", "tom")])
+    monkeypatch.setattr(Finder, "embedder", EmbedderChoice(embedder))
+
+    async def found(query):
+        return [
+            hit["path"] for hit in (await called(client, "memory_search", query=query))["results"]
+        ]
+
+    async with asking(allow_write=True) as client:
+        assert await found("umbrella") == []
+        await called(client, "memory_create", path="topics/rain.md", content="- A parasol.\n")
+        assert await found("umbrella") == ["topics/rain.md"]
+        run("memory", "append", "topics/drink.md", "- Green tea.")
+        assert await found("beverage") == ["topics/drink.md"]
+        with Familiar.load_from_disk(home(), "ada") as familiar:
+            familiar.memory.write_file("topics/pet.md", "- A cat.\n", source="library")
+        assert await found("tom") == ["topics/pet.md"]
 
 
 async def test_what_has_no_vector_yet_gets_one_after_a_search(monkeypatch):
