@@ -30,10 +30,7 @@ _NAMED = 10  # familiars that are named when the server begins
 
 serve_app = App(invoke_without_command=True)
 
-Embodiments = Annotated[
-    bool,
-    typer.Option("--embodiments", help="Let programs register that keep a copy of the familiar."),
-]
+_EMBODIMENTS = "Let programs register that keep a copy of the familiar."
 
 
 @serve_app.callback()
@@ -42,23 +39,65 @@ def serve(
     *,
     host: Annotated[
         str | None,
-        typer.Option(metavar="ADDRESS", help="Address to listen on; default: 127.0.0.1."),
+        typer.Option(
+            metavar="ADDRESS",
+            envvar="FAMILIAR_SERVE_HOST",
+            help="Address to listen on; default: 127.0.0.1.",
+        ),
     ] = None,
     port: Annotated[
         int | None,
         typer.Option(
-            metavar="N", min=0, max=65535, help="Port to listen on; 0: any free one; default: 8765."
+            metavar="N",
+            min=0,
+            max=65535,
+            envvar="FAMILIAR_SERVE_PORT",
+            help="Port to listen on; 0: any free one; default: 8765.",
         ),
     ] = None,
     token_file: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="File with the tokens that clients must send."),
+        typer.Option(
+            metavar="FILE",
+            envvar="FAMILIAR_SERVE_TOKEN_FILE",
+            help="File with the tokens that clients must send.",
+        ),
     ] = None,
-    embodiments: Embodiments = False,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            envvar="FAMILIAR_SERVE_HOSTS",
+            help="Another host name under which clients reach the server.",
+        ),
+    ] = None,
+    allow_origin: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ORIGIN",
+            envvar="FAMILIAR_SERVE_ORIGINS",
+            help="A web page that may use the server from a browser.",
+        ),
+    ] = None,
+    drain: Annotated[
+        int | None,
+        typer.Option(
+            metavar="SECONDS",
+            min=0,
+            envvar="FAMILIAR_SERVE_DRAIN",
+            help="How long replies may continue after the signal to stop; default: 2.",
+        ),
+    ] = None,
+    embodiments: Annotated[
+        bool,
+        typer.Option("--embodiments", envvar="FAMILIAR_SERVE_EMBODIMENTS", help=_EMBODIMENTS),
+    ] = False,
     no_background: Annotated[
         bool,
         typer.Option(
-            "--no-background", help="Do not write memory or make summaries while serving."
+            "--no-background",
+            envvar="FAMILIAR_SERVE_NO_BACKGROUND",
+            help="Do not write memory or make summaries while serving.",
         ),
     ] = False,
 ) -> None:
@@ -66,13 +105,15 @@ def serve(
 
     Chat programs choose the model NAME for the familiar's own prompt, or NAME+memory to keep their
     own prompt and add memory to it. Without a token it listens on this machine only. SIGINT
-    (Ctrl-C) or SIGTERM stops it; of a reply in progress, the part that has arrived is kept.
-    `serve.toml` in the home holds the same settings, and the web pages that may use the server.
+    (Ctrl-C) or SIGTERM stops it, once the replies in progress are complete or --drain is over; a
+    second one stops it at once. Of a reply, the part that has arrived is kept. `serve.toml` in the
+    home holds the same settings; environment variables override it, and options override both.
 
     \b
     familiar serve
     familiar serve --port 0 --json
     familiar serve --host 0.0.0.0 --token-file tokens.txt
+    familiar serve --drain 60
     familiar serve log
     """
     if ctx.invoked_subcommand is not None:
@@ -90,8 +131,9 @@ def serve(
         set_to.port if port is None else port,
         found.tokens,
         found.of_owner,
-        set_to.hosts,
-        set_to.origins,
+        tuple(allow_host or set_to.hosts),
+        tuple(allow_origin or set_to.origins),
+        drain_s=set_to.drain if drain is None else drain,
         background=not no_background,
         embodiments=embodiments,
     )
@@ -363,7 +405,7 @@ def mcp(
     allow_write: Annotated[
         bool, typer.Option("--allow-write", help="Let clients change memory without a review.")
     ] = False,
-    embodiments: Embodiments = False,
+    embodiments: Annotated[bool, typer.Option("--embodiments", help=_EMBODIMENTS)] = False,
     channel: Annotated[
         str | None, typer.Option(metavar="ID", help="The client's own channel, even a private one.")
     ] = None,

@@ -30,6 +30,7 @@ class ServeSettings:
     token_file: str = setting("", "File with the tokens that clients must send, one a line")
     hosts: tuple[str, ...] = setting((), "More host names that clients may use for the server")
     origins: tuple[str, ...] = setting((), "Web pages that may use the server from a browser")
+    drain: int = setting(2, "Seconds that replies may take after the signal to stop", minimum=0)
 
 
 def load_serving(home: Path) -> ServeSettings:

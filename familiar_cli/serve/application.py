@@ -62,7 +62,7 @@ from familiar_cli.serve.speakers import (
     resolve_speaker,
     wants_keeping,
 )
-from familiar_cli.serve.turns import TurnTable, turn_key
+from familiar_cli.serve.turns import turn_key
 from familiar_cli.text import slugify
 from familiar_cli.web.turn_pages import watch_changes
 
@@ -82,6 +82,7 @@ if TYPE_CHECKING:
     from familiar_cli.serve.conversations import Served
     from familiar_cli.serve.guard import Rules
     from familiar_cli.serve.speakers import ChatParticipants
+    from familiar_cli.serve.turns import TurnTable
     from familiar_cli.web.site import Site
 
 _MOST_TEXTS: Final = 2_048
@@ -245,15 +246,20 @@ class Server:
         pool: The familiars that can be asked.
         memories: The same for agents.
         ending: Set when the server ends.
+        turns: The replies under way.
     """
 
     def __init__(
-        self, pool: FamiliarPool[Served], memories: McpEndpoints, ending: asyncio.Event
+        self,
+        pool: FamiliarPool[Served],
+        memories: McpEndpoints,
+        ending: asyncio.Event,
+        turns: TurnTable,
     ) -> None:
         self.pool = pool
         self.ending = ending
         self.memories = memories
-        self.turns = TurnTable()
+        self.turns = turns
         self._rates = RequestRates()
 
     async def models(self, request: Request) -> Response:
@@ -511,6 +517,7 @@ def make_app(
     pool: FamiliarPool[Served],
     rules: Rules,
     site: Site,
+    turns: TurnTable,
     *,
     tell: Callable[[str], None] = lambda _: None,
     api: bool = True,
@@ -522,12 +529,13 @@ def make_app(
         pool: The familiars that can be asked.
         rules: Who may ask.
         site: The pages for a browser.
+        turns: The replies under way.
         tell: Callback for messages to a person.
         api: It speaks to chat programs, too.
         embodiments: Programs that keep a copy may register.
     """
     memories = McpEndpoints(site.pool, tell, embodiments=embodiments)
-    server = Server(pool, memories, site.ending)
+    server = Server(pool, memories, site.ending, turns)
     probes = [Route("/health", server.health), Route("/ready", server.ready)]
 
     @asynccontextmanager

@@ -25,6 +25,7 @@ from familiar_cli.familiar import Familiar
 from familiar_cli.serve.application import CONNECTION, make_app
 from familiar_cli.serve.conversations import Served
 from familiar_cli.serve.guard import Rules, host_names
+from familiar_cli.serve.turns import TurnTable
 from familiar_cli.web.site import Door, Site
 from familiar_cli.work.passes import as_failure, stopped_by_signals, until_stopped
 
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
 
     from familiar_cli.config.home import FamiliarPaths
 
-_ENDING_S: Final = 2  # for replies under way; then what came of them is kept
 _BACKLOG: Final = 256
 _MOST_CONNECTIONS: Final = 1_000
 
@@ -202,6 +202,7 @@ class Listening:
         head_s: For so long a connection may say nothing, or not the whole head of a request.
         body_s: How long a body may take to come.
         stalled_s: For so long a client may read nothing of what is sent to it.
+        drain_s: How long replies may continue after the server was asked to stop.
         api: It speaks to chat programs; if not, to browsers only.
         embodiments: Programs that keep a copy of a familiar may register.
         door: Opens the pages.
@@ -218,6 +219,7 @@ class Listening:
     head_s: float = 10.0
     body_s: float = 30.0
     stalled_s: float = 60.0
+    drain_s: int = 2
     api: bool = True
     embodiments: bool = False
     door: Door = field(default_factory=Door)
@@ -233,12 +235,14 @@ async def serve(
 ) -> None:
     """Serve the familiars of a home until a signal asks to stop; only in the main thread.
 
+    A second signal ends the replies that the first one let continue.
+
     Raises:
         ConfigError: As `serve_until`.
     """
-    stop = asyncio.Event()
-    with stopped_by_signals(stop):
-        await serve_until(stop, home, listening, on_ready=on_ready, tell=tell)
+    stop, at_once = asyncio.Event(), asyncio.Event()
+    with stopped_by_signals(stop, at_once):
+        await serve_until(stop, home, listening, on_ready=on_ready, tell=tell, at_once=at_once)
 
 
 async def serve_until(
@@ -248,15 +252,17 @@ async def serve_until(
     *,
     on_ready: Callable[[str], None],
     tell: Callable[[str], None] = lambda _: None,
+    at_once: asyncio.Event | None = None,
 ) -> None:
     """Serve the familiars of a home until `stop` is set.
 
     Args:
-        stop: Ends it; what came of replies under way is kept.
+        stop: Ends it, after the replies under way or `drain_s`; what came of them is kept.
         home: Where they live.
         listening: Where and for whom.
         on_ready: Given the server's address, without `/v1`, once it can be asked.
         tell: Told in words what a person should know; from several threads.
+        at_once: Ends it without waiting, once `stop` is set; what came of replies is kept.
 
     Raises:
         ConfigError: It cannot listen there, or must not without a token.
@@ -299,10 +305,12 @@ async def serve_until(
             has_door=site.has_door,
         )
         shown = f"[{host}]" if ":" in host else host
+        turns = TurnTable()
         app = make_app(
             pool,
             rules,
             site,
+            turns,
             tell=tell,
             api=listening.api,
             embodiments=listening.embodiments,
@@ -311,7 +319,7 @@ async def serve_until(
         try:
             if background:
                 background.begin()
-            await server.until(stop, bound)
+            await server.until(stop, bound, at_once or asyncio.Event(), turns)
         finally:
             if background:
                 await asyncio.to_thread(background.close)
@@ -352,7 +360,7 @@ class _Server(uvicorn.Server):
                 access_log=False,
                 server_header=False,
                 proxy_headers=False,
-                timeout_graceful_shutdown=_ENDING_S,
+                timeout_graceful_shutdown=listening.drain_s,
                 limit_concurrency=_MOST_CONNECTIONS,
             )
         )
@@ -369,13 +377,25 @@ class _Server(uvicorn.Server):
         await super().startup(sockets)
         self._on_ready()
 
-    async def until(self, stop: asyncio.Event, bound: socket.socket) -> None:
-        """Serve on a socket until `stop` is set."""
+    async def until(
+        self,
+        stop: asyncio.Event,
+        bound: socket.socket,
+        at_once: asyncio.Event,
+        turns: TurnTable,
+    ) -> None:
+        """Serve on a socket until `stop` is set; `at_once` ends the turns that it waits for."""
 
         async def wait() -> None:
             await stop.wait()
             self._on_stop()
             self.should_exit = True
+            await at_once.wait()
+            await turns.cancel_all()
+            for connection in tuple(self.server_state.connections):
+                connection.transport.abort()
+            for task in tuple(self.server_state.tasks):
+                task.cancel()
 
         waiting = asyncio.ensure_future(wait())
         try:

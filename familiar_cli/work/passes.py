@@ -468,8 +468,8 @@ async def until_stopped(work: Coroutine[Any, Any, None], stop: asyncio.Event) ->
 
 
 @contextmanager
-def stopped_by_signals(stop: asyncio.Event) -> Iterator[None]:
-    """Let what asks a program to end set `stop`. Only the main thread may use it.
+def stopped_by_signals(stop: asyncio.Event, at_once: asyncio.Event | None = None) -> Iterator[None]:
+    """Let what asks a program to end set `stop`, and then `at_once`. Only for the main thread.
 
     That is Ctrl-C, a polite kill, a terminal that closes and, on Windows, Ctrl-Break. With `nohup`
     a closing terminal is ignored, as before.
@@ -479,8 +479,13 @@ def stopped_by_signals(stop: asyncio.Event) -> Iterator[None]:
     if before.get(_HANGUP) == signal.SIG_IGN:
         del before[_HANGUP]
 
+    def note() -> None:
+        if at_once and stop.is_set():
+            at_once.set()
+        stop.set()
+
     def tell(*_: object) -> None:
-        loop.call_soon_threadsafe(stop.set)
+        loop.call_soon_threadsafe(note)
 
     for number in before:
         signal.signal(number, tell)

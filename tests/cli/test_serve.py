@@ -7,12 +7,16 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
 import pytest
 
+from familiar_cli.commands import serve as command
+from tests.support.server import Say
 from tests.support.world import data, home, live, run
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -52,6 +56,103 @@ def test_one_line_says_where_it_listens_and_a_signal_ends_it(serve) -> None:
     log = run("serve", "log", "--no-follow").stdout.splitlines()
     assert [line.split(": ", 1)[1] for line in log] == ["Hi", "Hello."]
     assert ["(new)" in log[0], "(reply to turn 1)" in log[1]] == [True, True]
+
+
+REPLY = "The red boat lies in the harbour."
+
+
+def wait_until(is_so) -> None:
+    for _ in range(1_500):
+        if is_so():
+            return
+        threading.Event().wait(0.02)
+    raise AssertionError("it did not happen")
+
+
+def refuses(url: str) -> bool:
+    try:
+        return httpx.get(f"{url}/health", timeout=30).status_code != 200
+    except httpx.TransportError:
+        return True
+
+
+@pytest.mark.posix
+@pytest.mark.parametrize("ending", ["reply", "signal", "time"])
+def test_replies_have_time_after_a_signal_until_the_second(serve, monkeypatch, ending) -> None:
+    live("ada")
+    hold = threading.Event()
+    scripted = serve(Say(REPLY, hold=hold))
+    monkeypatch.setenv("FAMILIAR_SERVE_DRAIN", "0" if ending == "time" else "600")
+
+    def ask(url: str) -> str:
+        body = {"model": "ada", "messages": [{"role": "user", "content": "Hi"}], "stream": True}
+        try:
+            return httpx.post(f"{url}/v1/chat/completions", json=body, timeout=60).text
+        except httpx.TransportError:
+            return ""
+
+    with process() as (started, ready), ThreadPoolExecutor(1) as client:
+        url = ready["data"]["url"]
+        asked = client.submit(ask, url)
+        try:
+            wait_until(lambda: scripted.requests)
+            started.send_signal(signal.SIGTERM)
+            wait_until(lambda: refuses(url))
+            if ending == "signal":
+                assert started.poll() is None
+                started.send_signal(signal.SIGTERM)
+            if ending == "reply":
+                hold.set()
+            _, err = started.communicate(timeout=60)
+        finally:
+            hold.set()
+        assert ("harbour" in asked.result()) == (ending == "reply")
+    assert (started.returncode, "Traceback" in err) == (0, False)
+    turns = run("serve", "log", "--no-follow").stdout
+    assert "Hi" in turns
+    assert (REPLY in turns) == (ending == "reply")
+
+
+@pytest.fixture
+def listening(monkeypatch):
+    """Return what a server would listen with."""
+
+    def ask(*argv: str):
+        found = []
+        monkeypatch.setattr(command, "_run", lambda _out, _home, given: found.append(given))
+        assert run("serve", *argv).exit_code == 0
+        return found[0]
+
+    return ask
+
+
+def test_settings_come_from_the_environment(listening, monkeypatch, tmp_path) -> None:
+    live("ada")
+    (home() / "serve.toml").write_text(
+        'port = 1\ndrain = 1\nhost = "localhost"\nhosts = ["file"]\n', encoding="utf-8"
+    )
+    (tmp_path / "tokens.txt").write_text("owner a-token-that-nobody-guesses\n", encoding="utf-8")
+    assert (listening().port, listening().drain_s, listening().hosts) == (1, 1, ("file",))
+    for name, value in {
+        "HOST": "127.0.0.2",
+        "PORT": "2",
+        "TOKEN_FILE": str(tmp_path / "tokens.txt"),
+        "HOSTS": "one two",
+        "ORIGINS": "http://a http://b",
+        "DRAIN": "20",
+        "EMBODIMENTS": "1",
+        "NO_BACKGROUND": "1",
+    }.items():
+        monkeypatch.setenv(f"FAMILIAR_SERVE_{name}", value)
+    found = listening()
+    assert (found.host, found.port, found.drain_s) == ("127.0.0.2", 2, 20)
+    assert (found.hosts, found.origins) == (("one", "two"), ("http://a", "http://b"))
+    assert found.owner_tokens == {"a-token-that-nobody-guesses"}
+    assert (found.embodiments, found.background) == (True, False)
+    given = listening("--drain", "0", "--port", "0", "--allow-host", "three")
+    assert (given.drain_s, given.port, given.hosts) == (0, 0, ("three",))
+    monkeypatch.setenv("FAMILIAR_SERVE_DRAIN", "soon")
+    assert run("serve").exit_code == 2
 
 
 def test_the_log_follows_turns_as_they_come(serve) -> None:
