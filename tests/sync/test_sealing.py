@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from familiar_cli.config.environment import install_command
 from familiar_cli.errors import RemoteKeyError
 from familiar_cli.sync.sealing import PASSPHRASE, SEALED, Sealing, no_key, read_key
 from tests.support.cases import each
@@ -91,7 +92,7 @@ def test_without_the_extra_the_command_that_adds_it_is_told(monkeypatch) -> None
     monkeypatch.setitem(sys.modules, "pyrage", None)
     with pytest.raises(RemoteKeyError) as caught:
         sealed(Sealing([PASSPHRASE], lambda: WORDS), b"x")
-    assert "familiar-memory[sync]" in caught.value.hint
+    assert install_command("sync") in caught.value.hint
 
 
 @pytest.fixture
