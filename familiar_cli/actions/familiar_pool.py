@@ -74,6 +74,10 @@ class FamiliarPool(Generic[T]):
         self._lock = threading.Lock()
         self._entries: dict[str, _Entry[T]] = {}  # the least recently used stands first
 
+    def __len__(self) -> int:
+        """Return how many familiars are open."""
+        return len(self._entries)
+
     @asynccontextmanager
     async def lease(self, name: str | None) -> AsyncIterator[T]:
         """Lease a familiar to a task; several tasks may use it at once.

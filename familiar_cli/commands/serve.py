@@ -120,7 +120,7 @@ def serve(
         return
     from familiar_cli.config.serving import load_serving
 
-    _require_packages("The server", "serve", "starlette", "uvicorn")
+    _require_packages("The server", "serve", "starlette", "uvicorn", "prometheus_client")
     from familiar_cli.serve.running import Listening
 
     home = home_of(ctx)

@@ -40,7 +40,7 @@ from familiar_cli.serve.api_format import (
     too_many_requests,
     unknown_model,
 )
-from familiar_cli.serve.guard import Guard, RequestBudget, with_error_pages
+from familiar_cli.serve.guard import METRICS, Guard, RequestBudget, with_error_pages
 from familiar_cli.serve.replying import (
     ReplyResponse,
     has_exchange,
@@ -536,21 +536,13 @@ def make_app(
     """
     memories = McpEndpoints(site.pool, tell, embodiments=embodiments)
     server = Server(pool, memories, site.ending, turns)
-    probes = [Route("/health", server.health), Route("/ready", server.ready)]
+    routes = [Route("/health", server.health), Route("/ready", server.ready)]
+    if api:
+        from familiar_cli.serve.metrics import ServerMetrics  # noqa: PLC0415  # not for pages
 
-    @asynccontextmanager
-    async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        ahead = asyncio.create_task(asyncio.to_thread(_import_ahead))
-        try:
-            yield
-        finally:
-            await ahead
-            await server.aclose()
-            await site.aclose()
-
-    app = Starlette(
-        routes=[
-            *probes,
+        metrics = ServerMetrics(pool, turns)
+        routes += [
+            Route(METRICS, metrics.show),
             Route("/v1/models", server.models),
             Route("/v1/models/{model:path}", server.model),
             Route("/v1/chat/completions", server.chat, methods=["POST"]),
@@ -563,8 +555,19 @@ def make_app(
             Route("/mcp", server.memories, methods=["POST"]),
             Route("/mcp/{familiar}", server.memories, methods=["POST"]),
         ]
-        if api
-        else probes,
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        ahead = asyncio.create_task(asyncio.to_thread(_import_ahead))
+        try:
+            yield
+        finally:
+            await ahead
+            await server.aclose()
+            await site.aclose()
+
+    app = Starlette(
+        routes=routes,
         exception_handlers=dict.fromkeys(
             (ApiError, FamiliarError, HTTPException, Exception), _handle_refused
         ),
@@ -575,7 +578,8 @@ def make_app(
         is_page = scope["type"] == "http" and site.owns(scope["path"])
         await (site if is_page else app)(scope, receive, send)
 
-    return with_error_pages(Guard(either, rules))
+    guarded = with_error_pages(Guard(either, rules))
+    return metrics.measured(guarded) if api else guarded
 
 
 def _made_at(home: Path, ids: list[str]) -> list[tuple[str, int]]:

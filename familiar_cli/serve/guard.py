@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 OPEN_PATHS: Final = frozenset({"/health", "/ready"})
 """What anybody may ask, since it says nothing."""
 
+METRICS: Final = "/metrics"
+"""Tells of all familiars together, so no token for some of them opens it."""
+
 _READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _OWN_SITE: Final = frozenset({"", "same-origin", "none"})
 _SHOWN: Final = "x-familiar-turn, x-familiar-recall, x-familiar-kept, x-familiar-channel"
@@ -301,7 +304,8 @@ class Guard:
         Raises:
             ApiError: It does not, or it was.
         """
-        if scope["path"].startswith(OPEN_TO_PROGRAMS) and "*" not in grant.users:
+        is_for_all = scope["path"].startswith(OPEN_TO_PROGRAMS) and "*" not in grant.users
+        if is_for_all or scope["path"] == METRICS:
             raise ApiError(403, "This token does not open this address", code="not_covered")
         if scope["method"] in _READING:
             return
