@@ -1,4 +1,4 @@
-"""Who is called what: the names in a person's file, `people/_aliases.json`, and an index."""
+"""People's names: in each person's file, in `people/_aliases.json`, and in an index."""
 
 from __future__ import annotations
 
@@ -51,15 +51,15 @@ _CODE: Final = re.compile(r"(`+)(?!`)\s*(.+?)\s*(?<!`)\1(?!`)")
 _LINK: Final = re.compile(r"\[([^\]]*)\]\([^)]*\)")
 _NOTE: Final = re.compile(r"\s+(?:[(（\[].*|[—–]\s.*|-\s.*)$")
 _COMMAS: Final = re.compile(r"[,;،、，；]")
-_MOST_CHARS: Final = 1000  # far more than a name and a note of it take
+_MOST_CHARS: Final = 1000  # generous limit for a name with a note
 _WRAPPERS: Final = "*_\"“”„«»'‘’ \t"
 
 
 def names_of(markdown: str) -> tuple[str, ...]:
-    """Return the person's names: the H1 and each alias, none twice.
+    """Return the person's unique names: the H1 and each alias.
 
-    An H1 such as `Anna (the baker)` also gives `Anna`. Aliases are those of the section, and those
-    that the front matter lists.
+    An H1 such as `Anna (the baker)` also gives `Anna`. Aliases come from the section and from the
+    front matter.
     """
     title = harmless(title_of(visible_in(markdown, NOBODY)))
     given = [title, _title_without_note(title), *aliases_of(markdown), *listed_aliases(markdown)]
@@ -71,18 +71,18 @@ def names_of(markdown: str) -> tuple[str, ...]:
 
 
 def aliases_of(markdown: str) -> tuple[str, ...]:
-    """Return the names below `## Aliases`, as they are written."""
+    """Return the names below `## Aliases`, as written."""
     said = (_names_in(line.text) for line in _alias_lines(markdown))
     return tuple(dict.fromkeys(name for names in said for name in names if name))
 
 
 def with_alias(markdown: str, name: str, title: str = TITLE) -> str:
-    """Return `markdown` with one more alias; unchanged when it has it.
+    """Return `markdown` with an alias added, unless it has it already.
 
-    Where there is no section of aliases, in whatever language, one is made below `title`.
+    If there is no aliases section in any language, one is added below `title`.
 
     Raises:
-        UsageError: `name` can be no name.
+        UsageError: `name` is not a valid name.
     """
     shown = check_alias(name)
     if key_of(shown) in {key_of(known) for known in aliases_of(markdown)}:
@@ -102,10 +102,10 @@ def with_alias(markdown: str, name: str, title: str = TITLE) -> str:
 
 
 def without_alias(markdown: str, name: str) -> str:
-    """Return `markdown` without the lines below `## Aliases` that say `name`, and only that.
+    """Return `markdown` without the lines below `## Aliases` that contain only `name`.
 
     Raises:
-        UsageError: `name` can be none; or a line says it among others, which a person must change.
+        UsageError: `name` is invalid, or a line lists it with others, which needs an edit by hand.
     """
     key, gone = key_of(check_alias(name)), list[tuple[int, int, str]]()
     for line in _alias_lines(markdown):
@@ -121,10 +121,10 @@ def without_alias(markdown: str, name: str) -> str:
 
 
 def check_alias(name: str) -> str:
-    """Return `name` as one line.
+    """Return `name` as a single line.
 
     Raises:
-        UsageError: It can be no name.
+        UsageError: Not a valid name.
     """
     shown = " ".join(harmless(name).split())
     if not key_of(shown) or not is_visible(shown):
@@ -141,7 +141,7 @@ def _title_without_note(title: str) -> str:
 
 
 def _quoted_name(name: str) -> str:
-    """Return `name` so that it is read again as it is."""
+    """Quote `name` so that it is parsed back unchanged."""
     if _names_in(f"- {name}\n") == (name,):
         return name
     fence = "`" * (1 + max(map(len, re.findall("`+", name)), default=0))
@@ -166,7 +166,7 @@ def _clean_name(written: str) -> str:
 
 
 def _alias_section(markdown: str) -> Section | None:
-    """Return the public part of the section `## Aliases`; None without one."""
+    """Return the public part of the section `## Aliases`, or None."""
     hidden = {start for start, _ in private_spans(markdown, NOBODY)}
     for section in sections(markdown, 2):
         shown = tuple(line for line in section.lines if line.start not in hidden)
@@ -177,7 +177,7 @@ def _alias_section(markdown: str) -> Section | None:
 
 
 def _alias_lines(markdown: str) -> Iterator[TextLine]:
-    """Yield the lines below `## Aliases` that name somebody; a paragraph below a list does not."""
+    """Yield the lines below `## Aliases` that list names, skipping a paragraph below a list."""
     section = _alias_section(markdown)
     is_list = is_over = False
     for line in section.below if section else ():
@@ -192,7 +192,7 @@ def _alias_lines(markdown: str) -> Iterator[TextLine]:
 
 
 def _goes_on(line: str) -> bool:
-    """Return whether a line that is indented goes on with the item above it."""
+    """Tell whether an indented line continues the item above it."""
     return line.startswith((" ", "\t")) and bool(line.strip()) and bullet(line) is None
 
 
@@ -208,7 +208,7 @@ _SAME: Final = re.compile(r"<!-- same person as ([^\s<>]{1,255}) -->")
 
 
 def main_account(text: str) -> str | None:
-    """Return the slug of the person whose other account a file is about, or None."""
+    """Return the slug of the main account if this file is a secondary account's, or None."""
     found = _SAME.search(text)
     return found[1] if found else None
 
@@ -216,7 +216,7 @@ def main_account(text: str) -> str | None:
 def stub_page(
     title: str, slug: str, name: str, aliases: tuple[str, ...], phrases: Phrases = ENGLISH
 ) -> str:
-    """Return the file of an account that belongs to somebody else's file."""
+    """Return the file of a secondary account, which refers to the main one."""
     listed = "".join(f"- {alias}\n" for alias in aliases)
     names = f"\n{phrases.heading('aliases')}\n\n{listed}" if listed else ""
     link = f"[{name}]({quote(slug + '.md')})"
@@ -225,9 +225,9 @@ def stub_page(
 
 
 def main_slug(store: MemoryStore, slug: str) -> str:
-    """Return whose file holds what is known of `slug`: their own, or the one it was merged into.
+    """Return the slug whose file holds this person's memory: their own, or the merged one.
 
-    A file that cannot be read is its own.
+    An unreadable file counts as their own.
     """
     try:
         rel_path = people_path(slug)
@@ -246,7 +246,7 @@ _MOST_NAMED: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """A name, folded, and everyone who is called so, by slug."""
+    """A case-folded name and the slugs of everyone who has it."""
 
     name: str
     slugs: tuple[str, ...]
@@ -254,13 +254,13 @@ class Named:
 
 @dataclass(frozen=True, slots=True)
 class NamedPerson:
-    """Someone with a file in `people/`.
+    """A person with a file in `people/`.
 
     Args:
-        slug: Whose file it is.
-        names: What they are called.
-        problem: Why the file could not be read; empty when it could.
-        signature: What shows that the file is still the same.
+        slug: The person's slug.
+        names: Their names.
+        problem: Why the file could not be read; empty if it was.
+        signature: Detects changes to the file.
     """
 
     slug: str
@@ -270,14 +270,14 @@ class NamedPerson:
 
 
 def slug_in(rel_path: str) -> str | None:
-    """Return whose file `rel_path` is, or None when it is not a person's."""
+    """Return the slug of the person whose file `rel_path` is, or None."""
     directory, _, name = rel_path.rpartition("/")
     is_person = directory == PEOPLE_DIR and name.endswith(_SUFFIX) and not name.startswith(".")
     return name.removesuffix(_SUFFIX) if is_person else None
 
 
 class Aliases(PageIndex[NamedPerson]):
-    """The names of everyone in `people/`. One object is for one thread at a time.
+    """The names of everyone in `people/`. Not thread-safe.
 
     Args:
         store: The memory.
@@ -295,14 +295,14 @@ class Aliases(PageIndex[NamedPerson]):
     )
 
     def find(self, text: str) -> list[Named]:
-        """Return who is named in `text`, in that order, each name once; see `memory.mentions`."""
+        """Return the people named in `text`, in order, each name once; see `memory.mentions`."""
         found = find_mentions(text, self._heads, self._known) if self._exists() else []
         keys = dict.fromkeys(mention.key for mention in found)
         slugs = self._slugs(keys)
         return [Named(key, slugs[key]) for key in keys]
 
     def called(self, name: str) -> tuple[str, ...]:
-        """Return the slugs of everyone who is called `name`."""
+        """Return the slugs of everyone with the name `name`."""
         key = key_of(name)
         return self._slugs([key]).get(key, ())
 
@@ -321,10 +321,10 @@ class Aliases(PageIndex[NamedPerson]):
         return [Named(key, found[key]) for (key,) in rows]
 
     def refresh(self, *, thorough: bool = False) -> None:
-        """Read what has changed in `people/`. What is done is kept, also when this is broken off.
+        """Read changed files in `people/`. Progress is kept if interrupted.
 
         Args:
-            thorough: Look at every file, also where the directory says that nothing has changed.
+            thorough: Check every file even if the directory is unchanged.
 
         Raises:
             FamiliarError: The directory or the index cannot be used.
@@ -335,17 +335,17 @@ class Aliases(PageIndex[NamedPerson]):
         state = self._state()
         is_large = int(state.get("count", 0)) > MOST_STATS
         if is_large and state.get("directory") == signature and not thorough:
-            return  # it is enough to have looked at the directory
+            return  # checking the directory is enough
         there = self._scan() if signature else {}
         known = dict(self._rows("SELECT slug, signature FROM people"))
         seen = {"directory": signature or "", "count": str(len(there))}
         self._read_changed(there, known, seen)
 
     def publish(self) -> tuple[str, ...]:
-        """Make `_aliases.json` say what the files say; return what is to be told of the old one.
+        """Write `_aliases.json` from the files; return notices about the old one.
 
         Raises:
-            FamiliarError: It cannot be written; nothing was changed.
+            FamiliarError: It cannot be written; nothing is changed.
         """
         self.refresh(thorough=True)
         state, signature = self._state(), self._signature_of_json()
@@ -375,7 +375,7 @@ class Aliases(PageIndex[NamedPerson]):
         return (f"{ALIASES_JSON}: the files it is made from do not say {names}; {mend}",)
 
     def _lost(self) -> list[str] | None:
-        """Return the names that only `_aliases.json` has; None when it is damaged."""
+        """Return the names that only `_aliases.json` has, or None if it is damaged."""
         try:
             found = json.loads(self._published() or b"{}")
         except (ValueError, RecursionError, FamiliarError):
@@ -391,7 +391,7 @@ class Aliases(PageIndex[NamedPerson]):
     def _as_json(self) -> bytes:
         """Return the content of `_aliases.json`.
 
-        Two spellings of one name (`mary-jane`, `mary jane`) both stand there, each with everyone.
+        Both spellings of a name (`mary-jane`, `mary jane`) are listed, each with everyone.
         """
         spelled = {fold(name) for person in self.people() for name in person.names}
         slugs = self._slugs({key_of(name) for name in spelled})
@@ -414,7 +414,7 @@ class Aliases(PageIndex[NamedPerson]):
         return f"{stamp.size_bytes} {stamp.mtime_ns} {stamp.ctime_ns}"
 
     def _signature_of_directory(self) -> str | None:
-        """Return the directory's signature, which changes with its entries; None without one."""
+        """Return a signature that changes with the directory's entries, or None without one."""
         looked_ns = wall_ns()
         try:
             return page_signature(os.stat(os.path.join(self._root, PEOPLE_DIR)), looked_ns)
@@ -441,7 +441,7 @@ class Aliases(PageIndex[NamedPerson]):
             head = self._store.read_head(people_path(page), self._store.limits.max_file_bytes)
         except FamiliarError as error:
             return NamedPerson(page, (), str(error), signature)
-        # Another account of somebody goes by no name of its own: names mean the one file.
+        # A secondary account has no names of its own; they refer to the main file.
         names = () if main_account(head.text) else names_of(head.text)
         return NamedPerson(page, names, "", signature)
 
@@ -455,16 +455,16 @@ class Aliases(PageIndex[NamedPerson]):
             database.execute("INSERT OR REPLACE INTO state VALUES ('changed', '1')")
 
     def _heads(self, heads: Collection[str]) -> dict[str, NamePrefix]:
-        """Return those of `heads` with which a name begins, and how long such names are."""
+        """Return those of `heads` that start a name, with the length of such names."""
         rows = self._among("SELECT head, words, chars FROM heads WHERE head IN", heads)
         return {head: NamePrefix(words, chars) for head, words, chars in rows}
 
     def _known(self, keys: Collection[str]) -> set[str]:
-        """Return those of `keys` that are names."""
+        """Return which of `keys` are names."""
         return {key for (key,) in self._among("SELECT key FROM names WHERE key IN", keys)}
 
     def _slugs(self, keys: Collection[str]) -> dict[str, tuple[str, ...]]:
-        """Return everyone who is called so, by key; sorted."""
+        """Return the sorted slugs of everyone with a name, by key."""
         found: dict[str, list[str]] = {}
         for key, slug in self._among("SELECT key, slug FROM names WHERE key IN", keys):
             found.setdefault(key, []).append(slug)

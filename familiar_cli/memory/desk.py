@@ -1,4 +1,4 @@
-"""Reminders, tasks and a scratchpad, as Markdown lists that a person may edit."""
+"""Reminders, tasks and a scratchpad, as Markdown lists that people may edit."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ _MINUTE: Final = timedelta(minutes=1)
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """When something is due.
+    """A due date.
 
     Args:
-        written: As it is written, e.g. `2026-11-30 09:00`.
-        moment: What that means; without a timezone it is local. A date alone is its beginning. None
-            when there is no such day or hour.
-        has_time: It says an hour, not only a day.
-        rule: How it comes again; None: it is once.
+        written: The date as written, e.g. `2026-11-30 09:00`.
+        moment: The point in time; local if it has no timezone, and midnight for a date alone. None
+            for an invalid date or time.
+        has_time: Whether it includes a time of day.
+        rule: The recurrence; None for a single date.
     """
 
     written: str
@@ -60,23 +60,23 @@ class Due:
     rule: Recurrence | None = None
 
     def at(self, zone: tzinfo | None) -> datetime | None:
-        """Return when that is, in UTC. `zone` is where the familiar lives; None: the system's.
+        """Return the due time in UTC. `zone` is the familiar's timezone; None for the system's.
 
-        A rule alone is due since it last came.
+        A recurrence without a date is due since its last occurrence.
         """
         if self.moment is None and self.rule is not None:
             return last_occurrence(self.rule, clock.now(), zone)
         return to_utc(self.moment, zone) if self.moment else None
 
     def latest(self, now: datetime, zone: tzinfo | None) -> datetime | None:
-        """Return the last time up to now, in UTC; None: it has not come yet."""
+        """Return the last occurrence up to now in UTC, or None before the first."""
         at = self.at(zone)
         if at is None or at > now or self.rule is None:
             return at if at and at <= now else None
         return max(at, last_occurrence(self.rule, now, zone, self._first))
 
     def following(self, now: datetime, zone: tzinfo | None) -> Due | None:
-        """Return the first time after now, and after this one; None: it comes once."""
+        """Return the next occurrence after both now and this one, or None without a recurrence."""
         at = self.at(zone)
         if self.rule is None or at is None:
             return None
@@ -84,7 +84,7 @@ class Due:
 
     @property
     def mark(self) -> str:
-        """How it stands in a line."""
+        """The due date as written in an item."""
         rule = f" ({self.rule})" if self.rule and self.moment else ""
         return f"@{self.written}{rule}"
 
@@ -96,7 +96,7 @@ class Due:
 
 @dataclass(frozen=True, slots=True)
 class FoundDue:
-    """A time in a line, and where it stands, as characters from … to."""
+    """A due date in a line, and its character range."""
 
     due: Due
     start: int
@@ -104,7 +104,7 @@ class FoundDue:
 
 
 def due_in(words: str) -> FoundDue | None:
-    """Return the last time that `words` mark as one, or None."""
+    """Return the last due date marked in `words`, or None."""
     every = list(_MARKED.finditer(words))
     if not every:
         return _find_rule(words)
@@ -118,10 +118,10 @@ def due_in(words: str) -> FoundDue | None:
 
 
 def _find_rule(words: str) -> FoundDue | None:
-    """Return the rule of a line that names no day: `@every monday 9:00`, `(every monday 9:00)`."""
+    """Return the rule of a line without a date: `@every monday 9:00`, `(every monday 9:00)`."""
     for found in reversed([*_RULE_ALONE.finditer(words)]):
         said = (found[1] or found[2]).split(" ")
-        shortest = 2 if found[1] else len(said)  # other words may follow an `@`
+        shortest = 2 if found[1] else len(said)  # an `@` may precede other words
         for count in range(len(said), shortest - 1, -1):
             text = " ".join(said[:count])
             if rule := parse_recurrence(text):
@@ -132,12 +132,12 @@ def _find_rule(words: str) -> FoundDue | None:
 
 
 def parse_due(text: str, now: datetime, zone: tzinfo | None) -> Due:
-    """Return the time in the future that a person typed, as it is to be written down.
+    """Parse a future time that a person typed.
 
-    A rule such as `every monday 9:00` begins with the next such time.
+    A recurrence such as `every monday 9:00` starts with its next occurrence.
 
     Raises:
-        UsageError: It is not a time; see `when.read_when`.
+        UsageError: Not a valid time; see `when.read_when`.
     """
     if rule := parse_recurrence(text):
         today = to_zone(now, zone).date()
@@ -153,7 +153,7 @@ def parse_due(text: str, now: datetime, zone: tzinfo | None) -> Due:
 
 
 def _due_by(rule: Recurrence, after: datetime, zone: tzinfo | None, first: date | None) -> Due:
-    """Return the first time that a rule gives after a moment, as it is to be written down."""
+    """Return the first occurrence of a rule after a moment."""
     moment = next_occurrence(rule, after, zone, first)
     due = due_of(moment, zone)
     if rule.hour is None and not rule.is_counted and due.moment:
@@ -162,9 +162,9 @@ def _due_by(rule: Recurrence, after: datetime, zone: tzinfo | None, first: date 
 
 
 def due_of(moment: datetime, zone: tzinfo | None) -> Due:
-    """Return how a moment is written down: to the minute, rounded up.
+    """Format a moment as a due date, rounded up to the minute.
 
-    The offset is written only where the clock on the wall shows the same time twice.
+    The offset is included only where local time is ambiguous, as when clocks are set back.
     """
     utc = moment.astimezone(UTC)
     whole = utc.replace(second=0, microsecond=0)
@@ -188,11 +188,11 @@ def _due_from(date: str, time: str | None, offset: str | None) -> Due:
 
 
 MAX_CHARS: Final = 2000
-"""Most characters of an item; what is longer is a note, not a reminder."""
+"""Maximum length of an item in characters."""
 
 
 class ItemStatus(StrEnum):
-    """How an item stands; the value is what stands in its box."""
+    """Status of an item; the value is the character in its checkbox."""
 
     open = " "
     done = "x"
@@ -201,14 +201,14 @@ class ItemStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DeskItem:
-    """One item.
+    """An item of a list.
 
     Args:
-        number: Its place in the list, from 1; the items that are done count.
-        line: The line it stands on, from 1.
-        mark: How it stands.
-        text: What it says, without its time.
-        due: When it is due; None when it does not say.
+        number: Position in the list, from 1, counting completed items.
+        line: Line number, from 1.
+        mark: Its status.
+        text: Its text without the due date.
+        due: Its due date, or None.
     """
 
     number: int
@@ -219,12 +219,12 @@ class DeskItem:
 
     @property
     def is_open(self) -> bool:
-        """Whether it is still to be done."""
+        """Whether the item is still open."""
         return self.mark is ItemStatus.open
 
 
 def items_in(markdown: str) -> tuple[DeskItem, ...]:
-    """Return the items of a list, in the order of the file."""
+    """Parse the items of a list, in file order."""
     return tuple(
         DeskItem(number, found.line, found.mark, *_split_due(found.words))
         for number, found in enumerate(_find_items(markdown), start=1)
@@ -232,18 +232,18 @@ def items_in(markdown: str) -> tuple[DeskItem, ...]:
 
 
 def due_items(items: Iterable[DeskItem], now: datetime, zone: tzinfo | None) -> list[DeskItem]:
-    """Return the open items whose time has come, and those that name none that can be read.
+    """Return open items that are due, or whose due date is invalid.
 
     Args:
-        items: Any items.
-        now: The present, with a timezone.
-        zone: Where the familiar lives; None: the system's.
+        items: Items to filter.
+        now: Present time, with a timezone.
+        zone: The familiar's timezone; None for the system's.
     """
     return [item for item in items if item.is_open and _has_come(item.due, now, zone)]
 
 
 def with_details(markdown: str, items: Iterable[DeskItem]) -> Iterator[tuple[DeskItem, range]]:
-    """Yield each of `items` with the numbers of the lines that go on below it, up to the next."""
+    """Yield each of `items` with the line numbers of the details below it."""
     lines = split_lines(markdown)
     starts = {found.line for found in _find_items(markdown)}
     for item in items:
@@ -256,7 +256,7 @@ def find_item(items: tuple[DeskItem, ...], number: int, rel_path: str) -> DeskIt
     """Return the item `number`.
 
     Raises:
-        NotFoundError: There is none.
+        NotFoundError: No such item.
     """
     for item in items:
         if item.number == number:
@@ -271,9 +271,9 @@ def find_item(items: tuple[DeskItem, ...], number: int, rel_path: str) -> DeskIt
 def mark_line(
     markdown: str, item: DeskItem, mark: ItemStatus, now: datetime, zone: tzinfo | None
 ) -> str:
-    """Return the list with another mark on one item; nothing else changes.
+    """Return the list with the status of one item changed.
 
-    An item that comes again and is done stays open, and is due at its next time.
+    A recurring item that is completed stays open and moves to its next occurrence.
     """
     lines = split_lines(markdown)
     line = lines[item.line - 1]
@@ -288,12 +288,12 @@ def mark_line(
 
 
 def with_item(markdown: str, title: str, words: str) -> str:
-    """Return the list with one more open item, after the last one, or at the end of the file.
+    """Return the list with a new open item, after the last one or at the end of the file.
 
     Args:
-        markdown: The list; empty: a new one is begun.
-        title: The H1 of a new one.
-        words: What the item says, its time included.
+        markdown: The list; empty to start a new one.
+        title: H1 of a new list.
+        words: Text of the item, including its due date.
     """
     if not markdown.strip():
         return f"{markdown}# {title}\n\n- [ ] {words}\n"
@@ -309,7 +309,7 @@ def with_item(markdown: str, title: str, words: str) -> str:
 
 
 def item_words(text: str) -> str:
-    """Return `text` as an item can say it: on one line, and harmless.
+    """Return `text` as a single safe line for an item.
 
     Raises:
         UsageError: It is empty, or too long.
@@ -372,7 +372,7 @@ def _with_mark(line: str, mark: ItemStatus) -> str:
 
 
 def _end_of(lines: list[str], last: int) -> int:
-    """Return the index after the item on line `last`, with what a person wrote below it."""
+    """Return the index after an item and the details a person wrote below it."""
     at = last
     while at < len(lines) and lines[at].strip() and lines[at][0] in " \t":
         at += 1
@@ -384,14 +384,14 @@ _MESSAGE_CHARS: Final = 60
 
 @dataclass(frozen=True, slots=True)
 class ListChange:
-    """What was changed, or would be.
+    """A change to a list, made or planned.
 
     Args:
-        rel_path: The file.
-        before: What it held.
-        after: What it holds now.
-        item: The item it is about, as it is now.
-        dry_run: Nothing was changed.
+        rel_path: The changed file.
+        before: Content before.
+        after: Content after.
+        item: The affected item after the change.
+        dry_run: Whether nothing was written.
     """
 
     rel_path: str
@@ -402,17 +402,17 @@ class ListChange:
 
     @property
     def changed(self) -> bool:
-        """Whether the file is another one now."""
+        """Whether the content differs."""
         return self.before != self.after
 
     @property
     def diff(self) -> str:
-        """How; unified, empty when nothing changed."""
+        """Unified diff; empty when nothing changed."""
         return unified(self.before, self.after, self.rel_path)
 
 
 def read_items(store: MemoryStore, rel_path: str) -> tuple[DeskItem, ...]:
-    """Return the items of a list; none when there is no such file.
+    """Return the items of a list; none if the file does not exist.
 
     Raises:
         BadInputError: The file is not UTF-8.
@@ -429,11 +429,11 @@ def add_item(
     phrases: Phrases = ENGLISH,
     dry_run: bool = False,
 ) -> ListChange:
-    """Write one more item down; `phrases` name the file where it is a new one.
+    """Add an item to a list; `phrases` supplies the title of a new file.
 
     Raises:
         UsageError: `text` is empty or too long.
-        BadInputError: No item can stand at the end of the file.
+        BadInputError: No item can be added at the end of the file.
         ConflictError: The file was changed meanwhile; nothing was written.
     """
     words = item_words(text)
@@ -461,12 +461,12 @@ def mark_item(
     zone: tzinfo | None,
     dry_run: bool = False,
 ) -> ListChange:
-    """Put another mark on an item; on one that has it already nothing changes.
+    """Set the status of an item; does nothing if it is already set.
 
-    One that comes again and is done stays open, and is due at its next time.
+    A recurring item that is completed stays open and moves to its next occurrence.
 
     Raises:
-        NotFoundError: There is no such item.
+        NotFoundError: No such item.
         ConflictError: The file was changed meanwhile; nothing was written.
     """
     before, sha256 = _read_file(store, rel_path)
@@ -479,12 +479,12 @@ def mark_item(
 
 
 def read_scratch(store: MemoryStore) -> str:
-    """Return the text of the scratchpad; empty without one."""
+    """Return the text of the scratchpad; empty if there is none."""
     return _read_file(store, SCRATCH)[0]
 
 
 def add_scratch(store: MemoryStore, text: str, *, dry_run: bool = False) -> ListChange:
-    """Put `text` below what stands on the scratchpad.
+    """Append `text` to the scratchpad.
 
     Raises:
         UsageError: `text` is empty.
@@ -503,10 +503,10 @@ def add_scratch(store: MemoryStore, text: str, *, dry_run: bool = False) -> List
 
 
 def put_scratch(store: MemoryStore, text: str, *, was: str, dry_run: bool = False) -> ListChange:
-    """Put `text` in the place of what stood on the scratchpad; an empty one deletes the file.
+    """Replace the scratchpad; empty `text` deletes the file.
 
     Raises:
-        ConflictError: Something else than `was` stands there now; it stays.
+        ConflictError: The scratchpad no longer holds `was`; it is unchanged.
     """
     before, sha256 = _read_file(store, SCRATCH)
     if before != was:
@@ -522,10 +522,10 @@ def put_scratch(store: MemoryStore, text: str, *, was: str, dry_run: bool = Fals
 
 
 def clear_scratch(store: MemoryStore, *, dry_run: bool = False) -> ListChange:
-    """Throw away what stands on the scratchpad: the file is deleted.
+    """Clear the scratchpad by deleting its file.
 
     Raises:
-        ConflictError: The file was changed meanwhile; it stays.
+        ConflictError: The file was changed meanwhile; it is kept.
     """
     before, sha256 = _read_file(store, SCRATCH)
     if sha256 != MISSING:
@@ -535,7 +535,7 @@ def clear_scratch(store: MemoryStore, *, dry_run: bool = False) -> ListChange:
 
 
 def _read_file(store: MemoryStore, rel_path: str) -> tuple[str, str]:
-    """Return a file's text, and what it must still be when it is written."""
+    """Return a file's text and the checksum to expect when writing it."""
     try:
         file = store.read(rel_path)
     except NotFoundError:

@@ -1,4 +1,4 @@
-"""Where things live in a memory, which parts of the program change it, and the ids of runs."""
+"""Paths in a memory, trailers for the program's parts that change it, and run ids."""
 
 from __future__ import annotations
 
@@ -12,37 +12,37 @@ from familiar_cli.text import sha256_of
 from familiar_cli.visibility import PUBLIC, channel_scope, person_scope, split_scope
 
 SELF_DIR: Final = "self"
-"""Who the familiar is."""
+"""The familiar's identity."""
 
 CARD_JSON: Final = f"{SELF_DIR}/card.json"
-"""Every field of a character card that has no file of its own."""
+"""Character card fields without a file of their own."""
 
 PEOPLE_DIR: Final = "people"
-"""A file for each person, named after their account; see `people_path`."""
+"""One file per person, named after their account; see `people_path`."""
 
 ALIASES_JSON: Final = f"{PEOPLE_DIR}/_aliases.json"
-"""Who is called what, for other programs and for people to read."""
+"""People's names, for other programs and for readers."""
 
 TOPICS_DIR: Final = "topics"
-"""A file for each subject that comes up again."""
+"""One file per recurring topic."""
 
 PLACES_DIR: Final = "places"
-"""A file for each place, where a person keeps places apart from topics."""
+"""One file per place, for people who keep places apart from topics."""
 
 LORE_DIR: Final = "lore"
-"""What is true in the familiar's world."""
+"""Facts about the familiar's world."""
 
 IMPORTED_LORE_DIR: Final = f"{LORE_DIR}/imported"
-"""Where lorebooks are imported to."""
+"""Target of imported lorebooks."""
 
 SESSIONS_DIR: Final = "sessions"
-"""What was said, by part of the day; and how far the memory writer has come."""
+"""Sessions by part of the day, and the memory writer's watermark."""
 
 PENDING_DIR: Final = f"{SESSIONS_DIR}/.pending"
-"""Plans that wait for a person."""
+"""Plans waiting for approval."""
 
 REJECTED_DIR: Final = f"{SESSIONS_DIR}/.rejected"
-"""What a person said no to."""
+"""Rejected proposals."""
 
 DAILY_DIR: Final = "daily"
 WEEKLY_DIR: Final = "weekly"
@@ -50,22 +50,22 @@ MONTHLY_DIR: Final = "monthly"
 YEARLY_DIR: Final = "yearly"
 
 PERIOD_DIRS: Final = (DAILY_DIR, WEEKLY_DIR, MONTHLY_DIR, YEARLY_DIR)
-"""What sessions are consolidated into, each from the one before it."""
+"""Periods into which sessions are consolidated, each from the one before."""
 
 SIGNIFICANT_DIR: Final = "significant"
-"""Moments that are never consolidated away."""
+"""Moments that are never consolidated."""
 
 DIGEST_DIR: Final = "digest"
-"""What is in every prompt: `short.md`, `mid.md` and `long.md`."""
+"""Included in every prompt: `short.md`, `mid.md` and `long.md`."""
 
 WRITER_JSON: Final = f"{SESSIONS_DIR}/.writer.json"
-"""How far the memory writer has come."""
+"""The memory writer's watermark."""
 
 DERIVED: Final = frozenset({ALIASES_JSON, WRITER_JSON})
-"""What the program makes again by itself."""
+"""Derived files, which the program regenerates."""
 
 RELATION_KINDS: Final = "relations.md"
-"""What relations are the other way round, where a person adds to the table."""
+"""Inverses of relations, which a person may extend."""
 
 NOTES: Final = "notes.md"
 REMINDERS: Final = "reminders.md"
@@ -73,26 +73,26 @@ TASKS: Final = "tasks.md"
 SCRATCH: Final = "scratch.md"
 
 CONFLICTS_DIR: Final = "conflicts"
-"""The other version of each file that two machines changed, each in its own way."""
+"""The other version of each file that two machines changed differently."""
 
 CONFLICTS_LIST: Final = f"{CONFLICTS_DIR}/README.md"
-"""Which conflicts there are."""
+"""List of conflicts."""
 
 INDEX_DIR: Final = ".index"
-"""What search needs. It can be deleted at any time."""
+"""Search index. Safe to delete at any time."""
 
 PRIVATE_DIRS: Final = (INDEX_DIR, ".git", ".obsidian", ".trash")
-"""What is never part of the memory, at any depth; the last two are Obsidian's own."""
+"""Never part of the memory, at any depth; the last two belong to Obsidian."""
 
 _STAYS_HERE: Final = frozenset({ALIASES_JSON, WRITER_JSON, PENDING_DIR, REJECTED_DIR})
 
 
 def is_synced(rel_path: str) -> bool:
-    """Tell whether a file belongs to the memory on every machine.
+    """Tell whether a file is synced to every machine.
 
-    What is made again from other files stays where it is, and so does what one machine alone goes
-    by: how far its memory writer has come, the plans that wait here, and those that were rejected.
-    Names that differ only in case count as one, as they do on some machines.
+    Derived files stay on their machine, and so does machine-local state: the memory writer's
+    watermark, pending plans and rejected ones. Names that differ only in case count as one, as on
+    some file systems.
     """
     parts = rel_path.casefold().split("/")
     return not _STAYS_HERE.intersection(("/".join(parts), "/".join(parts[:2]))) and not set(
@@ -101,35 +101,35 @@ def is_synced(rel_path: str) -> bool:
 
 
 def is_hidden(rel_path: str) -> bool:
-    """Tell whether a file is kept for the program, so that no search sees it."""
+    """Tell whether a file is internal to the program and hidden from search."""
     return rel_path.startswith(".") or "/." in rel_path
 
 
 def is_in_conflicts(rel_path: str) -> bool:
-    """Tell whether a file belongs to the conflicts between machines, not to what is remembered."""
+    """Tell whether a file belongs to sync conflicts rather than to the memory."""
     return rel_path.startswith(f"{CONFLICTS_DIR}/")
 
 
 def digest_path(name: str) -> str:
-    """Return the file of the digest `short`, `mid` or `long`."""
+    """Return the path of the digest `short`, `mid` or `long`."""
     return f"{DIGEST_DIR}/{name}.md"
 
 
 _SCOPED_DIRS: Final = frozenset({SESSIONS_DIR, *PERIOD_DIRS, DIGEST_DIR})
 _OF_A_PERSON: Final = "@"
 _OF_A_CHANNEL: Final = "+"
-_IN_BASE32: Final = "="  # before a name that is shorter so; no other begins with it
+_IN_BASE32: Final = "="  # prefix of a shortened name; no other name starts with it
 _IS_HASH: Final = "=="
 _MOST_PLAIN_CHARS: Final = 120
-_MOST_FOLDER_CHARS: Final = 250  # of a name that may have 255 bytes
-_UNKNOWN: Final = channel_scope("\0")  # no channel is called so
+_MOST_FOLDER_CHARS: Final = 250  # of the 255 bytes that a name may have
+_UNKNOWN: Final = channel_scope("\0")  # no channel has this name
 
 
 def scope_folder(scope: str) -> str:
-    """Return the folder of a private scope in each directory of periods; empty: it is public.
+    """Return the folder of a private scope in each directory of periods; empty if public.
 
-    No two scopes share one, also where upper and lower case are one. From the folder of a name of
-    more than 150 bytes nobody can tell whose it is: only the owner sees what is in it.
+    Folders are unique even where case is ignored. The folder of a name over 150 bytes does not
+    reveal its scope: only the owner sees its contents.
     """
     kind, name = split_scope(scope)
     if not kind:
@@ -152,9 +152,9 @@ def _folder_letter(char: str) -> str:
 
 
 def scope_of_path(rel_path: str) -> str:
-    """Return the private scope of a session, a period or a digest; empty: its path is public.
+    """Return the private scope of a session, a period or a digest; empty if public.
 
-    A folder that the program did not name belongs to a scope that nobody has.
+    A folder not created by the program belongs to a scope that nobody has.
     """
     directory, _, rest = rel_path.partition("/")
     folder, slash, _ = rest.partition("/")
@@ -180,19 +180,19 @@ def _name_of_folder(folder: str) -> str:
 
 
 def is_of_known_scope(rel_path: str) -> bool:
-    """Tell whether the scope of a path is public, or one that somebody may have."""
+    """Tell whether a path is public or in a scope that someone may have."""
     return scope_of_path(rel_path) != _UNKNOWN
 
 
 def path_in_scope(rel_path: str, scope: str) -> str:
-    """Return where a session, a period or a digest of a scope is kept."""
+    """Return the path of a session, a period or a digest in a scope."""
     directory, _, name = rel_path.partition("/")
     folder = scope_folder(scope)
     return f"{directory}/{folder}/{name}" if folder else rel_path
 
 
 def path_without_scope(rel_path: str) -> str:
-    """Return the path that a file would have if it were public; undoes `path_in_scope`."""
+    """Return the public equivalent of a path; the inverse of `path_in_scope`."""
     if scope_of_path(rel_path) == PUBLIC:
         return rel_path
     directory, _, rest = rel_path.partition("/")
@@ -200,7 +200,7 @@ def path_without_scope(rel_path: str) -> str:
 
 
 def people_path(slug: str) -> str:
-    """Return the file of a person; see `Author.slug`."""
+    """Return the path of a person's file; see `Author.slug`."""
     return f"{PEOPLE_DIR}/{slug}.md"
 
 
@@ -211,13 +211,13 @@ SYNC: Final = "sync"
 
 
 RUN_ID: Final = "Run-Id"
-"""The line of a commit that names what it belongs together with."""
+"""Commit trailer that groups related changes."""
 
 _FORM: Final = re.compile(r"\d{8}T\d{6}-[0-9a-f]{6}", re.ASCII)
 
 
 def new_run_id() -> str:
-    """Return an id that sorts as passes happen, e.g. `20260131T235959-a1b2c3`."""
+    """Return a new id that sorts chronologically, e.g. `20260131T235959-a1b2c3`."""
     return f"{clock.now():%Y%m%dT%H%M%S}-{os.urandom(3).hex()}"
 
 
@@ -227,5 +227,5 @@ def is_run_id(text: str) -> bool:
 
 
 def pass_trailers(run: str) -> dict[str, str]:
-    """Return the trailers of a transaction that belongs to the pass `run`; none for other text."""
+    """Return the trailers of transactions in the pass `run`; none for any other text."""
     return {RUN_ID: run} if is_run_id(run) else {}

@@ -26,7 +26,7 @@ _TITLES_BEFORE: Final = (
 
 
 def without_honorific(name: str) -> str:
-    """Return a name, folded, without one title before or after it; a lone title is a name."""
+    """Return a folded name without its leading or trailing honorific; a lone one is kept."""
     folded = fold_word(one_line(name))
     for title in map(fold_word, _TITLES_BEFORE):
         if folded.startswith(title + " "):
@@ -37,7 +37,7 @@ def without_honorific(name: str) -> str:
     return folded
 
 
-# Names of people that are words of a language.
+# First names that are also ordinary words.
 _NAMES: Final = """
 abby ace aisle alba alma amber amity angel angelica angie april archer ash asher aster au august
 aurora autumn bambi barb barry basil baron bay bea beau bee bell bella belle ben bill birch bishop
@@ -71,7 +71,7 @@ fleur marguerite pierre blanche claire aimé désiré reine victoire violette
 wolf ernst felix jäger klaus rosa winter sommer
 """
 
-# The commonest words of English, which people also take for user names.
+# The most common English words, which people also use as user names.
 _ENGLISH: Final = """
 a about above across act action actually add after again against age ago agree air all almost alone
 along already also although always am among an and angry animal another answer any anybody anyone
@@ -126,7 +126,7 @@ monday tuesday wednesday thursday friday saturday sunday january february march 
 august september october november december
 """
 
-# What sentences are held together by, language by language.
+# Function words, by language.
 _OTHERS: Final = """
 aber alle als also am an auch auf aus bei bin bis bist da damit dann das dass dein dem den der des
 dich die dir doch du ein eine einem einen einer er es etwas euch für ganz gar gehen gut hab haben
@@ -182,29 +182,29 @@ olarak onu şey şu sen siz ve veya ya yok var biz evet hayır
 
 @cache
 def common_words() -> frozenset[str]:
-    """Return all of them, as `memory.mentions` writes names."""
+    """Return all of them as name keys."""
     from familiar_cli.text import fold_letters
 
     return frozenset(fold_letters(f"{_NAMES} {_ENGLISH} {_OTHERS}").split())
 
 
-MOST_CHARS: Final = 20_000  # of a text are looked at
-MOST_WORDS: Final = 8  # a longer name is none
+MOST_CHARS: Final = 20_000  # maximum characters of a text to scan
+MOST_WORDS: Final = 8  # maximum words of a name
 MOST_NAME_CHARS: Final = 80
-MOST_RUN_CHARS: Final = 32  # of a name in a script without spaces
+MOST_RUN_CHARS: Final = 32  # maximum characters of a name without spaces
 
-_INVISIBLE: Final = "\u00ad\u200b\u200c\u200d\u2060\ufeff"  # inside a word, they change nothing
+_INVISIBLE: Final = "\u00ad\u200b\u200c\u200d\u2060\ufeff"  # ignored inside a word
 _JOINERS: Final = "\u200d\ufe0f"
 _SENTENCE_ENDS: Final = frozenset('.!?…:;\n\r"“”„«»‹›([{*#>。！？؟।')
 _INSIDE_NAMES: Final = frozenset(" \t\u00a0\u3000-‐‑–.'’ʼ・·_&")
 _LONGEST_INSIDE: Final = 3
 _LONGEST_SHORTENED: Final = 3  # such as `Dr.` or an initial; a stop after more ends a sentence
-# Korean writes what belongs to a name right behind it; so many syllables of these at most.
+# Korean attaches particles to a name; maximum length in syllables.
 _KOREAN_AFTER: Final = frozenset(
     "은는이가을를의에와과도만아야여님씨랑하게한테께서으로로부터까지처럼군양"
 )
 _MOST_KOREAN_AFTER: Final = 3
-# Arabic and Hebrew write some words of one letter right before a name.
+# Arabic and Hebrew attach one-letter words to the front of a name.
 _BEFORE: Final = frozenset("وفبلكובהלמשכ")
 # Scripts without spaces: Thai, Lao; Myanmar; Khmer; kana; Han.
 _WITHOUT_SPACES: Final = (
@@ -219,11 +219,11 @@ _WITHOUT_SPACES: Final = (
     (0x20000, 0x3FFFF),
 )
 _ASCII_WORD: Final = re.compile(r"\w+", re.ASCII)
-_NO_KATAKANA: Final = "\u30fb"  # ・ parts names
+_NO_KATAKANA: Final = "\u30fb"  # ・ separates names
 
 
 class NamePrefix(NamedTuple):
-    """How long names that begin with this may be: in words, and in characters without spaces."""
+    """Maximum length of names with this prefix, in words and in characters without spaces."""
 
     words: int
     chars: int
@@ -231,7 +231,7 @@ class NamePrefix(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """A name in a text: as it is looked up, and where it stands among the others."""
+    """A name found in a text: its lookup key and position."""
 
     key: str
     start: int
@@ -239,33 +239,33 @@ class Mention:
 
 @dataclass(frozen=True, slots=True)
 class _Word:
-    """A word, and whether it belongs to a script without spaces."""
+    """A word, and whether its script has no spaces."""
 
     text: str
     start: int
     runs_on: bool
-    before: str  # what stands between the word before and this one
+    before: str  # the text between the previous word and this one
     forms: tuple[str, ...] = ()
     begins_sentence: bool = False
 
     @property
     def is_called(self) -> bool:
-        """It stands after an `@` that is not part of an address."""
+        """Whether it follows an `@` that is not part of an e-mail address."""
         at = self.before[-1:] in {"@", "＠"}
         return at and (len(self.before) > 1 or self.start == 1)
 
     @property
     def is_capital(self) -> bool:
-        """It has a capital where none has to be; words in capitals only are shouted."""
+        """Whether it is capitalized where that is not required; words in all caps do not count."""
         shouted = len(self.text) > 1 and self.text.isupper()
         return self.text[:1].isupper() and not shouted and not self.begins_sentence
 
 
-@lru_cache(maxsize=16_384)  # the same few names are asked for again and again
+@lru_cache(maxsize=16_384)  # the same few names are looked up repeatedly
 def key_of(name: str) -> str:
-    """Return how a name is looked up: its words, folded, with one space between.
+    """Return the lookup key of a name: its folded words, separated by single spaces.
 
-    There is none between words of scripts without spaces. Empty when `name` can be no name.
+    Words of scripts without spaces are joined. Empty if `name` cannot be a name.
     """
     words = _stamp_words(name.strip())
     key = fold_kana(_join_words(words))
@@ -288,12 +288,12 @@ def find_mentions(
     heads: Callable[[Collection[str]], Mapping[str, NamePrefix]],
     known: Callable[[Collection[str]], Collection[str]],
 ) -> list[Mention]:
-    """Return the names in `text`, in the order in which they stand; none overlaps another.
+    """Return the names in `text`, in order and without overlaps.
 
     Args:
-        text: What was said; its first `MOST_CHARS` are looked at.
-        heads: Which of these heads any name has.
-        known: Which of these keys are names.
+        text: Text to scan; only its first `MOST_CHARS` are used.
+        heads: Returns which of these heads start a name.
+        known: Returns which of these keys are names.
     """
     words = _merge_spaced(_stamp_words(text[:MOST_CHARS]))
     starts = heads({head for word in words for head in _heads_in(word)})
@@ -306,7 +306,7 @@ def find_mentions(
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
-    """What may be a name: from where to where, and whether it would count."""
+    """A possible name: its range, and whether it would count."""
 
     key: str
     start: int
@@ -339,7 +339,7 @@ def _find_candidates(
 
 
 def _word_windows(words: list[_Word], at: int, first: str, most: int) -> Iterator[_Candidate]:
-    """Yield the names of whole words that may begin at the word `at`, written as `first`."""
+    """Yield candidate names of whole words starting at the word `at`, matching `first`."""
     word = words[at]
     if not word.runs_on:
         yield _Candidate(first, word.start, _word_end(word), _is_enough(word, first))
@@ -357,7 +357,7 @@ def _word_windows(words: list[_Word], at: int, first: str, most: int) -> Iterato
 
 
 def _names_within(word: _Word, starts: Mapping[str, NamePrefix]) -> Iterator[_Candidate]:
-    """Yield the names that may stand anywhere in a word of a script without spaces."""
+    """Yield candidate names inside a word of a script without spaces."""
     run = word.forms[0]
     for at, first in enumerate(run):
         head = starts.get(fold_kana(first))
@@ -372,7 +372,7 @@ def _names_within(word: _Word, starts: Mapping[str, NamePrefix]) -> Iterator[_Ca
 
 
 def _goes_on(run: str, at: int) -> bool:
-    """Return whether cutting `run` at `at` would part what belongs together."""
+    """Tell whether cutting `run` at `at` would split a unit such as a syllable."""
     if not 0 < at < len(run):
         return False
     before, after = run[at - 1], run[at]
@@ -381,7 +381,7 @@ def _goes_on(run: str, at: int) -> bool:
 
 
 def _is_enough(word: _Word, form: str) -> bool:
-    """Return whether one word alone says that a person is meant."""
+    """Tell whether a single word is enough to identify a person."""
     if word.is_called:
         return True
     if len(form) == 1 or form.isdecimal():
@@ -390,7 +390,7 @@ def _is_enough(word: _Word, form: str) -> bool:
 
 
 def _belongs_to_name(word: _Word, last: _Word) -> bool:
-    """Return whether `word` may go on a name to which the word before it belongs."""
+    """Tell whether `word` may continue the name that the previous word belongs to."""
     between = word.before
     if len(between) > _LONGEST_INSIDE or not _INSIDE_NAMES.issuperset(between):
         return False
@@ -416,14 +416,14 @@ def _make_word(text: str, start: int, runs_on: bool, before: str, *, is_first: b
 
 
 def _word_spans(text: str) -> Iterator[tuple[int, int, bool]]:
-    """Yield where words begin and end, and whether they belong to a script without spaces."""
+    """Yield the start and end of each word, and whether its script has no spaces."""
     if text.isascii():
         yield from ((*found.span(), False) for found in _ASCII_WORD.finditer(text))
         return
     kinds = [_character_kind(character) for character in text]
     for at, character in enumerate(text):
         if at and (_is_mark(character) or character in _INVISIBLE):
-            kinds[at] = kinds[at - 1]  # it belongs to what it stands behind
+            kinds[at] = kinds[at - 1]  # a combining character belongs to the one before it
     edges = [0, *(at for at in range(1, len(kinds)) if kinds[at] != kinds[at - 1]), len(kinds)]
     for start, end in pairwise(edges):
         if start < len(kinds) and kinds[start]:
@@ -432,7 +432,7 @@ def _word_spans(text: str) -> Iterator[tuple[int, int, bool]]:
 
 @lru_cache(maxsize=8192)
 def _character_kind(character: str) -> str:
-    """Return `w`: it makes words; `r`: it makes words without spaces; or nothing."""
+    """Return `w` for a letter, `r` for one of a script without spaces, else an empty string."""
     if character.isascii():
         return "w" if character.isalnum() or character == "_" else ""
     point = ord(character)
@@ -444,7 +444,7 @@ def _character_kind(character: str) -> str:
 
 
 def _merge_spaced(words: list[_Word]) -> list[_Word]:
-    """Return `words`; those without spaces that a space parts all the same are made one."""
+    """Return `words`, joining neighbours without spaces that are nevertheless separated by one."""
     made: list[_Word] = []
     for word in words:
         last = made[-1] if made else None
@@ -470,13 +470,13 @@ def _join_spaced(pieces: list[tuple[str, bool]]) -> str:
 
 
 def _fold_name(text: str) -> str:
-    if "\u200d" in text and _is_sign(text[0]):  # it joins several signs to one
+    if "\u200d" in text and _is_sign(text[0]):  # joins several characters into one
         return "\u200d".join(map(fold_letters, text.split("\u200d")))
     return fold_letters(text)
 
 
 def _without_particles(word: str) -> Iterator[str]:
-    """Yield `word` without what some languages write right before or behind a name."""
+    """Yield `word` without attached prefixes or particles."""
     if "\uac00" <= word[:1] <= "\ud7a3":
         for end in range(len(word) - 1, max(len(word) - _MOST_KOREAN_AFTER, 2) - 1, -1):
             if word[end] not in _KOREAN_AFTER:
@@ -497,7 +497,7 @@ def _is_mark(character: str) -> bool:
 
 
 def _is_sign(character: str) -> bool:
-    """Return whether it is an emoji or its like, which some people are called."""
+    """Tell whether it is an emoji or similar symbol, which some people use as a name."""
     return character[0] > "\u2000" and unicodedata.category(character[0]) == "So"
 
 

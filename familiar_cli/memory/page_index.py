@@ -1,4 +1,4 @@
-"""Derived databases about pages, in `.index`: opened when needed, and made anew when damaged."""
+"""Derived databases about pages in `.index`, opened on demand and rebuilt when damaged."""
 
 from __future__ import annotations
 
@@ -31,25 +31,25 @@ if TYPE_CHECKING:
 
 _BUSY_S: Final = 0.5
 _BATCH: Final = 500
-_SMALL_BATCH: Final = 50  # where somebody waits: between batches the time is looked at
+_SMALL_BATCH: Final = 50  # when a user is waiting, check the time between batches
 
 PageT = TypeVar("PageT")
 
 
 class PageIndex(ABC, Generic[PageT]):
-    """Tables made from pages, which can be deleted at any time. One object is for one thread.
+    """Tables derived from pages; safe to delete at any time. Not thread-safe.
 
     Args:
         store: The memory.
     """
 
     WHAT: ClassVar[str]
-    """What it is called in errors."""
+    """Name of the index in errors."""
 
     FILE: ClassVar[str]
     VERSION: ClassVar[int]
     TABLES: ClassVar[tuple[str, ...]]
-    """The statements that make the tables; one of them is called `state`."""
+    """Statements that create the tables, one of which is `state`."""
 
     def __init__(self, store: MemoryStore) -> None:
         self._store = store
@@ -64,7 +64,7 @@ class PageIndex(ABC, Generic[PageT]):
             self._database = None
 
     def _exists(self) -> bool:
-        """Tell whether anything was ever kept."""
+        """Tell whether the index exists."""
         return self._database is not None or os.path.exists(self._path)
 
     def _rows(self, sql: str) -> list[tuple[Any, ...]]:
@@ -84,7 +84,7 @@ class PageIndex(ABC, Generic[PageT]):
         return dict(self._rows("SELECT name, value FROM state"))
 
     def _keep(self, state: Mapping[str, str]) -> None:
-        """Keep values by name."""
+        """Store state values by name."""
         with self._writing() as database:
             database.executemany("INSERT OR REPLACE INTO state VALUES (?, ?)", state.items())
 
@@ -96,18 +96,18 @@ class PageIndex(ABC, Generic[PageT]):
         *,
         within_s: float = inf,
     ) -> int:
-        """Read new and changed pages, and forget those that are gone.
+        """Read new and changed pages, and drop deleted ones.
 
-        What is done is kept, also when this is broken off.
+        Progress is kept if interrupted.
 
         Args:
-            there: The signature of each page.
-            known: The signatures of the pages that were read before.
-            seen: What to keep in the state when all is read.
-            within_s: Seconds after which no more pages are begun.
+            there: Signature of each existing page.
+            known: Signatures of the pages already indexed.
+            seen: State to store once all pages are read.
+            within_s: Time limit in seconds after which no further page is started.
 
         Returns:
-            How many pages are still to be read.
+            Number of pages still to read.
         """
         began_s = stopwatch_s()
         gone = [page for page in known if page not in there]
@@ -127,11 +127,11 @@ class PageIndex(ABC, Generic[PageT]):
 
     @abstractmethod
     def _read_page(self, page: str, signature: str) -> PageT:
-        """Read one page as it is now."""
+        """Read one page."""
 
     @abstractmethod
     def _replace(self, names: Collection[str], pages: Iterable[PageT]) -> None:
-        """Forget all that is known of pages by name, and insert `pages`; all or nothing."""
+        """Replace the stored data of pages by name, atomically."""
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
@@ -149,7 +149,7 @@ class PageIndex(ABC, Generic[PageT]):
         return self._database
 
     def _made_anew(self) -> sqlite3.Connection:
-        """Return a new database: in place of the damaged one, else in this process only."""
+        """Return a new database, replacing the damaged one or held in memory for this process."""
         with suppress(OSError, sqlite3.DatabaseError):
             self._remove()
             return self._open(self._path)
@@ -181,7 +181,7 @@ class PageIndex(ABC, Generic[PageT]):
             if is_useless(error) or isinstance(error, TypeError | ValueError):
                 self.close()
                 with suppress(OSError):
-                    self._remove()  # the next use makes it anew
+                    self._remove()  # the next use recreates it
             raise FamiliarError(
                 f"{self.WHAT} {self._path!r} could not be used: {error}",
                 hint="Try again; it is rebuilt. It can be deleted without loss.",
@@ -191,7 +191,7 @@ class PageIndex(ABC, Generic[PageT]):
 def page_signature(status: os.stat_result, looked_ns: int) -> str:
     """Return a signature that changes with the file.
 
-    What is so young that it may change again and look the same is never the same.
+    A file modified too recently to detect a further change never has the same signature.
     """
     stamp = stamp_of(status, looked_ns)
     words = f"{stamp.size_bytes} {stamp.mtime_ns} {stamp.ctime_ns} {status.st_ino}"

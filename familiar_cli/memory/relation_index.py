@@ -1,7 +1,7 @@
-"""The graph of people, places and topics, in `.index/relations.sqlite`: made from their pages.
+"""The graph of people, places and topics in `.index/relations.sqlite`, derived from pages.
 
-It can be deleted at any time. A page is read again when its size, time or inode has changed; of
-more than `MOST_STATS` pages only the directories are asked, unless somebody looks thoroughly.
+Safe to delete at any time. A page is read again when its size, time or inode changes; with more
+than `MOST_STATS` pages, only directories are checked unless a thorough refresh is requested.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ if TYPE_CHECKING:
 
 MOST_STATS: Final = 250
 DIRS: Final = (PEOPLE_DIR, TOPICS_DIR, PLACES_DIR)
-"""Whose pages are each about somebody or something that can be related."""
+"""Directories whose pages can have relations."""
 
 LINKS: Final = "links to"
-"""What an edge is called that is a link and no relation."""
+"""Relation name of a plain link."""
 
 _SUFFIX: Final = ".md"
 _KINDS: Final = {PEOPLE_DIR: "person", PLACES_DIR: "place", TOPICS_DIR: "topic"}
@@ -57,17 +57,17 @@ _EDGES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """A relation, or a link, between two pages.
+    """A relation or link between two pages.
 
     Args:
-        source: The page that states it.
-        target: The page that it leads to; one that is not there is missing.
+        source: Page that states it.
+        target: Page it points to, which may be missing.
         relation: What the source is to the target.
-        since: When it began; empty: it is not known.
-        until: When it ended; empty: it has not.
-        evidence: The turns that it rests on, as citations write them.
-        line: Its line in the page; 0 for a link.
-        private: The scopes that it is private to; none: it is for all.
+        since: Start; empty if unknown.
+        until: End; empty if ongoing.
+        evidence: Supporting turns, in citation format.
+        line: Line number in the page; 0 for a link.
+        private: Private scopes it belongs to; empty if public.
     """
 
     source: str
@@ -81,7 +81,7 @@ class Edge:
 
     @property
     def is_link(self) -> bool:
-        """Whether it is a mere link."""
+        """Whether it is a plain link."""
         return not self.line
 
 
@@ -90,9 +90,9 @@ class GraphPage:
     """A page of the graph.
 
     Args:
-        path: Which.
-        title: What it is called, in public.
-        exists: Whether there is such a file.
+        path: Its path.
+        title: Public title.
+        exists: Whether the file exists.
     """
 
     path: str
@@ -101,12 +101,12 @@ class GraphPage:
 
     @property
     def id(self) -> str:
-        """Its path without the ending."""
+        """The path without its extension."""
         return self.path.removesuffix(_SUFFIX)
 
     @property
     def kind(self) -> str:
-        """`person`, `place` or `topic`; `missing` where there is no file; else `page`."""
+        """`person`, `place` or `topic`; `missing` without a file; otherwise `page`."""
         first, _, rest = self.path.partition("/")
         if not self.exists:
             return "missing"
@@ -116,7 +116,7 @@ class GraphPage:
 
 
 class RelationIndex(PageIndex[tuple[str, str, str | None]]):
-    """The graph. One object is for one thread at a time.
+    """The relation graph. Not thread-safe.
 
     Args:
         store: The memory.
@@ -145,23 +145,24 @@ class RelationIndex(PageIndex[tuple[str, str, str | None]]):
 
     @property
     def kinds(self) -> Kinds:
-        """The table of relations, with what the memory adds to it; read at each `refresh`."""
+        """Relation kinds, including the memory's own; reloaded at each `refresh`."""
         if self._kinds is None:
             text = ""
-            with suppress(FamiliarError):  # what is wrong with the file is told by housekeeping
+            with suppress(FamiliarError):  # errors in the file are reported by housekeeping
                 text = self._store.read_file(RELATION_KINDS)
             self._kinds = kinds_of(text)
         return self._kinds
 
     def refresh(self, *, thorough: bool = False, within_s: float = inf) -> int:
-        """Read the pages that have changed, those of people first.
+        """Read changed pages, people first.
 
         Args:
-            thorough: Look at every page, also where the directories say that nothing has changed.
-            within_s: Seconds after which no more pages are begun; what is read is kept.
+            thorough: Check every page even where the directories are unchanged.
+            within_s: Time limit in seconds after which no further page is started; progress is
+                kept.
 
         Returns:
-            How many pages are still to be read.
+            Number of pages still to read.
 
         Raises:
             FamiliarError: The index cannot be used.
@@ -189,14 +190,14 @@ class RelationIndex(PageIndex[tuple[str, str, str | None]]):
         most: int = 200,
         links: bool = True,
     ) -> tuple[list[GraphPage], list[Edge]]:
-        """Return the pages within `depth` steps of one, nearest first, and all edges between them.
+        """Return the pages within `depth` steps of one, nearest first, and all edges among them.
 
         Args:
-            rel_path: The page in the middle.
-            depth: How many steps.
-            viewer: Who will see them.
-            most: Most pages.
-            links: Links count, too.
+            rel_path: Center page.
+            depth: Number of steps.
+            viewer: Viewer of the result.
+            most: Maximum number of pages.
+            links: Include links.
 
         Raises:
             FamiliarError: The index cannot be used.
@@ -213,7 +214,7 @@ class RelationIndex(PageIndex[tuple[str, str, str | None]]):
         return self._nodes(seen), [e for e in edges if e.source in seen and e.target in seen]
 
     def related(self, viewer: Viewer, most: int = 200) -> tuple[list[GraphPage], list[Edge], int]:
-        """Return the pages with most relations, by path, the edges, and how many pages have some.
+        """Return the most connected pages by path, their edges, and the number of connected pages.
 
         Raises:
             FamiliarError: The index cannot be used.
@@ -244,14 +245,13 @@ class RelationIndex(PageIndex[tuple[str, str, str | None]]):
         ]
 
     def edges(self, rel_paths: Collection[str], *, links: bool = True) -> list[Edge]:
-        """Return the relations and links that lead from or to some pages, relations first.
+        """Return relations and links from or to some pages, relations first.
 
-        What is kept to private channels is among them. A link says nothing where there is a
-        relation.
+        Includes those private to channels. A link is dropped where a relation exists.
 
         Args:
             rel_paths: The pages.
-            links: Links count, too.
+            links: Include links.
 
         Raises:
             FamiliarError: The index cannot be used.
@@ -281,9 +281,9 @@ class RelationIndex(PageIndex[tuple[str, str, str | None]]):
         ]
 
     def once(self, edges: Iterable[Edge]) -> list[Edge]:
-        """Return edges, each once: of what both pages state the first, or the one that says more.
+        """Deduplicate edges: of two that state the same, keep the first or the more specific.
 
-        `sister of` says more than `sibling of`, which is the same both ways.
+        `sister of` is more specific than `sibling of`, which is symmetric.
         """
         found: list[Edge] = []
         between: dict[frozenset[str], list[int]] = {}
@@ -305,12 +305,12 @@ class RelationIndex(PageIndex[tuple[str, str, str | None]]):
         return is_same and edge.until == other.until
 
     def main(self, rel_path: str) -> str:
-        """Return the page that stands for another account of the same person, else itself."""
+        """Return the main page of a secondary account, otherwise `rel_path` itself."""
         rows = list(self._among("SELECT path, same FROM pages WHERE path IN", [rel_path]))
         return next((same for _, same in rows if same), rel_path)
 
     def named(self, name: str) -> list[str]:
-        """Return the pages that are called `name`, sorted."""
+        """Return the pages with the name `name`, sorted."""
         rows = self._among("SELECT key, path FROM names WHERE key IN", [fold(name)])
         return sorted({self.main(path) for _, path in rows})
 
@@ -328,7 +328,7 @@ class RelationIndex(PageIndex[tuple[str, str, str | None]]):
             if key:
                 named = {same.get(path, path) for path in called.get(key, ())}
                 if len(named) != 1:
-                    continue  # nobody is called so, or several are; housekeeping tells
+                    continue  # unknown or ambiguous; housekeeping reports it
                 (target,) = named  # noqa: PLW2901
             ends = same.get(source, source), same.get(target, target)
             if ends[0] != ends[1]:
@@ -367,7 +367,7 @@ class RelationIndex(PageIndex[tuple[str, str, str | None]]):
         try:
             head = self._store.read_head(page, self._store.limits.max_file_bytes)
         except FamiliarError:
-            return page, signature, None  # the memory's own checks tell of it
+            return page, signature, None  # reported by the memory's own checks
         return page, signature, head.text
 
     def _insert(self, database: sqlite3.Connection, path: str, signature: str, text: str) -> None:
@@ -402,7 +402,7 @@ class RelationIndex(PageIndex[tuple[str, str, str | None]]):
                 database.execute("INSERT INTO edges VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
 
     def _scan(self) -> tuple[dict[str, str], dict[str, str]]:
-        """Return the signature of each page, and of each directory that holds some."""
+        """Return the signatures of all pages and of their directories."""
         found: dict[str, str] = {}
         directories: dict[str, str] = {}
         for name in DIRS:
@@ -429,7 +429,7 @@ class RelationIndex(PageIndex[tuple[str, str, str | None]]):
 
 
 def _is_fresh(root: str, state: Mapping[str, str], kinds: str) -> bool:
-    """Tell whether it is enough to have looked at the directories."""
+    """Tell whether checking the directories was enough."""
     if state.get("kinds") != kinds or int(state.get("count", 0)) <= MOST_STATS:
         return False
     looked_ns = wall_ns()

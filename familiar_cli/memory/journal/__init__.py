@@ -1,1 +1,1 @@
-"""The journal of the memory: a bare git repository that knows every change, and finishes each."""
+"""The memory's journal: a bare git repository that records and completes every change."""

@@ -1,12 +1,12 @@
 """Find what people changed since the last commit, and collect new commits before they are written.
 
-The size and times of each file, as they were when its content was last compared, are kept in a
-table. A file that has the same is not read again, unless it had been changed so shortly before the
-comparison that a second edit could have left the same time.
+A table keeps each file's size and timestamps as of its last comparison. A file with the same
+signature is not read again, unless it changed so shortly before the comparison that a later edit
+could have left the same timestamp.
 
-A second list names files whose version in the journal this machine cannot hold, such as a reserved
-name. They came from other machines. Without the list they would count as deleted, or as changed
-back, by hand here, and sync would carry that to every other machine.
+A second table lists files whose journal version this machine cannot store, such as a reserved file
+name from another system. Without it, sync would take them for local deletions or reverts and carry
+those to every other machine.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ CANNOT_BE_HERE: Final = "its name or size is not possible on this machine"
 
 
 def list_absent(repository: Repository) -> dict[str, AbsentVersion]:
-    """Return the entries by path; empty when unknown.
+    """Return the absent files by path; empty when unknown.
 
-    An entry whose content is not what the journal has now stands for nothing.
+    An entry is stale when its content is not what the journal has now.
     """
     try:
         found = json.loads(read_plain(os.path.join(repository.path, ABSENT_FILE)))
@@ -65,7 +65,7 @@ def list_absent(repository: Repository) -> dict[str, AbsentVersion]:
 
 
 def refused_files(repository: Repository) -> dict[str, str]:
-    """Return why files of other machines are missing or outdated here, by path."""
+    """Return, by path, why files from other machines are missing or outdated here."""
     known = list_absent(repository)
     tree = repository.tree_of(repository.head()) if known and repository.exists else None
     return {
@@ -78,7 +78,7 @@ def refused_files(repository: Repository) -> dict[str, str]:
 def note_absent(
     repository: Repository, new: Mapping[str, AbsentVersion], gone: Collection[str] = ()
 ) -> None:
-    """Add files durably, before their commit, and drop others. May raise OSError."""
+    """Record absent files durably before their commit, dropping `gone`. May raise OSError."""
     before = list_absent(repository)
     after = {path: one for path, one in {**before, **new}.items() if path not in gone}
     if after != before:
@@ -88,7 +88,7 @@ def note_absent(
 
 
 def forget_absent(repository: Repository, paths: Collection[str]) -> None:
-    """Drop files that are here now. May raise OSError."""
+    """Drop entries for files that are present now. May raise OSError."""
     if not list_absent(repository).keys().isdisjoint(paths):
         note_absent(repository, {}, paths)
 
@@ -101,22 +101,22 @@ def _absent_version(row: object) -> AbsentVersion:
 
 SEEN_FILE = "familiar-seen.json"
 LOOKED_FILE = "familiar-looked"
-PAUSE = 20  # at most a twentieth of the time goes into looking at all files
-_CLOCK_STEP_S = 2.0  # how far a file system's time may be ahead of the machine's
+PAUSE = 20  # spend at most a twentieth of the time on full scans
+_CLOCK_STEP_S = 2.0  # tolerated clock skew between file system and machine
 
 
 class Edits:
-    """One look at all files. Iterating gives path and content (None: gone) of each that differs.
+    """A scan for changed files. Iterating yields path and content (None if deleted) of each.
 
     Args:
-        tree: Where to look.
-        repository: What is known already.
-        head: The commit to compare with; None for an empty one.
+        tree: Directory to scan.
+        repository: The journal, with its table of known signatures.
+        head: Commit to compare with; None for an empty one.
 
     Attributes:
-        unreadable: What could not be compared, or is too large to be, and keeps its last known
+        unreadable: Files that could not be compared or are too large; they keep their last known
             state.
-        arrived: Files that were listed as absent, and are not.
+        arrived: Files that were listed as absent and are now present.
     """
 
     def __init__(self, tree: Tree, repository: Repository, head: str | None) -> None:
@@ -133,7 +133,7 @@ class Edits:
         self.arrived: list[str] = []
 
     def __iter__(self) -> Iterator[tuple[str, bytes | None]]:
-        """Compare. What comes out is taken as committed when `keep` is called afterwards."""
+        """Compare the files. Changes count as committed once `keep` is called."""
         there = set()
         for rel_path, path in self._scan[0]:
             if not all(map(is_recordable, rel_path.split("/"))):
@@ -148,7 +148,7 @@ class Edits:
         self.arrived = [p for p, one in self._absent.items() if p in there and not one.here]
         hidden = self._out_of_sight()
         for rel_path in sorted(self._known.keys() - there):
-            is_there = any(map(is_private, rel_path.split("/")))  # kept by an older version
+            is_there = any(map(is_private, rel_path.split("/")))  # written by an older version
             if self._stands_for(rel_path, self._known[rel_path][0], None):
                 continue
             if not is_there and not rel_path.startswith(hidden) and _can_be_seen(rel_path):
@@ -157,7 +157,7 @@ class Edits:
                 yield rel_path, None
 
     def keep(self, tree: str | None) -> None:
-        """Write down what was seen, for the state `tree`. Losing it costs only another look."""
+        """Save the signatures for the state `tree`. Losing them only costs another scan."""
         with suppress(OSError):
             if self._same_table:
                 return
@@ -165,11 +165,11 @@ class Edits:
             write_whole(self._table, text, durable=False)
 
     def _look_at(self, rel_path: str, path: str) -> bytes | None:
-        """Return the content of a file if it differs from the known one."""
+        """Return the content of a file if it differs from the recorded one."""
         known = self._known.get(rel_path)
         try:
             status = os.lstat(path)
-            if status.st_mode & 0o077 and self._is_inside:  # another program made it
+            if status.st_mode & 0o077 and self._is_inside:  # created by another program
                 close_one(path)
                 status = os.lstat(path)
             stamp = stamp_of(status, self._now_ns)
@@ -195,10 +195,10 @@ class Edits:
         return None if known and known[0] == id_ else content
 
     def _stands_for(self, rel_path: str, known: str | None, id_: str | None) -> bool:
-        """Tell whether a file that differs from the journal is nevertheless not an edit.
+        """Tell whether a file that differs from the journal is not an edit after all.
 
-        What stays on each machine is written by the program alone, and the journal may have
-        another machine's version of it.
+        Machine-local files are written only by the program, and the journal may hold another
+        machine's version of them.
         """
         if known == id_:
             return False
@@ -206,17 +206,17 @@ class Edits:
         return (one is not None and one.stands_for(known, id_)) or not is_synced(rel_path)
 
     def _out_of_sight(self) -> tuple[str, ...]:
-        """Return prefixes of paths whose files may be there although they were not seen."""
+        """Return path prefixes under which files may exist although the scan missed them."""
         found = []
         for skipped in self._scan[1]:
             path = os.path.join(self._root, *skipped.rel_path.split("/"))
             if os.path.isdir(path) and not os.path.islink(path):
                 found.append("" if skipped.rel_path == "." else skipped.rel_path)
                 self.unreadable.append(skipped.rel_path)
-        return tuple(found) or ("\0",)  # no path begins so
+        return tuple(found) or ("\0",)  # no path starts with it
 
     def _load(self, state: str | None) -> tuple[dict[str, tuple[str, list[int] | None]], bool]:
-        """Return the id and signature of each file in the tree `state`."""
+        """Return the id and signature of each file for the state `tree`."""
         read = self._repository.tree
         try:
             found = json.loads(read_plain(self._table))
@@ -232,17 +232,17 @@ class Edits:
 
 
 def is_recordable(name: str) -> bool:
-    """Tell whether git takes `name` as part of a path, and not as something of its own."""
+    """Tell whether git accepts `name` as a path component without special meaning."""
     return (name.isascii() and name[0] not in ".gG") or not is_gits_own(name)
 
 
 def _can_be_seen(rel_path: str) -> bool:
-    """Tell whether the file would have been found if it were there."""
+    """Tell whether the scan would have found the file if it existed."""
     return rel_path.isascii() or NAMES_ARE_UTF8
 
 
 def is_scan_due(repository: Repository) -> bool:
-    """Tell whether it is time for a look at all files."""
+    """Tell whether a full scan is due."""
     path = os.path.join(repository.path, LOOKED_FILE)
     try:
         took_s = float(read_plain(path))
@@ -254,18 +254,18 @@ def is_scan_due(repository: Repository) -> bool:
 
 
 def note_scan_time(repository: Repository, took_s: float) -> None:
-    """Remember that all files were looked at just now, and how long it took."""
+    """Record the time and duration of a full scan."""
     path = os.path.join(repository.path, LOOKED_FILE)
     with suppress(OSError):
         write_whole(path, f"{took_s:.6f}\n", durable=False)
 
 
-MOST_NAMED: Final = 50  # files a commit names itself; beyond that, its trees are compared
+MOST_NAMED: Final = 50  # list at most this many files in a commit; beyond that, compare its trees
 _MOST_HELD_BYTES = 32 * 1024 * 1024
 
 
 class UnseenCommits:
-    """Commits on top of `head` that nobody sees before `save` and `Repository.set_head`."""
+    """Commits on top of `head`, invisible until `save` and `Repository.set_head`."""
 
     def __init__(self, repository: Repository, head: str | None) -> None:
         self._repository = repository
@@ -286,19 +286,19 @@ class UnseenCommits:
         old_bytes: Mapping[str, int] | None = None,
         joined: Joined | None = None,
     ) -> bool:
-        """Add a commit that makes each file hold its content (None: be gone).
+        """Add a commit that sets each file to its content (None deletes it).
 
         Args:
-            source: Who changed it.
-            message: What for, in one line; empty when a person changed the files by hand.
+            source: Author of the change.
+            message: One-line summary; empty for changes made by hand.
             contents: Path and content of each file.
-            at: When, in the timezone that git is to show.
-            trailers: What else to note.
-            old_bytes: The sizes of files before, where known; others are looked up.
-            joined: What came from other instances; there is a commit even when nothing differs.
+            at: Commit time, in the timezone git should show.
+            trailers: Further trailers.
+            old_bytes: Previous file sizes, where known; others are looked up.
+            joined: What was merged from other instances; commits even when no file differs.
 
         Returns:
-            Whether anything differs; else there is no commit.
+            Whether a commit was made; False when nothing differs.
         """
         ids: dict[str, str | None] = {}
         new_bytes: dict[str, int] = {}
@@ -384,7 +384,7 @@ class UnseenCommits:
 
 
 def edit_message(paths: Collection[str]) -> str:
-    """Return the message for what people changed."""
+    """Return the commit message for changes made by hand."""
     if len(paths) == 1:
         return f"edited by hand: {next(iter(paths))}"
     return f"edited by hand: {len(paths):,} files"

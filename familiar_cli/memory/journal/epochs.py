@@ -42,10 +42,10 @@ WAS: Final = "Was"
 """The ids that a commit had in earlier epochs, oldest first."""
 
 FORGET: Final = "Forget"
-"""The order with which an epoch begins."""
+"""The trailer for the order that starts an epoch."""
 
 _DEAD: Final = "familiar-dead"
-_DROPPED: Final = frozenset(  # what names, counts or shows old commits
+_DROPPED: Final = frozenset(  # everything that names, counts or displays old commits
     [
         "familiar-aside",
         "familiar-deletions.json",
@@ -68,7 +68,7 @@ _ID: Final = re.compile(r"\b[0-9a-f]{40}\b")
 
 
 def dead_commits(repository: Repository) -> frozenset[str]:
-    """Return the ids of commits that earlier epochs had, and that are never merged again."""
+    """Return ids that commits had in earlier epochs; these are never merged again."""
     try:
         return frozenset(read_plain(os.path.join(repository.path, _DEAD)).decode().split())
     except (FileNotFoundError, NotADirectoryError):
@@ -76,34 +76,34 @@ def dead_commits(repository: Repository) -> frozenset[str]:
 
 
 def earlier_ids(commit: bytes) -> list[str]:
-    """Return the ids that a commit had in earlier epochs, oldest first."""
+    """Return the ids of a commit in earlier epochs, oldest first."""
     _, _, message = commit.partition(b"\n\n")
     found = _WAS.findall(message)
     return found[-1].decode().split() if found else []
 
 
 def orders_in(commit: bytes) -> list[str]:
-    """Return the orders with which an epoch begins that a commit opens."""
+    """Return the orders of the epoch that a commit starts."""
     _, _, message = commit.partition(b"\n\n")
     return [line.decode(errors="replace") for line in _FORGET.findall(message)]
 
 
 def first_id(root: str, content: bytes) -> str:
-    """Return what the first commit of a familiar was called at first, which never changes.
+    """Return the original id of a familiar's first commit, which never changes.
 
     Args:
-        root: Its id now.
+        root: Its present id.
         content: The commit.
     """
     return next(iter(earlier_ids(content)), root)
 
 
 class EpochWriter:
-    """Writes the past of a journal anew. The caller holds the familiar's lock.
+    """Rewrites the history of a journal. The caller holds the familiar's lock.
 
     Args:
         repository: The journal.
-        eraser: What is left out.
+        eraser: Decides what is removed.
     """
 
     def __init__(self, repository: Repository, eraser: PageEraser) -> None:
@@ -117,16 +117,16 @@ class EpochWriter:
         self._ids: dict[str, str] = {}
 
     def begin(self, order: str, *, instance: str, built_on: Iterable[str] = ()) -> None:
-        """Replace the past by one without the person, and remove whatever else was there.
+        """Replace the history with one without the person, and delete everything else.
 
         Args:
             order: The order, in one line.
-            instance: The instance that signs; empty: the one on which the familiar began.
-            built_on: Commits of the new epoch that other machines made.
+            instance: The signing instance; empty for the original one.
+            built_on: Commits of the new epoch made by other machines.
 
         Raises:
-            FamiliarError: The journal is damaged; it is as it was.
-            OSError: It cannot be written; it is as it was, or has both pasts.
+            FamiliarError: The journal is damaged; it is unchanged.
+            OSError: It cannot be written; it is unchanged, or holds both histories.
         """
         repository = self._repository
         heads = list(built_on)
@@ -159,7 +159,7 @@ class EpochWriter:
         repository.close()
 
     def _map_absent(self) -> None:
-        """Note the new contents of files that cannot be here."""
+        """Record the new contents of absent files."""
         known = list_absent(self._repository)
         new = {path: self._blob(one.id, path) for path, one in known.items()}
         gone = [path for path, id_ in new.items() if id_ is None]
@@ -167,7 +167,7 @@ class EpochWriter:
         note_absent(self._repository, changed, gone)
 
     def _turn_commits(self) -> set[str]:
-        """Return all commits of conversations: they are written anew."""
+        """Return all commits that hold conversations; these are rewritten."""
         top = os.path.join(self._repository.path, "refs", "heads", "turns")
         found: set[str] = set()
         for directory, _, names in os.walk(top):
@@ -177,7 +177,7 @@ class EpochWriter:
         return found
 
     def _adopt(self, heads: Iterable[str]) -> dict[str, str]:
-        """Return the new id of each commit that another machine has rewritten, or left as it is."""
+        """Return the new id of each commit that another machine has rewritten or kept."""
         known = {}
         for id_ in self._all_before(heads):
             known[id_] = id_
@@ -194,7 +194,7 @@ class EpochWriter:
             waiting += new
 
     def _rewritten(self, head: str, known: Mapping[str, str]) -> str:
-        """Return the new id of a commit; of all commits before it as well, parents first."""
+        """Rewrite a commit and all its ancestors, parents first; return its new id."""
         self._ids = dict(known)
         waiting = [head]
         while waiting:
@@ -238,7 +238,7 @@ class EpochWriter:
         return made == content or b"\ngpgsig" in content.partition(b"\n\n")[0]
 
     def _author(self, line: str) -> str:
-        """Return a line of a commit's head in which nobody is named who is forgotten."""
+        """Return an author or committer line without the names of forgotten people."""
         kind, _, rest = line.partition(" ")
         who, mail, when = rest.rpartition(">")
         if kind == "encoding" or not self._eraser.mentions(who.replace("<", " ")):
@@ -246,7 +246,7 @@ class EpochWriter:
         return f"{kind} {author_line('somebody')}{when}" if mail else line
 
     def _message(self, message: str) -> str:
-        """Return a commit's message without what names the person, or says what they said."""
+        """Return a commit message without the person's names and words."""
         message = (
             _ID.sub(lambda found: self._ids.get(found[0], found[0]), message)
             if (f"\n{UNDOES}: " in message)
@@ -263,7 +263,7 @@ class EpochWriter:
         return "\n".join([subject, *lines])
 
     def _tree(self, tree: str, prefix: str) -> str | None:
-        """Return the id of a directory without what is about the person; None: it is empty."""
+        """Return the id of a tree without the person's data, or None if it becomes empty."""
         key = (tree, prefix)
         if key in self._trees:
             return self._trees[key]
@@ -281,7 +281,7 @@ class EpochWriter:
     def _blob(self, id_: str, path: str) -> str | None:
         key = (id_, path)
         if key not in self._blobs:
-            if not self._objects.has(id_):  # of a submodule
+            if not self._objects.has(id_):  # a submodule
                 return id_
             before = self._objects.read(id_)
             after = self._eraser.cleaned(path, before)
@@ -300,7 +300,7 @@ class EpochWriter:
         return self._fresh.get(id_) or self._objects.read(id_)
 
     def _drop_refs(self) -> None:
-        """Remove every ref but the memory's own, and what else names or counts old commits."""
+        """Remove every ref except the memory's own, and all files that refer to old commits."""
         path, disk = self._repository.path, self._repository.disk
         head = self._repository.head()
         for name in os.listdir(path):
@@ -317,12 +317,12 @@ class EpochWriter:
 
 
 def keep_reachable(repository: Repository, heads: Iterable[str]) -> None:
-    """Keep what commits lead to in new packs, and remove all other objects. May raise OSError."""
+    """Repack all objects reachable from `heads` and delete the rest. May raise OSError."""
     objects = repository.objects
     objects.close()
     kept = list(new_objects(objects, heads, lambda _: False))
     packs = os.path.join(objects.directory, "pack")
-    repository.disk.make_dirs(packs)  # a copy of a journal may lack what is empty
+    repository.disk.make_dirs(packs)  # a copied journal may lack empty directories
     old = [os.path.join(packs, name) for name in sorted(os.listdir(packs))]
     written = set()
     for batch in object_batches(map(objects.get, kept)):

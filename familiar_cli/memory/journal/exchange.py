@@ -1,4 +1,4 @@
-"""Choose objects for packs, send them to another repository, and take in what comes from one.
+"""Select objects for packs, send them to another repository, and receive objects.
 
 Dulwich's `MissingObjectFinder` walks the whole tree of each known commit, recursively, and takes
 60 ms to import: too slow for a sync of one commit, and a deep tree stops it.
@@ -57,16 +57,15 @@ if TYPE_CHECKING:
 def new_objects(
     source: Objects, wants: Iterable[str], is_known: Callable[[str], bool]
 ) -> Iterator[str]:
-    """Yield the ids of all objects that commits lead to, parents before children.
+    """Yield the ids of all objects reachable from commits, parents before children.
 
     Args:
-        source: Where commits and directories are read; the known ones, too, where it has them.
+        source: Reads commits and trees, including known ones where available.
         wants: The commits.
-        is_known: Tells of a commit that it, and all it leads to, is not of interest.
+        is_known: Tells whether a commit and everything reachable from it can be skipped.
 
     Raises:
-        FamiliarError: A commit or a directory is missing or damaged. Of files only the ids are
-            told.
+        FamiliarError: A commit or tree is missing or damaged. Files are not read.
     """
     seen: set[str] = set()
     roots: dict[str, str] = {}
@@ -81,7 +80,7 @@ def new_objects(
 def _new_commits(
     source: Objects, wants: Iterable[str], is_known: Callable[[str], bool]
 ) -> list[tuple[str, bytes]]:
-    """Return the commits that are not known, and their contents, parents before children."""
+    """Return the unknown commits and their contents, parents before children."""
     contents: dict[str, bytes] = {}
     done: dict[str, bytes] = {}
     waiting = list(wants)
@@ -98,7 +97,7 @@ def _new_commits(
 
 
 def _tree_of(source: Objects, commit: str, known: dict[str, str]) -> str | None:
-    """Return the tree of a commit; None when the source does not have it."""
+    """Return the tree of a commit, or None if the source lacks it."""
     if commit not in known:
         try:
             known[commit], _ = tree_and_parent(source.get(commit).content)
@@ -108,7 +107,7 @@ def _tree_of(source: Objects, commit: str, known: dict[str, str]) -> str | None:
 
 
 def _new_in(source: Objects, old: list[str], tree: str, seen: set[str]) -> Iterator[str]:
-    """Yield a tree and what is in it, but not what the trees `old` have at the same place."""
+    """Yield a tree and its contents, except what the trees `old` have at the same path."""
     waiting = [(old, tree)]
     while waiting:
         old, tree = waiting.pop()
@@ -130,7 +129,7 @@ def _new_in(source: Objects, old: list[str], tree: str, seen: set[str]) -> Itera
 def new_rows(
     tree: bytes, before: Iterable[list[tuple[bytes, bytes, bytes]]]
 ) -> list[tuple[bytes, bytes, bytes]]:
-    """Return the entries of a directory that none of its former states has."""
+    """Return the entries of a directory that none of its earlier versions has."""
     return sorted(set(tree_rows(tree)).difference(*before))
 
 
@@ -142,23 +141,23 @@ def _of_kind(source: Objects, id_: str, kind: str) -> bytes:
 
 
 INCOMING: Final = "incoming-"
-"""How the directories begin, in the journal, that hold what is not yet believed."""
+"""Name prefix of the journal's quarantine directories for unverified objects."""
 
 _ID_BYTES: Final = 20
 
 _TAKING: Final = "familiar-taking"
-"""The file in the journal that names the directory of which all is believed and is being moved.
+"""File in the journal that names the verified directory being moved in.
 
 An object may be moved before those it leads to; so who finds the file moves the rest.
 """
 
 
 class JournalExchange:
-    """What a transport needs of the journal. The caller closes the repository.
+    """The transport's access to the journal. The caller closes the repository.
 
     Args:
         repository: The journal.
-        lock: Held for the moment in which what came in becomes a part of it.
+        lock: Held while received objects are added to the journal.
     """
 
     def __init__(
@@ -168,35 +167,34 @@ class JournalExchange:
         self._lock = lock
 
     def has(self, id_: str) -> bool:
-        """Tell whether an object is there; a commit is, then, with all it leads to."""
+        """Tell whether an object exists; for a commit, with everything reachable from it."""
         return self.repository.objects.has(id_)
 
     def parents(self, id_: str) -> tuple[str, ...]:
-        """Return the commits that one follows."""
+        """Return the parents of a commit."""
         return parents_of(self.repository.objects.read(id_))
 
     def leads_to(self, old: str, new: str) -> bool:
-        """Tell whether the commit `new` holds `old` in its past, or is it."""
+        """Tell whether `old` is `new` or one of its ancestors."""
         return old in walk_ancestors(new, self.parents)
 
     def new_ids(self, wants: Iterable[str], haves: Iterable[str]) -> list[str]:
-        """Return the ids of all objects that commits lead to and others do not.
+        """Return the ids of all objects reachable from `wants` but not from `haves`.
 
         Args:
-            wants: The commits, which the journal has.
-            haves: Commits that the other side has with all they lead to; also such that are not
-                here.
+            wants: Commits in the journal.
+            haves: Commits that the other side has completely; they may be unknown here.
         """
         known = set(haves)
         return list(new_objects(self.repository.objects, wants, known.__contains__))
 
     def packed(self, ids: list[str]) -> tuple[int, Iterator[UnpackedObject]]:
-        """Return objects of the journal ready for a pack, and their number."""
+        """Return objects of the journal prepared for a pack, and their number."""
         return len(ids), delta_objects(map(self.repository.objects.get, ids))
 
     @contextmanager
     def incoming(self) -> Iterator[IncomingObjects]:
-        """Give a place for what comes in; what is not accepted by the end of it is dropped."""
+        """Open a quarantine for received objects; what is not accepted is deleted at the end."""
         path = os.path.join(self.repository.path, f"{INCOMING}{os.urandom(6).hex()}")
         with translate_errors(self.repository.path):
             os.makedirs(os.path.join(path, "pack"))
@@ -210,7 +208,7 @@ class JournalExchange:
                 shutil.rmtree(path, ignore_errors=True)
 
     def finish(self) -> None:
-        """Move the rest of what a crash cut off after it was believed.
+        """Complete a verified move that a crash interrupted.
 
         Raises:
             FamiliarError: It cannot be written.
@@ -226,7 +224,7 @@ class JournalExchange:
             shutil.rmtree(path, ignore_errors=True)
 
     def clear_leftovers(self) -> None:
-        """Remove what a crash left half received. Only who alone receives may do this."""
+        """Remove partly received objects after a crash. The caller must be the only receiver."""
         self.finish()
         for name in os.listdir(self.repository.path) if self.repository.exists else ():
             if name.startswith(INCOMING):
@@ -234,7 +232,7 @@ class JournalExchange:
 
 
 class IncomingObjects:
-    """Objects that came from elsewhere and are not believed yet, apart from the journal's."""
+    """Received objects in quarantine, not verified yet."""
 
     def __init__(
         self, path: str, repository: Repository, lock: Callable[[], AbstractContextManager[None]]
@@ -245,18 +243,18 @@ class IncomingObjects:
         own = repository.objects
         self._objects = Objects(path, repository.disk, is_foreign=True, beside=own)
         self._ids: set[bytes] = set()
-        self._needs: set[bytes] = set()  # ids that what came leads to
+        self._needs: set[bytes] = set()  # ids that received objects refer to
         self._shapes: dict[bytes, TreeShape] = {}
-        self._roots: set[bytes] = set()  # the topmost directories of commits
+        self._roots: set[bytes] = set()  # root trees of commits
 
     def add_pack(self, file: IO[bytes]) -> None:
-        """Take in a pack, which may hold differences to what the journal has.
+        """Receive a pack, whose deltas may refer to objects in the journal.
 
         Args:
-            file: Stands at the pack's first byte.
+            file: Positioned at the pack's first byte.
 
         Raises:
-            FamiliarError: It cannot be read, or something in it is too large.
+            FamiliarError: It cannot be read, or an object is too large.
         """
         with translate_errors(self._journal.path):
             begin = file.tell()
@@ -270,7 +268,7 @@ class IncomingObjects:
                 raise damaged_pack(error) from error
 
     def _index_pack(self, file: IO[bytes]) -> None:
-        """Write down a pack, the bases that its differences lack, and its index, in one pass."""
+        """Write a pack with missing delta bases and its index, in one pass."""
         from dulwich.object_format import DEFAULT_OBJECT_FORMAT as SHA1
         from dulwich.pack import (
             PackData,
@@ -305,7 +303,7 @@ class IncomingObjects:
         finish_pack(self._journal.disk, path, [*entries, *more], digest)
 
     def add_objects(self, objects: Iterable[GitObject]) -> None:
-        """Take in objects.
+        """Add received objects.
 
         Raises:
             FamiliarError: They cannot be written.
@@ -317,7 +315,7 @@ class IncomingObjects:
                 self._note(bytes.fromhex(one.id), TYPE_NUMBERS[one.kind], one.content)
 
     def _note(self, id_: bytes, kind: int, content: bytes) -> None:
-        """Note an object, and what it leads to."""
+        """Record an object and its references."""
         self._ids.add(id_)
         if kind == TYPE_NUMBERS["tree"]:
             self._shapes[id_] = shape = shape_of(content)
@@ -328,10 +326,10 @@ class IncomingObjects:
             self._needs.update((tree, *map(bytes.fromhex, parents_of(content))))
 
     def accept(self, wants: Collection[str]) -> None:
-        """Check that commits came with all they lead to; make what came a part of the journal.
+        """Verify that commits are complete, and add the received objects to the journal.
 
         Raises:
-            FamiliarError: Something is missing or damaged; the journal is as it was.
+            FamiliarError: Something is missing or damaged; the journal is unchanged.
         """
         known = self._journal.objects.has
         needs = self._needs | set(map(bytes.fromhex, wants))
@@ -348,7 +346,7 @@ class IncomingObjects:
         return self._shapes.get(tree) or shape_of(self._objects.read(tree.hex()))
 
     def read(self, id_: str) -> bytes:
-        """Return the content of an object that came, or that the journal has.
+        """Return the content of an object, received or in the journal.
 
         Raises:
             FamiliarError: It is missing or damaged.
@@ -356,24 +354,24 @@ class IncomingObjects:
         return self._objects.read(id_)
 
     def came(self, id_: str) -> bool:
-        """Tell whether an object itself came, and not only something that leads to it."""
+        """Tell whether an object itself was received, not just a reference to it."""
         return bytes.fromhex(id_) in self._ids
 
     def root(self, commit: str) -> str:
-        """Return the commit with which a history began, on the way of its first parents.
+        """Return the first commit of a history, following first parents.
 
         Raises:
-            FamiliarError: A commit on the way is missing or damaged.
+            FamiliarError: A commit in between is missing or damaged.
         """
         while before := self._before(commit):
             commit = before
         return commit
 
     def goes_on(self, commit: str) -> bool:
-        """Tell whether a history goes on with one that the journal has.
+        """Tell whether a history continues one in the journal.
 
         Raises:
-            FamiliarError: A commit on the way is missing or damaged.
+            FamiliarError: A commit in between is missing or damaged.
         """
         at: str | None = commit
         while at and not self._journal.objects.has(at):
@@ -384,7 +382,7 @@ class IncomingObjects:
         """Return the authors of a commit and of its ancestors that the journal lacks.
 
         Raises:
-            FamiliarError: A commit on the way is missing or damaged.
+            FamiliarError: A commit in between is missing or damaged.
         """
         is_known = self._journal.objects.has
 
@@ -395,15 +393,15 @@ class IncomingObjects:
         return {decode_commit(id_, self._objects.read(id_)).instance for id_ in new}
 
     def _before(self, commit: str) -> str | None:
-        """Return the commit that one follows first."""
+        """Return the first parent of a commit."""
         return tree_and_parent(self._objects.read(commit))[1]
 
     def close(self) -> None:
-        """Let go of open files."""
+        """Close open files."""
         self._objects.close()
 
     def _raw(self, id_: Any) -> tuple[int, bytes]:  # noqa: ANN401  # dulwich's own, 20 bytes
-        """Return an object that a difference rests on. Raises KeyError when it is not here."""
+        """Return a delta base. Raises KeyError if it is missing."""
         name = id_.hex() if len(id_) == _ID_BYTES else id_.decode()
         if not self._objects.has(name):
             raise KeyError(id_)
@@ -411,7 +409,7 @@ class IncomingObjects:
         return TYPE_NUMBERS[found.kind], found.content
 
     def take_over(self) -> None:
-        """Make all of it a part of the journal; what a crash cuts off, `Exchange.finish` does."""
+        """Move everything into the journal; after a crash, `JournalExchange.finish` does so."""
         journal = self._journal
         there = os.path.join(journal.objects.directory, "pack")
         here = os.path.join(self.path, "pack")
@@ -424,19 +422,19 @@ class IncomingObjects:
             journal.disk.put(mark, f"{os.path.basename(self.path)}\n".encode())
             journal.objects.write(loose)
             for name in sorted(names):
-                for suffix in ends:  # a pack counts from when its index is there
-                    with suppress(FileNotFoundError):  # moved already
+                for suffix in ends:  # a pack counts once its index exists
+                    with suppress(FileNotFoundError):  # already moved
                         journal.disk.replace(
                             os.path.join(here, name + suffix), os.path.join(there, name + suffix)
                         )
             journal.disk.sync_dir(there)
             journal.objects.keep()
-            journal.objects.close()  # its packs are listed anew
+            journal.objects.close()  # list its packs again
             journal.disk.unlink(mark)
 
 
 def _directory_in_move(repository: Repository) -> str:
-    """Return the name of the directory that is being moved; empty: there is none."""
+    """Return the name of the directory being moved, or an empty string."""
     try:
         name = read_plain(os.path.join(repository.path, _TAKING)).decode().strip()
     except (OSError, ValueError):
@@ -445,25 +443,25 @@ def _directory_in_move(repository: Repository) -> str:
 
 
 def damaged_pack(why: object) -> RemoteDamagedError:
-    """Return the error for what came and is not whole."""
+    """Return the error for damaged received data."""
     return RemoteDamagedError(
         f"The data from the remote is damaged: {why}; none of it was used",
         hint="Try again; if it keeps failing, check the remote with `git fsck`.",
     )
 
 
-WORTH_IT: Final = 2000  # loose objects; from here on `doctor` advises to compact
-_MOST_PACKS = 8  # with more of them, they too become one
+WORTH_IT: Final = 2000  # number of loose objects from which `doctor` advises to compact
+_MOST_PACKS = 8  # number of packs from which they are merged into one
 
 
 @dataclass(frozen=True, slots=True)
 class Compacted:
-    """What packing did, or would do.
+    """What compaction did, or would do.
 
     Args:
-        objects: How many objects were (or would be) packed.
-        bytes_before: What they took on disk.
-        bytes_after: What they take now; None for a dry run.
+        objects: Number of objects packed.
+        bytes_before: Disk usage before.
+        bytes_after: Disk usage after; None for a dry run.
     """
 
     objects: int
@@ -474,8 +472,8 @@ class Compacted:
 def compact_journal(repository: Repository, *, dry_run: bool = False) -> Compacted:
     """Pack all loose objects, and all packs once there are many. The caller holds the lock.
 
-    Nothing is removed before all it held is durable in a pack, so a crash leaves at most copies.
-    May raise OSError.
+    Nothing is removed before it is durable in a pack, so a crash leaves at most duplicates. May
+    raise OSError.
     """
     objects = repository.objects
     loose, old = objects.loose(), _old_packs(objects)
@@ -500,7 +498,7 @@ def compact_journal(repository: Repository, *, dry_run: bool = False) -> Compact
 
 
 def disk_bytes(repository: Repository) -> int:
-    """Return how much room the objects take, each file counted in whole blocks of 4 KB."""
+    """Return the objects' disk usage, rounding each file up to 4 KB blocks."""
     total = 0
     for directory, _, names in os.walk(repository.objects.directory):
         for name in names:
@@ -510,7 +508,7 @@ def disk_bytes(repository: Repository) -> int:
 
 
 def _old_packs(objects: Objects) -> list[str]:
-    """Return the packs to be taken together (paths without suffix); none while there are few."""
+    """Return the packs to merge (paths without suffix); none while there are few."""
     directory = os.path.join(objects.directory, "pack")
     names = sorted(n[:-5] for n in os.listdir(directory) if n.endswith(".pack"))
     paths = [os.path.join(directory, name) for name in names]
@@ -527,7 +525,7 @@ def _ids_in(path: str) -> list[str]:
 
 
 def _in_order(repository: Repository, ids: Iterable[str]) -> list[str]:
-    """Return `ids` so that versions of one file or directory follow each other, newest first."""
+    """Order `ids` so that versions of one file or directory are adjacent, newest first."""
     places: dict[str, tuple[str, int]] = {}
     for n, commit in enumerate(History(repository).commits()):
         places[commit.id] = ("", n)
@@ -540,7 +538,7 @@ def _in_order(repository: Repository, ids: Iterable[str]) -> list[str]:
 def _new_entries(
     read: Reader, old: str | None, new: str | None, path: str
 ) -> Iterator[tuple[str, str]]:
-    """Yield path and id of each file and directory that the tree `new` has and `old` has not."""
+    """Yield path and id of each file and directory added in the tree `new`."""
     if new is None or old == new:
         return
     yield path, new
@@ -555,11 +553,11 @@ def _new_entries(
 
 
 def _write_pack(objects: Objects, batch: list[GitObject]) -> str:
-    """Write a pack, make sure that it holds the whole batch, and return its path without suffix."""
+    """Write a pack, verify that it holds the whole batch, and return its path without suffix."""
     path = objects.add_pack(len(batch), delta_objects(batch))
     if not {one.id for one in batch} <= set(_ids_in(path)):
         raise journal_damaged("a new pack does not contain what was written to it")
-    objects.keep()  # what it holds is in effect already
+    objects.keep()  # an identical pack is in use already
     return path
 
 

@@ -1,7 +1,7 @@
-"""Complete a decided change that a crash interrupted, by three-way merge.
+"""Complete a decided change after a crash, by three-way merge.
 
-The base is what stood before the change, ours is what is on disk, theirs is the change. A file that
-still has its old text with a line typed into it is an edit of the old text: it gets the change too.
+Base is the state before the change, ours is the disk, theirs is the change. If a file still has its
+old text plus an edit, that text is merged with the change.
 """
 
 from __future__ import annotations
@@ -54,12 +54,13 @@ FORMER_BRANCH = "familiar-former"
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """A decided change.
+    """A change that is decided but not applied.
 
     Args:
-        base: The commit before it; None when it is the first.
-        commit: The commit to be carried out.
-        is_forward: The commit came from elsewhere, perhaps with others between it and `base`.
+        base: The preceding commit; None for the first.
+        commit: The commit to apply.
+        is_forward: Whether the commit came from elsewhere, perhaps with others between it and
+            `base`.
     """
 
     base: str | None
@@ -68,7 +69,7 @@ class Pending:
 
 
 def read_mark(directory: str) -> Pending | None:
-    """Return the mark, or None when every commit is on disk."""
+    """Return the marker, or None when every commit is on disk."""
     try:
         found = json.loads(read_plain(os.path.join(directory, PENDING_MARK)))
         mark = Pending(found["base"], found["commit"], bool(found.get("is_forward")))
@@ -84,7 +85,7 @@ def read_mark(directory: str) -> Pending | None:
 
 
 def invalid_mark(why: str) -> FamiliarError:
-    """Return the error for a mark that no change of ours has left."""
+    """Return the error for a marker that this program cannot have written."""
     error = journal_damaged(f"{PENDING_MARK!r} {why}")
     error.hint = (
         f"Delete {PENDING_MARK!r} in journal.git: the memory stays as it is, and what differs from"
@@ -94,18 +95,18 @@ def invalid_mark(why: str) -> FamiliarError:
 
 
 def write_mark(directory: str, mark: Pending, disk: Disk) -> None:
-    """Decide a change, durably. May raise OSError."""
+    """Mark a change as decided, durably. May raise OSError."""
     disk.put(os.path.join(directory, PENDING_MARK), (json.dumps(asdict(mark)) + "\n").encode())
 
 
 def clear_mark(directory: str, disk: Disk) -> None:
-    """Take the mark away. Should a power failure bring it back, finishing again changes nothing."""
+    """Remove the marker. If a power failure restores it, finishing again changes nothing."""
     with suppress(FileNotFoundError):
         disk.unlink(os.path.join(directory, PENDING_MARK))
 
 
 def mark_signature(directory: str) -> object:
-    """Return a value that differs for every mark, None when there is none; costs one look."""
+    """Return a value unique to each marker, or None without one; costs one stat."""
     try:
         status = os.lstat(os.path.join(directory, PENDING_MARK))
     except OSError:
@@ -114,7 +115,7 @@ def mark_signature(directory: str) -> object:
 
 
 class _Other:
-    """Something that is not a plain file."""
+    """Placeholder for anything that is not a regular file."""
 
 
 OTHER: Final = _Other()
@@ -123,14 +124,14 @@ OTHER: Final = _Other()
 def finish_change(
     repository: Repository, memory: Tree, mark: Pending, tell: Callable[[str], None]
 ) -> bool:
-    """Carry out what `mark` names, and take it away.
+    """Apply the change that `mark` names, and remove the marker.
 
     Returns:
-        Whether a person had changed one of the files meanwhile: the two are merged.
+        Whether a person had edited one of the files meanwhile; the edits are merged.
 
     Raises:
-        ConflictError: A file was changed at this very moment; the mark stays.
-        FamiliarError: The journal is damaged, or the disk refused.
+        ConflictError: A file was being edited at this moment; the marker stays.
+        FamiliarError: The journal is damaged, or a write failed.
     """
     check_mark(repository, mark)
     head = repository.head()
@@ -153,7 +154,7 @@ def finish_change(
     for path in plan.leftovers:
         with suppress(OSError):
             os.unlink(path)
-    with suppress(OSError):  # a mark that stays does no harm
+    with suppress(OSError):  # a leftover marker is harmless
         clear_mark(repository.path, repository.disk)
     repository.disk.sync_dir(repository.path)
     for notice in recovery.notices:
@@ -165,11 +166,11 @@ class _Recovery:
     """The remaining steps of an interrupted change.
 
     Attributes:
-        rel_paths: Every file that the change touches.
-        changes: What has to be done on disk.
-        seen: The signature of each file in `changes`, from before it was read.
-        notices: What a person should know.
-        is_edited: Whether a person changed one of the files.
+        rel_paths: Files touched by the change.
+        changes: Changes to make on disk.
+        seen: Signature of each file in `changes`, taken before it was read.
+        notices: User-facing messages.
+        is_edited: Whether a person edited one of the files.
     """
 
     def __init__(self, repository: Repository, memory: Tree, mark: Pending) -> None:
@@ -196,7 +197,7 @@ class _Recovery:
             if now == after or self._stands_for(rel_path, becomes, now):
                 continue
             if not is_synced(rel_path) and self._mark.is_forward:
-                continue  # another machine's own file
+                continue  # another machine's machine-local file
             _check_name(rel_path, is_new=before is None)
             if isinstance(now, _Other):
                 self._leave(rel_path)
@@ -248,7 +249,7 @@ class _Recovery:
         ]
 
     def _asides(self) -> set[str]:
-        """Return the conflict copies and their list."""
+        """Return the paths of conflict copies and their list."""
         found = {
             f"{CONFLICTS_DIR}/{path}"
             for tree in (self._old, self._new)
@@ -262,7 +263,7 @@ class _Recovery:
         return {path for path in found if is_in_conflicts(path)}
 
     def _id_after(self, rel_path: str, theirs: Mapping[str, str]) -> str | None:
-        """Return the id of a file once the plain changes are made."""
+        """Return a file's id once the unmerged changes are applied."""
         if rel_path in self.rel_paths:
             return theirs.get(rel_path)
         now = self._on_disk(rel_path)
@@ -303,7 +304,7 @@ def _recovery_notice(rel_path: str, now: bytes | None, merged: MergedTree) -> st
 
 
 def check_mark(repository: Repository, mark: Pending) -> None:
-    """Raise `FamiliarError` when no change of ours can have left `mark`."""
+    """Raise `FamiliarError` if this program cannot have written `mark`."""
     if mark.is_forward:
         every = walk_ancestors(mark.commit, lambda id_: repository.commit(id_).parents)
         is_change = mark.base is not None and mark.base in every
@@ -314,7 +315,7 @@ def check_mark(repository: Repository, mark: Pending) -> None:
 
 
 def content_on_disk(root: str, rel_path: str) -> bytes | _Other | None:
-    """Return a plain file's content, None when nothing is there, `OTHER` for anything else.
+    """Return a file's content, None if it does not exist, `OTHER` if it is not a regular file.
 
     Raises:
         FamiliarError: It cannot be read.
@@ -341,7 +342,7 @@ def content_on_disk(root: str, rel_path: str) -> bytes | _Other | None:
 
 
 def _check_name(rel_path: str, *, is_new: bool) -> None:
-    """Refuse a name that no change of the memory could have had: the mark is forged."""
+    """Refuse a name that no change of the memory can contain: the marker is forged."""
     try:
         allowed = parse_new_path(rel_path) if is_new else parse_old_path(rel_path)
     except UnsafePathError as error:
@@ -363,7 +364,7 @@ def _find_leftovers(root: str, rel_paths: Iterable[str]) -> list[str]:
 
 
 def _set_aside(repository: Repository, mark: Pending, tell: Callable[[str], None]) -> None:
-    """Drop a mark that is done already; keep one that the branch knows nothing of."""
+    """Drop a marker whose change is applied; keep one the branch does not know."""
     at = repository.head()
     while at and at != mark.commit:
         at = repository.commit(at).parent

@@ -1,14 +1,15 @@
-"""`GitJournal`: each transaction becomes a commit before it is made, and is finished after a crash.
+"""`GitJournal`: commits each transaction before applying it, and completes it after a crash.
 
-The order is what makes it safe:
+The order makes it safe:
 
 1. the commit's objects are written;
-2. a mark that names the commit: from here on the change is decided;
+2. a marker that names the commit is written: from here on the change is decided;
 3. the branch moves to the commit;
 4. the files are changed, one by one;
-5. the mark goes.
+5. the marker is removed.
 
-Every step is durable before the next begins. Whoever finds a mark carries out steps 3 to 5 again.
+Every step is durable before the next begins. Finding the marker, the next process repeats steps 3
+to 5.
 """
 
 from __future__ import annotations
@@ -66,11 +67,11 @@ class GitJournal:
     """The journal of one memory directory.
 
     Args:
-        path: `journal.git`; made with the first change.
+        path: `journal.git`; created with the first change.
         root: The memory directory.
-        tell: Told in words what a person should look at.
+        tell: Callback for user-facing messages.
         disk: The file system.
-        instance: Returns the instance that changes the memory here; empty where it began.
+        instance: Returns the id of this instance; empty for the original one.
     """
 
     def __init__(
@@ -88,32 +89,32 @@ class GitJournal:
         self.repository = Repository(self.path, self._disk)
         self._memory = Tree(root)
         self._tell = tell
-        self._given_up: object = None  # the mark of a change that cannot be finished
+        self._given_up: object = None  # marker of a change that cannot be completed
 
     def _signed(self) -> dict[str, str]:
-        """Return the trailers of a commit that name its instance, unless it began the familiar."""
+        """Return the instance trailers of a commit; none for the original instance."""
         instance = self.instance()
         return {INSTANCE: instance} if instance else {}
 
     def pending(self) -> bool:
-        """Tell whether a change is decided but not all of it is on disk; costs one look."""
+        """Tell whether a committed change is not fully on disk yet; costs one stat."""
         mark = mark_signature(self.path)
         return mark is not None and mark != self._given_up
 
     def give_up(self, error: FamiliarError) -> None:
-        """Let files be read although a change cannot be finished, and tell so once."""
+        """Allow reads despite a change that cannot be completed, and report it once."""
         self._given_up = mark_signature(self.path)
         self._tell(f"Files are read as they are, perhaps in the middle of a change. {error}")
 
     def state(self) -> object:
-        """Return a value that differs after every transaction; costs one look."""
+        """Return a value that changes with every transaction; costs one stat."""
         return state_of(self.path)
 
     def begin(self, *, look: bool = False) -> None:
-        """Finish what a crash cut short; commit what people changed.
+        """Complete a transaction cut short by a crash, and commit edits made by hand.
 
-        Looking at all files takes longer the more there are, so a transaction leaves it out when
-        the last look was a moment ago. The files that a transaction changes are always looked at.
+        A full scan takes longer the more files exist, so a transaction skips it if the last one was
+        a moment ago. The files it changes are always checked.
 
         Raises:
             FamiliarError: The journal is damaged or cannot be written.
@@ -133,10 +134,10 @@ class GitJournal:
         trailers: Mapping[str, str],
         joined: Joined | None = None,
     ) -> None:
-        """Commit what is about to be, and mark it as decided.
+        """Commit the pending changes and mark the transaction as decided.
 
         Raises:
-            ConflictError: The newest commit is not the one that `joined` was worked out for.
+            ConflictError: The newest commit is not the one `joined` was computed for.
             FamiliarError: It could not be written; nothing is decided.
         """
         repository = self.repository
@@ -177,7 +178,7 @@ class GitJournal:
             self._decide(Pending(base, str(draft.head)))
 
     def applied(self, changes: Sequence[StoredChange]) -> None:
-        """Every change is on disk. A mark that cannot be taken away does no harm."""
+        """Finish a transaction whose changes are all on disk. A leftover marker is harmless."""
         self.repository.objects.keep()
         written = [c.rel_path for c in changes if c.after is not None]
         with suppress(OSError):
@@ -185,10 +186,11 @@ class GitJournal:
             forget_absent(self.repository, written)
 
     def abandoned(self, changes: Sequence[StoredChange]) -> None:
-        """Take the commit back, unless a file could not be put back: then it is still decided.
+        """Roll back the commit, unless a file could not be restored: then it stays decided.
 
         Raises:
-            FamiliarError: The journal could not be changed either; the next writer will finish.
+            FamiliarError: The journal could not be rolled back either; the next writer completes
+                it.
         """
         mark = read_mark(self.path)
         if mark is None:
@@ -216,7 +218,7 @@ class GitJournal:
             raise
 
     def _keep_former(self) -> None:
-        """Keep the branch as it is under a second name: going back must not need room."""
+        """Keep the old branch under a second name, so that rolling back needs no disk space."""
         former = os.path.join(self.path, FORMER_BRANCH)
         with suppress(OSError):
             os.unlink(former)
@@ -237,12 +239,12 @@ class GitJournal:
             self.repository.objects.discard()
 
     def _finish(self) -> bool:
-        """Carry out what is decided, and tell whether a person had changed something of it."""
+        """Complete a decided change, and tell whether someone had edited its files."""
         mark = read_mark(self.path)
         return mark is not None and finish_change(self.repository, self._memory, mark, self._tell)
 
     def _note_touched(self, changes: Sequence[StoredChange]) -> None:
-        """Commit what people changed in the files that a transaction is about to change."""
+        """Commit edits made by hand to files that a transaction is about to change."""
         repository = self.repository
         state, known = repository.tree_of(repository.head()), list_absent(repository)
 
@@ -256,7 +258,7 @@ class GitJournal:
         self._commit_edits((c.rel_path, c.before) for c in changes if is_edited(c))
 
     def _note_edits(self, *, loud: bool = False) -> None:
-        """Look at all files, and commit what people changed."""
+        """Scan all files, and commit edits made by hand."""
         begun_s = clock.stopwatch_s()
         repository = self.repository
         head = repository.head()

@@ -1,4 +1,4 @@
-"""Walk through the journal: its changes, its days, and how two states of the memory differ."""
+"""Walk the journal: its commits, its days, and the differences between two states."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class FileDiff:
-    """How one file differs. `diff` is a unified diff, or one line for a file that is not text."""
+    """The difference in one file: a unified diff, or one line for a binary file."""
 
     rel_path: str
     kind: Literal["added", "changed", "deleted"]
@@ -42,7 +42,7 @@ class FileDiff:
 def diff_trees(
     repository: Repository, old: str | None, new: str | None, rel_path: str = ""
 ) -> Iterator[FileDiff]:
-    """Yield how each file at or below `rel_path` differs between two trees, sorted by path."""
+    """Yield the diff of each file at or below `rel_path` between two trees, sorted by path."""
     for path, was, now in sorted(changed_files(repository.tree, old, new)):
         if not rel_path or path == rel_path or path.startswith(rel_path + "/"):
             before, after = (repository.objects.read(i) if i else None for i in (was, now))
@@ -50,7 +50,7 @@ def diff_trees(
 
 
 def file_diff(rel_path: str, before: bytes | None, after: bytes | None) -> FileDiff:
-    """Return how a file differs; None stands for no file."""
+    """Return the diff of a file; None stands for a missing file."""
     kind: Literal["added", "changed", "deleted"] = "changed"
     if before is None or after is None:
         kind = "deleted" if after is None else "added"
@@ -69,7 +69,7 @@ def file_diff(rel_path: str, before: bytes | None, after: bytes | None) -> FileD
 
 
 def is_binary(content: bytes) -> bool:
-    """Tell whether `content` is not text, as git decides it."""
+    """Tell whether `content` is binary, by git's rule."""
     return b"\0" in content[:8000]
 
 
@@ -81,11 +81,11 @@ def former_path(
     Args:
         repository: The journal.
         commit: The commit.
-        parent: The one of those before it that counts.
-        rel_path: Where the file is now.
+        parent: The parent to compare with.
+        rel_path: The file's path after the commit.
 
-    The content tells: a file that went away in the same commit and was the same, or else at least
-    60 % alike by git's measure.
+    A rename is a file deleted in the same commit with the same content, or else with content at
+    least 60 % similar by git's measure.
     """
     old = repository.tree_of(parent)
     gone: dict[str, list[str]] = {}
@@ -116,7 +116,7 @@ def _find_similar(repository: Repository, old: str | None, new: str, rel_path: s
         ]
         return _entry_path(found[0].old) if found else None
     finally:
-        with suppress(BufferError):  # a pack that broke while it was read stays mapped
+        with suppress(BufferError):  # a pack found damaged while reading stays mapped
             store.close()
 
 
@@ -126,7 +126,7 @@ def _entry_path(entry: TreeEntry | None) -> str | None:
     return entry.path.decode("utf-8", errors="surrogateescape")
 
 
-SHORT = 10  # digits of an id that are shown
+SHORT = 10  # displayed length of an id
 _HEX = re.compile(r"[0-9a-f]{4,40}", re.IGNORECASE)
 _BACK = re.compile(r"(?:HEAD|@)(?:~(\d*))?")
 _MOST_LISTED = 8
@@ -134,12 +134,12 @@ _MOST_LISTED = 8
 
 @dataclass(frozen=True, slots=True)
 class LoggedChange:
-    """One commit, and what it changed.
+    """One commit and the files it changed.
 
     Args:
         commit: The commit.
-        touched: Every file it changed, sorted by path.
-        rel_path: The path that the file asked for had after it; empty when all were asked for.
+        touched: Every changed file, sorted by path.
+        rel_path: Path of the requested file after the commit; empty when all files were requested.
     """
 
     commit: Commit
@@ -157,7 +157,7 @@ class History:
     def commits(self) -> Iterator[Commit]:
         """Yield the first-parent commits of this machine, newest first.
 
-        What was merged from elsewhere is not among them; `log` has it.
+        Commits merged from other machines are left out; `log` includes them.
         """
         at = self.head
         while at:
@@ -175,13 +175,13 @@ class History:
     ) -> Iterator[LoggedChange]:
         """Yield the changes of a file or directory (or of everything), newest first.
 
-        A file is followed through its renames.
+        Follows a file through renames.
 
         Args:
-            rel_path: Below the memory; empty for everything.
-            source: Only what this source changed.
-            since: Only what happened then or later.
-            limit: At most so many.
+            rel_path: Path in the memory; empty for everything.
+            source: Only changes by this source.
+            since: Only changes at or after this time.
+            limit: Maximum number of changes.
         """
         given = 0
         for change in self._of_path(rel_path) if rel_path else self._of_all():
@@ -194,7 +194,7 @@ class History:
                 yield change
 
     def touched(self, commit: Commit) -> tuple[Touched, ...]:
-        """Return every file that a commit changed, sorted by path."""
+        """Return every file a commit changed, sorted by path."""
         if commit.touched is not None:
             return commit.touched
         old = self._repository.tree_of(commit.parent)
@@ -202,11 +202,11 @@ class History:
         return tuple(Touched(_change_kind(was, now), path) for path, was, now in sorted(changes))
 
     def find(self, word: str) -> Commit:
-        """Return the commit that `word` means: an id, the beginning of one, `HEAD`, `HEAD~2`.
+        """Resolve `word` to a commit: an id or its prefix, `HEAD`, `HEAD~2`.
 
         Raises:
-            NotFoundError: There is none.
-            UsageError: It is not an id, or several begin so.
+            NotFoundError: No such commit.
+            UsageError: Not a commit id, or an ambiguous prefix.
         """
         back = _BACK.fullmatch(word)
         if back:
@@ -260,11 +260,11 @@ class History:
                 yield LoggedChange(commit, self.touched(commit), at)
 
     def before(self, commit: Commit, rel_path: str) -> tuple[bool, list[tuple[str, str]]]:
-        """Tell whether a commit changed a file or directory, and its path before.
+        """Tell whether a commit changed a path, and where its parents have it.
 
         Returns:
-            Whether the commit itself made it what it is, and not one of several before it; and the
-            commits before it, each with the path that it had there.
+            Whether the commit itself produced this version, rather than one of its parents; and its
+            parents, each with the path there.
         """
         if not commit.merged:
             kind = self._how(commit, rel_path)
@@ -311,7 +311,7 @@ class History:
                     heapq.heappush(waiting, (-one.time.timestamp(), len(seen), one, place[1]))
 
     def _how(self, commit: Commit, rel_path: str) -> str | None:
-        """Return how a commit changed what is at `rel_path`, or None when it did not."""
+        """Return how a commit changed `rel_path`, or None if it did not."""
         if commit.touched is not None:
             for touched in commit.touched:
                 if touched.rel_path == rel_path:
@@ -329,7 +329,7 @@ def _parents_with_path(commit: Commit, rel_path: str) -> list[tuple[str, str]]:
 
 
 def is_id_prefix(word: str) -> bool:
-    """Tell whether `word` could be the beginning of an id."""
+    """Tell whether `word` could be an id prefix."""
     return bool(_HEX.fullmatch(word))
 
 
@@ -347,9 +347,9 @@ class JournalDay:
     """A day on which memory changed.
 
     Args:
-        day: Which.
-        commit: The last change of it.
-        changes: How many there were.
+        day: The date.
+        commit: The day's last change.
+        changes: Number of changes.
     """
 
     day: date
@@ -358,11 +358,11 @@ class JournalDay:
 
 
 class JournalDays:
-    """The days of one journal, in order. Asked again, it reads only what is new.
+    """The days of one journal, in order; later calls read only new commits.
 
     Args:
         repository: The journal.
-        zone: Where days begin; None: in the system's timezone.
+        zone: Timezone that separates days; None for the system's.
     """
 
     def __init__(self, repository: Repository, zone: tzinfo | None) -> None:
@@ -374,7 +374,7 @@ class JournalDays:
         self._files: dict[str, list[tuple[str, str]]] = {}
 
     def all(self) -> list[JournalDay]:
-        """Return every day on which something changed, the oldest first."""
+        """Return every day with a change, oldest first."""
         head = self._repository.head() if self._repository.exists else None
         if head == self._head:
             return self._days
@@ -384,7 +384,7 @@ class JournalDays:
             commit = self._repository.commit(at)
             newer.append((to_zone(commit.time, self._zone).date(), at))
             at = commit.parent
-        if at is None:  # the journal was begun again, or never read
+        if at is None:  # the journal was restarted or not read yet
             self._days = []
         for day, commit_id in reversed(newer):
             self._add(day, commit_id)
@@ -392,11 +392,11 @@ class JournalDays:
         return self._days
 
     def at(self, day: date) -> JournalDay | None:
-        """Return the last day up to `day` on which something changed; None: it was before all."""
+        """Return the last day with a change up to `day`, or None if there is none."""
         return next((known for known in reversed(self.all()) if known.day <= day), None)
 
     def files(self, commit: str, directory: str = "") -> list[tuple[str, bool]]:
-        """List a directory at that time: path, and whether it is a directory."""
+        """List a directory as of a commit: path, and whether it is a directory."""
         read, tree = self._repository.tree, self._repository.tree_of(commit)
         found = find_entry(read, tree, directory)
         if found is None or not found.is_dir:
@@ -406,14 +406,14 @@ class JournalDays:
         return sorted((above + name, entry.is_dir) for name, entry in entries)
 
     def every_file(self, commit: str) -> list[tuple[str, str]]:
-        """Return path and id of each file that there was."""
+        """Return path and id of each file as of a commit."""
         if commit not in self._files:
             tree = self._repository.tree_of(commit)
             self._files = {commit: list(tree_files(self._repository.tree, tree))}
         return self._files[commit]
 
     def content(self, commit: str, rel_path: str) -> bytes | None:
-        """Return the content of a file at that time; None: it was not there."""
+        """Return the content of a file as of a commit, or None if it did not exist."""
         return self._repository.file_at(commit, rel_path)
 
     def blob(self, object_id: str) -> bytes:
@@ -431,12 +431,12 @@ class JournalDays:
         return self._changed[old, new]
 
     def difference(self, old: str | None, new: str | None, rel_path: str) -> FileDiff | None:
-        """Return how a file differs between two commits; None: it does not."""
+        """Return the diff of a file between two commits, or None if it is the same."""
         before, after = (self._repository.file_at(commit, rel_path) for commit in (old, new))
         return None if before == after else file_diff(rel_path, before, after)
 
     def _add(self, day: date, commit: str) -> None:
-        """Take in the next commit; a clock that was set back makes no day twice."""
+        """Add the next commit; a clock set back does not repeat a day."""
         last = self._days[-1] if self._days else None
         if last and last.day >= day:
             self._days[-1] = JournalDay(last.day, commit, last.changes + 1)

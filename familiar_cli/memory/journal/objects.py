@@ -1,4 +1,4 @@
-"""The objects of a git repository: loose ones as files, packed ones, and deltas between texts."""
+"""Git objects: loose files, packs, and deltas between texts."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 
 
 _COPY = 0x80
-_MOST_COPIED = 0xFFFF  # in one instruction; every reader of packs knows this length
+_MOST_COPIED = 0xFFFF  # copied per instruction; every pack reader supports this length
 _MOST_INSERTED = 0x7F
 _STEP = 4096
 
 
 def make_delta(base: bytes, target: bytes) -> bytes:
-    """Return instructions that make `target` out of `base`."""
+    """Return delta instructions that turn `base` into `target`."""
     head = shared_prefix_bytes(base, target)
     tail = shared_suffix_bytes(base, target, min(len(base), len(target)) - head)
     middle = target[head : len(target) - tail]
@@ -50,11 +50,11 @@ def make_delta(base: bytes, target: bytes) -> bytes:
 
 
 def shared_prefix_bytes(one: bytes, other: bytes) -> int:
-    """Return how many bytes are the same at the beginning of both."""
+    """Return the length of the common prefix in bytes."""
     most = min(len(one), len(other))
     at = 0
     step = _STEP
-    while step:  # in ever smaller steps, each compared at once
+    while step:  # in halving steps, one comparison each
         while at < most and one[at : at + step] == other[at : at + step]:
             at += step
         step //= 4
@@ -62,7 +62,7 @@ def shared_prefix_bytes(one: bytes, other: bytes) -> int:
 
 
 def shared_suffix_bytes(one: bytes, other: bytes, most: int) -> int:
-    """Return how many bytes are the same at the end of both, `most` at most."""
+    """Return the length of the common suffix in bytes, at most `most`."""
     at = 0
     step = _STEP
     while step:
@@ -86,7 +86,7 @@ def _encode_size(number: int) -> bytes:
 
 
 def _copy_instruction(begin: int, length: int) -> bytes:
-    """Return instructions to copy; an instruction leaves out those bytes of a number that are 0."""
+    """Encode a copy instruction, omitting the zero bytes of its numbers."""
     out = bytearray()
     while length:
         part = min(length, _MOST_COPIED)
@@ -105,15 +105,15 @@ def _insert_instruction(content: bytes) -> bytes:
 
 Kind = Literal["blob", "tree", "commit"]
 
-PACK_FROM = 32  # so many new objects are written as one file: two flushes instead of two for each
-BATCH_BYTES = 64 * 1024 * 1024  # held in memory at a time
-_CHAIN = 50  # longest chain of differences, as with git
-_LEVEL = 1  # of zlib; what is kept for long is packed better
-_LARGE_TREE_BYTES = 32 * 1024  # mostly ids, which do not shrink; packing keeps only differences
+PACK_FROM = 32  # new objects above which they share one pack: two flushes instead of two each
+BATCH_BYTES = 64 * 1024 * 1024  # batch size held in memory
+_CHAIN = 50  # longest delta chain, as in git
+_LEVEL = 1  # zlib level; packing compresses better
+_LARGE_TREE_BYTES = 32 * 1024  # mostly ids, which barely compress; packing stores deltas
 TYPE_NUMBERS: Final[dict[Kind, int]] = {"commit": 1, "tree": 2, "blob": 3}
 _KINDS: Final[dict[str, Kind]] = {kind: kind for kind in TYPE_NUMBERS}
 _ID: Final = re.compile(r"[0-9a-f]{40}")
-_HEAD_BYTES: Final = 64  # of a loose object, which say how large it is
+_HEAD_BYTES: Final = 64  # header of a loose object, which states its size
 _MOST_DIGITS: Final = 20
 _BY_NUMBER: Final = {number: kind for kind, number in TYPE_NUMBERS.items()}
 
@@ -128,25 +128,25 @@ class GitObject:
 
 
 def git_object(kind: Kind, content: bytes) -> GitObject:
-    """Return the object with `content`."""
+    """Build the object for `content`."""
     return GitObject(kind, content, object_id(kind, content))
 
 
 def object_id(kind: Kind, content: bytes) -> str:
-    """Return the id that git gives an object."""
+    """Return git's id for an object."""
     header = f"{kind} {len(content)}\0".encode()
     return hashlib.sha1(header + content, usedforsecurity=False).hexdigest()
 
 
 class Objects:
-    """All objects below `journal.git/objects`. Close it: packs are kept open while reading.
+    """All objects in `journal.git/objects`. Close it: packs stay open while reading.
 
     Args:
-        directory: Where they are.
+        directory: The object directory.
         disk: The file system.
-        is_foreign: Whether others wrote them: then none is unpacked that would not fit into memory,
-            and others may write at the same time.
-        beside: Where objects are read that are not here.
+        is_foreign: Whether others write here: refuses objects too large for memory, and expects
+            concurrent writes.
+        beside: Fallback store for objects missing here.
     """
 
     def __init__(
@@ -162,7 +162,7 @@ class Objects:
         self._beside = beside
         self._disk = disk or Disk()
         self._reader: PackReader | None = None
-        self._fresh: list[str] = []  # files that nothing in effect leads to yet
+        self._fresh: list[str] = []  # files nothing committed refers to yet
 
     def read(self, id_: str) -> bytes:
         """Return an object's content. Raises `FamiliarError` when it is missing or damaged."""
@@ -193,7 +193,7 @@ class Objects:
         return found
 
     def has(self, id_: str) -> bool:
-        """Tell whether an object is there; its content is not looked at."""
+        """Tell whether an object exists, without reading it."""
         if os.path.exists(self._path(id_)):
             return True
         try:
@@ -203,7 +203,7 @@ class Objects:
         return is_here or (self._beside is not None and self._beside.has(id_))
 
     def write(self, objects: Iterable[GitObject]) -> None:
-        """Write objects, and return when they are durable. May raise OSError."""
+        """Write objects durably. May raise OSError."""
         new = {o.id: o for o in objects}
         if len(new) >= PACK_FROM:
             self.add_pack(len(new), map(_to_unpacked, new.values()))
@@ -232,7 +232,7 @@ class Objects:
             self._disk.sync_dir(directory)
 
     def add_pack(self, count: int, unpacked: Iterator[UnpackedObject]) -> str:
-        """Write a pack, durably, or leave nothing of it; return its path without suffix.
+        """Write a pack durably and atomically; return its path without suffix.
 
         May raise OSError.
         """
@@ -253,20 +253,20 @@ class Objects:
         return name
 
     def keep(self) -> None:
-        """What was written so far is in effect."""
+        """Keep the files written so far."""
         self._fresh.clear()
 
     def discard(self) -> None:
-        """Take away what was written and never came into effect: on a full disk, room is dear."""
+        """Remove written files that were never committed, to free disk space."""
         self.close()
         _remove_files(self._fresh)
         self._fresh.clear()
 
     def dulwich_store(self) -> DiskObjectStore:
-        """Return dulwich's view of the objects. The caller closes it.
+        """Return a dulwich object store. The caller closes it.
 
         Raises:
-            FamiliarError: Something that is not a regular file stands among the packs.
+            FamiliarError: A pack is not a regular file.
         """
         from dulwich.object_store import DiskObjectStore
 
@@ -275,7 +275,7 @@ class Objects:
         return DiskObjectStore(self.directory)
 
     def alternates(self) -> list[Objects]:
-        """Return where else objects are, as `git clone --shared` notes it."""
+        """Return the alternate object stores, as recorded by `git clone --shared`."""
         path = os.path.join(self.directory, "info", "alternates")
         lines = read_plain(path).splitlines() if os.path.isfile(path) else []
         return [
@@ -294,7 +294,7 @@ class Objects:
         )
 
     def clear_leftovers(self) -> None:
-        """Remove what a crash left half written. Only the holder of the lock may do this."""
+        """Remove half-written files left by a crash. The caller must hold the lock."""
         for name in _list_names(os.path.join(self.directory, "pack")):
             if name.startswith("tmp") or name.endswith(".lock"):
                 _remove_files([os.path.join(self.directory, "pack", name)])
@@ -304,7 +304,7 @@ class Objects:
         self._disk.unlink(self._path(id_))
 
     def close(self) -> None:
-        """Let go of the packs; the next use opens them again."""
+        """Close the packs; the next use reopens them."""
         if self._reader is not None:
             self._reader.close()
             self._reader = None
@@ -349,7 +349,7 @@ class Objects:
         return content
 
     def _check_plain(self, directory: str) -> None:
-        """Refuse what dulwich would wait for when it opens it, such as a named pipe."""
+        """Refuse files that would block dulwich on open, such as a named pipe."""
         for name in _list_names(os.path.join(self.directory, directory)):
             path = os.path.join(self.directory, directory, name)
             if not os.path.isfile(path):
@@ -374,7 +374,7 @@ class Objects:
 
 
 def delta_objects(objects: Iterable[GitObject]) -> Iterator[UnpackedObject]:
-    """Yield objects for a pack, each as a difference to the one before if that is much shorter."""
+    """Yield objects for a pack, as deltas to the previous one where that is much shorter."""
     base: GitObject | None = None
     chain = 0
     for one in objects:
@@ -402,7 +402,7 @@ def _to_unpacked(one: GitObject, short: bytes = b"", base: str = "") -> Unpacked
 
 
 def object_batches(objects: Iterable[GitObject]) -> Iterator[list[GitObject]]:
-    """Yield objects in lists that can be held in memory."""
+    """Yield objects in batches that fit in memory."""
     batch: list[GitObject] = []
     held_bytes = 0
     for one in objects:
@@ -416,12 +416,12 @@ def object_batches(objects: Iterable[GitObject]) -> Iterator[list[GitObject]]:
 
 
 def is_id(value: object) -> bool:
-    """Tell whether `value` is the whole id of an object."""
+    """Tell whether `value` is a full object id."""
     return isinstance(value, str) and _ID.fullmatch(value) is not None
 
 
 def journal_damaged(what: str) -> FamiliarError:
-    """Return the error for a journal that does not hold what it should."""
+    """Return the error for a damaged journal."""
     return FamiliarError(
         f"The journal is damaged: {what}; the memory itself was not changed",
         hint="Run `familiar doctor`. Replace journal.git with a backup copy, or move it away: the "
@@ -430,7 +430,7 @@ def journal_damaged(what: str) -> FamiliarError:
 
 
 def journal_unreadable(what: str, error: OSError) -> FamiliarError:
-    """Return the error for a part of the journal that the system does not give."""
+    """Return the error for a part of the journal that cannot be read."""
     reason = error.strerror or error
     if not isinstance(error, PermissionError):
         return journal_damaged(f"{what} cannot be read: {reason}")
@@ -446,7 +446,7 @@ def _compress_object(one: GitObject) -> bytes:
 
 
 def _remove_files(paths: Iterable[str]) -> None:
-    """Take files away, as far as that is possible."""
+    """Remove files, ignoring those that cannot be removed."""
     for path in paths:
         with suppress(OSError):
             os.unlink(path)

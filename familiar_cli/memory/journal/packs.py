@@ -1,8 +1,8 @@
-"""Read git packs object by object without a library, and bound what comes from elsewhere.
+"""Read git packs without a library, and limit the size of received objects.
 
-Most of what a small change reads is packed, and importing dulwich takes a third of its time; it
-indexes and writes packs. Nothing that a file says is believed: offsets and sizes are checked, and
-who asks compares the id.
+Small changes mostly read packed objects, and importing dulwich would take a third of their time; it
+is used to index and write packs. File contents are not trusted: offsets and sizes are validated,
+and the caller checks the id.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from familiar_cli.files import Disk
 
 MOST_OBJECT_BYTES: Final = 128 * 1024 * 1024
-"""The largest object that is taken from elsewhere; a memory's files are a thousandth of that."""
+"""Size limit for received objects, about a thousand times the size of a memory's files."""
 
 MOST_TREE_BYTES: Final = 8 * 1024 * 1024
 """Maximum size of a tree object: about 200,000 files."""
@@ -37,14 +37,14 @@ SUBMODULE_MODE: Final = b"160000"
 _MOST_FILES: Final = 200_000
 _MOST_PATH_BYTES: Final = 64 * 1024 * 1024
 _ENTRY: Final = re.compile(rb"([0-7]{5,6}) ([^\0]+)\0(.{20})", re.DOTALL)
-_AROUND_BYTES: Final = 22  # the space, the zero and the id of an entry
+_AROUND_BYTES: Final = 22  # the space, the zero byte and the id of an entry
 
 
 def tree_rows(tree: bytes) -> list[tuple[bytes, bytes, bytes]]:
     """Return mode, name and id (20 bytes) of each entry of a tree object.
 
     Raises:
-        RefLimitError: It is none.
+        RefLimitError: Not a tree object.
     """
     found = _ENTRY.findall(tree)
     if sum(len(mode) + len(name) + _AROUND_BYTES for mode, name, _ in found) != len(tree):
@@ -53,13 +53,13 @@ def tree_rows(tree: bytes) -> list[tuple[bytes, bytes, bytes]]:
 
 
 class TreeShape(NamedTuple):
-    """Contents of a directory.
+    """Summary of a directory's contents.
 
     Args:
-        files: The number of files directly in it.
-        name_bytes: The length of their names together.
-        directories: The id of each directory in it, and the length of its name.
-        ids: The ids of everything in it but submodules.
+        files: Number of files directly in it.
+        name_bytes: Total length of their names.
+        directories: Id of each subdirectory and the length of its name.
+        ids: Ids of all its entries except submodules.
     """
 
     files: int
@@ -72,7 +72,7 @@ def shape_of(content: bytes) -> TreeShape:
     """Parse a tree object.
 
     Raises:
-        RefLimitError: It is too large, or has a name that cannot be one.
+        RefLimitError: It is too large or contains an invalid name.
     """
     if len(content) > MOST_TREE_BYTES:
         raise too_wide()
@@ -87,13 +87,13 @@ def check_trees(roots: Iterable[bytes], shape: Callable[[bytes], TreeShape]) -> 
     """Refuse memories that are too deep or have too many files, reading each tree once.
 
     Args:
-        roots: The ids of the topmost directories.
-        shape: Returns what the directory with an id holds.
+        roots: Ids of the root trees.
+        shape: Returns the contents of the directory with an id.
 
     Raises:
         RefLimitError: One is too deep or too large.
     """
-    sizes: dict[bytes, tuple[int, int, int]] = {}  # levels, files, bytes of all paths
+    sizes: dict[bytes, tuple[int, int, int]] = {}  # levels, files, total length of paths
     for root in roots:
         waiting = [root]
         while waiting:
@@ -129,7 +129,7 @@ def _size_bytes(found: TreeShape, sizes: dict[bytes, tuple[int, int, int]]) -> t
 
 
 def too_large(size: int | None) -> RefLimitError:
-    """Return the error for an object that is not taken from elsewhere; its size, if known."""
+    """Return the error for a received object over the size limit."""
     shown = f" of {size:,} bytes" if size is not None else ""
     return RefLimitError(
         f"The remote sent a file{shown}, over the limit of {MOST_OBJECT_BYTES:,}; nothing was "
@@ -147,30 +147,30 @@ def _too_deep() -> RefLimitError:
     return RefLimitError(f"its directories are nested more than {MOST_LEVELS} levels deep")
 
 
-_MOST_BYTES: Final = 16 * 1024**3  # that all objects of a pack may become together
+_MOST_BYTES: Final = 16 * 1024**3  # limit for the total unpacked size of a pack
 _VERSIONS: Final = {b"PACK\0\0\0\2", b"PACK\0\0\0\3"}
 _INDEX: Final = b"\xfftOc\0\0\0\2"
 _ROWS_AT: Final = len(_INDEX) + 256 * 4
 _ID_BYTES: Final = 20
 _TRAILER_BYTES: Final = 2 * _ID_BYTES
-_LARGE_OFFSET: Final = 1 << 31  # from here on it stands in a table of its own
+_LARGE_OFFSET: Final = 1 << 31  # offsets from here on are kept in a separate table
 _TREE: Final = 2
 _OFS_DELTA: Final = 6
 _REF_DELTA: Final = 7
 _KINDS: Final = {1, _TREE, 3, 4, _OFS_DELTA, _REF_DELTA}
-_FIRST_BYTES: Final = 4096  # read at once; most objects are smaller
+_FIRST_BYTES: Final = 4096  # bytes per read; most objects are smaller
 _MORE_BYTES: Final = 64 * 1024
-_PART_BYTES: Final = 1024 * 1024  # unpacked at a time
+_PART_BYTES: Final = 1024 * 1024  # bytes unpacked at a time
 _NEVER_BYTES: Final = 1 << 40
-_MOST_BITS: Final = 70  # of a number that says how long something is
-_MOST_CHAIN: Final = 5000  # git makes chains of at most 4095
+_MOST_BITS: Final = 70  # maximum bytes of an encoded length
+_MOST_CHAIN: Final = 5000  # git limits chains to 4095
 _KEPT_BYTES: Final = 16 * 1024 * 1024
 _COPY: Final = 0x80
-_MOST_COPIED: Final = 0x10000  # in one instruction that leaves its length out
+_MOST_COPIED: Final = 0x10000  # size of a copy instruction that omits its length
 
 
 class UnknownIndexError(Exception):
-    """A pack's index is of a kind that is not read here, or none at all."""
+    """A pack's index is missing or in an unsupported format."""
 
 
 class PackReader:
@@ -178,7 +178,7 @@ class PackReader:
 
     Args:
         directory: Where they are.
-        most_bytes: The largest object that is unpacked; None: any.
+        most_bytes: Largest object to unpack; None for no limit.
     """
 
     def __init__(self, directory: str, most_bytes: int | None = None) -> None:
@@ -189,24 +189,24 @@ class PackReader:
         self._kept_bytes = 0
 
     def knows(self, id_: str) -> bool:
-        """Tell whether an object is in a pack that was looked at already."""
+        """Tell whether an object is in a pack opened earlier."""
         return self._find(bytes.fromhex(id_)) is not None
 
     def has(self, id_: str) -> bool:
         """Tell whether an object is in a pack.
 
         Raises:
-            UnknownIndexError: An index cannot be read here.
+            UnknownIndexError: An index has an unsupported format.
             OSError: A file cannot be read.
         """
         return self._look(bytes.fromhex(id_)) is not None
 
     def get(self, id_: str) -> tuple[int, bytes]:
-        """Return an object's number of its kind, and its content.
+        """Return an object's type number and content.
 
         Raises:
             KeyError: It is in no pack.
-            UnknownIndexError: An index cannot be read here.
+            UnknownIndexError: An index has an unsupported format.
             ValueError: The pack is damaged, or the object is too large.
             OSError: A file cannot be read.
         """
@@ -216,7 +216,7 @@ class PackReader:
         return self._read(*found)
 
     def close(self) -> None:
-        """Let go of open files; the next use lists the packs anew."""
+        """Close open files; the next use lists the packs again."""
         for pack in self._packs.values():
             pack.close()
         self._packs.clear()
@@ -231,11 +231,11 @@ class PackReader:
         return None
 
     def _look(self, id_: bytes) -> tuple[_Pack, int] | None:
-        """Return where an object is; packs that came meanwhile are looked at as well."""
+        """Return an object's pack and offset, checking new packs as well."""
         return self._find(id_) or (self._find(id_) if self._list() else None)
 
     def _list(self) -> bool:
-        """Take in packs that are new, and tell whether there were any."""
+        """Load new packs, and tell whether there were any."""
         try:
             names = os.listdir(self._directory)
         except (FileNotFoundError, NotADirectoryError):
@@ -246,7 +246,7 @@ class PackReader:
         return bool(new)
 
     def _read(self, pack: _Pack, offset: int) -> tuple[int, bytes]:
-        """Return an object, put together from the differences that it is kept as."""
+        """Return an object, resolving its chain of deltas."""
         chain: list[tuple[tuple[str, int], bytes]] = []
         while (found := self._kept.get((pack.path, offset))) is None:
             entry = pack.entry(offset, self._most_bytes)
@@ -271,7 +271,7 @@ class PackReader:
         return number, content
 
     def _keep(self, key: tuple[str, int], found: tuple[int, bytes]) -> None:
-        """Keep what others are likely to be differences to."""
+        """Cache an object that is likely to be a delta base."""
         self._kept_bytes += len(found[1])
         if self._kept_bytes > _KEPT_BYTES:
             self._kept.clear()
@@ -280,7 +280,7 @@ class PackReader:
 
 
 class _Pack:
-    """One pack: its path has no suffix."""
+    """One pack; `path` has no suffix."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -304,7 +304,7 @@ class _Pack:
         return [self._index[at : at + _ID_BYTES].hex() for at in places]
 
     def offset(self, id_: bytes) -> int | None:
-        """Return where an object begins; None: it is not here."""
+        """Return the offset of an object, or None if it is not in this pack."""
         place = len(_INDEX) + id_[0] * 4
         begin = _ROWS_AT + _ID_BYTES * (self._number(place - 4) if id_[0] else 0)
         end = _ROWS_AT + _ID_BYTES * min(self._number(place), self._count)
@@ -333,12 +333,11 @@ class _Entry(NamedTuple):
     """One object in a pack.
 
     Args:
-        kind: The number of its kind.
-        content: What it is, or the difference that it is kept as; of a large one, perhaps only how
-            it begins.
-        base: What it is a difference to: the place of another object, or its id; None: it is whole.
-        size: How many bytes it becomes here.
-        end: Where the next one begins.
+        kind: Its type number.
+        content: Its content or delta; for a large object, possibly only the beginning.
+        base: Delta base: the offset of another object, or its id; None for a whole object.
+        size: Unpacked size in bytes.
+        end: Offset of the next object.
     """
 
     kind: int
@@ -355,9 +354,9 @@ def _read_entry(
 
     Args:
         file: The pack.
-        offset: Where it begins.
-        most_bytes: The largest object that is unpacked; None: any.
-        is_kept: All of its content is wanted.
+        offset: Offset of its header.
+        most_bytes: Largest object to unpack; None for no limit.
+        is_kept: Whether the whole content is needed.
 
     Raises:
         RefLimitError: It is too large.
@@ -374,7 +373,7 @@ def _read_entry(
     _check_size(size, most_bytes)
     unpacker = zlib.decompressobj()
     parts: list[bytes] = []
-    left, data = size + 1, data[at:]  # one more than it may be
+    left, data = size + 1, data[at:]  # one byte over the limit
     while not unpacker.eof and left > 0:
         data = data or file.read(_MORE_BYTES)
         if not data:
@@ -391,7 +390,7 @@ def _read_entry(
 
 
 def _entry_head(data: bytes, offset: int) -> tuple[int, int, int | bytes | None, int]:
-    """Return kind, size and base of an object, and how long its head is."""
+    """Return an object's type, size and delta base, and the length of its header."""
     kind, size, at = data[0] >> 4 & 7, data[0] & 15, 1
     if data[0] & 0x80:
         more, at = _read_number(data, 1)
@@ -410,20 +409,20 @@ def _entry_head(data: bytes, offset: int) -> tuple[int, int, int | bytes | None,
 
 
 def pack_ids(path: str) -> list[str]:
-    """Return the ids of all objects in a pack; its path has no suffix. Raises as `PackReader`."""
+    """Return the ids of all objects in a pack; `path` has no suffix. Raises as `PackReader`."""
     return _Pack(path).ids()
 
 
 def finish_pack(
     disk: Disk, path: str, rows: Iterable[tuple[bytes, int, int | None]], digest: bytes
 ) -> str:
-    """Write the index of a pack and give both their names, or leave nothing. May raise OSError.
+    """Write a pack's index and rename both files into place, atomically. May raise OSError.
 
     Args:
         disk: The file system.
-        path: The pack, which begins with no name of its own.
-        rows: The id of each object as 20 bytes, its offset and its checksum.
-        digest: The checksum at the end of the pack.
+        path: The pack under its temporary name.
+        rows: Id (20 bytes), offset and checksum of each object.
+        digest: The pack's trailing checksum.
 
     Returns:
         The path of both without suffix.
@@ -435,7 +434,7 @@ def finish_pack(
     name = f"pack-{iter_sha1(row[0] for row in entries).decode()}"
     whole = os.path.join(os.path.dirname(path), name)
     try:
-        if not os.path.exists(f"{whole}.idx"):  # from when it is there, the pack counts
+        if not os.path.exists(f"{whole}.idx"):  # the pack counts once its index exists
             disk.create(f"{path}.idx", content.getvalue())
             disk.replace(path, f"{whole}.pack")
             disk.replace(f"{path}.idx", f"{whole}.idx")
@@ -447,13 +446,13 @@ def finish_pack(
 
 
 def check_pack(file: IO[bytes]) -> None:
-    """Read through a pack, up to its checksum, and refuse what would not fit into memory.
+    """Validate a whole pack including its checksum, refusing objects too large for memory.
 
     Args:
-        file: Stands at the pack's first byte.
+        file: Positioned at the pack's first byte.
 
     Raises:
-        RemoteDamagedError: An object is too large, all are, or it is not a pack.
+        RemoteDamagedError: Not a pack, or an object or their total is too large.
         OSError: It cannot be read.
     """
     at = file.tell() + 12
@@ -472,7 +471,7 @@ def check_pack(file: IO[bytes]) -> None:
 
 
 def _checked_size(entry: _Entry) -> int:
-    """Return how large an object is, once differences are resolved."""
+    """Return the size of an object after resolving deltas."""
     if entry.kind not in _KINDS:
         raise ValueError("an object is of an unknown kind")
     if entry.kind == _TREE and entry.size > MOST_TREE_BYTES:
@@ -492,7 +491,7 @@ def apply_delta(base: bytes, difference: bytes, most_bytes: int | None = None) -
     """Apply a delta to `base`.
 
     Raises:
-        ValueError: It was not made for it, or what it makes is too large.
+        ValueError: The delta does not match `base`, or its result is too large.
     """
     parts: list[bytes] = []
     try:
@@ -505,7 +504,7 @@ def apply_delta(base: bytes, difference: bytes, most_bytes: int | None = None) -
             code = difference[at]
             at += 1
             if code & _COPY:
-                numbers = bytearray(7)  # four bytes say where, three how much
+                numbers = bytearray(7)  # four bytes of offset, three of length
                 for n in range(7):
                     if code >> n & 1:
                         numbers[n] = difference[at]
@@ -528,7 +527,7 @@ def apply_delta(base: bytes, difference: bytes, most_bytes: int | None = None) -
 
 
 def _read_number(data: bytes, at: int) -> tuple[int, int]:
-    """Read a number of which each byte holds seven bits, the lowest first; also where it ends."""
+    """Decode a little-endian number of seven bits per byte; also return its end."""
     number = 0
     for shift in range(0, _MOST_BITS, 7):
         byte = data[at]

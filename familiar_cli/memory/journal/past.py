@@ -1,4 +1,4 @@
-"""Answer questions about the past of a memory, and take changes back."""
+"""Query the past of a memory, and revert changes."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ _MOST_FILES = 5
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What differs between two states of the memory.
+    """The difference between two states of the memory.
 
     Args:
-        old: The commit on the left; None for the empty memory before the first.
-        new: The commit on the right.
-        files: Each file that differs.
+        old: Left commit; None for the empty memory before the first.
+        new: Right commit.
+        files: Diffs of the files that differ.
     """
 
     old: Commit | None
@@ -69,7 +69,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class BlamedLine:
-    """One line, counted from 1, and the commit that wrote it as it is."""
+    """A line, numbered from 1, and the commit that last changed it."""
 
     line: int
     commit: Commit
@@ -78,13 +78,13 @@ class BlamedLine:
 
 @dataclass(frozen=True, slots=True)
 class Undone:
-    """What taking changes back did, or would do.
+    """What reverting changes did, or would do.
 
     Args:
-        commits: The changes, newest first.
-        changes: What each file held before, and after.
-        result: What the store did.
-        is_from_elsewhere: Some of it came from other machines.
+        commits: The reverted changes, newest first.
+        changes: Content of each file before and after.
+        result: The store's result.
+        is_from_elsewhere: Whether some of the changes came from other machines.
     """
 
     commits: tuple[Commit, ...]
@@ -94,27 +94,27 @@ class Undone:
 
     @property
     def commit(self) -> Commit:
-        """The newest of the changes."""
+        """The newest of the reverted commits."""
         return self.commits[0]
 
     @property
     def files(self) -> tuple[FileDiff, ...]:
-        """How each file differs by it."""
+        """Diffs of the reverted files."""
         return tuple(file_diff(c.rel_path, c.before, c.after) for c in self.changes)
 
 
 class MemoryPast:
-    """The past of one memory.
+    """The history of one memory.
 
-    What people changed by hand is committed before anything is answered, so that it is part of the
-    answer; when that cannot be, `tell` says so and the answer goes as far as the journal does.
+    Changes made by hand are committed before any query, so that answers include them. If that
+    fails, `tell` reports it and answers cover only what the journal has.
 
     Args:
         store: The memory.
         journal: Its journal.
-        tell: Told in words what a person should know.
-        hasty: For whoever asks often: all files are looked at only now and then, and the one that
-            is asked about each time.
+        tell: Callback for user-facing messages.
+        hasty: Scan all files only occasionally, and the requested file each time; for frequent
+            callers.
     """
 
     def __init__(
@@ -142,7 +142,7 @@ class MemoryPast:
         """Return the changes of a file, a directory or everything, newest first.
 
         Raises:
-            NotFoundError: The journal knows nothing at `rel_path`.
+            NotFoundError: The journal has no changes at `rel_path`.
         """
         clean = parse_path(rel_path)
         with self._history(rel_path=clean) as history:
@@ -152,10 +152,10 @@ class MemoryPast:
             return found
 
     def show(self, word: str) -> tuple[LoggedChange, tuple[FileDiff, ...]]:
-        """Return one change, and how each file differs by it.
+        """Return one change and its diffs.
 
         Raises:
-            NotFoundError: There is no such commit.
+            NotFoundError: No such commit.
         """
         with self._history() as history:
             commit = history.find(word)
@@ -164,24 +164,24 @@ class MemoryPast:
     def differences(
         self, commit: Commit, rel_path: str = "", most: int | None = None
     ) -> tuple[FileDiff, ...]:
-        """Return how the first `most` files at or below a path differ by a commit."""
+        """Return the diffs of a commit's first `most` files at or below a path."""
         old = self._repository.tree_of(commit.parent)
         return tuple(islice(diff_trees(self._repository, old, commit.tree, rel_path), most))
 
     def came_from_elsewhere(self, commit: Commit) -> bool:
-        """Tell whether a commit holds what other machines wrote."""
+        """Tell whether a commit holds changes from other machines."""
         return bool(commit.merged) or commit.source == SYNC or commit.instance != self._instance()
 
     def diff(self, words: Sequence[str]) -> Difference:
         """Compare two commits.
 
         Args:
-            words: At most two commits and a path, in this order. One commit is compared with now;
-                without any it is what the newest change (of the path) did.
+            words: At most two commits and a path, in this order. One commit is compared with the
+                present state; with none, shows the newest change (to the path).
 
         Raises:
-            NotFoundError: There is no such commit or path.
-            UsageError: The words make no sense.
+            NotFoundError: No such commit or path.
+            UsageError: The words are not valid commits and path.
         """
         with self._history() as history:
             named, rel_path = _parse_words(history, words)
@@ -198,11 +198,11 @@ class MemoryPast:
             return Difference(old, new, tuple(files))
 
     def blame(self, rel_path: str) -> list[BlamedLine]:
-        """Return who wrote each line of a file.
+        """Return the last change of each line of a file.
 
         Raises:
-            NotFoundError: There is no such file now.
-            BadInputError: It is not text.
+            NotFoundError: The file does not exist now.
+            BadInputError: The file is binary.
         """
         clean = parse_path(rel_path)
         with self._history(rel_path=clean) as history:
@@ -217,11 +217,11 @@ class MemoryPast:
             return list(_blame_lines(self._repository, history, clean, _split_content(content)))
 
     def version(self, rel_path: str, sha256: str) -> bytes | None:
-        """Return the version of a file with a given hash, or None.
+        """Return the version of a file with a given checksum, or None.
 
         Args:
             rel_path: The file.
-            sha256: In hex, of its bytes.
+            sha256: Hex digest of its bytes.
         """
         with self._history(rel_path=rel_path) as history:
             for change in history.log(rel_path, limit=_MOST_VERSIONS):
@@ -231,11 +231,11 @@ class MemoryPast:
             return None
 
     def before_edits(self, rel_path: str, *, since: datetime) -> bytes | None:
-        """Return a file as it was before people's newest edits, or None.
+        """Return a file as it was before recent edits by hand, or None.
 
         Args:
             rel_path: The file.
-            since: Only edits that were made then or later.
+            since: Only edits at or after this time.
         """
         with self._history(look=False) as history:
             base = self._repository.file_at(history.head, rel_path) if history.head else None
@@ -257,21 +257,20 @@ class MemoryPast:
         dry_run: bool = False,
         merges: bool = False,
     ) -> Undone:
-        """Take changes back by a new one; what was changed later elsewhere stays.
+        """Revert changes with a new one, keeping later changes to other lines.
 
-        What the program makes again by itself (`layout.DERIVED`), and what an editor keeps for
-        itself, is left as it is.
+        Leaves derived files (`layout.DERIVED`) and editors' own files alone.
 
         Args:
-            word: Which commit; else the newest in effect that the program made here.
-            run: All commits of that run instead.
-            dry_run: Check everything, change nothing.
-            merges: Take back what came from other machines, too, where `word` or `run` names it.
+            word: Commit to revert; by default the newest in effect that the program made here.
+            run: Revert all commits of this run instead.
+            dry_run: Check everything without changing anything.
+            merges: Also revert changes from other machines that `word` or `run` names.
 
         Raises:
             ConflictError: Later changes touch the same lines; nothing was changed.
-            NotFoundError: There is no such commit or run, or nothing to take back.
-            RefusedError: It merges what other machines wrote, and `merges` is not set.
+            NotFoundError: No such commit or run, or nothing to revert.
+            RefusedError: It merges changes from other machines, and `merges` is not set.
         """
         with self._history() as history:
             if word or run:
@@ -289,10 +288,10 @@ class MemoryPast:
             return Undone(commits, tuple(changes), result, is_from_elsewhere)
 
     def restore(self, rel_path: str, at: str, *, dry_run: bool = False) -> Undone:
-        """Make a file hold again what it held at a commit.
+        """Restore a file to its content at a commit.
 
         Raises:
-            NotFoundError: It was not there.
+            NotFoundError: The file did not exist then.
         """
         clean = parse_path(rel_path)
         with self._history() as history:
@@ -324,8 +323,8 @@ class MemoryPast:
     def _newest_reversal(self, history: History) -> tuple[tuple[Commit, ...], list[StoredChange]]:
         """Return the newest change in effect that the program made here, and its reversal.
 
-        What people changed by hand, what came from other machines, and the first commit, with which
-        everything began, are taken back only when they are named.
+        Edits by hand, changes from other machines and the initial commit are reverted only when
+        named.
         """
         undone = _undone_ids(history.all_commits())
         for commit in history.all_commits():
@@ -340,7 +339,7 @@ class MemoryPast:
         )
 
     def _reversal(self, commits: Sequence[Commit]) -> list[StoredChange]:
-        """Return the changes that take `commits`, given newest first, back.
+        """Return the changes that revert `commits`, given newest first.
 
         Raises:
             ConflictError: Later changes touch the same lines.
@@ -397,8 +396,8 @@ class MemoryPast:
         """Pack the journal.
 
         Raises:
-            LockedError: A writer held the lock for too long.
-            FamiliarError: The disk refused; nothing is lost.
+            LockedError: Another writer held the lock for too long.
+            FamiliarError: The disk refused a write; nothing is lost.
         """
         if not self._repository.exists:
             return Compacted(0, 0, 0)
@@ -427,7 +426,7 @@ class MemoryPast:
             self._tell(f"Changes made by hand could not be committed: {error}")
 
     def _differs(self, rel_path: str) -> bool:
-        """Tell whether a file is not as the journal has it."""
+        """Tell whether a file differs from the journal."""
         if not rel_path or not self._store.exists(rel_path):
             return False
         known = self._repository.file_at(self._repository.head(), rel_path)
@@ -446,13 +445,13 @@ class MemoryPast:
 
 
 def _parse_words(history: History, words: Sequence[str]) -> tuple[list[Commit], str]:
-    """Return the commits and the path that `words` mean; only the last may be a path."""
+    """Resolve `words` to commits and a path; only the last may be a path."""
     *first, last = words or ("",)
     named = [history.find(word) for word in first]
     if last and len(named) < _MOST_COMMITS:
         try:
             return [*named, history.find(last)], ""
-        except NotFoundError:  # a file may be called `cafe`
+        except NotFoundError:  # a file may be named like an id: `cafe`
             pass
         except UsageError:
             if is_id_prefix(last):
@@ -465,12 +464,12 @@ def _parse_words(history: History, words: Sequence[str]) -> tuple[list[Commit], 
 def _blame_lines(
     repository: Repository, history: History, rel_path: str, newest: list[bytes]
 ) -> Iterator[BlamedLine]:
-    """Walk back through the versions, assigning each line to the oldest that has it.
+    """Walk back through the versions, attributing each line to the oldest that has it.
 
-    Where versions were merged, each line goes back to the first that has it.
+    Across merges, a line goes to the first parent that has it.
     """
     wrote: dict[int, Commit] = {}
-    # For each version at hand: places of lines in it -> in the newest.
+    # per version to visit: line number there -> line number in the newest
     waiting = [(str(history.head), rel_path, newest, {n: n for n in range(len(newest))})]
     while waiting:
         id_, at, lines, unclear = waiting.pop()
@@ -492,7 +491,7 @@ def _blame_lines(
 
 
 def _match_lines(lines: list[bytes], older: list[bytes]) -> dict[int, int]:
-    """Return the places of `lines` that `older` has, too, and where."""
+    """Map the lines also present in `older` to their line numbers there."""
     most = min(len(lines), len(older))
     head = next((n for n in range(most) if lines[n] != older[n]), most)
     tail = next((n for n in range(most - head) if lines[-1 - n] != older[-1 - n]), most - head)
@@ -521,7 +520,7 @@ def _of_run(history: History, run: str) -> tuple[Commit, ...]:
 
 
 def _undone_ids(commits: Iterable[Commit]) -> set[str]:
-    """Return the ids of those commits, given newest first, that an undo in effect takes back."""
+    """Return which commits, given newest first, are reverted by an undo still in effect."""
     undone: set[str] = set()
     for commit in commits:
         if commit.id not in undone:
@@ -532,7 +531,7 @@ def _undone_ids(commits: Iterable[Commit]) -> set[str]:
 def _undo_conflict(
     clashes: Sequence[tuple[str, Clash, Commit]], commits: Sequence[Commit]
 ) -> ConflictError:
-    """Return the error that names every file in which later changes are in the way."""
+    """Return the error that names every file whose later changes conflict."""
     newest, oldest = commits[0], commits[-1]
     what = f"the run {newest.run_id}" if len(commits) > 1 else newest.id[:SHORT]
     files = list(dict.fromkeys(rel_path for rel_path, _, _ in clashes))
@@ -554,7 +553,7 @@ def _undo_conflict(
 def _reverse_change(
     rel_path: str, before: bytes | None, after: bytes | None, now: bytes | None
 ) -> tuple[bytes | None, tuple[Clash, ...]]:
-    """Return a file's content without the step from `before` to `after`, and what is in the way."""
+    """Return a file's content without the change from `before` to `after`, and its conflicts."""
     if now == after:
         return before, ()
     if now == before:
@@ -564,7 +563,7 @@ def _reverse_change(
     sides = after or b"", now, before or b""
     content = None if after is None else merge_onto(rel_path, *sides)
     clashes: tuple[Clash, ...] = ()
-    if content is None:  # lines say where, or can be told apart
+    if content is None:  # lines carry a position or are unique
         content, clashes = merge_lines(*sides)
     return (None if before is None and not content else content), clashes
 

@@ -1,8 +1,8 @@
-r"""`journal.git` on disk: commits and directories as values, and the branch with the newest.
+r"""`journal.git` on disk: commits and trees as values, and the branch head.
 
-A tree object is a row of entries, `<mode> <name>\0<20 bytes of id>`, sorted by name. Looking for
-one name, and putting one entry in place of another, works on the bytes as they are, so that a
-directory of ten thousand files costs hardly more than one of ten.
+A tree object is a row of entries, `<mode> <name>\0<20 bytes of id>`, sorted by name. Finding a name
+and replacing an entry work directly on the bytes, so a directory of ten thousand files costs hardly
+more than one of ten.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ if TYPE_CHECKING:
 HUMAN: Final = "human"
 UNDOES: Final = "Undoes"
 INSTANCE: Final = "Instance"
-"""Which instance made a commit; left out where the familiar began."""
+"""Trailer for the instance that made a commit; omitted for the original one."""
 
 LENGTHS: Final = "Bytes"
-"""`5>7 ->12`: how long each file was before and after, in the order in which they are named."""
+"""`5>7 ->12`: size of each file before and after, in the order of the touched files."""
 
 _MAX_SUBJECT_CHARS = 200
 _MAX_SOURCE_CHARS = 80
@@ -57,7 +57,7 @@ _KINDS: Final = {"Added": "added", "Changed": "changed", "Deleted": "deleted"}
 
 @dataclass(frozen=True, slots=True)
 class Touched:
-    """One file that a commit changed."""
+    """A file changed by a commit."""
 
     kind: Literal["added", "changed", "deleted"]
     rel_path: str
@@ -65,7 +65,7 @@ class Touched:
 
 @dataclass(frozen=True, slots=True)
 class Length:
-    """How many bytes a file had before and after a commit; None where it was not there."""
+    """Size of a file in bytes before and after a commit; None where it did not exist."""
 
     rel_path: str
     bytes_before: int | None
@@ -78,15 +78,15 @@ class Commit:
 
     Args:
         id: 40 hexadecimal digits.
-        tree: The id of the memory's state after it.
-        parent: The commit before it; None for the first.
-        merged: Further parents: what came from other instances.
-        is_ours: Whether this program made it, on any machine, rather than another git.
-        source: Who changed it.
+        tree: Id of the memory's state after the commit.
+        parent: First parent; None for the first commit.
+        merged: Further parents, merged from other instances.
+        is_ours: Whether this program made it, on any machine, rather than git itself.
+        source: Author of the change.
         time: When, in UTC.
-        message: What for, in one line.
-        trailers: What else is noted of it.
-        touched: The files it names itself; None when there are too many, or git made it.
+        message: One-line summary.
+        trailers: Its trailers.
+        touched: Files listed in the commit; None when there are too many, or git made it.
     """
 
     id: str
@@ -102,22 +102,22 @@ class Commit:
 
     @property
     def parents(self) -> tuple[str, ...]:
-        """The commits that it follows directly, the one before it first."""
+        """All parents, the first parent first."""
         return (self.parent, *self.merged) if self.parent else self.merged
 
     @property
     def run_id(self) -> str | None:
-        """What belongs together with it, e.g. all that one run of the memory writer did."""
+        """Id shared by related commits, e.g. those of one run of the memory writer."""
         return self.trailers.get(RUN_ID)
 
     @property
     def run(self) -> str | None:
-        """The id of the pass that made it; None when no pass did."""
+        """Id of the pass that made the commit, or None."""
         return self.run_id if self.run_id and is_run_id(self.run_id) else None
 
     @property
     def lengths(self) -> tuple[Length, ...]:
-        """How long each file was before and after; empty when the commit does not say."""
+        """Size of each file before and after; empty if the commit does not record it."""
         pairs = [_PAIR.fullmatch(pair) for pair in self.trailers.get(LENGTHS, "").split()]
         if self.touched is None or len(pairs) != len(self.touched):
             return ()
@@ -129,21 +129,21 @@ class Commit:
 
     @property
     def instance(self) -> str:
-        """The instance that made it; empty: the one on which the familiar was created.
+        """The instance that made it; empty for the one on which the familiar was created.
 
-        A commit of another git has no instance; its author takes the place of one.
+        For a commit made with git itself, its author stands in for the instance.
         """
         told = self.trailers.get(INSTANCE, "")
         return told if told or self.is_ours else slugify(self.source) or "git"
 
     @property
     def undoes(self) -> tuple[str, ...]:
-        """The ids of the commits that it takes back."""
+        """Ids of the commits that this one reverts."""
         return tuple(self.trailers.get(UNDOES, "").split())
 
     @property
     def by_hand(self) -> bool:
-        """Whether a person made it with an editor, or with git; the program names a run."""
+        """Whether a person made it in an editor or with git; the program's commits name a run."""
         return self.run_id is None or not self.is_ours
 
 
@@ -157,7 +157,7 @@ def encode_commit(
     trailers: Iterable[tuple[str, str]],
     merged: Iterable[str] = (),
 ) -> GitObject:
-    """Return the commit object. `at` carries the timezone that git is to show."""
+    """Encode a commit object. `at` carries the timezone git should show."""
     who = author_line(source)
     when = f"{int(at.timestamp())} {at.strftime('%z')[:5]}"
     lines = [
@@ -176,17 +176,17 @@ def encode_commit(
 
 
 def author_line(source: str) -> str:
-    """Return `source` as git names an author."""
+    """Return `source` as a git author line."""
     name = one_line(source.replace("<", " ").replace(">", " "), _MAX_SOURCE_CHARS).strip(" .,;'\"")
     name = name or "unknown"
     return f"{name} <{_NOT_IN_MAIL.sub('-', name).strip('-.') or 'unknown'}@familiar>"
 
 
 def decode_commit(id_: str, content: bytes) -> Commit:
-    """Return the commit with that content; also one that git itself made.
+    """Decode a commit, including one made by git itself.
 
     Raises:
-        FamiliarError: It is not a commit.
+        FamiliarError: Not a commit.
     """
     head, _, body = content.partition(b"\n\n")
     written_by = _AUTHOR.search(head)
@@ -215,15 +215,15 @@ def decode_commit(id_: str, content: bytes) -> Commit:
 
 
 def tree_and_parent(content: bytes) -> tuple[str, str | None]:
-    """Return the ids that a commit begins with."""
+    """Return the ids of a commit's tree and first parent."""
     parent = content[53:93].decode() if content[46:53] == b"parent " else None
     return content[5:45].decode(), parent
 
 
 def parents_of(content: bytes) -> tuple[str, ...]:
-    """Return the ids of all commits that one follows, the one before it first."""
+    """Return the ids of all parents, the first parent first."""
     found = []
-    at = 46  # after `tree <40 digits>`
+    at = 46  # skip `tree <40 digits>`
     while content[at : at + 7] == b"parent ":
         found.append(content[at + 7 : at + 47].decode("ascii", errors="replace"))
         at += 48
@@ -231,11 +231,11 @@ def parents_of(content: bytes) -> tuple[str, ...]:
 
 
 def walk_ancestors(commit: str, parents: Callable[[str], Iterable[str]]) -> Iterator[str]:
-    """Yield a commit and all commits that it follows, each once.
+    """Yield a commit and all its ancestors, each once.
 
     Args:
         commit: The commit.
-        parents: Returns the commits that one follows directly.
+        parents: Returns a commit's parents.
     """
     waiting, seen = [commit], {commit}
     for id_ in waiting:
@@ -261,24 +261,24 @@ _MODES = (_DIR, _FILE, b"100755", b"120000", b"160000")  # only git itself write
 _MODE_INSIDE = re.compile(b"|".join(mode + b" " for mode in _MODES))
 _ID_BYTES = 20
 _NO_NAMES = {"", ".", ".."}
-_MANY = 16  # from here on, taking a tree apart once is cheaper than many cuts
+_MANY = 16  # above this many changes, decoding the tree once is cheaper than patching it
 
 Reader = Callable[[str], bytes]
-"""Returns the content of the tree object with that id."""
+"""Return the content of the tree object with that id."""
 
 
 class Entry(NamedTuple):
-    """What stands behind one name in a directory."""
+    """A directory entry."""
 
     is_dir: bool
     id: str
 
 
 def decode_tree(content: bytes) -> Mapping[str, Entry]:
-    """Return the entries of a tree object; names that are not UTF-8 keep their bytes.
+    """Decode a tree object; names that are not UTF-8 keep their bytes.
 
     Raises:
-        FamiliarError: A name is one that git never writes, since it would lead out.
+        FamiliarError: A name would escape the directory; git never writes such names.
     """
     entries = _entries_of(content)
     for name in filter(_leads_out, entries):
@@ -323,7 +323,7 @@ def find_entry(read: Reader, tree: str | None, rel_path: str) -> Entry | None:
 
 
 def file_id(read: Reader, tree: str | None, rel_path: str) -> str | None:
-    """Return the id of the file at `rel_path`, or None when no file is there."""
+    """Return the id of the file at `rel_path`, or None if it does not exist."""
     entry = find_entry(read, tree, rel_path)
     return entry.id if entry and not entry.is_dir else None
 
@@ -340,14 +340,14 @@ def tree_files(read: Reader, tree: str | None, prefix: str = "") -> Iterator[tup
 def changed_files(
     read: Reader, old: str | None, new: str | None, prefix: str = "", *, skip_bad: bool = False
 ) -> Iterator[tuple[str, str | None, str | None]]:
-    """Yield path, old id and new id of every file that differs; None where there is no file.
+    """Yield path, old id and new id of every file that differs; None where it does not exist.
 
     Args:
         read: Reads a tree object.
-        old: Id of a tree; None: an empty one.
-        new: Id of another one.
-        prefix: The path of both, with a slash at its end.
-        skip_bad: Skip names that lead out, as another machine's commit may hold.
+        old: Id of a tree; None for an empty one.
+        new: Id of the other tree.
+        prefix: Path of both trees, with a trailing slash.
+        skip_bad: Skip names that would escape the directory, as another machine's commit may hold.
     """
     if old == new:
         return
@@ -368,16 +368,16 @@ def changed_files(
 def rewrite_tree(
     read: Reader, tree: str | None, changes: Mapping[str, str | None]
 ) -> tuple[str, list[GitObject]]:
-    """Return the id of a tree with `changes` (path -> id of the file, None to drop it).
+    """Return the id of a tree with `changes` applied (path -> file id, None to delete).
 
-    Only the directories on the way to a change are read, and written anew; those that become empty
-    are left out. Also returned: the new tree objects, the tree itself last.
+    Only directories on the path to a change are read and rewritten; those left empty are dropped.
+    Also returns the new tree objects, the root last.
     """
     content = read(tree) if tree else b""
     new: list[GitObject] = []
     edits: dict[str, Entry | None] = {}
     here = {path: id_ for path, id_ in changes.items() if "/" not in path}
-    for name, id_ in here.items():  # first what goes, since a directory may take its name
+    for name, id_ in here.items():  # deletions first, since a directory may take the name
         was = entry_of(content, name)
         if id_ is None and was and not was.is_dir:
             edits[name] = None
@@ -413,13 +413,13 @@ def _edit_tree(content: bytes, edits: Mapping[str, Entry | None]) -> bytes:
 
 
 def encode_tree(entries: Mapping[str, Entry]) -> bytes:
-    """Return a tree object's content, in the order git wants."""
+    """Encode a tree object in git's entry order."""
     rows = sorted((_sort_key(name, entry), name, entry) for name, entry in entries.items())
     return b"".join(_encode_entry(name, entry) for _, name, entry in rows)
 
 
 def entry_of(content: bytes, name: str) -> Entry | None:
-    """Return one entry of a tree object, or None."""
+    """Return one entry of an encoded tree, or None."""
     found = _find_row(content, _encode_name(name))
     if found is None:
         return None
@@ -429,7 +429,7 @@ def entry_of(content: bytes, name: str) -> Entry | None:
 
 
 def with_entry(content: bytes, name: str, entry: Entry | None) -> bytes:
-    """Return a tree object's content in which `name` stands for `entry`; None takes it out."""
+    """Return an encoded tree with `name` set to `entry`; None removes it."""
     found = _find_row(content, _encode_name(name))
     if found:
         begin, end = found
@@ -443,7 +443,7 @@ def with_entry(content: bytes, name: str, entry: Entry | None) -> bytes:
 
 
 def _sort_key(name: str, entry: Entry) -> bytes:
-    """Return git's sort key: a directory's name ends in `/`."""
+    """Return git's sort key: directory names end in `/`."""
     return _encode_name(name) + b"/" * entry.is_dir
 
 
@@ -453,7 +453,7 @@ def _encode_entry(name: str, entry: Entry) -> bytes:
 
 
 def _find_row(content: bytes, name: bytes) -> tuple[int, int] | None:
-    """Return where the entry of `name` begins and ends."""
+    """Return the start and end of the entry for `name`."""
     middle = b" " + name + b"\0"
     space = content.find(middle)
     while space >= 0:
@@ -466,10 +466,10 @@ def _find_row(content: bytes, name: bytes) -> tuple[int, int] | None:
 
 
 def _is_begin(content: bytes, at: int) -> bool:
-    """Tell whether an entry begins at `at`, and not a part of a name such as `40000 x.md`.
+    """Tell whether an entry starts at `at`, rather than part of a name such as `40000 x.md`.
 
-    The entry before ends in a zero byte and its id. If that seems so, and there is no mode among
-    the bytes of the id, it is so; else all entries are counted off from the first.
+    The preceding entry ends in a zero byte and an id. If the bytes match and the id contains no
+    mode, that is conclusive; otherwise all entries are counted from the first.
     """
     if at == 0:
         return True
@@ -484,7 +484,7 @@ def _is_begin(content: bytes, at: int) -> bool:
 
 
 def _place_of(content: bytes, key: bytes) -> int:
-    """Return where an entry with that sort key belongs."""
+    """Return the position at which an entry with that sort key belongs."""
     at = 0
     while at < len(content):
         space = content.index(b" ", at)
@@ -503,7 +503,7 @@ def _entry_text(name: bytes) -> str:
     return name.decode("utf-8", errors="surrogateescape")
 
 
-_KEPT_TREES = 64  # that stay in memory
+_KEPT_TREES = 64  # cached in memory
 _CONFIG = """\
 [core]
 \trepositoryformatversion = 0
@@ -516,7 +516,7 @@ _EXCLUDE = f"{INDEX_DIR}/\n{TEMP_PREFIX}*\n"
 
 
 class Repository:
-    """Reads and moves the journal. Whoever writes holds the familiar's lock."""
+    """Reads the journal and moves its branch. Writers must hold the familiar's lock."""
 
     def __init__(self, path: str | Path, disk: Disk | None = None) -> None:
         self.path = str(path)
@@ -526,16 +526,16 @@ class Repository:
 
     @property
     def exists(self) -> bool:
-        """Whether there is a journal."""
+        """Whether the repository exists."""
         return os.path.isdir(self.path)
 
     @property
     def branch_path(self) -> str:
-        """The file that names the newest commit."""
+        """Path of the file that names the newest commit."""
         return branch_path(self.path)
 
     def create(self) -> None:
-        """Make an empty repository, all of it or nothing. May raise OSError."""
+        """Create an empty repository atomically. May raise OSError."""
         new = f"{self.path}.{os.getpid()}.new"
         shutil.rmtree(new, ignore_errors=True)
         try:
@@ -558,10 +558,10 @@ class Repository:
         self.disk.sync_dir(new)
 
     def head(self) -> str | None:
-        """Return the id of the newest commit, or None when there is none yet.
+        """Return the id of the newest commit, or None if there is none yet.
 
         Raises:
-            FamiliarError: The branch does not name a commit.
+            FamiliarError: The branch does not point to a commit.
         """
         try:
             text = read_text(self.branch_path)
@@ -575,7 +575,7 @@ class Repository:
         return text.strip()
 
     def set_head(self, id_: str | None) -> None:
-        """Make a commit the newest, durably. May raise OSError."""
+        """Durably point the branch at a commit. May raise OSError."""
         if id_ is None:
             with suppress(FileNotFoundError):
                 self.disk.unlink(self.branch_path)
@@ -594,34 +594,34 @@ class Repository:
         return self._trees[id_]
 
     def remember(self, id_: str, tree: bytes) -> None:
-        """Keep a tree's content at hand."""
+        """Cache a tree's content."""
         while len(self._trees) >= _KEPT_TREES:
             del self._trees[next(iter(self._trees))]
         self._trees[id_] = tree
 
     def tree_of(self, commit: str | None) -> str | None:
-        """Return the id of the memory's state at a commit."""
+        """Return the id of a commit's tree."""
         return self.commit(commit).tree if commit else None
 
     def file_at(self, commit: str | None, rel_path: str) -> bytes | None:
-        """Return a file's bytes as they were at a commit, or None when it was not there."""
+        """Return a file's bytes as of a commit, or None if it did not exist."""
         id_ = file_id(self.tree, self.tree_of(commit), rel_path)
         return self.objects.read(id_) if id_ else None
 
     def close(self) -> None:
-        """Let go of open packs."""
+        """Close open packs."""
         self.objects.close()
 
 
 def packed_refs(path: str) -> dict[str, str]:
-    """Return the refs of a repository that git has packed. May raise OSError."""
+    """Return a repository's packed refs. May raise OSError."""
     lines = (read_text(os.path.join(path, "packed-refs")) or "").splitlines()
     pairs = (line.split(" ", 1) for line in lines if not line.startswith(("#", "^")))
     return {pair[1]: pair[0] for pair in pairs if len(pair) > 1}
 
 
 def read_text(path: str) -> str | None:
-    """Return the text of a small file; None: there is none. May raise OSError."""
+    """Return the text of a small file, or None if it is missing. May raise OSError."""
     try:
         return read_plain(path).decode("utf-8", errors="replace")
     except (FileNotFoundError, NotADirectoryError):
@@ -630,7 +630,7 @@ def read_text(path: str) -> str | None:
 
 @contextmanager
 def translate_errors(path: str) -> Iterator[None]:
-    """Turn what the system says of the journal into one error."""
+    """Translate a system error about the journal into a `FamiliarError`."""
     try:
         yield
     except OSError as error:

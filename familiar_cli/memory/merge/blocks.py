@@ -1,8 +1,8 @@
-"""A Markdown page taken apart into what is merged on its own, and put together again.
+"""Parse a Markdown page into independently mergeable blocks, and render it again.
 
-A page is its front matter and sections within sections; a section holds list items, which may hold
-more, and other text: paragraphs, tables, code, comments. Nothing is thrown away: blank lines stand
-in the block below them, and a page that is put together unchanged is the same, byte for byte.
+A page is front matter and nested sections; a section holds list items, which may be nested, and
+other text: paragraphs, tables, code, comments. Parsing is lossless: blank lines belong to the block
+below them, and an unchanged page renders byte for byte the same.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Clash:
-    """A place that both sides changed, each in its own way.
+    """A place that both sides changed differently.
 
     Args:
-        line: Where it begins in our text, counted from 1.
-        ours: The lines on our side.
-        base: The lines that both began with.
-        theirs: The lines on their side.
+        line: First line in our text, counted from 1.
+        ours: Lines on our side.
+        base: Lines in the common base.
+        theirs: Lines on their side.
     """
 
     line: int
@@ -43,14 +43,14 @@ class Clash:
 
 
 class MergedLines(NamedTuple):
-    """The merged text, which holds our side where there are clashes."""
+    """The merged text, with our side where there are clashes."""
 
     content: bytes
     clashes: tuple[Clash, ...]
 
 
 class _Hunk(NamedTuple):
-    """Lines `begin` to `end` of the base become `lines`, which begin at `at` on their side."""
+    """Lines `begin` to `end` of the base replaced by `lines`, which begin at `at` on their side."""
 
     begin: int
     end: int
@@ -59,11 +59,11 @@ class _Hunk(NamedTuple):
 
 
 def merge_lines(base: bytes, ours: bytes, theirs: bytes) -> MergedLines:
-    """Return `ours` with what changed from `base` to `theirs`.
+    """Apply the changes from `base` to `theirs` to `ours`.
 
-    Edits clash when they change the same line, or put different lines at the same place. Neighbours
-    do not clash: a list that grew at its end can still lose the line before. Whether the last line
-    ends in a newline is merged as a thing of its own.
+    Edits clash when they change the same line, or insert different lines at the same place.
+    Adjacent edits do not clash: a list extended at its end can still lose the line before. A final
+    newline is merged separately.
     """
     (base_lines, base_ends), (our_lines, our_ends), (their_lines, their_ends) = map(
         _lines_and_end, (base, ours, theirs)
@@ -103,7 +103,7 @@ def _changed_hunks(base: list[bytes], side: list[bytes]) -> list[_Hunk]:
 
 
 def _group_hunks(left: list[_Hunk], right: list[_Hunk]) -> list[tuple[list[_Hunk], list[_Hunk]]]:
-    """Put together the hunks that touch the same lines, in the order of the base."""
+    """Group the hunks that touch the same lines, in base order."""
     groups: list[tuple[list[_Hunk], list[_Hunk]]] = []
     rows = sorted([(h, 0) for h in left] + [(h, 1) for h in right], key=lambda r: (r[0][:2], r[1]))
     for hunk, side in rows:
@@ -116,7 +116,7 @@ def _group_hunks(left: list[_Hunk], right: list[_Hunk]) -> list[tuple[list[_Hunk
 
 
 def _do_overlap(one: _Hunk, other: _Hunk) -> bool:
-    if one.begin == one.end or other.begin == other.end:  # lines put between two others
+    if one.begin == one.end or other.begin == other.end:  # lines inserted between two others
         return one[:2] == other[:2] or _is_inside(one, other) or _is_inside(other, one)
     return max(one.begin, other.begin) < min(one.end, other.end)
 
@@ -142,28 +142,28 @@ def _side_of(base: list[bytes], begin: int, end: int, hunks: list[_Hunk]) -> tup
 Kind = Literal["section", "item", "text", "whole"]
 
 _TAB_CHARS: Final = 4
-_REMEMBERED: Final = 4096  # lines, of which most stand in three versions
-_NOBODY: Final = "\0"  # no channel is called so
+_REMEMBERED: Final = 4096  # cached lines, most of which occur in three versions
+_NOBODY: Final = "\0"  # no channel has this name
 _COMMENT: Final = "<!--"
 _CLOSED: Final = re.compile(r"<!--(?:(?!<!--|-->)[^\n])*-->")
 
 
 class MergeBlock:
-    """A part of a page. What is in a section is taken apart only when it is asked for.
+    """A part of a page. A section's contents are parsed on demand.
 
-    Two are equal whose lines are the same, however they stand.
+    Two blocks are equal if their lines are, regardless of position.
 
     Args:
-        kind: A section with its heading, a list item, text, or text that no line is added to.
-        lines: Its own lines, without their ends.
-        gap: The blank lines above it.
-        level: Of a section's heading.
-        indent: The columns before an item's mark.
-        words_at: Where the words of an item begin in its first line, behind its mark and box.
-        after: What stands above it in its list.
+        kind: A section with its heading, a list item, text, or text that cannot be extended.
+        lines: Its own lines, without newlines.
+        gap: Blank lines above it.
+        level: Heading level of a section.
+        indent: Columns before an item's bullet.
+        words_at: Offset of an item's text in its first line, after bullet and checkbox.
+        after: Its predecessor in the list.
 
     Attributes:
-        sections: The sections within a section.
+        sections: Subsections of a section.
     """
 
     def __init__(
@@ -191,7 +191,7 @@ class MergeBlock:
 
     @property
     def inside(self) -> list[MergeBlock]:
-        """The items and texts in it, in their order."""
+        """The items and texts in it, in order."""
         if self._inside is None:
             self._inside = _Parser(self.rows).blocks if self.rows else []
         return self._inside
@@ -215,7 +215,7 @@ class MergeBlock:
         return [line for below in self._inside or () for line in (*below.gap, *below.all_lines())]
 
     def all_lines(self) -> Iterator[str]:
-        """Yield its lines and those of all in it."""
+        """Yield its lines and those of its contents."""
         yield from self.lines
         yield from self._body()
         for below in self.sections:
@@ -223,7 +223,7 @@ class MergeBlock:
             yield from below.all_lines()
 
     def copy(self, gap: list[str], after: MergeBlock | None) -> MergeBlock:
-        """Return it as it stands at another place."""
+        """Return a copy for another position."""
         same = MergeBlock(
             self.kind,
             self.lines,
@@ -238,7 +238,7 @@ class MergeBlock:
 
     @cached_property
     def channel(self) -> str:
-        """The private channel that a section belongs to; empty: none."""
+        """Private channel of a section; empty if public."""
         if self.kind != "section" or not self.lines:
             return ""
         found = private_scope(self.lines[0])
@@ -246,7 +246,7 @@ class MergeBlock:
 
     @property
     def key(self) -> tuple[str, ...]:
-        """What two versions of one block share as long as it says the same."""
+        """Key shared by two versions of a block with the same words."""
         if self._key is None:
             self._key = self._made_key()
         return self._key
@@ -254,20 +254,20 @@ class MergeBlock:
     def _made_key(self) -> tuple[str, ...]:
         if self.kind == "section":
             said = self.lines[0].lstrip("#").rstrip(" \t\r#")
-            holds = heading_in(said.partition("<!--")[0])  # a scope may have wishes of its own
+            holds = heading_in(said.partition("<!--")[0])  # a scope may have its own wishes section
             title = f"{self.channel} {holds}" if self.channel else normal_text(said)
             return "section", str(self.level), "private" if self.channel else "", title
         return "item" if self.kind == "item" else "text", normal_text(self.words)
 
     @property
     def words(self) -> str:
-        """Its own text, without an item's mark and box."""
+        """Its own text, without bullet and checkbox."""
         text = self.lines[0] if len(self.lines) == 1 else "\n".join(self.lines)
         return text[self.words_at :]
 
 
 class Row(NamedTuple):
-    """A line, and whether it goes on with code or a comment from the one above, or is code."""
+    """A line, and whether it is code or continues code or a comment."""
 
     text: str
     goes_on: bool
@@ -276,13 +276,13 @@ class Row(NamedTuple):
 
 @dataclass(slots=True)
 class MergePage:
-    """A page, taken apart.
+    """A parsed page.
 
     Args:
-        root: What is below the front matter.
-        front: The lines of the front matter with their frame; empty: there is none.
-        bom: The mark that some editors begin a file with.
-        tail: What stands below the last line that says something, beginning with that line's end.
+        root: Everything below the front matter.
+        front: Lines of the front matter with its delimiters; empty without one.
+        bom: Byte order mark, if any.
+        tail: What follows the last non-blank line, starting with its newline.
     """
 
     root: MergeBlock
@@ -293,13 +293,13 @@ class MergePage:
 
 @lru_cache(maxsize=_REMEMBERED)
 def normal_text(text: str) -> str:
-    """Return `text` so that what a reader takes for the same compares equal."""
+    """Normalize `text` so that visually identical texts compare equal."""
     bare = without_references(text) if _COMMENT in text else text
     return " ".join(fold(bare).split())
 
 
 def parse_blocks(text: str) -> MergePage:
-    """Return a page whose lines end in a newline, taken apart."""
+    """Parse a page whose lines end in a newline."""
     bom = "\ufeff" if text.startswith("\ufeff") else ""
     at = body_start(text)
     front, body = text[len(bom) : at], text[max(at, len(bom)) :]
@@ -310,20 +310,20 @@ def parse_blocks(text: str) -> MergePage:
 
 
 def render_blocks(page: MergePage) -> str:
-    """Return the page as text."""
+    """Render the page as text."""
     lines = "\n".join(page.root.all_lines())
     return f"{page.bom}{page.front}{lines}{page.tail}"
 
 
 def walk_sections(block: MergeBlock, depth: int = 0) -> Iterator[tuple[int, MergeBlock]]:
-    """Yield a block and all in it, each with how deep it stands."""
+    """Yield a block and its descendants, each with its depth."""
     yield depth, block
     for below in (*block.inside, *block.sections):
         yield from walk_sections(below, depth + 1)
 
 
 def reads_back(block: MergeBlock, again: MergeBlock) -> bool:
-    """Return whether a section that was put together is taken apart into the same blocks."""
+    """Tell whether a rendered section parses back into the same blocks."""
     if block.lines != again.lines or len(block.sections) != len(again.sections):
         return False
     if block.rows is None:
@@ -343,7 +343,7 @@ def reads_back(block: MergeBlock, again: MergeBlock) -> bool:
 
 
 def _parse_sections(text: str) -> MergeBlock:
-    """Return the sections of a text, in the one that holds all."""
+    """Parse a text into sections below a root section."""
     root = MergeBlock("section")
     open_, rows = [root], list[Row]()
     root.rows = rows
@@ -365,7 +365,7 @@ def _parse_sections(text: str) -> MergeBlock:
 
 
 def _rows_with_level(text: str) -> Iterator[tuple[Row, int]]:
-    """Yield the lines, each with the level of the section that it begins; 0: it begins none."""
+    """Yield the lines with the level of the heading on each; 0 for other lines."""
     lines = list(scan(text))
     held = _within_comments(text, lines) if _COMMENT in _CLOSED.sub("", text) else frozenset()
     in_code = False
@@ -377,7 +377,7 @@ def _rows_with_level(text: str) -> Iterator[tuple[Row, int]]:
 
 
 def _within_comments(text: str, lines: list[TextLine]) -> frozenset[int]:
-    """Return the places of the lines that go on with a comment from the line above."""
+    """Return the lines that continue a comment from the line above."""
     starts = [line.start for line in lines]
     held = set[int]()
     for start, end in comments(text):
@@ -387,7 +387,7 @@ def _within_comments(text: str, lines: list[TextLine]) -> frozenset[int]:
 
 
 class _Parser:
-    """Finds the items and texts of a section."""
+    """Parses the items and texts of a section."""
 
     def __init__(self, rows: list[Row]) -> None:
         self.blocks: list[MergeBlock] = []
@@ -396,7 +396,7 @@ class _Parser:
         self._gap: list[str] = []
         for row in rows:
             self._take(row)
-        if self._gap:  # blank lines that no block is below
+        if self._gap:  # blank lines not yet assigned to a block
             self._begin(MergeBlock("whole"), self.blocks)
 
     def _take(self, row: Row) -> None:
@@ -445,7 +445,7 @@ class _Parser:
 
 @lru_cache(maxsize=_REMEMBERED)
 def _parse_item(text: str) -> tuple[int, int] | None:
-    """Return the columns before an item's mark, and where its words begin; None: not an item."""
+    """Return the columns before an item's bullet and the offset of its text, or None."""
     item = bullet(text)
     return (len(item.indent.expandtabs(_TAB_CHARS)), item.words_at) if item else None
 
@@ -456,8 +456,8 @@ def _indent_of(text: str) -> int:
 
 
 _FROM_LINES: Final = 500
-_SHORTEST: Final = 8  # lines that one item is worth standing for
-_WINDOW: Final = 200  # lines in which the next common one is looked for
+_SHORTEST: Final = 8  # minimum length of a run to be replaced by one item
+_WINDOW: Final = 200  # how many lines ahead the next common line is searched
 _STRIDE: Final = 1024
 _ITEM: Final = re.compile(r" *[-*+] [^\s<*+-][^<\n]*(?:<!-- turns [^<>\n]*-->)?|[-*+] \*\*[^<\n]*")
 _TOP: Final = ("- ", "* ", "+ ")
@@ -465,14 +465,13 @@ _FENCES: Final = ("```", "~~~")
 
 
 class LongLists:
-    """Three versions of a page, without the parts of long lists that all of them share.
+    """Three versions of a page, with shared parts of long lists left out.
 
-    A run of lines that stand in all versions one after another is put out of the way: one item with
-    a name of its own stands for it until the rest is merged. So the time goes with the number of
-    changes, not with the length of the list.
+    A run of lines present in all versions is replaced by one uniquely named item until the rest is
+    merged. So the cost depends on the number of changes rather than on the length of the list.
 
     Args:
-        texts: The base, ours and theirs, with newlines between lines.
+        texts: The same texts, shortened.
 
     Attributes:
         texts: The same, shortened.
@@ -486,11 +485,11 @@ class LongLists:
 
     @property
     def is_short(self) -> bool:
-        """Whether anything was put out of the way."""
+        """Whether anything was left out."""
         return bool(self._runs)
 
     def restored(self, text: str) -> str | None:
-        """Return a merged text with all of it; None: something is not there once."""
+        """Restore a merged text, or return None unless each placeholder occurs once."""
         if not self._runs:
             return text
         out: list[str] = []
@@ -533,7 +532,7 @@ class LongLists:
 
 
 def _is_plain(text: str) -> bool:
-    """Tell whether each line can be read without the lines above it."""
+    """Tell whether each line can be parsed without the lines above it."""
     comments = text.split("<!--")[1:]
     ends = [comment.find("-->") for comment in comments]
     return not any(fence in text for fence in _FENCES) and all(
@@ -544,7 +543,7 @@ def _is_plain(text: str) -> bool:
 def _common_runs(
     base: list[str], ours: list[str], theirs: list[str]
 ) -> Iterator[tuple[tuple[int, int, int], int]]:
-    """Yield what all three have at matching places: where it begins in each, and its length."""
+    """Yield runs common to all three texts: the start in each, and the length."""
     left, right = list(_matching_runs(base, ours)), list(_matching_runs(base, theirs))
     while left and right:
         (i, j, n), (k, m, size) = left[0], right[0]
@@ -558,7 +557,7 @@ def _common_runs(
 def _lines_between(
     sides: Sequence[list[str]], common: Sequence[tuple[tuple[int, int, int], int]]
 ) -> Iterator[list[str]]:
-    """Yield the lines of all sides that stand before each common part, and after the last."""
+    """Yield the lines of each side before each common run and after the last."""
     at = [0, 0, 0]
     for begins, size in [*common, (tuple(map(len, sides)), 0)]:
         yield [line for lines, a, b in zip(sides, at, begins, strict=True) for line in lines[a:b]]
@@ -566,7 +565,7 @@ def _lines_between(
 
 
 def _matching_runs(base: list[str], side: list[str]) -> Iterator[tuple[int, int, int]]:
-    """Yield matching runs in order, nearly as `matching_blocks` finds them, but sooner."""
+    """Yield matching runs in order, much like `matching_blocks` but faster."""
     i = j = 0
     while i < len(base) and j < len(side):
         size = _equal_lines(base, side, i, j)
@@ -588,7 +587,7 @@ def _matching_runs(base: list[str], side: list[str]) -> Iterator[tuple[int, int,
 
 
 def _equal_lines(base: list[str], side: list[str], i: int, j: int) -> int:
-    """Return how many lines are the same from two places on."""
+    """Return the number of equal lines from two positions on."""
     size, stride = 0, _STRIDE
     while stride:
         one = base[i + size : i + size + stride]
@@ -600,7 +599,7 @@ def _equal_lines(base: list[str], side: list[str], i: int, j: int) -> int:
 
 
 def _runs_of(lines: list[str], changed: set[str]) -> Iterator[tuple[int, int]]:
-    """Yield where long runs of list items begin and end, without the first and last of each."""
+    """Yield start and end of long runs of list items, without the first and last of each."""
     begin = 0
     for end in range(len(lines) + 1):
         line = lines[end] if end < len(lines) else None

@@ -1,8 +1,8 @@
 """Merge two versions of one file: front matter key by key, then the page block by block.
 
-Blocks are the same that say the same, wherever they stand in their list. What one side added comes
-after what it followed there, ours first; what one side took out is gone, unless the other changed
-it. Where both changed one block in two ways, one version stands and the place is noted.
+Blocks with the same words are the same, wherever they stand in their list. An addition goes after
+the block it followed on its side, ours first; a block removed on one side is gone, unless the other
+side changed it. Where both changed a block differently, one version wins and the clash is recorded.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ if TYPE_CHECKING:
     from familiar_cli.memory.store.transactions import Transaction
 
 Settle = Literal["ours", "theirs", "both"]
-"""What stands where two versions differ."""
+"""Which version wins where two differ."""
 
 _ALIKE: Final = 0.5
 _COMPARED_CHARS: Final = 400
-_NEAR: Final = 4  # blocks before and behind the place where one would stand
+_NEAR: Final = 4  # blocks searched before and after an expected position
 _WORD: Final = re.compile(r"\w+")
 _NOTHING: Final = MergeBlock("section")
 
@@ -60,11 +60,11 @@ Key = tuple[tuple[str, ...], int]
 
 @dataclass(slots=True)
 class MergeFindings:
-    """What a merge met with on its way.
+    """What a merge came across.
 
     Args:
-        clashes: The kinds of places where two versions differ; each once, as keys.
-        kept: Blocks that one side took out and the other changed.
+        clashes: Kinds of places where the versions differ, each once, as keys.
+        kept: Number of blocks that one side removed and the other changed.
     """
 
     clashes: dict[str, None] = field(default_factory=dict)
@@ -72,7 +72,7 @@ class MergeFindings:
 
 
 def pick_side(base: _T, ours: _T, theirs: _T) -> tuple[_T, bool]:
-    """Return the version of the only side that changed `base`, else ours; and whether it is one."""
+    """Return the version of the only side that changed `base`, else ours; and whether one did."""
     if base == ours:
         return theirs, True
     return ours, theirs in (base, ours)
@@ -81,7 +81,7 @@ def pick_side(base: _T, ours: _T, theirs: _T) -> tuple[_T, bool]:
 def merge_sections(
     base: MergeBlock, ours: MergeBlock, theirs: MergeBlock, settle: Settle, findings: MergeFindings
 ) -> MergeBlock:
-    """Return two versions of a section, or of a whole page, as one."""
+    """Merge two versions of a section or of a whole page."""
     blocks = _Blocks(settle, findings)
     if not base.inside and not base.sections and _are_titled(ours, theirs):
         whole = MergeBlock("section", gap=ours.gap)
@@ -91,7 +91,7 @@ def merge_sections(
 
 
 def _are_titled(ours: MergeBlock, theirs: MergeBlock) -> bool:
-    """Return whether two pages are each one section with a title of its own."""
+    """Tell whether each page is a single section with its own title."""
     tops = [side.sections[0] for side in (ours, theirs) if len(side.sections) == 1]
     is_all = len(tops) == 2 and not ours.inside and not theirs.inside  # noqa: PLR2004
     return is_all and all(top.level == 1 and not top.channel for top in tops)
@@ -103,11 +103,11 @@ def in_one_order(
     theirs: Sequence[_T],
     is_item: Callable[[_T], bool] = lambda _: False,
 ) -> list[_T]:
-    """Return everything in `ours` and `theirs`, each thing once, in an order that both would know.
+    """Merge two sequences into one order consistent with both sides.
 
-    What only one side has comes after what it follows there; ours first, but what goes on with a
-    list before what ends it. Where one side alone moved something, it is moved; where both did, our
-    order stands.
+    An addition goes after the item it follows on its side; ours first, but items that continue a
+    list before items that end it. A move on one side is applied; if both moved items, our order
+    wins.
     """
     both = set(ours) & set(theirs)
     mine, other = ([one for one in side if one in both] for side in (ours, theirs))
@@ -129,7 +129,7 @@ def in_one_order(
 
 
 def _followers_of(side: Sequence[_T], both: set[_T]) -> dict[_T | None, list[_T]]:
-    """Map the last common entry to what only one side has behind it."""
+    """Map the last common entry to the entries that only one side has after it."""
     found: dict[_T | None, list[_T]] = {}
     anchor: _T | None = None
     for one in side:
@@ -146,7 +146,7 @@ class _Blocks:
         self._findings = findings
 
     def titled(self, ours: MergeBlock, theirs: MergeBlock) -> list[MergeBlock]:
-        """Return two sections that are one, whatever their titles."""
+        """Merge two sections that are the same one, whatever their titles."""
         return self._one(None, ours, theirs)
 
     def section(self, base: MergeBlock, ours: MergeBlock, theirs: MergeBlock) -> MergeBlock:
@@ -159,7 +159,7 @@ class _Blocks:
         lines, agree = pick_side(base.lines, ours.lines, theirs.lines)
         if not agree and ours.key == theirs.key:
             return ours.lines
-        if ours.channel != theirs.channel:  # what one side made private stays so
+        if ours.channel != theirs.channel:  # a section made private on one side stays private
             lines = ours.lines if ours.channel else theirs.lines
         elif not agree and self._settle == "theirs":
             lines = theirs.lines
@@ -170,7 +170,7 @@ class _Blocks:
     def _several(
         self, base: Sequence[MergeBlock], ours: Sequence[MergeBlock], theirs: Sequence[MergeBlock]
     ) -> list[MergeBlock]:
-        """Return the blocks of one list."""
+        """Merge the blocks of one list."""
         began, mine, other = (_by_key(side) for side in (base, ours, theirs))
         ours_of, theirs_of = (_follow_blocks(began, side) for side in (mine, other))
         from_ours = {key: was for was, key in ours_of.items()}
@@ -201,7 +201,7 @@ class _Blocks:
     def _one(
         self, base: MergeBlock | None, ours: MergeBlock, theirs: MergeBlock
     ) -> list[MergeBlock]:
-        """Return two versions of one block as one; or as two, where both are wanted."""
+        """Merge two versions of a block into one, or keep both if both are wanted."""
         gap, _ = pick_side(base.gap if base else [], ours.gap, theirs.gap)
         if base is not None and ours == base:
             merged = theirs
@@ -232,7 +232,7 @@ class _Blocks:
         return [other.copy(gap, ours.after)]
 
     def _against_deletion(self, base: MergeBlock, left: MergeBlock) -> list[MergeBlock]:
-        """Return the rest of a block that one side took out."""
+        """Return what remains of a block that one side removed."""
         if left == base:
             return []
         self._findings.kept += 1
@@ -248,7 +248,7 @@ class _Blocks:
 
 
 def _by_key(blocks: Sequence[MergeBlock]) -> dict[Key, MergeBlock]:
-    """Return blocks by what they say; one that stands there twice is two."""
+    """Index blocks by key; repeated blocks get separate keys."""
     seen = Counter[tuple[str, ...]]()
     found: dict[Key, MergeBlock] = {}
     for block in blocks:
@@ -261,7 +261,7 @@ def _by_key(blocks: Sequence[MergeBlock]) -> dict[Key, MergeBlock]:
 def _follow_blocks(
     base: Mapping[Key, MergeBlock], side: Mapping[Key, MergeBlock]
 ) -> dict[Key, Key]:
-    """Map the blocks of `base` to those that they became on one side."""
+    """Map the blocks of `base` to their successors on one side."""
     found = {key: key for key in base if key in side}
     if len(found) == len(base) or len(found) == len(side):
         return found
@@ -277,7 +277,7 @@ def _follow_blocks(
 def _match_edited(
     base: Mapping[Key, MergeBlock], side: Mapping[Key, MergeBlock], gone: list[Key], new: list[Key]
 ) -> Iterator[tuple[Key, Key]]:
-    """Yield which of the new blocks are old ones that were changed."""
+    """Yield pairs of an old block and the new one it was edited into."""
     pairs = sorted(
         (
             (-likeness, i, j)
@@ -290,20 +290,20 @@ def _match_edited(
     for _, i, j in pairs:
         if i in left and j in free:
             yield left.pop(i), free.pop(j)
-    if len(left) == 1 and free:  # something was put in its place
+    if len(left) == 1 and free:  # replaced in place
         (was,), now = left.values(), free[min(free)]
         if base[was].kind == side[now].kind != "section":
             yield was, now
 
 
 def _keys_near(keys: list[Key], place: int) -> Iterator[tuple[int, Key]]:
-    """Yield the keys around a place; not every pair of a long list is compared."""
+    """Yield keys near a position, so that long lists are not compared pairwise."""
     first = max(0, place - _NEAR)
     yield from enumerate(keys[first : place + _NEAR], start=first)
 
 
 def _block_likeness(one: MergeBlock, other: MergeBlock) -> float:
-    """Return how much two blocks are like each other, 0 to 1; 0: one is never made of the other."""
+    """Return the similarity of two blocks, 0 to 1; 0 if one cannot be an edit of the other."""
     if one.kind != other.kind or (one.channel and one.channel != other.channel):
         return 0.0
     if one.kind != "section":
@@ -311,7 +311,7 @@ def _block_likeness(one: MergeBlock, other: MergeBlock) -> float:
         words = [set(_WORD.findall(text)) for text in texts]
         fewest = min(map(len, words))
         shared = len(words[0] & words[1]) / fewest if fewest else 0.0
-        # Whole words in common say more than letters do.
+        # Common words say more than common letters.
         return (1 + shared) / 2 if shared >= _ALIKE else _letter_ratio(*texts)
     if one.level != other.level:
         return 0.0
@@ -322,7 +322,7 @@ def _block_likeness(one: MergeBlock, other: MergeBlock) -> float:
 
 
 def without_mark(heading: str) -> str:
-    """Return a heading without the comment that keeps its section private."""
+    """Return a heading without the comment that marks its section as private."""
     return heading.partition("<!--")[0]
 
 
@@ -334,7 +334,7 @@ def _letter_ratio(one: str, other: str) -> float:
 
 
 def _merge_words(base: MergeBlock | None, ours: MergeBlock, theirs: MergeBlock) -> tuple[str, bool]:
-    """Return the lines of two versions of an item or text as one, and whether both can be had."""
+    """Merge the text of two versions of a block; also tell whether both changes fit."""
     mark, box, agree = _merge_marks(base, ours, theirs)
     bare = [without_references(block.words) if block else "" for block in (base, ours, theirs)]
     text, same = pick_side(*bare)
@@ -351,7 +351,7 @@ def _merge_words(base: MergeBlock | None, ours: MergeBlock, theirs: MergeBlock) 
 def _merge_marks(
     base: MergeBlock | None, ours: MergeBlock, theirs: MergeBlock
 ) -> tuple[str, str, bool]:
-    """Return how an item begins: its mark, its box, and whether both sides agree on that."""
+    """Merge the bullet and checkbox of an item; also tell whether both sides agree."""
     marks, boxes = zip(*(_item_begin(block) for block in (base, ours, theirs)), strict=True)
     mark, _ = pick_side(*marks)
     box, agree = pick_side(*boxes)
@@ -367,7 +367,7 @@ def _item_begin(block: MergeBlock | None) -> tuple[str, str]:
 
 
 def _with_evidence(base: MergeBlock | None, ours: MergeBlock, theirs: MergeBlock, text: str) -> str:
-    """Return a text with the evidence of both sides, where the first of it stood."""
+    """Return a text with the evidence of both sides, at the place of the first."""
     began, mine, other = (_cited_turns(block) if block else set() for block in (base, ours, theirs))
     named = (mine | other) - (began - mine) - (began - other)
     for block, has in ((ours, mine), (theirs, other)):
@@ -387,7 +387,7 @@ def _bare_words(block: MergeBlock) -> str:
 
 
 def _evidence_place(block: MergeBlock) -> int:
-    """Return where evidence stood in a text, as a place in it without evidence."""
+    """Return the position of evidence in a text, as an offset into the text without it."""
     bare = _bare_words(block)
     if bare == block.words:
         return len(bare)
@@ -403,7 +403,7 @@ def _evidence_place(block: MergeBlock) -> int:
 
 
 def _cited_turns(block: MergeBlock) -> set[Cited]:
-    """Return the turns that a text names, one by one; those of a slip of the pen as one."""
+    """Return each turn that a text cites; an implausible range counts as one."""
     return {
         turn
         for one in citations_in(block.words)
@@ -416,14 +416,14 @@ def _cited_turns(block: MergeBlock) -> set[Cited]:
 
 
 def _set_apart(blocks: list[MergeBlock]) -> list[MergeBlock]:
-    """Return the blocks of a list with the blank lines that now have to be between them."""
+    """Return the blocks of a list with the blank lines now needed between them."""
     return [
         _with_gap(block, before) for before, block in zip([None, *blocks], blocks, strict=False)
     ]
 
 
 def _with_gap(block: MergeBlock, before: MergeBlock | None) -> MergeBlock:
-    """Return a block as it stands below another one that may not be the one it stood below."""
+    """Return a block with the gap it needs below a possibly different predecessor."""
     after = block.after
     if before is None or (after is not None and before.key == after.key):
         return block
@@ -442,9 +442,9 @@ _OPEN: Final = "---\n"
 
 
 def merge_front(base: str, ours: str, theirs: str, settle: Settle, findings: MergeFindings) -> str:
-    """Return two versions of the front matter of a page, with its frame, as one.
+    """Merge two versions of a page's front matter, including its delimiters.
 
-    What is not a list of keys is the same on both sides or a clash.
+    Front matter that is not a list of keys must be equal on both sides, or it is a clash.
     """
     whole, agree = pick_side(base, ours, theirs)
     if agree:
@@ -468,7 +468,7 @@ def merge_front(base: str, ours: str, theirs: str, settle: Settle, findings: Mer
 
 
 def _front_entries(front: str) -> dict[str, str] | None:
-    """Return the lines of each key; None: it is not a list of keys, or says one twice."""
+    """Return the lines of each key, or None if it is not a list of unique keys."""
     if not front:
         return {}
     read = read_front_matter(front)
@@ -491,7 +491,7 @@ def _front_entries(front: str) -> dict[str, str] | None:
 def _merge_key(
     key: str, versions: Sequence[str | None], settle: Settle, findings: MergeFindings
 ) -> str | None:
-    """Return the lines of one key; None: there is no such key any more."""
+    """Merge the lines of one key; None removes the key."""
     base, ours, theirs = versions
     text, agree = pick_side(base, ours, theirs)
     if agree:
@@ -507,7 +507,7 @@ def _merge_key(
 
 
 def _merge_lists(base: str, ours: str, theirs: str) -> str | None:
-    """Return two versions of a list as one; None: they are no lists that are written alike."""
+    """Merge two versions of a list, or return None if their notations differ."""
     flows = [_FLOW.fullmatch(text) for text in (base, ours, theirs)]
     if flows[1] and flows[2] and (flows[0] or not base):
         began, mine, other = (
@@ -524,7 +524,7 @@ def _merge_lists(base: str, ours: str, theirs: str) -> str | None:
 
 
 def _merge_items(base: Sequence[str], ours: Sequence[str], theirs: Sequence[str]) -> list[str]:
-    """Join two lists: with what either side added, without what either removed."""
+    """Merge two lists: the additions of both sides, without the removals of either."""
     gone = {one for one in base if one not in ours or one not in theirs}
     return in_one_order(
         list(dict.fromkeys(base)),
@@ -540,17 +540,17 @@ def _is_block(text: str) -> bool:
 
 _MARKDOWN: Final = frozenset({".md", ".markdown", ".txt"})
 WHOLE: Final = "file"
-"""The kind of place of a clash that nothing smaller than the file can settle."""
+"""Kind of a clash that can only be resolved for the whole file."""
 
 
 @dataclass(frozen=True, slots=True)
 class MergedContent:
-    """A file that both sides changed.
+    """A merged file that both sides changed.
 
     Args:
-        content: With what either side changed, and our side where they differ.
-        clashes: The kinds of places where they do, each once; none: nothing is left to settle.
-        kept: How many parts stand in it that one side took out and the other changed.
+        content: The changes of both sides, and the winning side's version where they clash.
+        clashes: Kinds of clashes, each once; empty if fully merged.
+        kept: Number of blocks that one side removed and the other changed.
     """
 
     content: bytes
@@ -561,14 +561,14 @@ class MergedContent:
 def merge_content(
     path: str, base: bytes, ours: bytes, theirs: bytes, settle: Settle = "ours"
 ) -> MergedContent:
-    """Return both versions of a file as one.
+    """Merge two versions of a file.
 
     Args:
-        path: Its name says whether it is Markdown.
-        base: What both began with; empty where there was no such file.
-        ours: The version that is shown first.
-        theirs: The other one.
-        settle: What stands where they differ.
+        path: The extension tells whether it is Markdown.
+        base: Common base; empty if the file did not exist.
+        ours: Version shown first.
+        theirs: Other version.
+        settle: Which version wins where they differ.
     """
     whole, agree = pick_side(base, ours, theirs)
     if agree:
@@ -579,14 +579,14 @@ def merge_content(
     try:
         texts = [content.decode("utf-8") for content in (base, ours, theirs)]
         return _merge_text(texts, settle) or either
-    except (UnicodeDecodeError, RecursionError):  # it is not text, or nested a thousand deep
+    except (UnicodeDecodeError, RecursionError):  # not text, or nested a thousand levels deep
         return either
 
 
 def merge_onto(path: str, base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
     """Merge `theirs`, made from `base`, into the current version; None on conflict.
 
-    Something that one side removed and the other changed is a clash here, too.
+    Removing something that the other side changed is a conflict here, too.
     """
     merged = merge_content(path, base, ours, theirs)
     return None if merged.clashes or merged.kept else merged.content
@@ -602,7 +602,7 @@ def stage_merged(
         store: The memory.
         rel_path: The file.
         base: The content that `content` was made from.
-        content: What is to be written.
+        content: New content.
 
     Raises:
         ConflictError: The same place was changed, or the file was deleted.
@@ -620,7 +620,7 @@ def stage_merged(
 
 
 def _merge_text(texts: list[str], settle: Settle) -> MergedContent | None:
-    """Return two versions of a page as one; None: that would not be safe."""
+    """Merge two versions of a page, or return None if that is not safe."""
     newlines = [_only_newline(text) for text in texts]
     plain = "" not in newlines
     if plain:
@@ -651,7 +651,7 @@ def _merge_pages(texts: list[str], settle: Settle, findings: MergeFindings) -> s
 
 
 def _only_newline(text: str) -> str:
-    """Return the line ending of all lines; empty: it differs."""
+    """Return the newline used by all lines, or an empty string if they differ."""
     returns = text.count("\r\n")
     if not returns:
         return "\n"
@@ -659,15 +659,15 @@ def _only_newline(text: str) -> str:
 
 
 def _reads_back(page: MergePage, text: str) -> bool:
-    """Return whether a page is taken apart into the blocks that it was put together of."""
+    """Tell whether a rendered page parses back into the same blocks."""
     again = parse_blocks(text)
     return again.front == page.front and reads_back(page.root, again.root)
 
 
 def _shows_more(text: str, texts: list[str]) -> bool:
-    """Return whether everybody sees a line that one side keeps private.
+    """Tell whether a merge exposes a line that one side keeps private.
 
-    What the other side said in public by itself is not secret.
+    What the other side itself states publicly is not private.
     """
     if not any(map(may_hide, texts)):
         return False

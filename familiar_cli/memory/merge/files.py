@@ -1,15 +1,16 @@
-"""Two versions of a memory and what both began with: file by file, as one.
+"""Merge two versions of a memory with a common base, file by file.
 
-Only files that changed on both sides are read. What one side alone changed is taken byte for byte;
-a file that one side deleted and the other changed is kept. Which version stands in a file where
-both cannot be had is told by `POLICIES`; the other one is kept whole below `conflicts/`.
+Only files changed on both sides are read. A change on one side is taken byte for byte; a file that
+one side deleted and the other changed is kept. `POLICIES` tells which version wins in a file with
+clashes; the other one is kept whole below `conflicts/`.
 
-Names that differ only in case or in Unicode's normal form are one file on some systems, so they are
-one everywhere. Where one side renamed a file that the other one changed, the change goes along.
+Names that differ only in case or Unicode normalization are the same file on some systems, so they
+are treated as the same everywhere. If one side renamed a file and the other changed it, the change
+follows the rename.
 
-A copy is the other machine's file, byte for byte, so that any program can open and compare it. What
-belongs to it stands in `conflicts/README.md`, a list for people whose lines end in a comment for
-the program. That list is made anew by each merge and never conflicts itself.
+A conflict copy is the other machine's file, byte for byte, so that any program can compare it. Its
+details are in `conflicts/README.md`, a readable list whose lines end in a comment for the program.
+Each merge regenerates that list, so it never conflicts itself.
 """
 
 from __future__ import annotations
@@ -50,24 +51,23 @@ Files = Mapping[str, str]
 Read = Callable[[str], bytes]
 """Loads the content of a blob id."""
 
-_ALIKE: Final = 0.6  # of the larger content, as for `memory log`
-_MOST_PAIRS: Final = 2_000  # that are compared; git, too, gives up on more
+_ALIKE: Final = 0.6  # minimum share of the larger content, as for `memory log`
+_MOST_PAIRS: Final = 2_000  # maximum number of comparisons; git has a limit, too
 _MOST_BYTES: Final = 1024 * 1024
 
 
 def name_alike(
     trees: tuple[Files, Files, Files], read: Read
 ) -> tuple[tuple[Files, Files, Files], Mapping[str, Collection[str]], dict[str, str]]:
-    """Give each file the same name on both sides and in their base.
+    """Give each file the same name on both sides and in the base.
 
     Args:
-        trees: What both began with; one side, whose names count where nothing else tells; and the
-            other one.
-        read: Gives the content of any of their files.
+        trees: The base; one side, whose names win by default; and the other one.
+        read: Loads the content of any of their files.
 
     Returns:
-        The three under the same names; every other name of a file, by its name now; and each new
-        name of a file that one side renamed and the other one changed, with its old one.
+        The three trees under unified names; each file's other names by its new name; and the old
+        name, by new name, of each file renamed on one side and changed on the other.
     """
     base, ours, theirs = map(dict, trees)
     former: dict[str, set[str]] = {}
@@ -81,9 +81,9 @@ def name_alike(
 
 
 def _settled_spellings(base: Files, ours: Files, theirs: Files) -> dict[str, str]:
-    """Return the spelling of the last part of a folded path, where the sides differ.
+    """Return the settled spelling of a folded path's last part, where the sides differ.
 
-    Whoever changed it is followed. Twins on one side are left to whoever made them.
+    The side that changed the spelling wins. Twins on one side are left alone.
     """
     first = _parts_by_fold(ours.keys() - theirs.keys())
     second = _parts_by_fold(theirs.keys() - ours.keys())
@@ -132,7 +132,7 @@ def _follow_renames(
     read: Read,
     former: dict[str, set[str]],
 ) -> dict[str, str]:
-    """Rename files on the side that changed but did not rename them; return new and old names."""
+    """Apply renames to the side that did not rename; return new and old names."""
     found: dict[str, str] = {}
     gone = {path for path in base if not is_in_conflicts(path)}
     gone_here, gone_there = gone - ours.keys(), gone - theirs.keys()
@@ -145,7 +145,7 @@ def _follow_renames(
     for tree, other, renames in ((ours, theirs, to), (theirs, ours, too)):
         for old, new in renames.items():
             if old not in base or new in other or new not in tree:
-                continue  # its name was settled with the other side's
+                continue  # its name was settled together with the other side's
             source = old if old in other else too.get(old) if tree is ours else None
             if source is None or source not in other:
                 continue
@@ -159,7 +159,7 @@ def _follow_renames(
 def _match_renames(
     base: Files, gone: Collection[str], tree: Files, new: Collection[str], read: Read
 ) -> dict[str, str]:
-    """Detect renames: the identical new file, or else the most similar one."""
+    """Detect renames: an identical new file, or else the most similar one."""
     if not gone or not new:
         return {}
     free = {path for path in new if not is_in_conflicts(path)}
@@ -189,7 +189,7 @@ class _Contents:
         self._lines: dict[str, Counter[bytes]] = {}
 
     def likeness(self, one: str, other: str) -> float:
-        """Return the share of the larger content that both have, by bytes: 0 to 1."""
+        """Return the common share of the larger content, by bytes: 0 to 1."""
         first, second = self._of(one), self._of(other)
         most = max(_total_bytes(first), _total_bytes(second))
         return _total_bytes(first & second) / most if most else 0.0
@@ -225,15 +225,15 @@ them.
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """A file of which there are two versions that cannot be had both.
+    """A file with two versions that cannot be merged.
 
     Args:
-        path: The file. It holds what both changed, and one side's where they differ.
-        copy: The file that holds the other version, whole.
-        ours: The machine whose version stands in the file.
-        theirs: The machine whose version is in the copy.
-        base: The id of what both began with; empty: there was no such file.
-        what: The places, e.g. `list item`, `key 'aliases'`; each kind once.
+        path: The file. It holds all mergeable changes, and the winning version of the rest.
+        copy: The file with the whole other version.
+        ours: Machine whose version won.
+        theirs: Machine whose version is in the copy.
+        base: Id of the common base; empty if there was no such file.
+        what: Kinds of clashes, each once, e.g. `list item`, `key 'aliases'`.
     """
 
     path: str
@@ -245,17 +245,17 @@ class Conflict:
 
 
 def is_copy(rel_path: str) -> bool:
-    """Return whether a file is the other version of one in conflict."""
+    """Tell whether a file is a conflict copy."""
     return is_in_conflicts(rel_path) and rel_path != CONFLICTS_LIST
 
 
 def copy_path(rel_path: str, instance: str, is_taken: Callable[[str], bool]) -> str:
-    """Return where the other version of a file goes: `conflicts/people/anna.md`.
+    """Return the path of a conflict copy: `conflicts/people/anna.md`.
 
     Args:
-        rel_path: The file; what is in conflict itself gets no second `conflicts/`.
-        instance: The machine of that version; where the plain name is taken, it is part of it.
-        is_taken: Returns whether something else has a path.
+        rel_path: The file; one already below `conflicts/` gets no second prefix.
+        instance: Machine of that version, added to the path if the plain name is taken.
+        is_taken: Tells whether a path is in use.
     """
     plain = f"{_BELOW}{rel_path.removeprefix(_BELOW)}"
     if plain != CONFLICTS_LIST and not is_taken(plain):
@@ -266,13 +266,13 @@ def copy_path(rel_path: str, instance: str, is_taken: Callable[[str], bool]) -> 
 
 
 def listed_conflicts(text: str) -> list[Conflict]:
-    """Return the conflicts that the list names; a line that is damaged names none."""
+    """Parse the list of conflicts; damaged lines are skipped."""
     found = (_parse_conflict(entry[1]) for entry in _ENTRY.finditer(text))
     return [one for one in found if one is not None]
 
 
 def conflicts_in(store: MemoryStore) -> list[Conflict]:
-    """Return the conflicts of a memory, sorted by path; quick where there are none."""
+    """Return the conflicts of a memory, sorted by path; fast when there are none."""
     try:
         copies = [entry.rel_path for entry in store.walk(CONFLICTS_DIR, hidden=True).files]
     except NotFoundError:
@@ -286,7 +286,7 @@ def conflicts_in(store: MemoryStore) -> list[Conflict]:
 
 
 def list_text(conflicts: Iterable[Conflict]) -> str:
-    """Return the list as a file; empty when there is nothing to list."""
+    """Format the list of conflicts; empty if there are none."""
     lines = [_list_line(one) for one in conflicts]
     return _HEAD + "".join(lines) if lines else ""
 
@@ -294,12 +294,12 @@ def list_text(conflicts: Iterable[Conflict]) -> str:
 def open_conflicts(
     lists: Iterable[str], paths: Iterable[str], new: Iterable[Conflict] = ()
 ) -> list[Conflict]:
-    """Return the conflicts that there are, sorted by path.
+    """Return the open conflicts, sorted by path.
 
     Args:
-        lists: The lists that there were before; what a later one says counts.
-        paths: Files; each of them that is a copy is a conflict, and nothing else.
-        new: What was found since.
+        lists: Earlier lists; later ones take precedence.
+        paths: Files; a conflict is open while its copy is among them.
+        new: Conflicts found since.
     """
     before = (one for text in lists for one in listed_conflicts(text))
     known = {one.copy: one for one in (*before, *new)}
@@ -348,7 +348,7 @@ HUMAN: Final = "human"
 
 @dataclass(frozen=True, slots=True)
 class MergeNote:
-    """Note for people about a merged file.
+    """A user-facing note about a merged file.
 
     Args:
         path: The file.
@@ -364,10 +364,10 @@ class MergedTree:
     """Result of merging several versions of a memory.
 
     Args:
-        files: Every file.
-        blobs: The content of those that stand so in none of the versions, by id.
-        conflicts: Those that this merge found, sorted by path.
-        notes: What else it did that shows, sorted by path.
+        files: All files.
+        blobs: Contents that none of the versions has, by id.
+        conflicts: Conflicts found by this merge, sorted by path.
+        notes: Other noteworthy results, sorted by path.
     """
 
     files: Files
@@ -383,7 +383,7 @@ class MergedTree:
 
 @dataclass(frozen=True, slots=True)
 class Editor:
-    """Who changed a file: a machine, and the part of the program or `human`."""
+    """Author of a change to a file: a machine, and a part of the program or `human`."""
 
     instance: str
     source: str
@@ -394,9 +394,9 @@ class Side:
     """One of two versions.
 
     Args:
-        files: What it holds.
-        instance: The machine that made it.
-        hands: Returns who changed a file since the version that both began with.
+        files: Its files.
+        instance: Machine that made it.
+        hands: Returns who changed a file since the common base.
     """
 
     files: Files
@@ -419,21 +419,21 @@ class Side:
         return replace(self, files=files, hands=under_any_name)
 
     def by_person(self, path: str) -> bool:
-        """Return whether a person changed a file."""
+        """Tell whether a person changed a file."""
         return any(hand.source == HUMAN for hand in self.hands(path))
 
     def by_machine(self, path: str, instance: str) -> bool:
-        """Return whether a machine changed a file; `instance` may lack the end of its id."""
+        """Tell whether a machine changed a file; `instance` may be a prefix of its id."""
         ids = {hand.instance for hand in self.hands(path)}
         return bool(instance) and any(f"{id_}-".startswith(f"{instance}-") for id_ in ids)
 
     def name(self, path: str) -> str:
-        """Return the machine to name for its version of a file."""
+        """Return the machine to name for this side's version of a file."""
         return next((hand.instance for hand in self.hands(path)), self.instance)
 
 
 class Kind(StrEnum):
-    """What is in a file, as far as a conflict goes."""
+    """Kind of file, for conflict resolution."""
 
     identity = "identity"
     daily = "daily"
@@ -443,7 +443,7 @@ class Kind(StrEnum):
 
 
 class Rule(StrEnum):
-    """Which of two versions stands in the file. The first rule that tells them apart counts."""
+    """How the winning version is chosen. The first rule that tells them apart applies."""
 
     owner = "owner"
     person = "person"
@@ -452,14 +452,14 @@ class Rule(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What becomes of a file that both sides changed.
+    """How a file changed on both sides is resolved.
 
     Args:
-        files: Which files it is for, in words.
-        stands: Which version is in the file where both cannot be had.
-        keeps_other: What only one side changed is taken from it, and where that cannot be, the
-            other version is kept as a conflict. Else one version is taken whole: the program
-            makes it again.
+        files: Description of the files it applies to.
+        stands: Which version wins where both cannot be kept.
+        keeps_other: Whether the other side's changes are merged, and its version kept as a conflict
+            copy if they clash. Otherwise one version is taken whole, since the program regenerates
+            the file.
     """
 
     files: str
@@ -478,17 +478,17 @@ POLICIES: Final[Mapping[Kind, Policy]] = {
     Kind.correction: Policy("any other file that a person changed", (Rule.person, Rule.order)),
     Kind.rest: Policy("everything else", (Rule.order,)),
 }
-"""One row for each class of files; the page on merging shows it."""
+"""One row per class of files; shown on the documentation page about merging."""
 
 
 def merge_trees(base: Files, ours: Side, theirs: Side, read: Read) -> MergedTree:
-    """Return both sides as one. `ours` is the one that is shown first, whoever asks.
+    """Merge two sides. The result does not depend on the machine that runs it.
 
     Args:
-        base: What both began with; where they began several times, that merged.
+        base: Common base; several are merged first.
         ours: One side.
         theirs: The other one.
-        read: Gives the content of any of their files.
+        read: Loads the content of any of their files.
     """
     trees, former, renamed = name_alike((base, ours.files, theirs.files), read)
     ours, theirs = ours.under(trees[1], former), theirs.under(trees[2], former)
@@ -496,7 +496,7 @@ def merge_trees(base: Files, ours: Side, theirs: Side, read: Read) -> MergedTree
 
 
 def kind_of(path: str, ours: Side, theirs: Side) -> Kind:
-    """Return which policy a file that both sides changed is under."""
+    """Return the policy class of a file changed on both sides."""
     directory = path.partition("/")[0]
     if directory == DAILY_DIR:
         return Kind.daily
@@ -508,18 +508,18 @@ def kind_of(path: str, ours: Side, theirs: Side) -> Kind:
 
 
 def is_made(path: str) -> bool:
-    """Return whether a file is one that consolidation makes of others."""
+    """Tell whether a file is derived by consolidation."""
     directory = path.partition("/")[0]
     return directory in PERIOD_DIRS or directory == DIGEST_DIR
 
 
 def owner_of(path: str) -> str:
-    """Return the machine that a daily file belongs to; empty: the name does not say."""
+    """Return the machine that a daily file belongs to, or an empty string if unnamed."""
     return path.rpartition("/")[2].removesuffix(".md").partition("_")[2]
 
 
 class _Trees:
-    """One merge of two sides, under way."""
+    """A merge of two sides in progress."""
 
     def __init__(
         self, base: Files, ours: Side, theirs: Side, read: Read, renamed: Mapping[str, str]
@@ -535,7 +535,7 @@ class _Trees:
 
     def merged(self) -> MergedTree:
         ours, theirs = self._ours.files, self._theirs.files
-        # One pass over the names, in C; a tree of ten thousand files takes milliseconds.
+        # A single set operation: a tree of ten thousand files takes milliseconds.
         differing = sorted({path for path, _ in ours.items() ^ theirs.items()})
         for path in differing:
             if path != CONFLICTS_LIST:
@@ -567,7 +567,7 @@ class _Trees:
             self._both(path, was, mine, other)
 
     def _both(self, path: str, was: str | None, mine: str, other: str) -> None:
-        """Merge a file that both sides changed, each in its own way."""
+        """Merge a file that both sides changed differently."""
         first, second = self._ours, self._theirs
         if is_made(path) and POLICIES[kind := self._kind(path)].keeps_other is False:
             kept = self._stands(POLICIES[kind], path)
@@ -608,7 +608,7 @@ class _Trees:
         return self._ours
 
     def _keep_copy(self, found: Conflict, blob: str) -> None:
-        """Keep the other version of a file; the copy of `found` is named here."""
+        """Store the other version of a file; sets the path of the copy in `found`."""
         copy = copy_path(found.path, found.theirs, lambda one: self._is_taken(one, blob))
         self._put(copy, blob)
         self._conflicts.append(replace(found, copy=copy))
@@ -618,7 +618,7 @@ class _Trees:
         return any(tree.get(path, blob) != blob for tree in trees)
 
     def _part_twins(self, added: Iterable[str]) -> None:
-        """Put files aside whose names some systems take for one, or for a directory and a file."""
+        """Set aside files whose names collide on some systems, or collide with a directory."""
         new = [path for path in added if path in self._files]
         if not new:
             return

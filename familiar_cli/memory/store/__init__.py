@@ -1,1 +1,1 @@
-"""The directory of Markdown: reading, finding, limits, and transactions of all or nothing."""
+"""The Markdown directory: reading, searching, limits, and atomic transactions."""

@@ -1,7 +1,7 @@
-"""Read and change the memory directory, and nothing outside it.
+"""Read and change files in the memory directory only.
 
-There is one writer at a time, by a lock between processes; readers wait until no change is half
-done. The journal is told of each change, and is loaded only when something is to be done.
+A lock between processes admits one writer at a time; readers wait for a change in progress. The
+journal records each change, and is loaded on first use.
 """
 
 from __future__ import annotations
@@ -42,24 +42,24 @@ if TYPE_CHECKING:
 __all__ = ["MISSING", "Limits", "MemoryStore"]
 
 _T = TypeVar("_T")
-_TRIES = 3  # to read between two changes, before writers are made to wait
+_TRIES = 3  # pause for readers between two changes before writers must wait
 
 
 class MemoryStore:
     """Synchronous access to one familiar's memory directory.
 
-    Paths are POSIX, below the root, e.g. `people/discord-42.md`. Every method refuses a path that
-    leads out of the memory with `UnsafePathError`. Threads and processes may share a directory.
+    Paths are POSIX, relative to the root, e.g. `people/discord-42.md`. Every method refuses a path
+    outside the memory with `UnsafePathError`. Threads and processes may share a directory.
 
     Args:
         root: The memory directory; it need not exist before the first write.
-        limits: What it may hold.
-        lock_path: The file that writers lock; beside `root` when not given.
-        lock_timeout_s: Longest wait for another writer.
-        journal: Told of every change before it is made.
+        limits: Size limits.
+        lock_path: Lock file for writers; by default beside `root`.
+        lock_timeout_s: Maximum wait for another writer.
+        journal: Records each change before it is applied.
         disk: The file system.
-        on_change: Called with the paths that a transaction changed when all of it is on disk and
-            the lock is free; not for a dry run, nor when nothing changed.
+        on_change: Called with the changed paths after a transaction is on disk and the lock is
+            released; not for dry runs or transactions without changes.
     """
 
     def __init__(
@@ -87,8 +87,8 @@ class MemoryStore:
         """List a directory, sorted by name.
 
         Raises:
-            NotFoundError: There is no such directory.
-            TooManyResultsError: It holds more than `limits.max_results`.
+            NotFoundError: No such directory.
+            TooManyResultsError: It has more than `limits.max_results` entries.
         """
         from familiar_cli.memory.store.walk import list_dir
 
@@ -98,54 +98,54 @@ class MemoryStore:
     def list_page(
         self, rel_path: str = "", *, after: str = "", most: int = 300
     ) -> tuple[list[MemoryEntry], int]:
-        """Return at most `most` entries of a directory, by name, and how many it holds.
+        """Return at most `most` entries of a directory by name, and their total number.
 
-        It costs little however many they are.
+        Cheap for directories of any size.
 
         Args:
             rel_path: The directory.
             after: Only names after this one.
-            most: How many entries.
+            most: Maximum number of entries.
 
         Raises:
-            NotFoundError: There is no such directory.
+            NotFoundError: No such directory.
         """
         from familiar_cli.memory.store.walk import list_page
 
         return self._steady(lambda: list_page(self._tree, rel_path, after=after, most=most))
 
     def exists(self, rel_path: str) -> bool:
-        """Tell whether a file is there."""
+        """Tell whether a file exists."""
         self._wait_for_pending()
         return self._tree.is_file(rel_path)
 
     def sha256(self, rel_path: str) -> str | None:
-        """Return the SHA-256 of a file's bytes in hex, or None when no file is there."""
+        """Return the SHA-256 of a file in hex, or None if it does not exist."""
         return sha256_of(self._tree.read_bytes(rel_path)) if self.exists(rel_path) else None
 
     def read(self, rel_path: str) -> MemoryFile:
         """Return a text file with its SHA-256.
 
         Raises:
-            NotFoundError: No file is there.
+            NotFoundError: No such file.
             BadInputError: It is not UTF-8.
         """
         self._wait_for_pending()
         return self._tree.read(rel_path)
 
     def read_file(self, rel_path: str) -> str:
-        """Return a file's text, without any translation of line ends. Raises as `read` does."""
+        """Return a file's text without newline translation. Raises as `read` does."""
         return self.read(rel_path).text
 
     def read_head(self, rel_path: str, most_bytes: int) -> MemoryHead:
         """Return the beginning of a text file, at most `most_bytes` of it. Raises as `read` does.
 
-        What is after them is not looked at, so a file of any size costs the same.
+        The rest is not read, so the cost does not depend on the file's size.
         """
         return self._tree.read_head(rel_path, most_bytes)
 
     def read_bytes(self, rel_path: str) -> bytes:
-        """Return a file's bytes. Raises `NotFoundError` when no file is there."""
+        """Return a file's bytes. Raises `NotFoundError` if it does not exist."""
         self._wait_for_pending()
         return self._tree.read_bytes(rel_path)
 
@@ -157,34 +157,34 @@ class MemoryStore:
         source: str = "human",
         expect: str | None = None,
     ) -> None:
-        """Make `content` the whole of a file. See `Transaction.write`."""
+        """Replace a file's content, creating it if needed. See `Transaction.write`."""
         with self.transaction(source, f"write {rel_path}") as tx:
             tx.write(rel_path, content, expect=expect)
 
     def append_file(self, rel_path: str, content: str, *, source: str = "human") -> None:
-        """Put `content` at the end of a file, which is made if it is not there."""
+        """Append `content` to a file, creating it if needed."""
         with self.transaction(source, f"append {rel_path}") as tx:
             tx.append(rel_path, content)
 
     def delete_file(
         self, rel_path: str, *, source: str = "human", expect: str | None = None
     ) -> None:
-        """Delete a file. Raises `NotFoundError` when it is not there."""
+        """Delete a file. Raises `NotFoundError` if it does not exist."""
         with self.transaction(source, f"delete {rel_path}") as tx:
             tx.delete(rel_path, expect=expect)
 
     def move_file(
         self, old: str, new: str, *, source: str = "human", expect: str | None = None
     ) -> None:
-        """Give a file another path. Raises `RefusedError` when something is there already."""
+        """Move a file. Raises `RefusedError` if the target exists."""
         with self.transaction(source, f"move {old} to {new}") as tx:
             tx.move(old, new, expect=expect)
 
     def walk(self, rel_path: str = "", *, hidden: bool = False) -> FileListing:
-        """Return every file below a directory, sorted by path; there is no limit to their number.
+        """Return every file below a directory, sorted by path, without limit.
 
-        Names that begin with a dot are left out unless `hidden`. Links, and what cannot be read or
-        named, come back in `skipped`. Raises `NotFoundError` when nothing is at `rel_path`.
+        Dotted names are left out unless `hidden`. Links and unreadable files are listed in
+        `skipped`. Raises `NotFoundError` if `rel_path` does not exist.
         """
         from familiar_cli.memory.store.walk import list_files
 
@@ -213,12 +213,12 @@ class MemoryStore:
         case_insensitive: bool = True,
         hidden: bool = False,
     ) -> GrepResult:
-        """Return at most `limits.max_results` lines that match, and what could not be searched.
+        """Return at most `limits.max_results` matching lines, and the files not searched.
 
         Raises:
-            UsageError: `pattern` is not a regular expression.
+            UsageError: `pattern` is not a valid regular expression.
             LimitError: The search took longer than `limits.grep_timeout_s`.
-            NotFoundError: Nothing is at `rel_path`.
+            NotFoundError: `rel_path` does not exist.
         """
         from familiar_cli.memory.store.walk import grep_files
 
@@ -234,7 +234,7 @@ class MemoryStore:
         )
 
     def glob(self, pattern: str) -> list[str]:
-        """Return the files whose path fits `pattern`, sorted. `**` stands for any directories.
+        """Return the files whose path matches `pattern`, sorted. `**` matches any directories.
 
         Raises:
             TooManyResultsError: There are more than `limits.max_results`.
@@ -253,20 +253,20 @@ class MemoryStore:
         trailers: Mapping[str, str] | None = None,
         joined: Joined | None = None,
     ) -> Iterator[Transaction]:
-        """Stage changes inside the `with`; all are made when it ends well, else none.
+        """Stage changes in a `with` block, applying all on success and none on error.
 
         Args:
-            source: Who changes, e.g. `human`, `memory_writer`.
-            message: What for, in one line.
-            dry_run: Check everything and set `.result`, but change nothing.
-            trailers: What else the journal is to note; `Run-Id` is `run_id` if not given.
-            joined: What came from other instances; recorded even when no file changes by it.
+            source: Author of the change, e.g. `human`, `memory_writer`.
+            message: One-line summary.
+            dry_run: Check everything and set `.result` without changing anything.
+            trailers: Further commit trailers; `Run-Id` defaults to `run_id`.
+            joined: What was merged from other instances; recorded even if no file changes.
 
         Raises:
             LockedError: Another writer held the lock for too long.
-            ConflictError: A file is not what `expect` says, or the journal not what `joined` does.
+            ConflictError: A file does not match `expect`, or the journal does not match `joined`.
             RefusedError: A path, a limit or a rule forbids a change.
-            FamiliarError: The disk refused; everything is as it was.
+            FamiliarError: A write failed; everything was rolled back.
         """
         from familiar_cli.memory.layout import RUN_ID
         from familiar_cli.memory.store.transactions import Transaction
@@ -283,40 +283,40 @@ class MemoryStore:
                 self.on_change(changed)
 
     def refused(self, tx: Transaction, *, is_settled: bool = False) -> dict[str, RefusedError]:
-        """Return why a rule forbids staged steps, by path; each is looked at by itself.
+        """Return, by path, why staged steps are refused, checking each separately.
 
         Args:
-            tx: The steps.
-            is_settled: A file that is not what `expect` says stays so; it is refused, too.
+            tx: The transaction.
+            is_settled: Also refuse, instead of raising, steps whose `expect` fails.
 
         Raises:
-            ConflictError: A file is not what `expect` says, yet.
+            ConflictError: A file does not match `expect` and may still change.
         """
         from familiar_cli.memory.store.transactions import refused_steps
 
         return refused_steps(self._tree, self.limits, tx.steps, is_settled=is_settled)
 
     def catch_up(self, *, look: bool = True) -> None:
-        """Commit what people changed by hand to the journal, as `human`.
+        """Commit edits made by hand to the journal, as `human`.
 
         Args:
-            look: Look at all files, also when the last look was a moment ago.
+            look: Scan all files even if the last scan was a moment ago.
 
         Raises:
             LockedError: Another writer held the lock for too long.
-            FamiliarError: The journal is damaged, or the disk refused.
+            FamiliarError: The journal is damaged, or a write failed.
         """
         if self._journal:
             with hold_lock(self.lock_path, self.lock_timeout_s):
                 self._journal.begin(look=look)
 
     def _wait_for_pending(self) -> None:
-        """Wait until no change is half on disk; finish one that a crash cut short."""
+        """Wait for a change in progress; complete one that a crash cut short."""
         if self._journal and self._journal.pending():
             wait_for_pending(self._journal, self.lock_path, self.lock_timeout_s)
 
     def _steady(self, read: Callable[[], _T]) -> _T:
-        """Call `read` so that no transaction ends while it reads several files."""
+        """Call `read` until no transaction completes while it reads several files."""
         if not self._journal:
             return read()
         for _ in range(_TRIES):
@@ -360,14 +360,14 @@ class MemoryStore:
 
 @contextmanager
 def hold_lock(lock_path: Path, timeout_s: float) -> Iterator[None]:
-    """Hold the lock at `lock_path`. A crash of the holder sets it free.
+    """Hold the lock at `lock_path`. It is released if the holder crashes.
 
-    Waiting is done in front of a second lock, and only who has that waits for the first. So a
-    holder that wants to go on at once must queue up, too, and nobody is passed over for long.
+    Waiters queue for a second lock, and only its holder waits for the first. A holder that wants
+    the lock again must queue too, so no waiter starves.
 
     Raises:
         LockedError: Another thread or process held it for `timeout_s`.
-        FamiliarError: The lock file cannot be made.
+        FamiliarError: The lock file cannot be created.
     """
     begun_s = clock.stopwatch_s()
     with ExitStack() as stack:
@@ -390,12 +390,12 @@ def hold_lock(lock_path: Path, timeout_s: float) -> Iterator[None]:
 
 
 def holder_path(lock_path: Path) -> Path:
-    """Return the file that says who holds the lock."""
+    """Return the path of the file that names the lock's holder."""
     return lock_path.with_name(f"{lock_path.name}.holder")
 
 
 def lock_holder(lock_path: Path) -> str | None:
-    """Return who signed the lock last and has not given it back, in words."""
+    """Describe the current lock holder, or return None."""
     try:
         who = json.loads(read_plain(holder_path(lock_path)))
         return one_line(
@@ -406,7 +406,7 @@ def lock_holder(lock_path: Path) -> str | None:
 
 
 def _sign_lock(lock_path: Path) -> None:
-    # A command's arguments may be private, so only the first word after it is told.
+    # Arguments may be private, so only the command's first word is included.
     command = [os.path.basename(sys.argv[0]) or "python", *sys.argv[1:2]]
     who = {
         "pid": os.getpid(),
@@ -414,7 +414,7 @@ def _sign_lock(lock_path: Path) -> None:
         "command": " ".join(command),
         "since": clock.iso(clock.now()),
     }
-    with suppress(OSError):  # a courtesy: the lock holds without it
+    with suppress(OSError):  # informational: the lock works without it
         write_own(holder_path(lock_path), json.dumps(who).encode(), durable=False)
 
 
@@ -431,13 +431,13 @@ def _locked_error(lock_path: Path) -> LockedError:
     )
 
 
-_PATIENCE_S = 0.05  # for the lock, before looking again whether the writer is done
+_PATIENCE_S = 0.05  # wait for the lock this long before checking again whether the writer is done
 
 
 def wait_for_pending(journal: Journal | LazyJournal, lock_path: Path, timeout_s: float) -> None:
-    """Return when every decided change is on disk; finish one whose writer is gone.
+    """Wait until every decided change is on disk; complete one whose writer is gone.
 
-    One that cannot be finished stops no reader: the journal tells of it once.
+    A change that cannot be completed does not block readers: the journal reports it once.
 
     Raises:
         LockedError: A writer has been in the middle of a change for `timeout_s`.
@@ -457,19 +457,19 @@ def wait_for_pending(journal: Journal | LazyJournal, lock_path: Path, timeout_s:
 
 
 PENDING_MARK: Final = "familiar-pending"
-"""The file in the journal that says: a commit is decided, and may not be wholly on disk yet."""
+"""Marker file in the journal for a commit that may not be fully on disk yet."""
 
 BRANCH: Final = "refs/heads/main"
 """The branch whose tip is the newest commit."""
 
 
 def branch_path(directory: str) -> str:
-    """Return the file that holds the tip of the branch, in a journal's directory."""
+    """Return the path of the file that holds the branch head."""
     return os.path.join(directory, *BRANCH.split("/"))
 
 
 def state_of(directory: str) -> object:
-    """Return a value that differs after every transaction of a journal; costs one look."""
+    """Return a value that changes with every transaction; costs one stat."""
     try:
         status = os.stat(branch_path(directory))
     except OSError:
@@ -478,29 +478,29 @@ def state_of(directory: str) -> object:
 
 
 class Journal(Protocol):
-    """Told of each transaction in this order: `begin`, `prepare`, then `applied` or `abandoned`.
+    """Records transactions: `begin`, `prepare`, then `applied` or `abandoned`.
 
-    All but `pending`, `give_up` and `state` are called while the lock is held. What `begin` or
-    `prepare` raises stops the transaction before any file was touched.
+    All methods but `pending`, `give_up` and `state` are called with the lock held. An error in
+    `begin` or `prepare` stops the transaction before any file is touched.
     """
 
     def pending(self) -> bool:
-        """Tell whether a change is decided but not all of it is on disk; costs one look."""
+        """Tell whether a committed change is not fully on disk yet; costs one stat."""
 
     def give_up(self, error: FamiliarError) -> None:
-        """A reader cannot finish what is pending: from now on that is pending no more.
+        """Stop reporting a change that a reader cannot complete as pending.
 
-        Whoever writes is still stopped by it.
+        It still blocks writers.
         """
 
     def state(self) -> object:
-        """Return a value that differs after every transaction; costs one look."""
+        """Return a value that changes with every transaction; costs one stat."""
 
     def begin(self, *, look: bool = False) -> None:
-        """Before anything is read: finish what a crash cut short, note what people changed.
+        """Complete an interrupted change and commit edits by hand, before anything is read.
 
         Args:
-            look: Look at every file, however long it takes.
+            look: Scan every file, however long it takes.
         """
 
     def prepare(
@@ -511,21 +511,21 @@ class Journal(Protocol):
         trailers: Mapping[str, str],
         joined: Joined | None = None,
     ) -> None:
-        """All rules hold and no file is touched yet: record durably what is about to be."""
+        """Record the change durably, after validation and before any file is touched."""
 
     def applied(self, changes: Sequence[StoredChange]) -> None:
-        """Every change is on disk."""
+        """Finish a transaction whose changes are all on disk."""
 
     def abandoned(self, changes: Sequence[StoredChange]) -> None:
-        """The disk refused; every file is as it was before."""
+        """Roll back a transaction that failed; every file is restored."""
 
 
 class LazyJournal:
-    """A `Journal` that is made when it is first needed.
+    """A `Journal` created on first use.
 
     Args:
         path: Its directory.
-        make: Returns the journal itself; the same one each time.
+        make: Returns the journal, the same object each time.
     """
 
     def __init__(self, path: Path, make: Callable[[], Journal]) -> None:

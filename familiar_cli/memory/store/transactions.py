@@ -1,7 +1,7 @@
-"""Stage any number of changes, and make all of them or none.
+"""Stage any number of changes, and apply all of them or none.
 
-A transaction collects steps; they are applied to a staged tree, which refuses what a rule forbids;
-the resulting plan is carried out on disk.
+A transaction collects steps; they are applied to a staged tree, which refuses forbidden ones; the
+resulting plan is carried out on disk.
 """
 
 from __future__ import annotations
@@ -58,10 +58,10 @@ _T = TypeVar("_T")
 
 
 def retry_on_conflict(work: Callable[[], _T], tries: int) -> _T:
-    """Call `work`, which reads and commits, and retry if another writer got in between.
+    """Call `work`, which reads and commits, and retry if another writer interferes.
 
     Raises:
-        ConflictError: Others were quicker each time.
+        ConflictError: Another writer interfered each time.
     """
     for _ in range(tries - 1):
         with suppress(ConflictError):
@@ -71,16 +71,16 @@ def retry_on_conflict(work: Callable[[], _T], tries: int) -> _T:
 
 @dataclass(frozen=True, slots=True)
 class StagedStep:
-    """One staged change, not yet looked at.
+    """A staged change, not validated yet.
 
     Args:
-        kind: What to do.
-        rel_path: To which file.
+        kind: Kind of change.
+        rel_path: The file.
         content: The bytes to write or append.
-        to: Where a move leads.
-        expect: SHA-256 the file must have, `MISSING`, or None for no matter.
-        any_size: The size limit does not hold.
-        on_new_line: What is appended begins a line of its own.
+        to: Target of a move.
+        expect: SHA-256 the file must have, `MISSING`, or None for no check.
+        any_size: Skip the size limit.
+        on_new_line: Start appended text on a new line.
     """
 
     kind: Literal["write", "append", "delete", "move"]
@@ -93,7 +93,7 @@ class StagedStep:
 
 
 class Transaction:
-    """Changes waiting to be made together, in the order they were staged."""
+    """Changes to be applied together, in the order they were staged."""
 
     def __init__(
         self,
@@ -117,14 +117,14 @@ class Transaction:
         expect: str | None = None,
         any_size: bool = False,
     ) -> None:
-        """Make `content` the whole of a file.
+        """Replace a file's content, creating it if needed.
 
         Args:
-            rel_path: Where; directories on the way are made.
-            content: Text goes out as UTF-8, without any translation of line ends.
-            expect: SHA-256 in hex of what was read, or `MISSING`; else it is a conflict.
-            any_size: Set for originals kept for a program (`self/.original.png`), which may be
-                larger than `limits.max_file_bytes`.
+            rel_path: The file; parent directories are created.
+            content: Text is encoded as UTF-8 without newline translation.
+            expect: Expected SHA-256 in hex, or `MISSING`; a mismatch is a conflict.
+            any_size: Skip `limits.max_file_bytes`, for originals kept as they are
+                (`self/.original.png`).
         """
         clean = parse_new_path(rel_path)
         self.steps.append(
@@ -132,12 +132,12 @@ class Transaction:
         )
 
     def append(self, rel_path: str, content: str | bytes, *, on_new_line: bool = False) -> None:
-        """Put `content` at the end of a file, which is made if it is not there.
+        """Append `content` to a file, creating it if needed.
 
         Args:
             rel_path: The file.
             content: As for `write`.
-            on_new_line: Put a newline between when the old text does not end in one.
+            on_new_line: Insert a newline if the old text does not end in one.
         """
         clean = parse_new_path(rel_path)
         self.steps.append(
@@ -145,27 +145,27 @@ class Transaction:
         )
 
     def delete(self, rel_path: str, *, expect: str | None = None) -> None:
-        """Delete a file; directories that this leaves empty go too."""
+        """Delete a file and any directories this leaves empty."""
         self.steps.append(StagedStep("delete", parse_old_path(rel_path), expect=expect))
 
     def move(self, old: str, new: str, *, expect: str | None = None) -> None:
-        """Give a file another path, where nothing is yet."""
+        """Move a file to a path that does not exist yet."""
         old, new = parse_old_path(old), parse_new_path(new)
         self.steps.append(StagedStep("move", old, to=new, expect=expect))
 
     @property
     def result(self) -> Applied:
-        """What was done.
+        """The result of the transaction.
 
         Raises:
-            FamiliarError: The transaction has not ended well.
+            FamiliarError: The transaction did not complete.
         """
         if self._result is None:
             raise FamiliarError("The transaction was not applied, so it has no result")
         return self._result
 
     def finish(self, result: Applied) -> None:
-        """Keep what was done. Only the store calls this."""
+        """Set the result. Only the store calls this."""
         self._result = result
 
 
@@ -187,14 +187,14 @@ _IGNORES_INDEX = {f"{a}{INDEX_DIR}{b}".encode() for a in ("", "/") for b in ("",
 
 
 class _Names:
-    """The names in one directory, on disk and staged."""
+    """Names in one directory, on disk and staged."""
 
     def __init__(self, names: Iterable[str]) -> None:
         self.all = set(names)
         self._folded: Counter[str] | None = None
 
     def twin(self, name: str) -> str | None:
-        """Return another name that some file system takes for `name`."""
+        """Return an existing name that some file system would treat as the same, or None."""
         if name in self.all:
             return None
         if self._folded is None:
@@ -205,20 +205,20 @@ class _Names:
         return min(known for known in self.all if fold(known) == folded)
 
     def add(self, name: str) -> None:
-        """Put `name` there."""
+        """Add `name`."""
         if name not in self.all and self._folded is not None:
             self._folded[fold(name)] += 1
         self.all.add(name)
 
     def remove(self, name: str) -> None:
-        """Take `name` away."""
+        """Remove `name`."""
         if name in self.all and self._folded is not None:
             self._folded[fold(name)] -= 1
         self.all.discard(name)
 
 
 class StagedTree:
-    """The memory as it would be after the steps applied so far."""
+    """The memory with the steps so far applied."""
 
     def __init__(self, tree: Tree, limits: Limits) -> None:
         self._tree = tree
@@ -232,7 +232,7 @@ class StagedTree:
         self.seen: dict[str, Signature | None] = {}
 
     def apply_step(self, step: StagedStep) -> None:
-        """Apply one step, or refuse it."""
+        """Apply a step, or raise if it is not allowed."""
         old = self._load(step.rel_path)
         _check_expected(step, old)
         match step.kind:
@@ -246,12 +246,12 @@ class StagedTree:
                 self._move(step)
 
     def changes(self) -> list[StoredChange]:
-        """Return every file that was touched, sorted by path, also where nothing changed."""
+        """Return every touched file, sorted by path, including unchanged ones."""
         return [StoredChange(p, self._before[p], self._now[p]) for p in sorted(self._now)]
 
     def ignore_index(self) -> None:
-        """Have `.gitignore` name the index directory; whatever else a person put there stays."""
-        with suppress(FamiliarError):  # a link, a directory, a full root: a person's own affair
+        """Make `.gitignore` list the index directory, keeping a person's own lines."""
+        with suppress(FamiliarError):  # a link, a directory or a full root is left to its owner
             old = self._load(GITIGNORE) or b""
             if not any(line.strip() in _IGNORES_INDEX for line in old.splitlines()):
                 gap = b"" if not old or old.endswith(b"\n") else b"\n"
@@ -289,7 +289,7 @@ class StagedTree:
         self._now[rel_path] = content
 
     def _make_room(self, rel_path: str) -> None:
-        """Put the names of a new file, and of its directories."""
+        """Add the names of a new file and its directories."""
         at = ""
         parts = rel_path.split("/")
         for depth, part in enumerate(parts, 1):
@@ -313,7 +313,7 @@ class StagedTree:
 
     def _check_count(self, directory: str, names: _Names) -> None:
         most = self._limits.max_dir_files
-        if directory != PEOPLE_DIR and len(names.all) > most:  # whoever speaks has a file
+        if directory != PEOPLE_DIR and len(names.all) > most:  # every speaker has a file
             raise DirectoryFullError(
                 f"{directory or '.'!r} holds {most:,} files, the maximum allowed; nothing was "
                 "changed",
@@ -321,7 +321,7 @@ class StagedTree:
             )
 
     def _load(self, rel_path: str) -> bytes | None:
-        """Return the present content of a file, or None; refuse what is not a plain file."""
+        """Return a file's current content, or None; refuse anything but a regular file."""
         if rel_path not in self._now:
             self._check_spelling(rel_path)
             self._before[rel_path] = self._now[rel_path] = self._on_disk(rel_path)
@@ -330,7 +330,7 @@ class StagedTree:
         return self._now[rel_path]
 
     def _check_spelling(self, rel_path: str) -> None:
-        """Refuse a path that some file system takes for another, or that runs through a file."""
+        """Refuse a path that a file system may confuse with another, or that crosses a file."""
         at = ""
         parts = rel_path.split("/")
         for depth, part in enumerate(parts, 1):
@@ -387,11 +387,11 @@ class StagedTree:
         )
 
     def _real(self, rel_path: str) -> str:
-        """Return where `rel_path` is; links are for reading only, so that none is ever replaced."""
+        """Return the real path of `rel_path`; writing through links is refused."""
         real = locate_path(self._root, rel_path)
         plain = os.path.join(self._root, *rel_path.split("/")).rstrip(os.sep)
         if real != plain:
-            if is_path_misspelled(self._root, rel_path):  # Windows names the twin that is there
+            if is_path_misspelled(self._root, rel_path):  # Windows returns the existing twin
                 return plain
             target = os.path.relpath(real, self._root).replace(os.sep, "/")
             raise RefusedError(
@@ -442,13 +442,13 @@ def _check_expected(step: StagedStep, content: bytes | None) -> None:
 
 @dataclass(frozen=True, slots=True)
 class WritePlan:
-    """What a transaction comes to: the changes of files, sorted by path, and their summary.
+    """The changed files of a transaction, sorted by path, and their summary.
 
     Args:
-        changes: Only files whose content really changes.
-        result: The summary handed to the caller.
-        seen: The signature of each file when it was read; None where there was none.
-        leftovers: Temporary files (real paths) that a crash left where this transaction writes.
+        changes: Files whose content really changes.
+        result: Summary for the caller.
+        seen: Signature of each file when read; None if it did not exist.
+        leftovers: Temporary files (real paths) of a crash at the paths this transaction writes.
     """
 
     changes: tuple[StoredChange, ...]
@@ -460,16 +460,16 @@ class WritePlan:
 def refused_steps(
     tree: Tree, limits: Limits, steps: Iterable[StagedStep], *, is_settled: bool = False
 ) -> dict[str, RefusedError]:
-    """Return why a rule forbids steps, by path; what it forbids is left out, the rest followed.
+    """Return, by path, why steps are refused, applying all others.
 
     Args:
         tree: The memory.
         limits: Its limits.
-        steps: What is to be done.
-        is_settled: A file that is not what a step expects stays so; it is refused, too.
+        steps: Steps to check.
+        is_settled: Also refuse, instead of raising, steps whose expectation fails.
 
     Raises:
-        ConflictError: A file is not what a step expects, yet.
+        ConflictError: A file does not match its expectation and may still change.
     """
     staged = StagedTree(tree, limits)
     found: dict[str, RefusedError] = {}
@@ -484,12 +484,12 @@ def refused_steps(
 
 
 def make_plan(tree: Tree, limits: Limits, steps: Iterable[StagedStep]) -> WritePlan:
-    """Follow `steps` on staged.
+    """Apply `steps` to a staged tree and return the plan.
 
     Raises:
         RefusedError: A path, a limit, an expectation or a rule forbids one of them.
-        NotFoundError: A file to delete or move is not there.
-        FamiliarError: A file that is to change cannot be read.
+        NotFoundError: A file to delete or move does not exist.
+        FamiliarError: A file to be changed cannot be read.
     """
     staged = StagedTree(tree, limits)
     for step in steps:
@@ -506,20 +506,20 @@ def make_plan(tree: Tree, limits: Limits, steps: Iterable[StagedStep]) -> WriteP
     return WritePlan(changes, result, staged.seen, tuple(staged.leftovers))
 
 
-_MANY: Final = 16  # files that are better made durable together
-_OWN: Final = 0o600  # permissions that this takes
+_MANY: Final = 16  # number of files from which one common flush is faster
+_OWN: Final = 0o600  # permissions that this requires
 
 
 @dataclass(slots=True)
 class _Move:
-    """One change on its way.
+    """A change being applied.
 
     Args:
-        rel_path: Of which file.
+        rel_path: The file.
         path: Its real path.
-        seen: Its signature when the plan was made; None where no file was.
-        new: A temporary file with the new content; None for a deletion.
-        old: A second name of the old content, if it may have to come back.
+        seen: Signature when the plan was made; None if it did not exist.
+        new: Temporary file with the new content; None for a deletion.
+        old: Second link to the old content, if it may have to be restored.
         begun: Whether this program may have changed it already.
     """
 
@@ -532,14 +532,14 @@ class _Move:
 
 
 def apply_plan(root: str, plan: WritePlan, disk: Disk | None = None) -> None:
-    """Make the changes of `plan` below the real path `root`. The caller holds the lock.
+    """Apply `plan` below the real path `root`. The caller holds the lock.
 
-    What may fail for want of room happens first, beside the files; after that there are only
-    renames and deletions, which are taken back when one of them fails.
+    Everything that can run out of space happens first, in temporary files; the rest is renames and
+    deletions, which are rolled back if one fails.
 
     Raises:
-        ConflictError: A file is not what the plan was made for; no file was changed.
-        FamiliarError: The system refused; no file was changed.
+        ConflictError: A file no longer matches the plan; nothing was changed.
+        FamiliarError: A system call failed; nothing was changed.
     """
     if not plan.changes:
         return
@@ -566,7 +566,7 @@ class _Work:
         self.at = ""
 
     def lay_out(self, plan: WritePlan) -> None:
-        """Write all that is new to temporary files, and keep a second name for all that is old."""
+        """Write new contents to temporary files, and keep a second link to old ones."""
         unsettled = []
         for change in plan.changes:
             self.at = change.rel_path
@@ -586,7 +586,7 @@ class _Work:
         self._disk.settle(unsettled)
 
     def carry_out(self) -> None:
-        """Delete, then rename; in this order a name may change only in case."""
+        """Delete, then rename; this order allows renames that only change case."""
         self._moves.sort(key=lambda move: move.new is not None)
         for move in self._moves:
             self.at = move.rel_path
@@ -602,7 +602,7 @@ class _Work:
                 self._disk.replace(move.new, move.path)
 
     def take_back(self) -> list[str]:
-        """Undo what was done; return the real paths of old contents that could not be put back."""
+        """Roll back; return the real paths of old contents that could not be restored."""
         kept = []
         for move in reversed(self._moves):
             if not move.begun or file_signature(move.path) == move.seen:
@@ -621,7 +621,7 @@ class _Work:
         return kept
 
     def tidy(self) -> None:
-        """Make the names durable; drop the kept old files and directories that became empty."""
+        """Flush directories; remove kept old files and empty directories."""
         for directory in {os.path.dirname(move.path) for move in self._moves}:
             self._disk.sync_dir(directory)
         _remove_files(move.old for move in self._moves if move.old)
@@ -637,7 +637,7 @@ class _Work:
     def _keep(self, path: str, second: str, content: bytes) -> None:
         try:
             self._disk.link(path, second)
-        except OSError:  # a file system without hard links
+        except OSError:  # file systems without hard links
             self._disk.create(second, content, mode=mode_of(path))
 
     def _make_dirs(self, directory: str) -> None:
