@@ -1,1 +1,1 @@
-"""What memory files hold: front matter, links, citations, private sections, lore, the character."""
+"""Formats of memory files: front matter, links, citations, private sections, lore, character."""

@@ -1,4 +1,4 @@
-"""Take a person out of the files of a memory: their page, and every line that rests on them."""
+"""Remove a person from memory files: their page, and every line based on them."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
 
 _ARCHIVES: Final = frozenset({SESSIONS_DIR, DIGEST_DIR, SIGNIFICANT_DIR, *PERIOD_DIRS})
-_OF_THE_FAMILIAR: Final = frozenset({SELF_DIR, LORE_DIR})  # who is named there is a figure
+_OF_THE_FAMILIAR: Final = frozenset({SELF_DIR, LORE_DIR})  # names there are only examples
 _BEGINS: Final = re.compile(r"\s*(?:[-*+]\s|\d+[.)]\s|#{1,6}\s|>|<!--|---)")
 
 
 @dataclass(frozen=True, slots=True)
 class PageEraser:
-    """Decides which files and lines of a memory are about a person; pure, and the same everywhere.
+    """Decides which files and lines are about a person; deterministic on every machine.
 
     Args:
-        slugs: All their accounts.
-        cites: Tells whether a citation is of a turn that lost its words, by instance and number.
+        slugs: Slugs of all their accounts.
+        cites: Tells whether an instance and number cite an erased turn.
         names: Tells whether a text names or quotes them.
-        resembles: Tells whether a text names or quotes them, or has a word that only they used.
+        resembles: Tells whether a text names or quotes them, or uses a word only they used.
         channels: Channels in which nobody else spoke.
     """
 
@@ -53,7 +53,7 @@ class PageEraser:
         object.__setattr__(self, "_private", frozenset(map(person_scope, self.slugs)))
 
     def drops(self, rel_path: str) -> bool:
-        """Tell whether a file is about them as a whole."""
+        """Tell whether a whole file is about them."""
         directory, _, rest = rel_path.partition("/")
         path = rel_path.removeprefix(f"{CONFLICTS_DIR}/")
         if path in {people_path(slug) for slug in self.slugs}:
@@ -62,7 +62,7 @@ class PageEraser:
         return bool(directory) and folder in {scope_folder(scope) for scope in self._private}
 
     def cleaned(self, rel_path: str, content: bytes) -> bytes | None:
-        """Return what is left of a file: the same bytes where nothing is theirs; None: nothing."""
+        """Return a file without their data: unchanged if there is none, None if nothing is left."""
         if self.drops(rel_path):
             return None
         try:
@@ -74,11 +74,11 @@ class PageEraser:
             return content if kept == text else kept.encode()
         first = rel_path.partition("/")[0]
         if first in {PEOPLE_DIR, SESSIONS_DIR, CONFLICTS_DIR} and self.mentions(text):
-            return None  # made again, or a plan that rested on them
+            return None  # regenerated, or a plan based on them
         return content
 
     def mentions(self, text: str) -> bool:
-        """Tell whether a text that is no page, such as the message of a commit, is about them."""
+        """Tell whether other text, such as a commit message, is about them."""
         return any(slug in text for slug in self.slugs) or self.resembles(text)
 
     def _kept_blocks(self, rel_path: str, text: str) -> Iterator[str]:
@@ -99,7 +99,7 @@ class PageEraser:
             yield "".join(block)
 
     def _is_theirs(self, rel_path: str, block: str) -> bool:
-        """Tell whether an item rests on them, names or quotes them."""
+        """Tell whether an item is based on them, or names or quotes them."""
         if not block.strip():
             return False
         cited = citations_in(block)

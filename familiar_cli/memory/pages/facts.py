@@ -1,19 +1,19 @@
-"""The facts of a page: when they were said, until when they held, and which are one.
+"""Facts on a page: when they were stated, when they ended, and which are the same.
 
-A month is enough for most lines: `- Anna lives in Bergen. (February 2026)`. Where the lines of a
-page cite several days of one month, each shows its day, so that of two that contradict each other
-it is clear which is older. Both follow from the page alone and never from the present, so that a
-prompt keeps its beginning from turn to turn.
+The month is enough for most lines: `- Anna lives in Bergen. (February 2026)`. If a page cites
+several days of one month, each line shows its day, so that of two contradictory lines the older can
+be told. Both depend on the page alone and never on the present, so that a prompt's prefix is stable
+from turn to turn.
 
-No date is shown where a line, or a heading above it, names the date already, and where the turns
-are not held here or are private to somebody else.
+No date is shown if the line or its heading already names it, or if the turns are not stored here or
+hidden from the viewer.
 
-A fact that a newer one replaced stays in the file and says so, to people in words and to the
-program in a comment, on one line:
+A superseded fact stays in the file, marked in words for people and in a comment for the program, on
+one line:
 
     - Anna lives in Oslo. (until March 2026) <!-- turns 12 --> <!-- ended 2026-03-14 -->
 
-Whoever takes both out makes it hold again. A fact that a person said is right has a comment, too:
+Removing both marks restores it. A fact confirmed by a person has a comment, too:
 
     - Anna lives in Oslo. <!-- turns 12 --> <!-- confirmed 2026-03-14 -->
 """
@@ -50,16 +50,16 @@ _CITING: Final = re.compile(rf"<!-- turns? {BODY} -->")
 
 
 def days_shown(text: str, numbering: Numbering, viewer: Viewer, phrases: Phrases) -> dict[int, str]:
-    """Return what stands in a prompt in the place of each comment that cites turns.
+    """Return the date to show in a prompt for each citation comment.
 
-    That is `(February 2026)` or `(12 February 2026)`, by where the comment begins in the page:
-    give it to `shown_between`.
+    That is `(February 2026)` or `(12 February 2026)`, by the comment's offset in the page; pass it
+    to `shown_between`.
 
     Args:
-        text: A page, or the part of it that the viewer may see.
-        numbering: Which turns citations mean.
-        viewer: Who will see it: turns that are hidden from them give no day.
-        phrases: In which language dates are written.
+        text: A page, or the part visible to the viewer.
+        numbering: Resolves citations to turns.
+        viewer: Viewer; turns hidden from them give no date.
+        phrases: Language of the dates.
     """
     if "<!-- turn" not in text:
         return {}
@@ -89,14 +89,14 @@ def days_shown(text: str, numbering: Numbering, viewer: Viewer, phrases: Phrases
 
 
 def with_days(text: str, numbering: Numbering, viewer: Viewer, phrases: Phrases) -> str:
-    """Return a page with its dates before the comments that cite turns; see `days_shown`."""
+    """Return a page with dates before its citation comments; see `days_shown`."""
     shown = days_shown(text, numbering, viewer, phrases)
     gaps = {start: "" if text[start - 1 : start].isspace() else " " for start in shown}
     return replace_spans(text, [(at, at, f"{gaps[at]}{day}") for at, day in shown.items()])
 
 
 def _names_date(said: str, day: date, phrases: Phrases) -> bool:
-    """Tell whether a line, or a heading above it, names the day or the month of its turn."""
+    """Tell whether a line or its heading already names the day or month of its turn."""
     return any(one in said for one in (phrases.month(day), phrases.day(day), f"{day:%Y-%m}"))
 
 
@@ -104,13 +104,13 @@ _ENDED: Final = re.compile(r"[ \t]{0,9}<!-- ended ([0-9]{4}-[0-9]{2}-[0-9]{2}) -
 
 
 def ended_on(line: str) -> str:
-    """Return the day on which a line was replaced, as in ISO 8601; empty: it holds."""
+    """Return the ISO 8601 date on which a line was superseded; empty if current."""
     found = _ENDED.search(line) if "<!-- ended " in line else None
     return found[1] if found else ""
 
 
 def with_end(line: str, day: date, phrases: Phrases) -> str:
-    """Return a line of a page as one that held until a day."""
+    """Mark a line as ended on a day."""
     body = line.rstrip("\r\n")
     said = without_references(body).rstrip()
     until = phrases.until_when.format(phrases.month(day))
@@ -120,12 +120,12 @@ def with_end(line: str, day: date, phrases: Phrases) -> str:
 
 
 def holding_line(text: str, words: str, scope: str | None) -> TextLine | None:
-    """Return the one bullet of a page that says `words` and holds; None: there is none, or several.
+    """Return the one current bullet with the text `words`, or None if missing or ambiguous.
 
     Args:
         text: A page.
-        words: What it says; its citations do not count.
-        scope: The private scope of its section, and of no other; None: it is public.
+        words: Its text; citations are ignored.
+        scope: Private scope of its section, exactly; None for public.
     """
     said, own = normal_line(words), frozenset(() if scope is None else (scope,))
     found = [
@@ -138,7 +138,7 @@ def holding_line(text: str, words: str, scope: str | None) -> TextLine | None:
 
 
 def fact_lines(text: str, rel_path: str = "") -> Iterator[tuple[TextLine, Section, frozenset[str]]]:
-    """Yield the bullets of a page that hold, with their sections and their private scopes."""
+    """Yield current bullets with their sections and private scopes."""
     scopes = {line.start: owners for line, owners in owned_lines(text, rel_path)}
     for section in sections(text, 2):
         if heading_of(section) not in _NO_FACTS:
@@ -148,14 +148,14 @@ def fact_lines(text: str, rel_path: str = "") -> Iterator[tuple[TextLine, Sectio
 
 
 def with_line_changed(text: str, old: str, new: str) -> str | None:
-    """Return a page with another text in the place of a line.
+    """Replace a line of a page.
 
-    None: the page has no such line, or several.
+    Returns None if the line is missing or ambiguous.
 
     Args:
         text: A page.
-        old: The whole line, without its end.
-        new: What stands there instead, without its end; empty: nothing, and the line goes.
+        old: The whole line, without newline.
+        new: Replacement, without newline; empty to delete the line.
     """
     found = [line for line in scan(text) if line.text.rstrip("\r\n") == old and not line.in_code]
     if len(found) != 1:
@@ -165,7 +165,7 @@ def with_line_changed(text: str, old: str, new: str) -> str | None:
 
 
 def as_confirmed(line: str, day: date) -> str:
-    """Return a line with the mark that a person said on a day that it is right."""
+    """Mark a line as confirmed by a person on a day."""
     return f"{without_confirmation(line).rstrip()} <!-- confirmed {day.isoformat()} -->"
 
 
@@ -173,7 +173,7 @@ _NO_FACTS: Final = ("aliases", "relations", "sessions", "people", "topics")
 
 
 def goes_on_below(text: str, line: TextLine) -> bool:
-    """Tell whether a list item goes on below its line, so that it cannot end alone."""
+    """Tell whether a list item continues below its line and so cannot be ended alone."""
     below = text[line.end :].split("\n", 1)[0]
     item, other = bullet(line.text), bullet(below)
     is_deeper = other is not None and item is not None and len(other.indent) > len(item.indent)
@@ -181,16 +181,16 @@ def goes_on_below(text: str, line: TextLine) -> bool:
 
 
 def superseded(text: str, old: str, new: str, day: date, phrases: Phrases) -> str | None:
-    """Return a page in which a line ends on a day, with another line below it.
+    """Mark a line as ended on a day, and add its successor below.
 
-    None: the page has no such line, or several.
+    Returns None if the line is missing or ambiguous.
 
     Args:
         text: A page.
-        old: The whole line, without its end.
-        new: The line that holds from then on; empty: none does.
-        day: When the old one ended.
-        phrases: In which language that is said.
+        old: The whole line, without newline.
+        new: The successor; empty for none.
+        day: Day on which the old one ended.
+        phrases: Language of the mark.
     """
     newline = newline_of(text)
     ended = with_end(old, day, phrases)
@@ -198,7 +198,7 @@ def superseded(text: str, old: str, new: str, day: date, phrases: Phrases) -> st
 
 
 def ended_spans(text: str) -> list[tuple[int, int]]:
-    """Return where the lines stand that no longer hold, as characters from … to."""
+    """Return the ranges of superseded lines, as character offsets."""
     if "<!-- ended " not in text:
         return []
     return [
@@ -207,18 +207,18 @@ def ended_spans(text: str) -> list[tuple[int, int]]:
 
 
 def without_ended(text: str) -> str:
-    """Return a page without the lines that no longer hold."""
+    """Return a page without superseded lines."""
     return replace_spans(text, [(start, end, "") for start, end in ended_spans(text)])
 
 
 def asks_for_past(question: str) -> bool:
-    """Tell whether a question is about what was so before: `where did I live before?`."""
+    """Tell whether a question asks about the past: `where did I live before?`."""
     return bool(question) and bool(_past_words().search(question))
 
 
 @cache
 def _past_words() -> re.Pattern[str]:
-    """Return a pattern for the words of all languages that ask for what was so before."""
+    """Return a pattern for words in all languages that ask about the past."""
     spaced, unspaced = (
         "|".join(questions(code).before for code in CODES if dates(code).spaced is is_spaced)
         for is_spaced in (True, False)
@@ -227,5 +227,5 @@ def _past_words() -> re.Pattern[str]:
 
 
 def heading_of(section: Section) -> str:
-    """Return what a section of a page holds, such as `wishes`, be it private or not."""
+    """Return the topic of a section, such as `wishes`, whether private or not."""
     return heading_in(section.title.partition("<!--")[0])

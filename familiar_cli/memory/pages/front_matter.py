@@ -1,10 +1,9 @@
-"""Front matter, and pages that are read by their form: pinned files, lore, files of `self/`.
+"""Front matter, and structured pages: pinned files, lore, files of `self/`.
 
-An entry of a lorebook is front matter when it is pinned, an H1 with the title, a bullet for each
-key, `- **Disabled**` when it is switched off, a comment with the id of its settings, a blank line,
-then the text as it is. A file of `self/` is one H1, a blank line, and the field's text exactly as
-the card had it; fields without a file of their own stand in `self/card.json`, and the card as it
-came is `self/.original.<suffix>`.
+A lorebook entry has front matter if pinned, an H1 title, a bullet per key, `- **Disabled**` if
+disabled, a comment with the id of its settings, a blank line, then the text unchanged. A file of
+`self/` is one H1, a blank line, and the field's text exactly as in the card; other fields are in
+`self/card.json`, and the original card is `self/.original.<suffix>`.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 Value = str | list[Any] | dict[str, Any]
-"""A scalar as it is written, without its quotes; or lists and maps of such."""
+"""A scalar as written, without quotes; or nested lists and maps."""
 
 _KEY: Final = re.compile(
     r"""([ \t]*)(?:"([^"\n]*)"|'([^'\n]*)'|([^\s"'#\[\]{}?&!%-][^#\n]*?))[ \t]*:(?:[ \t]+(.*))?"""
@@ -41,13 +40,13 @@ _QUOTES: Final = "\"'"
 
 @dataclass(frozen=True, slots=True)
 class FrontKey:
-    """One key at the top, with its value.
+    """A top-level key with its value.
 
     Args:
         key: The key.
-        value: What it says; the last of several entries with one key counts.
-        start: Where its first line begins, in characters of the page.
-        end: Where the line below its value begins.
+        value: Its value; of duplicate keys the last counts.
+        start: Offset of its first line in the page.
+        end: Offset of the line after its value.
     """
 
     key: str
@@ -61,10 +60,10 @@ class FrontMatter:
     """The front matter of a page.
 
     Args:
-        start: Where the line below the first `---` begins.
-        end: Where the last `---` begins.
-        entries: What stands between; none when that is not a list of keys.
-        indent: What stands before each key.
+        start: Offset of the line after the first `---`.
+        end: Offset of the last `---`.
+        entries: Its keys; empty if it is not a list of keys.
+        indent: Indentation of each key.
     """
 
     start: int
@@ -73,12 +72,12 @@ class FrontMatter:
     indent: str = ""
 
     def get(self, key: str) -> Value | None:
-        """Return the value of a key; None: there is none."""
+        """Return the value of a key, or None."""
         return next((entry.value for entry in reversed(self.entries) if entry.key == key), None)
 
 
 def read_front_matter(text: str) -> FrontMatter | None:
-    """Return the front matter of a page; None: it has none."""
+    """Return the front matter of a page, or None."""
     body = body_start(text) if text.startswith(("---", "\ufeff---")) else 0
     if not body:
         return None
@@ -93,7 +92,7 @@ def read_front_matter(text: str) -> FrontMatter | None:
 
 
 def value_of(text: str, key: str) -> Value | None:
-    """Return the value of a key in the front matter of a page; quick where it has no such key."""
+    """Return the value of a key in the front matter of a page; fast if absent."""
     if key not in text[: body_start(text)]:
         return None
     front = read_front_matter(text)
@@ -101,16 +100,16 @@ def value_of(text: str, key: str) -> Value | None:
 
 
 def _key_lines(text: str, start: int, end: int) -> Iterator[FrontKey]:
-    """Yield the entries of YAML.
+    """Parse YAML front matter and yield its entries.
 
     Raises:
-        ValueError: It is none.
+        ValueError: Not valid YAML.
     """
-    import yaml  # hardly any file needs it
+    import yaml  # few files need it
 
     head = text[start:end]
     try:
-        root = yaml.compose(head, Loader=yaml.BaseLoader)  # a hash of digits is no number
+        root = yaml.compose(head, Loader=yaml.BaseLoader)  # keep a hash of digits as text
     except yaml.YAMLError as error:
         raise ValueError(str(error)) from error
     if not isinstance(root, yaml.MappingNode) or root.flow_style:
@@ -126,7 +125,7 @@ def _key_lines(text: str, start: int, end: int) -> Iterator[FrontKey]:
 
 
 def _node_value(node: Any, known: dict[int, Value]) -> Value:  # noqa: ANN401  # PyYAML has no types
-    """Return the value of a node; what an anchor names is made once, however often it is used."""
+    """Return the value of a node, resolving each anchor only once."""
     if id(node) not in known:
         if isinstance(node.value, str):
             known[id(node)] = node.value
@@ -142,7 +141,7 @@ def _node_value(node: Any, known: dict[int, Value]) -> Value:  # noqa: ANN401  #
 
 
 def _by_line(text: str, start: int, end: int) -> Iterator[FrontKey]:
-    """Yield the entries of what is nearly YAML: keys, and the lines that go on with each."""
+    """Yield the entries of nearly valid YAML: keys with their continuation lines."""
     at, indent = start, None
     found: list[tuple[str, str, int]] = []
     more: dict[int, list[str]] = {}
@@ -171,7 +170,7 @@ def _unquote(value: str) -> str:
 
 
 def listed_aliases(markdown: str) -> tuple[str, ...]:
-    """Return the names below `aliases:` in the front matter, in one line or in a list."""
+    """Return the names in `aliases:` of the front matter, on one line or as a list."""
     found = value_of(markdown, "aliases")
     if isinstance(found, str):
         found = found.strip("[]").split(",")
@@ -180,7 +179,7 @@ def listed_aliases(markdown: str) -> tuple[str, ...]:
 
 
 PIN: Final = "---\npinned: true\n---\n"
-"""The front matter of a file that has no other."""
+"""Front matter to add to a file without one."""
 
 _PIN_KEY: Final = "pinned"
 _TRUE: Final = frozenset({"true", "yes", "on"})
@@ -190,7 +189,7 @@ _BOM: Final = "\ufeff"
 
 
 def is_pinned(text: str) -> bool:
-    """Tell whether the front matter of a file says that it is pinned."""
+    """Tell whether a file is pinned by its front matter."""
     return _word_value(value_of(text, _PIN_KEY)) in _TRUE
 
 
@@ -220,7 +219,7 @@ def with_pin(text: str, rel_path: str) -> str:
 
 
 def without_pin(text: str) -> str:
-    """Return the text of a file without `pinned`, and without front matter that held only that."""
+    """Return the text of a file without `pinned`, dropping front matter left empty."""
     front = read_front_matter(text) if _PIN_KEY in text else None
     pins = [e for e in front.entries if e.key == _PIN_KEY] if front else []
     pins = [entry for entry in pins if _word_value(entry.value) in _TRUE | _FALSE]
@@ -235,12 +234,12 @@ def without_pin(text: str) -> str:
 
 
 def _word_value(value: object) -> str | None:
-    """Return a value in lower case; a list or a map is not a word, and no value is none."""
+    """Return a scalar in lower case, or None for anything else."""
     return value.strip().lower() if isinstance(value, str) else None if value is None else "…"
 
 
 def _first_key_on(head: str) -> str:
-    """Return front matter from its first line on that says something."""
+    """Return front matter without leading blank lines and comments."""
     bare = head.lstrip()
     while bare.startswith("#"):
         bare = bare.partition("\n")[2].lstrip()
@@ -254,7 +253,7 @@ def _cannot_pin(rel_path: str, what: str) -> BadInputError:
     )
 
 
-# What no bullet shows as it is: controls, line separators, marks that reorder text, surrogates.
+# Characters a bullet cannot show as they are: controls, line separators, bidi marks, surrogates.
 _HIDDEN: Final = re.compile(
     r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
 )
@@ -267,15 +266,15 @@ _EXPRESSION: Final = re.compile(r"/.+/[dgimsuvy]*", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class LorePage:
-    """What a person sees of one entry.
+    """The editable part of a lore entry.
 
     Args:
-        title: The H1, or None when there is none.
-        keys: The words that call it up.
-        enabled: False when it is marked as disabled.
-        entry_id: The id of its settings, or None in a file that a person began.
-        body: The text below. A written file always ends in a newline, so one may be the file's own.
-        pinned: It is in every prompt.
+        title: The H1, or None without one.
+        keys: Trigger keywords.
+        enabled: False if marked as disabled.
+        entry_id: Id of its settings, or None in a file created by a person.
+        body: Text below. A written file always ends in a newline, which may not be part of it.
+        pinned: Whether it is in every prompt.
     """
 
     title: str | None
@@ -287,7 +286,7 @@ class LorePage:
 
 
 def render_lore(page: LorePage) -> str:
-    """Return the file for `page`; `parse` reads it back."""
+    """Render the file for `page`; `parse_lore` reads it back."""
     bullets = [f"- {quote_value(key)}\n" for key in page.keys]
     if not page.enabled:
         bullets.append("- **Disabled**\n")
@@ -298,13 +297,13 @@ def render_lore(page: LorePage) -> str:
 
 
 def parse_lore(text: str) -> LorePage:
-    """Parse a file, however a person left it."""
+    """Parse a lore file, tolerating edits by hand."""
     page = _parse_page(split_lines(text[_entry_start(text) :]))
     return replace(page, pinned=True) if is_pinned(text) else page
 
 
 def _entry_start(text: str) -> int:
-    """Return where the entry begins, below any front matter."""
+    """Return the offset of the entry, below any front matter."""
     return body_start(text) or len(text) - len(text.removeprefix("\ufeff"))
 
 
@@ -323,7 +322,7 @@ def _parse_page(lines: list[str]) -> LorePage:
 
 
 def aside_spans(text: str) -> list[tuple[int, int]]:
-    """Return which parts of a file are not the entry's own words: the keys, and the mark."""
+    """Return the ranges of a file that are keys or marks rather than the entry's text."""
     page, skipped = parse_lore(text), _entry_start(text)
     lines = split_lines(text[skipped:])
     starts = [*accumulate(map(len, lines), initial=skipped)]
@@ -340,12 +339,12 @@ def aside_spans(text: str) -> list[tuple[int, int]]:
 
 
 def is_expression(key: str) -> bool:
-    """Tell whether a key, or a title, is a regular expression as JavaScript writes it."""
+    """Tell whether a key or title is a JavaScript regular expression."""
     return _EXPRESSION.fullmatch(key.strip()) is not None
 
 
 def quote_value(key: str) -> str:
-    """Return `key` as one line that `unquote` reads back: plain, as code, or as a JSON string."""
+    """Quote `key` on one line for `unquote_value`: plain, as code, or as a JSON string."""
     if not key or key != key.strip() or _HIDDEN.search(key):
         return _as_json(key)
     if _REGEX_KEY.fullmatch(key) and "`" not in key:
@@ -356,7 +355,7 @@ def quote_value(key: str) -> str:
 
 
 def unquote_value(line: str) -> str:
-    """Return the key that the text of a bullet names."""
+    """Return the key in the text of a bullet."""
     inner = line[1:-1]
     if len(line) > 2 and line[0] == line[-1] == "`" and "`" not in inner:  # noqa: PLR2004  # two ticks
         return inner
@@ -376,7 +375,7 @@ def _as_json(key: str) -> str:
 def _read_unmarked(
     title: str | None, bullets: list[str], listed: list[str], rest: list[str]
 ) -> LorePage:
-    """Read a file whose mark a person moved or took away, or which never had one."""
+    """Parse a file whose mark was moved, removed or never there."""
     marks = [n for n, line in enumerate(rest) if _MARK.fullmatch(_bare_title(line))]
     if marks:
         found = _MARK.fullmatch(_bare_title(rest[marks[0]]))
@@ -395,7 +394,7 @@ def _make_page(
 
 
 def _read_bullets(lines: list[str], at: int) -> tuple[int, list[str]]:
-    """Return the line after a list that begins at `at`, and its items; indented lines continue."""
+    """Return the line after a list starting at `at`, and its items with continuation lines."""
     items: list[str] = []
     while at < len(lines):
         if _is_bullet(lines[at]):
@@ -409,7 +408,7 @@ def _read_bullets(lines: list[str], at: int) -> tuple[int, list[str]]:
 
 
 def _list_goes_on(lines: list[str], at: int) -> bool:
-    """Say whether only blank lines stand between `at` and another bullet."""
+    """Tell whether only blank lines separate `at` from another bullet."""
     after = _skip_blank(lines, at)
     return after < len(lines) and _is_bullet(lines[after])
 
@@ -426,26 +425,26 @@ def _skip_blank(lines: list[str], at: int) -> int:
 
 
 def _bare_title(line: str) -> str:
-    """Return a line without its ending and the white space before it."""
+    """Return a line without leading white space and newline."""
     return line.rstrip(" \t\r\n")
 
 
 PERSONA_DIR: Final = f"{SELF_DIR}/.persona"
-"""Where the files of a persona that was imported are kept as they came."""
+"""Where the original files of an imported persona are kept."""
 
 TIERS_NOTE: Final = f"{PERSONA_DIR}/CONTEXT_TIERS.md"
-"""What such a persona says of its own tiers."""
+"""The persona's own description of its tiers."""
 
-ORIGINAL_STEM: Final = ".original"  # the suffix tells the container: .png .json .yaml .charx
+ORIGINAL_STEM: Final = ".original"  # the suffix names the container format: .png .json .yaml .charx
 
 
 @dataclass(frozen=True, slots=True)
 class SelfFile:
-    """One field of a card that has a file.
+    """A card field with its own file.
 
     Args:
         field: The field's name in a V3 card.
-        title: What stands in the file's H1.
+        title: H1 of the file.
     """
 
     field: str
@@ -453,7 +452,7 @@ class SelfFile:
 
     @property
     def rel_path(self) -> str:
-        """Where the file is, below the memory root."""
+        """Path of the file, below the memory root."""
         return f"{SELF_DIR}/{self.field}.md"
 
 
@@ -486,10 +485,9 @@ def field_markdown(field: str, text: str) -> str:
 
 
 def field_text(markdown: str) -> str:
-    """Return the field's text: all below the H1 and one blank line, unchanged.
+    """Return the field's text: everything below the H1 and one blank line, unchanged.
 
-    Front matter above the H1 is not part of it. A file whose H1 was taken away by hand is text from
-    its first line on.
+    Front matter above the H1 is skipped. Without an H1, the text starts at the first line.
     """
     below = markdown[body_start(markdown) :]
     first, newline, rest = (below if below.startswith("# ") else markdown).partition("\n")

@@ -1,7 +1,7 @@
-"""The items of a day: bullets with their tags, each once.
+"""The items of a daily file: unique bullets with tags.
 
-Bullets such as `- text [chat:id] [via:instance]` say where something was said, and which instance
-wrote it down.
+Tags as in `- text [chat:id] [via:instance]` name the conversation and the instance that recorded
+it.
 """
 
 from __future__ import annotations
@@ -22,39 +22,39 @@ if TYPE_CHECKING:
 _PLAIN: Final = ":/@.,+-_#!~"
 _TAG: Final = re.compile(r"\[(chat|via):([^\]\n]*)\]")
 _HEADING: Final = re.compile(r"#{1,6}[ \t]")
-_DOT: Final = re.compile(r"^(?:[•·‣◦–—])[ \t]+(?=\S)", re.MULTILINE)  # as people begin items, too
+_DOT: Final = re.compile(r"^(?:[•·‣◦–—])[ \t]+(?=\S)", re.MULTILINE)  # other bullet styles
 _STOPS: Final = ".!?…:;。！？\"'”’)]"
-_WRAPPED_CHARS: Final = 60  # a shorter line was ended on purpose
+_WRAPPED_CHARS: Final = 60  # a shorter line was broken on purpose
 _VIA: Final = re.compile(r"[ \t]{0,9}\[via:[^\]\n]*\]")
 
 Key = tuple[tuple[str, ...], str]
 
 
 def bullet_items(text: str) -> list[str]:
-    """Return the bullets, paragraphs and headings of a text, each whole: later lines included."""
+    """Return the bullets, paragraphs and headings of a text, with continuation lines."""
     return ["".join(line.text for line in lines) for lines in _item_lines(text)]
 
 
 def key_of(item: str) -> Key:
-    """Return the key by which two items are one: their chats and words.
+    """Return the key that identifies equal items: their chats and words.
 
-    Which instance heard it does not matter; that two chats said it does.
+    The same words from two chats differ; the recording instance does not matter.
     """
     chats = tuple(sorted({value.strip() for kind, value in _TAG.findall(item) if kind == "chat"}))
     return chats, normal_line(_TAG.sub(" ", item))
 
 
 def merge_day(there: str, new: str, *, via: str = "", chats: Sequence[str] = ()) -> str:
-    """Return a day, unchanged, and below it what it lacks of a text, a tagged bullet each.
+    """Append what a daily file lacks of a text, as tagged bullets.
 
-    Sentences and paragraphs become bullets. A paragraph stays one, unless the day or the paragraph
-    itself says a sentence of it already: then what is new of it becomes a bullet a sentence.
+    Paragraphs become bullets. If a sentence of one is a duplicate, its other sentences become
+    bullets of their own.
 
     Args:
-        there: The day; empty: a new one.
-        new: Markdown, as anybody writes.
-        via: The instance that wrote it down; empty: bullets get no tags.
-        chats: Where it was said.
+        there: The daily file; empty for a new one.
+        new: Markdown in any form.
+        via: Recording instance; empty for no tags.
+        chats: Conversations it came from.
     """
     tags = tuple(sorted(map(tag_value, chats)))
     known = {key_of(item) for item in bullet_items(there)}
@@ -77,7 +77,7 @@ def merge_day(there: str, new: str, *, via: str = "", chats: Sequence[str] = ())
 
 
 def _plain_items(text: str) -> Iterator[str]:
-    """Yield bullets, paragraphs and headings, and each line that stands for itself on its own."""
+    """Yield bullets, paragraphs and headings, splitting off lines broken on purpose."""
     for lines in _item_lines(text):
         held = ""
         for line in lines:
@@ -94,18 +94,18 @@ def _plain_items(text: str) -> Iterator[str]:
 
 
 def _is_paragraph(item: str) -> bool:
-    """Tell whether an item is plain words: no bullet, heading, code, quotation or table."""
+    """Tell whether an item is plain text: not a bullet, heading, code, quotation or table."""
     words = item.strip()
     return bool(normal_line(words)) and bullet(words) is None and as_paragraph(words) == words
 
 
 def _is_wrapped(line: str) -> bool:
-    """Tell whether the next line only goes on with a paragraph."""
+    """Tell whether the next line continues a wrapped paragraph."""
     return len(line) >= _WRAPPED_CHARS and line[-1] not in _STOPS
 
 
 def _as_bullet(item: str) -> str:
-    """Return an item as a bullet with a line end, if it is plain words or another kind of list."""
+    """Return an item as a bullet if it is plain text or uses another bullet style."""
     words = item.strip("\r\n")
     mark = bullet(words)
     if mark and not mark.indent and mark.marker != "-":
@@ -116,7 +116,7 @@ def _as_bullet(item: str) -> str:
 
 
 def merge_bullets(there: str, new: str) -> str:
-    """Return `there`, unchanged, and below it the items of `new` that it lacks; no second title."""
+    """Append the items of `new` that `there` lacks, without a second title."""
     known = {key_of(item) for item in bullet_items(there)}
     lacking: list[str] = []
     for item in bullet_items(new):
@@ -138,14 +138,13 @@ def merge_bullets(there: str, new: str) -> str:
 def tag_bullets(
     text: str, *, via: str, chats: Sequence[str] = (), known: Mapping[str, str] | None = None
 ) -> str:
-    """Return `text` with tags at each bullet that does not say which instance wrote it down.
+    """Add tags to each bullet without an instance tag.
 
     Args:
         text: Markdown.
-        via: The instance that wrote it.
-        chats: Where it was said, for bullets that do not say that either.
-        known: Bullets that are there already, by what is left of them without tags (`bare_items`):
-            such a one stays as it is.
+        via: Recording instance.
+        chats: Conversations, for bullets without them.
+        known: Existing bullets by their untagged text (`bare_items`); these are kept unchanged.
     """
     edits: list[tuple[int, int, str]] = []
     for lines in _item_lines(text):
@@ -165,7 +164,7 @@ def tag_bullets(
 
 
 def bare_items(text: str) -> dict[str, str]:
-    """Return the bullets of a text, each with its line end, by what is left without their tags."""
+    """Map the untagged text of each bullet to the bullet with its newline."""
     found = {}
     for lines in _item_lines(text):
         item = "".join(line.text for line in lines)
@@ -175,18 +174,18 @@ def bare_items(text: str) -> dict[str, str]:
 
 
 def _bare_item(item: str) -> str:
-    """Return a bullet without the tag of its instance, and without what it rests on."""
+    """Return a bullet without instance tag and citations."""
     told = _VIA.sub("", without_references(item))
     return "\n".join(line.rstrip() for line in told.rstrip().split("\n"))
 
 
 def chats_in(text: str) -> tuple[str, ...]:
-    """Return the chats that a text names, each once, in their order."""
+    """Return the chats tagged in a text, unique and in order."""
     return tuple(dict.fromkeys(v.strip() for kind, v in _TAG.findall(text) if kind == "chat"))
 
 
 def tag_value(name: str) -> str:
-    """Return a channel's or an instance's id as it stands in a tag: nothing in it can end it."""
+    """Encode a channel or instance id for use in a tag."""
     is_plain = name.isprintable() and not re.search(r"[\s\[\]<>%]", name)
     return name if is_plain else quote(name, safe=_PLAIN, errors="surrogatepass")
 

@@ -1,10 +1,6 @@
-"""What the lines of a page carry: citations, tags, private sections and the program's own marks.
+"""Parse the annotations on a page's lines: citations, tags, private sections, machine text.
 
-- Citations name the turns that a line rests on, in a quiet HTML comment at its end.
-- Machine text is for the program or for finding one's way, and no model is shown it: front matter,
-  HTML comments, the record of a page that was made of others, the tags of a daily file, and lists
-  of nothing but links to other pages of memory.
-- Whether two texts say the same is told as far as letters can tell.
+- Citations name the turns that support a line, in an HTML comment at its end.
 """
 
 from __future__ import annotations
@@ -48,23 +44,23 @@ if TYPE_CHECKING:
 _INSTANCE: Final = r"[a-z0-9]++(?:-[a-z0-9]++)*+"
 _ONE: Final = rf"(?:{_INSTANCE}:)?+[0-9]{{1,19}}+"
 BODY: Final = rf"{_ONE}(?:[-,; ]++{_ONE})*+"
-"""What stands after the word `turns` in the comment. Nothing in it can be read in two ways."""
+"""What follows the word `turns` in the comment; the syntax is unambiguous."""
 
 _TURN_NAME: Final = re.compile(_ONE)
 _REFERENCE: Final = re.compile(rf"[ \t]{{0,9}}<!-- turns? ({BODY}) -->")
 _CONFIRMED: Final = re.compile(r"[ \t]{0,9}<!-- confirmed [0-9]{4}-[0-9]{2}-[0-9]{2} -->")
 _RANGE: Final = re.compile(rf"(?:({_INSTANCE}):)?+([0-9]+)(?:-([0-9]+))?|;")
-_MOST_IN_RANGE: Final = 10_000  # a person's slip of the pen is not to fill the machine
+_MOST_IN_RANGE: Final = 10_000  # limits the damage of a typo
 _NEWEST: Final = 20
 
 
 class Cited(NamedTuple):
-    """Turns that follow each other.
+    """A range of consecutive turns.
 
     Args:
-        instance: By whose numbers; empty: those of the instance that the familiar began on.
-        first: The first.
-        last: The last.
+        instance: Instance whose numbers these are; empty for the original instance.
+        first: First turn.
+        last: Last turn.
     """
 
     instance: str
@@ -73,22 +69,20 @@ class Cited(NamedTuple):
 
     @property
     def ids(self) -> range:
-        """The numbers, or the first of them where there are far too many."""
+        """The numbers, or only the first if there are implausibly many."""
         return range(self.first, min(self.last, self.first + _MOST_IN_RANGE) + 1)
 
 
 @dataclass(frozen=True, slots=True)
 class Numbering:
-    """Which local turn a citation means, and how a local turn is cited.
+    """Maps citations to local turns and back.
 
     Args:
-        own: This instance; empty: it has no id yet, and all its turns are its own.
-        began: The instance that the familiar began on.
-        find: Gives the local ids of turns of another instance that are held here, by their numbers
-            there.
-        origins: Gives, of local turns, those that came from another instance: it, and their number
-            there.
-        days: Gives the days of those local turns that a viewer may see, in the familiar's timezone.
+        own: This instance; empty if it has no id yet and all its turns are its own.
+        began: The original instance.
+        find: Returns the local ids of another instance's turns held here, by their numbers there.
+        origins: Returns the original instance and number of local turns that came from elsewhere.
+        days: Returns the days of local turns visible to a viewer, in the familiar's timezone.
     """
 
     own: str = ""
@@ -98,24 +92,24 @@ class Numbering:
     days: Callable[[Collection[int], Viewer], Mapping[int, date]] = lambda _, __: {}
 
     def cite(self, turn_ids: Iterable[int]) -> list[Cited]:
-        """Return how local turns are cited."""
+        """Return the citations for local turns."""
         wanted = set(turn_ids)
         elsewhere = self.origins(wanted) if wanted else {}
         found = (elsewhere.get(turn_id, (self.own, turn_id)) for turn_id in wanted)
         return _join_citations(Cited(instance, number, number) for instance, number in found)
 
     def local(self, cited: Cited) -> Mapping[int, int]:
-        """Return the turns of a citation that are held here: the local id of each number."""
+        """Return the local ids of a citation's turns held here, by number."""
         instance = cited.instance or self.began
         if instance == self.own:
             return {number: number for number in cited.ids}
         return self.find(instance, cited.ids)
 
     def cited_days(self, texts: Iterable[str], viewer: Viewer) -> list[dict[date, list[int]]]:
-        """Return the days of the turns that each text cites and a viewer may see, with the turns.
+        """Return, per text, the days of its cited turns visible to a viewer, with the turns.
 
-        However many texts there are, each instance's turns and all days are looked up once. Of a
-        long range only the last turns count: they are the newest.
+        Each instance's turns and all days are looked up once for all texts. Of a long range only
+        the last turns count, being the newest.
         """
         cited = [
             {(c.instance or self.began, n) for c in citations_in(t) for n in c.ids[-_NEWEST:]}
@@ -139,14 +133,14 @@ class Numbering:
         return found
 
     def newest_days(self, texts: Iterable[str], viewer: Viewer) -> list[date | None]:
-        """Return the day of the newest turn that each text cites and a viewer may see."""
+        """Return, per text, the day of the newest cited turn visible to a viewer."""
         return [max(days, default=None) for days in self.cited_days(texts, viewer)]
 
     def turn_number(self, name: str | int) -> int:
         """Resolve a turn, given as `number` or `instance:number`, to its local number.
 
         Raises:
-            NotFoundError: That instance's turn is not kept here.
+            NotFoundError: That instance's turn is not stored here.
             UsageError: `name` is neither.
         """
         wanted = parse_turn_name(str(name))
@@ -167,7 +161,7 @@ class Numbering:
     def turn_names(self, numbers: Iterable[int]) -> dict[int, str]:
         """Return the global names of local turns, `instance:number`, by their numbers.
 
-        Where this familiar has no instance yet, that is the number alone.
+        If this familiar has no instance yet, the number alone.
         """
         wanted = set(numbers)
         elsewhere = self.origins(wanted)
@@ -177,11 +171,11 @@ class Numbering:
         }
 
     def holds(self, text: str) -> bool:
-        """Tell whether every turn that a line names is held here."""
+        """Tell whether every turn that a line cites is stored here."""
         return all(len(self.local(one)) == len(one.ids) for one in citations_in(text))
 
     def without(self, citations: Iterable[Cited], gone: Collection[int]) -> list[Cited]:
-        """Return citations without those of some local turns; what is not held here stays."""
+        """Remove local turns from citations, keeping turns not stored here."""
         left: list[Cited] = []
         for one in citations:
             fallen = {number for number, local in self.local(one).items() if local in gone}
@@ -192,13 +186,13 @@ class Numbering:
         return _join_citations(left)
 
     def cite_originals(self, text: str, originals: Mapping[int, int]) -> str:
-        """Return a text that cites local turns in place of their doubles.
+        """Return a text whose citations point to original turns instead of duplicates.
 
-        Comments in code, and those that name more turns than anything rests on, stay as they are.
+        Comments in code, and those citing implausibly many turns, are unchanged.
 
         Args:
             text: Markdown.
-            originals: The turn that is cited from now on, for each double.
+            originals: The original of each duplicate turn.
         """
 
         def replaced(comment: re.Match[str]) -> str:
@@ -222,7 +216,7 @@ class Numbering:
 
 
 PLAIN: Final = Numbering()
-"""Of a familiar that lives on one machine and whose citations name no instance."""
+"""For a familiar on one machine whose citations name no instance."""
 
 
 def citations_in(text: str) -> list[Cited]:
@@ -251,10 +245,10 @@ def _parse_citations(body: str) -> Iterator[Cited]:
 
 
 def citation_comment(turns: Iterable[Cited | int]) -> str:
-    """Return the comment that names `turns`; an empty string for none.
+    """Return the comment that cites `turns`; empty for none.
 
     Args:
-        turns: A number alone is that of the instance that the familiar began on.
+        turns: A plain number refers to the original instance.
     """
     named = _join_citations(one if isinstance(one, Cited) else Cited("", one, one) for one in turns)
     groups = (
@@ -266,7 +260,7 @@ def citation_comment(turns: Iterable[Cited | int]) -> str:
 
 
 def _join_citations(cited: Iterable[Cited]) -> list[Cited]:
-    """Return citations as few as say the same, sorted by instance and number."""
+    """Merge citations into as few ranges as possible, sorted by instance and number."""
     found: list[Cited] = []
     for one in sorted(cited):
         last = found[-1] if found else None
@@ -282,23 +276,23 @@ def _format_range(one: Cited) -> str:
 
 
 def number_spans(turn_ids: Iterable[int]) -> str:
-    """Return `turn_ids` as few numbers: `12-14, 20`."""
+    """Format `turn_ids` as ranges: `12-14, 20`."""
     return ", ".join(map(_format_range, _join_citations(Cited("", n, n) for n in turn_ids)))
 
 
 def turn_ids(line: str, numbering: Numbering) -> tuple[int, ...]:
-    """Return the local turns that a line, or a longer text, names; sorted, each once."""
+    """Return the local turns a text cites, sorted and unique."""
     found = (numbering.local(one).values() for one in citations_in(line))
     return tuple(sorted(set().union(*found)))
 
 
 def turn_count(line: str) -> int:
-    """Return how many turns a line names, without counting them one by one; some count twice."""
+    """Count the turns a line cites without expanding ranges; some may count twice."""
     return sum(len(one.ids) for one in citations_in(line))
 
 
 def last_turn(line: str, numbering: Numbering = PLAIN) -> int | None:
-    """Return the newest local turn that a line names; None when it names none that is held here."""
+    """Return the newest local turn a line cites, or None if none is stored here."""
     return max((n for one in citations_in(line) for n in _last_ids(one, numbering)), default=None)
 
 
@@ -308,30 +302,30 @@ def _last_ids(one: Cited, numbering: Numbering) -> Iterable[int]:
 
 
 def is_reference(comment: str) -> bool:
-    """Return whether a comment names turns."""
+    """Tell whether a comment is a citation."""
     return _REFERENCE.fullmatch(comment) is not None
 
 
 def without_references(text: str) -> str:
-    """Return `text` without the comments that name turns, or say that a person confirmed it."""
+    """Return `text` without citation and confirmation comments."""
     return _REFERENCE.sub("", without_confirmation(text))
 
 
 def without_confirmation(text: str) -> str:
-    """Return `text` without the comments that say that a person confirmed a line."""
+    """Return `text` without confirmation comments."""
     return _CONFIRMED.sub("", text) if "<!-- confirmed " in text else text
 
 
 def is_confirmed(line: str) -> bool:
-    """Return whether a person has said that a line is right."""
+    """Tell whether a person has confirmed a line."""
     return _CONFIRMED.search(line) is not None
 
 
-_MOST_MARKER_CHARS: Final = 4  # "1999. That year" is no item of a list
+_MOST_MARKER_CHARS: Final = 4  # "1999. That year" is not a list item
 
 
 def as_line(text: str) -> str:
-    """Return `text` as one line that cannot change the structure of a Markdown file."""
+    """Return `text` as one line that cannot affect the structure of a Markdown file."""
     line = " ".join(harmless(text).replace("<!--", "‹!--").replace("-->", "--›").split())
     line = line.removeprefix("• ")
     while (item := bullet(line)) and len(item.marker) <= _MOST_MARKER_CHARS:
@@ -342,7 +336,7 @@ def as_line(text: str) -> str:
 Span = tuple[int, int]
 
 TAG: Final = re.compile(r"[ \t]{0,9}(?<!\\)\[(chat|via):([^\[\]\s]+)\]")
-"""Where something was said, or which instance wrote it down, at the end of a line."""
+"""Tag at the end of a line: where it was said, or which instance recorded it."""
 
 _RECORD: Final = re.compile(
     r"^(?:made_by: familiar|made_at: [0-9T:.+Z-]+|sources: \{.*\}|blocks:(?: [0-9a-f]{8})*)"
@@ -358,7 +352,7 @@ _GAP: Final = re.compile(r"(?:\r?\n){3,}")
 
 
 def machine_spans(text: str) -> list[Span]:
-    """Return where machine text stands in a page, in order, as characters from … to."""
+    """Return the ranges of machine text in a page, in order, as character offsets."""
     spans = [(0, start)] if (start := body_start(text)) else []
     spans += comments(text)
     if "blocks:" in text or "made_" in text or "sources:" in text:
@@ -381,17 +375,17 @@ def shown_between(
 
     Args:
         text: The page.
-        start: Where the part begins.
-        end: Where it ends.
-        hidden: What is not shown, sorted.
-        days: What is shown in the place of hidden comments, by where they begin; see `facts.py`.
+        start: Start of the part.
+        end: End of the part.
+        hidden: Ranges to leave out, sorted.
+        days: Replacements for hidden comments, by their start; see `facts.py`.
     """
     shown, at = [], start
     for begin, stop in hidden:
         if begin < end and stop > at:
             before = text[at : max(begin, at)]
             day = days.get(begin, "") if begin >= at else ""
-            # What stood before a comment at the end of a line was there to set it apart.
+            # White space before a trailing comment only separated it.
             is_last = day or text[stop : stop + 1] in "\r\n"
             shown.append(before.rstrip(" \t") if is_last else before)
             shown += [" ", day] if day else []
@@ -402,7 +396,7 @@ def shown_between(
 
 
 def blank_spans(text: str) -> str:
-    """Return a page with spaces where machine text stands, so that all else keeps its place."""
+    """Replace machine text with spaces, preserving all offsets."""
     parts, at = [], 0
     for start, end in machine_spans(text):
         if end > at:
@@ -417,13 +411,13 @@ def readable_text(text: str) -> str:
 
 
 def with_references(text: str) -> str:
-    """Return a page as `readable_text` does, but with the comments that name turns."""
+    """Return the visible text of a page with its citation comments."""
     spans = [span for span in machine_spans(text) if not is_reference(text[slice(*span)])]
     return shown_between(text, 0, len(text), spans)
 
 
 def _link_lists(text: str) -> Iterator[Span]:
-    """Yield where lists stand that only link to other pages, with a heading that has no more."""
+    """Yield the ranges of lists that only link to other pages, with a heading of nothing else."""
     every = list(sections(text))
     for section, after in zip(every, [*every[1:], None], strict=True):
         spans = list(_lists_in(section.below))
@@ -450,7 +444,7 @@ def _lists_in(lines: Sequence[TextLine]) -> Iterator[Span]:
 
 
 def _goes_on(held: Sequence[TextLine], line: TextLine) -> bool:
-    """Return whether a line belongs to the list above it though it begins no item."""
+    """Tell whether a line continues the list above it without starting an item."""
     if not held or line.in_code:
         return False
     return line.text[0] in " \t\r\n" or bool(held[-1].text.strip())
@@ -470,37 +464,37 @@ def _is_within(line: TextLine, spans: Sequence[Span]) -> bool:
 _WORD: Final = re.compile(r"\w+")
 _SOURCE: Final = re.compile(r"\s*\([^()]{1,80}\)\s*$")
 _LINK: Final = re.compile(r"\[([^\]]*)\]\([^)]*\)")
-# Shorter texts are said again without being copied: "likes tea".
+# Shorter texts are often repeated independently: "likes tea".
 _LEAST_CHARS: Final = 20
 SAID_SHARE: Final = 0.7
-"""So much of a sentence's words stand in a text that says it."""
+"""Share of a sentence's words that must occur in a text that states it."""
 
 _GRAM: Final = 4
-_STEM_CHARS: Final = 4  # so much of a word stays when its ending changes
+_STEM_CHARS: Final = 4  # share of a word kept when its ending changes
 _DEBRIS: Final = frozenset("{}[]<>`")
 _UNSPACED: Final = re.compile(r"[\u0e00-\u0eff\u1780-\u17ff\u2e80-\U0003ffff]+")
 _SHARE: Final = 0.8
 _LEAST_LETTERS: Final = 4
-_WIDE: Final = 3  # a sign of a script without spaces says as much as some letters do
+_WIDE: Final = 3  # a character of a script without spaces counts as several letters
 _ONE_SCRIPT: Final = {"HIRAGANA": "CJK", "KATAKANA": "CJK", "HALFWIDTH": "CJK", "BOPOMOFO": "CJK"}
 
 
 def normal_line(text: str) -> str:
-    """Return the words of a line or a text, so that small differences do not count."""
+    """Return the normalized words of a text, so that small differences do not matter."""
     shown = _LINK.sub(r"\1", without_marker(without_references(text)))
     return " ".join(_WORD.findall(fold(_SOURCE.sub("", shown))))
 
 
 def normal_lines(text: str) -> frozenset[str]:
-    """Return each line of `text` that has words, as `normal_line` returns it."""
+    """Return each non-blank line of `text`, normalized by `normal_line`."""
     return frozenset(line for line in map(normal_line, split_lines(text)) if line)
 
 
 class KnownTexts:
-    """Texts that are known, and whether a line only repeats them."""
+    """Known texts, to detect lines that only repeat them."""
 
     def __init__(self, texts: Iterable[str]) -> None:
-        # One after another, with something between that is in no line.
+        # Joined by a separator that occurs in no line.
         texts = tuple(texts)
         self._whole = frozenset(filter(None, map(normal_line, texts)))
         self._all = " | ".join(
@@ -510,7 +504,7 @@ class KnownTexts:
         self._grams = {tuple(words[n : n + _GRAM]) for n in range(len(words) - _GRAM + 1)}
 
     def is_one(self, text: str) -> bool:
-        """Tell whether a text, however short, is one of the known ones."""
+        """Tell whether a text of any length is one of the known texts."""
         return normal_line(text) in self._whole
 
     def cover(self, text: str) -> bool:
@@ -520,7 +514,7 @@ class KnownTexts:
         return 2 * known >= sum(map(len, lines)) > 0
 
     def has(self, text: str) -> bool:
-        """Return whether most of a line, if it is not a short one, stands in the known texts."""
+        """Tell whether most of a line, unless it is short, occurs in the known texts."""
         line = normal_line(text)
         if sum(_WIDE if ord(c) > 0x2E7F else 1 for c in line) < _LEAST_CHARS:  # noqa: PLR2004
             return False
@@ -532,15 +526,15 @@ class KnownTexts:
 
 
 class EvidenceText:
-    """A text that others are held against."""
+    """A text used as evidence for others."""
 
     def __init__(self, text: str) -> None:
         self._text = fold(text)
 
     def share(self, text: str) -> float:
-        """Return which share of the words of `text` stand here, whatever their endings and order.
+        """Return the share of the words of `text` found here, ignoring inflection and order.
 
-        It is 0 for what is not a sentence: what has no words, or has the signs of a program's data.
+        0 for anything but a sentence, such as text without words or with program syntax.
         """
         pieces = set(_word_pieces(text))
         if not pieces or _DEBRIS.intersection(text):
@@ -548,12 +542,12 @@ class EvidenceText:
         return sum(piece in self._text for piece in pieces) / len(pieces)
 
     def says(self, text: str) -> bool:
-        """Return whether most words of `text` stand here."""
+        """Tell whether most words of `text` are found here."""
         return self.share(text) >= SAID_SHARE
 
 
 def main_script(text: str) -> str | None:
-    """Return the script most letters of `text` are of, e.g. `LATIN`; None: too few letters."""
+    """Return the main script of `text`, e.g. `LATIN`, or None if there are too few letters."""
     scripts = _count_scripts(text)
     if scripts.total() < _LEAST_LETTERS:
         return None
@@ -561,7 +555,7 @@ def main_script(text: str) -> str | None:
 
 
 def scripts_in(texts: Iterable[str]) -> frozenset[str]:
-    """Return every script that a letter of `texts` is of."""
+    """Return every script used in `texts`."""
     found: Counter[str] = Counter()
     for text in texts:
         found.update(_count_scripts(text))
@@ -578,7 +572,7 @@ def _count_scripts(text: str) -> Counter[str]:
 
 
 def _word_pieces(text: str) -> Iterable[str]:
-    """Yield the beginnings of longer words, and the pairs of signs where no spaces are written."""
+    """Yield stems of longer words, and character pairs in scripts without spaces."""
     for word in normal_line(text).split():
         if _UNSPACED.match(word):
             yield from (word[n : n + 2] for n in range(max(1, len(word) - 1)))
@@ -590,14 +584,14 @@ _PRIVATE: Final = re.compile(r"<!-- private ([^\s<>]+) -->")
 _MEANT_MARK: Final = re.compile(r"<!--[ \t]*priv")
 _USUAL_LEVEL: Final = 2
 _HASHES: Final = re.compile(r"(?:^\ufeff?|\r)[ \t>*_+-]*(#{1,6})(?!#)")
-_PERSON: Final = "@"  # before the slug in a mark; a channel id is encoded
-_NOBODY: Final = channel_scope("\0")  # no channel is called so
+_PERSON: Final = "@"  # precedes the slug in a mark; a channel id is encoded
+_NOBODY: Final = channel_scope("\0")  # no channel has this name
 _LABEL_CHARS: Final = 80
 
 
 @cache
 def _private_beginnings() -> tuple[str, ...]:
-    """Return the beginnings of such a heading in all languages."""
+    """Return how such a heading starts, in all languages."""
     return tuple(f"{table.in_private}{table.colon.rstrip()}" for table in tables())
 
 
@@ -608,7 +602,7 @@ def _private_pattern() -> re.Pattern[str]:
     It accepts damaged headings and marks, also quoted, indented or in a list.
     """
     begin = f"(?:{'|'.join(map(re.escape, _private_beginnings()))})"
-    # Some programs end lines with a carriage return alone.
+    # Some programs end lines with a lone carriage return.
     return re.compile(rf"<!--[ \t]*priv|(?:^\ufeff?|\r)[ \t>#*_]*(?:[-+][ \t>]*#+[ \t]*)?{begin}")
 
 
@@ -625,12 +619,12 @@ def _private_mark(scope: str) -> str:
 
 
 def as_private(text: str, scope: str, title: str) -> str:
-    """Return a page that belongs to a private scope as a whole: each of its titles is marked.
+    """Mark every title of a page as belonging to a private scope.
 
     Args:
         text: A page, as `as_public` returns it.
-        scope: Whose it is.
-        title: Its H1, where it has none at its beginning.
+        scope: The scope.
+        title: H1 to add if it does not start with one.
     """
     mark = _private_mark(scope)
     start = body_start(text)
@@ -647,7 +641,7 @@ def as_private(text: str, scope: str, title: str) -> str:
 
 
 def as_public(text: str, scope: str) -> str:
-    """Return a page that belongs to a private scope without the marks of its titles."""
+    """Return a page of a private scope without the marks in its titles."""
     mark = f" {_private_mark(scope)}"
     return "".join(
         line.text.replace(mark, "") if _is_h1(line) else line.text for line in scan(text)
@@ -659,7 +653,7 @@ def _is_h1(line: TextLine) -> bool:
 
 
 def private_wishes_heading(scope: str, phrases: Phrases = ENGLISH) -> str:
-    """Return the H2 of a scope's standing wishes, which are in every prompt with the person."""
+    """Return the H2 of a scope's standing wishes, which every prompt with the person includes."""
     marked = private_heading("", scope, phrases)
     return f"{phrases.heading('wishes')} {marked[marked.index('<!--') :]}"
 
@@ -678,7 +672,7 @@ def visible_in(text: str, viewer: Viewer, rel_path: str = "") -> str:
 
 
 def may_hide(text: str, rel_path: str = "") -> bool:
-    """Return whether a text could hold a private section; quick, and in doubt it could."""
+    """Tell whether a text may hold a private section; fast, with false positives only."""
     if scope_of_path(rel_path):
         return True
     marked = "<!--" in text and _MEANT_MARK.search(text)
@@ -686,7 +680,7 @@ def may_hide(text: str, rel_path: str = "") -> bool:
 
 
 def private_spans(text: str, viewer: Viewer, rel_path: str = "") -> list[tuple[int, int]]:
-    """Return where `visible_in` leaves something out, a line at a time, as characters from … to."""
+    """Return the line ranges that `visible_in` removes, as character offsets."""
     if viewer.sees_everything or not may_hide(text, rel_path):
         return []
     owned = owned_lines(text, rel_path)
@@ -699,12 +693,12 @@ def is_damaged(line: str) -> bool:
 
 
 def owned_lines(text: str, rel_path: str = "") -> Iterator[tuple[TextLine, frozenset[str]]]:
-    """Yield each line with the private scopes it belongs to; a viewer needs all of them.
+    """Yield each line with its private scopes; a viewer needs all of them.
 
-    All of a page in a private conversation's folder belongs to it, whatever its titles say: give
-    `rel_path` where it is known. Where the structure is in doubt, a line stays private: a heading
-    whose mark is damaged keeps its section from everybody, only a heading without indent ends a
-    section, and one that is opened inside a code block goes on to the end.
+    A page in a private conversation's folder belongs to it entirely: pass `rel_path` if known.
+    Ambiguous structure stays private: a heading with a damaged mark hides its section from
+    everyone, only an unindented heading ends a section, and one started inside a code block extends
+    to the end.
     """
     folder = frozenset(filter(None, (scope_of_path(rel_path),)))
     opened: list[tuple[int, frozenset[str]]] = []
@@ -741,30 +735,30 @@ def outward_text(text: str, viewer: Viewer, rel_path: str = "") -> str:
 
     Args:
         text: The page.
-        viewer: Who will see it.
-        rel_path: Where it is kept, if it is known.
+        viewer: Viewer of the result.
+        rel_path: Path of the page, if known.
     """
     shown = visible_in(text[_words_start(text) :], viewer, rel_path).strip("\n")
     return f"{shown}\n" if shown else ""
 
 
 def holds_back(text: str, viewer: Viewer, rel_path: str = "") -> bool:
-    """Return whether a page has something private that `outward_text` leaves out."""
+    """Tell whether `outward_text` leaves out private parts of a page."""
     return bool(private_spans(text, viewer, rel_path))
 
 
 def put_back(text: str, new: str, viewer: Viewer) -> str:
-    """Return a page that says `new` to other programs; what was kept from them stays in it.
+    """Apply another program's version `new` to a page, keeping what it could not see.
 
-    What is private then stands at the end, where it cannot swallow what follows.
+    Private parts move to the end, where they cannot capture other lines.
 
     Args:
-        text: The page as it is; empty where there is none.
-        new: What `outward_text` gave, changed.
-        viewer: As it was given to `outward_text`.
+        text: Current page; empty if there is none.
+        new: Edited result of `outward_text`.
+        viewer: The viewer passed to `outward_text`.
 
     Raises:
-        RefusedError: What is private could not be kept so.
+        RefusedError: The private parts could not be kept private.
     """
     if outward_text(text, viewer) == new:
         return text
@@ -782,6 +776,6 @@ def put_back(text: str, new: str, viewer: Viewer) -> str:
 
 
 def _words_start(text: str) -> int:
-    """Return where the words of a page begin: below its front matter, and the empty line there."""
+    """Return the offset of a page's text, after front matter and the blank line there."""
     start = body_start(text)
     return len(text) - len(text[start:].lstrip("\n"))

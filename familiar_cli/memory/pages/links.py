@@ -1,7 +1,7 @@
-"""Links of memory files: where they stand, which path each means, and how they follow a move.
+"""Links in memory files: find them, resolve them, and update them after a move.
 
-Wiki links, `[[tea#Green|a cup]]`, lead where Obsidian leads them. When files move or become one,
-links lead where they led, and every other byte stays.
+Wiki links such as `[[tea#Green|a cup]]` resolve as in Obsidian. When files are moved or merged,
+links keep their targets, and every other byte is unchanged.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 
 SUFFIXES: Final = (".md", ".markdown", ".txt")
 NAMED_DIRS: Final = (PEOPLE_DIR, TOPICS_DIR)
-"""Directories whose files are each about one thing that has a name."""
+"""Directories whose files are each about one named thing."""
 
-# Every repetition has a limit, so that no text takes long. After the target only a title may stand:
-# "[smiles](be nice)" is talk, and "[^1]: See" a footnote.
+# Repetitions are bounded to keep matching fast. Only a title may follow the target:
+# "[smiles](be nice)" is speech, and "[^1]: See" a footnote.
 _TARGET: Final = r"(?:<([^>\n]{1,1000}+)>|([^)\s]{1,1000}+))"
 _TITLE: Final = (
     r"""(?:[ \t]{1,9}(?:"[^"\n]{0,300}"|'[^'\n]{0,300}'|\([^)\n]{0,300}\)))?[ \t]{0,9}"""
@@ -47,29 +47,29 @@ _REFERENCE: Final = re.compile(
 _TICKS: Final = re.compile(r"`[^`\n]{1,1000}`")
 _UNSAFE: Final = re.compile(r"[\s%#?()<>\[\]\\`]")  # what would end a link, or mean more
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:|//|#")
-# `%%` hides text in Obsidian: within a line, or between two lines that hold nothing else.
+# `%%` hides text in Obsidian: within a line, or between two lines of its own.
 _HIDDEN: Final = re.compile(
     r"(?<!%)%%(?!%)[^%\n]{1,1000}%%|^%%[ \t]*\r?\n(?:.*\n)*?%%[ \t]*\r?$", re.MULTILINE
 )
 
 
 def is_page(rel_path: str) -> bool:
-    """Return whether a file is text of the memory: searched, linked to, shown to a model.
+    """Tell whether a file is part of the memory's text: searched, linked, shown to a model.
 
-    The other version of a file in conflict is none, or it would be taken for a second memory.
+    Conflict copies are not, or they would act as a second memory.
     """
     return rel_path.lower().endswith(SUFFIXES) and not is_in_conflicts(rel_path)
 
 
 @dataclass(frozen=True, slots=True)
 class LinkPlace:
-    """Where a link stands.
+    """A link and its position.
 
     Args:
-        target: The path that it means.
-        start: Where the text begins that says so.
-        end: Where that ends.
-        label: From where to where it says what is shown; None: it stands apart from that.
+        target: Resolved path.
+        start: Start of the target text.
+        end: End of the target text.
+        label: Range of the link text; None if separate from the link.
     """
 
     target: str
@@ -79,10 +79,10 @@ class LinkPlace:
 
 
 def link_targets(text: str, rel_path: str) -> list[str]:
-    """Return the memory paths that the Markdown links of the file at `rel_path` lead to, in order.
+    """Return the memory paths linked from the file at `rel_path`, in order.
 
-    A link is taken relative to its file; one that begins with `/`, from the memory's root. Links
-    that leave the memory or name another scheme are left out. What is code holds no links.
+    Links are relative to their file, or to the memory root if they begin with `/`. Links that leave
+    the memory or have a URL scheme are left out, and so are links in code.
     """
     found = (
         place for place in places_in(unhidden_text(text), rel_path) if place.target != rel_path
@@ -91,7 +91,7 @@ def link_targets(text: str, rel_path: str) -> list[str]:
 
 
 def link_places(text: str, rel_path: str) -> list[LinkPlace]:
-    """Return where the links of the file at `rel_path` stand, in order; see `link_targets`."""
+    """Return the links in the file at `rel_path`, in order; see `link_targets`."""
     found = (
         place for place in places_in(unhidden_text(text), rel_path) if place.target != rel_path
     )
@@ -99,7 +99,7 @@ def link_places(text: str, rel_path: str) -> list[LinkPlace]:
 
 
 def places_in(bare: str, rel_path: str) -> Iterator[LinkPlace]:
-    """Yield the links of a text in which code and comments are blank, also those to itself."""
+    """Yield the links of a text with code and comments blanked, including links to itself."""
     for match in _INLINE.finditer(bare):
         group = 2 if match[2] else 3
         if target := resolve_target(match[group], rel_path):
@@ -111,13 +111,13 @@ def places_in(bare: str, rel_path: str) -> Iterator[LinkPlace]:
 
 
 def way_to(target: str, source: str) -> str:
-    """Return the address of a Markdown link from the file `source` to `target`."""
+    """Return the Markdown link address from the file `source` to `target`."""
     way = posixpath.relpath(target, posixpath.dirname(source) or ".")
     return _UNSAFE.sub(lambda found: quote(found[0], safe=""), way)
 
 
 def unhidden_text(text: str) -> str:
-    """Return `text` with spaces where code and comments are; all else keeps its place."""
+    """Replace code and comments with spaces, preserving all offsets."""
     bare = without_code(text)
     if "<!--" in bare:
         spans = markdown.comments(bare)
@@ -126,7 +126,7 @@ def unhidden_text(text: str) -> str:
 
 
 def without_code(text: str) -> str:
-    """Return `text` with spaces where code is, so that every other character keeps its place."""
+    """Replace code with spaces, preserving all offsets."""
     if "`" not in text and "~~~" not in text:
         return text
     bare = (_blank_text(line.text) if line.in_code else line.text for line in markdown.scan(text))
@@ -138,12 +138,12 @@ def _blank_text(code: str) -> str:
 
 
 def title_of(text: str, rel_path: str) -> str:
-    """Return the first H1 of a file, else its name without the ending."""
+    """Return the first H1 of a file, or its name without extension."""
     return markdown.title_of(text) or posixpath.splitext(posixpath.basename(rel_path))[0]
 
 
 def resolve_target(link: str, rel_path: str) -> str | None:
-    """Return the path that a link means in the file at `rel_path`; None: none of the memory."""
+    """Resolve a link in the file at `rel_path`; None if it leaves the memory."""
     if _SCHEME.match(link):
         return None
     path = unquote(re.split(r"[#?]", link, maxsplit=1)[0])
@@ -159,20 +159,20 @@ _WIKI: Final = re.compile(
 )
 _RELATIVE: Final = ("./", "../")
 UNNAMEABLE: Final = re.compile(r"[\[\]#|^\n]")
-"""What no wiki link can say."""
+"""Characters that a wiki link cannot contain."""
 
 
 @dataclass(frozen=True, slots=True)
 class WikiLink:
-    """One wiki link of a text.
+    """A wiki link in a text.
 
     Args:
-        name: What it names.
-        start: Where the name begins.
-        end: Where it ends.
-        whole: From where to where the link goes, brackets included.
-        place: The heading or block in the page, with its `#`; empty: the page.
-        label: What it shows in the place of the name; None: the name.
+        name: Its target name.
+        start: Start of the name.
+        end: End of the name.
+        whole: Range of the whole link with brackets.
+        place: Heading or block in the page with its `#`; empty for the page itself.
+        label: Displayed text instead of the name, or None.
     """
 
     name: str
@@ -184,7 +184,7 @@ class WikiLink:
 
 
 def wiki_links(bare: str) -> Iterator[WikiLink]:
-    """Yield the wiki links of a text in which code and comments are blank."""
+    """Yield the wiki links of a text with code and comments blanked."""
     if "[[" not in bare:
         return
     for found in _WIKI.finditer(bare):
@@ -197,21 +197,20 @@ def wiki_links(bare: str) -> Iterator[WikiLink]:
 
 
 def bare_of(rel_path: str) -> str:
-    """Return a path without the ending of a text file."""
+    """Return a path without the extension of a text file."""
     return posixpath.splitext(rel_path)[0] if rel_path.lower().endswith(SUFFIXES) else rel_path
 
 
 class PageNames:
-    """What wiki links may name.
+    """Resolves wiki link names.
 
-    A name is the end of a path, with or without the ending of a text file: `tea`, `food/tea`. Of
-    several files it means the one with just this path, else one below the directory of the link,
-    else the one with the shortest path. A name that no path ends with is an alias that a page
-    lists, or its title. Capitals do not matter.
+    A name is the end of a path, with or without extension: `tea`, `food/tea`. Of several matches it
+    means the exact path, else a file below the link's directory, else the shortest path. A name
+    that no path ends with can be an alias or title of a page. Case is ignored.
 
     Args:
-        paths: Every file that may be named.
-        texts: What the pages say.
+        paths: All files that can be linked.
+        texts: Contents of the pages.
     """
 
     def __init__(self, paths: Collection[str], texts: Mapping[str, str]) -> None:
@@ -219,11 +218,11 @@ class PageNames:
         self._texts = texts
 
     def has(self, rel_path: str) -> bool:
-        """Return whether there is such a file or directory."""
+        """Tell whether a file or directory exists."""
         return rel_path in self._paths or rel_path in self._directories
 
     def find(self, name: str, source: str) -> str | None:
-        """Return the file that `name` means in the file `source`; None: there is none."""
+        """Return the file that `name` refers to in the file `source`, or None."""
         return self.find_path(name, source) or self._said.get(fold(name.strip("/")))
 
     def find_path(self, name: str, source: str) -> str | None:
@@ -253,11 +252,11 @@ class PageNames:
         return best[0] if best else None
 
     def named(self, name: str) -> Sequence[str]:
-        """Return the files that are called `name`, wherever they are."""
+        """Return the files called `name` in any directory."""
         return self._by_name.get(fold(name), ())
 
     def name_of(self, target: str, source: str, like: str) -> str:
-        """Return the name of `target` in the file `source`, written like `like`."""
+        """Return the link name for `target` in the file `source`, in the style of `like`."""
         keeps = like.lower().endswith(SUFFIXES)
         full = target if keeps else bare_of(target)
         if like.startswith(_RELATIVE):
@@ -292,7 +291,7 @@ class PageNames:
 
     @cached_property
     def _said(self) -> dict[str, str]:
-        """What pages call themselves; aliases that are listed come before titles."""
+        """Aliases and titles declared by pages; aliases take precedence."""
         names: dict[str, str] = {}
         for names_of in (_alias_keys, _title_keys):
             for path in sorted(self._texts):
@@ -302,7 +301,7 @@ class PageNames:
 
 
 def _name_fit(wanted: str, path: str) -> str:
-    """Return how a folded name fits a path: `whole`, `end`, or not at all."""
+    """Tell how a folded name matches a path: `whole`, `end`, or an empty string."""
     for said in (fold(path), fold(bare_of(path))):
         if said == wanted.removeprefix("/"):
             return "whole"
@@ -321,7 +320,7 @@ def _title_keys(text: str, rel_path: str) -> Iterable[str]:
 
 
 CANVAS: Final = ".canvas"
-"""How the name of a canvas ends: JSON, whose nodes name files or hold Markdown."""
+"""Extension of a canvas: JSON, whose nodes name files or hold Markdown."""
 
 _CANVAS_TEXT: Final = re.compile(r'("(file|text)"\s{0,9}:\s{0,9})("(?:[^"\\]|\\.)*+")')
 _ANCHOR: Final = re.compile(r"[#?].*", re.DOTALL)
@@ -330,7 +329,7 @@ Edit = tuple[int, int, str]
 
 @dataclass(frozen=True, slots=True)
 class Relabel:
-    """Links to a file that show its old title are to show its new one."""
+    """Update the displayed title in links to a file."""
 
     rel_path: str
     old: str
@@ -339,13 +338,13 @@ class Relabel:
 
 @dataclass(frozen=True)
 class Relinking:
-    """What becomes of links.
+    """Changes to apply to links.
 
     Args:
-        before: The files as they were, with their names.
-        after: The files as they will be.
-        to: Where links to some of the files lead from now on, by the path that they had.
-        relabel: What links to one of them are to show.
+        before: Names of the files before.
+        after: Names of the files after.
+        to: New target of links, by old path.
+        relabel: Titles to update in links to a file.
     """
 
     before: PageNames
@@ -354,12 +353,12 @@ class Relinking:
     relabel: Relabel | None = None
 
     def text(self, text: str, was_at: str, is_at: str | None = None) -> str:
-        """Return the text of a file with links that lead where they should.
+        """Return the text of a file with its links updated.
 
         Args:
             text: Markdown, or a canvas.
-            was_at: Where the file was.
-            is_at: Where it will be; None: there, too.
+            was_at: Old path of the file.
+            is_at: New path; None if it does not move.
         """
         is_at = was_at if is_at is None else is_at
         if was_at.lower().endswith(CANVAS):
@@ -428,12 +427,12 @@ class Relinking:
 
 @dataclass(frozen=True, slots=True)
 class Relinked:
-    """A file whose links change.
+    """A file with updated links.
 
     Args:
-        rel_path: Where it is now.
-        before: What it says now.
-        after: What it is to say.
+        rel_path: Its current path.
+        before: Current text.
+        after: Text to write.
     """
 
     rel_path: str
@@ -446,9 +445,9 @@ class MoveResult:
     """What a move did, or would do.
 
     Args:
-        applied: To the files.
-        relinked: The files whose links were changed with it, as they are called now.
-        skipped: What could not be read, so that its links are as they were.
+        applied: Result of the transaction.
+        relinked: Files with updated links, under their new names.
+        skipped: Unreadable files, whose links are unchanged.
     """
 
     applied: Applied
@@ -457,12 +456,12 @@ class MoveResult:
 
 
 class LinkedPages:
-    """Every page of a memory that may hold links, read once.
+    """Pages that may hold links, read once.
 
     Args:
         store: The memory.
-        read: Gives the text of a file; None: as it is on disk.
-        more: Files that are not on disk yet.
+        read: Returns the text of a file; None to read from disk.
+        more: Files not on disk yet.
     """
 
     def __init__(
@@ -488,16 +487,16 @@ class LinkedPages:
 
     @cached_property
     def names(self) -> PageNames:
-        """What wiki links may name."""
+        """Names that wiki links can refer to."""
         pages = {path: text for path, text in self.texts.items() if not path.endswith(CANVAS)}
         return PageNames(self.paths, pages)
 
     def relinked(self, change: Relinking, *, moved: bool = True) -> Iterator[Relinked]:
-        """Yield each file of which a link changes.
+        """Yield each file whose links change.
 
         Args:
-            change: What becomes of links.
-            moved: Files that links lead away from are elsewhere now; else they stay.
+            change: The changes to apply.
+            moved: Whether link targets are moved; otherwise they stay.
         """
         for rel_path, text in self.texts.items():
             after = change.text(text, rel_path, change.to.get(rel_path) if moved else None)
@@ -506,7 +505,7 @@ class LinkedPages:
 
 
 def move_with_links(store: MemoryStore, old: str, new: str, *, dry_run: bool) -> MoveResult:
-    """Move a file, and let every link lead where it led, all in one transaction."""
+    """Move a file and update all links, in one transaction."""
     old, new = parse_old_path(old), parse_new_path(new)
     pages = LinkedPages(store)
     changed: list[Relinked] = []
@@ -530,9 +529,9 @@ def _anchor_of(written: str) -> str:
 def _write_wiki_link(
     text: str, link: WikiLink, name: str, label: str | None, way: str, *, is_yaml: bool
 ) -> str:
-    """Return a wiki link with another name and label."""
+    """Render a wiki link with another name and label."""
     start, end = link.whole
-    if UNNAMEABLE.search(name):  # only a Markdown link can say it
+    if UNNAMEABLE.search(name):  # only a Markdown link can express it
         return f"[{link.name if label is None else label}]({way}{quote(link.place, safe='#')})"
     rest = text[link.end : end]
     if label != link.label:

@@ -1,11 +1,11 @@
-"""The section `## Relations` of a page: who or what its subject belongs to, one line each.
+"""Parse the section `## Relations` of a page: its subject's relations, one per line.
 
 `- sister of [Robin](discord-42.md) (since 2024-03, turns laptop-7f3a:12-15)` in Mika's file says
-that Mika is Robin's sister. A relation ends with `until 2025-01`; its line stays. What leads there
-is a Markdown link, a wiki link, or, behind a relation of the table, a name alone. Nothing is read
-out of any other section.
+that Mika is Robin's sister. A relation ends with `until 2025-01`, and its line is kept. The target
+is a Markdown link, a wiki link, or, after a known relation, a plain name. Other sections are
+ignored.
 
-What a relation is the other way round stands in a table, to which `relations.md` of a memory adds:
+Inverse relations are defined in a table, which a memory's `relations.md` can extend:
 
 | relation | the other way round |
 |---|---|
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from familiar_cli.memory.store.store import MemoryStore
 
 SECTION: Final = "relations"
-"""What the heading is called in the tables of the languages."""
+"""Names of the heading in all languages."""
 
 MOST_RELATION_CHARS: Final = 80
 _MOST_LINE_CHARS: Final = 2_000
@@ -71,17 +71,17 @@ _AROUND: Final = " \t:：—–-,;*_"
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """One line of the section.
+    """A line of the section.
 
     Args:
-        relation: What the subject of the page is to the other: `sister of`.
-        target: The other's file; empty: only a name is said.
-        name: What the other is called there.
-        since: When it began, as far as it is known: a year, a month or a day; empty: it is not.
-        until: When it ended; empty: it has not.
-        evidence: The turns that it rests on.
-        line: Its number in the file, from 1.
-        private: The scopes that it is private to; none: it is for all.
+        relation: What the page's subject is to the target: `sister of`.
+        target: The target's file; empty if only a name is given.
+        name: The target's name on this line.
+        since: Start, a year, month or day; empty if unknown.
+        until: End; empty if ongoing.
+        evidence: Supporting turns.
+        line: Line number, from 1.
+        private: Private scopes it belongs to; empty if public.
     """
 
     relation: str
@@ -96,11 +96,11 @@ class Relation:
 
 @dataclass(frozen=True, slots=True)
 class RelationLines:
-    """What stands in the section.
+    """The parsed section.
 
     Args:
-        relations: Those that can be read.
-        unread: The numbers of the bullets that say none.
+        relations: Valid relations.
+        unread: Line numbers of bullets that could not be parsed.
     """
 
     relations: tuple[Relation, ...] = ()
@@ -113,7 +113,7 @@ def relations_in(text: str, rel_path: str, known: Collection[str] = ()) -> Relat
     Args:
         text: The page.
         rel_path: Where it is.
-        known: Relations after which a name alone is read, folded.
+        known: Folded relations that may be followed by a plain name.
     """
     found: list[Relation] = []
     unread: list[int] = []
@@ -138,7 +138,7 @@ def relations_in(text: str, rel_path: str, known: Collection[str] = ()) -> Relat
 
 
 def line_of(one: Relation, way: str) -> str:
-    """Return a relation as a line of the section; `way` is what its link says."""
+    """Format a relation as a line; `way` is its link address."""
     told = [f"since {one.since}"] if one.since else []
     told += [f"until {one.until}"] if one.until else []
     when = f" ({', '.join(told)})" if told else ""
@@ -147,7 +147,7 @@ def line_of(one: Relation, way: str) -> str:
 
 
 def _relation_lines(text: str) -> Iterator[tuple[TextLine, frozenset[str]]]:
-    """Yield the lines below such headings, with the private channels that each belongs to."""
+    """Yield the lines below relation headings, with their private channels."""
     folded = fold(text)
     if not any(title in folded for title in _section_titles()):
         return
@@ -167,7 +167,7 @@ def _section_titles() -> tuple[str, ...]:
 
 
 def _linked_relations(words: str, rel_path: str, known: Collection[str]) -> Iterator[Relation]:
-    """Yield what one line says: a relation to each page that it leads to."""
+    """Yield the relations of a line, one for each page it links to."""
     ends = list(_relation_ends(words, rel_path))
     if not ends:
         yield from _named_relations(words, known)
@@ -180,7 +180,7 @@ def _linked_relations(words: str, rel_path: str, known: Collection[str]) -> Iter
 
 
 def _relation_ends(words: str, rel_path: str) -> Iterator[tuple[int, int, str, str]]:
-    """Yield what a line leads to: from where to where it says so, the path, and the name."""
+    """Yield the targets on a line: their range, path and name."""
     found = [
         (
             place.label[0] - 1,
@@ -199,7 +199,7 @@ def _relation_ends(words: str, rel_path: str) -> Iterator[tuple[int, int, str, s
 
 
 def _named_relations(words: str, known: Collection[str]) -> Iterator[Relation]:
-    """Yield the relation of a line without a link: one of the table, and a name behind it."""
+    """Yield the relation of a line without a link: a known relation followed by a name."""
     note = _NOTE.search(words)
     said = words[: note.start()] if note else words
     parts = said.split()
@@ -220,7 +220,7 @@ def _relation_words(words: str) -> str:
 
 
 def _parse_span(rest: str) -> tuple[str, str, tuple[Cited, ...]]:
-    """Return since and until when, and the turns, as the notes behind a link say."""
+    """Parse start, end and turns from the parenthesis after a link."""
     turns = _TURNS.search(rest)
     evidence = tuple(citations_in(f"<!-- turns {turns[1]} -->")) if turns else ()
     rest = with_iso_dates(rest.replace(turns[0], " ") if turns else rest)
@@ -238,7 +238,7 @@ def _field_date(rest: str, field: str) -> str:
 
 @cache
 def _date_pattern(field: str) -> re.Pattern[str]:
-    """Return the pattern of a stated beginning or end, in any language."""
+    """Return the pattern for a start or end date in any language."""
     forms: list[str] = []
     for table in tables():
         before, _, after = folded(getattr(table, field)).partition("{}")
@@ -252,10 +252,10 @@ def _date_pattern(field: str) -> re.Pattern[str]:
 
 
 def tidy_relations(text: str, rel_path: str) -> str:
-    """Return a page without relations to itself, and with each other one once.
+    """Return a page without relations to itself or duplicates.
 
-    Two lines that say the same become the one that also says since when; it rests on the turns of
-    both. Lines that say several relations stay as they are.
+    Of two equal lines, one is kept with the start date and the evidence of both. Lines with several
+    relations are unchanged.
     """
     found = relations_in(text, rel_path).relations
     many = Counter(one.line for one in found)
@@ -283,7 +283,7 @@ def tidy_relations(text: str, rel_path: str) -> str:
 
 
 def _with_evidence(line: str, evidence: tuple[Cited, ...]) -> str:
-    """Return a line that rests on these turns; those that stand in its brackets stay there too."""
+    """Return a line with the given evidence, keeping turns in its parenthesis there."""
     bare = line.rstrip("\r\n")
     end = line[len(bare) :]
     return f"{without_references(bare).rstrip()} {citation_comment(evidence)}".rstrip() + end
@@ -295,14 +295,13 @@ _MIN_NAME_CHARS: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """One file leads to another.
+    """A link between two files.
 
     Args:
-        source: The file that holds it.
-        target: The file it leads to.
-        kind: `link` for a Markdown or a wiki link, `mention` for a name in the text.
-        relation: What the source is to the target, where a link says so; what is private is not
-            told.
+        source: File that contains it.
+        target: File it points to.
+        kind: `link` for a Markdown or wiki link, `mention` for a name in the text.
+        relation: What the source is to the target, if stated; empty for private relations.
     """
 
     source: str
@@ -313,7 +312,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class LinkStep:
-    """A file that was reached, over how many links, and by which one."""
+    """A file reached in a graph, its distance, and the previous file."""
 
     rel_path: str
     distance: int
@@ -322,7 +321,7 @@ class LinkStep:
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """All files, the links between them, links that lead nowhere, and files that cannot be read."""
+    """All files, their links, broken links, and unreadable files."""
 
     files: tuple[str, ...]
     links: tuple[Link, ...]
@@ -333,7 +332,7 @@ class Graph:
         """Return the files within `depth` links of `rel_path`, in either direction, nearest first.
 
         Raises:
-            NotFoundError: No such file is in the graph.
+            NotFoundError: The file is not in the graph.
         """
         if rel_path not in self.files:
             raise NotFoundError(f"No memory file at {rel_path!r}", hint="Run `familiar memory ls`.")
@@ -355,7 +354,7 @@ class Graph:
 
 
 def build_graph(store: MemoryStore) -> Graph:
-    """Return the graph of all text files of the memory."""
+    """Build the graph of all text files in the memory."""
     walk = store.walk()
     texts: dict[str, str] = {}
     skipped = list(walk.skipped)
@@ -393,9 +392,9 @@ def _skipped_file(rel_path: str, error: FamiliarError) -> Skipped:
 
 
 def _find_mentions(texts: Mapping[str, str]) -> Iterable[Link]:
-    """Yield where the text of one file names the person or topic that another is about.
+    """Yield mentions of the person or topic of another file.
 
-    A name counts as written, capitals included, so that "May" is not a month in "it may rain".
+    Matching is case-sensitive, so that "May" is not found in "it may rain".
     """
     names: dict[str, str] = {}
     for rel_path, text in texts.items():
@@ -411,11 +410,11 @@ def _find_mentions(texts: Mapping[str, str]) -> Iterable[Link]:
 
 
 class _Names:
-    """Finds many names in a text at once, in a time that does not grow with how many there are."""
+    """Finds many names in a text in one pass, independent of their number."""
 
     def __init__(self, names: Mapping[str, str]) -> None:
-        self._paths: dict[tuple[str, ...] | str, list[str]] = {}  # by words, or as it is
-        self._lengths: dict[str, set[int]] = {}  # of names, by their first word or character
+        self._paths: dict[tuple[str, ...] | str, list[str]] = {}  # by words, or as written
+        self._lengths: dict[str, set[int]] = {}  # names by their first word or character
         for name, path in names.items():
             key = name if is_unspaced(name) else tuple(_WORD.findall(name))
             if key:
@@ -423,7 +422,7 @@ class _Names:
                 self._lengths.setdefault(key[0], set()).add(len(key))
 
     def all_in(self, text: str) -> list[str]:
-        """Return the paths of those that `text` names, each once."""
+        """Return the paths named in `text`, each once."""
         words = tuple(_WORD.findall(text))
         return list(dict.fromkeys(chain(self._found(words), self._found(text))))
 
@@ -513,17 +512,17 @@ _MOST_CHARS: Final = 80
 
 @dataclass(frozen=True, slots=True)
 class Kinds:
-    """What is known of relations.
+    """Known kinds of relations.
 
     Args:
-        inverses: What each, folded, is the other way round.
+        inverses: The inverse of each folded relation.
     """
 
     inverses: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def known(self) -> frozenset[str]:
-        """The relations of the table, folded."""
+        """All relations of the table, folded."""
         return frozenset(self.inverses)
 
     def inverse(self, relation: str) -> str:
@@ -531,25 +530,25 @@ class Kinds:
         return self.inverses.get(fold(relation), "")
 
     def are_alike(self, relation: str, other: str) -> bool:
-        """Tell whether two relations, of one to the other and back, say the same."""
+        """Tell whether two relations in opposite directions state the same."""
         return fold(self.inverse(relation)) == fold(other) or fold(self.inverse(other)) == fold(
             relation
         )
 
     def is_symmetric(self, relation: str) -> bool:
-        """Tell whether it is the same both ways."""
+        """Tell whether a relation is its own inverse."""
         return fold(self.inverse(relation)) == fold(relation)
 
     def step(self, relation: str) -> tuple[str, bool] | None:
-        """Return in which order the one stands above (True) or below the other; None: in none.
+        """Return an order key and whether the first ranks above the second; None without order.
 
-        No order can go round in a circle: nobody is an ancestor of their own parents.
+        Such an order cannot be circular: nobody is an ancestor of their own parents.
         """
         return _STEPS.get(fold(relation))
 
 
 def kinds_of(text: str = "") -> Kinds:
-    """Return the table, with what a page adds to it; a line of the page wins."""
+    """Return the built-in table extended by a page, whose lines take precedence."""
     inverses = {one: one for one in _ALIKE}
     for one, other in _PAIRS:
         inverses[one] = other
