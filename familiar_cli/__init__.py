@@ -1,10 +1,10 @@
 """Keep an AI companion's memory as plain Markdown, and see every step from message to reply.
 
-The names in `__all__` are the library. Each is loaded when it is first asked for, so importing the
-package alone costs nothing.
+The names in `__all__` form the library. Each is loaded on first access, so importing the package
+alone is cheap.
 """
 
-TYPE_CHECKING = False  # `typing` takes longer to load than all the rest of this module
+TYPE_CHECKING = False  # `typing` takes longer to load than the rest of this module
 if TYPE_CHECKING:
     from familiar_cli.actions.consolidate import consolidate_memories
     from familiar_cli.actions.talk import assemble, hear, opening_of, take_turn
@@ -143,7 +143,7 @@ _OTHER_NAMES = {"Heard": "KeptMessage"}
 
 
 def __getattr__(name: str) -> object:
-    """Load a public name."""
+    """Load a public name on first access."""
     from importlib import import_module  # noqa: PLC0415
 
     of = _OTHER_NAMES.get(name, name)

@@ -6,7 +6,7 @@ import sys
 
 
 def main() -> None:
-    """Run the command line. Ctrl-C ends it with 130, also while it is still being loaded."""
+    """Run the command line. Ctrl-C exits with 130, even during loading."""
     try:
         from familiar_cli.cli import main as run  # noqa: PLC0415  # half of the start
 

@@ -1,4 +1,4 @@
-"""The root command: its table of contents, and how every failure ends for who typed it."""
+"""The root command: its table of contents and its error handling."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 COMMAND_NAMES = ("familiar", "familiar-memory")
-"""What the program is installed as; the second is for where another one is called `familiar`."""
+"""Names of the program; the second is for systems where another program is called `familiar`."""
 
 _COMPLETION = {"--install-completion", "--show-completion"}  # Typer's; it only guesses the shell
 _EVERYWHERE = "Options of all: --home DIR, --familiar ID, --json, --quiet, --help; --version."
@@ -54,7 +54,7 @@ class Contents(FamiliarGroup):
         return self.commands[name]
 
     def suggest_command(self, ctx: Any, words: Sequence[str]) -> str | None:
-        """Name the command that an unknown one probably means."""
+        """Suggest the command an unknown one was probably meant to be."""
         guess = meant_command(words)
         return f"{ctx.command_path} {guess}" if guess else None
 
@@ -71,7 +71,7 @@ class Contents(FamiliarGroup):
         formatter.write_text(_FIND.format(ctx.command_path))
 
     def main(self, args: Sequence[str] | None = None, **settings: Any) -> Any:  # type: ignore[override]
-        """Run the command line and leave with its exit code."""
+        """Run the command line and exit with its exit code."""
         from familiar_cli.ui.emit import set_up_streams
 
         set_up_streams()
@@ -87,7 +87,7 @@ class Contents(FamiliarGroup):
         return code
 
     def _run(self, given: list[str], settings: dict[str, Any]) -> Any:
-        """Run the command line; errors of ours and of the command line are told here."""
+        """Run the command line, reporting our own and command-line errors."""
         try:
             return super().main(given, standalone_mode=False, **settings)
         except typer.Abort:
@@ -98,7 +98,7 @@ class Contents(FamiliarGroup):
             return _report_usage(error, given)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read the options before the command; a shell may be named after those of completion."""
+        """Parse the options before the command; a shell may follow the completion options."""
         for option, word in pairwise(args):
             if option in _COMPLETION and not word.startswith("-"):
                 if word not in _SHELLS:
@@ -120,7 +120,7 @@ def _report_usage(error: Any, args: list[str]) -> int:
 
 
 def _in_our_words(error: Any) -> str:
-    """Return Typer's complaint without its terms."""
+    """Reword Typer's error message without its jargon."""
     if type(error).__name__ == "NoSuchOption":
         return f"No such option: {error.option_name!r}"
     message: str = error.format_message().rstrip(".")
@@ -140,7 +140,7 @@ def _option_meant(error: Any) -> str | None:
 
 
 def _command_meant(error: Any, args: list[str]) -> str | None:
-    """Name the command meant where a word too many makes another program's name of it."""
+    """Suggest the command meant when a surplus word completes another program's command name."""
     if "unexpected extra" not in error.format_message() or error.ctx is None:
         return None
     guess = meant_command([word for word in args if not word.startswith("-")], least=2)
@@ -166,7 +166,7 @@ def _load_command(name: str) -> Any:
 
 
 def _command_in(args: list[str]) -> str:
-    """Return the command that `args` seem to mean, for the envelope of an error."""
+    """Return the command that `args` seem to name, for the error envelope."""
     words = [word for word in args if not word.startswith("-")]
     for start, word in enumerate(words):
         name = FamiliarGroup.own_name(word, COMMANDS)
@@ -184,7 +184,7 @@ def _command_in(args: list[str]) -> str:
 
 
 def _is_closed_pipe(error: OSError) -> bool:
-    """Tell whether nobody reads the answer any more; Windows calls that an invalid argument."""
+    """Tell whether the reader of stdout is gone; Windows reports that as an invalid argument."""
     import errno
 
     from familiar_cli.files import ON_WINDOWS
@@ -195,9 +195,9 @@ def _is_closed_pipe(error: OSError) -> bool:
 
 
 def _unwritten(error: OSError) -> int:
-    """Report that the answer does not fit where stdout leads; any other error is not for here.
+    """Report that stdout cannot be written, e.g. because the disk is full; re-raise other errors.
 
-    Files have owners who tell of their errors, and an error of opening one bears its name.
+    Errors of other files are reported by their own code, and carry a file name.
     """
     import errno
 
@@ -213,7 +213,7 @@ def _unwritten(error: OSError) -> int:
 
 
 def _close_quietly() -> int:
-    """Point stdout at nothing, so that no later flush complains of the closed pipe."""
+    """Redirect stdout to nowhere, so that later flushes do not fail on the closed pipe."""
     import os
 
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -243,7 +243,7 @@ def _version(ctx: typer.Context, value: bool) -> None:  # noqa: FBT001
 
 
 def find_commit(checkout: Path) -> str:
-    """Return what git calls the commit of a checkout, with `-dirty` if files were changed."""
+    """Return git's name for a checkout's commit, with `-dirty` if files were changed."""
     import subprocess
 
     if not (checkout / ".git").exists():
@@ -269,7 +269,7 @@ def _root(
 
 
 def interrupt_again(unraisable: Any) -> None:
-    """Let Ctrl-C that fell into a finaliser, where Python would only print it, end the program."""
+    """End the program on a Ctrl-C inside a finalizer, which Python would only print."""
     if isinstance(unraisable.exc_value, KeyboardInterrupt):
         import _thread
 
@@ -287,11 +287,11 @@ def _interrupt_soon() -> None:
 
 
 def main() -> None:
-    """Run `familiar`, under the name that it was started by."""
+    """Run `familiar` under the name it was started with."""
     import os
     from pathlib import PurePath
 
-    os.umask(0o077)  # what libraries and SQLite make is for its owner alone, too
+    os.umask(0o077)  # files made by libraries and SQLite are private to their owner, too
     sys.unraisablehook = interrupt_again
     name = PurePath(sys.argv[0]).name.removesuffix(".exe")
     app(prog_name=name if name in COMMAND_NAMES else COMMAND_NAMES[0])

@@ -1,4 +1,4 @@
-"""Tell the time. Nothing else in the program asks the system for it."""
+"""The clock: the only module that asks the system for the time."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ if TYPE_CHECKING:
     from datetime import tzinfo
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_ROUND_YEARS: Final = 400  # after which the Gregorian calendar repeats, weekdays too
+_ROUND_YEARS: Final = 400  # period of the Gregorian calendar, including weekdays
 _ROUND_DAYS: Final = 146_097
 
 
 def now() -> datetime:
-    """Return the present in UTC, cut to milliseconds."""
+    """Return the present in UTC, truncated to milliseconds."""
     return to_ms(datetime.now(UTC))
 
 
 def to_ms(moment: datetime) -> datetime:
-    """Return `moment` in UTC, cut to milliseconds.
+    """Return `moment` in UTC, truncated to milliseconds.
 
     Raises:
         ValueError: `moment` has no timezone.
@@ -32,19 +32,18 @@ def to_ms(moment: datetime) -> datetime:
 
 
 def since_1970(seconds: float) -> datetime:
-    """Return the moment so many seconds after 1970; below 0, before it, on every system.
+    """Convert seconds since 1970 to a moment; negative values work on every system.
 
     Raises:
-        OverflowError: No calendar holds it.
+        OverflowError: It is out of the calendar's range.
     """
     return _EPOCH + timedelta(seconds=seconds)
 
 
 def to_utc(moment: datetime, zone: tzinfo | None) -> datetime:
-    """Return a moment in UTC; one without a timezone is local.
+    """Convert a moment to UTC; without a timezone it is local.
 
-    Of an hour that comes twice, the first is meant. What no calendar holds becomes the nearest that
-    one does.
+    An ambiguous local time means the first occurrence. Moments out of range are clamped.
     """
     try:
         if moment.tzinfo is not None or zone is None:
@@ -56,11 +55,11 @@ def to_utc(moment: datetime, zone: tzinfo | None) -> datetime:
 
 
 def to_zone(moment: datetime, zone: tzinfo | None) -> datetime:
-    """Return a moment as clocks show it there; in UTC where their calendar ends before it.
+    """Convert a moment to a timezone; to UTC if out of that timezone's range.
 
     Args:
         moment: A moment with a timezone.
-        zone: The timezone; None: the system's.
+        zone: The timezone; None for the system's.
     """
     try:
         return in_zone(moment, zone)
@@ -69,9 +68,9 @@ def to_zone(moment: datetime, zone: tzinfo | None) -> datetime:
 
 
 def in_zone(moment: datetime, zone: tzinfo | None) -> datetime:
-    """Return what `astimezone` does, also where the system's zone knows nothing before 1970.
+    """Like `astimezone`, but also for times before 1970 in the system's timezone.
 
-    Windows then raises OSError; the same day of a later round of the calendar has the same offset.
+    Windows raises OSError there; the same day in a later calendar cycle has the same offset.
     """
     try:
         return moment.astimezone(zone)
@@ -84,12 +83,12 @@ def in_zone(moment: datetime, zone: tzinfo | None) -> datetime:
 
 
 def iso(moment: datetime) -> str:
-    """Return `moment` as `2026-01-31T23:59:59.123Z`, which sorts as it happened."""
+    """Format `moment` as `2026-01-31T23:59:59.123Z`, which sorts chronologically."""
     return to_ms(moment).replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
 
 
 def parse_iso(text: str) -> datetime:
-    """Return the moment that `iso` wrote; a time without a zone is taken as UTC.
+    """Parse a time formatted by `iso`; without a timezone it is UTC.
 
     Raises:
         ValueError: `text` is not an ISO 8601 time.
@@ -99,10 +98,10 @@ def parse_iso(text: str) -> datetime:
 
 
 def stopwatch_s() -> float:
-    """Return seconds from an arbitrary start, for measuring how long a thing takes."""
+    """Return seconds from an arbitrary start, for measuring durations."""
     return time.perf_counter()
 
 
 def wall_ns() -> int:
-    """Return nanoseconds since 1970, as the times of files are told."""
+    """Return nanoseconds since 1970, comparable to file times."""
     return time.time_ns()

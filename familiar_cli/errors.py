@@ -1,4 +1,4 @@
-"""Every failure a user can meet, and the exit code it ends in.
+"""All user-facing failures and their exit codes.
 
 FamiliarError (1, failed)
     UsageError (2, usage)               the command line makes no sense
@@ -51,16 +51,16 @@ MOST_MESSAGE_CHARS: Final = 2_000
 
 
 class FamiliarError(Exception):
-    """What a person is told, in a line or two, when something cannot be done.
+    """A failure reported to the user in a line or two.
 
     Args:
-        message: What happened, to which thing, and what stayed unchanged.
+        message: What happened, to what, and what stayed unchanged.
         hint: What to type next.
 
     Attributes:
-        data: What was done all the same, for `--json`; None: nothing.
-        question: The option that decides what could not be told, and its possible values, each
-            with what it means in words; None: there is no such option.
+        data: Partial results for `--json`, or None.
+        question: The option that resolves an ambiguity, with its possible values and what each
+            means; None if there is none.
     """
 
     exit_code: ClassVar[int] = 1
@@ -83,7 +83,7 @@ def bounded(message: str) -> str:
 
 
 class UsageError(FamiliarError):
-    """The command line makes no sense."""
+    """The command line is invalid."""
 
     exit_code = 2
     code = "usage"
@@ -97,13 +97,13 @@ class ConfigError(FamiliarError):
 
 
 class CharacterUnreadableError(ConfigError):
-    """A file of the character is there and cannot be used; nothing was sent or kept."""
+    """A file of the character exists but cannot be used; nothing was sent or kept."""
 
     code = "character_unreadable"
 
 
 class NotFoundError(FamiliarError):
-    """Nothing answers to that name."""
+    """No such thing."""
 
     exit_code = 4
     code = "not_found"
@@ -117,13 +117,13 @@ class RefusedError(FamiliarError):
 
 
 class UnsafePathError(RefusedError):
-    """A path leads outside the memory, or is a name that some systems cannot hold."""
+    """A path leaves the memory, or is invalid on some systems."""
 
     code = "unsafe_path"
 
 
 class LimitError(RefusedError):
-    """A size or count limit was met."""
+    """A size or count limit was exceeded."""
 
     code = "limit"
 
@@ -135,13 +135,13 @@ class FileTooLargeError(LimitError):
 
 
 class TooManyResultsError(LimitError):
-    """An operation would give more results than allowed."""
+    """An operation would return more results than allowed."""
 
     code = "too_many_results"
 
 
 class DirectoryFullError(LimitError):
-    """A directory holds as many files as allowed."""
+    """A directory is full."""
 
     code = "directory_full"
 
@@ -153,31 +153,31 @@ class OutOfTimeError(LimitError):
 
 
 class ConflictError(RefusedError):
-    """A file is not what the writer had read."""
+    """A file was changed after the writer read it."""
 
     code = "conflict"
 
 
 class LockedError(RefusedError):
-    """Another process holds the familiar's lock."""
+    """Another process holds a lock."""
 
     code = "locked"
 
 
 class BadInputError(RefusedError):
-    """A foreign file is not what it claims to be."""
+    """An input file is not what it claims to be."""
 
     code = "bad_input"
 
 
 class ChannelBusyError(RefusedError):
-    """Another message of the channel was being answered for longer than one waits."""
+    """Another message of the channel took longer to answer than the wait limit."""
 
     code = "channel_busy"
 
 
 class AnsweredError(RefusedError):
-    """A turn has a reply already, which `data` holds."""
+    """A turn already has a reply, which is in `data`."""
 
     code = "answered"
 
@@ -189,61 +189,61 @@ class AnotherFamiliarError(RefusedError):
 
 
 class ForgottenPersonError(RefusedError):
-    """Somebody who was forgotten would be written down again."""
+    """A forgotten person would be stored again."""
 
     code = "forgotten"
 
 
 class RemoteError(FamiliarError):
-    """A remote could not be synced with; what is here stays as it was."""
+    """Sync with a remote failed; local data is unchanged."""
 
     code = "remote"
 
 
 class RemoteUnreachableError(RemoteError):
-    """Nothing answers at the address of a remote, or it lets nobody in without a login."""
+    """A remote cannot be reached, or requires a login."""
 
     code = "remote_unreachable"
 
 
 class RemoteRefusedError(RemoteError):
-    """A remote did not take what was sent; what is there stays as it was."""
+    """A remote rejected a push; its data is unchanged."""
 
     code = "remote_refused"
 
 
 class RemoteDamagedError(RemoteError):
-    """A remote does not hold what it says, or says what makes no sense."""
+    """The contents or answers of a remote are invalid."""
 
     code = "remote_damaged"
 
 
 class RefLimitError(RemoteDamagedError):
-    """A remote ref leads to a tree too deep, too wide or too large for a memory."""
+    """A remote ref leads to a tree that is too deep, too wide or too large for a memory."""
 
     code = "ref_limit"
 
 
 class OlderEpochError(RemoteDamagedError):
-    """A remote ref still holds what was forgotten by a person's order."""
+    """A remote ref still contains a person who was ordered to be forgotten."""
 
     code = "older_epoch"
 
 
 class OrderWaitsError(RemoteDamagedError):
-    """A machine that nobody has allowed yet orders to forget a person."""
+    """A machine not allowed yet orders to forget a person."""
 
     code = "order_waits"
 
 
 class RemoteKeyError(RemoteError):
-    """A remote is, or is to be, encrypted, and the key for it is missing or another one."""
+    """A remote is or should be encrypted, and its key is missing or wrong."""
 
     code = "remote_key"
 
 
 class FetchError(FamiliarError):
-    """A model file could not be fetched from any source; what was there stays as it was."""
+    """A model file could not be fetched from any source; existing files are unchanged."""
 
     code = "fetch"
 
@@ -252,9 +252,9 @@ class ModelError(FamiliarError):
     """The language model or its server could not answer.
 
     Args:
-        message: What happened, at which server.
+        message: What happened, and at which server.
         hint: What to type next.
-        partial: The text that had arrived before it happened.
+        partial: Text received before the failure.
     """
 
     exit_code = 6
@@ -272,61 +272,61 @@ class ModelUnreachableError(ModelError):
 
 
 class ModelTimeoutError(ModelError):
-    """The server was silent for too long."""
+    """The server stopped responding."""
 
     code = "model_timeout"
 
 
 class ModelKeyError(ModelError):
-    """The server wants a key, another key, or an account that can pay."""
+    """The server requires a key, a different key, or a paid account."""
 
     code = "model_key"
 
 
 class ModelUnknownError(ModelError):
-    """The server does not have that model, or not under that address."""
+    """The server does not have the model, or has it at another address."""
 
     code = "model_unknown"
 
 
 class PromptTooLongError(ModelError):
-    """The prompt holds more tokens than the model can read."""
+    """The prompt exceeds the model's context window."""
 
     code = "prompt_too_long"
 
 
 class RequestRefusedError(ModelError):
-    """The server does not accept such a request; perhaps without one of its settings it would."""
+    """The server rejected the request, possibly because of one of its settings."""
 
     code = "request_refused"
 
 
 class RateLimitError(ModelError):
-    """The server has had too many requests."""
+    """The server's rate limit was exceeded."""
 
     code = "rate_limit"
 
 
 class CutOffError(ModelError):
-    """The connection ended before the reply did."""
+    """The connection closed before the reply was complete."""
 
     code = "cut_off"
 
 
 class BadReplyError(ModelError):
-    """The server answered with something that is not a reply."""
+    """The server's answer is not a valid reply."""
 
     code = "bad_reply"
 
 
 class UnusableReplyError(ModelError):
-    """A model's reply is not a plan; nothing was written, and it is tried again the next time."""
+    """A model's reply is not a valid plan; nothing was written, and the next pass retries."""
 
     code = "unusable_reply"
 
 
 class PartialError(FamiliarError):
-    """Some of the work was done; the details say which."""
+    """Only part of the work was done; see the details."""
 
     exit_code = 7
     code = "partial"

@@ -1,7 +1,7 @@
-"""`Familiar`: the one place that builds stores, clients and models.
+"""`Familiar`: the one place where stores, clients and models are built.
 
-What is done with them stands in `actions`: `prompt` puts the providers and processors of a prompt
-together, `talk` takes turns, `write_memory` writes memory.
+`actions` uses them: `prompt` assembles the providers and processors of a prompt, `talk` takes
+turns, `write_memory` writes memory.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ if TYPE_CHECKING:
 
 
 class Familiar:
-    """One familiar's files, settings and working parts. Each part is built when first asked for.
+    """A familiar's files, settings and components. Each component is built on first use.
 
-    `async with` ends it with `aclose`. A plain `with` is enough where no model is asked: for its
-    memory, its history and its settings.
+    `async with` closes it with `aclose`. A plain `with` is enough if no model is asked: for memory,
+    history and settings.
     """
 
     def __init__(self, paths: FamiliarPaths, tell: OnText = lambda _: None) -> None:
-        """Open the familiar at `paths`; `tell` is called with messages for the person at hand."""
+        """Open the familiar at `paths`; `tell` is called with user-facing messages."""
         self.paths = paths
         self.tell = tell
         self._character: Character | None = None
@@ -79,11 +79,11 @@ class Familiar:
         familiar: str | None = None,
         tell: OnText = lambda _: None,
     ) -> Familiar:
-        """Return the familiar that is meant; see `config.home.find_familiar`.
+        """Open a familiar by id, or the chosen one; see `config.home.find_familiar`.
 
         Raises:
-            NotFoundError: There is no such familiar.
-            UsageError: Several live there and none was chosen.
+            NotFoundError: No such familiar.
+            UsageError: There are several and none was chosen.
         """
         from familiar_cli.config.home import find_familiar, find_home
 
@@ -118,7 +118,7 @@ class Familiar:
 
     @property
     def instance(self) -> Instance:
-        """The instance of the familiar on this machine; its id is made if it has none.
+        """The familiar's instance on this machine; creates its id if needed.
 
         Raises:
             ConfigError: `instance.id` is damaged, or cannot be read or written.
@@ -161,7 +161,7 @@ class Familiar:
 
     @property
     def days_name(self) -> str:
-        """The name that daily files made here bear.
+        """The suffix of daily files written here.
 
         Raises:
             ConfigError: `instance.id` is damaged, or cannot be read.
@@ -175,7 +175,7 @@ class Familiar:
 
     @cached_property
     def channels(self) -> ChannelConfigs:
-        """The settings of single channels."""
+        """The settings of individual channels."""
         from familiar_cli.config.channel import ChannelConfigs
         from familiar_cli.history.selection import spoken_in
 
@@ -197,7 +197,7 @@ class Familiar:
         """Return the effective settings of a channel for a modality.
 
         Raises:
-            ConfigError: Its file, or `character.toml`, has something wrong in it.
+            ConfigError: Its file or `character.toml` is invalid.
         """
         from familiar_cli.config.channel import effective_channel
 
@@ -215,12 +215,12 @@ class Familiar:
         """Return the default speaker of a channel.
 
         Raises:
-            ConfigError: Its file, `character.toml` or `me.toml` has something wrong in it.
+            ConfigError: Its file, `character.toml` or `me.toml` is invalid.
         """
         return self.me_in(self.channel(channel_id))
 
     def me_in(self, channel: Channel) -> Me:
-        """Return the default speaker of a channel whose settings are known; see `me`."""
+        """Return the default speaker of a channel with known settings; see `me`."""
         from familiar_cli.config.home import login_account
         from familiar_cli.identity import NEUTRAL, Me, parse_author
         from familiar_cli.text import one_line
@@ -238,9 +238,9 @@ class Familiar:
 
     @cached_property
     def _own_account(self) -> Author:
-        """The account under which my words are kept: once it is known, it stays.
+        """The owner's default account; once recorded, it never changes.
 
-        Before they were kept under a neutral one, it was that of the login name.
+        Before there was a neutral account, it was derived from the login name.
         """
         from os import path
 
@@ -269,7 +269,7 @@ class Familiar:
 
     @cached_property
     def memory(self) -> MemoryStore:
-        """The memory directory; what is written there can be searched at once."""
+        """The memory directory; files written to it are searchable at once."""
         from familiar_cli.memory.layout import INDEX_DIR
         from familiar_cli.memory.store.store import LazyJournal, Limits, MemoryStore
 
@@ -294,14 +294,14 @@ class Familiar:
 
     @cached_property
     def index(self) -> EmbeddingIndex:
-        """The index of the memory. Its files are made at the first search."""
+        """The memory's embedding index. Its files are created by the first search."""
         from familiar_cli.index.build import EmbeddingIndex
 
         return EmbeddingIndex(self.memory)
 
     @cached_property
     def finder(self) -> Finder:
-        """The search of memory and history. Its files are made at the first search."""
+        """Search of memory and history. Its files are created by the first search."""
         from familiar_cli.finding import Finder
 
         return Finder(
@@ -316,7 +316,7 @@ class Familiar:
 
     @cached_property
     def journal(self) -> GitJournal:
-        """The journal of every change of the memory."""
+        """The journal of all changes to the memory."""
         from familiar_cli.memory.journal.git import GitJournal
 
         return GitJournal(
@@ -324,7 +324,7 @@ class Familiar:
         )
 
     def _signature(self) -> str:
-        """Return the instance that commits name; empty on the first one."""
+        """Return the instance to name in commits; empty for the original one."""
         from familiar_cli.config.home import read_instance
 
         found = read_instance(self.paths.instance)
@@ -332,14 +332,14 @@ class Familiar:
 
     @cached_property
     def past(self) -> MemoryPast:
-        """The past of the memory."""
+        """The history of the memory."""
         from familiar_cli.memory.journal.past import MemoryPast
 
         return MemoryPast(self.memory, self.journal, self.tell)
 
     @cached_property
     def file_pasts(self) -> FilePasts:
-        """The versions of the files that embodiments share; `read_on` takes in the newest."""
+        """The versions of files shared with embodiments; `read_on` loads new ones."""
         from familiar_cli.sync.journal_past import FilePasts
         from familiar_cli.sync.participants import is_shared
 
@@ -347,14 +347,14 @@ class Familiar:
 
     @cached_property
     def journal_days(self) -> JournalDays:
-        """The days on which memory changed, and the memory as it stood then."""
+        """The days on which memory changed, with its state on each."""
         from familiar_cli.memory.journal.history import JournalDays
 
         return JournalDays(self.journal.repository, self.zone)
 
     @cached_property
     def history(self) -> HistoryStore:
-        """Every turn that was said. The file is made at the first one."""
+        """All turns. The file is created with the first one."""
         from os import path
 
         from familiar_cli.history.store import HistoryStore
@@ -380,42 +380,42 @@ class Familiar:
 
     @cached_property
     def summaries(self) -> Summaries:
-        """The summaries of older turns."""
+        """Summaries of older turns."""
         from familiar_cli.history.summaries import Summaries
 
         return Summaries(self.history)
 
     @cached_property
     def jobs(self) -> Jobs:
-        """Work that may be done after a reply."""
+        """Background work after a reply."""
         from familiar_cli.work.jobs import Jobs
 
         return Jobs()
 
     @property
     def failures(self) -> Failures:
-        """The background passes that failed and have not succeeded since."""
+        """Failed background passes that have not succeeded since."""
         from familiar_cli.work.passes import Failures
 
         return Failures(self.paths.failures)
 
     @property
     def costs(self) -> PassCosts:
-        """What the requests of the background passes have cost."""
+        """Token costs of the background passes."""
         from familiar_cli.work.passes import PassCosts
 
         return PassCosts(self.paths.runs / "spent")
 
     @property
     def passes(self) -> Passes:
-        """The background passes: one process at a time, remembered, retried later."""
+        """The background passes: one process at a time, recorded, retried after failures."""
         from familiar_cli.work.passes import Passes
 
         return Passes(self.paths.root, self.failures)
 
     @cached_property
     def summary_keeper(self) -> SummaryKeeper:
-        """The upkeep of the summaries."""
+        """Keeps the summaries up to date."""
         from familiar_cli.context.summarising import SummaryKeeper
 
         return SummaryKeeper(
@@ -429,7 +429,7 @@ class Familiar:
 
     @cached_property
     def models(self) -> SlotModels:
-        """The models of its slots. `aclose` ends them."""
+        """The models of its slots. `aclose` closes them."""
         from familiar_cli.llm.open import SlotModels
 
         return SlotModels(self.config.llm, self.settings_files.note, lambda: self._own_account)
@@ -450,16 +450,16 @@ class Familiar:
 
     @property
     def phrases(self) -> Phrases:
-        """The titles, headings and labels of its files and prompts, in its language."""
+        """Titles, headings and labels of its files and prompts, in its language."""
         from familiar_cli.languages import phrases
 
         return phrases(self.language)
 
     @property
     def language(self) -> str:
-        """The code of its language: as it is set, else that of its first turns or its character.
+        """Language code: as set, else detected from its first turns or its character.
 
-        Turns are never rewritten, so what the first ones say holds for good.
+        Turns are never rewritten, so the detected language is stable.
         """
         from familiar_cli.languages import FIRST_TURNS, language_in
 
@@ -475,12 +475,12 @@ class Familiar:
         return self._language
 
     def _own_texts(self) -> list[str]:
-        character = self._character or self.character()  # what it was at the last look will do
+        character = self._character or self.character()  # the value of the last check will do
         return [*character.texts.values()]
 
     @property
     def who(self) -> Who:
-        """The familiar as a model that writes its memory is told of it; macros are expanded."""
+        """The familiar as described to a model that writes its memory, with macros expanded."""
         from familiar_cli.context.character import who_of
 
         return who_of(
@@ -493,7 +493,7 @@ class Familiar:
 
     @property
     def zone(self) -> tzinfo | None:
-        """Its timezone; None: the system's."""
+        """Its timezone; None for the system's."""
         from zoneinfo import ZoneInfo
 
         return ZoneInfo(self.config.timezone) if self.config.timezone else None
@@ -551,20 +551,20 @@ class Familiar:
         return Labels(frozenset(filter(None, people)), self.name, self.me(channel_id))
 
     def _labels(self) -> Labels:
-        """Return the public labels of everybody who spoke."""
+        """Return the public labels of everyone who has spoken."""
         return self.labels(s.author for s in self.history.speakers(self.privacy.program()))
 
     @cached_property
     def runs(self) -> Runs:
-        """The records of the passes of the memory writer."""
+        """Records of the memory writer's passes."""
         from familiar_cli.writer.applying import Runs
 
         return Runs(self.paths.runs, self.paths.quarantine)
 
     async def aclose(self) -> None:
-        """Break off the work after a reply, end the models, and let go of the history.
+        """Cancel background work, close the models, and close the history.
 
-        Work that shall be done first is waited for with `jobs.finish`.
+        To let work finish first, call `jobs.finish`.
         """
         from asyncio import to_thread
 
@@ -577,7 +577,7 @@ class Familiar:
             self.close()
 
     def close(self) -> None:
-        """Break off the work after a reply and let go of the history; models end in `aclose`."""
+        """Cancel background work and close the history; models are closed by `aclose`."""
         if "jobs" in self.__dict__:
             self.jobs.cancel()
         if "history" in self.__dict__:

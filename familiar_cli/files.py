@@ -1,4 +1,4 @@
-"""Files on disk: read what may be anything, write all of it or nothing, lock, and see a change."""
+"""Files: safe reads, atomic writes, locks, and change detection."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 TEMP_PREFIX: Final = ".tmp-familiar-"
-"""How the names of files begin that are renamed when they are whole."""
+"""Name prefix of temporary files, which are renamed when complete."""
 
 SETTLED_NS: Final = 3_000_000_000
-"""How old a change must be before times are trusted: FAT counts in steps of two seconds, and a file
-server's clock may be a little off."""
+"""Age at which a change's timestamp can be trusted: FAT counts in steps of two seconds, and a file
+server's clock may be slightly off."""
 
 ON_WINDOWS: Final = os.name == "nt"
-"""Whether other programs can keep files from being read, replaced or deleted. A test may say so."""
+"""Whether other programs can block reading, replacing or deleting files. Tests may override it."""
 
 OWNER_ONLY: Final = 0o600
 """Permissions of every file below a familiar, and of every export, whatever the umask."""
 
 _OWNER_BITS: Final = 0o700
 _BINARY: Final = getattr(os, "O_BINARY", 0)
-# Opening a named pipe without O_NONBLOCK waits for a writer who may never come.
+# Opening a named pipe without O_NONBLOCK would wait for a writer.
 _READING: Final = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | _BINARY
 _APPENDING: Final = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | _BINARY
 # ERROR_ACCESS_DENIED, ERROR_SHARING_VIOLATION, ERROR_LOCK_VIOLATION: on Windows a virus scanner or
 # an editor holds a file for a moment.
 _HELD_FOR_A_MOMENT: Final = {5, 32, 33}
-_MAX_PATH_CHARS: Final = 248  # of a directory; 260 of a file
+_MAX_PATH_CHARS: Final = 248  # limit of a directory path; 260 for a file
 TOO_LONG: Final = "Windows allows 259 (MAX_PATH) unless long paths are enabled"
 _WAITS_S: Final = (0.01, 0.02, 0.05, 0.1, 0.2, 0.4)
 _POLL_S: Final = 0.005
@@ -47,10 +47,10 @@ _SETTLED_AT_ONCE: Final = 8
 
 
 def append(path: str | Path, content: bytes) -> None:
-    """Add `content` to the end of a file that only the program writes; its directory is made.
+    """Append to a file that only the program writes, creating its directory.
 
     Raises:
-        UnsafePathError: A link stands in place of the directory.
+        UnsafePathError: Its directory is a link.
         OSError: It cannot be written, or is a link.
     """
     directory = os.path.dirname(path)
@@ -61,7 +61,7 @@ def append(path: str | Path, content: bytes) -> None:
 
 
 def read_plain(path: str | Path, most_bytes: int = -1) -> bytes:
-    """Return the bytes of a plain file, or its first `most_bytes`.
+    """Return the bytes of a regular file, or its first `most_bytes`.
 
     Raises:
         OSError: It cannot be read, or is a directory, a pipe or a device.
@@ -80,13 +80,13 @@ def read_plain(path: str | Path, most_bytes: int = -1) -> bytes:
 
 
 class FileStamp(NamedTuple):
-    """What tells, without reading a file, whether it is as it was. A tuple, as there are many.
+    """Detects file changes without reading. A tuple, since there are many.
 
     Args:
         size_bytes: Its size.
-        mtime_ns: When its content changed.
-        ctime_ns: When anything of it changed; on Windows, which does not tell, as `mtime_ns`.
-        settled: Its last change is so old that another one would show.
+        mtime_ns: Modification time of its content.
+        ctime_ns: Time of any change; on Windows, which lacks it, `mtime_ns`.
+        settled: Whether its last change is old enough that another one would show.
     """
 
     size_bytes: int
@@ -95,7 +95,7 @@ class FileStamp(NamedTuple):
     settled: bool
 
     def shows_no_change_since(self, seen: FileStamp) -> bool:
-        """Tell whether the file is still as it was when `seen` was taken."""
+        """Tell whether the file is unchanged since `seen` was taken."""
         return seen.settled and self[:3] == seen[:3]
 
 
@@ -103,8 +103,8 @@ def stamp_of(status: os.stat_result, looked_ns: int) -> FileStamp:
     """Return the stamp of a file.
 
     Args:
-        status: How it looks.
-        looked_ns: A time before that look; see `clock.wall_ns`.
+        status: Its stat result.
+        looked_ns: A time before the stat call; see `clock.wall_ns`.
     """
     mtime_ns = status.st_mtime_ns
     ctime_ns = mtime_ns if ON_WINDOWS else status.st_ctime_ns
@@ -113,24 +113,23 @@ def stamp_of(status: os.stat_result, looked_ns: int) -> FileStamp:
 
 
 def is_plain(path: str | Path) -> bool:
-    """Tell whether a plain file is seen at `path`; `Path.is_file` raises where one may not look."""
+    """Tell whether `path` is a regular file; unlike `Path.is_file`, never raises."""
     return os.path.isfile(path)
 
 
 def is_directory(path: str | Path) -> bool:
-    """Tell whether a directory is seen at `path`; `Path.is_dir` raises where one may not look."""
+    """Tell whether `path` is a directory; unlike `Path.is_dir`, never raises."""
     return os.path.isdir(path)
 
 
 def is_misspelled(path: str) -> bool:
-    """Tell whether what is seen at `path` has another name there.
+    """Tell whether a file exists at `path` under a different spelling.
 
-    It can where a file system takes names for one that differ only in case or in Unicode form. What
-    is not seen at all is not misspelled.
+    File systems may ignore case or Unicode normalization. False if nothing exists there.
     """
     directory, name = os.path.split(path)
     if not any(os.path.lexists(os.path.join(directory, twin)) for twin in _twins(name)):
-        return False  # names are told apart here, or nothing is there
+        return False  # names are distinct here, or nothing exists
     try:
         return name not in os.listdir(directory) and os.path.lexists(path)
     except OSError:
@@ -138,7 +137,7 @@ def is_misspelled(path: str) -> bool:
 
 
 def _twins(name: str) -> set[str]:
-    """Return other spellings of `name`, one for each way in which a file system may fold names."""
+    """Return other spellings of `name`, one per way in which file systems fold names."""
     other_case = "".join(c.swapcase() if len(c.swapcase()) == 1 else c for c in name)
     twins = {other_case}
     if not name.isascii():
@@ -147,7 +146,7 @@ def _twins(name: str) -> set[str]:
 
 
 class Disk:
-    """The steps by which files are changed. A test lets one of them fail, or be the last.
+    """The primitive file operations. Tests make one of them fail or stop.
 
     Paths are real paths; every method may raise OSError.
     """
@@ -160,13 +159,13 @@ class Disk:
         mode: int | None = None,
         durable: bool = True,
     ) -> None:
-        """Write a new file, whole, or leave none.
+        """Write a new file completely, or leave none.
 
         Args:
-            path: Where nothing is yet.
-            content: All of it, perhaps in parts.
-            mode: Its permissions, of which only the owner's are used; None: `OWNER_ONLY`.
-            durable: Return only when it would survive a power failure.
+            path: A path that does not exist.
+            content: Its content, possibly in parts.
+            mode: Permissions, of which only the owner's are used; None for `OWNER_ONLY`.
+            durable: Flush to disk before returning.
         """
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY, OWNER_ONLY)
         try:
@@ -178,23 +177,23 @@ class Disk:
             if mode is not None:
                 os.chmod(path, mode & _OWNER_BITS)
             self.adopt(path)
-        except BaseException:  # half a file is worth nothing, and takes room where there is none
+        except BaseException:  # a partial file is useless, and disk space may be short
             with suppress(OSError):
                 os.unlink(path)
             raise
 
     def replace(self, old: str, new: str) -> None:
-        """Give the file `old` the name `new`, in place of what has it."""
+        """Rename the file `old` to `new`, replacing it."""
         _make_writable(new)
         patiently(os.replace, old, new)
 
     def unlink(self, path: str) -> None:
-        """Take a file away."""
+        """Delete a file."""
         _make_writable(path)
         patiently(os.unlink, path)
 
     def link(self, path: str, second: str) -> None:
-        """Give a file a second name."""
+        """Create a hard link."""
         os.link(path, second)
 
     def mkdir(self, path: str) -> None:
@@ -214,7 +213,7 @@ class Disk:
         close_one(path)
 
     def settle(self, paths: Sequence[str]) -> None:
-        """Make files durable that were not yet, many at once: then a disk takes them together."""
+        """Flush several files at once, which is faster on most disks."""
         if not paths:
             return
         from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415  # few change so many
@@ -224,7 +223,7 @@ class Disk:
                 pass
 
     def sync_dir(self, path: str) -> None:
-        """Make the names in a directory durable, where the system can."""
+        """Flush a directory's entries, where the system supports it."""
         if ON_WINDOWS:
             return
         with suppress(OSError):
@@ -242,7 +241,7 @@ class Disk:
         mode: int | None = None,
         durable: bool = True,
     ) -> None:
-        """Make `content` the whole of a file in a directory that is there, or change nothing."""
+        """Write a whole file in an existing directory, atomically."""
         directory = os.path.dirname(path)
         temporary = temp_in(directory, ".new")
         try:
@@ -263,7 +262,7 @@ class SharedDisk(Disk):
     """
 
     def adopt(self, path: str) -> None:
-        """Give a new file or directory the applicable permissions of its directory."""
+        """Set a new file's or directory's permissions to those of its directory, as applicable."""
         with suppress(OSError):  # not every file system has permissions
             status = os.stat(path)
             most = 0o7777 if stat.S_ISDIR(status.st_mode) else status.st_mode | 0o066
@@ -273,12 +272,12 @@ class SharedDisk(Disk):
 def close_to_others(root: str | Path, names: Collection[str] | None = None) -> None:
     """Remove others' permissions from a directory tree.
 
-    The root's own permissions record that it was done: they change last, and a root that is closed
-    is not looked into. Links are not followed, and shared directories such as `/tmp` stay.
+    The root's own permissions record completion: they change last, and a closed root is not
+    scanned. Links are not followed, and shared directories such as `/tmp` are skipped.
 
     Args:
         root: The directory.
-        names: The files in it that are meant, where not everything below it is the program's.
+        names: The program's files, if not everything in it is.
     """
     try:
         status = os.lstat(root)
@@ -290,7 +289,7 @@ def close_to_others(root: str | Path, names: Collection[str] | None = None) -> N
             or not stat.S_ISDIR(status.st_mode)
         ):
             return
-        os.chmod(root, mode)  # fails at once where nothing can be changed
+        os.chmod(root, mode)  # fails early if nothing can be changed
     except OSError:
         return
     if names is None:
@@ -314,7 +313,7 @@ def close_one(path: str | Path) -> None:
 
 
 def _settle(path: str) -> None:
-    descriptor = os.open(path, os.O_RDWR | _BINARY)  # Windows settles only what may be written
+    descriptor = os.open(path, os.O_RDWR | _BINARY)  # Windows flushes only writable files
     try:
         os.fsync(descriptor)
     finally:
@@ -324,19 +323,18 @@ def _settle(path: str) -> None:
 def write_whole(
     path: str | Path, content: str | bytes | Iterable[bytes], *, durable: bool = True
 ) -> None:
-    """Make `content` the whole of a file: whoever looks, and whenever, sees the old or the new one.
+    """Write a whole file atomically: readers see either the old or the new content.
 
-    A link stays a link, and a file keeps its owner's permissions. A pipe or a device stays what it
-    is.
+    Links are kept, and so are the owner's permissions. Pipes and devices are written to directly.
 
     Args:
-        path: In a directory that is there.
-        content: Bytes, perhaps in parts, or text, which becomes UTF-8 with its line ends as given.
-        durable: Return only when it would survive a power failure. What is made again when it is
-            missing or damaged need not be.
+        path: A path in an existing directory.
+        content: Bytes, possibly in parts, or text, written as UTF-8 without newline translation.
+        durable: Flush to disk before returning. Not needed for files that are regenerated when
+            missing or damaged.
 
     Raises:
-        OSError: It cannot be written, or is not a plain file; the file is as it was.
+        OSError: It cannot be written, or is not a regular file; the file is unchanged.
     """
     target = os.path.realpath(path)
     if os.path.exists(target) and not os.path.isfile(target):
@@ -346,10 +344,10 @@ def write_whole(
 
 
 def check_own(path: str | Path) -> None:
-    """Refuse a link in place of a file that only the program writes.
+    """Refuse a link in place of a program file.
 
     Raises:
-        UnsafePathError: There is one; nothing was read or written there.
+        UnsafePathError: It is a link; nothing was read or written there.
     """
     if os.path.islink(path):
         raise UnsafePathError(
@@ -359,13 +357,13 @@ def check_own(path: str | Path) -> None:
 
 
 def write_own(path: str | Path, content: bytes, *, durable: bool = True) -> None:
-    """Make `content` the whole of a file that only the program writes; its directory is made.
+    """Write a program file atomically, creating its directory.
 
     A link in place of the file is replaced, never followed.
 
     Raises:
-        UnsafePathError: A link stands in place of the directory.
-        OSError: It cannot be written; the file is as it was.
+        UnsafePathError: Its directory is a link.
+        OSError: It cannot be written; the file is unchanged.
     """
     directory = os.path.dirname(path)
     check_own(directory)
@@ -374,7 +372,7 @@ def write_own(path: str | Path, content: bytes, *, durable: bool = True) -> None
 
 
 def mode_of(path: str) -> int | None:
-    """Return the permissions of the file at `path`; None: there is none."""
+    """Return the permissions of the file at `path`, or None if it does not exist."""
     try:
         return stat.S_IMODE(os.stat(path).st_mode)
     except FileNotFoundError:
@@ -382,12 +380,12 @@ def mode_of(path: str) -> int | None:
 
 
 def temp_in(directory: str, suffix: str) -> str:
-    """Return a path in `directory` that no one else uses."""
+    """Return a unique path in `directory`."""
     return os.path.join(directory, f"{TEMP_PREFIX}{os.getpid()}-{os.urandom(6).hex()}{suffix}")
 
 
 def remove(path: str | Path) -> None:
-    """Take a file away that may be gone already, and wait for whoever holds it."""
+    """Delete a file if it exists, waiting for a process that holds it."""
     with suppress(FileNotFoundError):
         Disk().unlink(str(path))
 
@@ -398,11 +396,11 @@ def open_patiently(path: str | Path) -> BinaryIO:
 
 
 def patiently(action: Callable[..., _T], *args: object) -> _T:
-    """Call `action`, again while Windows says that another process holds the file.
+    """Call `action`, retrying while Windows reports that another process holds the file.
 
     Args:
-        action: Opens, renames or removes a file.
-        args: What it is called with; a path first, if anything.
+        action: Opens, renames or deletes a file.
+        args: Its arguments; a path first, if any.
     """
     for wait_s in _WAITS_S:
         try:
@@ -415,7 +413,7 @@ def patiently(action: Callable[..., _T], *args: object) -> _T:
 
 
 def _is_held(error: OSError) -> bool:
-    """Tell whether waiting may help. Opening a file tells no Windows error, only `EACCES`."""
+    """Tell whether retrying may help. Opening a file raises no Windows error, only `EACCES`."""
     code = getattr(error, "winerror", None)
     if code is not None:
         return code in _HELD_FOR_A_MOMENT
@@ -424,12 +422,12 @@ def _is_held(error: OSError) -> bool:
 
 
 def is_disk_full(error: OSError) -> bool:
-    """Tell whether there was no room for what was written, or none left to this user."""
+    """Tell whether a write failed for lack of disk space or quota."""
     return error.errno in {errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)}
 
 
 def why(error: OSError) -> str:
-    """Return in words why the system refused; Windows does not say that a path is too long."""
+    """Describe a system error; Windows does not report that a path is too long."""
     named = [name for name in (error.filename, error.filename2) if isinstance(name, str)]
     path = max(map(os.path.abspath, named), key=len, default="")
     missing = error.errno in {errno.ENOENT, errno.EINVAL, errno.ENAMETOOLONG}
@@ -439,7 +437,7 @@ def why(error: OSError) -> str:
 
 
 def _make_writable(path: str) -> None:
-    """Let a read-only file be replaced or deleted; elsewhere its directory alone decides that."""
+    """Make a read-only file replaceable on Windows; elsewhere only its directory matters."""
     if ON_WINDOWS:
         with suppress(OSError):
             mode = os.stat(path).st_mode
@@ -449,16 +447,16 @@ def _make_writable(path: str) -> None:
 
 @contextmanager
 def locked(path: Path, timeout_s: float = -1, *, what: str = "") -> Iterator[None]:
-    """Hold the lock file at `path`, in a directory that is there. A crash of the holder frees it.
+    """Hold the lock file at `path`, in an existing directory. It is released on a crash.
 
     Args:
         path: The lock file, which stays.
-        timeout_s: Longest wait for another thread or process; below 0: as long as it takes.
-        what: What it guards, for the error; the lock file's name when empty.
+        timeout_s: Maximum wait for another thread or process; negative for no limit.
+        what: What it protects, for the error; defaults to the lock file's name.
 
     Raises:
-        LockedError: Another one held it for so long.
-        OSError: The lock file cannot be made.
+        LockedError: Another holder kept it for that long.
+        OSError: The lock file cannot be created.
     """
     from filelock import FileLock, Timeout  # noqa: PLC0415  # only who changes something pays
 

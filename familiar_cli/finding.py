@@ -1,4 +1,4 @@
-"""`Finder`: memories and past turns, found by words and, where there is a model, by meaning."""
+"""`Finder`: search memories and past turns by words and, with a model, by meaning."""
 
 from __future__ import annotations
 
@@ -33,25 +33,25 @@ if TYPE_CHECKING:
 INDEX_JOB: Final = "index"
 
 RERANKED: Final = 50
-"""How many of the best results a reranker orders."""
+"""Number of best results that a reranker sorts."""
 
 RERANK_S: Final = 1.5
-"""After this time a reranker begins with no further results; the rest keeps its order."""
+"""Time after which a reranker scores no further results; the rest keep their order."""
 
 _RERANKED_AT_ONCE: Final = 10
 
 
 class Finder:
-    """Searches memory and history, and keeps their index and their vectors up with them.
+    """Searches memory and history, and keeps their index and vectors up to date.
 
     Args:
         index: The index of the memory.
         history: Opens the history.
-        vectors_dir: Where the vectors of turns are, or will be.
-        model: The name of the embedding model, as it is set.
-        reranker: The name of the reranker; `none`: there is none.
-        zone: The familiar's timezone; None: the system's.
-        instance: Gives what this instance's daily files are named after.
+        vectors_dir: Directory of turn vectors.
+        model: Name of the embedding model, as set.
+        reranker: Name of the reranker; `none` for none.
+        zone: The familiar's timezone; None for the system's.
+        instance: Returns the suffix of this instance's daily files.
     """
 
     def __init__(
@@ -78,25 +78,25 @@ class Finder:
 
     @cached_property
     def turn_vectors(self) -> TurnVectors:
-        """The vectors of turns. Their files are made by `embed_turns`."""
+        """The vectors of turns. Their files are created by `embed_turns`."""
         from familiar_cli.index.turn_vectors import TurnVectors  # noqa: PLC0415  # loads numpy
 
         return TurnVectors(self._vectors_dir)
 
     @cached_property
     def embedder(self) -> EmbedderChoice:
-        """The model that finds by meaning, or why there is none."""
+        """The embedding model, or why there is none."""
         from familiar_cli.index.embedder import open_embedder  # noqa: PLC0415  # words need none
 
         return open_embedder(self._model, cache_dir())
 
     def load_embedder(self, *, optimised: bool = False) -> None:
-        """Begin to open the model that finds by meaning, beside what is done meanwhile.
+        """Start loading the embedding model in the background.
 
-        What is wrong with it is told by the first question.
+        Errors are reported by the first query.
 
         Args:
-            optimised: For whoever stays; see `OnnxEmbedder.load`.
+            optimised: For long-running processes; see `OnnxEmbedder.load`.
         """
         from familiar_cli.index.embedder import OnnxEmbedder  # noqa: PLC0415  # as above
 
@@ -106,7 +106,7 @@ class Finder:
         self._is_loaded.add(optimised)
         if not optimised and isinstance(embedder, OnnxEmbedder):
             # Two threads that import slow each other down. With the libraries there, the model is
-            # opened while this thread goes on.
+            # loaded while this thread continues.
             with suppress(FamiliarError):
                 embedder.import_libraries()
 
@@ -139,7 +139,7 @@ class Finder:
 
     @property
     def reranks(self) -> bool:
-        """Whether a reranker is set that is not known to fail."""
+        """Whether a reranker is set and has not failed."""
         return bool(self._reranker)
 
     @cached_property
@@ -149,18 +149,17 @@ class Finder:
         return open_reranker(self._reranker, cache_dir())
 
     def rescore(self, query: str, found: Sequence[tuple[str, float]]) -> tuple[list[float], str]:
-        """Order the best of some texts by the reranker.
+        """Reorder the best of some texts with the reranker.
 
-        It gives them no scores of its own: those that they have are dealt out anew, so that they
-        can still be compared with others. One that does not work is told of once, and not asked
-        again.
+        Existing scores are redistributed, so that they stay comparable with others. A failing
+        reranker is reported once and not used again.
 
         Args:
-            query: What is searched for.
-            found: The texts and their scores, in any order.
+            query: The search query.
+            found: Texts and their scores, in any order.
 
         Returns:
-            The new scores, in the same order, and a notice, which is empty as a rule.
+            New scores, in the same order, and a notice, usually empty.
         """
         scores = [score for _, score in found]
         best = heapq.nlargest(RERANKED, range(len(scores)), key=lambda n: (scores[n], -n))
@@ -182,10 +181,10 @@ class Finder:
         return new, ""
 
     def near_turns(self, query: str) -> NearTurns | None:
-        """Return a scorer of how near turns are to `query` in meaning, or None without a model.
+        """Return a semantic similarity scorer for `query`, or None without a model.
 
         Raises:
-            EmbedderError: The model does not work.
+            EmbedderError: The model fails.
         """
         from familiar_cli.index.search import asked_apart  # noqa: PLC0415  # as above
 
@@ -195,7 +194,7 @@ class Finder:
         return made.near(embedder, asked_apart(query))
 
     def turns_without_vector(self) -> int:
-        """Count the turns that cannot be found by meaning yet; 0 where no model finds so."""
+        """Count the turns without a vector; 0 without an embedding model."""
         embedder = self.embedder.embedder
         if embedder is None:
             return 0
@@ -203,7 +202,7 @@ class Finder:
         return self._history().newest_id() - done
 
     def index_words(self, progress: Progress | None = None) -> Refreshed:
-        """Make all that was written or said searchable by its words; vectors come later.
+        """Index the words of all memories and turns; vectors come later.
 
         Raises:
             FamiliarError: An index cannot be written.
@@ -220,14 +219,14 @@ class Finder:
     def embed_turns(
         self, *, at_most: int | None = None, progress: Progress | None = None
     ) -> EmbeddedTurns:
-        """Give vectors to turns that have none, the oldest first; what is done is kept.
+        """Compute vectors for turns, oldest first; progress is kept.
 
         Args:
-            at_most: How many turns; None: all.
-            progress: Told of what is done, how many of it are, and how many there will be.
+            at_most: Maximum number of turns; None for all.
+            progress: Called with the kind of work, the number done, and the total.
 
         Raises:
-            EmbedderError: The model does not work.
+            EmbedderError: The model fails.
             IndexUnusableError: The files cannot be written.
         """
         from familiar_cli.index.turn_vectors import EmbeddedTurns  # noqa: PLC0415  # as above
@@ -244,9 +243,9 @@ class Finder:
         return [(turn.id, turn.content) for turn in self._history().after(after_id, limit)]
 
     async def embed_changes(self) -> None:
-        """Give vectors to what was written since the last time; for whoever stays.
+        """Compute vectors for recent changes, in long-running processes.
 
-        The words of it can be found at once. Whatever goes wrong, the next search tells of it.
+        Their words are searchable at once. Errors are reported by the next search.
         """
         embedder = self.embedder.embedder if self._has_unembedded else None
         if embedder is None:
@@ -255,28 +254,28 @@ class Finder:
         try:
             from familiar_cli.work.jobs import in_thread  # noqa: PLC0415  # loads asyncio
 
-            # One step at a time, so that it can be told to stop; what a step made is kept.
+            # One step at a time, so that it can be stopped; completed steps are kept.
             while (await in_thread(lambda: self.index.embed_waiting(embedder, at_most=SOME))).done:
                 pass
         except FamiliarError:
             return
 
     def note_changes(self, rel_paths: tuple[str, ...]) -> None:
-        """Remember that memory files were written, whose vectors are missing."""
+        """Record changed memory files whose vectors are missing."""
         if any(is_page(path) for path in rel_paths):
             self._has_unembedded = True
 
     def note_behind(self) -> None:
-        """Remember that a turn found the index behind the memory."""
+        """Record that a turn found the index out of date."""
         self._is_behind = True
 
     def catch_up_later(self, jobs: Jobs) -> bool:
-        """Take on what the index lacks, as found by a turn. Returns whether there is anything."""
+        """Schedule index updates noted by a turn. Returns whether there are any."""
         behind, self._is_behind = self._is_behind, False
         return behind and jobs.add(INDEX_JOB, self._catch_up)
 
     async def _catch_up(self) -> None:
-        """Read what changed, and make some vectors; what is still left is for the next turn."""
+        """Index changes and compute some vectors, leaving the rest for the next turn."""
         from familiar_cli.work.jobs import in_thread  # noqa: PLC0415  # as above
 
         def forward() -> None:
@@ -285,5 +284,5 @@ class Finder:
                 self.index.embed_waiting(self.embedder.embedder, at_most=SOME)
                 self.embed_turns(at_most=SOME)
 
-        # It is left alone when it is told to stop; each of its steps is whole by itself.
+        # It stops on request between steps, each of which is atomic.
         await in_thread(forward)

@@ -1,8 +1,8 @@
-"""Words for full-text search: what goes into an SQLite FTS5 table, and how one is asked.
+"""Full-text search with SQLite FTS5: tokenizing text and building queries.
 
-A table that is searched with `match_any` must be made with `TOKENIZER` and filled with `indexable`
-text. Scripts without spaces are written as overlapping pairs of characters, since most of their
-words are two characters long and SQLite's own `trigram` finds nothing shorter than three.
+A table searched with `match_any` must be created with `TOKENIZER` and filled with `indexable` text.
+Scripts without spaces are stored as overlapping character pairs, since most of their words have two
+characters and SQLite's `trigram` needs three.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ TOKENIZER: Final = "porter unicode61 remove_diacritics 2 categories 'L* N* Co Mn
 """Stems English, ignores accents, and keeps the vowel signs that belong to Indic words."""
 
 MAX_WORDS: Final = 64
-"""Most different words of one query; the first ones count."""
+"""Maximum number of distinct words in a query; the first ones count."""
 
 MAX_QUERY_CHARS: Final = 8_000
-"""Maximum length of a query; questions stand at the beginning or the end of a text."""
+"""Maximum length of a query; in long texts, the question is usually at the start or the end."""
 
 _STEM_CHARS: Final = 5
-_BESIDE: Final = 0.6  # what a sentence counts for those beside it, among 314 long answers
-_COMMON: Final = 0.25  # of all rows
-_MOST: Final = 0.4  # of all rows; for what half of them hold, BM25 gives nothing
-_SAMPLE: Final = 1_000  # rows, the newest, tell how common a word is
+_BESIDE: Final = 0.6  # weight of neighbouring sentences, tuned on 314 long answers
+_COMMON: Final = 0.25  # share of all rows
+_MOST: Final = 0.4  # share of all rows; for words in half of them, BM25 is about zero
+_SAMPLE: Final = 1_000  # newest rows sampled for word frequencies
 _FEW: Final = 200
 
 _STOP: Final = """
@@ -46,7 +46,7 @@ _STOP: Final = """
     whom whose why will with would you your yours d ll m re ve
 """
 STOP_WORDS: Final = frozenset(_STOP.split())
-"""English words that say nothing of what a text is about."""
+"""English stop words."""
 
 # Han, kana, hangul, Thai, Lao, Tibetan, Myanmar, Khmer: written without spaces, or with endings
 # that cling to the word.
@@ -70,25 +70,25 @@ def bounded_query(text: str) -> str:
 
 
 def indexable(text: str) -> str:
-    """Return `text` in the form in which full-text tables hold it."""
+    """Convert `text` to the form stored in full-text tables."""
     folded = fold_word(text)
     return folded if folded.isascii() else _RUN.sub(_pairs, folded)
 
 
 def words(text: str) -> list[str]:
-    """Return the words of `text` in order, in lower case; of unspaced scripts each whole run."""
+    """Return the words of `text` in order, in lower case; unspaced scripts give whole runs."""
     return _split(fold_word(text))
 
 
 def content_words(text: str) -> list[str]:
-    """Return the different words that say what `text` is about; all its words if none does.
+    """Return the distinct words of `text` without stop words; all if nothing else is left.
 
-    A stop word with a capital inside a sentence is kept, since it may be a name: Will, May.
+    A capitalized stop word inside a sentence is kept, since it may be a name: Will, May.
     """
     return list(_content_words(text))
 
 
-@lru_cache(maxsize=16)  # a question is asked of every hit
+@lru_cache(maxsize=16)  # called once per hit with the same question
 def _content_words(text: str) -> tuple[str, ...]:
     kept = [
         word
@@ -103,7 +103,7 @@ def _content_words(text: str) -> tuple[str, ...]:
 def match_any(text: str) -> str | None:
     """Return the FTS5 query for rows that hold any content word of `text`, or None without one.
 
-    Nothing of `text` is taken for query syntax.
+    `text` is never interpreted as query syntax.
     """
     terms: dict[str, None] = {}
     for word in content_words(text):
@@ -114,13 +114,13 @@ def match_any(text: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Which rows of a full-text table are worth ranking, and by which words.
+    """Which rows to rank, and by which words.
 
     Args:
-        match: The query whose words count.
-        rows: The query for the rows that are ranked; empty: none but the newest.
-        newest: From this rowid on, all that `match` finds is ranked as well; 0: nothing more is.
-        is_ranked: False: most rows hold every word, so the newest fit as well as any.
+        match: Query for the words that count.
+        rows: Query for the rows to rank; empty for only the newest.
+        newest: Also rank rows found by `match` from this rowid on; 0 for none.
+        is_ranked: False if most rows contain every word, so that the newest are as good as any.
     """
 
     match: str
@@ -132,19 +132,18 @@ class Choice:
 def choose(
     connection: sqlite3.Connection, table: str, match: str, most_rows: int, only: str = ""
 ) -> Choice:
-    """Return how to rank about `most_rows` of the rows that `match` finds, where it finds more.
+    """Limit a query with too many results to about `most_rows` rows worth ranking.
 
-    The rarest words choose them, as long as they stand in no more rows together; the others count
-    for those rows, and for the newest where the rare words leave room. What a quarter of all rows
-    hold chooses none where anything rarer is found, and what almost half of them hold does not even
-    count, as BM25 gives next to nothing for it.
+    The rarest words select the rows, up to that number; other words only rank them, and the newest
+    rows fill up the rest. Words in a quarter of all rows do not select if a rarer one exists, and
+    those in almost half are ignored, as BM25 gives them about zero.
 
     Args:
-        connection: Where the table is.
+        connection: Database with the table.
         table: Its name.
-        match: As `match_any` returned it.
-        most_rows: Each row counts once for each word.
-        only: What holds for rows that are wanted, as ` AND ...` in SQL; for almost all it does.
+        match: Result of `match_any`.
+        most_rows: Number of rows, counted once per word.
+        only: SQL condition ` AND ...` on the rows; it should hold for almost all.
     """
     asked, terms = _Table(connection, table, most_rows, only), match.split(" OR ")
     if asked.size() * len(terms) <= most_rows:
@@ -171,9 +170,9 @@ def choose(
 def frequencies(
     connection: sqlite3.Connection, table: str, words: Iterable[str], most_rows: int
 ) -> dict[str, tuple[int, float]]:
-    """Return how many rows hold each word, and which share of the newest ones does.
+    """Return how many rows contain each word, and its share among the newest rows.
 
-    Of a word that more than `most_rows` hold, the number says only that they are more.
+    Counts stop at about `most_rows`.
     """
     matches = {word: match_any(word) for word in words}
     asked = _Table(connection, table, most_rows, "")
@@ -189,15 +188,15 @@ class _Table:
     only: str
 
     def size(self, most: int = 0) -> int:
-        """Return how many rows there are, or `most`."""
-        # The shadow table is FTS5's own, and quick to run through.
+        """Return the number of rows, at most `most`."""
+        # FTS5's own shadow table, which is fast to scan.
         some = f"SELECT 1 FROM {self.name}_docsize LIMIT {most or self.most_rows + 1}"  # noqa: S608
         return self._number(f"SELECT count(*) FROM ({some})")  # noqa: S608
 
     def held(self, terms: Iterable[str]) -> dict[str, tuple[int, float]]:
-        """Return how many wanted rows hold each word, and which share of the newest ones does.
+        """Return how many matching rows contain each word, and its share among the newest.
 
-        Of words that many rows hold it is only said that they are too many.
+        Counts of frequent words are capped.
         """
         docsize = f"FROM {self.name}_docsize"
         oldest = self._number(f"SELECT id {docsize} ORDER BY id DESC LIMIT 1 OFFSET {_SAMPLE - 1}")
@@ -214,7 +213,7 @@ class _Table:
         return found
 
     def newest(self, count: int, match: str) -> int:
-        """Return the least rowid of the newest `count` rows that `match` finds."""
+        """Return the lowest rowid of the newest `count` rows that match."""
         last = f"SELECT rowid {self._found} ORDER BY rowid DESC LIMIT 1 OFFSET ?"
         return self._number(last, match, count)
 
@@ -237,23 +236,23 @@ def match_all(text: str) -> str | None:
 
 
 def is_unspaced(text: str) -> bool:
-    """Tell whether `text` holds a script that is written without spaces."""
+    """Tell whether `text` contains a script without spaces."""
     return not text.isascii() and bool(_RUN.search(text))
 
 
 def sentences(text: str) -> list[str]:
-    """Return the sentences of `text` that hold a word, in order."""
+    """Return the sentences of `text` that contain a word, in order."""
     found = (part.strip() for part in _SENTENCE_END.split(text))
     return [part for part in found if _split(part)]
 
 
 def holds_word(folded: str, word: str) -> bool:
-    """Return whether a folded text holds the beginning of a word."""
+    """Tell whether a word in a folded text starts with `word`."""
     return word[:_STEM_CHARS] in folded
 
 
 def wanted_words(query: str) -> list[str]:
-    """Return the words that are looked for; of unspaced scripts pairs of characters."""
+    """Return the words to search for; pairs of characters in scripts without spaces."""
     found = []
     for word in content_words(query):
         pairs = [word[n : n + 2] for n in range(len(word) - 1)] if is_unspaced(word) else []
@@ -264,15 +263,15 @@ def wanted_words(query: str) -> list[str]:
 def best_part(
     text: str, query: str, limit_tokens: int, count: Callable[[str], int]
 ) -> tuple[int, int]:
-    """Return the whole sentences of `text` that fit `query` best, from … to in characters.
+    """Return the range of sentences in `text` that match `query` best, as character offsets.
 
-    The sentence that fits best is taken with those around it. A word tells the more, the fewer
-    sentences hold it. What is returned is longer than `limit_tokens` where that sentence is.
+    The best sentence is extended by its neighbours. Words in fewer sentences weigh more. A best
+    sentence longer than `limit_tokens` is returned whole.
 
     Args:
         text: A long text.
-        query: What is asked.
-        limit_tokens: Most tokens of what is returned.
+        query: The search query.
+        limit_tokens: Maximum tokens of the result.
         count: Counts tokens.
     """
     ends = [*sentence_ends(text), len(text)]
@@ -291,7 +290,7 @@ def best_part(
 
 
 def _grow_run(best: int, size: int, cost: Callable[[int], int], limit: int) -> tuple[int, int]:
-    """Return the first and last of the sentences that are taken, as many on both sides."""
+    """Extend a sentence on both sides within the limit; return the first and last."""
     first = last = best
     left = limit - cost(best)
     while True:
@@ -308,7 +307,7 @@ def _grow_run(best: int, size: int, cost: Callable[[int], int], limit: int) -> t
 
 
 def _terms(word: str) -> list[str]:
-    """Return the FTS5 terms that find `word`, which `_pairs` may have cut into several."""
+    """Return the FTS5 terms for `word`, which `_pairs` may have split."""
     if not _RUN.search(word):
         return [f'"{word}"']
     if len(word) == 1:
@@ -326,6 +325,6 @@ def _split(text: str) -> list[str]:
 
 
 def _pairs(found: re.Match[str]) -> str:
-    """Return a run of characters as overlapping pairs, and its last character alone."""
+    """Return a run of characters as overlapping pairs, plus its last character."""
     run = found.group()
     return " " + " ".join(run[at : at + 2] for at in range(len(run))) + " "

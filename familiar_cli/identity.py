@@ -1,4 +1,4 @@
-"""Who is who: authors of turns, and the names of familiars."""
+"""Identities: authors of turns, labels, and ids of familiars."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _WINDOWS_DEVICES = {"con", "prn", "aux", "nul"} | {
 
 @dataclass(frozen=True, slots=True)
 class Author:
-    """Someone who wrote a turn, known by an id that their platform never changes.
+    """The author of a turn, with an id that their platform never changes.
 
     Args:
-        platform: Lower case name of the platform, e.g. `discord`, `cli`.
-        user_id: The platform's own id; its case is kept.
+        platform: Lower-case name of the platform, e.g. `discord`, `cli`.
+        user_id: The platform's id, case-sensitive.
         username: The account's name, if known.
-        display_name: What others see, if known.
+        display_name: Displayed name, if known.
     """
 
     platform: str
@@ -44,7 +44,7 @@ class Author:
     def slug(self) -> str:
         """The stem of this person's file in `people/`: `<platform>-<user_id>`, percent-encoded.
 
-        Dots are encoded too, so that no slug ends in what looks like a suffix.
+        Dots are encoded too, so that a slug never ends in a file extension.
         """
         quoted = quote(self.user_id, safe="-_", errors="surrogatepass")
         return f"{self.platform}-{quoted.replace('.', '%2E')}"
@@ -57,25 +57,25 @@ class Author:
 
     @property
     def label(self) -> str:
-        """The best name there is to show."""
+        """The best available name."""
         return self.display_name or self.username or self.user_id
 
 
 NEUTRAL = Author("cli", "user")
-"""Under this account is kept what is said here, unless somebody is named."""
+"""Default account for what is said here."""
 
 
 @dataclass(frozen=True, slots=True)
 class Me:
-    """Who speaks here, unless somebody is named: one person, however they are called.
+    """The default speaker: one person, whatever their name.
 
     Args:
-        account: The account under which they speak.
-        name: What they are called; empty: nobody said.
-        description: Who they are; macros work in it.
+        account: Account that their turns are stored under.
+        name: Their name; empty if unknown.
+        description: Description; may use macros.
         pronouns: Their pronouns.
-        stands_for_name: What they are called without a name.
-        slugs: Accounts that are known by a login name, which no model is shown.
+        stands_for_name: Fallback name.
+        slugs: Accounts named after a login name, which is hidden from models.
     """
 
     account: Author = NEUTRAL
@@ -87,57 +87,57 @@ class Me:
 
     @property
     def author(self) -> Author:
-        """Who says something here."""
+        """The author for turns said here."""
         return replace(self.account, display_name=self.name or None)
 
     def persona(self, phrases: Phrases) -> str:
-        """Return who I am, as a prompt says it; macros work in it."""
+        """Return the persona for a prompt; may contain macros."""
         told = phrases.pronouns.format("{{user}}", self.pronouns)
         pronouns = told if self.pronouns else ""
         return "\n".join(filter(None, (self.description.strip(), pronouns)))
 
     def is_me(self, author: Author | None) -> bool:
-        """Return whether that is me."""
+        """Tell whether an author is the default speaker."""
         return author is not None and author.slug in self.slugs
 
     def named(self, author: Author) -> Author:
-        """Return an author of a turn with my name, if it is me, and the turn gives no name."""
+        """Add the default speaker's name to their turns that have none."""
         if not self.name or not self.is_me(author) or author.display_name or author.username:
             return author
         return replace(author, display_name=self.name)
 
     def name_of(self, author: Author) -> str:
-        """Return a person's name as it may stand in the frame of a prompt."""
+        """Return a person's name, sanitized for use in a prompt."""
         author = self.named(author)
         if self.is_me(author) and not (author.display_name or author.username):
             return framed(self.stands_for_name)
         return _name_of(author)
 
     def handle(self, slug: str) -> str:
-        """Return an account as a text names it; of mine, not the login name."""
+        """Return an account for display, hiding the login name."""
         return handle_of(NEUTRAL.slug if slug in self.slugs else slug)
 
 
 @dataclass(frozen=True, slots=True)
 class Labels:
-    """What people are called in a text for a model.
+    """People's labels in a text for a model.
 
-    Who shares a name with somebody else, or with the familiar, is told apart by the account:
-    `Alex (discord 42)`.
+    People who share a name with each other or with the familiar are distinguished by account: `Alex
+    (discord 42)`.
 
     Args:
-        people: Everybody who may be called something there; the more, the longer a label stays.
+        people: Everyone who may appear; with more people, labels are more stable.
         familiar: The familiar's name.
-        me: Whose home it is.
+        me: The owner.
     """
 
     people: frozenset[Author] = frozenset()
     familiar: str = ""
-    me: Me = Me()  # frozen
+    me: Me = Me()  # cache; the class is frozen
     _shared: frozenset[str] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Find the names that several have."""
+        """Find ambiguous names."""
         owners: dict[str, set[str]] = {_key(framed(self.familiar)): {""}}
         for author in self.people:
             owner = self.me.handle(author.slug)
@@ -146,20 +146,20 @@ class Labels:
         object.__setattr__(self, "_shared", shared)
 
     def joined(self, authors: Iterable[Author | None]) -> Labels:
-        """Return the labels of these people and some more."""
+        """Return labels for these people as well."""
         more = self.people.union(filter(None, authors))
         return self if more == self.people else Labels(more, self.familiar, self.me)
 
     def is_shared(self, name: str) -> bool:
-        """Return whether several people, or somebody and the familiar, are called so."""
+        """Tell whether a name is ambiguous."""
         return _key(framed(name)) in self._shared
 
     def is_familiars(self, name: str) -> bool:
-        """Return whether the familiar is called so."""
+        """Tell whether it is the familiar's name."""
         return bool(self.familiar) and _key(framed(name)) == _key(framed(self.familiar))
 
     def of(self, author: Author) -> str:
-        """Return a person's name as it may stand in the frame of a prompt."""
+        """Return a person's name, sanitized for use in a prompt."""
         name = self.me.name_of(author)
         if self.is_shared(name) or re.search(r"\(\w+ [^()]+\)$", name):
             return f"{name} ({self.me.handle(author.slug)})"
@@ -168,7 +168,7 @@ class Labels:
 
 def _name_of(author: Author) -> str:
     for name in (author.display_name, author.username, author.user_id):
-        # A colon parts a name from words.
+        # A colon separates a name from the text.
         shown = framed(re.sub("[:：]", " ", name)) if name else ""
         if is_visible(shown):
             return shown
@@ -191,13 +191,13 @@ def english_phrases() -> Phrases:
 
 @dataclass(frozen=True, slots=True)
 class Who:
-    """Who the familiar is, for a model that writes its memory.
+    """The familiar as described to a model that writes its memory.
 
     Args:
-        name: What it is called.
-        voice: How it is, in a few sentences.
-        texts: All that makes it who it is. What repeats it is not a memory.
-        phrases: The titles and headings of what is written for it.
+        name: Its name.
+        voice: Its manner, in a few sentences.
+        texts: All texts that define it; repeating them is not a memory.
+        phrases: Titles and headings for its files.
     """
 
     name: str
@@ -207,7 +207,7 @@ class Who:
 
 
 def handle_of(slug: str) -> str:
-    """Return an account as a text names it, by the slug: `discord 42`."""
+    """Return the account of a slug for display: `discord 42`."""
     platform, dash, user_id = slug.partition("-")
     return framed(f"{platform} {unquote(user_id)}" if dash else slug)
 
@@ -215,15 +215,15 @@ def handle_of(slug: str) -> str:
 def parse_author(
     text: str, *, display_name: str | None = None, field: str = "The account"
 ) -> Author:
-    """Return the author that `PLATFORM:ID` names.
+    """Parse an author given as `PLATFORM:ID`.
 
     Args:
         text: The account.
-        display_name: What others see; cleaned, never refused.
-        field: What an error calls the account, e.g. the name of a header.
+        display_name: Displayed name; cleaned, never refused.
+        field: Name of the value in errors, e.g. of a header.
 
     Raises:
-        UsageError: There is no colon, the platform is not a plain word, or the id is unusable.
+        UsageError: It has no colon, or an invalid platform or id.
     """
     platform, colon, user_id = text.partition(":")
     platform, user_id = platform.strip(" ").lower(), user_id.strip(" ")
@@ -250,10 +250,10 @@ def check_id(value: str, field: str) -> str:
 
     Args:
         value: The id.
-        field: What an error calls it.
+        field: Name of the value in errors.
 
     Raises:
-        UsageError: It is empty, longer than `MAX_ID_CHARS`, or holds what cannot be seen.
+        UsageError: It is empty, longer than `MAX_ID_CHARS`, or has invisible characters.
     """
     if problem := _id_problem(value, re.sub("[\ufe0e\ufe0f]", "", value)):
         raise UsageError(f"{field} {_quoted(value)} {problem}", hint=_ID_HINT)
@@ -295,10 +295,10 @@ def _quoted(value: str) -> str:
 
 
 def check_familiar_id(name: str) -> str:
-    """Return `name` when it is a familiar's id: a slug, and a directory name on every system.
+    """Validate the id of a familiar: a slug that is a valid directory name on every system.
 
     Raises:
-        UsageError: It is not.
+        UsageError: It is not valid.
     """
     slug = slugify(name)
     if not name or name != slug or name in _WINDOWS_DEVICES:

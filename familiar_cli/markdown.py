@@ -1,7 +1,7 @@
 """Markdown line by line: code blocks, headings, sections, list items, front matter.
 
-Only a newline ends a line, with or without a carriage return before it; form feeds, U+2028 and the
-like are characters of a line. Where HTML or nested blocks matter, `index/markdown` has a parser.
+Only a newline ends a line, with or without a carriage return; form feeds, U+2028 and the like are
+ordinary characters. Where HTML or nested blocks matter, use the parser in `index/markdown`.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ _COMMENT_OPENS: Final = "<!--"
 _COMMENT_ENDS: Final = "-->"
 _INDENT: Final = re.compile(r"(?:\n|\A\ufeff?)[ \t]*\Z")
 _INDENT_CHARS: Final = 9
-_NESTED_CHARS: Final = 1000  # so far is looked for the end of a comment that holds others
+_NESTED_CHARS: Final = 1000  # how far to search for the end of a comment that contains others
 _BLOCK: Final = re.compile(r"#{1,6}(?=\s|$)|>|`{3}|~{3}|[-*_=]{3,}\s*$|\|")
 
 
 @dataclass(frozen=True, slots=True)
 class TextLine:
-    """One line of a text.
+    """A line of a text.
 
     Args:
-        text: It, with its end.
-        start: Where it begins, in characters.
-        number: Its number, from 1.
-        in_code: It is part of a fenced code block.
-        is_fence: It opens or closes one.
+        text: The line with its newline.
+        start: Character offset of its start.
+        number: Line number, from 1.
+        in_code: Whether it is part of a fenced code block.
+        is_fence: Whether it opens or closes one.
     """
 
     text: str
@@ -49,23 +49,23 @@ class TextLine:
 
     @property
     def end(self) -> int:
-        """Where the next line begins."""
+        """Offset of the next line."""
         return self.start + len(self.text)
 
     @property
     def level(self) -> int:
-        """1 to 6 for a heading, else 0; code holds no headings."""
+        """Heading level, 1 to 6, or 0; code has no headings."""
         found = None if self.in_code else _HEADING.match(self.text)
         return len(found[1]) if found else 0
 
     @property
     def is_item(self) -> bool:
-        """Whether it begins an item of a list."""
+        """Whether it starts a list item."""
         return not self.in_code and bullet(self.text) is not None
 
     @property
     def title(self) -> str:
-        """The words of a heading, without the marks that may close it; empty for other lines."""
+        """The text of a heading without closing marks; empty for other lines."""
         found = None if self.in_code else _HEADING.match(self.text)
         words = self.text[found.end() :].strip(" \t\r\n") if found else ""
         bare = words.rstrip("#")
@@ -74,13 +74,13 @@ class TextLine:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A heading with everything up to the next one that counts.
+    """A heading with everything up to the next one.
 
     Args:
-        start: Where it begins, in characters.
-        lines: Its lines; the heading is the first of them.
-        level: Of the heading; 0 for what stands above the first one.
-        title: The words of the heading.
+        start: Character offset of its start.
+        lines: Its lines, starting with the heading.
+        level: Heading level; 0 for text before the first heading.
+        title: Text of the heading.
     """
 
     start: int
@@ -90,7 +90,7 @@ class Section:
 
     @property
     def end(self) -> int:
-        """Where the next section begins."""
+        """Offset of the next section."""
         return self.lines[-1].end if self.lines else self.start
 
     @property
@@ -106,14 +106,14 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class ListMarker:
-    """How a list item begins.
+    """The marker of a list item.
 
     Args:
-        indent: The white space before it.
-        marker: Such as `-` or `12.`.
-        text_at: Where its text begins, in characters; that may be a box.
-        words_at: Where its words begin, behind the box.
-        box: What stands in its box: a space, `x`, `X` or `-`; empty: it has none.
+        indent: White space before it.
+        marker: The bullet or number, e.g. `-` or `12.`.
+        text_at: Offset of its text, including a checkbox.
+        words_at: Offset of its text after the checkbox.
+        box: Character in its checkbox: a space, `x`, `X` or `-`; empty without one.
     """
 
     indent: str
@@ -124,17 +124,16 @@ class ListMarker:
 
 
 def split_lines(text: str) -> list[str]:
-    """Return the lines of `text` with their ends; joined, they are `text`."""
+    """Split `text` into lines, keeping line ends."""
     return _LINE.findall(text)
 
 
 def replace_spans(text: str, edits: Iterable[tuple[int, int, str]]) -> str:
-    """Return `text` with parts of it replaced.
+    """Return `text` with ranges replaced.
 
     Args:
         text: Any text.
-        edits: Where each part begins and ends, and its replacement; sorted. One that overlaps the
-            part before it is left out.
+        edits: Start, end and replacement of each range; sorted. Overlapping edits are skipped.
     """
     parts, at = list[str](), 0
     for start, end, new in edits:
@@ -145,12 +144,12 @@ def replace_spans(text: str, edits: Iterable[tuple[int, int, str]]) -> str:
 
 
 def newline_of(text: str) -> str:
-    """Return the line ending of `text`."""
+    """Return the newline style of `text`."""
     return "\r\n" if "\r\n" in text else "\n"
 
 
 def scan(text: str) -> Iterator[TextLine]:
-    """Yield the lines of `text`. A code block that nothing closes goes on to the end."""
+    """Yield the lines of `text`. An unclosed code block extends to the end."""
     start, fence = 0, ""
     for number, line in enumerate(_LINE.findall(text), 1):
         was_code = bool(fence)
@@ -162,7 +161,7 @@ def scan(text: str) -> Iterator[TextLine]:
 
 
 def _fence_after(line: str, fence: str) -> str:
-    """Return the run that opened the code block that goes on below `line`; empty: there is none."""
+    """Return the fence of the code block that continues below `line`, or an empty string."""
     mark = _FENCE.match(line)
     if mark is None:
         return fence
@@ -172,7 +171,7 @@ def _fence_after(line: str, fence: str) -> str:
 
 
 def code_in(text: str) -> Iterator[str]:
-    """Yield what stands in each fenced code block of `text`."""
+    """Yield the contents of each fenced code block in `text`."""
     held, is_inside = list[str](), False
     for line in scan(text):
         if is_inside and line.is_fence:
@@ -186,11 +185,11 @@ def code_in(text: str) -> Iterator[str]:
 
 
 def comments(text: str) -> Iterator[tuple[int, int]]:
-    """Yield where each HTML comment of `text` begins and ends, in characters.
+    """Yield the start and end offset of each HTML comment in `text`.
 
-    Those in fenced code count as well, and none goes on beyond its code, or from within a line
-    beyond its paragraph. One that holds others ends with the last of them. One that nothing closes
-    goes on to the end of `text` where it begins a line, else to the end of its line.
+    Includes comments in fenced code; none extends beyond its code block, or beyond its paragraph if
+    it starts within a line. A comment containing others ends with the last of them. An unclosed one
+    extends to the end of `text` if it starts a line, else to the end of its line.
     """
     line = paragraph = closed = 0  # `closed` is how far comments within lines of it can reach
     start = text.find(_COMMENT_OPENS)
@@ -214,7 +213,7 @@ def comments(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _next_code(text: str, at: int, until: int) -> tuple[int, int] | None:
-    """Return where the first code block begins and ends that opens from a line on to a place."""
+    """Return the range of the first code block that opens between two offsets."""
     fence, opened = "", 0
     while at < len(text) and (fence or at <= until):
         end = text.find("\n", at) + 1 or len(text)
@@ -234,8 +233,8 @@ def _comments_in_code(text: str, at: int, limit: int) -> Iterator[tuple[int, int
 
 
 def _comment_end(text: str, start: int, limit: int) -> int:
-    """Return where a comment ends before a place; 0: nothing closes it."""
-    close = text.find(_COMMENT_ENDS, start + 2, limit)  # `<!-->` is a whole one
+    """Return the end of a comment before a limit, or 0 if it is unclosed."""
+    close = text.find(_COMMENT_ENDS, start + 2, limit)  # `<!-->` is complete
     if close < 0:
         return 0
     end = close + len(_COMMENT_ENDS)
@@ -248,7 +247,7 @@ def _comment_end(text: str, start: int, limit: int) -> int:
 
 
 def _paragraph_end(text: str, at: int) -> int:
-    """Return where the first line below a place begins that goes on with no paragraph."""
+    """Return the start of the first line below an offset that does not continue a paragraph."""
     while at := text.find("\n", at) + 1:
         line = text[at : text.find("\n", at) + 1 or len(text)]
         if not line.strip() or _BULLET.match(line) or _BLOCK.match(line):
@@ -257,17 +256,17 @@ def _paragraph_end(text: str, at: int) -> int:
 
 
 def _line_end(text: str, at: int) -> int:
-    """Return where the line ends that holds the character at `at`, without its line break."""
+    """Return the end of the line at `at`, excluding the line break."""
     end = text.find("\n", at)
     return len(text) if end < 0 else end - (text[end - 1] == "\r")
 
 
 def sections(text: str, deepest: int = 6) -> Iterator[Section]:
-    """Yield the sections of `text`, first what stands above all headings, be it nothing.
+    """Yield the sections of `text`, starting with the possibly empty text before all headings.
 
     Args:
         text: Markdown.
-        deepest: Headings below this level begin no section.
+        deepest: Headings below this level start no section.
     """
     start, held, level, title = 0, list[TextLine](), 0, ""
     for line in scan(text):
@@ -279,7 +278,7 @@ def sections(text: str, deepest: int = 6) -> Iterator[Section]:
 
 
 def title_of(text: str) -> str:
-    """Return the words of the first H1, underlined ones included; empty when there is none."""
+    """Return the text of the first H1, in either style; empty if there is none."""
     above = ""
     for line in scan(text):
         if line.level == 1 and line.title:
@@ -291,7 +290,7 @@ def title_of(text: str) -> str:
 
 
 def bullet(text: str) -> ListMarker | None:
-    """Return how the list item begins that `text` is; None when it is none, as `* * *` is."""
+    """Return the marker of the list item `text`, or None if it is none, such as `* * *`."""
     found = _BULLET.match(text)
     if found is None or _RULE.match(text):
         return None
@@ -302,18 +301,18 @@ def bullet(text: str) -> ListMarker | None:
 
 
 def without_marker(text: str) -> str:
-    """Return `text` without the mark of a list that it begins with; a box stays."""
+    """Return `text` without its list marker; a checkbox is kept."""
     item = bullet(text)
     return text[item.text_at :] if item else text
 
 
 def as_paragraph(line: str) -> str:
-    r"""Return one line so that it begins no heading, quotation, code, rule or table: `\# words`."""
+    r"""Escape a line so that it is plain paragraph text: `\# words`."""
     return f"\\{line}" if _BLOCK.match(line) or _RULE.match(line) else line
 
 
 def split_front_matter(text: str) -> tuple[str | None, str]:
-    """Return the lines of the front matter, None where there is none, and the text below it."""
+    """Split `text` into front matter lines, or None, and the text below."""
     found = _FRONT.match(text)
     if not found:
         return None, text.removeprefix("\ufeff")
@@ -321,6 +320,6 @@ def split_front_matter(text: str) -> tuple[str | None, str]:
 
 
 def body_start(text: str) -> int:
-    """Return where the text below the front matter begins."""
+    """Return the offset of the text below the front matter."""
     found = _FRONT.match(text)
     return found.end() if found else 0

@@ -1,4 +1,4 @@
-"""What is private in one familiar now, and the viewers that follow from it."""
+"""The privacy rules in effect for a familiar, and its viewers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class KeptRules:
-    """Rules that hold until who spoke where, a channel's file or an account changes."""
+    """Cached rules, valid until speakers, a channel's file or an account change."""
 
     newest: tuple[Mapping[str, str], object, PrivacyRules] | None = None
 
@@ -39,8 +39,8 @@ class Privacy:
         channels: The settings of its channels.
         history: Its turns.
         own: Slugs of the owner's accounts.
-        shares: What is learned in private is shared everywhere.
-        kept: The rules that were read last.
+        shares: Whether what is learned in private is shared everywhere.
+        kept: Cached rules.
     """
 
     channels: ChannelConfigs
@@ -50,7 +50,7 @@ class Privacy:
     kept: KeptRules
 
     def rules(self) -> PrivacyRules:
-        """Read what is private, and to whom.
+        """Read the current privacy rules.
 
         Raises:
             ConfigError: The directory of channels cannot be read.
@@ -85,15 +85,15 @@ class Privacy:
         )
 
     def program(self, channel_id: str = "") -> Viewer:
-        """Build the viewer for a program: nothing private, but what its own channel may show."""
+        """Build the viewer for a program: only public data and its own channel."""
         return self.viewer_in(channel_id) if channel_id else Viewer(self.rules(), frozenset())
 
     def glance(self) -> Viewer:
-        """Build the viewer for the owner, without the channels that are declared private."""
+        """Build the viewer for the owner, excluding channels declared private."""
         return Viewer(replace(self.rules(), shares=True), frozenset())
 
     def undescribed(self) -> list[str]:
-        """Return public channels without a kind in which one person spoke, and not the owner."""
+        """Return public channels of no declared kind where only one other person spoke."""
         rules, people = self.rules(), people_in(self.history, spoken_in(self.history))
         return sorted(
             channel
@@ -104,16 +104,16 @@ class Privacy:
         )
 
     def enter(self, channel_id: str, author: Author | None, kind: str) -> None:
-        """Keep what kind of conversation it is, before something is said there.
+        """Record a conversation's kind before its first turn.
 
         Args:
             channel_id: The channel.
-            author: Who speaks.
-            kind: What whoever brings the conversation says of it; empty: nothing. Of one that has
-                begun it can only be said, by somebody in it, that it is private.
+            author: Speaker.
+            kind: Kind stated by the client; empty for none. For an existing conversation, a
+                participant can only declare it private.
 
         Raises:
-            UsageError: There is no such kind.
+            UsageError: No such kind.
             RefusedError: As `check_member`.
             ConfigError: The channel's file cannot be read or written.
         """
@@ -122,7 +122,7 @@ class Privacy:
         self.check_member(channel_id, author)
 
     def _new_kind(self, channel_id: str, author: Author | None, kind: str) -> str:
-        """Return `kind` if it may decide what a channel is from now on; else an empty string."""
+        """Return `kind` if it may change the channel, else an empty string."""
         if not kind or not check_kind(kind) or self.channels.declared_kind(channel_id):
             return ""
         has_begun, _ = only_speaker(self.history, channel_id)
@@ -135,16 +135,16 @@ class Privacy:
         return kind if people & same and (kind in SHARED_KINDS or people <= same) else ""
 
     def viewer_in(self, channel_id: str, author: Author | None = None, kind: str = "") -> Viewer:
-        """Build the viewer of what is shown in a channel.
+        """Build the viewer for content shown in a channel.
 
         Args:
             channel_id: The channel.
-            author: Who speaks there now, besides whoever did before; None: nobody else.
-            kind: What whoever brings the conversation says of it, as `enter` takes it.
+            author: Current speaker, in addition to earlier ones; None for no one else.
+            kind: Kind stated by the client, as for `enter`.
 
         Raises:
-            UsageError: There is no such kind.
-            ConfigError: As `rules`.
+            UsageError: No such kind.
+            ConfigError: As for `rules`.
         """
         rules = self.rules()
         if kind := self._new_kind(channel_id, author, kind):
@@ -159,7 +159,7 @@ class Privacy:
     def _people_alone(
         self, channel_id: str, author: Author | None, rules: PrivacyRules
     ) -> frozenset[str]:
-        """Return the scope of the only person who is in a channel; nothing if there are several."""
+        """Return the scope of the only person in a channel, or nothing if there are several."""
         if channel_id in rules.public or self.channels.declared_kind(channel_id) in SHARED_KINDS:
             return frozenset()
         has_begun, only = only_speaker(self.history, channel_id)
@@ -171,17 +171,17 @@ class Privacy:
         return persons if len(persons) == 1 and is_known else frozenset()
 
     def is_member(self, channel_id: str, author: Author) -> bool:
-        """Return whether somebody may speak in a channel: in a private one only who did before."""
+        """Tell whether someone may speak in a channel; a private one admits earlier speakers."""
         if self.shares or channel_id not in self.rules().private:
             return True
         known = people_in(self.history, (channel_id,)).get(channel_id, set())
         return not known or bool(known & (self.own if author.slug in self.own else {author.slug}))
 
     def check_member(self, channel_id: str, author: Author | None) -> None:
-        """Make sure that somebody may speak in a channel.
+        """Refuse someone who may not speak in a channel.
 
         Raises:
-            RefusedError: It is private, others spoke there, and this person never did.
+            RefusedError: It is private, and this person has never spoken there.
         """
         if author and not self.is_member(channel_id, author):
             raise RefusedError(

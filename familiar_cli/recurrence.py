@@ -1,8 +1,8 @@
-"""Times that come again, as people write them: `every monday 9:00`, `every 2 weeks`, `daily 8am`.
+"""Recurring times as people write them: `every monday 9:00`, `every 2 weeks`, `daily 8am`.
 
-One grammar for all that happens repeatedly; docs/reference/times.md lists the forms. Days keep the
-time on the clock where the clocks change: an hour that is skipped means the one after it, one that
-comes twice means the first. Minutes and hours are counted.
+One grammar for all recurrences; docs/reference/times.md lists the forms. Days keep their local time
+across clock changes: a skipped hour means the following one, an ambiguous hour the first. Minutes
+and hours are elapsed time.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Unit = Literal["minute", "hour", "day", "week", "month", "year"]
 
 LAST: Final = -1
-"""The last day of a month, or the last such weekday in it."""
+"""The last day of a month, or the last of its weekday."""
 
 _COUNTED: Final = {"minute": timedelta(minutes=1), "hour": timedelta(hours=1)}
 _MOST_INTERVAL: Final = 1000
@@ -61,16 +61,16 @@ _AND: Final = re.compile(r",? and |, ?| & |,")
 
 @dataclass(frozen=True, slots=True)
 class Recurrence:
-    """A rule by which something comes again.
+    """A recurrence rule.
 
     Args:
-        unit: What is counted.
-        interval: Every so many of them.
-        weekdays: On these days of the week; Monday is 0.
-        day: On this day of the month, 0 for none; a month without it has its last day instead.
-        month: In this month, from 1; 0 for any.
-        nth: Of `weekdays`, only the so-maniest in a month; 0 for all.
-        hour: The time on the clock; None for a day as a whole.
+        unit: Unit of the interval.
+        interval: Number of units between occurrences.
+        weekdays: Weekdays; Monday is 0.
+        day: Day of the month, 0 for none; the last day in shorter months.
+        month: Month, from 1; 0 for any.
+        nth: Which of the month's `weekdays`; 0 for all.
+        hour: Local time; None for a whole day.
     """
 
     unit: Unit
@@ -82,7 +82,7 @@ class Recurrence:
     hour: time | None = None
 
     def __str__(self) -> str:
-        """Write the rule so that `parse_recurrence` reads it."""
+        """Format the rule so that `parse_recurrence` reads it."""
         at = f" {self.hour:%H:%M}" if self.hour else ""
         units = f"{self.interval} {self.unit}s" if self.interval > 1 else self.unit
         return f"every {self._days(units)}{at}"
@@ -105,11 +105,11 @@ class Recurrence:
 
     @property
     def is_counted(self) -> bool:
-        """Whether time passes between two of them, whatever the clock shows."""
+        """Whether the interval is elapsed time, independent of the clock."""
         return self.unit in _COUNTED
 
     def anchored(self, day: date) -> Recurrence:
-        """Name the day of the week, month or year where the rule leaves it to its first day."""
+        """Fill in the weekday or date that the rule takes from its first day."""
         if self.unit == "week" and not self.weekdays:
             return replace(self, weekdays=frozenset((day.weekday(),)))
         if self.unit == "month" and not (self.day or self.nth):
@@ -125,7 +125,7 @@ def _nth_words(day: int) -> str:
 
 
 def parse_recurrence(text: str) -> Recurrence | None:
-    """Read a rule such as `every monday 9:00`; None for anything else."""
+    """Parse a rule such as `every monday 9:00`; None for anything else."""
     words = " ".join(text.casefold().split())
     head, space, rest = words.partition(" ")
     words = f"{_ADVERBS.get(head, head)}{space}{rest}"
@@ -167,7 +167,7 @@ def _parse_unit(unit: str, on: str | None, interval: int) -> Recurrence | None:
 
 
 def _parse_weekdays(words: str) -> frozenset[int]:
-    """Return the days of the week that are listed; empty for anything else."""
+    """Parse a list of weekdays; empty for anything else."""
     if words.removesuffix("s") in _WEEKDAY_SETS:
         return _WEEKDAY_SETS[words.removesuffix("s")]
     days = [WEEKDAY_OF.get(n, WEEKDAY_OF.get(n.removesuffix("s"), -1)) for n in _AND.split(words)]
@@ -201,17 +201,17 @@ def _parse_year_day(words: str, interval: int) -> Recurrence | None:
 def next_occurrence(
     rule: Recurrence, after: datetime, zone: tzinfo | None, first: date | None = None
 ) -> datetime:
-    """Return the first time after a moment, in UTC.
+    """Return the first occurrence after a moment, in UTC.
 
     Args:
         rule: The rule.
         after: A moment with a timezone.
-        zone: Where days begin; None: the system's timezone.
-        first: The day from which intervals are counted, for minutes and hours the moment; None:
-            some Monday.
+        zone: Timezone of the days; None for the system's.
+        first: Day from which intervals are counted, or moment for minutes and hours; None for an
+            arbitrary Monday.
 
     Raises:
-        OverflowError: No calendar holds it.
+        OverflowError: It is out of the calendar's range.
     """
     if rule.is_counted:
         return _count_steps(rule, after, zone, first, more=1)
@@ -228,7 +228,7 @@ def next_occurrence(
 def last_occurrence(
     rule: Recurrence, until: datetime, zone: tzinfo | None, first: date | None = None
 ) -> datetime:
-    """Return the latest time up to a moment, in UTC; arguments and errors as `next_occurrence`."""
+    """Return the latest occurrence up to a moment, in UTC; parameters as for `next_occurrence`."""
     if rule.is_counted:
         return _count_steps(rule, until, zone, first, more=0)
     day = to_zone(until, zone).date() + timedelta(days=1)
@@ -256,7 +256,7 @@ def _moment_on(rule: Recurrence, day: date, zone: tzinfo | None) -> datetime:
 
 
 def _falls_on(rule: Recurrence, day: date, first: date | None) -> bool:
-    """Tell whether a day is one of the rule's."""
+    """Tell whether the rule occurs on a day."""
     first = first or _EPOCH
     rule = rule.anchored(first)
     if rule.unit == "day":

@@ -1,4 +1,4 @@
-"""What every SQLite file here needs: transactions, long `IN` lists, and what an error means.
+"""SQLite helpers: transactions, long `IN` lists, and error classification.
 
 It loads `sqlite3`, so modules that may never open a database import it late.
 """
@@ -18,12 +18,12 @@ from familiar_cli.files import OWNER_ONLY, check_own
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-_PRIMARY: Final = 0xFF  # the low byte of an extended result code is the primary one
-_VALUES: Final = 500  # in one statement; SQLite may be built to take 999
+_PRIMARY: Final = 0xFF  # the primary code is the low byte of an extended result code
+_VALUES: Final = 500  # parameters per statement; SQLite may be built with a limit of 999
 
 
 class Fault(Enum):
-    """Why SQLite failed, as far as it matters to a person."""
+    """User-facing cause of an SQLite error."""
 
     locked = "locked"
     damaged = "damaged"
@@ -50,18 +50,18 @@ _HINTS: Final = {
 
 
 def connect(path: Path | str, busy_timeout_s: float) -> sqlite3.Connection:
-    """Return a connection for any thread, on which only `transaction` begins a transaction.
+    """Open a connection for any thread; only `transaction` begins transactions.
 
-    The files that SQLite makes beside it get its permissions.
+    SQLite gives its auxiliary files the same permissions.
 
     Args:
-        path: The file, which is made if there is none, for its owner alone; or `:memory:`.
-        busy_timeout_s: How long to wait for another process that writes.
+        path: The file, created private to its owner if missing; or `:memory:`.
+        busy_timeout_s: Maximum wait for another writer.
     """
     if path != ":memory:":
         # A file that exists is left alone: on POSIX, to close any descriptor of it drops the locks
         # of this process, and the next one to finish deletes the log that is in use here.
-        with suppress(OSError):  # SQLite says what is wrong
+        with suppress(OSError):  # SQLite reports what is wrong
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, OWNER_ONLY))
     return sqlite3.connect(
         path, timeout=busy_timeout_s, isolation_level=None, check_same_thread=False
@@ -77,37 +77,37 @@ def connect_derived(path: Path | str, busy_timeout_s: float) -> sqlite3.Connecti
     file = Path(path)
     for place in (file.parent, file):
         check_own(place)
-    with suppress(OSError):  # SQLite says what is wrong
+    with suppress(OSError):  # SQLite reports what is wrong
         file.parent.mkdir(parents=True, exist_ok=True)
     return connect(path, busy_timeout_s)
 
 
 @contextmanager
 def transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
-    """Make all changes inside, or none. The lock is taken at once, so no change meets another."""
+    """Apply all changes inside, or none. The write lock is taken at the start."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield connection
         connection.commit()
     except BaseException:
-        connection.rollback()  # SQLite may have done so already, as on a full disk
+        connection.rollback()  # SQLite may have rolled back already, as on a full disk
         raise
 
 
 def renew(connection: sqlite3.Connection, version: int, tables: Iterable[str]) -> None:
-    """Make the tables of a derived database anew, unless it is of this version already.
+    """Recreate the tables of a derived database unless it has this version.
 
     Args:
-        connection: The database; nothing in it is worth keeping.
-        version: The version of the tables, kept in `user_version`.
-        tables: The statements that make them and set `user_version`.
+        connection: Database whose contents can be discarded.
+        version: Version of the tables, stored in `user_version`.
+        tables: Statements that create them and set `user_version`.
     """
-    connection.execute("PRAGMA synchronous = OFF")  # what is lost is made again
+    connection.execute("PRAGMA synchronous = OFF")  # lost data is regenerated
     if _version(connection) == version:
         return
     with transaction(connection):
         if _version(connection) == version:
-            return  # another process was quicker
+            return  # another process did it first
         for (name,) in connection.execute(
             "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
         ).fetchall():
@@ -129,7 +129,7 @@ def rows_among(
 ) -> Iterator[tuple[Any, ...]]:
     """Return the rows of `select`, which ends in `IN`, for any number of values.
 
-    `before` holds the values of parameters that stand before the `IN`.
+    `before` holds parameter values that precede the `IN`.
     """
     wanted = list(values)
     batches = (wanted[start : start + _VALUES] for start in range(0, len(wanted), _VALUES))
@@ -140,18 +140,18 @@ def rows_among(
 
 
 def fault_of(error: BaseException) -> Fault:
-    """Return why SQLite failed."""
-    if "decode to UTF-8" in str(error):  # Python's own error, without a code of SQLite's
+    """Classify an SQLite error."""
+    if "decode to UTF-8" in str(error):  # Python's own error, without an SQLite code
         return Fault.damaged
     return _FAULTS.get(getattr(error, "sqlite_errorcode", 0) & _PRIMARY, Fault.other)
 
 
 def is_useless(error: BaseException) -> bool:
-    """Tell whether a file that can be made again has to be: it is damaged, or of others' tables."""
+    """Tell whether a derived file must be recreated: damaged, or with foreign tables."""
     code = getattr(error, "sqlite_errorcode", 0) & _PRIMARY
     return fault_of(error) is Fault.damaged or code in _NOT_OURS
 
 
 def hint_for(fault: Fault, otherwise: str) -> str:
-    """Return the hint for `fault`; `otherwise` where only the caller knows."""
+    """Return the hint for `fault`, or `otherwise` if only the caller knows."""
     return _HINTS.get(fault, otherwise)

@@ -1,4 +1,4 @@
-"""Counting tokens: by an encoding that is on disk, else by a rule of thumb. Never a download."""
+"""Count tokens with an encoding on disk, or estimate them. Never downloads anything."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ if TYPE_CHECKING:
 
     from tiktoken import Encoding
 
-# How cl100k_base cuts text before it merges bytes; part of the encoding's definition, see
+# How cl100k_base splits text before merging bytes; part of its definition, see
 # `tiktoken_ext.openai_public.cl100k_base`.
 _CL100K: Final = (
     r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+"
     r"| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s"
 )
-# A run without a space costs tiktoken more than its length, so no piece is longer than this.
+# tiktoken is superlinear on runs without a space, so pieces are limited to this length.
 _CHUNK_CHARS: Final = 4096
 _SINGLE_SPACE: Final = re.compile(r"(?<=\S) (?=\S)")
 
 
 class TokenCounter(Protocol):
-    """Something that counts tokens."""
+    """A token counter."""
 
     @property
     def name(self) -> str:
         """The encoding, or `estimate`."""
 
     def count(self, text: str) -> int:
-        """Return how many tokens `text` has, in time linear in its length."""
+        """Count the tokens of `text`, in time linear in its length."""
 
 
 def heuristic() -> TokenCounter:
     """Return a counter that needs no file.
 
-    On prose, CJK and code it is not wrong by more than a quarter, see docs/reference/models.md.
+    It is accurate within a quarter on prose, CJK and code; see docs/reference/models.md.
     """
     return _Estimate()
 
@@ -48,10 +48,10 @@ def heuristic() -> TokenCounter:
 def load(encoding_file: Path | None) -> TokenCounter:
     """Return a counter that uses the ranks in `encoding_file`.
 
-    Without that file, or where tiktoken is not installed, it is `heuristic()`.
+    Without that file or tiktoken, returns `heuristic()`.
 
     Raises:
-        ConfigError: The file is there but is not a list of ranks.
+        ConfigError: The file is not a valid list of ranks.
     """
     if encoding_file is None or not encoding_file.is_file():
         return heuristic()
@@ -61,10 +61,10 @@ def load(encoding_file: Path | None) -> TokenCounter:
 
 @cache
 def _load_once(path: Path, size_bytes: int, mtime_ns: int) -> TokenCounter:
-    del size_bytes, mtime_ns  # they make a replaced file another key of the cache
+    del size_bytes, mtime_ns  # make a replaced file another cache key
     try:
         import tiktoken  # noqa: PLC0415  # 0.1 s
-    except ImportError:  # no wheel for this machine
+    except ImportError:  # no wheel for this platform
         return heuristic()
     try:
         ranks = _read_ranks(path.read_bytes())
@@ -79,11 +79,11 @@ def _load_once(path: Path, size_bytes: int, mtime_ns: int) -> TokenCounter:
 
 
 def _read_ranks(content: bytes) -> dict[bytes, int]:
-    """Return the ranks that lines of `<token in base64> <rank>` hold."""
+    """Parse ranks from lines of `<token in base64> <rank>`."""
     words = content.split()
     decode = partial(binascii.a2b_base64, strict_mode=True)
     ranks = dict(zip(map(decode, words[::2]), map(int, words[1::2]), strict=True))
-    # tiktoken ends the whole program when a byte has no rank, or two tokens share one.
+    # tiktoken aborts the process if a byte has no rank, or two tokens share one.
     if any(bytes([byte]) not in ranks for byte in range(256)):
         raise ValueError("it is incomplete")
     if len(set(ranks.values())) != len(ranks):
@@ -92,7 +92,7 @@ def _read_ranks(content: bytes) -> dict[bytes, int]:
 
 
 class _Exact:
-    """Counts with tiktoken; a long text in chunks, which may cost a token more at each cut."""
+    """Counts with tiktoken, in chunks, which may add a token at each boundary."""
 
     def __init__(self, encoding: Encoding) -> None:
         self.name = encoding.name
@@ -103,7 +103,7 @@ class _Exact:
 
 
 def _chunks(text: str) -> Iterator[str]:
-    """Cut `text` into chunks; before a single space if there is one, where no token can span."""
+    """Split `text` into chunks, preferably before a single space, which no token spans."""
     start = 0
     while len(text) - start > _CHUNK_CHARS:
         middle, end = start + _CHUNK_CHARS // 2, start + _CHUNK_CHARS
@@ -161,7 +161,7 @@ _PER_CHAR: Final = {
 
 
 class _Estimate:
-    """Counts by what kinds of characters there are."""
+    """Estimates tokens by kinds of characters."""
 
     name: Final = "estimate"
 
@@ -170,16 +170,16 @@ class _Estimate:
 
 
 def reach(text: str, start: int, end: int, most: int) -> int:
-    """Return up to where `text[start:end]` has about `most` tokens by the estimate.
+    """Return an end so that `text[start:end]` has about `most` estimated tokens.
 
-    What is behind that place is not looked at. One character is always reached.
+    Text beyond it is not read. At least one character is included.
     """
     total = 0.0
     for found in _KINDS.finditer(text, start, end):
         cost = _cost(found)
         if round(total + cost) > most:
             kind = found.lastgroup or ""
-            room = int((most + 0.5 - total) / _PER_CHAR.get(kind, cost))  # as `count` rounds
+            room = int((most + 0.5 - total) / _PER_CHAR.get(kind, cost))  # rounded as in `count`
             stop = found.start(kind) + room if room else found.start()
             return max(start + 1, min(stop, found.end()))
         total += cost

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from familiar_cli.history.rows import Turn
 
 PUBLIC: Final = ""
-"""Scope of what anybody may see."""
+"""Scope of public data."""
 
 _PERSON: Final = "@"
 _CHANNEL: Final = "#"
@@ -41,11 +41,12 @@ class PrivacyRules:
 
     Args:
         own: Slugs of the owner's accounts, all of them one person.
-        private: Channels declared private, each with the scope of what is said there.
+        private: Private channels with the scope of their turns.
         public: Channels declared public.
-        one_to_one: Other channels in which one person spoke so far, who is not the owner, each with
-            the scope of that person.
-        shares: What is learned in private is shared everywhere (`memory_writer.dm = "share"`).
+        one_to_one: Other channels with a single speaker who is not the owner, with that person's
+            scope.
+        shares: Whether what is learned in private is shared everywhere (`memory_writer.dm =
+            "share"`).
     """
 
     own: frozenset[str] = frozenset({NEUTRAL.slug})
@@ -79,7 +80,7 @@ class PrivacyRules:
     def resolve(self, scope: str) -> str:
         """Map a stored `scope` to the current one.
 
-        A one-to-one channel is its person's, and an account of the owner is the owner's.
+        A one-to-one channel maps to its person, and an owner's account to the owner.
         """
         kind, name = split_scope(scope)
         if kind == "person":
@@ -92,9 +93,9 @@ class Viewer:
     """Reader for whom data is read: the owner, a channel with its people, or a program.
 
     Args:
-        rules: What is private.
-        scopes: The private scopes that are visible besides what is public; None: everything is.
-        channel_id: The channel in which it is shown; empty: none in particular.
+        rules: Privacy rules in effect.
+        scopes: Visible private scopes; None for all.
+        channel_id: Channel of the viewer; empty for none.
     """
 
     rules: PrivacyRules
@@ -140,7 +141,7 @@ class Viewer:
 
 
 OWNER: Final = Viewer(PrivacyRules(), None)
-"""Sees everything: a person at the terminal or on the page."""
+"""Sees everything: a person at the terminal or in the browser."""
 
 NOBODY: Final = Viewer(PrivacyRules(), frozenset())
-"""Sees what no private section holds: for text that everybody will be shown."""
+"""Sees only public data: for text shown to everyone."""
