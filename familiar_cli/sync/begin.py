@@ -1,4 +1,4 @@
-"""Open remotes, and begin a familiar from one."""
+"""Open remotes, and set up a familiar from one."""
 
 from __future__ import annotations
 
@@ -46,19 +46,19 @@ _LOOPBACK: Final = {"localhost", "127.0.0.1", "::1"}
 
 
 SEEN: Final = "familiar-folders"
-"""The directory in the journal that remembers what was seen in folders."""
+"""Directory in the journal that records what was seen in folders."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sender:
-    """How what is pushed is kept from others.
+    """Encryption of outgoing data.
 
     Args:
-        encrypt: `sync.encrypt`; empty: nothing is encrypted.
-        key: Returns the secret that opens what is encrypted; see `Sealing`.
-        old_keys: Returns secrets that were used before.
-        tell: Told in words what a person should look at.
-        trust: What is accepted of encrypted bundles without proof.
+        encrypt: `sync.encrypt`; empty for no encryption.
+        key: Returns the decryption secret; see `Sealing`.
+        old_keys: Returns former secrets.
+        tell: Callback for user-facing messages.
+        trust: Which encrypted bundles to accept without proof.
     """
 
     encrypt: tuple[str, ...] = ()
@@ -76,18 +76,18 @@ def open_transport(
     name: str = "origin",
     ask: bool = False,
 ) -> Transport:
-    """Return the way to a remote. The caller closes it.
+    """Open the transport to a remote. The caller closes it.
 
     Args:
-        address: Where it is.
+        address: The remote's address.
         exchange: The journal.
-        sender: How it is kept from others; None: not at all.
-        name: What the remote is called here.
-        ask: A person sits there who may be asked for a password.
+        sender: Encryption; None for none.
+        name: Local name of the remote.
+        ask: Whether a user may be asked for a password.
 
     Raises:
-        RemoteUnreachableError: There is nothing, or `FAMILIAR_OFFLINE` forbids to go there.
-        RemoteKeyError: All that leaves is to be encrypted, and there it cannot be.
+        RemoteUnreachableError: It does not exist, or `FAMILIAR_OFFLINE` forbids access.
+        RemoteKeyError: Encryption is required, and this kind of remote does not support it.
     """
     if address.kind == "folder":
         return _open_folder(address, exchange, sender or Sender(), name)
@@ -113,11 +113,11 @@ def open_transport(
 
 
 def forget_folder(journal: str, name: str) -> None:
-    """Forget what was seen in a folder: it may begin anew. May raise OSError.
+    """Forget what was seen in a folder, so that it may start afresh. May raise OSError.
 
     Args:
         journal: The journal's directory.
-        name: What the remote was called here.
+        name: Local name of the remote.
     """
     remove(_seen_path(journal, name))
 
@@ -160,7 +160,7 @@ def _is_here(address: Address) -> bool:
 
 
 BEGAN: Final = "Began"
-"""In the first commit of an instance: the instance that the familiar began on."""
+"""Trailer in an instance's first commit: the original instance."""
 
 
 def begin_from(
@@ -174,26 +174,26 @@ def begin_from(
     name: str = "hub",
     ask: bool = False,
 ) -> Instance:
-    """Make an empty memory hold what a remote holds, with its whole past.
+    """Fill an empty memory with a remote's memory and its whole history.
 
-    What several instances did and none has merged yet is left to the first sync.
+    Changes that no instance has merged yet are left to the first sync.
 
     Args:
-        store: The memory, with a journal that signs as the instance in `instance_path`.
+        store: The memory, whose journal signs as the instance in `instance_path`.
         repository: Its journal. The caller closes it.
-        instance_path: Where the new instance is written.
+        instance_path: File for the new instance.
         address: The remote.
-        chosen: What this machine is called; empty: its host name.
-        sender: How an encrypted remote is opened.
-        name: What the remote is called here.
-        ask: A person sits there who may be asked for a password.
+        chosen: Name of this machine; empty for its host name.
+        sender: Decryption of an encrypted remote.
+        name: Local name of the remote.
+        ask: Whether a user may be asked for a password.
 
     Returns:
         The new instance.
 
     Raises:
         NotFoundError: The remote holds no memory yet.
-        RefusedError: The journal here has a past of its own, or the remote holds two familiars.
+        RefusedError: The journal has a history of its own, or the remote holds two familiars.
         FamiliarError: The remote cannot be reached, or is damaged; nothing is left here.
     """
     if repository.exists and repository.head() is not None:
@@ -245,9 +245,9 @@ def _find_outdated(
     turns: Mapping[str, str],
     tell: Callable[[str], None],
 ) -> set[str]:
-    """Return the refs of machines that have not forgotten yet whom another one has; each is named.
+    """Return and report the refs of machines that lag behind another's forget order.
 
-    Nothing of what they hold becomes a part of the journal.
+    Their contents are not added to the journal.
     """
     refs = {**{MEMORY_REFS + instance: id_ for instance, id_ in heads.items()}, **turns}
     found: dict[str, set[str]] = {}
@@ -260,7 +260,7 @@ def _find_outdated(
                 else:
                     of_it = memory_orders(incoming.read, id_)
         except RemoteDamagedError:
-            continue  # told when it is fetched
+            continue  # reported when it is fetched
         found[ref] = {order.id for order in of_it}
     every = set().union(*found.values())
     outdated = {ref for ref, orders in found.items() if every - orders}
@@ -276,11 +276,11 @@ def _fetch_refs(
     refs: Mapping[str, str],
     tell: Callable[[str], None],
 ) -> set[str]:
-    """Bring what refs lead to, and return those that could be taken; others are named.
+    """Fetch refs, and return those accepted; others are reported.
 
     Raises:
         RefusedError: They hold more than one familiar.
-        RemoteDamagedError: No memory can be taken.
+        RemoteDamagedError: No memory can be fetched.
     """
 
     def bring(some: Mapping[str, str]) -> None:
@@ -297,7 +297,7 @@ def _fetch_refs(
             incoming.accept(wants)
 
     memories = {ref for ref in refs if ref.startswith(MEMORY_REFS)}
-    with suppress(RemoteDamagedError):  # then each is tried by itself
+    with suppress(RemoteDamagedError):  # otherwise each is tried separately
         bring(refs)
         return set(refs)
     taken, problem = set(), ""
@@ -318,11 +318,11 @@ def _fetch_refs(
 
 
 def _put_files(store: MemoryStore, repository: Repository, past: JournalPast, head: str) -> None:
-    """Write the files of a commit into an empty memory, and make it the journal's newest.
+    """Write a commit's files into an empty memory, and make it the journal's head.
 
-    What stays on the machine where it was made, and what cannot be here, is noted as absent; the
-    list of names is made from files that are here now, so it comes along.
-    Nothing is durable yet: what is not finished is thrown away as a whole.
+    Machine-local files, and files that cannot be stored here, are recorded as absent; the list of
+    names is derived from the local files. Nothing is durable yet: an incomplete setup is discarded
+    as a whole.
     """
     root, most = str(store.root), max(store.limits.max_file_bytes, MOST_BYTES)
     whole, names = past.whole_tree(head), _Names()
@@ -348,14 +348,14 @@ def _put_files(store: MemoryStore, repository: Repository, past: JournalPast, he
 
 
 class _Names:
-    """The names in each directory, so that no two are one file on some system."""
+    """Names per directory, to detect collisions on some systems."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, str], tuple[str, bool]] = {}
         self._taken: set[str] = set()
 
     def take(self, rel_path: str) -> bool:
-        """Tell whether a file may be written, and keep its name and those of its directories."""
+        """Tell whether a file may be written, and reserve its name and directories."""
         try:
             if parse_new_path(rel_path) != rel_path:
                 return False
@@ -376,9 +376,9 @@ class _Names:
 
 
 def _first_instance(past: JournalPast, heads: Mapping[str, str]) -> str:
-    """Return the instance that the familiar began on.
+    """Return the original instance.
 
-    Whoever began later says so in its first commit; the commits of the first say nothing of it.
+    Later instances name it in their first commit; its own commits do not.
     """
     if len(heads) == 1:
         (only,) = heads

@@ -1,8 +1,7 @@
 """`Engine`: sync with one remote: fetch, check, merge and apply, import turns, push, verify.
 
-Each step is whole by itself and does nothing when it is done already, so that a sync which broke
-off anywhere is carried on by the next one. What is to be sent is never queued: it is whatever the
-journal has and the remote has not.
+Each step is atomic and idempotent, so that the next sync completes one that broke off. There is no
+send queue: what to send is whatever the journal has and the remote lacks.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ if TYPE_CHECKING:
     from familiar_cli.sync.remotes import Address, Transport
     from familiar_cli.sync.turns import HistoryConversations
 
-_TRIES: Final = 3  # while others push, what a remote lists may be gone a moment later
+_TRIES: Final = 3  # retries when refs vanish after being listed, while others push
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +66,14 @@ class Synced:
 
     Args:
         remote: Its name.
-        address: Where it is, fit to be shown.
-        pulled: Commits of others that came.
-        pushed: Commits that went.
-        turns_in: Turns that came.
-        turns_out: Turns that went.
-        outcome: What became of the memory.
-        instances: The newest commit of each instance that the remote knows.
-        notes: What a person should look at.
+        address: Its address, safe to display.
+        pulled: Number of commits received.
+        pushed: Number of commits sent.
+        turns_in: Number of turns received.
+        turns_out: Number of turns sent.
+        outcome: Result for the memory.
+        instances: Newest commit of each instance the remote knows.
+        notes: User-facing notes.
     """
 
     remote: str
@@ -90,13 +89,13 @@ class Synced:
 
 @dataclass(frozen=True, slots=True)
 class SyncOptions:
-    """How to sync.
+    """Sync options.
 
     Args:
-        pull: Take what others did.
-        push: Send what is here.
-        dry_run: Only tell what would be done. What others did is fetched, and changes no file.
-        ask: A person sits there who may be asked for a password.
+        pull: Receive changes.
+        push: Send changes.
+        dry_run: Only report. Objects are fetched, but no file is changed.
+        ask: Whether a user may be asked for a password.
     """
 
     pull: bool = True
@@ -106,11 +105,11 @@ class SyncOptions:
 
 
 class NewOrders(Exception):  # noqa: N818  # no error: the run begins again once they are done
-    """Another machine has forgotten somebody.
+    """Another machine has ordered to forget a person.
 
     Args:
-        orders: The orders that were not carried out here yet.
-        heads: Versions of the memory that follow them.
+        orders: Orders not carried out here yet.
+        heads: Versions of the memory that comply with them.
     """
 
     def __init__(self, orders: tuple[ForgetOrder, ...], heads: tuple[str, ...]) -> None:
@@ -125,14 +124,14 @@ class SyncEngine:
     Args:
         store: Its memory.
         repository: Its journal. The caller closes it.
-        instance_path: The file with the id of this instance.
+        instance_path: File with the id of this instance.
         instance: Returns this instance.
-        turns: Its conversations; None: they do not travel.
-        participants: Which instances changes are taken from; None: from all.
-        sender: How what leaves is encrypted.
-        progress: Told in a few words what is being done.
-        orders: Returns the orders to forget somebody that were carried out here.
-        forget: Carries out an order; it may build on commits of machines that have done so.
+        turns: Its conversations; None to exclude them from sync.
+        participants: Instances whose changes are accepted; None for all.
+        sender: Encryption of outgoing data.
+        progress: Callback for short progress messages.
+        orders: Returns the forget orders carried out here.
+        forget: Carries out an order, possibly on top of other machines' commits.
     """
 
     def __init__(  # what a familiar syncs
@@ -168,8 +167,8 @@ class SyncEngine:
 
         Raises:
             RemoteUnreachableError: It cannot be reached.
-            AnotherFamiliarError: It is not this familiar's.
-            FamiliarError: Something else failed; the next sync carries on.
+            AnotherFamiliarError: It belongs to another familiar.
+            FamiliarError: Another failure; the next sync continues.
         """
         self._begin_journal()
         self._store.catch_up()
@@ -190,10 +189,10 @@ class SyncEngine:
                     self._carry_out(found)
 
     def _carry_out(self, found: NewOrders) -> None:
-        """Forget whom another machine has forgotten, before anything is merged.
+        """Carry out other machines' forget orders before merging.
 
         Raises:
-            RefusedError: Nobody can do that here.
+            RefusedError: No one can do that here.
         """
         if self._forget is None:
             raise RefusedError("Somebody is to be forgotten by order; nothing was merged")
@@ -202,7 +201,7 @@ class SyncEngine:
             self._forget(order, found.heads)
 
     def _begin_journal(self) -> None:
-        """Give a memory that was only ever changed by hand a journal."""
+        """Create the journal of a memory that was only edited by hand."""
         store, repository = self._store, self._repository
         if not repository.exists and store.root.is_dir():
             with (
@@ -213,7 +212,7 @@ class SyncEngine:
                     repository.create()
 
     def take_known_turns(self, name: str) -> int:
-        """Import the turns that were fetched from a remote already, and return how many."""
+        """Import turns already fetched from a remote, and return their number."""
         if self._turns is None:
             return 0
         refs = SeenRefs(self._repository, name).all()
@@ -226,7 +225,7 @@ class SyncEngine:
         )
 
     def rekey(self, name: str, address: Address) -> bool:
-        """Encrypt what this instance keeps in a folder anew; tell whether there was anything.
+        """Re-encrypt this instance's bundles in a folder; tell whether there were any.
 
         Raises:
             FamiliarError: The folder cannot be read or written.
@@ -239,7 +238,7 @@ class SyncEngine:
             return transport.rewrite(self._instance().id)
 
     def accept(self, waiting: Iterable[LargeDeletion]) -> Outcome:
-        """Merge what waits because it deletes a large part of the memory.
+        """Merge changes that were held back for deleting a large part of the memory.
 
         Raises:
             FamiliarError: As `join`.
@@ -318,7 +317,7 @@ class _Run:
         )
 
     def _repair(self) -> None:
-        """Give a damaged remote back what it lost and is here."""
+        """Restore lost objects to a damaged remote."""
         if self._how.dry_run or not isinstance(self._transport, PathRemote):
             return
         turns = local_ref(self._repository, TURNS_REFS + self._own)
@@ -335,7 +334,7 @@ class _Run:
         return JournalPast(self._repository, self._engine._instance().began)  # noqa: SLF001
 
     def _fetched(self, before: Mapping[str, str]) -> dict[str, str]:
-        """Bring all that the remote has, and return its refs as far as they are believed."""
+        """Fetch everything, and return the remote's trusted refs."""
         for left in reversed(range(_TRIES)):
             there = self._admitted(self._ours(self._transport.refs()))
             try:
@@ -354,25 +353,25 @@ class _Run:
         return there
 
     def _admitted(self, there: Mapping[str, str]) -> dict[str, str]:
-        """Return the refs of this instance and of those that changes are taken from."""
+        """Return the refs of this instance and of accepted ones."""
         self._admit(set(map(_instance_of, there)))
         return {r: id_ for r, id_ in there.items() if self._admission.is_admitted(_instance_of(r))}
 
     def _admit(self, found: set[str]) -> None:
-        """Find out what is taken from instances, and remember those that are new."""
+        """Decide what to accept from instances, and record new ones."""
         if self._engine.participants is not None:
             self._admission = self._engine.participants.admit(
                 found - {self._own}, instances_seen(self._repository), dry_run=self._how.dry_run
             )
 
     def _bring(self, there: Mapping[str, str], *, is_last: bool) -> dict[str, str]:
-        """Fetch what refs name, and return those refs of which all that they lead to is here.
+        """Fetch refs, and return those that are complete here.
 
-        A ref that cannot be taken is set aside, and stops no other.
+        Invalid refs are set aside without affecting others.
 
         Raises:
-            AnotherFamiliarError: All memories there are another familiar's.
-            RemoteDamagedError: No ref that is new can be read; try again.
+            AnotherFamiliarError: All memories there belong to another familiar.
+            RemoteDamagedError: No new ref is readable; retry.
         """
         now = {**there, **self._branches}
         self._aside = {
@@ -392,7 +391,7 @@ class _Run:
         except (RemoteDamagedError, AnotherFamiliarError) as error:
             known = (RefLimitError, AnotherFamiliarError, OlderEpochError, OrderWaitsError)
             if not is_last and not isinstance(error, known):
-                raise  # while others push, a ref may come before its objects
+                raise  # while others push, a ref may appear before its objects
             self._fetch_apart(new, has_known=len(new) < len(there), error=error)
         return {ref: id_ for ref, id_ in there.items() if ref not in self._aside}
 
@@ -406,10 +405,10 @@ class _Run:
             incoming.accept(wants)
 
     def _check_epoch(self, refs: Mapping[str, str], incoming: IncomingObjects) -> None:
-        """Find orders to forget somebody, and refuse what does not follow those carried out here.
+        """Find new forget orders, and refuse refs that ignore those carried out here.
 
         Raises:
-            OlderEpochError: A ref does not follow them, or its machine may give no orders yet.
+            OlderEpochError: A ref ignores an order, or its machine may not give orders yet.
         """
         for ref, id_ in refs.items():
             instance = _instance_of(ref)
@@ -426,9 +425,9 @@ class _Run:
                 self._new_heads.append(id_)
 
     def _shared(self, before: Mapping[str, str]) -> dict[str, str]:
-        """Bring what other gits committed to `main`, and return it where it continues this memory.
+        """Fetch commits made with git on `main`, and return it if it continues this memory.
 
-        Whoever rewrites such a branch takes nothing back: what is merged here goes there again.
+        Rewriting such a branch removes nothing: what was merged is pushed again.
         """
         found = {}
         for ref, id_ in list(self._branches.items()):
@@ -447,7 +446,7 @@ class _Run:
         return found
 
     def _brought(self, ref: str, id_: str) -> bool:
-        """Bring a commit that another git made; tell whether it continues this memory."""
+        """Fetch a commit made with git; tell whether it continues this memory."""
         if ref in self._aside:
             del self._branches[ref]
             return False
@@ -473,7 +472,7 @@ class _Run:
         return False
 
     def _admits(self, found: Collection[str]) -> bool:
-        """Tell whether the changes of all these instances, or authors of other gits, are taken."""
+        """Tell whether the changes of all these instances, or git authors, are accepted."""
         names = {name or self._engine._instance().began for name in found}  # noqa: SLF001
         self._admit(names)
         return all(map(self._admission.is_admitted, names))
@@ -484,9 +483,9 @@ class _Run:
         """Fetch refs one by one; set aside those that cannot be taken.
 
         Args:
-            refs: Refs, and the commits that they name.
-            has_known: The remote has refs of this familiar besides.
-            error: Why they could not be fetched together, raised when none can be fetched.
+            refs: Refs and their commits.
+            has_known: Whether the remote also has refs of this familiar.
+            error: Why they could not be fetched together; raised if none can be fetched.
         """
         for ref, id_ in sorted(refs.items()):
             try:
@@ -509,7 +508,7 @@ class _Run:
         return [id_ for id_ in dict.fromkeys(found) if id_ and self._exchange.has(id_)]
 
     def _check_familiar(self, heads: Iterable[str], incoming: IncomingObjects) -> None:
-        """Refuse a remote whose memories began with another commit than this one."""
+        """Refuse a remote whose memories have another first commit."""
         if not all(incoming.goes_on(head) or self._is_ours(head, incoming) for head in heads):
             raise AnotherFamiliarError(
                 f"The remote {self._transport.address!r} holds the memory of another familiar;"
@@ -519,12 +518,12 @@ class _Run:
             )
 
     def _is_ours(self, head: str, incoming: IncomingObjects) -> bool:
-        """Tell whether a history of another epoch began as this one did."""
+        """Tell whether a history of another epoch has the same origin as this one."""
         own = first_commit(self._repository.objects.read, str(self._repository.head()))
         return first_commit(incoming.read, head) == own
 
     def _ours(self, refs: Mapping[str, str]) -> dict[str, str]:
-        """Return the refs of a remote that a familiar has; others, and replaced ones, are not."""
+        """Return a remote's refs that belong to a familiar, without replaced ones."""
         refs = {ref: id_ for ref, id_ in refs.items() if not self._epoch.is_dead(id_)}
         self._branches = {r: refs.get(r) for r in self._transport.shared_refs}
         found = {}
@@ -535,12 +534,12 @@ class _Run:
         return found
 
     def _believed(self, there: Mapping[str, str], before: Mapping[str, str]) -> dict[str, str]:
-        """Return the refs without those that moved back; what vanished stays as it was known."""
+        """Return the refs without those that moved backwards; vanished ones keep their value."""
         believed = {}
         for ref, id_ in there.items():
             old = before.get(ref)
             if old and self._exchange.has(old) and not self._exchange.leads_to(old, id_):
-                if ref.endswith(f"/{self._own}"):  # what is missing there goes there again
+                if ref.endswith(f"/{self._own}"):  # what is missing there is pushed again
                     believed[ref] = id_
                     continue
                 self._notes.append(
@@ -551,7 +550,7 @@ class _Run:
             else:
                 believed[ref] = id_
         for ref, old in before.items():
-            is_branch = not ref.startswith((MEMORY_REFS, TURNS_REFS))  # of other gits
+            is_branch = not ref.startswith((MEMORY_REFS, TURNS_REFS))  # of git users
             if is_branch or not self._admission.is_admitted(_instance_of(ref)):
                 continue
             if ref in self._aside:
@@ -565,7 +564,7 @@ class _Run:
         return believed
 
     def _check_own_id(self, there: Mapping[str, str]) -> None:
-        """Take a new id when another machine uses this one, as after a restored backup."""
+        """Take a new id if another machine uses this one, as after restoring a backup."""
         own = self._own
         for ref, here in (
             (MEMORY_REFS + own, self._repository.head()),
@@ -591,7 +590,7 @@ class _Run:
             return
 
     def _repairs_turns(self, ref: str, now: str) -> bool:
-        """Take over our own turns ref when a crash cut off writing it here; tell whether we did."""
+        """Restore our turns ref if a crash interrupted writing it; tell whether we did."""
         memory = self._seen.all().get(MEMORY_REFS + self._own)
         head = self._repository.head()
         if memory is None or head is None or not self._exchange.leads_to(memory, head):
@@ -608,7 +607,7 @@ class _Run:
         }
 
     def _count(self, new: Iterable[str], known: Iterable[str]) -> int:
-        """Return how many commits of others lead to `new`, and neither to `known` nor to ours."""
+        """Count commits by others reachable from `new`, but not from `known` or ours."""
         past = self._past
         old = [id_ for id_ in known if self._exchange.has(id_)]
         return len(
@@ -632,7 +631,7 @@ class _Run:
             self._progress(f"reading turns of {instance}")
             try:
                 count += take_turns(self._repository, self._turns, self._own, instance, id_)
-            except BadInputError as error:  # one that is damaged stops no other
+            except BadInputError as error:  # a damaged one does not stop the others
                 self._notes.append(f"Not all turns of {instance!r} could be read: {error}")
         return count
 
@@ -675,11 +674,11 @@ class _Run:
         return (0, 0) if is_known else (pushed, turns_out)
 
     def _behind(self, head: str, known: Iterable[str]) -> list[str]:
-        """Return the branches for other gits that can follow the memory here; name the rest.
+        """Return the git branches that can be fast-forwarded to the memory; report the rest.
 
         Args:
-            head: The newest commit here.
-            known: The newest commits of all instances; what is part of one is merged by and by.
+            head: Newest local commit.
+            known: Newest commits of all instances; branches contained in one are merged later.
         """
         leads_to, found = self._exchange.leads_to, []
         for ref, id_ in self._branches.items():
@@ -707,7 +706,7 @@ class _Run:
             )
 
     def _verify(self, refs: Mapping[str, str], head: str) -> None:
-        """Look at the remote again: it must name what was sent, and HEAD a branch of it."""
+        """Check that the remote names what was pushed, and HEAD a valid branch."""
         now = self._transport.refs()
         wrong = next((ref for ref, id_ in refs.items() if now.get(ref) != id_), None)
         if wrong:

@@ -1,8 +1,8 @@
-"""Orders to forget that travel with a memory, and refs that lie behind them.
+"""Forget orders that travel with a memory, and detection of refs that predate them.
 
-The first commit of an epoch names its order. A version belongs to an epoch when it came from such
-a commit, so a version that lacks an order which was carried out here is never merged: what it holds
-of the person would come back. Turns name the orders that they follow in a file of their own.
+The first commit of an epoch names its order, and all its descendants belong to the epoch. A version
+that lacks an order carried out here is never merged, or the person's data would come back. Turns
+list their orders in a separate file.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ _BEHIND = (
 
 
 def orders_path(instance: str) -> str:
-    """Return where, beside its turns, an instance names the orders that they follow."""
+    """Return the path of the file, beside its turns, that lists an instance's orders."""
     return f"forgotten/{instance}.txt"
 
 
 def first_commit(read: Read, head: str) -> str:
-    """Return what the first commit of a familiar was called at first: by that it is known."""
+    """Return the original id of a familiar's first commit, which identifies it."""
     at = head
     while before := tree_and_parent(read(at))[1]:
         at = before
@@ -47,7 +47,7 @@ def first_commit(read: Read, head: str) -> str:
 
 
 def memory_orders(read: Read, head: str) -> tuple[ForgetOrder, ...]:
-    """Return the orders that a version of the memory follows."""
+    """Return the orders that a version of the memory complies with."""
     found = {
         order.id: order
         for id_ in walk_ancestors(head, lambda one: parents_of(read(one)))
@@ -57,7 +57,7 @@ def memory_orders(read: Read, head: str) -> tuple[ForgetOrder, ...]:
 
 
 def turn_orders(read: Read, head: str, instance: str) -> tuple[ForgetOrder, ...]:
-    """Return the orders that the turns of an instance follow."""
+    """Return the orders that an instance's turns comply with."""
     id_ = file_id(read, tree_and_parent(read(head))[0], orders_path(instance))
     lines = read(id_).decode(errors="replace").splitlines() if id_ else ()
     return tuple(map(ForgetOrder.from_line, lines))
@@ -76,14 +76,14 @@ class EpochCheck:
     orders: Collection[ForgetOrder] = ()
 
     def is_dead(self, id_: str) -> bool:
-        """Tell whether a commit is one that forgetting somebody has replaced."""
+        """Tell whether a forget order has replaced a commit."""
         return id_ in dead_commits(self.repository)
 
     def new_in_memory(self, read: Read, head: str) -> tuple[ForgetOrder, ...]:
-        """Return the orders that a version follows and that were not carried out here yet.
+        """Return the orders in a version that were not carried out here yet.
 
         Raises:
-            OlderEpochError: It does not follow one that was, or came from a replaced version too.
+            OlderEpochError: It lacks a known order, or descends from a replaced version.
         """
         found = memory_orders(read, head)
         self._check(found)
@@ -93,10 +93,10 @@ class EpochCheck:
         return self._new(found)
 
     def check_turns(self, read: Read, head: str, instance: str) -> None:
-        """Refuse turns that do not follow an order which was carried out here.
+        """Refuse turns that lack an order carried out here.
 
         Raises:
-            OlderEpochError: They do not.
+            OlderEpochError: They do.
         """
         self._check(turn_orders(read, head, instance))
 

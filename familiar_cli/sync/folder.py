@@ -1,15 +1,15 @@
 """A folder of bundles as a remote.
 
-It holds one git bundle for each time that an instance pushed something:
+There is one git bundle per push of an instance:
 
     laptop-7f3a.000012.9f86d081884c7d65.bundle[.age]
 
-the instance, a number that grows, and the beginning of the SHA-256 of the file, by which anyone
-sees, without a key, whether all of it has arrived. Nobody writes under a name that is taken.
+The name consists of the instance, an increasing number, and the start of the file's SHA-256, by
+which anyone can verify that it is complete without a key. Existing names are never overwritten.
 
-Each instance's bundles are a chain of their own, whole without the others': the first needs
-nothing, and each names what the one before it ended with. Nobody but an instance itself takes its
-bundles away, and only when a new one, written and read back, holds all that they held.
+Each instance's bundles form an independent chain: the first has no prerequisites, and each builds
+on the one before. Only the instance itself removes its bundles, once a new one, written and
+verified, holds all their contents.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ if TYPE_CHECKING:
 _NAME: Final = re.compile(
     r"(?P<instance>[a-z0-9-]+)\.(?P<number>[0-9]{6,9})\.(?P<digest>[0-9a-f]{16})"
     r"\.bundle(?P<age>\.age)?",
-    re.IGNORECASE,  # some file systems give names back in capitals
+    re.IGNORECASE,  # some file systems return names in upper case
 )
 _LAST_NUMBER: Final = 900_000_000  # what is above was given by nobody who counts
 _DIGEST_CHARS: Final = 16
@@ -74,20 +74,20 @@ _MOST_NAMED: Final = 3
 
 
 class BundleFolder:
-    """The bundles in a folder. Close it: what was decrypted is kept until then.
+    """The bundles in a folder. Close it: decrypted copies are kept until then.
 
     Args:
         path: The folder.
-        room: A directory on this machine for what is on its way, made when it is needed.
-        seen_path: A file, made when it is missing, that remembers what was seen in the folder; to
-            lose it costs time only.
+        room: Local directory for temporary files, created on demand.
+        seen_path: File, created on demand, that records what was seen in the folder; losing it only
+            costs time.
         signing: The familiar's signing key.
-        sealing: What encrypts and decrypts; None: nothing does.
-        tell: Told in words what a person should look at.
+        sealing: Encrypts and decrypts; None for plain bundles.
+        tell: Callback for user-facing messages.
         disk: The file system of the folder.
 
     Attributes:
-        refused: The bundles that `look` skipped because anybody could have written them.
+        refused: Bundles that `look` skipped because anyone could have written them.
     """
 
     def __init__(
@@ -115,27 +115,27 @@ class BundleFolder:
 
     @property
     def seals(self) -> bool:
-        """Whether what is brought is encrypted."""
+        """Whether new bundles are encrypted."""
         return self._sealing is not None and self._sealing.seals
 
     @property
     def signs(self) -> bool:
-        """Whether what is brought is signed."""
+        """Whether new bundles are signed."""
         return self._sealing is not None and self._sealing.needs_signature
 
     def is_outdated(self, one: BundleFile) -> bool:
-        """Tell whether a bundle is not signed as those that are written now."""
+        """Tell whether a bundle lacks the signature that new ones get."""
         return self.signs and one.proof != (self._signing.fingerprint() or None)
 
     def look(self, is_vouched_for: Callable[[BundleFile], bool]) -> list[BundleFile]:
-        """Return the bundles that are whole and can be read, by number, and tell of the rest.
+        """Return the complete, readable bundles by number, and report the others.
 
         Args:
-            is_vouched_for: Tells whether a bundle may bring the signing key, if there is none.
+            is_vouched_for: Tells whether a bundle may introduce the signing key if there is none.
 
         Raises:
-            RemoteUnreachableError: The folder is not there, or empty though it was not.
-            RemoteKeyError: One cannot be decrypted, or there is no one signing key.
+            RemoteUnreachableError: The folder is missing, or unexpectedly empty.
+            RemoteKeyError: One cannot be decrypted, or the signing key is ambiguous.
         """
         before = read_seen(self._seen_path)
         known = {name: one for name, one in before.items() if not one.refused}
@@ -169,7 +169,7 @@ class BundleFolder:
         known: Mapping[str, BundleFile],
         is_vouched_for: Callable[[BundleFile], bool],
     ) -> dict[str, str]:
-        """Map each bundle that anybody could have written to its problem."""
+        """Map each bundle that anyone could have written to its problem."""
         is_sealed = self.seals or any(one.is_sealed for one in found)
         reasons = {one.name: "not encrypted" for one in found if is_sealed and not one.is_sealed}
         sealed = [one for one in found if one.is_sealed]
@@ -186,7 +186,7 @@ class BundleFolder:
 
     @contextmanager
     def opened(self, name: str) -> Iterator[BinaryIO]:
-        """Open a git bundle, decrypted when it is encrypted."""
+        """Open a git bundle, decrypting it if needed."""
         with self._decrypted(name) as file:
             read_signature(file, _bundle_place(name))
             yield file
@@ -203,16 +203,16 @@ class BundleFolder:
                 yield file
 
     def bring(self, instance: str, content: Iterator[bytes], header: Header) -> BundleFile:
-        """Add a bundle, durable, and under its name only when all of it is there and reads well.
+        """Add a bundle durably, renaming it into place once verified.
 
         Args:
-            instance: Who writes it.
-            content: The bundle, before it is encrypted.
-            header: What it says of itself.
+            instance: The writing instance.
+            content: The unencrypted bundle.
+            header: Its header.
 
         Raises:
-            RemoteRefusedError: The folder does not take it; what was there is as it was.
-            FamiliarError: There is no room for it on this machine.
+            RemoteRefusedError: The folder rejects it; existing files are unchanged.
+            FamiliarError: This machine lacks space for it.
         """
         try:
             place = f"{instance}.{self._next_number(instance):06}"
@@ -234,16 +234,16 @@ class BundleFolder:
         return made
 
     def remove(self, name: str) -> None:
-        """Take a bundle away, if that is possible."""
+        """Remove a bundle, if possible."""
         with suppress(OSError):
             self._disk.unlink(os.path.join(self.path, name))
 
     def close(self) -> None:
-        """Drop what was decrypted."""
+        """Delete decrypted copies."""
         shutil.rmtree(self._room, ignore_errors=True)
 
     def say(self, what: str, names: list[str]) -> None:
-        """Tell of files, of each once."""
+        """Report files, each once."""
         new = [name for name in names if name not in self._told]
         self._told |= set(new)
         if new:
@@ -256,7 +256,7 @@ class BundleFolder:
             return sorted(os.listdir(self.path))
 
     def _check_gone(self, known: Mapping[str, BundleFile], found: list[BundleFile]) -> None:
-        """Refuse the empty directory that is left where a stick was."""
+        """Refuse the empty mount point of a removed drive."""
         if known and not found:
             raise RemoteUnreachableError(
                 f"'dir:{self.path}' held bundles before and holds none now; nothing was changed",
@@ -283,7 +283,7 @@ class BundleFolder:
             proof = fingerprint(signer) if signer else proof
             one = BundleFile(name, size, header, is_sealed, proof, signer)
             self._check_refs(one)
-        except FileNotFoundError:  # taken away since the folder was listed
+        except FileNotFoundError:  # removed since the folder was listed
             return None
         except RemoteKeyError as error:
             self._locked[name] = error
@@ -297,13 +297,13 @@ class BundleFolder:
 
     @staticmethod
     def _check_refs(one: BundleFile) -> None:
-        """Refuse a bundle that speaks for another instance than its name says."""
+        """Refuse a bundle with refs of another instance than its name says."""
         own = {MEMORY_REFS + one.instance, TURNS_REFS + one.instance, MAIN_REF, "HEAD"}
         if not own.issuperset(one.header.refs):
             raise RemoteDamagedError("It holds branches of another machine")
 
     def _unsealed(self, file: BinaryIO, name: str) -> str:
-        """Return the path of a decrypted copy, here."""
+        """Return the path of a decrypted local copy."""
         if self._sealing is None:
             raise RemoteKeyError(
                 f"'dir:{self.path}' is encrypted; nothing was read from it",
@@ -318,7 +318,7 @@ class BundleFolder:
         return path
 
     def _made(self, content: Iterator[bytes], place: str) -> str:
-        """Write a bundle here, as it is to be there."""
+        """Write a bundle locally in its final form."""
         plain = self._here("new.bundle")
         with suppress(FileNotFoundError):
             Disk().unlink(plain)
@@ -341,7 +341,7 @@ class BundleFolder:
         return max((number for number in taken if number < _LAST_NUMBER), default=0) + 1
 
     def _copy(self, local: str, name: str, temporary: str) -> None:
-        """Copy a file into the folder. A crash leaves one temporary file there at most."""
+        """Copy a file into the folder. A crash leaves at most one temporary file."""
         unfinished = os.path.join(self.path, temporary)
         with suppress(FileNotFoundError):
             self._disk.unlink(unfinished)
@@ -384,7 +384,7 @@ class BundleFolder:
                 hint="Plug in the drive, or start the program that syncs the folder.",
             ) from error
         except OSError as error:
-            if is_disk_full(error):  # what is read there is decrypted here
+            if is_disk_full(error):  # copies are decrypted locally
                 with translate_errors(os.path.dirname(self._room)):
                     raise
             raise RemoteUnreachableError(
@@ -415,7 +415,7 @@ def _file_chunks(file: BinaryIO) -> Iterator[bytes]:
     return iter(lambda: file.read(_CHUNK_BYTES), b"")
 
 
-_FOLD_FROM: Final = 8  # so many bundles of one instance stay apart
+_FOLD_FROM: Final = 8  # number of bundles of an instance before they are folded
 
 
 class FolderTransport:
@@ -434,7 +434,7 @@ class FolderTransport:
         self._bundles: list[BundleFile] = []
 
     def refs(self) -> Mapping[str, str]:
-        """See `Transport`. Of what has not arrived yet, nothing is told."""
+        """See `Transport`. Incomplete bundles are ignored."""
         self._bundles = self._usable(self._folder.look(self._is_vouched_for))
         if not self._bundles and self._folder.refused and self._exchange.repository.head() is None:
             raise RemoteKeyError(
@@ -450,18 +450,18 @@ class FolderTransport:
         self, wants: Collection[str], haves: Collection[str], incoming: IncomingObjects
     ) -> None:
         """See `Transport`."""
-        del haves  # the journal itself tells
+        del haves  # the journal knows what is missing
         for one in self._leading_to(wants):
             with self._folder.opened(one.name) as file:
                 sealing.read_header(file)
                 incoming.add_pack(file)
 
     def push(self, refs: Mapping[str, str]) -> list[PushedRef]:
-        """See `Transport`. All that is new goes into one bundle, of one instance.
+        """See `Transport`. All new objects go into one bundle of one instance.
 
         Raises:
             RemoteRefusedError: The folder cannot be written.
-            RemoteKeyError: It is encrypted, and what is sent would not be.
+            RemoteKeyError: It is encrypted, and the new bundle would not be.
             UsageError: The refs are not those of one instance.
         """
         instance = _instance_of(refs)
@@ -484,13 +484,13 @@ class FolderTransport:
         return outcome
 
     def rewrite(self, instance: str) -> bool:
-        """Put all bundles of an instance into one, encrypted as is set now.
+        """Rewrite all bundles of an instance as one, with the current encryption.
 
         Returns:
-            Whether there was anything of that instance.
+            Whether there was anything.
 
         Raises:
-            RemoteRefusedError: The folder cannot be written; what was there is as it was.
+            RemoteRefusedError: The folder cannot be written; existing files are unchanged.
         """
         there = self.refs()
         own = {MEMORY_REFS + instance, TURNS_REFS + instance, MAIN_REF}
@@ -505,7 +505,7 @@ class FolderTransport:
         self._folder.close()
 
     def _usable(self, found: list[BundleFile]) -> list[BundleFile]:
-        """Return the bundles of which all that they need is there, in the order of reading."""
+        """Return the bundles whose prerequisites exist, in reading order."""
         usable: list[BundleFile] = []
         reached: set[str] = set()
         waiting = found
@@ -525,10 +525,10 @@ class FolderTransport:
         return all(id_ in reached or self._exchange.has(id_) for id_ in one.header.needs)
 
     def _named_by(self, ref: str) -> str:
-        """Return the commit that a ref of an instance names.
+        """Return the commit of an instance's ref.
 
-        When a backup was restored and goes on under the same id, two do not follow from each
-        other. Then the one that is not here yet is told, so that it is noticed.
+        After restoring a backup under the same id, two may be unrelated. Then the one missing here
+        is returned, so that it is noticed.
         """
         tips = list(
             dict.fromkeys(b.header.refs[ref] for b in self._bundles if ref in b.header.refs)
@@ -539,7 +539,7 @@ class FolderTransport:
         return next((id_ for id_ in tips if not self._exchange.has(id_)), top)
 
     def _main(self) -> str:
-        """Return the commit of `main`: of all that instances pushed, one that no other follows."""
+        """Return the commit of `main`: of everything pushed, one without successors."""
         pushed = [b for b in self._bundles if MAIN_REF in b.header.refs]
         last = {b.instance: b.header.refs[MAIN_REF] for b in pushed}
         tips = list(dict.fromkeys(last.values()))
@@ -550,7 +550,7 @@ class FolderTransport:
         return next((t for t in tips if not any(o != t and leads_to(t, o) for o in tips)), tips[0])
 
     def _leading_to(self, wants: Collection[str]) -> list[BundleFile]:
-        """Return the bundles that hold commits, and those these need, in the order of reading."""
+        """Return the bundles that hold commits, and their prerequisites, in reading order."""
         needed = set(wants)
         chosen: list[BundleFile] = []
         for one in reversed(self._bundles):
@@ -560,7 +560,7 @@ class FolderTransport:
         return chosen[::-1]
 
     def _check_open(self) -> None:
-        """Refuse plain text where somebody encrypts what they put."""
+        """Refuse plain text in a folder where others encrypt."""
         if not self._folder.seals and any(b.is_sealed for b in self._bundles):
             raise RemoteKeyError(
                 f"{self.address!r} is encrypted, and sync.encrypt is not set here;"
@@ -572,10 +572,10 @@ class FolderTransport:
         return [b for b in self._bundles if b.instance == instance]
 
     def _is_vouched_for(self, one: BundleFile) -> bool:
-        """Tell whether a bundle may bring the signing key to a machine without one.
+        """Tell whether a bundle may introduce the signing key to a machine without one.
 
-        On first use any may. Where machines synced before bundles were signed, it holds the newest
-        commit that is known of its machine, whose id never left a machine but encrypted.
+        On first use any may. If machines synced before bundles were signed, it must hold the newest
+        known commit of its machine, whose id only ever left it encrypted.
         """
         known = newest_seen(self._exchange.repository)
         try:
@@ -587,13 +587,13 @@ class FolderTransport:
             return False
 
     def _replaceable(self, instance: str, refs: Mapping[str, str]) -> list[BundleFile]:
-        """Return our bundles that others no longer take, and that what is sent now holds, too."""
+        """Return our bundles that others no longer accept and the new one covers."""
         old = [one for one in self._of(instance) if self._folder.is_outdated(one)]
         refused = [one for one in self._folder.refused if one.instance == instance]
         return old + [one for one in refused if self._are_in(one, refs)]
 
     def _write(self, instance: str, refs: Mapping[str, str], *, is_whole: bool = False) -> None:
-        """Add a bundle, and take those away whose place it takes."""
+        """Add a bundle, and remove those it replaces."""
         own = self._of(instance)
         replaceable = self._replaceable(instance, refs)
         kept, folded = ([], own) if is_whole or replaceable else self._folding(own)
@@ -601,7 +601,7 @@ class FolderTransport:
         needs = tuple(sorted(set(kept[-1].header.refs.values()))) if kept else ()
         new = self._exchange.new_ids(set(refs.values()), needs)
         count, objects = self._exchange.packed(new)
-        # With a HEAD, `git clone` of the first bundle checks something out.
+        # With a HEAD, `git clone` of the first bundle checks out files.
         named = {**refs, "HEAD": refs[MAIN_REF]} if MAIN_REF in refs else dict(refs)
         header = Header(named, needs)
         content = sealing.encode_bundle(header, count, objects)
@@ -611,10 +611,10 @@ class FolderTransport:
                 self._folder.remove(one.name)
 
     def _folding(self, own: list[BundleFile]) -> tuple[list[BundleFile], list[BundleFile]]:
-        """Return which of our bundles stay, and which become part of the next one.
+        """Return which of our bundles to keep, and which to fold into the next one.
 
-        Once there are many, those go whose successors together are hardly smaller; so they stay
-        few, and each commit is written again only a few times.
+        Once there are many, those are folded whose successors together are nearly as large; so they
+        stay few, and each commit is rewritten only a few times.
         """
         at = len(own)
         if len(own) >= _FOLD_FROM:

@@ -1,4 +1,4 @@
-"""Remotes that are git repositories: behind a URL, or at a path."""
+"""Remotes that are git repositories, at a URL or a path."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 TIMEOUT_S: Final = 30.0
-"""Longest silence of a server."""
+"""Read timeout of a server connection."""
 
 _HEADS_REF: Final = b"refs/heads/"
 _HEAD: Final = cast("Ref", b"HEAD")
@@ -59,9 +59,9 @@ class GitRemote:
     """A `Transport` to a git server.
 
     Args:
-        address: Where it is.
+        address: Its address.
         exchange: The journal.
-        ask: A person sits there who may be asked for a password.
+        ask: Whether a user may be asked for a password.
     """
 
     def __init__(self, address: Address, exchange: JournalExchange, *, ask: bool = False) -> None:
@@ -91,9 +91,9 @@ class GitRemote:
         return {ref: id_ for ref, id_ in rows if ref.startswith(_decode(_HEADS_REF)) and is_id(id_)}
 
     def _shared_refs(self, found: LsRemoteResult) -> tuple[str, ...]:
-        """Return `main` and the branch that HEAD names, as far as the server tells.
+        """Return `main` and the branch of the remote's HEAD, if known.
 
-        An older server does not tell what HEAD will be; git's own default is `master` then.
+        Older servers do not report an unborn HEAD; git's default is `master` then.
         """
         head = found.symrefs.get(_HEAD)
         is_unborn = found.refs and not found.refs.get(_HEAD) and not head
@@ -152,7 +152,7 @@ class GitRemote:
         for name, status in (done.ref_status or {}).items():
             if status is not None and _decode(name) in outcome:
                 outcome[_decode(name)] = _status_words(status)
-        there = self.refs()  # a server that reports nothing may have refused all the same
+        there = self.refs()  # a server that reports nothing may still have refused everything
         for ref, id_ in refs.items():
             if not outcome[ref] and there.get(ref) != id_:
                 now = there.get(ref)
@@ -162,12 +162,12 @@ class GitRemote:
     def close(self) -> None:
         """See `Transport`."""
         if self._client is not None:
-            with suppress(Exception):  # what is let go of may fail as it likes
+            with suppress(Exception):  # errors while closing are ignored
                 self._client.close()
             self._client = None
 
     def _talk(self, work: Callable[[GitClient, str], T]) -> T:
-        """Run `work` and return its result, with credentials if the server asks for them; once."""
+        """Run `work`, once more with credentials if the server asks for them."""
         try:
             with self._translated():
                 return work(*self._opened())
@@ -208,7 +208,7 @@ class GitRemote:
         return self._client, self._path
 
     def _keep_connections(self, client: Any) -> None:  # noqa: ANN401  # what dulwich keeps for itself
-        """Remember each connection: dulwich leaves one open on which something failed."""
+        """Record connections, since dulwich leaves them open on failure."""
         connect = client._connect  # noqa: SLF001
 
         def connected(*args: object, **more: object) -> tuple[Any, ...]:
@@ -220,12 +220,12 @@ class GitRemote:
 
     def _hang_up(self) -> None:
         while self._connections:
-            with suppress(Exception):  # it has failed already
+            with suppress(Exception):  # it failed already
                 self._connections.pop().close()
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
-        """Turn whatever dulwich and the network raise into our own errors."""
+        """Translate errors of dulwich and the network into ours."""
         from dulwich.client import HTTPUnauthorized
         from dulwich.errors import HangupException, NotGitRepository, SendPackError
 
@@ -249,7 +249,7 @@ class GitRemote:
         except HangupException as error:
             said = b" ".join(error.stderr_lines or ()).decode("utf-8", errors="replace")
             raise self._unreachable(said or "it hung up") from error
-        except Exception as error:  # dulwich lets through whatever a broken answer causes
+        except Exception as error:  # dulwich lets any exception through that a broken answer causes
             raise self._unreachable(str(error) or type(error).__name__) from error
         finally:
             self._hang_up()
@@ -268,7 +268,7 @@ class GitRemote:
         )
 
     def _clean(self, said: object) -> str:
-        """Return a server's message in one line, without any secret that it repeats."""
+        """Return a server's message on one line, with secrets removed."""
         text = _SECRET_IN_URL.sub("", str(said))
         if self._login and self._login.secret:
             text = text.replace(self._login.secret, "***")
@@ -276,7 +276,7 @@ class GitRemote:
 
 
 class _WantsLoginError(Exception):
-    """The server wants to know who we are."""
+    """The server requires credentials."""
 
 
 def _object_id(id_: str) -> ObjectID:
@@ -306,7 +306,7 @@ _LOCKED_WAITS_S: Final = (0.02, 0.05, 0.1, 0.2, 0.4, 0.8)
 
 
 class PathRemote:
-    """A `Transport` to a repository that can be read and written as files.
+    """A `Transport` to a repository accessible as files.
 
     Args:
         address: Where it is.
@@ -328,7 +328,7 @@ class PathRemote:
         """See `Transport`."""
         try:
             self._check_format()
-            loose = dict(self._loose())  # before the packed ones: git packs, then deletes
+            loose = dict(self._loose())  # before packed refs: git packs, then deletes
             found, head = {**self._packed(), **loose}, self._head()
         except OSError as error:
             raise self._unreadable(error) from error
@@ -351,7 +351,7 @@ class PathRemote:
             self._objects.close()
 
     def _fetch_all(self, incoming: IncomingObjects) -> None:
-        """Take whole packs, as they are, and all loose objects: there is nothing here yet."""
+        """Copy whole packs and all loose objects into an empty journal."""
         directory = os.path.join(self._objects.directory, "pack")
         for name in sorted(os.listdir(directory) if os.path.isdir(directory) else ()):
             if name.endswith(".pack") and os.path.isfile(os.path.join(directory, name)):
@@ -380,7 +380,7 @@ class PathRemote:
         return [PushedRef(ref, id_, outcome[ref]) for ref, id_ in refs.items()]
 
     def report_damage(self, *, is_damaged: bool = True) -> None:
-        """Leave a note for the machines that have what is missing here, or take it away."""
+        """Write or remove a note asking other machines for objects missing here."""
         note = os.path.join(self._path, _DAMAGED)
         with suppress(OSError):
             if is_damaged:
@@ -389,13 +389,13 @@ class PathRemote:
                 self._disk.unlink(note)
 
     def repair(self, heads: Collection[str]) -> int:
-        """Write again what commits lead to and the remote lost, if somebody noticed a loss.
+        """Restore objects that the remote lost, if a loss was reported.
 
         Args:
-            heads: Commits that the journal has.
+            heads: Commits in the journal.
 
         Returns:
-            How many objects were written.
+            Number of restored objects.
         """
         note = os.path.join(self._path, _DAMAGED)
         if not os.path.exists(note):
@@ -453,14 +453,14 @@ class PathRemote:
         return {ref: id_ for ref, id_ in found if ref.startswith(_HEADS) and is_id(id_)}
 
     def _objection(self, ref: str, id_: str, there: Mapping[str, str]) -> str:
-        """Return why a ref may not name a commit now; empty: it may."""
+        """Return why a ref may not be updated; empty if it may."""
         now = there.get(ref)
         if ref in self.shared_refs and not self._is_bare:
             return "it is not a bare repository, so the branch is left to whoever works in it"
         return ref_objection(self._exchange, now, id_)
 
     def _send(self, wants: Collection[str], there: Mapping[str, str]) -> None:
-        """Put there, durably, what commits lead to and the remote lacks. May raise OSError."""
+        """Durably send objects the remote lacks. May raise OSError."""
         if not wants:
             return
         journal = self._exchange.repository.objects
@@ -478,7 +478,7 @@ class PathRemote:
             )
 
     def _set(self, ref: str, old: str | None, new: str) -> str:
-        """Make a ref name `new` if it names `old`; return why not, or an empty string."""
+        """Update a ref from `old` to `new`; return why not, or an empty string."""
         path = os.path.join(self._path, *ref.split("/"))
         lock = f"{path}.lock"
         try:
@@ -498,7 +498,7 @@ class PathRemote:
         return "" if _read_small(path).strip() == new else "it was not updated"
 
     def _lock(self, lock: str, new: str) -> None:
-        """Make git's own lock file of a ref, with its new content. May raise FileExistsError."""
+        """Create git's lock file for a ref with its new content. May raise FileExistsError."""
         for wait_s in _LOCKED_WAITS_S:
             try:
                 return self._disk.create(lock, f"{new}\n".encode())
@@ -507,7 +507,7 @@ class PathRemote:
         return self._disk.create(lock, f"{new}\n".encode())
 
     def _show_main(self) -> None:
-        """Let an unborn HEAD mean `main`, so that a plain clone shows the memory."""
+        """Point an unborn HEAD to `main`, so that a plain clone shows the memory."""
         branch = self._head()
         if not branch or branch == MAIN_REF or not self._is_bare:
             return
@@ -516,7 +516,7 @@ class PathRemote:
             self._disk.put(os.path.join(self._path, "HEAD"), f"ref: {MAIN_REF}\n".encode())
 
     def _head(self) -> str:
-        """Return the branch that HEAD names; empty: it names none."""
+        """Return the branch of HEAD, or an empty string."""
         head = _read_small(os.path.join(self._path, "HEAD")).strip()
         return head.removeprefix("ref:").strip() if head.startswith("ref:") else ""
 
@@ -528,7 +528,7 @@ class PathRemote:
 
 
 def _repository_at(path: str) -> str:
-    """Return the directory that holds the objects and refs of the repository at `path`."""
+    """Return the git directory of the repository at `path`."""
     for at in (path, os.path.join(path, ".git")):
         if os.path.isdir(os.path.join(at, "objects")) and os.path.isfile(os.path.join(at, "HEAD")):
             return at
@@ -544,7 +544,7 @@ def _repository_at(path: str) -> str:
 
 
 def _read_small(path: str) -> str:
-    """Return a small file's text; empty when it is not there, or a directory."""
+    """Return a small file's text; empty if it is missing or a directory."""
     try:
         return read_text(path) or ""
     except IsADirectoryError:

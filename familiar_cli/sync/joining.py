@@ -1,17 +1,17 @@
-"""Join histories of a memory: common ancestors, merges, and the commit that joins them.
+"""Join histories of a memory: find common ancestors, merge, and commit the result.
 
-No clock has a say in it, and no walk goes below what all that it compares have in common.
+Clocks are not used, and no walk goes below the common ancestors of everything compared.
 
-The merge is worked out without the lock. Should a person or the program change the memory
-meanwhile, it is worked out again; what a person changed is committed first, and so part of it.
+The merge is computed without the lock. If the memory changes meanwhile, it is recomputed; edits by
+hand are committed first and so are part of it.
 
-`merge_heads` is what a sync asks for: the newest version of each machine goes in, and what comes
-out depends on them and on what they came from, never on who asks, in which order they arrived, or
-what a clock says. Two machines that know the same versions get the same tree, byte for byte.
+`merge_heads` merges the newest version of each machine. The result depends only on these versions
+and their history, not on who merges, their order of arrival, or any clock: two machines with the
+same versions get the same tree, byte for byte.
 
-Several are merged one after another, in one order everywhere, each on the last version that it has
-in common with what came before it. Where there are several such, they are merged first. A version
-that only merges others says nothing of its own: in its place count those that it merged.
+Several versions are merged one by one in a fixed order, each against its common ancestor with the
+result so far. Multiple common ancestors are merged first. A version that only merges others is
+replaced by the versions it merged.
 """
 
 from __future__ import annotations
@@ -43,11 +43,12 @@ if TYPE_CHECKING:
 
 
 class AncestryWalk:
-    """The commits that several groups of commits came from, as far down as they differ.
+    """Finds ancestors of several groups of commits, down to where they are common.
 
     Args:
         parents: Returns the parents of a commit.
-        groups: Each group has a colour, by its place; a commit has those of all that came from it.
+        groups: Each group has a colour, its index; commits inherit the colours of their
+            descendants.
     """
 
     def __init__(self, parents: Parents, groups: Sequence[Iterable[str]]) -> None:
@@ -77,8 +78,8 @@ class AncestryWalk:
         self.colours[commit] = had | colour
         if had | colour == self.all:
             unfinished.discard(commit)
-            # Where one group has been already, the others catch up with it first: else they would
-            # follow it, one step behind, to the first commit of all.
+            # Let other groups catch up first where one has been; otherwise they would
+            # follow it, one step behind, to the very first commit.
             (waiting.appendleft if had else waiting.append)(commit)
         else:
             waiting.append(commit)
@@ -90,7 +91,7 @@ class AncestryWalk:
         return self._above[commit]
 
     def _pass_on(self) -> None:
-        """Give all colours to what is known to come before a commit that has them all."""
+        """Propagate all colours to the ancestors of commits that have them all."""
         waiting = [commit for commit, colour in self.colours.items() if colour == self.all]
         while waiting:
             for parent in self._above.get(waiting.pop(), ()):
@@ -100,7 +101,7 @@ class AncestryWalk:
                     waiting.append(parent)
 
     def shared(self) -> list[str]:
-        """Return the newest commits known that all groups came from; a few may be too old."""
+        """Return the newest known common ancestors; a few may be too old."""
         return [
             commit
             for commit, colour in self.colours.items()
@@ -108,17 +109,17 @@ class AncestryWalk:
         ]
 
     def only(self, at: int) -> list[str]:
-        """Return the commits that the group with that place came from, and not all groups."""
+        """Return the commits reachable from group `at` but not from all groups."""
         bit = 1 << at
         return [c for c, colour in self.colours.items() if colour & bit and colour != self.all]
 
     def apart(self) -> list[str]:
-        """Return the commits that some groups came from, and not all."""
+        """Return the commits reachable from some groups but not from all."""
         return [commit for commit, colour in self.colours.items() if colour != self.all]
 
 
 def all_before(parents: Parents, commits: Iterable[str]) -> Iterator[str]:
-    """Yield commits and all that they came from, each once, nearest first."""
+    """Yield commits and all their ancestors, each once, nearest first."""
     waiting = list(dict.fromkeys(commits))
     seen = set(waiting)
     for commit in waiting:
@@ -129,7 +130,7 @@ def all_before(parents: Parents, commits: Iterable[str]) -> Iterator[str]:
 
 
 def newest_commits(parents: Parents, commits: Iterable[str]) -> list[str]:
-    """Return those of `commits` that no other of them came from, sorted."""
+    """Return those of `commits` that are no ancestor of another, sorted."""
     several = sorted(set(commits))
     if len(several) < 2:  # noqa: PLR2004  # one came from no other
         return several
@@ -138,35 +139,35 @@ def newest_commits(parents: Parents, commits: Iterable[str]) -> list[str]:
 
 
 def common_commits(parents: Parents, ours: Collection[str], theirs: Collection[str]) -> list[str]:
-    """Return the newest commits that came before both, sorted; a commit comes before itself."""
+    """Return the newest common ancestors, sorted; a commit is its own ancestor."""
     return newest_commits(parents, AncestryWalk(parents, [ours, theirs]).shared())
 
 
 def comes_before(parents: Parents, old: str, new: str) -> bool:
-    """Return whether `new` came from `old`, or is it."""
+    """Tell whether `old` is `new` or one of its ancestors."""
     return AncestryWalk(parents, [[old], [new]]).colours[old] & 2 > 0
 
 
 class VersionGraph(Protocol):
-    """Every version that is known, and what it came from."""
+    """All known versions and their ancestry."""
 
     def parents(self, commit: str) -> Sequence[str]:
-        """Return the versions that this one came from; several where it merges them."""
+        """Return a version's parents; several for a merge."""
 
     def tree(self, commit: str) -> Files:
-        """Return its files as far as they are synced; see `layout.is_synced`."""
+        """Return its synced files; see `layout.is_synced`."""
 
     def tree_id(self, commit: str) -> str:
-        """Return a key that is equal for two versions exactly when all their synced files are."""
+        """Return a key that is equal for versions with equal synced files."""
 
     def instance(self, commit: str) -> str:
         """Return the machine that made it."""
 
     def source(self, commit: str) -> str:
-        """Return who changed something with it, such as `human` or `memory_writer`."""
+        """Return its author, such as `human` or `memory_writer`."""
 
     def changed(self, commit: str) -> Collection[str]:
-        """Return the paths that it changed, of what the version before it held."""
+        """Return the paths changed since its parent."""
 
     def read(self, blob: str) -> bytes:
         """Return the content of a file."""
@@ -177,19 +178,19 @@ def merge_heads(
 ) -> MergedTree:
     """Merge all of `heads`.
 
-    Where two versions of a file cannot be had both, that of the machine that stands first in
-    `first`, or else by its name, stays in the file; `merge_trees` knows the exceptions.
+    Where two versions of a file clash, the version of the machine that comes first in `first`, or
+    by name, wins; `merge_trees` knows the exceptions.
 
     Args:
-        heads: Versions; at least one. One that another came from, or is merged in, adds nothing.
-        past: Where they came from.
-        first: Machines whose versions are shown first, best first; the same on every machine.
+        heads: Versions, at least one. Ancestors of others are ignored.
+        past: Their history.
+        first: Machines in order of precedence; the same on every machine.
     """
     return _Merging(past, first).of(heads)
 
 
 class _Merging:
-    """Merges, each set of versions once."""
+    """Merges, caching each set of versions."""
 
     def __init__(self, past: VersionGraph, first: Sequence[str]) -> None:
         self._past = past
@@ -212,7 +213,7 @@ class _Merging:
         return self._made[parts]
 
     def parents(self, commit: str) -> Sequence[str]:
-        """Return a version's parents; of a merge that equals one of them, only that one."""
+        """Return a version's parents; if a merge equals one of them, only that one."""
         if commit not in self._parents:
             above = self._past.parents(commit)
             if len(above) > 1:
@@ -228,7 +229,7 @@ class _Merging:
         return self._rank.get(instance, len(self._rank)), instance, commit
 
     def _recorded(self, heads: Sequence[str]) -> str | None:
-        """Return one of several versions that all merge the same, chosen by what it holds."""
+        """Choose one of several versions that merge the same, by content."""
         if len({self._past.tree_id(head) for head in heads}) == 1:
             return heads[0]
         walk = AncestryWalk(self.parents, [[head] for head in heads])
@@ -237,9 +238,9 @@ class _Merging:
         return min(heads, key=lambda head: (self._past.tree_id(head), head))
 
     def _only_merges(self, commit: str) -> bool:
-        """Return whether a version says nothing of its own.
+        """Tell whether a version has no content of its own.
 
-        A person who merges with git may have settled something by hand.
+        Merges made by a person with git may have resolved something by hand.
         """
         above = self.parents(commit)
         if len(above) > 1 and self._past.source(commit) == SYNC:
@@ -247,7 +248,7 @@ class _Merging:
         return [self._past.tree_id(one) for one in above] == [self._past.tree_id(commit)]
 
     def _unmerged(self, heads: Sequence[str]) -> list[str]:
-        """Return the newest versions that say something of their own, as far as heads differ."""
+        """Return the newest versions with content of their own, where the heads differ."""
         apart = set(AncestryWalk(self.parents, [[head] for head in heads]).apart())
         found, seen, waiting = set[str](), set(heads), list(heads)
         while waiting:
@@ -287,7 +288,7 @@ class _Merging:
         return result
 
     def _hands(self, walk: AncestryWalk, at: int) -> Callable[[str], tuple[Editor, ...]]:
-        """Return a function that names who changed a file on one side, in the machines' order."""
+        """Return a function naming the authors of a file on one side, in machine order."""
 
         @cache
         def everything() -> dict[str, dict[Editor, None]]:
@@ -310,7 +311,7 @@ class _Merging:
 
 
 MOST_BYTES: Final = MAX_READ_BYTES // 8
-"""The largest file that is taken over; larger ones stay on the machine that has them."""
+"""Size limit for merged files; larger ones stay on their machine."""
 
 _TRIES: Final = 6
 
@@ -320,13 +321,13 @@ class Outcome:
     """What a merge did, or would do.
 
     Args:
-        commits: The commits of others that are part of the memory now; none: nothing was new.
-        written: The files that it wrote.
-        deleted: The files that it deleted.
-        conflicts: The files of which it kept two versions.
-        notes: What else a person may want to know.
-        refused: Why a file could not be taken over, by path.
-        waiting: Commits that are not merged before a person accepts what they delete.
+        commits: Merged commits of others; empty if nothing was new.
+        written: Files written.
+        deleted: Files deleted.
+        conflicts: Files with two versions.
+        notes: Further notes for the user.
+        refused: Why files could not be taken over, by path.
+        waiting: Commits whose deletions need approval before merging.
     """
 
     commits: tuple[str, ...] = ()
@@ -347,21 +348,21 @@ def join_heads(
     accepted: frozenset[str] = frozenset(),
     dry_run: bool = False,
 ) -> Outcome:
-    """Make what other instances did a part of the memory.
+    """Merge the changes of other instances into the memory.
 
-    The caller has caught up with what people changed; who changes something after that is noticed.
+    The caller has committed edits by hand; later edits are detected.
 
     Args:
         store: The memory.
         repository: Its journal.
-        heads: The newest commit of each other instance.
-        began: The instance that the familiar began on.
-        accepted: Commits that may delete as much as they like.
-        dry_run: Work everything out, change nothing.
+        heads: Newest commit of each other instance.
+        began: The original instance.
+        accepted: Commits approved to delete any number of files.
+        dry_run: Compute everything without changing anything.
 
     Raises:
         LockedError: Another writer held the memory for too long.
-        FamiliarError: The journal is damaged, or the disk refused; nothing was changed.
+        FamiliarError: The journal is damaged, or a write failed; nothing was changed.
     """
     error: FamiliarError | None = None
     for tried in range(_TRIES):
@@ -391,7 +392,7 @@ def _join_once(
     dry_run: bool,
     is_last: bool,
 ) -> Outcome:
-    """Join once; see `join`. `is_last`: nothing is tried again after this."""
+    """Merge once; see `join_heads`. `is_last` means there is no further retry."""
     own = past.repository.head()
     if own is None:
         return Outcome()
@@ -439,14 +440,14 @@ def _large_deletions(
     merged: MergedTree,
     accepted: frozenset[str],
 ) -> tuple[LargeDeletion, ...]:
-    """Return which heads wait: those that delete too much, or all when only together they do.
+    """Return the heads that delete too much, or all if only together they do.
 
     Args:
         past: The journal.
-        own: The newest commit here.
-        heads: The newest commits of instances and branches that are not merged yet.
-        merged: All of them together.
-        accepted: Commits that may delete as much as they like.
+        own: Newest local commit.
+        heads: Newest unmerged commits of instances and branches.
+        merged: Result of merging them all.
+        accepted: Commits approved to delete any number of files.
     """
     here = past.tree(own)
     if accepted.issuperset(heads.values()) or not _deletes_much(merged, here):
@@ -467,14 +468,14 @@ def _deletes_much(merged: MergedTree, here: Mapping[str, str]) -> bool:
 
 
 def _is_continued(past: JournalPast, own: str, commits: Sequence[str], merged: MergedTree) -> bool:
-    """Tell whether there is one new commit, it follows `own`, and it holds nothing but memory."""
+    """Tell whether a single new commit follows `own` and holds only memory files."""
     if len(commits) > 1 or not comes_before(past.parents, own, commits[0]):
         return False
     return past.tree(commits[0]) == merged.files and past.holds_only_files(commits[0])
 
 
 def _put_late(store: MemoryStore, past: JournalPast, own: str, *, dry_run: bool) -> Outcome:
-    """Write those files that could not be here before, and can now."""
+    """Write files that could not be stored here before and now can."""
     known = list_absent(past.repository)
     if not known:
         return Outcome()
@@ -519,27 +520,27 @@ class _Taking:
 
     @property
     def can_forward(self) -> bool:
-        """Whether every deletion can be made."""
+        """Whether every deletion can be applied."""
         return all(
             self._changes[path] is not None for path in self.refused if path in self._changes
         )
 
     @property
     def changes_tree(self) -> bool:
-        """Whether the journal will hold anything else than now."""
+        """Whether the journal's tree changes."""
         return bool(self.absent or self.gone) or any(
             path in self._changes for path, *_ in self.steps
         )
 
     def new_blobs(self) -> dict[str, bytes]:
-        """Return the contents that the merge made and that cannot be here, by id."""
+        """Return merged contents that cannot be stored here, by id."""
         ids = {one.id for one in self.absent.values()}
         return {id_: content for id_, content in self._blobs.items() if id_ in ids}
 
     def sort_out(self, changes: Mapping[str, str | None], *, is_settled: bool = False) -> None:
-        """Tell what can be made from what cannot; one file that is refused stops no other.
+        """Separate changes that can be applied from refused ones.
 
-        Files that could not be here before are tried again.
+        Files refused earlier are retried.
         """
         self._changes = changes
         self.refused.update(self._past.refused)
@@ -568,7 +569,7 @@ class _Taking:
             del self.refused[path]
 
     def stage(self, tx: Transaction) -> None:
-        """Stage what can be made."""
+        """Stage the changes that can be applied."""
         for path, content, expect in self.steps:
             self._stage_one(tx, path, content, expect)
 
@@ -579,7 +580,7 @@ class _Taking:
             tx.write(path, content, expect=expect, any_size=True)
 
     def _id_here(self, path: str) -> str:
-        """Return the id of what a file holds on disk; empty: there is none."""
+        """Return the id of a file's content on disk, or an empty string."""
         return self._known[path].here if path in self._known else self._here.get(path, "")
 
     def _expected(self, path: str) -> str:

@@ -1,4 +1,4 @@
-"""The past of the journal and of single files, as merges and embodiments need it."""
+"""The history of the journal and of single files, for merges and embodiments."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _LINK: Final = b"120000"
 _NO_NAMES: Final = {"", ".", ".."}
 _SMALL_BYTES: Final = 16 * 1024
 _MOST_SMALL: Final = 4096
-_WITH_LOCAL: Final = (b"people", b"sessions")  # where files are that stay on one machine
+_WITH_LOCAL: Final = (b"people", b"sessions")  # directories of machine-local files
 
 
 class JournalPast:
@@ -36,10 +36,10 @@ class JournalPast:
 
     Args:
         repository: The journal.
-        began: The instance that the familiar began on.
+        began: The original instance.
 
     Attributes:
-        refused: Why something was left out, by path.
+        refused: Why entries were left out, by path.
     """
 
     def __init__(self, repository: Repository, began: str) -> None:
@@ -52,20 +52,20 @@ class JournalPast:
         self._small: dict[str, bytes] = {}
 
     def parents(self, commit: str) -> tuple[str, ...]:
-        """Return the versions that this one came from."""
+        """Return a version's parents."""
         one: Commit = self.commit(commit)
         return one.parents
 
     def tree(self, commit: str) -> Mapping[str, str]:
-        """Return its files as far as they are synced."""
+        """Return its synced files."""
         return self._trees(self.commit(commit).tree)
 
     def whole_tree(self, commit: str) -> Mapping[str, str]:
-        """Return all its files, also those that stay on the machine that made them."""
+        """Return all its files, including machine-local ones."""
         return dict(self._files(self.commit(commit).tree, "", 0))
 
     def holds_only_files(self, commit: str) -> bool:
-        """Tell whether nothing of a version was left out."""
+        """Tell whether no entry of a version was left out."""
         if not self.refused:
             return True
         apart = JournalPast(self.repository, self._began)
@@ -73,7 +73,7 @@ class JournalPast:
         return not apart.refused
 
     def tree_id(self, commit: str) -> str:
-        """Return a key that is equal for two versions exactly when all their synced files are."""
+        """Return a key that is equal for versions with equal synced files."""
         content = self.repository.objects.read(self.commit(commit).tree)
         rows = []
         for mode, name, raw in tree_rows(content):
@@ -91,16 +91,16 @@ class JournalPast:
         return self.commit(commit).instance or self._began
 
     def source(self, commit: str) -> str:
-        """Return who changed something with it: `human` for whatever a person did."""
+        """Return its author: `human` for anything a person did."""
         one: Commit = self.commit(commit)
         return HUMAN if one.by_hand else one.source
 
     def only_merges(self, commit: str) -> bool:
-        """Tell whether a version is a merge that this program made: it says nothing of its own."""
+        """Tell whether a version is a merge made by this program, without changes of its own."""
         return bool(self.commit(commit).merged) and self.source(commit) == SYNC
 
     def changed(self, commit: str) -> Collection[str]:
-        """Return the paths that it changed."""
+        """Return the paths changed."""
         one: Commit = self.commit(commit)
         if one.touched is not None:
             return [t.rel_path for t in one.touched if is_synced(t.rel_path)]
@@ -140,7 +140,7 @@ class JournalPast:
 
 
 def _entry_problem(mode: bytes, name: str) -> str:
-    """Return why an entry is not a file or directory of a memory; empty: it is one."""
+    """Return why an entry is not a memory file or directory; empty if it is."""
     if mode == _LINK:
         return "it is a link"
     if mode != DIR_MODE and mode not in _FILES:
@@ -157,12 +157,12 @@ def _decode(name: bytes) -> str:
 T = TypeVar("T")
 
 Clock = Mapping[str, int]
-"""How many changes by instance; one that is not in it counts 0."""
+"""Vector clock: number of changes by instance, 0 if missing."""
 
 Order = Literal["equal", "before", "after", "concurrent"]
 
 EMBODIMENT: Final = "Embodiment"
-"""The line of a commit that names the embodiment that a change comes from."""
+"""Commit trailer that names the embodiment a change came from."""
 
 HASH_CHARS: Final = 12
 
@@ -172,11 +172,11 @@ class Version:
     """One version of a file.
 
     Args:
-        at: The number of the commit that made it, from 1.
-        commit: Its id.
-        instance: Who made it.
-        source: As whom, e.g. `human`.
-        is_gone: The file was deleted.
+        at: Number of its commit, from 1.
+        commit: Commit id.
+        instance: Instance that made it.
+        source: Author, e.g. `human`.
+        is_gone: Whether the file was deleted.
     """
 
     at: int
@@ -187,7 +187,7 @@ class Version:
 
 
 def compare_versions(one: Clock, other: Clock) -> Order:
-    """Return how `one` stands to `other`; `concurrent` when each holds what the other lacks."""
+    """Compare two clocks; `concurrent` if each has changes the other lacks."""
     has_less = any(count > one.get(name, 0) for name, count in other.items())
     has_more = any(count > other.get(name, 0) for name, count in one.items())
     if has_less and has_more:
@@ -198,17 +198,17 @@ def compare_versions(one: Clock, other: Clock) -> Order:
 
 
 def clock_of(versions: Sequence[Version]) -> Clock:
-    """Return the clock of the last of these versions."""
+    """Return the clock of the last version."""
     return dict(sorted(Counter(version.instance for version in versions).items()))
 
 
 class FilePasts:
-    """The versions of the files of one memory, read once and then continued.
+    """Versions of a memory's files, loaded once and then updated.
 
     Args:
         repository: The journal.
-        began: The instance that the familiar began on; its commits do not name it.
-        is_wanted: Tells of a path whether anybody asks for its versions.
+        began: The original instance; its commits do not name it.
+        is_wanted: Tells whether the versions of a path are needed.
     """
 
     def __init__(
@@ -223,21 +223,21 @@ class FilePasts:
 
     @property
     def count(self) -> int:
-        """How many commits there are: the version of the whole memory."""
+        """Number of commits: the version of the whole memory."""
         return len(self._commits)
 
     @property
     def hash(self) -> str:
-        """What tells the newest commit from that of any other journal; empty: there is none."""
+        """Identifies the newest commit among all journals; empty if there is none."""
         return self.hash_at(self.count)
 
     @property
     def paths(self) -> Sequence[str]:
-        """The files that are or were there, sorted."""
+        """Existing and former files, sorted."""
         return sorted(self._versions)
 
     def hash_at(self, at: int) -> str:
-        """Return the hash of the memory's version with that number; empty: there is none."""
+        """Return the hash of the memory's version with that number, or an empty string."""
         return self._commits[at - 1][:HASH_CHARS] if 0 < at <= self.count else ""
 
     def kept(self, key: object, make: Callable[[], T]) -> T:
@@ -247,7 +247,7 @@ class FilePasts:
         return cast("T", self._kept[1])
 
     def read_on(self) -> None:
-        """Take in what the journal holds beyond what is known.
+        """Load new commits from the journal.
 
         Raises:
             FamiliarError: It is damaged.
@@ -260,7 +260,7 @@ class FilePasts:
                 if commit.id == known:
                     break
                 new.append(commit)
-            else:  # all of it is another one than it was
+            else:  # the history was replaced
                 self._commits, self._versions = [], {}
             for commit in reversed(new):
                 self._commits.append(commit.id)
@@ -272,11 +272,11 @@ class FilePasts:
             self._repository.close()
 
     def versions(self, rel_path: str) -> Sequence[Version]:
-        """Return the versions of a file, oldest first; none of one that was never there."""
+        """Return a file's versions, oldest first; empty for an unknown file."""
         return self._versions.get(rel_path, ())
 
     def text(self, rel_path: str, version: Version) -> str | None:
-        """Return a file's text in one of its versions; None: it was not there, or no text."""
+        """Return a file's text in a version, or None if missing or not text."""
         if version.is_gone:
             return None
         try:
@@ -299,13 +299,13 @@ Kept = Literal["", "deletion", "edit"]
 
 @dataclass(frozen=True, slots=True)
 class EmbodimentChange:
-    """What an embodiment did to a file.
+    """A change to a file by an embodiment.
 
     Args:
-        rel_path: Which.
-        text: Its text now; None: it deleted the file.
-        base: The clock of the version that it began with; None: the version of the memory counts.
-        since: The version of the memory that it last saw; 0: none.
+        rel_path: The file.
+        text: New text; None for a deletion.
+        base: Clock of the version it is based on; None to use the memory's version.
+        since: Version of the memory last seen; 0 for none.
     """
 
     rel_path: str
@@ -316,12 +316,12 @@ class EmbodimentChange:
 
 @dataclass(frozen=True, slots=True)
 class FileHere:
-    """A file as it is here, and as it was.
+    """A local file and its history.
 
     Args:
-        now: Its text; None: there is none.
+        now: Current text, or None.
         versions: Its versions, oldest first.
-        text: Returns the text of one of them; None: it was gone.
+        text: Returns the text of a version; None if deleted.
     """
 
     now: str | None
@@ -331,13 +331,13 @@ class FileHere:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """Where a change stands to what is here.
+    """How a change relates to the local file.
 
     Args:
         change: The change.
-        order: `after` may be taken as it is, `before` and `equal` bring nothing.
-        base: The text that it began with; None: there was none, or it is not known.
-        since: The versions that came after that.
+        order: `after` can be applied directly; `before` and `equal` add nothing.
+        base: Text it is based on; None if there was none or it is unknown.
+        since: Later local versions.
     """
 
     change: EmbodimentChange
@@ -348,13 +348,12 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """What becomes of the files.
+    """Result of a merge.
 
     Args:
-        texts: The new text of each file that changes, None to delete it; copies below `conflicts/`
-            are among them.
-        conflicts: The copy that holds the other version, for each file in conflict.
-        kept: Files that one side deleted and the other edited, so that they stay.
+        texts: New text of each changed file, None to delete it; includes copies below `conflicts/`.
+        conflicts: Copy with the other version, by file in conflict.
+        kept: Files that one side deleted and the other edited, and so were kept.
     """
 
     texts: Mapping[str, str | None] = field(default_factory=dict)
@@ -363,10 +362,10 @@ class Merged:
 
 
 def judge_change(change: EmbodimentChange, here: FileHere) -> Judged:
-    """Return where a change stands to the file as it is here.
+    """Determine how a change relates to the local file.
 
-    What the embodiment sends again, and what it never edited, is `before`: the text tells, since an
-    answer may be lost, a request repeated, and a device restored from an old copy.
+    Repeated and unedited content counts as `before`, judged by the text, since answers may be lost,
+    requests repeated, and devices restored from backups.
     """
     at = begun_at(change, here.versions)
     base = here.text(here.versions[at - 1]) if at else None
@@ -382,9 +381,9 @@ def judge_change(change: EmbodimentChange, here: FileHere) -> Judged:
 
 
 def begun_at(change: EmbodimentChange, versions: Sequence[Version]) -> int | None:
-    """Return how many versions of a file a change knows of; None: it knows of others.
+    """Return how many versions of a file a change is based on; None if it has unknown ones.
 
-    Those are versions that this journal has lost, or never had.
+    Those are versions that this journal lost or never had.
     """
     if change.base is None:
         return sum(version.at <= change.since for version in versions)
@@ -408,10 +407,10 @@ def merge(
 
     Args:
         judged: The changes.
-        device: The embodiment that they come from.
+        device: The embodiment they come from.
         own: This instance.
-        now: Returns the text of a file; None: there is none.
-        conflicts: The files below `conflicts/` that are there, with their texts.
+        now: Returns the text of a file, or None.
+        conflicts: Existing files below `conflicts/` with their texts.
     """
     every = list(judged)
     texts = {one.change.rel_path: one.change.text for one in every if one.order == "after"}
@@ -442,7 +441,7 @@ def _merge_trees(
     now: Callable[[str], str | None],
     conflicts: Mapping[str, str],
 ) -> tuple[MergedTree, Callable[[str], bytes]]:
-    """Return three-way merged what both sides changed, and what reads the result."""
+    """Merge files changed on both sides; also return a reader for the result."""
     blobs: dict[str, bytes] = {}
 
     def tree(texts: Mapping[str, str | None]) -> dict[str, str]:
@@ -462,8 +461,8 @@ def _merge_trees(
     made = merge_trees(
         tree({**conflicts, **base}),
         Side(tree({**conflicts, **ours}), own, our_hands),
-        # An edit on an embodiment is a person's, or as good as one: it is never taken for a file
-        # that can be made again.
+        # An edit on an embodiment counts as a person's: it is never treated as a derived file
+        # that could be regenerated.
         Side(tree({**conflicts, **theirs}), device, lambda _: (Editor(device, HUMAN),)),
         lambda blob: blobs[blob],
     )

@@ -1,4 +1,4 @@
-"""Instances that share a familiar, the devices they run on, and files that travel.
+"""Instances that share a familiar, their devices, and the files they share.
 
 In `sync.toml`, beside the remotes:
 
@@ -39,16 +39,16 @@ if TYPE_CHECKING:
 
 
 class Trust(StrEnum):
-    """What is taken from an instance."""
+    """What is accepted from an instance."""
 
     known = "known"
-    """Its changes, and what it states about the turns of others."""
+    """Changes, and facts about others' turns."""
 
     new = "new"
-    """Its changes, and what it states about its own turns. It was never allowed by a person."""
+    """Changes, and facts about its own turns. Not approved by a person."""
 
     waiting = "waiting"
-    """Nothing before a person allows it."""
+    """Nothing until a person approves it."""
 
     blocked = "blocked"
     """Nothing."""
@@ -56,20 +56,20 @@ class Trust(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """What is taken from each instance.
+    """What is accepted from each instance.
 
     Args:
-        trust: Of each that is known but this one.
+        trust: Trust of each other known instance.
     """
 
     trust: Mapping[str, Trust] = field(default_factory=dict)
 
     def ids(self, *trusts: Trust) -> tuple[str, ...]:
-        """Return the instances that have one of these levels, sorted."""
+        """Return the instances with one of these levels, sorted."""
         return tuple(sorted(name for name, trust in self.trust.items() if trust in trusts))
 
     def is_admitted(self, instance: str) -> bool:
-        """Tell whether anything of an instance is taken; this one is always admitted."""
+        """Tell whether anything is accepted from an instance; this one is always admitted."""
         return self.trust.get(instance, Trust.known) in {Trust.known, Trust.new}
 
 
@@ -77,8 +77,8 @@ class SyncParticipants:
     """The instances that share a familiar, and how far each is trusted.
 
     Args:
-        remotes: The file in which it is stored.
-        approve: `sync.approve`: nothing is taken from an instance before a person allows it.
+        remotes: File with the trust settings.
+        approve: `sync.approve`: accept nothing from an instance before a person approves it.
     """
 
     def __init__(self, remotes: Remotes, *, approve: bool = False) -> None:
@@ -98,12 +98,12 @@ class SyncParticipants:
     def admit(
         self, found: Collection[str], known_before: Collection[str], *, dry_run: bool = False
     ) -> Admission:
-        """Decide what is taken from the instances of a remote, and remember those that are new.
+        """Decide what to accept from a remote's instances, and record new ones.
 
         Args:
-            found: The instances that the remote names, without this one.
-            known_before: Instances whose changes were taken before trust was recorded.
-            dry_run: Remember nothing.
+            found: The remote's instances, except this one.
+            known_before: Instances accepted before trust was recorded.
+            dry_run: Record nothing.
 
         Raises:
             ConfigError: `sync.toml` cannot be read or written.
@@ -117,37 +117,37 @@ class SyncParticipants:
         return Admission({n: self._effective(t) for n, t in rows.items()} | stored)
 
     def unseen(self) -> list[str]:
-        """Return the instances that a person has not looked at yet, sorted."""
+        """Return the instances not reviewed by a person yet, sorted."""
         rows = self._remotes.instances()
         trusts = self.all()
         fresh = {Trust.new, Trust.waiting}
         return sorted(n for n, t in trusts.items() if t in fresh and not rows[n].get("seen"))
 
     def mark_seen(self) -> None:
-        """Announce none of those that were announced any longer; what is taken stays the same."""
+        """Mark all announced instances as reviewed, without changing their trust."""
         rows = {name: {"seen": True} for name in self.unseen()}
         if rows:
             self._remotes.set_instances(rows)
 
     def allow(self, instance: str, heard_of: Collection[str]) -> None:
-        """Take changes of an instance, and what it states about others, from the next sync on.
+        """Accept an instance's changes and its facts about others from the next sync on.
 
         Raises:
-            NotFoundError: Nobody has heard of it.
+            NotFoundError: Unknown instance.
         """
         self._check(instance, heard_of)
         self._set(instance, Trust.known)
 
     def block(self, instance: str, own: str, heard_of: Collection[str]) -> None:
-        """Take nothing more of an instance; what came of it before stays.
+        """Accept nothing more from an instance; earlier changes stay.
 
         Args:
-            instance: Which.
-            own: The instance that lives here.
-            heard_of: Instances that are known without a decision.
+            instance: The instance.
+            own: This instance.
+            heard_of: Known instances without a decision.
 
         Raises:
-            NotFoundError: Nobody has heard of it.
+            NotFoundError: Unknown instance.
             RefusedError: It is this one.
         """
         if instance == own:
@@ -177,14 +177,14 @@ _TEXT_FIELDS: Final = ("id", "type", "name", "last_sync")
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """One embodiment.
+    """An embodiment.
 
     Args:
-        id: Which.
-        type: What it is, in its own words.
+        id: Its id.
+        type: Its self-declared type.
         name: What people call it.
-        last_sync: When it was last heard of, ISO 8601.
-        seen: The version of the memory that it has said it holds; 0: none.
+        last_sync: Time of its last contact, ISO 8601.
+        seen: Version of the memory it has confirmed; 0 for none.
     """
 
     id: str
@@ -205,19 +205,19 @@ class Devices:
         self._path = path
 
     def all(self) -> dict[str, Device]:
-        """Return every one that is known, by id; none where the file is missing or damaged."""
+        """Return all known embodiments by id; empty if the file is missing or damaged."""
         with suppress(OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
             rows = json.loads(read_plain(self._path))["devices"]
             return {row["id"]: _to_device(row) for row in rows}
         return {}
 
     def put(self, device: Device) -> None:
-        """Remember one as it is now."""
+        """Store an embodiment."""
         with self._changing() as known:
             known[device.id] = device
 
     def forget(self, device_id: str) -> bool:
-        """Forget one; it has to pull before it may push again. Tells whether it was known."""
+        """Remove an embodiment, which must pull before it can push. Tells whether it was known."""
         with self._changing() as known:
             return known.pop(device_id, None) is not None
 
@@ -244,13 +244,13 @@ _MOST_SHARE: Final = 4  # one file in so many
 
 @dataclass(frozen=True, slots=True)
 class LargeDeletion:
-    """A merge that waits, because it would delete many files.
+    """A merge held back because it would delete many files.
 
     Args:
-        commit: The commit of another instance that is not merged.
+        commit: The unmerged commit of another instance.
         instance: The instance whose branch it is.
-        deleted: How many files merging it would delete.
-        files: How many files there are.
+        deleted: Number of files it would delete.
+        files: Total number of files.
     """
 
     commit: str
@@ -260,18 +260,18 @@ class LargeDeletion:
 
 
 def count_deleted(changes: Mapping[str, str | None], here: Mapping[str, str]) -> int:
-    """Return how many files changes delete; a file that is only moved is not deleted."""
+    """Count deleted files, not counting moves."""
     written = {id_ for id_ in changes.values() if id_ is not None}
     return sum(id_ is None and here.get(path) not in written for path, id_ in changes.items())
 
 
 def is_large(deleted: int, files: int) -> bool:
-    """Tell whether so many deletions wait for a person: over ten, and over a quarter of all."""
+    """Tell whether deletions need approval: over ten, and over a quarter of all files."""
     return deleted > _MOST_FILES and deleted * _MOST_SHARE > files
 
 
 class PendingDeletions:
-    """The merges that wait, in a file of the journal; made again by the next sync when lost.
+    """Merges held back, in a file of the journal that the next sync can regenerate.
 
     Args:
         repository: The journal.
@@ -281,7 +281,7 @@ class PendingDeletions:
         self._path = os.path.join(repository.path, _FILE)
 
     def all(self) -> tuple[LargeDeletion, ...]:
-        """Return every merge that waits."""
+        """Return every merge held back."""
         try:
             rows = json.loads(read_plain(self._path))
             return tuple(LargeDeletion(**row) for row in rows)
@@ -289,11 +289,11 @@ class PendingDeletions:
             return ()
 
     def note(self, found: Iterable[LargeDeletion], heads: Collection[str]) -> None:
-        """Remember which merges wait, as far as that is possible.
+        """Record the merges held back, if possible.
 
         Args:
-            found: Those that a sync found.
-            heads: The commits that it looked at; what is remembered of others stays.
+            found: Those found by a sync.
+            heads: Commits it examined; records of others are kept.
         """
         instances = {one.instance for one in found}
         before = self.all()
@@ -319,16 +319,16 @@ _NAME: Final = re.compile(r"[^./_][^/]*\.md")
 
 @dataclass(frozen=True, slots=True)
 class SharedFile:
-    """What a file is to an embodiment: a file of its identity, or a memory.
+    """A file as embodiments see it: part of the identity, or a memory.
 
     Args:
-        rel_path: Where it is here.
-        category: Of identity; empty: it is a memory.
-        filename: Of identity.
-        granularity: Of a memory.
-        date: Of a memory, e.g. `2026-W05`.
-        instance: Of a daily memory: whose it is.
-        slug: Of a significant one: what it is called.
+        rel_path: Its local path.
+        category: Category of an identity file; empty for a memory.
+        filename: File name of an identity file.
+        granularity: Granularity of a memory.
+        date: Date of a memory, e.g. `2026-W05`.
+        instance: Instance of a daily memory.
+        slug: Name of a significant memory.
     """
 
     rel_path: str
@@ -356,18 +356,18 @@ def shared_file(rel_path: str) -> SharedFile | None:
 
 
 def is_shared(rel_path: str) -> bool:
-    """Tell whether embodiments have a part in a file."""
+    """Tell whether a file is shared with embodiments."""
     return shared_file(rel_path) is not None
 
 
 def source_of(file: SharedFile, text: str) -> str:
-    """Return which instance a memory is from; empty: nothing says."""
+    """Return the instance a memory came from, or an empty string."""
     told = value_of(text, "sourceInstance") or value_of(text, "instance")
     return file.instance or (told if isinstance(told, str) else "")
 
 
 def participating_in(text: str) -> Sequence[str]:
-    """Return which other instances took part in a memory."""
+    """Return the other instances that took part in a memory."""
     told = value_of(text, "participating")
     return [str(one) for one in told] if isinstance(told, list) else []
 

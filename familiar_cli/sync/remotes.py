@@ -1,4 +1,4 @@
-"""Remotes as they are configured, and what every transport to one can do."""
+"""Configured remotes, and the interface of their transports."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 Kind = Literal["path", "ssh", "http", "folder"]
 
 FOLDER: Final = "dir:"
-"""Before the path of a folder that holds bundles instead of a repository."""
+"""Prefix of the path of a bundle folder, which is not a repository."""
 
 _HEADS: Final = "refs/heads/"
 _FORMS: Final = "a path, `file://…`, `ssh://…`, `user@host:path`, `https://…` or `dir:PATH`"
@@ -38,23 +38,23 @@ _SCP: Final = re.compile(r"(?:[^\s/:@]+@)?[^\s/:@]+:.+", re.DOTALL)
 _DRIVE: Final = re.compile(r"[A-Za-z]:[\\/]")
 
 MEMORY_REFS: Final = "refs/heads/memory/"
-"""Before the id of an instance: the newest commit of its memory."""
+"""Prefix of an instance's id: the ref of its memory."""
 
 TURNS_REFS: Final = "refs/heads/turns/"
-"""Before the id of an instance: the newest commit of its turns."""
+"""Prefix of an instance's id: the ref of its turns."""
 
 MAIN_REF: Final = "refs/heads/main"
-"""What people see first who look at a remote, and where other gits commit."""
+"""The branch that people see first, and where git users commit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a remote is.
+    """The address of a remote.
 
     Args:
-        kind: How it is reached.
-        text: As it is kept and shown; it holds no password.
-        path: The path of a `path` or a `folder`; empty for others.
+        kind: Kind of transport.
+        text: As stored and displayed, without password.
+        path: Path of a `path` or `folder`; empty for others.
     """
 
     kind: Kind
@@ -67,12 +67,12 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class PushedRef:
-    """What became of one ref that was pushed.
+    """The result of pushing a ref.
 
     Args:
-        ref: Its whole name.
-        id: The commit that it was to name.
-        refused: Why it does not; empty: it does.
+        ref: Its full name.
+        id: The commit it should name.
+        refused: Why it was rejected; empty if it was not.
     """
 
     ref: str
@@ -81,64 +81,64 @@ class PushedRef:
 
 
 class Transport(Protocol):
-    """A remote, opened. Whatever it raises is a `FamiliarError`; nothing half done shows.
+    """An open remote. Raises only `FamiliarError`; updates are atomic.
 
     Attributes:
-        address: Where it is, fit to be shown: without passwords or tokens.
-        shared_refs: The branches that any git may commit to, `main` and what HEAD names there; as
-            of the last `refs`. None where only this program writes.
+        address: Its address without passwords or tokens.
+        shared_refs: Branches that git users may commit to: `main` and the remote's HEAD, as of the
+            last `refs`. None if only this program writes there.
     """
 
     address: str
     shared_refs: tuple[str, ...]
 
     def refs(self) -> Mapping[str, str]:
-        """Return all branches as they are now: the whole name of each, and the commit it names.
+        """Return all current branches: full name and commit.
 
         Raises:
-            RemoteUnreachableError: Nothing is there, or nobody let us in.
-            RemoteDamagedError: It is not a repository of ours, e.g. one with SHA-256 ids.
+            RemoteUnreachableError: It cannot be reached, or access is denied.
+            RemoteDamagedError: Not a compatible repository, e.g. one with SHA-256 ids.
         """
 
     def fetch(
         self, wants: Collection[str], haves: Collection[str], incoming: IncomingObjects
     ) -> None:
-        """Bring commits with all they lead to. `Incoming.accept` is the caller's.
+        """Fetch commits with everything reachable. The caller runs `incoming.accept`.
 
         Args:
-            wants: The commits; the remote has named them a moment ago.
-            haves: Commits that are here with all they lead to.
-            incoming: Where to put what comes.
+            wants: Commits just listed by the remote.
+            haves: Commits that are complete here.
+            incoming: Receives the objects.
 
         Raises:
             RemoteUnreachableError: The connection broke.
-            RemoteDamagedError: What came cannot be read.
+            RemoteDamagedError: The received data is invalid.
         """
 
     def push(self, refs: Mapping[str, str]) -> list[PushedRef]:
-        """Make each ref name a commit of the journal, if that only adds to what it named.
+        """Fast-forward refs to commits of the journal.
 
-        Each is decided at the remote by itself, and what they lead to is there before they name it.
+        Each ref is updated separately, after all its objects have arrived.
 
         Raises:
-            RemoteUnreachableError: The connection broke; whether something arrived is not known.
-            RemoteRefusedError: It takes nothing at all.
+            RemoteUnreachableError: The connection broke; the outcome is unknown.
+            RemoteRefusedError: It rejects everything.
         """
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close the connection."""
 
 
 def shared_refs(head: str | None) -> tuple[str, ...]:
-    """Return the branches that any git may commit to, where HEAD of the remote names `head`."""
+    """Return the branches that git users may commit to, given the remote's HEAD."""
     is_branch = head and head.startswith(_HEADS) and not head.startswith((MEMORY_REFS, TURNS_REFS))
     return tuple(dict.fromkeys((MAIN_REF, head))) if head and is_branch else (MAIN_REF,)
 
 
 def ref_objection(exchange: JournalExchange, now: str | None, new: str) -> str:
-    """Return why a ref that names the commit `now` may not name `new`; empty: it may."""
+    """Return why a ref may not move from `now` to `new`; empty if it may."""
     if now is None or now == new or now in dead_commits(exchange.repository):
-        return ""  # what was replaced because somebody was forgotten makes room
+        return ""  # commits replaced by forgetting someone may be overwritten
     if not exchange.has(now):
         return f"it is at commit {now[:10]}, which is not known here"
     if exchange.leads_to(now, new):
@@ -150,7 +150,7 @@ def read_address(text: str) -> Address:
     """Parse a remote's address; a relative path is made absolute.
 
     Raises:
-        UsageError: It is none, or a password stands in it.
+        UsageError: Not an address, or it contains a password.
     """
     if not text.strip() or not text.isprintable() or text.startswith("-"):
         raise _no_address(text)
@@ -210,23 +210,23 @@ def _no_address(text: str) -> UsageError:
 
 _ANY_USER: Final = "git"  # for servers that look at the token only
 _LOOPBACK: Final = {"localhost", "127.0.0.1", "::1"}
-_PATIENCE_S: Final = 120.0  # a helper may open a window and wait for a person
+_PATIENCE_S: Final = 120.0  # a helper may open a window and wait for the user
 
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """A name and a secret, which is never shown."""
+    """A user name and a secret, which is never displayed."""
 
     user: str
     secret: str = field(repr=False)
 
 
 def find_login(url: str, *, ask: bool) -> Login | None:
-    """Find credentials for `url`, or None. A token is sent over HTTPS or to this machine only.
+    """Find credentials for `url`, or None. Tokens are only sent over HTTPS or to this machine.
 
     Args:
         url: The remote.
-        ask: A person sits there whom git may ask.
+        ask: Whether git may ask the user.
     """
     parts = urlsplit(url)
     if parts.scheme != "https" and parts.hostname not in _LOOPBACK:
@@ -242,7 +242,7 @@ def find_login(url: str, *, ask: bool) -> Login | None:
 
 
 def tell_helpers(url: str, login: Login, *, worked: bool) -> None:
-    """Let git's helpers keep, or forget, a login that came from them."""
+    """Let git's credential helpers store or erase a login they provided."""
     if login.secret != sync_token():
         words = f"{_without_secrets(url)}username={login.user}\npassword={login.secret}\n"
         _ask_git_credential("approve" if worked else "reject", words, ask=False)
@@ -287,17 +287,17 @@ _MOST_BYTES: Final = 256 * 1024
 
 
 class Remotes:
-    """The remotes of one familiar, and the instances that it no longer waits for.
+    """The remotes of a familiar, and the instances no longer waited for.
 
     Args:
-        path: `sync.toml`; it need not be there.
+        path: `sync.toml`; it need not exist.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def all(self) -> dict[str, Address]:
-        """Return where each remote is, by name, in the order in which they were added.
+        """Return the address of each remote by name, in the order they were added.
 
         Raises:
             ConfigError: The file cannot be read.
@@ -309,10 +309,10 @@ class Remotes:
             raise self._unusable(f"names a remote without a valid address: {error}") from error
 
     def chosen(self, name: str | None) -> dict[str, Address]:
-        """Return the remote of that name, or all.
+        """Return the named remote, or all.
 
         Raises:
-            NotFoundError: There is none, or none of that name.
+            NotFoundError: There are none, or none with that name.
         """
         known = self.all()
         if not known:
@@ -334,10 +334,10 @@ class Remotes:
         return {name: known[name]}
 
     def add(self, name: str, address: str) -> Address:
-        """Keep a remote.
+        """Add a remote.
 
         Raises:
-            UsageError: The name or the address cannot be one.
+            UsageError: The name or address is invalid.
             RefusedError: The name is taken.
         """
         if len(name) > _MOST_NAME_CHARS or not _NAME.fullmatch(name):
@@ -363,10 +363,10 @@ class Remotes:
         return meant
 
     def remove(self, name: str) -> Address:
-        """Forget a remote; what is there stays.
+        """Remove a remote from the list; its data is unchanged.
 
         Raises:
-            NotFoundError: There is none of that name.
+            NotFoundError: No remote with that name.
         """
         (address,) = self.chosen(name).values()
         self._change(lambda file: file["remotes"].pop(name))
@@ -401,11 +401,11 @@ class Remotes:
         self._change(change)
 
     def forgotten(self) -> frozenset[str]:
-        """Return the instances that are no longer waited for."""
+        """Return the instances no longer waited for."""
         return frozenset(name for name, row in self.instances().items() if row.get("forgotten"))
 
     def forget(self, instance: str, *, forgotten: bool = True) -> None:
-        """Wait for an instance no longer, or again."""
+        """Stop waiting for an instance, or resume."""
         if forgotten or instance in self.forgotten():
             self.set_instances({instance: {"forgotten": forgotten or None}})
 
@@ -430,7 +430,7 @@ class Remotes:
 
         try:
             with locked(self._path.with_name(f".{FILE}.lock"), what=str(self._path)):
-                self.all()  # a file that cannot be read is not written over
+                self.all()  # an unreadable file is not overwritten
                 try:
                     text = read_plain(self._path, _MOST_BYTES).decode()
                 except FileNotFoundError:
@@ -461,13 +461,13 @@ _ASIDE: Final = "familiar-aside"
 
 @dataclass(frozen=True, slots=True)
 class RefAside:
-    """A ref of a remote of which nothing is taken.
+    """A remote ref that is not accepted.
 
     Args:
-        ref: Its whole name.
+        ref: Its full name.
         id: The commit that it names.
-        reason: Why nothing is taken of it.
-        is_final: It stays so until the ref names another commit.
+        reason: Why it is not accepted.
+        is_final: Whether this holds until the ref changes.
     """
 
     ref: str
@@ -477,17 +477,17 @@ class RefAside:
 
     @property
     def name(self) -> str:
-        """The ref as people are shown it."""
+        """The ref's display name."""
         return self.ref.removeprefix(_HEADS)
 
     @property
     def instance(self) -> str:
-        """The instance whose branch it is."""
+        """The instance that owns the branch."""
         return self.ref.rpartition("/")[2]
 
 
 class SeenRefs:
-    """The refs of one remote as they were seen last.
+    """The last seen refs of a remote.
 
     Args:
         repository: The journal.
@@ -499,7 +499,7 @@ class SeenRefs:
         self._top = os.path.join(repository.path, "refs", "remotes", remote)
 
     def all(self) -> dict[str, str]:
-        """Return them, named as they are at the remote."""
+        """Return the refs by their names on the remote."""
         found = {}
         for directory, _, names in os.walk(self._top):
             for name in names:
@@ -510,7 +510,7 @@ class SeenRefs:
         return found
 
     def note(self, refs: Mapping[str, str]) -> None:
-        """Remember what refs name now. May raise OSError."""
+        """Record the current refs. May raise OSError."""
         before = self.all()
         for ref, id_ in refs.items():
             if before.get(ref) != id_ and ref.startswith(_HEADS):
@@ -518,7 +518,7 @@ class SeenRefs:
                 set_local_ref(self._repository, at, id_)
 
     def aside(self) -> dict[str, RefAside]:
-        """Return the refs of which nothing is taken, by name."""
+        """Return the refs that are not accepted, by name."""
         try:
             rows = json.loads(read_plain(self._aside_path))
             return {row["ref"]: RefAside(**row) for row in rows}
@@ -526,14 +526,14 @@ class SeenRefs:
             return {}
 
     def note_aside(self, refs: Mapping[str, RefAside]) -> None:
-        """Remember the refs of which nothing is taken, as far as that is possible."""
+        """Record the refs that are not accepted, if possible."""
         rows = [asdict(one) for _, one in sorted(refs.items())]
         if refs != self.aside():
             with suppress(OSError):
                 write_own(self._aside_path, json.dumps(rows).encode(), durable=False)
 
     def forget(self) -> None:
-        """Remove all of them: the remote is no longer one of ours."""
+        """Delete all of them, when the remote is removed."""
         shutil.rmtree(self._top, ignore_errors=True)
         with suppress(OSError):
             remove(self._aside_path)
@@ -565,7 +565,7 @@ def local_ref(repository: Repository, ref: str) -> str | None:
 
 
 def _read_id(path: str) -> str | None:
-    """Read the commit that a ref's file names; None: it names none."""
+    """Read the commit from a ref file, or None."""
     with suppress(OSError):
         id_ = read_plain(path).decode("ascii", errors="replace").strip()
         return id_ if is_id(id_) else None
@@ -573,7 +573,7 @@ def _read_id(path: str) -> str | None:
 
 
 def set_local_ref(repository: Repository, ref: str, id_: str) -> None:
-    """Make a ref of the journal name a commit, durably. May raise OSError."""
+    """Durably update a ref of the journal. May raise OSError."""
     path = os.path.join(repository.path, *ref.split("/"))
     os.makedirs(os.path.dirname(path), exist_ok=True)
     repository.disk.put(path, f"{id_}\n".encode())

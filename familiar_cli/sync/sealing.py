@@ -1,15 +1,15 @@
 """Bundles: their form, encryption and signatures.
 
-Dulwich's reader holds the whole file in memory to tell its refs, and checks none of their names.
+Dulwich's reader loads the whole file to list its refs, and does not check their names.
 
 A bundle that is encrypted to recipients begins with two lines, before the git bundle:
 
     # familiar signed bundle
     KEY HMAC
 
-`KEY` belongs to the familiar. It never leaves a machine but inside an encrypted bundle, so whoever
-knows it could decrypt one. `HMAC` is HMAC-SHA256 under it, over the place of the bundle and the git
-bundle. On each machine the key is in `bundle.key`, outside the memory.
+`KEY` belongs to the familiar and only leaves a machine inside an encrypted bundle, so knowing it
+proves having decrypted one. `HMAC` is HMAC-SHA256 with that key over the bundle's place and the git
+bundle. Each machine keeps the key in `bundle.key`, outside the memory.
 """
 
 from __future__ import annotations
@@ -39,33 +39,33 @@ if TYPE_CHECKING:
     from dulwich.pack import UnpackedObject
 
 PASSPHRASE: Final = "passphrase"  # noqa: S105  # a word, not one
-"""In `sync.encrypt`, instead of recipients."""
+"""Value of `sync.encrypt` for encryption by passphrase."""
 
 SEALED: Final = b"age-encryption.org/v1\n"
-"""How a file begins that is encrypted."""
+"""Magic bytes of an encrypted file."""
 
 _MOST_KEY_BYTES: Final = 65_536
 _SSH: Final = "ssh-"
-_SCRYPT: Final = b"-> scrypt "  # then a passphrase opens it, and nothing else
+_SCRYPT: Final = b"-> scrypt "  # only a passphrase opens such a file
 _PRIVATE: Final = "-----BEGIN"
 _IDENTITY: Final = "AGE-SECRET-KEY-"
 _ERRNO: Final = re.compile(r"\[Errno (\d+)\]")
 _HEAD_BYTES: Final = 256
 _MOST_DIGITS: Final = 3
 _NEVER: Final = 999
-_MOST_SCRYPT_FACTOR: Final = 20  # 1 GB; age writes 18, pyrage what takes a second
+_MOST_SCRYPT_FACTOR: Final = 20  # 1 GB; age uses 18, pyrage about one second's worth
 _SEAL_TRIES: Final = 5
 _OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 
 
 class Sealing:
-    """Encrypts and decrypts whole files, each at once.
+    """Encrypts and decrypts whole files.
 
     Args:
         encrypt: Recipients (`age1...`, or a line of an SSH public key), or `PASSPHRASE` alone.
-        key: Returns the secret: the passphrase, or the text of a file with age identities or of an
-            SSH private key. Called when it is first needed, and never twice.
-        old_keys: Returns secrets of the same kinds that were used before; they decrypt only.
+        key: Returns the secret: the passphrase, or the text of an age identity file or SSH private
+            key. Called at most once, when first needed.
+        old_keys: Returns former secrets of the same kinds, used only for decryption.
     """
 
     def __init__(
@@ -81,25 +81,25 @@ class Sealing:
 
     @property
     def seals(self) -> bool:
-        """Whether what leaves is encrypted; what comes is decrypted in any case."""
+        """Whether outgoing data is encrypted; incoming data is decrypted in any case."""
         return bool(self._encrypt)
 
     @property
     def needs_signature(self) -> bool:
-        """Whether anybody can encrypt what this key decrypts."""
+        """Whether anyone can encrypt to this key, so that a signature is needed."""
         return self.seals and self._encrypt != (PASSPHRASE,)
 
     def seal(self, plain: IO[bytes], sealed: IO[bytes]) -> None:
         """Encrypt a file.
 
         Raises:
-            RemoteKeyError: Not with this key, or not to these recipients; nothing was written.
+            RemoteKeyError: The key or the recipients are unusable; nothing was written.
             OSError: It cannot be read or written.
         """
         age = _import_pyrage()
         if self._encrypt == (PASSPHRASE,):
             content, made = plain.read(), b""
-            for _ in range(_SEAL_TRIES):  # it measures the time, and not always well
+            for _ in range(_SEAL_TRIES):  # it measures the time, sometimes badly
                 made = age.passphrase.encrypt(content, self._passphrase())
                 if (_scrypt_factor(io.BytesIO(made[:_HEAD_BYTES])) or 0) <= _MOST_SCRYPT_FACTOR:
                     break
@@ -112,10 +112,10 @@ class Sealing:
             raise _disk_error(error) from error
 
     def open(self, sealed: IO[bytes], plain: IO[bytes]) -> bool:
-        """Decrypt a file, and tell whether only those who know the secret could encrypt it.
+        """Decrypt a file, and tell whether only someone with the secret can have encrypted it.
 
         Raises:
-            RemoteKeyError: Not with this key.
+            RemoteKeyError: The key does not fit.
             RemoteDamagedError: It would take too much memory.
             OSError: It cannot be read or written.
         """
@@ -156,7 +156,7 @@ class Sealing:
 
 
 def no_key() -> str:
-    """Say that there is no key. A `key` of `Sealing` where nobody can be asked for it.
+    """Report a missing key; a `key` for `Sealing` where nobody can be asked.
 
     Raises:
         RemoteKeyError: Always.
@@ -172,12 +172,11 @@ def read_key(path: Path, *, away_from: Iterable[Path] = ()) -> str:
     """Return the secret that a file holds.
 
     Args:
-        path: The file, which only its owner may read. Windows does not tell, so there nothing is
-            checked.
-        away_from: Directories that must not hold it: a key beside what it opens opens it for all.
+        path: The file, readable only by its owner; not checked on Windows.
+        away_from: Directories that must not contain it: a key next to the data it opens is useless.
 
     Raises:
-        RemoteKeyError: It cannot be read, others can read it, or it is empty or too near.
+        RemoteKeyError: It is unreadable, readable by others, empty, or in such a directory.
     """
     real = path.resolve()
     for directory in away_from:
@@ -215,12 +214,12 @@ def read_key(path: Path, *, away_from: Iterable[Path] = ()) -> str:
 
 
 def _first_line(secret: str) -> str:
-    """Return a passphrase: a file ends in a line's end, a person's answer does not."""
+    """Return the first line of a passphrase without its newline."""
     return secret.split("\n", 1)[0].rstrip("\r")
 
 
 def _scrypt_factor(sealed: IO[bytes]) -> int | None:
-    """Return the work factor of a file that a passphrase opens; None: a key opens it."""
+    """Return the scrypt work factor of a passphrase-encrypted file, or None for a key."""
     begin = sealed.tell()
     head = sealed.read(_HEAD_BYTES)
     sealed.seek(begin)
@@ -231,7 +230,7 @@ def _scrypt_factor(sealed: IO[bytes]) -> int | None:
 
 
 def _disk_error(error: Exception) -> OSError:
-    """Return the disk's error, which pyrage hides in the text of its own."""
+    """Extract the disk error from the text of a pyrage error."""
     found = _ERRNO.search(str(error))
     return OSError(int(found[1]), os.strerror(int(found[1]))) if found else OSError(str(error))
 
@@ -295,7 +294,7 @@ _HEX_CHARS: Final = 64
 _KEY: Final = re.compile(r"[0-9a-f]{64}")
 _SIGNATURE: Final = re.compile(rb"([0-9a-f]{64}) ([0-9a-f]{64})\n")
 UNSIGNED_HEAD: Final = _FIRST_LINE + b"0" * _HEX_CHARS + b" " + b"0" * _HEX_CHARS + b"\n"
-"""What a bundle begins with until `sign` fills it in."""
+"""Placeholder at the start of a bundle until `sign_bundle` fills it in."""
 
 _FINGERPRINT_CHARS: Final = 20
 _MOST_FILE_BYTES: Final = 1_000
@@ -303,17 +302,17 @@ _CHUNK_BYTES: Final = 1024 * 1024
 
 
 def fingerprint(key: bytes) -> str:
-    """Return the fingerprint of a key, which may be shown."""
+    """Return the fingerprint of a key, which is safe to display."""
     return hashlib.sha256(key).hexdigest()[:_FINGERPRINT_CHARS]
 
 
 @dataclass(frozen=True, slots=True)
 class SignatureTrust:
-    """What a person accepts without proof, for one command.
+    """What the user accepts without proof, for one command.
 
     Args:
-        signing_key: The fingerprint of the key to take over, whatever is here; empty: none.
-        unsigned: Bundles that are not signed are taken, too.
+        signing_key: Fingerprint of a key to adopt in any case; empty for none.
+        unsigned: Whether to accept unsigned bundles.
     """
 
     signing_key: str = ""
@@ -324,8 +323,8 @@ class SigningKey:
     """The signing key of a familiar on this machine.
 
     Args:
-        path: Its file, which need not be there yet.
-        trust: What is accepted without proof.
+        path: Its file, which may not exist yet.
+        trust: What the user accepts without proof.
     """
 
     def __init__(self, path: Path, trust: SignatureTrust = SignatureTrust()) -> None:
@@ -333,10 +332,10 @@ class SigningKey:
         self._trust = trust
 
     def read(self) -> bytes | None:
-        """Return the key; None: there is none yet.
+        """Return the key, or None if there is none yet.
 
         Raises:
-            RemoteKeyError: The file is damaged, or others can read it.
+            RemoteKeyError: The file is damaged or readable by others.
         """
         try:
             mode = self._path.stat().st_mode
@@ -352,34 +351,34 @@ class SigningKey:
         return bytes.fromhex(text)
 
     def make(self) -> bytes:
-        """Return the key, made where there is none. May raise OSError, or what `read` raises."""
+        """Return the key, creating it if needed. May raise OSError, or as `read`."""
         return self.read() or self.replace()
 
     def replace(self, key: bytes | None = None) -> bytes:
-        """Keep another key, or a new one, and return it. May raise OSError."""
+        """Store another key, or a new one, and return it. May raise OSError."""
         key = key or secrets.token_bytes(_KEY_BYTES)
         write_own(self._path, f"{key.hex()}\n".encode())
         return key
 
     def fingerprint(self) -> str:
-        """Return the key's fingerprint, which may be shown; empty: there is no key yet."""
+        """Return the key's fingerprint, which is safe to display; empty without a key."""
         key = self.read()
         return fingerprint(key) if key else ""
 
     def choose(
         self, bundles: Sequence[BundleFile], is_vouched_for: Callable[[BundleFile], bool]
     ) -> bool:
-        """Take over the key of other machines if there is none here, or one is wanted.
+        """Adopt the key of other machines if there is none here or one was requested.
 
         Args:
-            bundles: Those that were not taken before.
-            is_vouched_for: Tells whether one may bring the key.
+            bundles: Bundles not read before.
+            is_vouched_for: Tells whether a bundle may introduce the key.
 
         Returns:
-            Whether that was done.
+            Whether a key was adopted.
 
         Raises:
-            RemoteKeyError: They bring several, and nobody said which.
+            RemoteKeyError: They have several keys, and none was requested.
         """
         signers = {one.signer: one.name for one in bundles if one.signer}
         wanted = {key for key in signers if fingerprint(key) == self._trust.signing_key}
@@ -398,7 +397,7 @@ class SigningKey:
         return bool(signers) and bool(self.replace(*signers))
 
     def objection(self, signer: bytes | None) -> str:
-        """Return the problem of a bundle; empty: none."""
+        """Return why a signer is not accepted; empty if it is."""
         if signer is None:
             return "" if self._trust.unsigned else "not signed"
         if signer == self.read():
@@ -418,8 +417,8 @@ def sign_bundle(file: BinaryIO, key: bytes, place: str) -> None:
 
     Args:
         file: Begins with `UNSIGNED_HEAD`.
-        key: The familiar's.
-        place: The machine that writes it, and its number.
+        key: The familiar's signing key.
+        place: The writing machine and the bundle's number.
     """
     file.seek(len(UNSIGNED_HEAD))
     digest = _bundle_digest(file, key, place)
@@ -428,12 +427,12 @@ def sign_bundle(file: BinaryIO, key: bytes, place: str) -> None:
 
 
 def read_signature(file: BinaryIO, place: str) -> bytes | None:
-    """Return the key with which a bundle is signed; None: it is not signed.
+    """Return the key that signed a bundle, or None if unsigned.
 
-    Leaves `file` where the git bundle begins.
+    Leaves `file` at the start of the git bundle.
 
     Raises:
-        RemoteDamagedError: The signature is not that of this bundle at this place.
+        RemoteDamagedError: The signature does not match this bundle and place.
         OSError: It cannot be read.
     """
     if file.read(len(_FIRST_LINE)) != _FIRST_LINE:
@@ -456,17 +455,17 @@ def _bundle_digest(file: BinaryIO, key: bytes, place: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class BundleFile:
-    """One bundle, all of which has arrived.
+    """A complete bundle.
 
     Args:
-        name: Of the file; it has a digest, so of the same size, it is the same.
+        name: File name; includes a digest, so name and size identify the content.
         size_bytes: Its size.
-        header: What it says of itself.
+        header: Its header.
         is_sealed: Whether it is encrypted.
-        proof: Which secret its writer knew: the fingerprint of the key that it is signed with, or
-            `PASSPHRASE`; empty: none.
-        signer: That key, where it was read just now.
-        refused: Why nothing is taken from it; empty: it is used.
+        proof: Secret the writer is proven to know: the fingerprint of the signing key, or
+            `PASSPHRASE`; empty for none.
+        signer: The signing key, if read just now.
+        refused: Why it is ignored; empty if it is used.
     """
 
     name: str
@@ -479,12 +478,12 @@ class BundleFile:
 
     @property
     def instance(self) -> str:
-        """The instance that wrote it."""
+        """Instance that wrote it."""
         return self.name.lower().split(".")[0]
 
     @property
     def number(self) -> int:
-        """Its place among the bundles of that instance."""
+        """Its number among that instance's bundles."""
         return int(self.name.split(".")[1])
 
 
@@ -498,11 +497,11 @@ _REF: Final = re.compile(r"HEAD|refs/heads/[a-z0-9][a-z0-9/-]*")
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What a bundle says of itself.
+    """Header of a bundle.
 
     Args:
-        refs: The whole name of each ref, and the commit it names.
-        needs: Commits that who reads it must have, with all they lead to.
+        refs: Full name of each ref and its commit.
+        needs: Prerequisites: commits the reader must have completely.
     """
 
     refs: Mapping[str, str]
@@ -513,9 +512,9 @@ def encode_bundle(header: Header, count: int, objects: Iterator[UnpackedObject])
     """Yield the bytes of a bundle.
 
     Args:
-        header: What it says of itself.
+        header: Its header.
         count: The number of `objects`.
-        objects: All that the refs lead to and `header.needs` do not.
+        objects: Everything reachable from the refs but not from `header.needs`.
     """
     from dulwich.object_format import DEFAULT_OBJECT_FORMAT
     from dulwich.pack import PackChunkGenerator
@@ -527,10 +526,10 @@ def encode_bundle(header: Header, count: int, objects: Iterator[UnpackedObject])
 
 
 def read_header(file: BinaryIO) -> Header:
-    """Read a bundle's header, and leave `file` where its pack begins.
+    """Read a bundle's header, leaving `file` at the start of its pack.
 
     Raises:
-        RemoteDamagedError: It is not a bundle, or one of a kind that is not read.
+        RemoteDamagedError: Not a bundle, or of an unsupported kind.
         OSError: It cannot be read.
     """
     lines = _header_lines(file)
@@ -565,7 +564,7 @@ def _header_lines(file: BinaryIO) -> Iterator[bytes]:
 
 
 def read_seen(path: str) -> dict[str, BundleFile]:
-    """Read which bundles were seen in a folder, by name; empty if the file is unusable."""
+    """Read the bundles seen in a folder, by name; empty if the file is unusable."""
     try:
         rows = json.loads(read_plain(path))
         return {
@@ -584,7 +583,7 @@ def read_seen(path: str) -> dict[str, BundleFile]:
 
 
 def write_seen(path: str, found: Mapping[str, BundleFile]) -> None:
-    """Remember what was seen, as far as that is possible."""
+    """Record the bundles seen, if possible."""
     rows = {
         name: {
             "bytes": s.size_bytes,

@@ -1,7 +1,7 @@
-"""Conversations as files that grow: what is sent, and what others sent.
+"""Conversations as append-only files, sent to and received from other instances.
 
-Every instance adds lines to files of its own below `turns/`, in commits that hold nothing else but
-which channels are private, and what a machine that begins must know of the familiar.
+Every instance appends to its own files below `turns/`, in commits that otherwise hold only the list
+of private channels and what a new machine must know of the familiar.
 """
 
 from __future__ import annotations
@@ -48,16 +48,16 @@ if TYPE_CHECKING:
 
 _TURN: Final = re.compile(rb'^\{"v":\d+,"kind":"turn",', re.MULTILINE)
 _TAKEN: Final = "refs/familiar/turns/"
-"""Before an instance, in the journal: the commit whose turns are all in the history."""
+"""Ref prefix, in the journal: the commit whose turns are all imported."""
 
 
 def take_turns(
     repository: Repository, turns: HistoryConversations, own: str, instance: str, commit: str
 ) -> int:
-    """Import what is new in the conversations of another instance, and return how many turns.
+    """Import new conversations of another instance, and return the number of turns.
 
     Raises:
-        FamiliarError: Something in them makes no sense, or the disk refused; it is tried again.
+        FamiliarError: They are invalid, or a write failed; it is retried.
     """
     ref = _TAKEN + instance
     before = local_ref(repository, ref)
@@ -67,7 +67,7 @@ def take_turns(
     known = past.tree(before).items() if before else set()
     files = past.tree(commit)
     channels = files.get(_channels_path(instance))
-    if channels is not None:  # before the first turn of a private channel is here
+    if channels is not None:  # before the first turn of a private channel is imported
         turns.take_channels(past.read(channels))
     count = 0
     for path, id_ in sorted(files.items() - known):
@@ -86,10 +86,10 @@ def turns_commit(
     lock: Callable[[], AbstractContextManager[None]],
     dry_run: bool,
 ) -> tuple[str | None, int]:
-    """Commit what is new in the conversations here.
+    """Commit new local conversations.
 
     Returns:
-        The newest commit, or None when there is none; and how many turns are not in it (yet).
+        The newest commit or None, and the number of turns not in it yet.
     """
     ref = TURNS_REFS + own
     head = local_ref(repository, ref)
@@ -160,36 +160,36 @@ def turns_since(repository: Repository, own: str, before: str | None, commit: st
     count = 0
     for path, id_ in past.tree(commit).items():
         if path.startswith(f"turns/{own}/") and old.get(path) != id_:
-            begun = len(past.read(old[path])) if path in old else 0  # files only grow
+            begun = len(past.read(old[path])) if path in old else 0  # files are append-only
             count += turn_count(past.read(id_)[begun:])
     return count
 
 
 def turn_count(lines: bytes) -> int:
-    """Return how many of the lines are turns, rather than marks and other facts."""
+    """Count the lines that are turns rather than other facts."""
     return len(_TURN.findall(lines))
 
 
 MOST_LINE_BYTES: Final = 64 * 1024 * 1024
-"""A longer line is no turn of this program's."""
+"""Maximum length of a line."""
 
-_AT_ONCE: Final = 20_000  # lines of one transaction
+_AT_ONCE: Final = 20_000  # lines per transaction
 _LARGE_BYTES: Final = 1024 * 1024
-_MOST_PARTS: Final = 999  # a name with more digits would not sort after the others
+_MOST_PARTS: Final = 999  # names with more digits would not sort correctly
 _FILE: Final = re.compile(
     r"turns/([a-z0-9]+(?:-[a-z0-9]+)*)/([0-9]{4}-(?:0[1-9]|1[0-2]))(?:_([0-9]{3}))?\.jsonl"
 )
 
 
 def last_through(rel_path: str, data: bytes) -> ThroughLine:
-    """Read how far a series of files reaches that ends with `rel_path`.
+    """Read how far a series of files extends, from its last file.
 
     Args:
         rel_path: Its path.
-        data: Its bytes, or their end with at least its last line.
+        data: Its content, or an end including at least the last line.
 
     Raises:
-        BadLineError: Its last line does not say.
+        BadLineError: Its last line does not state it.
     """
     line = parse_line(data.rstrip(b"\n").rpartition(b"\n")[2])
     if not isinstance(line, ThroughLine):
@@ -198,7 +198,7 @@ def last_through(rel_path: str, data: bytes) -> ThroughLine:
 
 
 def file_of(rel_path: str) -> tuple[str, str, int] | None:
-    """Return the instance, the month and the part of a file of turns; None: it is none."""
+    """Return instance, month and part of a turn file's name, or None."""
     found = _FILE.fullmatch(rel_path)
     return (found[1], found[2], int(found[3] or 1)) if found else None
 
@@ -211,17 +211,17 @@ def new_lines(
     *,
     at: datetime | None = None,
 ) -> tuple[str, bytes]:
-    """Return the file to which new lines are added, and those lines; empty: nothing is new.
+    """Return the file to append to and the new lines; empty if nothing is new.
 
     Args:
         history: The history.
-        own: The instance that this is.
-        rel_path: The newest file of this instance; empty: there is none yet.
-        data: Its bytes.
-        at: The present; None: now.
+        own: This instance.
+        rel_path: Newest file of this instance; empty if there is none.
+        data: Its content.
+        at: The present; None for now.
 
     Raises:
-        FamiliarError: As `HistoryStore.append`.
+        FamiliarError: As for `HistoryStore.append`.
     """
     through = last_through(rel_path, data) if rel_path else ThroughLine()
     named = file_of(rel_path)
@@ -242,22 +242,22 @@ def take_in(
     *,
     scope_of: Callable[[str], FactScope] = unrestricted,
 ) -> Taken:
-    """Take in what a file of turns says; the same again changes nothing.
+    """Import a turn file; importing it again changes nothing.
 
-    A line without an end is left for later. Lines that stand before a bad one are kept.
+    An incomplete last line is left for later. Lines before an invalid one are kept.
 
     Args:
         history: The history.
-        own: The instance that this is.
+        own: This instance.
         rel_path: The file's path.
-        data: Its bytes from `offset` on.
-        offset: Where `data` begins, which is the beginning of a line.
+        data: Its content from `offset` on.
+        offset: Start of `data`, at the beginning of a line.
         scope_of: Returns which facts of an instance are accepted.
 
     Raises:
-        BadLineError: The file has no right name, or a line says what cannot be.
-        InstanceTwiceError: A turn with the same name is another one here.
-        FamiliarError: As `HistoryStore.append`.
+        BadLineError: The file name or a line is invalid.
+        InstanceTwiceError: Another turn with the same name exists here.
+        FamiliarError: As for `HistoryStore.append`.
     """
     named = file_of(rel_path)
     if named is None:
@@ -304,12 +304,12 @@ def _decode_line(line: bytes) -> str:
 
 
 class HistoryConversations:
-    """Turns the history into files, and files of others into turns.
+    """Converts the history to turn files, and others' files to turns.
 
     Args:
         history: The turns.
-        configs: What is set for each channel; among it, whether it is private.
-        about: What a machine that begins must know of the familiar, as JSON.
+        configs: Settings of channels, including their privacy.
+        about: JSON that tells a new machine about the familiar.
     """
 
     def __init__(self, history: HistoryStore, configs: ChannelConfigs, about: bytes = b"") -> None:
@@ -320,13 +320,13 @@ class HistoryConversations:
         self._existing_through: int | None = None
 
     def restrict(self, own: str, untrusted: Collection[str]) -> None:
-        """From now on, accept facts about others from trusted instances only.
+        """Accept facts about others from trusted instances only, from now on.
 
-        What waited for trust is applied.
+        Facts that waited for trust are applied.
 
         Args:
-            own: The instance that this is.
-            untrusted: Those that may state facts about their own turns and channels only.
+            own: This instance.
+            untrusted: Instances that may only state facts about their own turns and channels.
         """
         self._untrusted = untrusted
         self._existing_through = self.history.newest_id()
@@ -334,10 +334,10 @@ class HistoryConversations:
             release_facts(self.history, own, instance)
 
     def take_in(self, own: str, rel_path: str, data: bytes) -> int:
-        """Import what is new in a file of another instance; return how many turns it was.
+        """Import new lines of another instance's file; return the number of turns.
 
         Raises:
-            FamiliarError: Something in it makes no sense; what stands before it was imported.
+            FamiliarError: A line is invalid; earlier lines were imported.
         """
         instance = rel_path.split("/")[1]
         through = taken_through(self.history, instance, rel_path)
@@ -349,12 +349,12 @@ class HistoryConversations:
         return taken.turns
 
     def orders(self) -> bytes:
-        """Encode the orders that these turns follow."""
+        """Encode the forget orders that these turns comply with."""
         lines = (f"{order.to_line()}\n" for order in orders_of(self.history))
         return "".join(lines).encode()
 
     def channels(self) -> bytes:
-        """Encode which channels are private here; sorted, so that equal settings give equal bytes.
+        """Encode the private channels, sorted so that equal settings give equal bytes.
 
         Raises:
             ConfigError: A channel's file cannot be read.
@@ -369,10 +369,10 @@ class HistoryConversations:
         return (json.dumps(found, ensure_ascii=False, indent=1, sort_keys=True) + "\n").encode()
 
     def take_channels(self, data: bytes) -> None:
-        """Make channels private here that are private elsewhere, unless a person said otherwise.
+        """Mark channels private that are private elsewhere, unless a person decided otherwise.
 
         Raises:
-            BadInputError: It makes no sense, so nobody knows what may be private.
+            BadInputError: It is invalid, so it is unknown what is private.
             ConfigError: A channel's file cannot be read or written.
         """
         try:
