@@ -1,4 +1,4 @@
-"""Let a program change a part of a page: append, replace a text or a section, change a list."""
+"""Let a program edit part of a page: append, replace text or a section, change a list."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ _SECTION_LEVEL: Final = 2  # of a section that is added
 
 @dataclass(frozen=True, slots=True)
 class TextEdit:
-    """A change of a part of a page.
+    """An edit of part of a page.
 
     Args:
-        append: What to add at the end of the page or of `section`; None: nothing.
-        old_text: What to replace, which stands once; None: a whole section.
-        new_text: What to put there; empty: nothing.
-        section: The heading of the section that is meant, which may be a new one; empty: the page.
+        append: Text to add at the end of the page or `section`; None for none.
+        old_text: Unique text to replace; None for a whole section.
+        new_text: Replacement; empty to delete.
+        section: Heading of the section, possibly new; empty for the page.
     """
 
     append: str | None = None
@@ -58,23 +58,23 @@ def edit_memory(
     checksum: str = "",
     chats: Sequence[str] = (),
 ) -> WriteOutcome:
-    """Change a part of a memory. What is appended to a day becomes bullets, each once.
+    """Edit part of a memory. Appending to a day adds unique bullets.
 
-    The change is made to the version that the session read, and merged with later edits.
+    The edit applies to the version that the session read, and is merged with later changes.
 
     Args:
-        familiar: Whose memory.
+        familiar: The familiar.
         writer: Who writes.
-        place: The memory that is meant.
+        place: The memory to edit.
         edit: The change.
-        checksum: Of the version that the change is for; empty: the one that the session read.
-        chats: Where what is appended to a day was said.
+        checksum: Version the edit is based on; empty for the one the session read.
+        chats: Source conversations of text appended to a day.
 
     Raises:
-        NotFoundError: There is no such memory; one that is appended to is begun.
-        UsageError: `place` names no memory, or `edit` no change.
-        RefusedError: The text to replace is not there, or several times; the memory is another
-            version than `checksum` says; or a rule forbids the change. Nothing was changed.
+        NotFoundError: No such memory; appending creates it instead.
+        UsageError: `place` is not a memory, or `edit` is not valid.
+        RefusedError: The text to replace is missing or ambiguous, the memory's version does not
+            match `checksum`, or a rule forbids the edit. Nothing was changed.
     """
     rel_path = path_of(familiar.memory, place)
     _check_edit(edit)
@@ -114,12 +114,12 @@ def edit_memory(
 def edit_list(
     familiar: Familiar, writer: Writer, rel_path: str, change: Callable[[str], str]
 ) -> WriteOutcome:
-    """Change a list, such as the tasks; what is private in it stays where it is.
+    """Edit a list, such as the tasks, preserving private parts.
 
     Args:
         familiar: Whose memory.
         writer: Who writes.
-        rel_path: The list; it need not be there.
+        rel_path: The list; it need not exist.
         change: Returns its new text, given the old.
 
     Raises:
@@ -135,10 +135,10 @@ def edit_list(
 
 
 def apply_edit(rel_path: str, text: str, edit: TextEdit) -> str:
-    """Return a text, changed.
+    """Apply an edit to a text.
 
     Raises:
-        RefusedError: What is to be replaced is not there, or several times.
+        RefusedError: The text to replace is missing or ambiguous.
     """
     start, end = _section_span(rel_path, text, edit.section) or (len(text), len(text))
     is_new = bool(edit.section) and start == end
@@ -159,11 +159,11 @@ def apply_edit(rel_path: str, text: str, edit: TextEdit) -> str:
 
 
 def _check_edit(edit: TextEdit) -> None:
-    """Check that an edit says what to do, and what it writes.
+    """Validate an edit.
 
     Raises:
-        UsageError: It does not, or says two things.
-        RefusedError: It writes a secret, or nothing that anybody sees.
+        UsageError: It specifies nothing, or conflicting changes.
+        RefusedError: It writes a secret, or nothing visible.
     """
     if edit.append is None and edit.old_text is None and not (edit.section and edit.new_text):
         raise UsageError(
@@ -194,10 +194,10 @@ def _check_version(familiar: Familiar, writer: Writer, rel_path: str, checksum: 
 
 
 def _base_of(writer: Writer, rel_path: str, now: str, checksum: str) -> str:
-    """Return the version that a change was made from.
+    """Return the version that an edit is based on.
 
     Raises:
-        RefusedError: `checksum` is of no version that the session knows.
+        RefusedError: `checksum` matches no version known to the session.
     """
     known = writer.reads.versions(writer.session, rel_path)
     if not checksum:
@@ -244,10 +244,10 @@ def _places_of(part: str, text: str) -> Iterator[int]:
 
 
 def _section_span(rel_path: str, text: str, wanted: str) -> tuple[int, int] | None:
-    """Return where a section begins and ends, those below it included; None: there is none.
+    """Return the range of a section with its subsections, or None.
 
     Raises:
-        RefusedError: Several are called so.
+        RefusedError: The heading is ambiguous.
     """
     if not wanted:
         return None
@@ -267,14 +267,14 @@ def _section_span(rel_path: str, text: str, wanted: str) -> tuple[int, int] | No
 
 
 def _without_heading(words: str, section: str) -> str:
-    """Return the text of a section without the heading, which some send along."""
+    """Strip a repeated heading from a section's text."""
     first, _, rest = words.partition("\n")
     same = first.startswith("#") and fold(first.strip("# ")) == fold(section.strip("# "))
     return rest.strip("\n") if same else words
 
 
 def _lacking_items(text: str, words: str) -> str:
-    """Return what is to be added to a text; of a mere list, the items that it lacks."""
+    """Return the text to append; of a plain list, only the missing items."""
     items = bullet_items(words)
     if not all(bullet(item) for item in items):
         return words
@@ -283,7 +283,7 @@ def _lacking_items(text: str, words: str) -> str:
 
 
 def _insert(text: str, at: int, words: str) -> str:
-    """Insert a block into a text, apart from what is around it, or as more of the same list."""
+    """Insert a block into a text, separated by a blank line or as part of a list."""
     if not words:
         return text
     before, after = text[:at].rstrip("\n"), text[at:].lstrip("\n")

@@ -1,4 +1,4 @@
-"""Sync a familiar with its remotes, tell how far it is, and begin it on another machine."""
+"""Sync a familiar with its remotes, report its status, and set it up on another machine."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
     from familiar_cli.sync.sealing import SignatureTrust, SigningKey
 
 PATIENCE_S: Final = 120.0
-"""How long a command waits for another sync of the same familiar."""
+"""How long a command waits for a running sync of the same familiar."""
 
 HUB: Final = "hub"
-"""What the remote is called that a second machine began from."""
+"""Name of the remote that another machine was set up from."""
 
 _BUSY: Final = "Waiting for {who}, which is syncing."
 _STILL_BUSY: Final = "{who} is syncing this familiar; nothing was done"
@@ -45,16 +45,16 @@ _STILL_BUSY: Final = "{who} is syncing this familiar; nothing was done"
 
 @dataclass(frozen=True, slots=True)
 class SyncReport:
-    """What a sync did, or would do.
+    """Result of a sync.
 
     Args:
-        instance: The instance that lives here.
-        done: What became of each remote that could be synced with.
-        failed: Why others could not, by name.
-        conflicts: Every conflict that waits for a person, also older ones.
-        absent: Why files of other machines are not here, by path; also older ones.
-        dry_run: Nothing was changed.
-        pending: What a person has to look at or decide.
+        instance: The local instance.
+        done: Result for each synced remote.
+        failed: Errors of other remotes, by name.
+        conflicts: Open conflicts, including older ones.
+        absent: Why files of other machines are missing here, by path, including older ones.
+        dry_run: Whether nothing was changed.
+        pending: Decisions for the user.
     """
 
     instance: str
@@ -92,14 +92,14 @@ class SyncReport:
 
     @property
     def notes(self) -> list[str]:
-        """What a person should look at, in words."""
+        """User-facing notes."""
         told = [note for one in self.done for note in one.notes]
         kept = [f"{n.path}: {n.text}" for one in self.done for n in one.outcome.notes]
         return list(dict.fromkeys([*told, *kept]))
 
     @property
     def error(self) -> FamiliarError | None:
-        """What a command ends with; None: all went well."""
+        """The error to exit with, or None on success."""
         if self.failed:
             return next(error for _, error in self.failed.values())
         problems = []
@@ -170,13 +170,13 @@ def _shorten_paths(paths: Iterable[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RemoteStatus:
-    """How far one remote is.
+    """Status of a remote.
 
     Args:
         name: Its name.
-        address: Where it is.
-        synced_at: When it was synced with last; None: never.
-        ahead: Commits here that it did not have then.
+        address: Its address.
+        synced_at: Time of the last sync; None for never.
+        ahead: Local commits it did not have then.
     """
 
     name: str
@@ -187,14 +187,14 @@ class RemoteStatus:
 
 @dataclass(frozen=True, slots=True)
 class InstanceStatus:
-    """What is known of one instance.
+    """Status of an instance.
 
     Args:
         id: Its id.
-        is_own: It is this one.
-        last_at: When it changed its memory last, by its own clock.
-        behind: Its commits that are not part of the memory here yet.
-        forgotten: It is no longer waited for.
+        is_own: Whether it is the local one.
+        last_at: Time of its last change, by its own clock.
+        behind: Number of its commits not merged here.
+        forgotten: Whether it is no longer waited for.
     """
 
     id: str
@@ -206,20 +206,20 @@ class InstanceStatus:
 
 @dataclass(frozen=True, slots=True)
 class SyncStatus:
-    """How a familiar's syncing is, as far as it is known without asking a remote.
+    """Sync status of a familiar, without contacting a remote.
 
     Args:
-        instance: The instance that lives here.
-        began: The instance that the familiar began on.
+        instance: The local instance.
+        began: The original instance.
         remotes: Its remotes.
-        instances: Every instance that was heard of.
-        conflicts: The conflicts that wait for a person.
-        refused: Why files of other machines are not here, by path.
-        problem: Why the last sync failed; empty: it did not.
-        problem_at: When that was.
-        embodiments: The programs that keep a copy of the familiar.
-        pending: What a person has to look at or decide.
-        signing_key: The fingerprint of the key that signs encrypted bundles; empty: none yet.
+        instances: All known instances.
+        conflicts: Open conflicts.
+        refused: Why files of other machines are missing here, by path.
+        problem: Error of the last sync; empty on success.
+        problem_at: Time of that error.
+        embodiments: Programs that keep a copy of the familiar.
+        pending: Decisions for the user.
+        signing_key: Fingerprint of the signing key; empty if none.
     """
 
     instance: str
@@ -261,19 +261,19 @@ async def sync(
     secret: Callable[[], str] | None = None,
     trust: SignatureTrust | None = None,
 ) -> SyncReport:
-    """Sync with one remote, or with all in turn; one that fails does not stop the others.
+    """Sync with one or all remotes; a failure does not stop the others.
 
     Args:
-        familiar: Whose memory.
-        name: Which remote; None: all.
+        familiar: The familiar.
+        name: Name of the remote; None for all.
         how: Sync options.
-        wait_s: The longest wait for another sync of the same familiar.
-        progress: Told in a few words what is being done.
-        secret: Asks a person for the key of an encrypted folder; None: nobody sits there.
-        trust: What is accepted of encrypted bundles without proof.
+        wait_s: Maximum wait for a running sync of the same familiar.
+        progress: Callback for short progress messages.
+        secret: Asks the user for the key of an encrypted folder; None without a user.
+        trust: Which encrypted bundles to accept without proof.
 
     Raises:
-        NotFoundError: There is no remote, or none of that name.
+        NotFoundError: No remotes, or none with that name.
         LockedError: Another process syncs this familiar for longer than `wait_s`.
     """
     from familiar_cli.work.passes import Waiting, exclusive
@@ -332,7 +332,7 @@ def engine_of(
     secret: Callable[[], str] | None = None,
     trust: SignatureTrust | None = None,
 ) -> SyncEngine:
-    """Return the sync engine of a familiar. The caller closes the journal's repository."""
+    """Build the sync engine of a familiar. The caller closes the journal's repository."""
     from familiar_cli.actions.forget import carry_out_order
     from familiar_cli.history.forgetting import orders_of
     from familiar_cli.sync.engine import SyncEngine
@@ -358,7 +358,7 @@ def engine_of(
 
 
 def _describe_familiar(familiar: Familiar) -> bytes:
-    """Return the familiar's id, and the names of its remotes, for a machine that begins."""
+    """Return the familiar's id and its remotes' names, for a new machine."""
     from familiar_cli.text import sha256_of
 
     remotes = {name: sha256_of(at.text) for name, at in sorted(remotes_of(familiar).all().items())}
@@ -457,7 +457,7 @@ def rekey(familiar: Familiar, engine: SyncEngine, *, new_signing_key: bool = Fal
 
 
 def status(familiar: Familiar) -> SyncStatus:
-    """Return how a familiar's syncing is; no remote is asked.
+    """Return the sync status of a familiar, without contacting a remote.
 
     Raises:
         ConfigError: A file of it cannot be read.
@@ -499,13 +499,13 @@ def status(familiar: Familiar) -> SyncStatus:
 
 
 def forget(familiar: Familiar, instance: str) -> None:
-    """Wait for an instance no longer. What it did stays; should it come back, it is heard again.
+    """Stop waiting for an instance. Its changes stay; if it returns, it is accepted again.
 
-    Its turns that it had not told to be read are made into memory here. An embodiment that comes
-    back has to pull before it may push.
+    Its unread turns are written to memory here. An embodiment that returns must pull before it can
+    push.
 
     Raises:
-        NotFoundError: Nobody has heard of it.
+        NotFoundError: Unknown instance.
         RefusedError: It is this one.
     """
     from familiar_cli.actions.embodiments import forget_device
@@ -540,17 +540,17 @@ def begin(
     settings: Mapping[str, Any] | None = None,
     trust: SignatureTrust | None = None,
 ) -> tuple[str, Instance]:
-    """Begin a familiar here that lives on another machine already.
+    """Set up a familiar that already lives on another machine.
 
     Args:
         home: Where the familiars live.
         address: The remote that both share.
         familiar_id: Its id here; None: its id elsewhere, or the character's name as a slug.
-        ask: A person sits there who may be asked for a password.
-        tell: Told in words what a person should know.
-        progress: Told in a few words what is being done.
+        ask: Whether a user may be asked for a password.
+        tell: Callback for user-facing messages.
+        progress: Callback for short progress messages.
         secret: Asks a person for the key of an encrypted folder; None: nobody sits there.
-        settings: What stands in its settings from the beginning, e.g. `[sync]`.
+        settings: Initial settings, e.g. `[sync]`.
         trust: What is accepted of encrypted bundles without proof.
 
     Returns:

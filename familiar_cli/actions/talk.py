@@ -60,15 +60,15 @@ if TYPE_CHECKING:
 
 
 def kept_question(familiar: Familiar, said: Said) -> Said:
-    """Return `said` with the words of the kept turn that it means, if it means one.
+    """Return `said` with the words of the stored turn it refers to, if any.
 
-    A reply to that turn which broke off gives way to the new one.
+    A partial reply to that turn is replaced by the new one.
 
     Raises:
         NotFoundError: There is no turn `said.reply_to`.
         RefusedError: The familiar said it itself.
-        ConflictError: The message with that id is kept in other words.
-        UsageError: It is to be off the record.
+        ConflictError: The message id exists with other words.
+        UsageError: It is off the record.
     """
     turn, history = _meant_turn(familiar, said), familiar.history
     if turn is None:
@@ -112,10 +112,10 @@ def _meant_turn(familiar: Familiar, said: Said) -> Turn | None:
 
 
 def check_unanswered(familiar: Familiar, said: Said) -> None:
-    """Make sure that the kept turn that is meant, if any, has no whole reply.
+    """Check that the referenced turn, if any, has no complete reply.
 
     Raises:
-        AnsweredError: It has one, which the error's `data` holds as `ask --json` does.
+        AnsweredError: It has one, included in the error's `data` as in `ask --json`.
     """
     reply = (
         None
@@ -157,12 +157,12 @@ def _same_model(model: ChatModel) -> ChatModel:
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """How the model of a turn is asked, where it is not asked as usual.
+    """Overrides for asking the model of a turn.
 
     Args:
-        memory_only: The prompt is the caller's own; ours is memory and what was said.
-        model: Returns the model to ask, given the familiar's.
-        watcher: Who is told of what goes out.
+        memory_only: Use the client's prompt, adding only memory and the message.
+        model: Returns the model to use, given the familiar's.
+        watcher: Observes outgoing requests.
     """
 
     memory_only: bool = False
@@ -177,15 +177,15 @@ WRITE_FIRST: Final = "Nobody has written to you just now. Write first. What it i
 
 
 async def assemble(familiar: Familiar, said: Said, *, viewer: Viewer | None = None) -> Trace:
-    """Return the prompt that `said` would lead to. Nothing is asked, and nothing is kept.
+    """Build the prompt for `said` without asking the model or storing anything.
 
     Args:
         familiar: Whose prompt.
-        said: What would be said.
-        viewer: Who is shown the prompt; None: those who are in the channel.
+        said: The message.
+        viewer: Viewer of the prompt; None for the participants of the channel.
 
     Raises:
-        LimitError: It is longer than a prompt may be.
+        LimitError: It exceeds the prompt's limit.
         UsageError: The greeting that was asked for cannot open the channel.
     """
     familiar.finder.load_embedder()
@@ -210,7 +210,7 @@ async def assemble(familiar: Familiar, said: Said, *, viewer: Viewer | None = No
 async def find_memory(familiar: Familiar, said: Said) -> Trace:
     """Recall memory for `said`, for a prompt that another program makes.
 
-    Nothing is asked, and nothing is kept.
+    Nothing is sent or stored.
 
     Raises:
         UsageError: Nothing was said.
@@ -228,7 +228,7 @@ def _is_told_short(familiar: Familiar) -> bool:
 
 
 def opening_of(familiar: Familiar, said: Said) -> str:
-    """Return the greeting of a conversation that has not begun; otherwise empty.
+    """Return the greeting of a new conversation, otherwise an empty string.
 
     Raises:
         UsageError: The greeting that was asked for cannot open the channel.
@@ -247,24 +247,24 @@ async def take_turn(
     on_interrupted: Callable[[TurnResult], None] | None = None,
     asking: Asking = AS_USUAL,
 ) -> TurnResult:
-    """Say something to the familiar and return its reply; both are kept, or nothing is.
+    """Send a message to the familiar and return its reply, storing both or nothing.
 
-    A channel answers one message at a time: while a reply is being made there, by whichever
-    process, this waits, and other channels do not. Off the record nobody waits.
+    A channel answers one message at a time, across processes; other channels are not blocked, and
+    off-the-record turns never wait.
 
-    When the task is cancelled, what came of the reply is kept, and `CancelledError` goes on. Of a
-    turn off the record neither words nor traces are written anywhere.
+    If the task is cancelled, the partial reply is stored and `CancelledError` propagates.
+    Off-the-record turns are never written anywhere.
 
     Args:
-        familiar: To whom.
-        said: What is said.
-        on_text: Given each piece of the reply as it comes; of one that goes on, what is added.
-        stream: Ask for the reply piece by piece.
-        on_wait: Told in one line before a busy server is asked again, and when another message of
-            the channel is answered first.
-        on_interrupted: Given what is kept of the turn when its task is cancelled; it is not called
-            when nothing is.
-        asking: How the model is asked, and who watches.
+        familiar: The familiar.
+        said: The message.
+        on_text: Called with each piece of the reply; when continuing one, only with the addition.
+        stream: Request the reply as a stream.
+        on_wait: Called with a message before a retry, and while another message of the channel is
+            answered.
+        on_interrupted: Called with the stored part of the turn if the task is cancelled, unless
+            nothing was stored.
+        asking: Overrides for asking the model.
 
     Raises:
         ConfigError: Something is missing to talk to the model, or a file of the character cannot
@@ -274,7 +274,7 @@ async def take_turn(
         AnsweredError: The turn, or the message with that id, has a reply.
         NotFoundError: There is no turn `said.reply_to`.
         RefusedError: The channel is private, and the speaker has never spoken there.
-        ModelError: There is no whole reply; what was said is kept.
+        ModelError: There is no complete reply; the message is stored.
     """
     check_usable(familiar.models.slot())
     familiar.finder.load_embedder()
@@ -305,7 +305,7 @@ async def take_turn(
 async def write_first(
     familiar: Familiar, channel_id: str, about: str, message_id: str = ""
 ) -> Turn:
-    """Have the familiar write in a channel without being asked, and return its message.
+    """Let the familiar write a message in a channel unprompted, and return it.
 
     Args:
         familiar: Who writes.
@@ -340,7 +340,7 @@ async def write_first(
 def _hold_channel(
     familiar: Familiar, channel_id: str, on_wait: Callable[[str], None] | None
 ) -> AbstractAsyncContextManager[None]:
-    """Hold a channel while a message is answered there."""
+    """Lock a channel while a message is answered there."""
     where = one_line(repr(channel_id), 80).replace("{", "{{").replace("}", "}}")
     waiting = Waiting(
         notice=f"Waiting for {{who}}, which is replying in channel {where}.",
@@ -379,7 +379,7 @@ def _make_runner(familiar: Familiar, said: Said, setup: TurnSetup, asking: Askin
 
 
 def _with_names(familiar: Familiar, result: TurnResult) -> TurnResult:
-    """Write down who is called what, now that nobody waits; the turn stands in any case."""
+    """Update the list of names after a turn; failures do not affect the turn."""
     names = familiar.names()
     try:
         names.publish()
@@ -395,8 +395,8 @@ class ReplyEnd:
     """The end of a reply.
 
     Args:
-        result: What came of it; None: it failed, or nothing was to be kept.
-        error: Why it failed; None when it did not. A cancelled turn has neither.
+        result: The result; None if it failed or nothing was to be stored.
+        error: Why it failed, or None. A cancelled turn has neither.
     """
 
     result: TurnResult | None = None
@@ -405,17 +405,17 @@ class ReplyEnd:
 
 @dataclass(frozen=True, slots=True)
 class TurnNotice:
-    """A line for the person who waits for a reply."""
+    """A message for the person waiting for a reply."""
 
     text: str
 
 
 TurnEvent = Trace | TurnNotice | str | ReplyEnd
-"""The prompt, once what was said is kept; a notice; a piece of the reply; its end."""
+"""The prompt, once the message is stored; a notice; a piece of the reply; its end."""
 
 
 class LiveTurn:
-    """A turn under way, begun at once, which any number can follow; `cancel` ends it early."""
+    """A turn in progress, started at once, that any number of clients can follow."""
 
     def __init__(self) -> None:
         self._events: list[TurnEvent] = []
@@ -424,12 +424,12 @@ class LiveTurn:
 
     @property
     def result(self) -> TurnResult | None:
-        """What came of it; None before its end, and if it failed."""
+        """The result; None until the end, and if it failed."""
         end = self._events[-1] if self._events else None
         return end.result if isinstance(end, ReplyEnd) else None
 
     async def follow(self) -> AsyncIterator[TurnEvent]:
-        """Yield its events from the first on, up to `ReplyEnd`."""
+        """Yield all events from the first up to `ReplyEnd`."""
         number = 0
         while True:
             while number == len(self._events):
@@ -446,7 +446,7 @@ class LiveTurn:
         news.set()
 
     async def cancel(self) -> None:
-        """End the reply; the part that came is kept."""
+        """Stop the reply, keeping the partial text."""
         self.task.cancel()
         await asyncio.wait({self.task})
 
@@ -479,12 +479,12 @@ def turn_request(
 
     Args:
         familiar: Whose prompt.
-        said: What is said.
+        said: The message.
         setup: The settings of the turn.
-        viewer: Who will read the reply; None: those who are in the channel.
-        at: When it is said; None: now.
-        before_id: Only turns before this one are history; None: all, or those before the reply
-            that is made again.
+        viewer: Reader of the reply; None for the participants of the channel.
+        at: Time of the message; None for now.
+        before_id: Limit history to turns before this one; None for all, or those before the reply
+            being regenerated.
     """
     greets = setup.channel.greets if said.greeting is None else said.greeting != 0
     request = request_for(
@@ -509,15 +509,15 @@ def turn_request(
 
 
 def hear(familiar: Familiar, said: Said, at: datetime | None = None) -> KeptMessage:
-    """Keep what is said, and return its turn; the familiar sees it when it is next asked.
+    """Store a message without a reply, and return its turn.
 
-    It never waits for a reply that is being made. A message whose id is there already is not added
-    again: its turn is returned as it was kept.
+    Never waits for a reply in progress. A message with a known id is not added again: its stored
+    turn is returned.
 
     Args:
-        familiar: Who hears it.
-        said: What is said, by whom and where; its `message_id` is what it is known by.
-        at: When it was said; None: now. Where turns are shown, it stands at that time.
+        familiar: The familiar.
+        said: The message with its author and channel; `message_id` identifies it.
+        at: Time of the message, which determines its display order; None for now.
 
     Raises:
         UsageError: There are no words, or no such kind of conversation.

@@ -1,4 +1,4 @@
-"""Requests and answers of the page, and the names of speakers beside their turns."""
+"""Requests and responses of pages, and speakers' names."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ class PageRequest:
     """A request for a page.
 
     Args:
-        familiar: Whose page it is; nobody else uses it meanwhile.
-        viewer: Who asks: the owner, or a program.
+        familiar: The familiar, used by no one else meanwhile.
+        viewer: The viewer: the owner or a program.
         ids: All familiars of the home.
-        base: What the addresses of this familiar's pages begin with: empty, or `/f/NAME`.
-        path: The parts of the address that vary.
-        query: What stands behind its `?`; the last of each name.
-        form: What a form sent, each name with all its values.
+        base: Address prefix of this familiar's pages: empty, or `/f/NAME`.
+        path: Variable parts of the address.
+        query: Query parameters; the last of each name.
+        form: Form fields, each with all values.
     """
 
     familiar: Familiar
@@ -59,7 +59,7 @@ class PageRequest:
         return field_of(self.form, name)
 
     def number(self, name: str) -> int | None:
-        """Return the number that the address gives for `name`; None: it gives none.
+        """Return the numeric query parameter `name`, or None.
 
         Raises:
             UsageError: It is not a number.
@@ -70,7 +70,7 @@ class PageRequest:
         return to_number(text, name)
 
     def day(self, name: str) -> date | None:
-        """Return the day that the address or a form gives for `name`; None: it gives none.
+        """Return the date parameter or field `name`, or None.
 
         Raises:
             UsageError: It is not a date.
@@ -82,7 +82,7 @@ class PageRequest:
             raise UsageError(f"{text[:40]!r} is not a date; write it as 2026-01-31") from None
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Return the result of `work`, and close what the familiar opened for it."""
+        """Run `work`, then close what it opened."""
 
         async def run() -> T:
             try:
@@ -93,7 +93,7 @@ class PageRequest:
         return asyncio.run(run())
 
     def to(self, *parts: object, **query: object) -> str:
-        """Return the address of a page; parameters that are None or empty are left out."""
+        """Build a page address, leaving out parameters that are None or empty."""
         return page_address(self.base, *parts, **query)
 
 
@@ -103,7 +103,7 @@ class Shown:
 
     Args:
         template: The name of its template, without `.html`.
-        values: What it shows.
+        values: Template values.
         status: The HTTP status.
     """
 
@@ -114,11 +114,11 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Redirect:
-    """Something was done: the browser is sent on, so that reloading does not do it again.
+    """Redirect after a change, so that reloading does not repeat it.
 
     Args:
         to: The address.
-        told: What was done, a line each; shown once, on the page that comes.
+        told: Messages to show once on the next page, a line each.
     """
 
     to: str
@@ -127,12 +127,12 @@ class Redirect:
 
 @dataclass(frozen=True, slots=True)
 class Data:
-    """Bytes to hand on as they are.
+    """Raw response data.
 
     Args:
         body: Its content.
-        media_type: What they are.
-        name: The file name under which a browser keeps them; empty: it shows them.
+        media_type: Media type.
+        name: File name for downloads; empty to display it.
         status: The HTTP status.
     """
 
@@ -150,10 +150,10 @@ class WebPage:
     """A page.
 
     Args:
-        path: Its address, as Starlette writes it, e.g. `/turns/{turn}`.
-        answer: Answers a request for it.
+        path: Its route, in Starlette syntax, e.g. `/turns/{turn}`.
+        answer: Handles a request.
         method: GET or POST.
-        is_long: It may take long, so it gets a familiar of its own, and other pages go on.
+        is_long: Whether it may be slow, and so gets a familiar of its own.
     """
 
     path: str
@@ -162,7 +162,7 @@ class WebPage:
     is_long: bool = False
 
 
-_STATUS: Final = (  # the first that fits counts
+_STATUS: Final = (  # the first match wins
     (NotFoundError, 404),
     (UsageError, 400),
     (LockedError, 503),
@@ -183,10 +183,10 @@ def field_of(form: Mapping[str, list[str]], name: str) -> str:
 
 
 def to_number(text: str, name: str) -> int:
-    """Return a whole number that is not negative.
+    """Parse a non-negative integer.
 
     Raises:
-        UsageError: `text` is something else.
+        UsageError: `text` is not one.
     """
     if not (text.isascii() and text.isdecimal() and len(text) < 19):  # noqa: PLR2004  # 63 bits
         raise UsageError(f"{name} must be a number, not {text[:40]!r}")
@@ -194,7 +194,7 @@ def to_number(text: str, name: str) -> int:
 
 
 def page_address(base: str, *parts: object, **query: object) -> str:
-    """Return the address of a page; parameters that are None or empty are left out."""
+    """Build a page address, leaving out parameters that are None or empty."""
     path = "/".join(quote(str(part), safe="/") for part in parts)
     given = {name: str(value) for name, value in query.items() if value not in (None, "")}
     return f"{base}/{path}" + (f"?{urlencode(given)}" if given else "")
@@ -218,7 +218,7 @@ def read_form(body: bytes) -> dict[str, list[str]]:
 
 
 def with_speakers(familiar: Familiar, turns: Iterable[Turn]) -> list[tuple[Turn, str]]:
-    """Return turns, each with what its speaker is called."""
+    """Return turns, each with its speaker's name."""
     found = list(turns)
     labels, name = familiar.labels(turn.author for turn in found), familiar.name
 
@@ -233,7 +233,7 @@ def with_speakers(familiar: Familiar, turns: Iterable[Turn]) -> list[tuple[Turn,
 async def play_while_connected(
     receive: Receive, play: Coroutine[Any, Any, None], cancel: Callable[[], Awaitable[None]]
 ) -> None:
-    """Send a reply with `play` until its end or until the client hangs up, then call `cancel`."""
+    """Send a reply with `play` until it ends or the client disconnects, then call `cancel`."""
 
     async def wait_for_hang_up() -> None:
         while (await receive())["type"] != "http.disconnect":

@@ -31,29 +31,29 @@ _PACKAGE: Final = "familiar_cli.web"
 
 
 def draw_page(template: str, values: Mapping[str, Any]) -> str:
-    """Return the page that `template` makes of `values`.
+    """Render a template.
 
     Args:
         template: Its name, without `.html`.
-        values: What stands in it; a name that is missing is an error, not an empty string.
+        values: Template values; an undefined name is an error.
     """
     return environment(_PACKAGE).get_template(f"{template}.html").render(values)
 
 
 def refused_page(message: str) -> bytes:
-    """Return the page for a request that led to no familiar: what is wrong, and a way back."""
+    """Render the error page for a request without a familiar, with a link back."""
     return draw_page("refused", {"message": message}).encode("utf-8", "replace")
 
 
 @cache
 def stylesheet() -> bytes:
-    """Return the one stylesheet; that of the printed pages is its first part."""
+    """Return the stylesheet; its first part is that of printed pages."""
     return files("familiar_cli.ui.html").joinpath("page.css").read_bytes() + static_file("web.css")
 
 
 @cache
 def static_file(name: str) -> bytes:
-    """Return a file that every page may load."""
+    """Return a static file."""
     return files(_PACKAGE).joinpath(f"static/{name}").read_bytes()
 
 
@@ -64,7 +64,7 @@ _COMMENT: Final = re.compile(r"<!--.*?-->", re.DOTALL)
 
 
 RENDERED_CHARS: Final = 24_000
-"""So much of a file is formatted within 100 ms; the rest is shown as it is."""
+"""Size limit for formatting, which keeps it under 100 ms; longer files are shown as plain text."""
 
 
 def render_markdown(
@@ -74,10 +74,10 @@ def render_markdown(
 
     Args:
         markdown: The text, without its front matter.
-        rel_path: The file, since links in it begin there.
-        base: What the addresses of the familiar's pages begin with.
-        numbering: Which turns it cites.
-        viewer: Who will see it: turns that are hidden from them give no evidence.
+        rel_path: The file, to resolve relative links.
+        base: Address prefix of the familiar's pages.
+        numbering: Resolves citations.
+        viewer: Viewer; turns hidden from them give no evidence.
     """
     comments = [comment for comment in set(_COMMENT.findall(markdown)) if is_reference(comment)]
     days = dict(zip(comments, numbering.cited_days(comments, viewer), strict=True))
@@ -107,7 +107,7 @@ def _make_parser() -> MarkdownIt:
 
 
 def _set_directions(state: StateCore) -> None:
-    """Let each block run in the direction of its own first letters."""
+    """Set the text direction of each block from its first letters."""
     for token in state.tokens:
         if token.nesting == 1 and token.tag in _BLOCKS:
             token.attrSet("dir", "auto")
@@ -132,7 +132,7 @@ def _block_token(_: Any, tokens: Sequence[Token], at: int, *__: Any) -> str:  # 
 
 
 def _html_token(_: Any, tokens: Sequence[Token], at: int, __: Any, env: Any) -> str:  # noqa: ANN401
-    """Return raw HTML as the text that it is; comments are for the program, or name turns."""
+    """Escape raw HTML; drop comments, which are for the program or citations."""
     content, pieces, end = tokens[at].content, [], 0
     for comment in _COMMENT.finditer(content):
         pieces += [
@@ -144,11 +144,11 @@ def _html_token(_: Any, tokens: Sequence[Token], at: int, __: Any, env: Any) -> 
 
 
 def evidence_links(days: Mapping[date, Sequence[int]] | None, base: str) -> Html:
-    """Return links to the words that a line rests on, such as `said on 25 August`.
+    """Return links to the cited turns, such as `said on 25 August`.
 
     Args:
-        days: The turns that it cites, by day; None: it cites none.
-        base: What the addresses of the familiar's pages begin with.
+        days: Cited turns by day; None without citations.
+        base: Address prefix of the familiar's pages.
     """
     if days is None:
         return Html("")
@@ -206,11 +206,11 @@ _FOOT: Final = 24.0
 def layers_chart(
     prompts: Sequence[PromptLayers], to_turn: Callable[[int], str], height: float = _HEIGHT
 ) -> Html:
-    """Return the prompts as stacked bars, one a turn; each leads to its turn."""
+    """Draw the prompts as stacked bars, one per turn, each linked to its turn."""
     if not prompts:
         return Html("")
     used = max(sum(prompt.tokens.values()) for prompt in prompts)
-    top = max(used * 1.15, 1.0)  # what prompts may hold is shown where it is not far above
+    top = max(used * 1.15, 1.0)  # the budget is drawn only if it is not far above the bars
     step = _WIDTH / len(prompts)
     room = height - _FOOT
     bars = [_weaves(prompts[-1].tokens)]
@@ -244,7 +244,7 @@ def layers_chart(
 
 
 def layers_legend(prompts: Sequence[PromptLayers]) -> list[tuple[str, Html]]:
-    """Return the layers of `layers_chart`, each with a sample of how it is filled."""
+    """Return the layers of `layers_chart`, each with a sample of its pattern."""
     size = {"x": 0, "y": 0, "width": 16, "height": 16}
     return [
         (
@@ -266,7 +266,7 @@ _WEAVES: Final = (
     *("", "M0 8L8 0", "M0 4H8", "M2 2h2v2h-2z"),
     *("M0 0L8 8", "M4 0V8", "M0 8L8 0M0 0L8 8"),
 )
-"""Lines on a tile of eight by eight: what tells layers apart where colours do not."""
+"""Pattern on a tile of eight by eight, which distinguishes layers without colours."""
 
 
 def _weaves(layers: Iterable[str]) -> Html:

@@ -25,11 +25,11 @@ _MOST_TURNS: Final = 200
 _MOST_FILES: Final = 500
 _MOST_FILE_BYTES: Final = 40_000
 _MOST_CHANGES: Final = 100
-_INSIDE: Final = "#"  # addresses of pages become places in this one
+_INSIDE: Final = "#"  # links between pages become anchors
 
 
 def export_page(familiar: Familiar) -> str:
-    """Return the page: it needs no server and no network, and holds no script."""
+    """Render the export page: self-contained, without scripts or network access."""
     from familiar_cli.actions.sent import layers_over_time
     from familiar_cli.actions.status import status_of
     from familiar_cli.clock import now
@@ -58,7 +58,7 @@ def export_page(familiar: Familiar) -> str:
 
 
 def _pictures(familiar: Familiar, values: dict[str, Any]) -> dict[str, Any]:
-    """Return the pictures of relations and of time; they lead to what is on the page."""
+    """Return the charts of relations and time, linked within the page."""
     from familiar_cli.actions.graph import overview
     from familiar_cli.actions.past import timeline
     from familiar_cli.ui.html.pictures import MOST_NODES, ego_svg
@@ -85,7 +85,7 @@ def _pictures(familiar: Familiar, values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _page_files(familiar: Familiar) -> tuple[list[tuple[str, Html]], int]:
-    """Return the pages of the memory, and how many there are besides."""
+    """Return the memory pages, and the number left out."""
     from familiar_cli.markdown import split_front_matter
     from familiar_cli.memory.pages.links import is_page
 

@@ -1,4 +1,4 @@
-"""The home page, with what is known and why a reply was so, and the pages of people."""
+"""The home page with known facts and the last reply's explanation, and the pages of people."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _MUCH_BYTES: Final = 20_000_000  # of a history; counting it takes longer than a
 
 
 class Numbers:
-    """How each familiar is, as last counted; from several threads."""
+    """Cached status of each familiar. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -63,9 +63,9 @@ class Numbers:
         self._at_work: dict[str, threading.Thread] = {}
 
     def of(self, paths: FamiliarPaths) -> tuple[FamiliarStatus | None, bool]:
-        """Return the numbers, and whether they are those of now; None: they are being counted.
+        """Return the status, or None while it is being computed, and whether it is current.
 
-        It waits a moment for them, so those of a small familiar are always of now.
+        It waits briefly, so that small familiars are always current.
         """
         key, state = str(paths.root), state_of_files(paths)
         with self._lock:
@@ -101,7 +101,7 @@ def _is_much(paths: FamiliarPaths) -> bool:
 
 
 NUMBERS: Final = Numbers()
-"""Those of all familiars that this process shows."""
+"""Status of all familiars in this process."""
 
 
 _LAST: Final = 8
@@ -156,13 +156,13 @@ def show_home(asked: PageRequest) -> Shown:
 
 _SHOWN_TURNS: Final = 2
 _LATEST: Final[dict[object, tuple[object, _Latest]]] = {}
-"""The latest changes and what is pinned, by familiar and address, and of which state they are."""
+"""Latest changes and pinned facts, cached by familiar, address and state."""
 
 
 def _latest_state(asked: PageRequest) -> _Latest:
     """Return the latest changes in sentences, and facts of pinned pages.
 
-    Looking for them reads the memory's directory, so it is done once for each state.
+    Finding them scans the memory directory, so it is done once per state.
     """
     familiar = asked.familiar
     key = (str(familiar.paths.root), asked.base, asked.viewer.sees_everything)
@@ -181,7 +181,7 @@ def _latest_state(asked: PageRequest) -> _Latest:
 
 
 def _known_since(familiar: Familiar) -> tuple[date, str] | None:
-    """Return the day of the first turn, and how long ago that is, in words."""
+    """Return the day of the first turn, and its age in words."""
     ends = first_and_last(familiar.history)
     if ends is None:
         return None
@@ -194,7 +194,7 @@ def _known_since(familiar: Familiar) -> tuple[date, str] | None:
 
 
 def _last_reason(asked: PageRequest, said: list[Turn]) -> dict[str, Any] | None:
-    """Return why the last reply was so; None: nothing is known of it."""
+    """Return the explanation of the last reply, or None."""
     reply = next((turn for turn in reversed(said) if turn.role == "assistant"), None)
     if reply is None:
         return None
@@ -205,7 +205,7 @@ def _last_reason(asked: PageRequest, said: list[Turn]) -> dict[str, Any] | None:
 
 
 def send_portrait(asked: PageRequest) -> Data:
-    """Return the picture of the card."""
+    """Return the card's picture."""
     content, media_type = card_picture(asked.familiar.memory)
     if not content:
         raise NotFoundError(f"The card of {asked.familiar.name} has no picture")
@@ -213,7 +213,7 @@ def send_portrait(asked: PageRequest) -> Data:
 
 
 def fact_rows(asked: PageRequest, facts: Iterable[KnownFact]) -> list[tuple[KnownFact, Html, Html]]:
-    """Return facts, each with its words and with links to what it rests on."""
+    """Return facts with their words as HTML and links to their evidence."""
     return [
         (
             fact,
@@ -259,7 +259,7 @@ _PEOPLE_A_PAGE: Final = 200
 
 
 def show_people(asked: PageRequest) -> Shown:
-    """Return everyone who is known."""
+    """Return everyone known."""
     from familiar_cli.actions.people import people_of
 
     found = people_of(asked.familiar, thorough=False)
@@ -270,7 +270,7 @@ def show_people(asked: PageRequest) -> Shown:
 
 
 def show_one_person(asked: PageRequest) -> Shown:
-    """Return one person: what is known, how they are related, and where they spoke."""
+    """Return a person: facts, relations, and channels."""
     from familiar_cli.actions.graph import neighbourhood
     from familiar_cli.actions.people import show_person
 
@@ -309,7 +309,7 @@ def show_one_person(asked: PageRequest) -> Shown:
 
 
 def _channels_of(asked: PageRequest, slug: str) -> list[tuple[ChannelSummary, bool]]:
-    """Return the channels in which somebody spoke, and whether each is private."""
+    """Return the channels in which a person spoke, and whether each is private."""
     history, private = asked.familiar.history, asked.familiar.channels.private()
     channels = [one for one in history.channels() if asked.viewer.sees_channel(one.channel_id)]
     spoke = people_in(history, [one.channel_id for one in channels])
@@ -321,7 +321,7 @@ def _channels_of(asked: PageRequest, slug: str) -> list[tuple[ChannelSummary, bo
 
 
 def change_person(asked: PageRequest) -> Redirect:
-    """Give a person a name, take one away, or make one person of two, or two of one."""
+    """Add or remove a person's name, or merge or split people."""
     from familiar_cli.actions.people import add_alias, merge, remove_alias, split
 
     familiar, person, name = asked.familiar, asked.path["person"], asked.sent("name").strip()

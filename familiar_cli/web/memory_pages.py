@@ -47,7 +47,7 @@ _DIRECTORIES: Final = {
     "digest": "Digests",
     "conflicts": "Conflicts",
 }
-_REFRESH_S: Final = 0.25  # for the first look at all files
+_REFRESH_S: Final = 0.25  # seconds for the first scan of all files
 _NOT_IN_FORMS: Final = re.compile(r"\x00|\r(?!\n)|[\ud800-\udfff]")
 
 
@@ -166,7 +166,7 @@ def _links_view(asked: PageRequest, rel_path: str, _: str) -> dict[str, Any]:
 
 
 def _edit_view(asked: PageRequest, rel_path: str, text: str) -> dict[str, Any]:
-    asked.familiar.past.log(rel_path, limit=1)  # the journal has the version that is edited
+    asked.familiar.past.log(rel_path, limit=1)  # the journal has the version that was edited
     fits = not _NOT_IN_FORMS.search(text) and not _mixes_ends(text)
     return {"fits": fits}
 
@@ -205,7 +205,7 @@ def save_file(asked: PageRequest) -> Shown | Redirect:
 
 
 def _conflict_page(asked: PageRequest, rel_path: str, content: str, error: ConflictError) -> Shown:
-    """Return both versions, and a form that knows of the one that is there now."""
+    """Return both versions, and a form based on the current one."""
     from familiar_cli.text import unified
 
     memory = asked.familiar.memory
@@ -224,7 +224,7 @@ def _conflict_page(asked: PageRequest, rel_path: str, content: str, error: Confl
 
 
 def delete_file(asked: PageRequest) -> Redirect:
-    """Delete a file, if it is still what the person had read."""
+    """Delete a file if unchanged since the person read it."""
     from familiar_cli.memory.store.files import parse_path
 
     rel_path = parse_path(asked.path["path"])
@@ -234,7 +234,7 @@ def delete_file(asked: PageRequest) -> Redirect:
 
 
 def move_file(asked: PageRequest) -> Redirect:
-    """Move a file, and mend the links to it and in it."""
+    """Move a file, and update the links to it and in it."""
     from familiar_cli.memory.pages.links import move_with_links
     from familiar_cli.text import counted
 
@@ -247,7 +247,7 @@ def move_file(asked: PageRequest) -> Redirect:
 
 
 def restore_file(asked: PageRequest) -> Redirect:
-    """Make a file hold what it held at a commit."""
+    """Restore a file to its content at a commit."""
     rel_path, at = asked.path["path"], asked.sent("at")
     done = asked.familiar.past.restore(rel_path, at)
     told = (
@@ -259,7 +259,7 @@ def restore_file(asked: PageRequest) -> Redirect:
 
 
 def make_file(asked: PageRequest) -> Redirect:
-    """Lead to the form for a file that is not there yet."""
+    """Redirect to the form for a new file."""
     from familiar_cli.memory.store.files import parse_path
 
     rel_path = parse_path(asked.sent("path").strip())
@@ -274,7 +274,7 @@ def make_file(asked: PageRequest) -> Redirect:
 
 
 def find_file(asked: PageRequest) -> Redirect:
-    """Lead to the file that a wiki link names."""
+    """Redirect to the file that a wiki link names."""
     from familiar_cli.memory.pages.links import PageNames
 
     name, source = asked.query.get("name", ""), asked.query.get("from", "")
@@ -284,7 +284,7 @@ def find_file(asked: PageRequest) -> Redirect:
 
 
 def path_crumbs(rel_path: str) -> list[tuple[str, str]]:
-    """Return the directories above a path, each with its name, and the path itself."""
+    """Return the parent directories of a path with their names, and the path itself."""
     parts = rel_path.split("/") if rel_path else []
     paths = ["/".join(parts[: n + 1]) for n in range(len(parts))]
     return [(_DIRECTORIES.get(path, path.split("/")[-1]), path) for path in paths]
@@ -327,19 +327,19 @@ def show_journal(asked: PageRequest) -> Shown:
 
 
 def change_runs(changes: Iterable[LoggedChange]) -> list[list[LoggedChange]]:
-    """Return neighbouring changes that are shown as one together."""
+    """Group neighbouring changes that are displayed as one."""
     return [list(run) for _, run in groupby(changes, key=_run_key)]
 
 
 def _run_key(change: LoggedChange) -> str:
-    """Return the key by which neighbouring changes are shown as one: digests and periods."""
+    """Return the grouping key of a change: digests and periods are grouped."""
     return _DIGESTS if change.commit.source == _DIGESTS else change.commit.id
 
 
 def recent_changes(
     asked: PageRequest, most: int, path: str = "", source: str = ""
 ) -> list[LoggedChange]:
-    """Return the newest changes of memory; none where there is no journal yet."""
+    """Return the newest changes of memory; empty without a journal."""
     with suppress(NotFoundError):
         return list(asked.familiar.past.log(path, source=source or None, limit=most))
     return []
@@ -351,13 +351,13 @@ def told_changes(
     most: int = _MOST_SENTENCES,
     below: str = "",
 ) -> list[dict[str, Any]]:
-    """Return changes in sentences, with links to what their lines rest on.
+    """Describe changes in sentences, with links to their evidence.
 
     Args:
         asked: The request.
         changes: The changes.
-        most: How many sentences of each.
-        below: Only of files at or below this path, or what it was called then.
+        most: Maximum number of sentences per change.
+        below: Only files at or below this path or its former name.
     """
     title = cache(partial(page_title, asked.familiar.memory))
     told: list[dict[str, Any]] = []
@@ -376,7 +376,7 @@ def told_changes(
 def cited_sentences(
     asked: PageRequest, sentences: Sequence[ChangeSentence]
 ) -> list[tuple[ChangeSentence, Html, Html]]:
-    """Return sentences, each with its words as HTML and with links to what it rests on."""
+    """Return sentences with their words as HTML and links to their evidence."""
     days = asked.familiar.numbering.cited_days([one.line for one in sentences], asked.viewer)
     return [
         (

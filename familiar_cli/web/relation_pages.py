@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 _MOST_STEPS: Final = 4
 READ_S: Final = 0.2
-"""Seconds for which a page waits while changed files are read; the rest is read behind it."""
+"""Seconds a page waits while changed files are read; the rest is read in the background."""
 
 
 def show_graph(asked: PageRequest) -> Shown:
-    """Return all relations, or the picture of what is around one page."""
+    """Return the graph of all relations, or of one page's neighbourhood."""
     from familiar_cli.actions.graph import neighbourhood, overview
 
     name = asked.query.get("name", "").strip()
@@ -39,7 +39,7 @@ def show_graph(asked: PageRequest) -> Shown:
 
 
 def draw_graph(asked: PageRequest, found: Around) -> dict[str, Any]:
-    """Return the template values for a graph and its list; read what is still unread behind it."""
+    """Return the template values for a graph; continue reading in the background."""
     from familiar_cli.ui.html.pictures import MOST_NODES, ego_svg
     from familiar_cli.ui.memory_pages import edge_span
 
@@ -80,7 +80,7 @@ def nearest_pages(found: Around, most: int) -> Around:
         beside[edge.target].append(edge.source)
     first = found.center.path if found.center else max(beside, key=lambda path: len(beside[path]))
     reached = [first]
-    for path in reached:  # grows while it is walked: breadth first
+    for path in reached:  # grows while it is iterated: breadth first
         reached += [other for other in dict.fromkeys(beside[path]) if other not in reached]
         if len(reached) >= most:
             break
@@ -96,7 +96,7 @@ _READING_LOCK: Final = threading.Lock()
 
 
 def _finish_reading(paths: FamiliarPaths) -> None:
-    """Read all changed pages in a thread of its own, one for each familiar."""
+    """Read all changed pages in a background thread, one per familiar."""
     from familiar_cli.familiar import Familiar
 
     key = str(paths.root)

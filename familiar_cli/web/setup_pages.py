@@ -1,4 +1,4 @@
-"""The page that makes a familiar: a card or a template, a model, and a name."""
+"""The page that creates a familiar from a card or template, a model, and a name."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ def setup_values(fields: Mapping[str, str], problem: str = "", hint: str = "") -
 
 
 def read_upload(content_type: str, body: bytes) -> tuple[dict[str, str], bytes, str]:
-    """Parse a form that may hold a file.
+    """Parse a form with an optional file.
 
     Returns:
-        The fields, the bytes of the file, and its name; both empty if none was chosen.
+        The fields, the file's bytes, and its name; both empty without a file.
 
     Raises:
         UsageError: It is not a form.
@@ -79,16 +79,16 @@ def _names_of(part: MIMEPart) -> tuple[str, str | None]:
 
 
 def make_familiar(home: Path, fields: Mapping[str, str], raw: bytes, origin: str) -> str:
-    """Make a familiar, choose its model, and say who its owner is; return its id.
+    """Create a familiar, set its model and owner, and return its id.
 
     Args:
         home: Where the familiars live.
-        fields: What the form says.
-        raw: The card's file; empty: the chosen template counts.
-        origin: The name of that file.
+        fields: The form fields.
+        raw: The card file; empty to use the chosen template.
+        origin: Name of that file.
 
     Raises:
-        FamiliarError: Something in the form cannot be used; no familiar was made.
+        FamiliarError: A field is invalid; no familiar was created.
     """
     from familiar_cli.actions.me import change_me, place_of_me
     from familiar_cli.config.edit import parse_value, set_values

@@ -70,7 +70,7 @@ _BYTES: Final = 32
 
 
 class Door:
-    """The key to the pages of one server, for as long as it runs.
+    """Access control for one server's pages, for as long as it runs.
 
     A cookie is sent to every port of a machine, so its name holds the port: two servers do not
     take each other's.
@@ -95,7 +95,7 @@ class Door:
             return True
 
     def is_open(self, cookie: str, host: str) -> bool:
-        """Tell whether whoever sent these headers came through the link."""
+        """Tell whether the request headers carry a valid cookie."""
         try:
             found = SimpleCookie(cookie).get(_host_name(host))
         except CookieError:
@@ -103,7 +103,7 @@ class Door:
         return found is not None and _is_same(found.value, self._key)
 
     def cookie(self, host: str) -> str:
-        """Return the header that sets the cookie; it lasts as long as the browser runs."""
+        """Return the header that sets the session cookie."""
         return f"{_host_name(host)}={self._key}; Path=/; HttpOnly; SameSite=Strict"
 
 
@@ -128,7 +128,7 @@ PAGES: Final = (
     *relation_pages.PAGES,
     *upkeep_pages.PAGES,
 )
-"""The first that fits an address answers."""
+"""The first matching route wins."""
 
 SETUP: Final = "/setup/persona"
 """The page that makes a familiar; the first page of a home that has none."""
@@ -165,13 +165,13 @@ SAFE_HEADERS: Final = (
     (b"content-security-policy", POLICY.encode()),
     (b"x-content-type-options", b"nosniff"),
     (b"x-frame-options", b"DENY"),
-    # With `no-referrer` a browser would send `Origin: null` with our own forms.
+    # With `no-referrer`, browsers would send `Origin: null` with our own forms.
     (b"referrer-policy", b"same-origin"),
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"permissions-policy", b"camera=(), geolocation=(), microphone=()"),
 )
-"""Of every page: it may load nothing from elsewhere, and be shown in no other page."""
+"""Sent with every page: nothing may be loaded from elsewhere, and no other page may embed it."""
 
 _STATIC: Final = {
     "page.css": "text/css; charset=utf-8",
@@ -182,14 +182,14 @@ _STATIC: Final = {
     "icon.svg": "image/svg+xml",
 }
 OPEN_TO_PROGRAMS: Final = ("/distill/", "/sessions/")
-"""What the addresses begin with that are for programs rather than for people."""
+"""Prefixes of addresses for programs rather than people."""
 
 _OWN_SITE: Final = frozenset({"", "same-origin", "none"})
 _PURPOSES: Final = ("sec-purpose", "purpose", "x-purpose", "x-moz")
 BY_OWNER: Final = "familiar.by_owner"
-"""In the scope of a request: whether it came with a token of the owner's."""
+"""Key in a request's scope: whether it came with an owner's token."""
 
-_PREFETCH: Final = {"prefetch", "prerender", "preview"}  # a look ahead, not a visit
+_PREFETCH: Final = {"prefetch", "prerender", "preview"}  # a prefetch, not a visit
 _MOST_NOTES: Final = 100
 _NOTE: Final = "note"
 
@@ -199,13 +199,13 @@ class Site:
 
     Args:
         pool: The familiars.
-        door: Who may look.
-        lease: Lends a familiar to a turn.
-        begins_work: Whoever talks here begins with what a turn makes due, as nobody else does.
-        familiar_id: Whose pages those without a name are; None: those of the chosen one.
-        programs: The addresses for programs (`/distill/…`, `/sessions/…`) need no cookie: whoever
-            stands before this site lets nobody through who may not use them.
-        reachable_at: The address where other machines can reach it; empty: they cannot.
+        door: Access control.
+        lease: Leases a familiar for a turn.
+        begins_work: Whether turns here start the background work that falls due.
+        familiar_id: Familiar of pages without a name; None for the chosen one.
+        programs: Whether addresses for programs (`/distill/…`, `/sessions/…`) need no cookie,
+            because the server in front authenticates their clients.
+        reachable_at: Address for other machines; empty if unreachable.
     """
 
     def __init__(
@@ -254,18 +254,18 @@ class Site:
         return path.startswith(OPEN_TO_PROGRAMS)
 
     def has_door(self, path: str, headers: dict[str, str]) -> bool:
-        """Tell whether a request needs no token, since a cookie is asked for, or came with it."""
+        """Tell whether a request is subject to the cookie check instead of a token."""
         if not self.owns(path):
             return False
         is_known = self._door.is_open(headers.get("cookie", ""), headers.get("host", ""))
         return is_known or not self.is_for_programs(path)
 
     def end(self) -> None:
-        """End what waits for changes, so that the server can stop."""
+        """Stop streams that wait for changes, so that the server can stop."""
         self.ending.set()
 
     async def aclose(self) -> None:
-        """End the turns under way, and let go of the familiars."""
+        """Cancel turns in progress and close the familiars."""
         await talk_pages.cancel_turns()
         await self.pool.aclose()
 
@@ -287,7 +287,7 @@ class Site:
         await app(scope, receive, out)
 
     def _let_in(self, scope: Scope, headers: dict[str, str]) -> ASGIApp | None:
-        """Return the answer for whoever has no cookie; None: they may look."""
+        """Return the response for a request without a valid cookie, or None to proceed."""
         host, path = headers.get("host", ""), scope["path"]
         if path.startswith("/static/") or (self._programs and self.is_for_programs(path)):
             return None
@@ -313,7 +313,7 @@ class Site:
         return answer
 
     async def _talk(self, request: Request) -> Response | TalkResponse:
-        """Take a turn, which is streamed to a browser that reads events."""
+        """Take a turn, streaming it to browsers that accept events."""
         lease, body = AsyncExitStack(), await request.body()
         try:
             form = read_form(body) if _is_form(request) else {}
@@ -330,7 +330,7 @@ class Site:
         return TalkResponse(turn, draw, lease.aclose, streams=streams)
 
     def _asked_name(self, request: Request) -> str | None:
-        """Return the familiar that a request names; None: the chosen one."""
+        """Return the familiar named by a request, or None for the chosen one."""
         name = request.path_params.get("familiar", self._familiar_id)
         if self.is_for_programs(request.url.path):
             name = request.query_params.get("persona") or name
@@ -375,7 +375,7 @@ class Site:
         )
 
     def _shared(self, base: str, ids: tuple[str, ...], request: Request) -> dict[str, Any]:
-        """Return the values of the frame around every page."""
+        """Return the template values common to all pages."""
         with self._notes_lock:
             notes = self._notes.pop(request.query_params.get(_NOTE, ""), ())
 
@@ -406,7 +406,7 @@ class Site:
         }
 
     def _with_note(self, moved: Redirect) -> str:
-        """Return the address to go to, with the number under which the next page finds a note."""
+        """Return the redirect address, with the id of a note to show there."""
         if not moved.told:
             return moved.to
         key = secrets.token_urlsafe(9)
@@ -475,7 +475,7 @@ class Site:
         return self._failed(request, told)
 
     async def _events(self, request: Request) -> Response:
-        """Say when something new was said or written, for as long as the browser listens."""
+        """Stream an event for each new turn or change, while the browser is connected."""
         name = request.path_params.get("familiar", self._familiar_id)
         try:
             paths = find_familiar(self.pool.home, name)
@@ -503,7 +503,7 @@ def _due_reminders(asked: PageRequest) -> list[str]:
 
     if asked.viewer != OWNER:
         return []
-    with suppress(FamiliarError, OSError):  # the page of reminders says what is wrong
+    with suppress(FamiliarError, OSError):  # the page of reminders reports the error
         return [reminder_words(item) for item in fire_reminders(asked.familiar, "page")]
     return []
 

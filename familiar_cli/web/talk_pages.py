@@ -1,4 +1,4 @@
-"""Talk on the page: a conversation, what its replies remembered, and turns as they come."""
+"""The chat page: a conversation, evidence for its replies, and streamed turns."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 SOURCE: Final = "web"
-"""The source of every turn that was said on the page."""
+"""The source of turns made on the page."""
 
-_CHANNEL: Final = "cli"  # that of the commands, so that one conversation goes on everywhere
+_CHANNEL: Final = "cli"  # shared with the commands, so that conversations continue everywhere
 _MOST_TURNS: Final = 24
 _MOST_CONVERSATIONS: Final = 20
 _MOST_EXPLAINED: Final = 1_000
@@ -64,18 +64,18 @@ _STREAM: Final = [
 
 
 class PageTurn(LiveTurn):
-    """A turn that a form of the page asks for.
+    """A turn requested by a form.
 
     Args:
-        familiar: To whom.
-        form: What was sent; `do` says what is wanted: `say`, `again`, `continue` or `edit`.
-        begins_work: Begin with what the turn makes due, since nobody else looks after that.
+        familiar: The familiar.
+        form: Form fields; `do` is the action: `say`, `again`, `continue` or `edit`.
+        begins_work: Start the background work that falls due, since no one else does.
 
     Attributes:
-        said: What was said, once it is known.
-        is_kept: What was said is in the history.
-        notices: What the person should know, a line each.
-        interrupted: What came of the reply when it was stopped.
+        said: The message, once known.
+        is_kept: Whether the message is in the history.
+        notices: User-facing messages, a line each.
+        interrupted: The partial reply, if it was stopped.
     """
 
     def __init__(
@@ -123,7 +123,7 @@ class PageTurn(LiveTurn):
 _EXPLAINED: Final[dict[tuple[Path, int], ReplyExplanation]] = {}
 
 LIVE: Final[set[PageTurn]] = set()
-"""The turns that pages of this process wait for."""
+"""Turns in progress in this process."""
 
 
 _WORK_LOCK: Final = threading.Lock()  # jobs are for one thread at a time
@@ -135,7 +135,7 @@ def _alone(act: Callable[[], T]) -> T:
 
 
 async def cancel_turns() -> None:
-    """End the turns of this event loop; what came of their replies is kept."""
+    """Cancel the turns of this event loop, keeping partial replies."""
     loop = asyncio.get_running_loop()
     mine = [turn.cancel() for turn in tuple(LIVE) if turn.task.get_loop() is loop]
     await asyncio.gather(*mine)
@@ -150,13 +150,13 @@ def _label_of(familiar: Familiar, channel_id: str) -> str:
 
 
 def _read_said(familiar: Familiar, form: Mapping[str, list[str]]) -> Said:
-    """Return what a form says; an edit is written down.
+    """Parse a form; an edit is stored.
 
     Raises:
-        ConfigError: There is no model to talk to.
+        ConfigError: No model is set.
         NotFoundError: There is nothing to reply to, to continue or to edit.
-        RefusedError: The last turn is not what the form takes it for.
-        UsageError: The form says something that cannot be.
+        RefusedError: The last turn is not the one the form refers to.
+        UsageError: A form field is invalid.
     """
     from familiar_cli.actions.me import author_in_channel
 
@@ -190,10 +190,10 @@ def _read_said(familiar: Familiar, form: Mapping[str, list[str]]) -> Said:
 
 
 def _check_model(familiar: Familiar) -> None:
-    """Make sure that there is a model to talk to.
+    """Check that a model is set.
 
     Raises:
-        ConfigError: There is none.
+        ConfigError: None is set.
     """
     check_usable(familiar.models.slot())
     check_on_disk(familiar.models.slot())
@@ -207,7 +207,7 @@ def _last_said(familiar: Familiar, said: Said, number: int) -> Turn:
 
 
 def _read_spoken(text: str, author: Any) -> tuple[Spoken, ...]:  # noqa: ANN401
-    """Return what was said off the record, which only the page remembers."""
+    """Parse off-the-record turns, which only the page stores."""
     wrong = UsageError("What was said off the record cannot be read; nothing was sent")
     if len(text) > _MOST_SPOKEN_CHARS:
         raise UsageError("What was said off the record is too long; nothing was sent")
@@ -222,15 +222,15 @@ def _read_spoken(text: str, author: Any) -> tuple[Spoken, ...]:  # noqa: ANN401
 
 
 class TalkResponse:
-    """An ASGI response that plays a turn: as events while it comes, or as a page at its end.
+    """An ASGI response for a turn: streamed events, or a page at the end.
 
-    When the browser hangs up, the turn is ended, and what came of the reply is kept.
+    If the browser disconnects, the turn is cancelled and its partial reply kept.
 
     Args:
         turn: The turn.
-        draw: Draws the page that shows what came of it; called in a thread.
-        leave: Called at the end, whatever the end is.
-        streams: The browser reads events.
+        draw: Renders the page with the outcome; called in a thread.
+        leave: Called at the end in any case.
+        streams: Whether the browser accepts events.
     """
 
     def __init__(
@@ -289,7 +289,7 @@ def show_chat(asked: PageRequest) -> Shown:
 def show_outcome(
     turn: PageTurn, end: ReplyEnd, asked: PageRequest, *, streams: bool
 ) -> Shown | Redirect:
-    """Return the conversation after a turn, or lead to it where a reload could ask again."""
+    """Return the conversation after a turn, redirecting if a reload could repeat it."""
     is_off = bool(asked.sent("off"))
     if not (streams or is_off or end.error):
         return Redirect(f"{asked.to('chat', channel=turn.channel_id)}#end", turn.notices)
@@ -352,7 +352,7 @@ def _chat_values(asked: PageRequest) -> dict[str, Any]:
 
 
 def _turn_rows(asked: PageRequest, turns: Sequence[Turn]) -> list[dict[str, Any]]:
-    """Return each turn with its speaker, the memories it used, and what was learned from it."""
+    """Return turns with their speakers, memories used, and learned facts."""
     from familiar_cli.actions.past import learned_from
 
     replies = {turn.reply_to: turn.id for turn in turns if turn.reply_to is not None}
@@ -368,7 +368,7 @@ def _turn_rows(asked: PageRequest, turns: Sequence[Turn]) -> list[dict[str, Any]
 
 
 def _explained(familiar: Familiar, turn: Turn) -> ReplyExplanation | None:
-    """Explain a reply, from its record, which does not change any more; None: there is none."""
+    """Explain a reply from its immutable trace, or return None without one."""
     from familiar_cli.context.trace import read_trace
 
     if turn.role != "assistant" or turn.reply_to is None:
@@ -380,7 +380,7 @@ def _explained(familiar: Familiar, turn: Turn) -> ReplyExplanation | None:
         except FamiliarError:
             return None
         if trace.reply_turn != turn.id:
-            return None  # it is the record of another reply
+            return None  # the trace belongs to another reply
         if len(_EXPLAINED) >= _MOST_EXPLAINED:
             _EXPLAINED.clear()
         _EXPLAINED[key] = explain_reply(familiar, trace)
@@ -388,7 +388,7 @@ def _explained(familiar: Familiar, turn: Turn) -> ReplyExplanation | None:
 
 
 def _last_controls(familiar: Familiar, channel_id: str, turns: Sequence[Turn]) -> dict[str, Any]:
-    """Return what can be done with the end of a conversation; empty where it only shares it."""
+    """Return the actions available for the last turns; empty if they are shared with a parent."""
     try:
         exchange = change_turns.last_exchange(familiar, channel_id)
     except FamiliarError:
@@ -415,26 +415,26 @@ def _greetings(familiar: Familiar, channel_id: str) -> list[tuple[int, str]]:
 
     said = Said("", author_in_channel(familiar, channel_id), channel_id)
     numbers = range(1, len(familiar.character().greetings) + 1)
-    with suppress(FamiliarError):  # `take_turn` says what is wrong with the character
+    with suppress(FamiliarError):  # `take_turn` reports errors of the character
         return [(n, opening_of(familiar, replace(said, greeting=n))) for n in numbers]
     return []
 
 
 def _conversations(asked: PageRequest) -> list[tuple[str, str]]:
-    """Return the conversations that spoke last, each with its label."""
+    """Return the most recent conversations with their labels."""
     spoken = (summary.channel_id for summary in asked.familiar.history.channels())
     ids = islice(filter(asked.viewer.sees_channel, spoken), _MOST_CONVERSATIONS)
     return [(channel_id, _label_of(asked.familiar, channel_id)) for channel_id in ids]
 
 
 def _live_in(familiar: Familiar, channel_id: str) -> list[PageTurn]:
-    """Return the turns under way in a conversation."""
+    """Return the turns in progress in a conversation."""
     where = (familiar.paths.root, channel_id)
     return [turn for turn in tuple(LIVE) if (turn.root, turn.channel_id) == where]
 
 
 def stop_reply(asked: PageRequest) -> Redirect:
-    """End the reply that is being written in a conversation; what came of it is kept."""
+    """Stop a reply in progress, keeping its partial text."""
     for turn in _live_in(asked.familiar, _channel_in(asked.form)):
         ending = asyncio.run_coroutine_threadsafe(turn.cancel(), turn.task.get_loop())
         with suppress(TimeoutError):
@@ -443,28 +443,28 @@ def stop_reply(asked: PageRequest) -> Redirect:
 
 
 def choose_reply(asked: PageRequest) -> Redirect:
-    """Let another of the last replies stand."""
+    """Select another alternative of the last reply."""
     number = to_number(asked.sent("number"), "number")
     change_turns.choose_reply(asked.familiar, _channel_in(asked.form), number)
     return _to_end(asked)
 
 
 def edit_turn(asked: PageRequest) -> Redirect:
-    """Write down what a turn should have said, without asking for a reply."""
+    """Replace the text of a turn without asking for a reply."""
     number = to_number(asked.sent("turn"), "turn")
     new = change_turns.edit_turn(asked.familiar, number, asked.sent("text").replace("\r\n", "\n"))
     return _to_end(asked, f"The new words stand as turn {new.id}; the old ones are kept.")
 
 
 def withdraw_exchange(asked: PageRequest) -> Redirect:
-    """Take back the last exchange of a conversation."""
+    """Withdraw the last exchange of a conversation."""
     exchange = change_turns.take_back(asked.familiar, _channel_in(asked.form))
     ids = " ".join(str(turn.id) for turn in exchange.turns)
     return _to_end(asked, f"Taken back. `familiar history restore {ids}` brings it back.")
 
 
 def begin_branch(asked: PageRequest) -> Redirect:
-    """Go on from a turn in a conversation of its own."""
+    """Branch a conversation at a turn."""
     name = asked.sent("name").strip()
     if not name:
         raise UsageError("The new conversation needs a name; nothing was changed")
@@ -475,7 +475,7 @@ def begin_branch(asked: PageRequest) -> Redirect:
 
 
 def undo_learning(asked: PageRequest) -> Redirect:
-    """Take back a change that was made from this conversation."""
+    """Revert a memory change made from this conversation."""
     from familiar_cli.actions.past import undo
 
     undone, notices = undo(asked.familiar, asked.sent("commit"))

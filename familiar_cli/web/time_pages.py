@@ -1,4 +1,4 @@
-"""Pages of time: memory on any day, the line of all days, and one day as a diary has it."""
+"""Pages of time: memory on any day, the timeline, and the diary of a day."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _LAST: Final = date(9998, 12, 31)  # the day after has to be one, too, in every 
 
 
 def show_day(asked: PageRequest) -> Shown | Redirect:
-    """Return memory as it was on a day."""
+    """Return memory as of a day."""
     from familiar_cli.actions.past import as_of
 
     if "n" in asked.query:  # from the slider
@@ -47,7 +47,7 @@ def show_day(asked: PageRequest) -> Shown | Redirect:
 
 
 def show_file_then(asked: PageRequest) -> Shown:
-    """Return one file as it was on a day, or what was in a directory then."""
+    """Return a file or directory as of a day."""
     from familiar_cli.markdown import split_front_matter
 
     day, rel_path = _asked_day(asked), asked.path.get("path", "").strip("/")
@@ -75,7 +75,7 @@ def show_file_then(asked: PageRequest) -> Shown:
 
 
 def show_prompt(asked: PageRequest) -> Shown:
-    """Return the prompt that something would have led to at the end of a day."""
+    """Return the prompt that a message would have produced at the end of a day."""
     from familiar_cli.actions.past import as_of, prompt_then
 
     day, text = _asked_day(asked), asked.sent("text")
@@ -114,7 +114,7 @@ def _day_values(asked: PageRequest, found: AsOf) -> dict[str, Any]:
 def _differences(
     asked: PageRequest, old: JournalDay | None, new: JournalDay | None, paths: Sequence[str]
 ) -> list[FileDiff]:
-    """Return how the first of some files differ between two days."""
+    """Return the diffs of some files between two days, up to a limit."""
     if new is None:
         return []
     days, base = asked.familiar.journal_days, old.commit if old else None
@@ -125,7 +125,7 @@ def _differences(
 def _change_values(
     asked: PageRequest, old: JournalDay | None, new: JournalDay | None, paths: Sequence[str]
 ) -> dict[str, Any]:
-    """Return how some files differ between two days: in sentences, and as changed lines."""
+    """Return the changes of some files between two days, as sentences and diffs."""
     diffs = _differences(asked, old, new, paths)
     found = change_sentences("", diffs, cache(partial(page_title, asked.familiar.memory)))
     return {
@@ -136,7 +136,7 @@ def _change_values(
 
 
 def _day_marks(days: Sequence[JournalDay]) -> Html:
-    """Return marks: one for each day with changes, higher for more, and where years begin."""
+    """Return one mark per day with changes, higher for more, and the years."""
     if len(days) < _FEW_DAYS:
         return Html("")
     most = max(one.changes for one in days)
@@ -187,7 +187,7 @@ def show_timeline(asked: PageRequest) -> Shown:
 
 
 def show_diary(asked: PageRequest) -> Shown:
-    """Return one day: what was said, what was written about it, and what memory learned."""
+    """Return a day: its turns, files about it, and what memory learned."""
     from familiar_cli.actions.past import diary_day
     from familiar_cli.memory.layout import is_hidden
 
@@ -259,7 +259,7 @@ def timeline_picture(line: Timeline, to: Callable[..., str]) -> Html:
 
     Args:
         line: The timeline.
-        to: Makes the address of a page.
+        to: Builds the address of a page.
     """
     scale = _Scale(line.first, (line.last - line.first).days + 1)
     parts = list(_bars(line, scale, to))

@@ -1,4 +1,4 @@
-"""Pages of what was said: now, turns and what was sent for them, the timeline, and search."""
+"""Pages of turns: recent ones, each with its request, the timeline, and search."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from familiar_cli.web.asking import PageRequest
 
 _LOOK_S: Final = 1.0
-_BEAT_LOOKS: Final = 15  # a line now and then shows that the connection lives
+_BEAT_LOOKS: Final = 15  # keep-alive interval
 
 
 async def watch_changes(paths: FamiliarPaths, ending: asyncio.Event) -> AsyncIterator[bytes]:
-    """Yield a server-sent event whenever something was said or written, until `ending` is set."""
+    """Yield a server-sent event for each new turn or change, until `ending` is set."""
     known, quiet = state_of_files(paths), 0
     yield b"retry: 3000\n\n"
     while not ending.is_set():
@@ -47,7 +47,7 @@ async def watch_changes(paths: FamiliarPaths, ending: asyncio.Event) -> AsyncIte
 
 
 def state_of_files(paths: FamiliarPaths) -> object:
-    """Return a value that differs when something was said or written; costs three looks."""
+    """Return a value that changes with each turn or memory change; costs three stats."""
     history = (paths.history, paths.history.with_name(f"{paths.history.name}-wal"))
     return (*map(_file_stamp, history), state_of(str(paths.journal)))
 
@@ -106,7 +106,7 @@ def show_turn(asked: PageRequest) -> Shown:
 
 
 def send_bytes(asked: PageRequest) -> Data:
-    """Return the exact bytes that went out."""
+    """Return the exact request bytes."""
     from familiar_cli.actions.sent import find_trace, request_bytes
 
     turn = asked.familiar.numbering.turn_number(asked.path["turn"])
@@ -115,7 +115,7 @@ def send_bytes(asked: PageRequest) -> Data:
 
 
 def show_replay(asked: PageRequest) -> Shown | Redirect:
-    """Send it again, and show both replies; nothing is kept."""
+    """Replay a request, and show both replies without storing anything."""
     from familiar_cli.actions.sent import find_trace
     from familiar_cli.actions.sent import replay_trace as send_again
 
@@ -164,7 +164,7 @@ def _turn_values(asked: PageRequest) -> dict[str, Any]:
 
 
 def show_reason(asked: PageRequest, trace: Trace) -> dict[str, Any]:
-    """Return why a reply was so: a sentence, and the memories as HTML, each with its address."""
+    """Return a reply's explanation: a sentence, and the memories as HTML with their addresses."""
     from familiar_cli.actions.why import explain_reply
 
     found = explain_reply(asked.familiar, trace)
@@ -191,7 +191,7 @@ def _memory_html(asked: PageRequest, used: UsedMemory) -> Html:
 
 
 def restore_turn(asked: PageRequest) -> Redirect:
-    """Let a turn that was withdrawn count again."""
+    """Restore a withdrawn turn."""
     from familiar_cli.history.store import restore_turns
 
     number = asked.familiar.numbering.turn_number(asked.path["turn"])
@@ -210,7 +210,7 @@ def _find_trace(asked: PageRequest, turn: int) -> tuple[Trace | None, str]:
 
 
 def _explain_asked(asked: PageRequest, trace: Trace | None) -> object:
-    """Return the answer to why a file or a turn was, or was not, in the prompt."""
+    """Explain why the requested file or turn was or was not in the prompt."""
     from familiar_cli.actions.sent import explain_piece
 
     wanted = asked.query.get("why", "").strip()
@@ -223,7 +223,7 @@ def _explain_asked(asked: PageRequest, trace: Trace | None) -> object:
 
 
 def _compare_before(asked: PageRequest, trace: Trace | None) -> dict[str, Any] | None:
-    """Return how the messages differ from those of the turn before, if that is asked."""
+    """Return the diff to the previous turn's messages, if requested."""
     from familiar_cli.actions.sent import find_trace, messages_diff
     from familiar_cli.context.trace import trace_ids
 
@@ -329,7 +329,7 @@ def _search_turns(asked: PageRequest, query: str, method: str) -> dict[str, Any]
 
 
 def _signal_bars(hit: Hit) -> list[tuple[str, str, float | None]]:
-    """Return each signal: its name, what it says, and how strong it is, from 0 to 1."""
+    """Return each ranking signal: name, description, and strength from 0 to 1."""
     return [
         (name, said, None if value is None else min(max(float(value), 0.0), 1.0))
         for name, said in _BARS

@@ -27,7 +27,7 @@ _MOST_TURNS: Final = 30
 
 
 def show_plans(asked: PageRequest) -> Shown:
-    """Return the plans that wait."""
+    """Return the pending plans."""
     from familiar_cli.review.pending import pending_ids, read_pending
 
     plans, damaged = [], []
@@ -43,7 +43,7 @@ def show_plans(asked: PageRequest) -> Shown:
 
 
 def _page_titles(asked: PageRequest, plans: Iterable[ReviewPlan]) -> dict[str, str]:
-    """Return what the pages that plans change are called, by their paths."""
+    """Return the titles of pages that plans change, by path."""
     from familiar_cli.actions.facts import page_title
 
     paths = {file.rel_path for plan in plans for file in plan.files}
@@ -66,7 +66,7 @@ def show_plan(asked: PageRequest) -> Shown:
 
 
 def decide_plan(asked: PageRequest) -> Redirect:
-    """Make the pieces that are taken, and throw those away that are rejected."""
+    """Apply the accepted pieces of a plan, and discard the rejected ones."""
     from familiar_cli.review.pending import decide_plan as decide_on
     from familiar_cli.review.pending import drop_damaged, read_pending
     from familiar_cli.text import counted
@@ -102,7 +102,7 @@ def decide_plan(asked: PageRequest) -> Redirect:
 
 
 def show_desk(asked: PageRequest) -> Shown:
-    """Return both lists."""
+    """Return the reminders and tasks."""
     from familiar_cli.actions.desk import read_list
     from familiar_cli.memory.layout import REMINDERS, TASKS
 
@@ -149,7 +149,7 @@ _FORM: Final = "page"
 
 
 def show_digests(asked: PageRequest) -> Shown:
-    """Return how digests and periods stand."""
+    """Return the status of digests and periods."""
     from familiar_cli.actions.consolidate import Consolidating
     from familiar_cli.consolidation.periods import TIERS
     from familiar_cli.memory.layout import digest_path
@@ -183,7 +183,7 @@ def show_digests(asked: PageRequest) -> Shown:
 
 
 def send_status(asked: PageRequest) -> Data:
-    """Return how the digests stand, for programs."""
+    """Return the status of digests as data."""
     from familiar_cli.actions.consolidate import Consolidating
 
     tiers = Consolidating(asked.familiar).distiller().status()
@@ -217,7 +217,7 @@ def make_periods(asked: PageRequest) -> Redirect:
 
 
 def search_days(asked: PageRequest) -> Data:
-    """Return the found turns grouped by day, with the words marked."""
+    """Return matching turns grouped by day, with highlights."""
     from familiar_cli.actions.search import search_sessions
 
     query, user = asked.query.get("q", ""), asked.query.get("user", "")
@@ -237,7 +237,7 @@ _WAIT_S: Final = 10.0
 
 
 def show_sync(asked: PageRequest) -> Shown:
-    """Return how far each machine is, and both versions of what is in dispute; nobody is asked."""
+    """Return each machine's sync status and all conflicts, without contacting remotes."""
     from familiar_cli.actions.sync import status
     from familiar_cli.actions.sync_decisions import open_conflicts
 
@@ -268,7 +268,7 @@ def settle_conflict(asked: PageRequest) -> Redirect:
 
 
 def sync_now(asked: PageRequest) -> Redirect:
-    """Sync with every remote. Nobody is asked for a password; what fails, the page itself says."""
+    """Sync with every remote without asking for passwords; failures are shown on the page."""
     from familiar_cli.actions.sync import sync
     from familiar_cli.sync.engine import SyncOptions
     from familiar_cli.ui.status_pages import report_text
@@ -299,7 +299,7 @@ def _section_of(row: Effective) -> str:
 
 
 def show_doctor(asked: PageRequest) -> Shown:
-    """Return the page that offers to look."""
+    """Return the page that starts the checks."""
     del asked
     return Shown("doctor", {"found": None})
 
