@@ -8,6 +8,7 @@ import stat
 import time
 import unicodedata
 from contextlib import contextmanager, suppress
+from functools import lru_cache
 from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple, TypeVar
 
 from familiar_cli.errors import LockedError, UnsafePathError
@@ -136,13 +137,14 @@ def is_misspelled(path: str) -> bool:
         return False
 
 
-def _twins(name: str) -> set[str]:
+@lru_cache(maxsize=256)  # directories are asked of for every file in them
+def _twins(name: str) -> frozenset[str]:
     """Return other spellings of `name`, one per way in which file systems fold names."""
     other_case = "".join(c.swapcase() if len(c.swapcase()) == 1 else c for c in name)
     twins = {other_case}
     if not name.isascii():
         twins |= {unicodedata.normalize(form, name) for form in ("NFC", "NFD")}
-    return twins - {name}
+    return frozenset(twins - {name})
 
 
 class Disk:

@@ -317,11 +317,16 @@ def _terms(word: str) -> list[str]:
 
 
 def _split(text: str) -> list[str]:
-    folded = unicodedata.normalize("NFKC", text)
+    folded = text if text.isascii() else unicodedata.normalize("NFKC", text)
     if folded.isascii():
         return re.findall(r"[A-Za-z0-9]+", folded)
-    shown = (c if c.isalnum() or unicodedata.category(c)[0] == "M" else " " for c in folded)
-    return "".join(shown).split()
+    return "".join(map(_in_word, folded)).split()
+
+
+@lru_cache(maxsize=4096)
+def _in_word(char: str) -> str:
+    """Return `char` if words are made of it, else a space."""
+    return char if char.isalnum() or unicodedata.category(char)[0] == "M" else " "
 
 
 def _pairs(found: re.Match[str]) -> str:

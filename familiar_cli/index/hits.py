@@ -184,8 +184,7 @@ def _trim_range(text: str, place: CharRange) -> CharRange:
 _DAY_S: Final = 86_400
 
 
-@dataclass(frozen=True, slots=True)
-class _File:
+class _File(NamedTuple):  # as many are made as files were found
     id: int
     rel_path: str
     title: str
@@ -354,7 +353,7 @@ class _Writer:
         self, connection: sqlite3.Connection, store: MemoryStore, query: str, options: SearchOptions
     ) -> None:
         self._connection = connection
-        self._store = store
+        self._read_file = store.reader()
         self._query = query
         self._options = options
         self._texts: dict[str, str | None] = {}
@@ -426,7 +425,7 @@ class _Writer:
         """Return a file's text, read once; None if it cannot be read."""
         if rel_path not in self._texts:
             try:
-                self._texts[rel_path] = self._store.read_file(rel_path)
+                self._texts[rel_path] = self._read_file(rel_path)
             except FamiliarError:
                 self._texts[rel_path] = None
         return self._texts[rel_path]

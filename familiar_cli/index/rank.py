@@ -281,6 +281,8 @@ def _seen_lines(
     # One loop for all of it, since it runs for every line that may be a hit.
     first, last = line.part_first, line.part_last
     passage, words, largest = first, lexical.get(first, 0.0), cosines.get(first, _UNKNOWN)
+    if last == first + 1:  # as most are
+        return _Seen(passage, words, largest, cosines.get(line.id, _UNKNOWN))
     nearest = 0.0 if largest == _UNKNOWN else largest
     for other in range(first + 1, last):
         by_words, cosine = lexical.get(other, 0.0), cosines.get(other, _UNKNOWN)

@@ -104,8 +104,8 @@ class Seen:
 
     def between(self, start: int, end: int) -> str:
         """Return the text shown there."""
-        hidden = ((begin, stop) for begin, stop, _ in self.hidden)
-        return shown_between(self.text, start, end, sorted((*hidden, *self.machine)), self.days)
+        spans = (*(span[:2] for span in self.hidden), *self.machine)
+        return shown_between(self.text, start, end, sorted(spans), self.days)
 
     @property
     def shown(self) -> str:
@@ -177,7 +177,7 @@ class Sight:
 
     def turns_of(self, text: str) -> frozenset[int]:
         """Return the turns that are held here and named in a line, or in a longer text."""
-        return frozenset(turn_ids(text, self.numbering))
+        return frozenset(turn_ids(text, self.numbering) if "<!-- turn" in text else ())
 
     def words(self, rel_path: str, text: str) -> str:
         """Return the words of a file as they are shown: macros mean something in lore alone."""
@@ -335,9 +335,8 @@ class Gatherer:
         """Tell whether a person who is not meant was found by a word such as will or mark."""
         if not hit.rel_path.startswith(f"{PEOPLE_DIR}/") or (hit.signals.dense or 0.0) >= NEAR:
             return False
-        names = set(fts.words(hit.title))
-        wanted = set(fts.content_words(self.query)) - names
-        return not wanted.intersection(fts.words(shown))
+        found = set(fts.content_words(self.query)).intersection(fts.words(shown))
+        return not found or found.issubset(fts.words(hit.title))
 
     def _piece(self, hit: Hit, file: _File, shown: str) -> Excerpt:
         signals = hit.signals
@@ -394,8 +393,10 @@ class _File:
 def _read_facts(seen: Seen, sight: Sight) -> Iterator[Fact]:
     """Yield what the lines of a file say."""
     for line in scan(seen.text):
+        if line.level or not line.text.strip():
+            continue
         said = normal_line(seen.between(line.start, line.end))
-        if said and not line.level:
+        if said:
             yield Fact(said, sight.turns_of(line.text))
 
 

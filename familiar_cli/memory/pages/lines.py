@@ -392,7 +392,8 @@ def shown_between(
             at = stop
     shown.append(text[at:end] if at < end else "")
     bare = "".join(shown).replace("\r\n", "\n")
-    return _GAP.sub("\n\n", bare).strip().removeprefix("\ufeff").lstrip()
+    whole = _GAP.sub("\n\n", bare) if bare.count("\n") > 2 else bare  # noqa: PLR2004  # as in a gap
+    return whole.strip().removeprefix("\ufeff").lstrip()
 
 
 def blank_spans(text: str) -> str:
@@ -481,8 +482,9 @@ _ONE_SCRIPT: Final = {"HIRAGANA": "CJK", "KATAKANA": "CJK", "HALFWIDTH": "CJK", 
 
 def normal_line(text: str) -> str:
     """Return the normalized words of a text, so that small differences do not matter."""
-    shown = _LINK.sub(r"\1", without_marker(without_references(text)))
-    return " ".join(_WORD.findall(fold(_SOURCE.sub("", shown))))
+    shown = without_marker(without_references(text) if "<!--" in text else text)
+    shown = _LINK.sub(r"\1", shown) if "](" in shown else shown
+    return " ".join(_WORD.findall(fold(_SOURCE.sub("", shown) if "(" in shown else shown)))
 
 
 def normal_lines(text: str) -> frozenset[str]:

@@ -391,13 +391,18 @@ Signature = tuple[int, int, int]
 class Tree:
     """The memory directory, as a place to read from."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, real: str = "") -> None:
         self.root = root
+        self._real = real
 
     @property
     def real(self) -> str:
         """The root's own real path; the root itself may be a link."""
-        return os.path.realpath(self.root)
+        return self._real or os.path.realpath(self.root)
+
+    def settled(self) -> Tree:
+        """Return this tree with its real path found once, for a task that reads many files."""
+        return Tree(self.root, self.real)
 
     def is_file(self, rel_path: str) -> bool:
         """Tell whether a regular file is at `rel_path`."""
@@ -440,6 +445,10 @@ class Tree:
         content = self.read_bytes(rel_path)
         clean = parse_path(rel_path)
         return MemoryFile(clean, _decode_text(clean, content), sha256_of(content), len(content))
+
+    def read_text(self, rel_path: str) -> str:
+        """Return the text of the file at `rel_path`. Raises as `read` does."""
+        return _decode_text(rel_path, self.read_bytes(rel_path))
 
     def read_head(self, rel_path: str, most_bytes: int) -> MemoryHead:
         """Return the first `most_bytes` of the text file at `rel_path`. Raises as `read` does."""

@@ -135,7 +135,18 @@ class MemoryStore:
 
     def read_file(self, rel_path: str) -> str:
         """Return a file's text without newline translation. Raises as `read` does."""
-        return self.read(rel_path).text
+        self._wait_for_pending()
+        return self._tree.read_text(rel_path)
+
+    def reader(self) -> Callable[[str], str]:
+        """Return a function that reads as `read_file` does, for a task that reads many files."""
+        tree = self._tree.settled()
+
+        def read(rel_path: str) -> str:
+            self._wait_for_pending()
+            return tree.read_text(rel_path)
+
+        return read
 
     def read_head(self, rel_path: str, most_bytes: int) -> MemoryHead:
         """Return the beginning of a text file, at most `most_bytes` of it. Raises as `read` does.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from pathlib import Path
 
@@ -9,7 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from familiar_cli.errors import FamiliarError, RefusedError, UnsafePathError
+from familiar_cli.errors import (
+    BadInputError,
+    FamiliarError,
+    NotFoundError,
+    RefusedError,
+    UnsafePathError,
+)
 from familiar_cli.memory.store.store import MemoryStore
 from tests.support.cases import each
 
@@ -239,3 +246,25 @@ def _try(use):
         return use()
     except FamiliarError as error:
         return error
+
+
+def test_a_reader_of_many_files_checks_each_path(store, tmp_path) -> None:
+    store.write_file("people/alice.md", "# Alice\r\n")
+    (tmp_path / "secret.md").write_text("outside", encoding="utf-8")
+    (store.root / "bad.md").write_bytes(b"\xff")
+    read = store.reader()
+    assert read("people/alice.md") == store.read_file("people/alice.md") == "# Alice\r\n"
+    store.write_file("people/alice.md", "# Alice, again\n")
+    assert read("people/alice.md") == "# Alice, again\n"
+    for path, error in (
+        ("../secret.md", UnsafePathError),
+        ("people/bob.md", NotFoundError),
+        ("people", NotFoundError),
+        ("bad.md", BadInputError),
+    ):
+        with pytest.raises(error):
+            read(path)
+    if os.name != "nt":
+        (store.root / "link.md").symlink_to(tmp_path / "secret.md")
+        with pytest.raises(UnsafePathError):
+            read("link.md")
