@@ -1,4 +1,4 @@
-"""The history room: every turn that was said, kept for ever and never rewritten."""
+"""The history room: an append-only record of every turn."""
 
 from familiar_cli.history.rows import WRITER, ChannelSummary, Speaker, Turn
 from familiar_cli.history.store import HistoryStore

@@ -1,17 +1,17 @@
-"""The event log: marks on turns, branches, facts about channels, imports; and what it comes to.
+"""The event log: marks on turns, branches, channel state, imports, and the tables derived from it.
 
-A branch holds no copies. Its past is the turns of its parent up to the place where it left, and
-then its own; what is replaced or withdrawn in the shared part is so in both. Where a channel
-branches off is an event, and the latest one of a channel counts.
+A branch holds no copies. Its past is its parent's turns up to the branch point, followed by its own
+turns; a turn replaced or withdrawn in the shared part is replaced or withdrawn in both. A branch
+point is itself an event, and the latest one for a channel wins.
 
-Each event is a row that is never changed: a mark on a turn, a branch, a chat that was brought in, a
-channel that was withdrawn. Its clock is one more than that of every event known when it was
-written. Of events about the same thing the one with the highest clock counts, of two that did not
-know of each other that of the higher instance, whichever came here first.
+Each event is an immutable row: a mark on a turn, a branch, an imported chat, a withdrawn channel.
+Its clock is one more than that of every event known when it was written. Among events about the
+same subject the highest clock wins; ties between concurrent events go to the higher instance name,
+regardless of the order of arrival.
 
-What the log comes to stands in tables that readers use, and could be made from it again:
-`set_aside` and `places` for turns, `branches` and `channels_set_aside` for channels. At each place
-one turn stands; what two machines kept of the same message is one, and shares a place.
+Readers use tables derived from the log, which can be rebuilt from it: `set_aside` and `places` for
+turns, `branches` and `channels_set_aside` for channels. Exactly one turn stands at each place;
+copies of one message kept by two machines share a place.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _STATE: Final = "SELECT turn_id, superseded_by, withdrawn, hidden FROM set_aside
 
 
 class EventOrigin(NamedTuple):
-    """The instance that wrote an event, and its number and clock there."""
+    """The instance that wrote an event, with the event's number and clock there."""
 
     instance: str
     id: int
@@ -72,18 +72,18 @@ def append_event(
     at: datetime | None = None,
     origin: EventOrigin | None = None,
 ) -> bool:
-    """Write an event down, and tell whether it is the latest of its kind about its subject.
+    """Append an event; return whether it is now the latest of its kind about its subject.
 
-    What it comes to for a channel is written, too. Marks come to nothing before `settle`.
+    The derived state of a channel is updated at once, that of marked turns only by `settle_marks`.
 
     Args:
         connection: The history, inside a transaction.
         kind: One of `MARKS`, or `CHANNEL`, `BRANCH`, `CHAT`.
-        subject: The channel, packed, or the key of the chat; None for a mark.
-        turn_id: The turn that is marked, or after which a channel branches off.
-        value: Of a mark, see `MarkLine`; whether a channel is withdrawn; the parent of a branch.
-        at: When; None: now.
-        origin: Whose it is; None: it was made here.
+        subject: The packed channel id, or the key of the chat; None for a mark.
+        turn_id: The marked turn, or the turn after which a channel branches off.
+        value: For a mark, see `MarkLine`; whether a channel is withdrawn; the parent of a branch.
+        at: Time of the event; None: now.
+        origin: The event's origin; None: this instance, now.
     """
     instance, number, clock = origin or (None, None, None)
     sql = (
@@ -96,14 +96,14 @@ def append_event(
 
 
 def fold_all(connection: sqlite3.Connection) -> None:
-    """Let the events about channels come to the same again, as after a change of names."""
+    """Recompute the derived state of all channels, as after instances were renamed."""
     sql = "SELECT DISTINCT kind, subject FROM events WHERE subject IS NOT NULL"
     for kind, subject in connection.execute(sql).fetchall():
         _fold_subject(connection, kind, subject)
 
 
 def _fold_subject(connection: sqlite3.Connection, kind: str, subject: str | bytes) -> int:
-    """Write down what the events about a channel come to; return the latest of them."""
+    """Derive a channel's state from its events; return the number of the latest one."""
     latest, turn_id, value = connection.execute(_LATEST, (kind, subject)).fetchone()
     if kind == BRANCH:
         row = (subject, value, turn_id)
@@ -118,21 +118,21 @@ def _fold_subject(connection: sqlite3.Connection, kind: str, subject: str | byte
 def mark_turns(
     connection: sqlite3.Connection, turn_ids: Collection[int], kind: str, value: int
 ) -> None:
-    """Mark turns here, in a transaction."""
+    """Append a mark to each turn on this instance, inside a transaction."""
     for turn_id in turn_ids:
         append_event(connection, kind, None, turn_id, value)
     settle_marks(connection, turn_ids)
 
 
 def slots_of(connection: sqlite3.Connection, turn_ids: Iterable[int]) -> dict[int, int]:
-    """Return the turn at whose place each of these turns stands."""
+    """Map each of these turns to the turn whose place it occupies."""
     wanted = list(turn_ids)
     sql = "SELECT turn_id, slot FROM slots WHERE turn_id IN"
     return {i: i for i in wanted} | dict(rows_among(connection, sql, wanted))
 
 
 def stand_at(connection: sqlite3.Connection, turn_id: int, other: int) -> None:
-    """Let a new turn stand at the place of another one, if it comes to that."""
+    """Move a new turn to another turn's place, if the marks resolve that way."""
     (slot,) = slots_of(connection, (other,)).values()
     connection.execute("INSERT INTO slots VALUES (?, ?, 0)", (turn_id, slot))
     replaced_stand_with(connection, (slot,))
@@ -152,16 +152,16 @@ def share_place(connection: sqlite3.Connection, own: str, one: int, other: int) 
 def forget_from(
     connection: sqlite3.Connection, place: int, scope: str | bytes | None = None
 ) -> None:
-    """Throw away every summary that may rest on what stands at a place; of one scope, or of all.
+    """Delete every summary that may depend on a place, for one scope or for all.
 
-    The others stay, to go on from.
+    Earlier summaries are kept, so that summarising can resume from them.
     """
     sql = "DELETE FROM summaries WHERE last_turn_id >= ? AND coalesce(scope = ?, TRUE)"
     connection.execute(sql, (place, scope))
 
 
 def settle_marks(connection: sqlite3.Connection, turn_ids: Iterable[int]) -> None:
-    """Let marks come to the same for these turns, and all at their places, as on other machines."""
+    """Recompute the state of these turns, and of all at their places, as every machine does."""
     slots = sorted(set(slots_of(connection, turn_ids).values()))
     at_place: defaultdict[int, list[_Member]] = defaultdict(list)
     for slot in slots:
@@ -184,7 +184,7 @@ def settle_marks(connection: sqlite3.Connection, turn_ids: Iterable[int]) -> Non
 
 @dataclass(frozen=True, slots=True)
 class _Member:
-    """A turn at a place; a node is there by itself, and did not take another's place."""
+    """A turn at a place; a node is there in its own right, without having taken another's place."""
 
     turn_id: int
     is_node: bool
@@ -224,7 +224,7 @@ def _settle_place(
 
 
 def _write_states(connection: sqlite3.Connection, wanted: Mapping[int, _State]) -> None:
-    """Write down what became of turns, and bring up to date what rests on those that changed."""
+    """Store the new states of turns and update whatever depends on those that changed."""
     there = {row[0]: tuple(row[1:]) for row in rows_among(connection, _STATE, wanted)}
     changed = {i: state for i, state in wanted.items() if there.get(i, _NOTHING) != state}
     rows = [(turn_id, *state) for turn_id, state in changed.items()]
@@ -239,7 +239,7 @@ def _write_states(connection: sqlite3.Connection, wanted: Mapping[int, _State]) 
 
 
 def _recount_turns(connection: sqlite3.Connection, changes: Mapping[int, int]) -> None:
-    """Count turns, by number, that people are shown again (1) or no longer (-1)."""
+    """Adjust turn counts for turns that became visible (1) or invisible (-1)."""
     for turn_id, change in changes.items():
         sql = "SELECT channel_id FROM turns WHERE id = ?"
         (channel_id,) = connection.execute(sql, (turn_id,)).fetchone()
@@ -264,14 +264,14 @@ _FAMILY: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """Where a channel left another one.
+    """The point at which a channel branched off another one.
 
     Args:
-        channel_id: The branch.
-        parent: The channel that it left.
-        turn_id: The last turn that they share; 0: they share none.
-        place: Where that turn stands.
-        is_new: It was made just now.
+        channel_id: Id of the branch.
+        parent: The channel that it branched off.
+        turn_id: The last shared turn; 0: nothing is shared.
+        place: The place of that turn.
+        is_new: Whether it was created just now.
     """
 
     channel_id: str
@@ -289,24 +289,24 @@ class BranchPart:
     end: int = END
 
     def holds(self, turn: Turn) -> bool:
-        """Tell whether a turn is in it."""
+        """Tell whether a turn belongs to this part."""
         return turn.channel_id == self.channel_id and place_of(turn) < self.end
 
 
 def branch_off(
     connection: sqlite3.Connection, channel_id: str, turn: Turn, parent: str | None = None
 ) -> Branch:
-    """Begin a branch at a turn, inside a transaction; the same once more changes nothing.
+    """Create a branch at a turn, inside a transaction; idempotent.
 
     Args:
         connection: The history, inside `HistoryStore.change`.
-        channel_id: The new channel.
-        turn: The last turn that it shares.
-        parent: The channel that it leaves; None: that of the turn.
+        channel_id: The new channel's id.
+        turn: The last shared turn.
+        parent: The channel to branch off; None: that of the turn.
 
     Raises:
         UsageError: The new channel has no name.
-        ConflictError: It has turns already, or is another branch.
+        ConflictError: The channel has turns already, or is another branch.
         NotFoundError: The turn is not in the past of `parent`.
         RefusedError: The turn was replaced or withdrawn.
     """
@@ -340,12 +340,12 @@ def branch_off(
 def begin_branch(
     connection: sqlite3.Connection, channel_id: str, parent: str, turn_id: int
 ) -> None:
-    """Let a channel branch off at a turn of another's past, whether it stands or not.
+    """Branch a channel off at a turn of another's past, whether that turn stands or not.
 
-    The same once more changes nothing.
+    Idempotent.
 
     Raises:
-        ConflictError: It has turns already, or is another branch.
+        ConflictError: The channel has turns already, or is another branch.
     """
     known = branch_of(connection, channel_id)
     if known and (known.parent, known.turn_id) == (parent, turn_id):
@@ -359,18 +359,18 @@ def begin_branch(
 
 
 def set_branch(connection: sqlite3.Connection, channel_id: str, parent: str, turn_id: int) -> None:
-    """Let a channel leave another one after a turn, wherever it did so before."""
+    """Set the point where a channel branches off, replacing any earlier one."""
     append_event(connection, BRANCH, pack(channel_id), turn_id, pack(parent))
 
 
 def branch_of(connection: sqlite3.Connection, channel_id: str) -> Branch | None:
-    """Return where a channel left another one; None: it is not a branch."""
+    """Return a channel's branch point, or None if it is not a branch."""
     row = connection.execute(f"{_LEFT} WHERE channel_id = ?", (pack(channel_id),)).fetchone()
     return _to_branch(row) if row else None
 
 
 def all_branches(connection: sqlite3.Connection) -> list[Branch]:
-    """Return all branches, the oldest first: each after its parent."""
+    """Return all branches, oldest first, so that parents precede their branches."""
     begun = "SELECT min(clock) FROM events WHERE kind = 'branch' AND subject = channel_id"
     return [
         _to_branch(row) for row in connection.execute(f"{_LEFT} ORDER BY ({begun}), channel_id")
@@ -378,9 +378,10 @@ def all_branches(connection: sqlite3.Connection) -> list[Branch]:
 
 
 def parts_of(connection: sqlite3.Connection, channel_id: str) -> list[BranchPart]:
-    """Return the parts of a channel's past, the newest first. Their places do not overlap.
+    """Return the parts of a channel's past, newest first. Their places do not overlap.
 
-    Two machines may have let two channels leave each other; the second of them is then the root.
+    Concurrent edits on two machines may have made two channels branch off each other; the second
+    one is then treated as the root.
     """
     parts, end = [BranchPart(channel_id)], END
     while found := branch_of(connection, parts[-1].channel_id):
@@ -392,7 +393,7 @@ def parts_of(connection: sqlite3.Connection, channel_id: str) -> list[BranchPart
 
 
 def parts_condition(parts: Sequence[BranchPart]) -> tuple[str, list[Any]]:
-    """Return an SQL condition for the turns of a past, and its values."""
+    """Build an SQL condition for the turns of a past, and its values."""
     found, values = [], list[Any]()
     for part in parts:
         values.append(pack(part.channel_id))
@@ -404,15 +405,15 @@ def parts_condition(parts: Sequence[BranchPart]) -> tuple[str, list[Any]]:
 
 
 def family_of(connection: sqlite3.Connection, channel_id: str) -> frozenset[str]:
-    """Return the channels that go on from the same beginning, with the channel itself."""
+    """Return all channels that share a beginning with a channel, itself included."""
     root = pack(parts_of(connection, channel_id)[-1].channel_id)
     return frozenset(unpack(row[0]) for row in connection.execute(_FAMILY, (root,)))
 
 
 def heard_condition(connection: sqlite3.Connection, channel_id: str) -> tuple[str, list[Any]]:
-    """Return an SQL condition for the turns that a channel may show, and its values.
+    """Build an SQL condition for the turns that a channel may show, and its values.
 
-    That is all but what tells how its branches, or those of its parents, went on.
+    It excludes how the channel's branches, and those of its parents, continued.
     """
     parts = parts_of(connection, channel_id)
     sql = "SELECT 1 FROM branches WHERE parent = ? LIMIT 1"
@@ -424,7 +425,7 @@ def heard_condition(connection: sqlite3.Connection, channel_id: str) -> tuple[st
 
 
 def has_turns(connection: sqlite3.Connection, channel_id: str) -> bool:
-    """Tell whether anything was said in a channel itself."""
+    """Tell whether a channel has turns of its own."""
     sql = "SELECT 1 FROM turns WHERE channel_id = ? LIMIT 1"
     return connection.execute(sql, (pack(channel_id),)).fetchone() is not None
 

@@ -1,7 +1,7 @@
-"""Forget people: the orders to do so, and the tombstones that they leave among the turns.
+"""Forget people: the orders to do so, and the tombstones left among the turns.
 
-An order names accounts by a keyed hash, so that it can travel and be kept without naming anybody.
-It is carried out on every machine, and whoever it covers is never written down again.
+An order identifies accounts by a keyed hash, so it can be kept and synchronised without naming
+anybody. Every machine carries it out, and turns of anyone it covers are never stored again.
 """
 
 from __future__ import annotations
@@ -37,29 +37,29 @@ TOMBSTONE: Final = "[forgotten]"
 PLATFORM: Final = "forgotten"
 """The platform of whoever was forgotten; the user id is that of the order."""
 
-_ORDER: Final = "forget:"  # before the id of an order, in `sync_state`
-_LOST: Final = "forgotten-words:"  # before the keyed hash of words that were lost
+_ORDER: Final = "forget:"  # prefix of an order's id in `sync_state`
+_LOST: Final = "forgotten-words:"  # prefix of the keyed hash of forgotten words
 _LINE: Final = re.compile(
     r"([0-9a-f]{12}) ([0-9a-f]{32}) ([0-9a-f]{64}(?:,[0-9a-f]{64})*)((?: [a-z0-9-]+:[0-9]{1,16})*)"
 )
 _WORD: Final = re.compile(r"\w+")
-_RUN: Final = 4  # words in a row that make a quotation, if one of them is rare
+_RUN: Final = 4  # consecutive words that count as a quotation if one is rare
 _RARE_CHARS: Final = 5
-_RARE_TURNS: Final = 2  # of others that may have a rare word
+_RARE_TURNS: Final = 2  # other turns that may contain a rare word
 _LEAST_NAME_CHARS: Final = 3
-_TELLING_CHARS: Final = 20  # of words by which a line is known, whoever is said to have said it
+_TELLING_CHARS: Final = 20  # minimum words to recognise a line, whoever it is attributed to
 _TRUNCATE_TRIES: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
 class ForgetOrder:
-    """A person's order that somebody is forgotten.
+    """A person's order to forget somebody.
 
     Args:
-        id: Its random id, and all that is left of a name.
-        key: The secret of its hashes, in hexadecimal.
+        id: Its random id, from which the pseudonym is made.
+        key: The secret key of its hashes, in hexadecimal.
         people: A keyed hash of each account.
-        turns: Turns of others that lose their words, too, by `instance:number`.
+        turns: Turns of other people that lose their words too, as `instance:number`.
     """
 
     id: str
@@ -69,17 +69,17 @@ class ForgetOrder:
 
     @classmethod
     def for_accounts(cls, accounts: Iterable[Author], turns: Iterable[str] = ()) -> ForgetOrder:
-        """Make an order for all accounts of one person."""
+        """Create an order for all accounts of one person."""
         order = cls(secrets.token_hex(6), secrets.token_hex(16), frozenset())
         people = frozenset(map(order.account_hash, accounts))
         return cls(order.id, order.key, people, tuple(sorted(turns)))
 
     @classmethod
     def from_line(cls, line: str) -> ForgetOrder:
-        """Parse what `to_line` returned.
+        """Parse the output of `to_line`.
 
         Raises:
-            BadInputError: It is no order.
+            BadInputError: The line is not a valid order.
         """
         found = _LINE.fullmatch(line.strip())
         if not found:
@@ -87,36 +87,36 @@ class ForgetOrder:
         return cls(found[1], found[2], frozenset(found[3].split(",")), tuple(found[4].split()))
 
     def to_line(self) -> str:
-        """Return it in one line, as it is kept and as it travels."""
+        """Encode the order as one line, for storage and synchronisation."""
         return " ".join((self.id, self.key, ",".join(sorted(self.people)), *self.turns))
 
     @property
     def pseudonym(self) -> Author:
-        """Whom tombstones name."""
+        """Author named by the tombstones."""
         return Author(PLATFORM, self.id)
 
     def keyed_hash(self, text: str) -> str:
-        """Return a hash that nobody without the key can look for."""
+        """Return a hash that cannot be looked up without the key."""
         content = text.encode("utf-8", errors="surrogatepass")
         return hmac.new(bytes.fromhex(self.key), content, "sha256").hexdigest()
 
     def account_hash(self, author: Author) -> str:
-        """Return what the order calls an account."""
+        """Return the order's hash of an account."""
         return self.keyed_hash(f"{author.platform}:{author.user_id}")
 
     def covers(self, author: Author | None) -> bool:
-        """Tell whether somebody is to be forgotten."""
+        """Tell whether an author is to be forgotten."""
         return author is not None and self.account_hash(author) in self.people
 
 
 def read_orders(connection: sqlite3.Connection) -> tuple[ForgetOrder, ...]:
-    """Return all orders that were carried out in a history."""
+    """Return all orders carried out in a history."""
     sql = "SELECT value FROM sync_state WHERE name > ? AND name < 'forget;' ORDER BY name"
     return tuple(ForgetOrder.from_line(row[0]) for row in connection.execute(sql, (_ORDER,)))
 
 
 def orders_of(history: HistoryFile) -> tuple[ForgetOrder, ...]:
-    """Return all orders that were carried out in a history."""
+    """Return all orders carried out in a history."""
     with history.use(create=False) as connection:
         return read_orders(connection)
 
@@ -124,12 +124,13 @@ def orders_of(history: HistoryFile) -> tuple[ForgetOrder, ...]:
 def is_forgotten(
     connection: sqlite3.Connection, turn: Turn, *, is_attributed: bool = False
 ) -> bool:
-    """Tell whether a turn must not be written down again, since somebody was forgotten.
+    """Tell whether a turn must not be stored because its author was forgotten.
 
     Args:
-        connection: To the history.
+        connection: The history.
         turn: The turn.
-        is_attributed: Its author is certain; a program that sends a whole past names only one.
+        is_attributed: Whether its author is certain; a client that sends a whole past names only
+            one.
     """
     orders = read_orders(connection)
     if not orders or any(order.covers(turn.author) for order in orders):
@@ -143,10 +144,10 @@ def is_forgotten(
 
 
 def check_may_speak(connection: sqlite3.Connection, author: Author | None) -> None:
-    """Refuse the words of somebody who was forgotten.
+    """Refuse turns by an author who was forgotten.
 
     Raises:
-        ForgottenPersonError: They were.
+        ForgottenPersonError: The author was forgotten.
     """
     if author and any(order.covers(author) for order in read_orders(connection)):
         raise ForgottenPersonError(
@@ -161,7 +162,7 @@ def is_tombstone(turn: Turn) -> bool:
 
 
 def as_tombstone(connection: sqlite3.Connection, line: TurnLine) -> TurnLine:
-    """Return what is kept of a turn that another machine wrote down before it knew of an order."""
+    """Reduce a turn to a tombstone if the machine that stored it did not know of an order yet."""
     order = next((o for o in read_orders(connection) if o.covers(line.author)), None)
     return replace(
         line,
@@ -175,7 +176,7 @@ def as_tombstone(connection: sqlite3.Connection, line: TurnLine) -> TurnLine:
 
 
 def accounts_covered(history: HistoryFile, order: ForgetOrder) -> list[Author]:
-    """Return the accounts of an order that have turns, with every name that they went by."""
+    """Return an order's accounts that have turns, with every name they used."""
     sql = (
         "SELECT DISTINCT author_platform, author_user_id, author_username, author_display_name "
         "FROM turns WHERE author_platform IS NOT NULL"
@@ -186,12 +187,12 @@ def accounts_covered(history: HistoryFile, order: ForgetOrder) -> list[Author]:
 
 @dataclass(frozen=True, slots=True)
 class Traces:
-    """By what the words of a person are recognised where nothing says whose they are.
+    """Evidence by which unattributed text is recognised as a forgotten person's.
 
     Args:
-        names: What they are called, folded, as words in a row.
+        names: Their names, case-folded, as word sequences.
         words: Words that only they used.
-        runs: Words in a row of what they said, or of replies to it.
+        runs: Word sequences from their turns or from replies to them.
     """
 
     names: frozenset[tuple[str, ...]] = frozenset()
@@ -199,16 +200,16 @@ class Traces:
     runs: frozenset[tuple[str, ...]] = frozenset()
 
     def is_named_in(self, words: list[str]) -> bool:
-        """Tell whether words name them."""
+        """Tell whether a word sequence names them."""
         lengths = {len(name) for name in self.names}
         return any(not self.names.isdisjoint(_runs(words, length)) for length in lengths)
 
     def is_quoted_in(self, words: list[str]) -> bool:
-        """Tell whether words in a row are theirs."""
+        """Tell whether a word sequence is a quotation of them."""
         return not self.runs.isdisjoint(_runs(words, _RUN))
 
     def are_in(self, text: str) -> bool:
-        """Tell whether a text names or quotes them, or has a word that only they used."""
+        """Tell whether a text names or quotes them, or contains a word that only they used."""
         words = words_of(text)
         return (
             not self.words.isdisjoint(words) or self.is_named_in(words) or self.is_quoted_in(words)
@@ -216,7 +217,7 @@ class Traces:
 
 
 def words_of(text: str) -> list[str]:
-    """Return the words of a text, folded."""
+    """Split a text into case-folded words."""
     return _WORD.findall(fold(text))
 
 
@@ -230,15 +231,15 @@ def _runs(words: list[str], length: int) -> Iterator[tuple[str, ...]]:
 
 @dataclass(frozen=True, slots=True)
 class Forgotten:
-    """What forgetting somebody takes from the turns.
+    """The turns affected by forgetting somebody.
 
     Args:
-        said: Their turns.
-        replies: Turns of the familiar that reply to or quote them.
-        quoted: Turns of others that name or quote them, and stay for a person to decide on.
-        channels: Channels in which nobody else spoke, and what they are called afterwards.
-        names: All turns that lose their words, between machines.
-        traces: By what their words are recognised.
+        said: Their own turns.
+        replies: The familiar's turns that reply to them or quote them.
+        quoted: Turns of others that name or quote them, left for a person to decide on.
+        channels: New name of each channel in which nobody else spoke.
+        names: Shared ids of all turns that lose their words.
+        traces: Evidence by which their words are recognised.
     """
 
     said: frozenset[int] = frozenset()
@@ -257,14 +258,14 @@ class Forgotten:
 def find_forgotten(
     history: HistoryFile, order: ForgetOrder, own: str, names: Iterable[str], common: Iterable[str]
 ) -> Forgotten:
-    """Find what an order takes from the turns. Nothing is changed.
+    """Find the turns that an order affects, changing nothing.
 
     Args:
         history: The history.
         order: The order.
-        own: The instance that lives here; empty: it never met another.
-        names: What the person is called.
-        common: Texts whose words are nobody's own, such as lore.
+        own: This instance's name; empty: it has never synchronised.
+        names: The person's names.
+        common: Texts whose words identify nobody, such as lore.
     """
     accounts = {(a.platform, a.user_id) for a in accounts_covered(history, order)}
     with history.use(create=False) as connection:
@@ -308,13 +309,13 @@ def _said_by(
 def _replies_to(
     connection: sqlite3.Connection, said: AbstractSet[int], accounts: AbstractSet[tuple[str, str]]
 ) -> set[int]:
-    """Return the familiar's turns that reply to turns, or were meant for nobody else."""
+    """Return the familiar's turns that reply to these turns, or were addressed to nobody else."""
     rows = rows_among(connection, "SELECT turn_id FROM replies WHERE reply_to IN", said)
     found = {row[0] for row in rows}
     for platform, user_id in accounts:
         sql = "SELECT turn_id FROM one_to_one WHERE platform = ? AND user_id = ?"
         found.update(r[0] for r in connection.execute(sql, (pack(platform), pack(user_id))))
-    sql = (  # an imported chat says only what follows
+    sql = (  # an imported chat records only the order
         "SELECT (SELECT next.id FROM turns AS next WHERE next.channel_id = turns.channel_id "
         "AND next.id > turns.id AND next.role = 'assistant' AND NOT EXISTS (SELECT 1 FROM turns AS "
         "other WHERE other.channel_id = turns.channel_id AND other.id > turns.id AND "
@@ -326,7 +327,7 @@ def _replies_to(
 
 
 def _alternatives(connection: sqlite3.Connection, turns: AbstractSet[int]) -> set[int]:
-    """Return the other wordings of turns."""
+    """Return the alternatives of these turns."""
     sql = "SELECT coalesce(slot, id) FROM turns LEFT JOIN slots ON turn_id = id WHERE id IN"
     slots = {row[0] for row in rows_among(connection, sql, turns)}
     sql = "SELECT turn_id FROM slots WHERE slot IN"
@@ -340,7 +341,7 @@ def _read_traces(
     names: Iterable[str],
     common: Iterable[str],
 ) -> tuple[Traces, list[int], set[int]]:
-    """Return what recognises somebody, the turns of others and those of the familiar that do it."""
+    """Return the traces of somebody, and the turns of others and of the familiar that match."""
     texts = [
         words_of(unpack(row[0]))
         for row in rows_among(connection, "SELECT content FROM turns WHERE id IN", said | replies)
@@ -379,7 +380,7 @@ def _other_turns(
 def _own_channels(
     connection: sqlite3.Connection, order: ForgetOrder, accounts: AbstractSet[tuple[str, str]]
 ) -> dict[str, str]:
-    """Return the channels in which only these accounts spoke, and what they will be called."""
+    """Return the channels in which only these accounts spoke, with their new names."""
     people: dict[str, set[tuple[str, str]]] = {}
     sql = (
         "SELECT DISTINCT channel_id, author_platform, author_user_id FROM turns "
@@ -413,12 +414,12 @@ _CHANNEL_COLUMNS: Final = (
 
 
 def bury_turns(history: HistoryFile, order: ForgetOrder, found: Forgotten) -> None:
-    """Put tombstones in the place of words, and leave nothing of them in the file.
+    """Replace turns with tombstones, leaving no trace of their words in the file.
 
-    Afterwards the order is known, and whoever it covers is not written down again.
+    The order is stored as well, so turns of anyone it covers are refused from then on.
 
     Raises:
-        FamiliarError: It cannot be written; nothing was changed.
+        FamiliarError: The file cannot be written; nothing was changed.
     """
     for copy in history.path.parent.glob(f"{history.path.name}.before-v*"):
         remove(copy)
@@ -441,7 +442,7 @@ def bury_turns(history: HistoryFile, order: ForgetOrder, found: Forgotten) -> No
 
 
 def note_order(history: HistoryFile, order: ForgetOrder) -> None:
-    """Remember an order of which nothing is left to carry out."""
+    """Store an order that has nothing left to carry out."""
     with history.change() as connection:
         connection.execute("INSERT OR REPLACE INTO sync_state VALUES (?, ?)", _row_of(order))
 
@@ -451,7 +452,7 @@ def _row_of(order: ForgetOrder) -> tuple[str, str]:
 
 
 class _unguarded:  # noqa: N801  # reads as what it does
-    """Lift the triggers that keep turns from being changed, and set them again."""
+    """Drop the triggers that make turns immutable, and restore them afterwards."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
@@ -470,7 +471,7 @@ class _unguarded:  # noqa: N801  # reads as what it does
 
 
 def _remember_words(connection: sqlite3.Connection, order: ForgetOrder, found: Forgotten) -> None:
-    """Keep a keyed hash of each turn, so that a client that sends it again is not believed."""
+    """Store a keyed hash of each turn, so that clients cannot bring it back."""
     sql = "SELECT content FROM turns WHERE id IN"
     for (content,) in list(rows_among(connection, sql, found.turns)):
         words = _bare_words(unpack(content))
@@ -501,7 +502,7 @@ def _bury(connection: sqlite3.Connection, order: ForgetOrder, found: Forgotten) 
     if found.turns:
         first = (min(found.turns),)
         connection.execute("DELETE FROM summaries WHERE last_turn_id >= ?", first)
-    connection.execute("DELETE FROM turn_files")  # every file of turns is written anew
+    connection.execute("DELETE FROM turn_files")  # every file of turns is rewritten
     connection.execute("DELETE FROM lines_waiting")
     accounts = {
         (row[0], row[1])
@@ -526,7 +527,7 @@ def _bury(connection: sqlite3.Connection, order: ForgetOrder, found: Forgotten) 
 
 
 def uncount_forgotten(connection: sqlite3.Connection) -> None:
-    """Let nobody who was forgotten be counted among those who spoke."""
+    """Remove forgotten people from the speaker counts."""
     connection.execute("DELETE FROM speakers WHERE author_platform = ?", (PLATFORM,))
 
 
@@ -544,7 +545,7 @@ def _rename_channels(connection: sqlite3.Connection, found: Forgotten) -> None:
 
 
 def _scrub_sources(connection: sqlite3.Connection, order: ForgetOrder, traces: Traces) -> None:
-    """Take what names or quotes somebody out of what is known of chats, and of who read what."""
+    """Scrub names and quotations from chat metadata and read receipts."""
     for number, *texts in connection.execute("SELECT id, key, name, head FROM chats").fetchall():
         key, name, head = map(unpack, texts)
         if traces.are_in(f"{name}\n{head}"):
@@ -569,7 +570,7 @@ def _scrub_sources(connection: sqlite3.Connection, order: ForgetOrder, traces: T
 
 
 def _scrub_older_tables(connection: sqlite3.Connection, traces: Traces) -> None:
-    """Delete the rows of an earlier program's tables that name or quote somebody."""
+    """Delete rows of legacy tables that name or quote somebody."""
     for table in list_tables(connection):
         if table == "turns_fts":
             connection.execute("DROP TABLE turns_fts")

@@ -1,6 +1,6 @@
-"""Import chats, reconcile served conversations, and find turns that stand twice.
+"""Import chats, reconcile served conversations, and find duplicated turns.
 
-The source's lines are laid beside all turns that stand in the channel, imported or live. Turns are
+The source's lines are compared with all standing turns of the channel, imported or live. Turns are
 only ever added and marked: an edited line supersedes its turn, a deleted one is withdrawn.
 """
 
@@ -49,12 +49,12 @@ if TYPE_CHECKING:
 KIND: Final = "import"
 """The kind of a chat that was brought in from a file."""
 
-_CACHE_KIB: Final = 65_536  # identities arrive in no order, so their index is best kept in memory
+_CACHE_KIB: Final = 65_536  # identities arrive in random order; keep the index in memory
 _TURNS: Final = (
     f"INSERT INTO turns (id, {', '.join(COLUMNS)}, hidden) "  # noqa: S608  # our own names
     f"VALUES ({', '.join('?' * (len(COLUMNS) + 2))})"
 )
-# What a turn got only after others heard of it, they do not know: no line is equal to it.
+# Other instances lack what a turn gained after it was sent, so no line of theirs equals it.
 _EXTRAS: Final = (
     "INSERT INTO turn_extras VALUES (?1, ?2, ?3, ?4, ?5, CASE WHEN EXISTS (SELECT 1 FROM elsewhere "
     "WHERE turn_id = ?1) OR EXISTS (SELECT 1 FROM sync_state WHERE name = 'told' AND "
@@ -65,13 +65,13 @@ _EXTRAS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class ChatOrigin:
-    """Where a chat comes from.
+    """The source of a chat.
 
     Args:
-        key: What it is known by in all imports, whatever becomes of its file.
+        key: Its stable key in all imports, even if its file is moved or renamed.
         format: Its format.
-        name: What its source calls it.
-        head: What the source says of the chat as a whole, in JSON.
+        name: Its name in the source.
+        head: The source's metadata for the whole chat, in JSON.
     """
 
     key: str
@@ -85,7 +85,7 @@ def match_lines(
 ) -> bytearray:
     """Return a `LineMatch` for each line, in one byte each.
 
-    A line that stands before one which is here already cannot be added at its place: `inserted`.
+    A new line before one that is already stored cannot be appended in order: `inserted`.
     """
     with history.use(create=False) as connection:
         if place.is_new and not place.parent:
@@ -98,12 +98,12 @@ def match_lines(
 
 
 class Appender:
-    """Adds lines to the end of a channel, one transaction a batch.
+    """Appends lines to the end of a channel, one transaction per batch.
 
     Args:
         history: The history.
-        place: The channel; one that is to branch off another does so with the first line.
-        origin: Where the lines come from.
+        place: The channel; if it is to branch off another, it does so with the first line.
+        origin: Source of the lines.
     """
 
     def __init__(self, history: HistoryStore, place: ChatPlacement, origin: ChatOrigin) -> None:
@@ -114,17 +114,17 @@ class Appender:
         self._tail: int | None = None
 
     def add(self, batch: Sequence[IncomingLine], *, is_late: bool = False) -> list[LineMatch]:
-        """Write down what is new in `batch`: all of it, or nothing. Return a verdict for each line.
+        """Store the new lines of `batch`, all or nothing. Return a verdict for each line.
 
-        A line is not new if a message with its id is there by now, from this chat or elsewhere.
+        A line is not new if its message id is already stored, from this chat or elsewhere.
 
         Args:
             batch: The lines.
-            is_late: They stand at their time between other turns, not at the end.
+            is_late: Whether to order the lines by time among other turns, not at the end.
 
         Raises:
-            RefusedError: The channel goes on after the first of the lines was said.
-            ConflictError: Somebody else wrote to the channel since the last batch.
+            RefusedError: The channel has turns later than the first of the lines.
+            ConflictError: Another process wrote to the channel since the last batch.
             FamiliarError: As `HistoryStore.append`.
         """
         with self._history.change() as connection:
@@ -139,10 +139,10 @@ class Appender:
             return verdicts
 
     def correct(self, old: Turn, line: IncomingLine) -> None:
-        """Replace a turn by the line that rewords it, or restore an earlier wording.
+        """Supersede a turn with the line that rewords it, or restore an earlier wording.
 
         Raises:
-            FamiliarError: As `store.supersede`.
+            FamiliarError: As `store.supersede_turn`.
         """
         others = store.turn_statuses(self._history, (old.id,))[old.id].alternatives
         for other, state in store.turn_statuses(self._history, others).items():
@@ -164,12 +164,12 @@ class Appender:
             )
 
     def note_head(self) -> None:
-        """Keep what the source says of the chat as a whole, though it has no new line."""
+        """Store the source's metadata for the chat, even if it has no new line."""
         with self._history.change() as connection:
             self._begin(connection)
 
     def _begin(self, connection: sqlite3.Connection) -> int:
-        """Make sure that the channel is what it is to be, and return the number of the chat."""
+        """Check and prepare the channel for appending; return the number of the chat."""
         if self._place.parent:
             begin_branch(connection, self._channel_id, self._place.parent, self._place.turn_id)
         return _chat_id(connection, self._channel_id, self._origin)
@@ -207,7 +207,7 @@ def _last_turn(
 
 
 def _chat_id(connection: sqlite3.Connection, channel_id: str, origin: ChatOrigin) -> int:
-    """Return the number of a chat, with its newest head kept; nothing is written without need."""
+    """Return the number of a chat after updating its metadata; writes only if something changed."""
     sql = "SELECT id FROM chats WHERE key = ? AND head = ? AND name = ?"
     same = connection.execute(sql, tuple(map(pack, (origin.key, origin.head, origin.name))))
     for (number,) in same:
@@ -223,7 +223,7 @@ def _chat_id(connection: sqlite3.Connection, channel_id: str, origin: ChatOrigin
 
 
 def _by_id(connection: sqlite3.Connection, batch: Sequence[IncomingLine]) -> list[LineMatch]:
-    """Return for each line whether a message with its id is new, there, or there in other words."""
+    """Return for each line whether its message id is new, known, or known with other words."""
     seen: dict[str, Turn] = {}
     verdicts = []
     for line in batch:
@@ -242,7 +242,7 @@ def _by_id(connection: sqlite3.Connection, batch: Sequence[IncomingLine]) -> lis
 def _insert_batch(
     connection: sqlite3.Connection, chat_id: int, batch: Sequence[IncomingLine]
 ) -> int:
-    """Write turns and what belongs to them; return the last turn's id."""
+    """Insert turns with their metadata; return the last turn's id."""
     sql = (
         "SELECT max(coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'turns'), 0), "
         "coalesce((SELECT max(id) FROM turns), 0))"
@@ -275,7 +275,7 @@ class _SourceLine(NamedTuple):
     key: Wording
     text: str
     others: tuple[str, ...]
-    at: datetime | None  # None: it is a guess
+    at: datetime | None  # None: the time is a guess
 
 
 class _Gap(NamedTuple):
@@ -288,13 +288,13 @@ class _Gap(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ShownChat:
-    """A chat in the state of its source.
+    """A chat as its source shows it.
 
     Args:
-        name: What its source calls it.
+        name: Its name in the source.
         lines: All of its lines.
-        changed: When the source was changed last; None: it is the chat as it is at this moment. A
-            live turn at the end that an older source lacks, or a choice made since, is left alone.
+        changed: When the source was last changed; None: it is current. Turns at the end that are
+            missing from an older source, and choices made since, are left alone.
     """
 
     name: str
@@ -307,10 +307,10 @@ class Reconciliation:
 
     Attributes:
         verdicts: A `LineMatch` for each line, in one byte each.
-        turns: The turn that a line is there as, or whose wording it replaces.
-        latest: When an inserted line was said at the latest, so that it stands at its place.
-        withdrawn: Turns that the source does not show any more.
-        bare: Lines whose turns were said live, so that only the words are kept.
+        turns: The turn that a line matches, or whose wording it replaces.
+        latest: Upper bound of an inserted line's time, so that it sorts into its place.
+        withdrawn: Turns that the source no longer shows.
+        bare: Lines that match live turns, of which only the words are stored.
     """
 
     def __init__(self, history: HistoryStore, place: ChatPlacement, chat: ShownChat) -> None:
@@ -374,7 +374,7 @@ class Reconciliation:
         self.turns[number] = turn
 
     def _alternatives(self, turns: Iterable[int]) -> dict[int, dict[Wording, int]]:
-        """Return the other wordings of each turn, by text."""
+        """Return the alternatives of each turn, by wording."""
         found: dict[int, dict[Wording, int]] = {}
         for turn_id, state in turn_statuses(self._history, turns).items():
             others = [self._history.turn(i) for i in state.alternatives if i != turn_id]
@@ -391,7 +391,7 @@ class Reconciliation:
         return is_longer or (is_alone and (self._changed is None or turn.id in self._of_chat))
 
     def _is_replaced_here(self, turn: Turn, other: int | None) -> bool:
-        """Tell whether a person replaced, by this turn, what the source still says."""
+        """Tell whether a person replaced, with this turn, the wording that the source still has."""
         if other is None or other not in self._of_chat:
             return False
         if turn.id not in self._of_chat:
@@ -401,7 +401,7 @@ class Reconciliation:
         return self._changed is not None and (replaced_ms or 0) > in_ms(self._changed)
 
     def _is_dropped(self, turn: Turn, *, is_end: bool) -> bool:
-        """Tell whether the source had a turn that it no longer shows."""
+        """Tell whether the source once had a turn that it no longer shows."""
         if turn.channel_id != self._channel_id:
             return False
         if turn.id in self._of_chat:
@@ -418,7 +418,7 @@ def _source_line(line: IncomingLine) -> _SourceLine:
 def _past_turns(
     history: HistoryStore, place: ChatPlacement, *, everything: bool = False
 ) -> Iterator[Kept]:
-    """Yield the turns shown in a channel, or in it after it branches off."""
+    """Yield the turns shown in a channel, or those its new branch would inherit."""
     span = TurnFilter(OWNER, place.parent or place.channel_id, everything=everything)
     for one in select_turns(history, span):
         yield one
@@ -443,8 +443,8 @@ def _lines_set_aside(
     return {(wording_of(turn), turn.at) for turn in past if turn.id not in shown}
 
 
-_RUN: Final = 3  # lines in a row that are no coincidence
-_TRIED: Final = 8  # places where a run may begin, so that the time stays linear
+_RUN: Final = 3  # consecutive equal lines that are no coincidence
+_TRIED: Final = 8  # candidate starts of a run, capped to keep the time linear
 _LIVE: Final = frozenset({SERVED, "edit", GREETING})
 
 
@@ -453,9 +453,9 @@ class DoubledChannel:
     """A channel that repeats turns of another one.
 
     Args:
-        channel_id: The channel with the doubles.
-        original_id: The channel whose turns stay: an imported one, otherwise the older.
-        originals: The turn that stays, for each doubled turn, in order.
+        channel_id: The channel with the duplicates.
+        original_id: The channel that keeps its turns: an imported one, otherwise the older.
+        originals: The original of each duplicate, in order.
     """
 
     channel_id: str
@@ -464,7 +464,7 @@ class DoubledChannel:
 
 
 class _Line(NamedTuple):
-    wording: int  # a hash; equal lines are compared again before anything is withdrawn
+    wording: int  # a hash; matches are compared in full before anything is withdrawn
     turn_id: int
     is_live: bool
     person: tuple[str, str] | None
@@ -474,8 +474,8 @@ class _Line(NamedTuple):
 def find_doubles(history: HistoryStore) -> list[DoubledChannel]:
     """Find turns that a client sent again into another channel, three or more in a row.
 
-    A greeting does not count, since many chats begin with the same one. The time is linear in the
-    number of turns, of which only hashes are held.
+    Greetings do not count, since many chats begin with the same one. Runs in linear time and holds
+    only hashes of the turns.
     """
     return list(_Index().compare(_lines_by_channel(history)))
 
@@ -483,15 +483,15 @@ def find_doubles(history: HistoryStore) -> list[DoubledChannel]:
 def withdraw_doubles(
     history: HistoryStore, originals: Mapping[int, int], *, dry_run: bool = False
 ) -> tuple[int, ...]:
-    """Withdraw doubled turns, and return those that were not withdrawn already.
+    """Withdraw duplicated turns; return those that were not withdrawn already.
 
     Args:
         history: The history.
-        originals: The turn that stays, for each doubled turn.
+        originals: The original of each duplicated turn.
         dry_run: Check only, and return the turns that would be withdrawn.
 
     Raises:
-        ConflictError: A turn is not a double of its original any more; none was withdrawn.
+        ConflictError: A turn no longer duplicates its original; none was withdrawn.
     """
     kept = kept_turns(history, {*originals, *originals.values()})
     states = turn_statuses(history, kept)
@@ -510,7 +510,7 @@ def withdraw_doubles(
 
 
 def _lines_by_channel(history: HistoryStore) -> list[list[_Line]]:
-    """Return the lines of each channel, imported channels first, then the older ones."""
+    """Return the lines of each channel: imported channels first, each group oldest first."""
     channels: defaultdict[str, list[_Line]] = defaultdict(list)
     imported = set[str]()
     for kept in select_turns(history, TurnFilter(OWNER)):
@@ -538,20 +538,20 @@ def _is_repeat(turn: Turn, original: Turn) -> bool:
 
 
 def _may_be_one(one: tuple[str, str] | None, other: tuple[str, str] | None) -> bool:
-    """Tell whether two speakers may be the same; one person has another id on each platform."""
+    """Tell whether two speakers may be the same person; ids differ between platforms."""
     return one is None or other is None or one[0] != other[0] or one == other
 
 
 class _Index:
-    """The lines that stay, one channel after the other, by each three in a row."""
+    """Index of the original lines of all channels by three consecutive lines."""
 
     def __init__(self) -> None:
         self._lines: list[_Line] = []
-        self._starts: set[int] = set()  # where channels begin
+        self._starts: set[int] = set()  # start offsets of channels
         self._places: defaultdict[tuple[int, ...], list[int]] = defaultdict(list)
 
     def compare(self, channels: list[list[_Line]]) -> Iterator[DoubledChannel]:
-        """Yield what each channel repeats of those before it."""
+        """Yield, for each channel, the duplicates of lines in earlier channels."""
         for lines in channels:
             found: dict[str, DoubledChannel] = {}
             doubled = set[int]()
@@ -566,9 +566,9 @@ class _Index:
             self._add([line for n, line in enumerate(lines) if n not in doubled])
 
     def _runs(self, lines: list[_Line]) -> Iterator[tuple[int, int, int]]:
-        """Yield where a run begins in these lines and in the index, and its length."""
+        """Yield each run's start in these lines, start in the index, and length."""
         at = after = 0
-        used = set[int]()  # so that lines which are said twice stay two
+        used = set[int]()  # so that a line said twice stays two lines
         while at + _RUN <= len(lines):
             places = self._places.get(_line_key(lines, at), [])
             following = bisect_left(places, after)
@@ -584,7 +584,7 @@ class _Index:
             at, after = at + size, start + size
 
     def _run(self, lines: list[_Line], at: int, start: int, used: set[int]) -> int:
-        """Return how many lines in a row repeat unused ones of one channel in the index."""
+        """Return how many consecutive lines repeat unused ones of one channel in the index."""
         size, channel_id = 0, self._lines[start].channel_id
         most = min(len(lines) - at, len(self._lines) - start)
         for one_at, place in zip(range(at, at + most), range(start, start + most), strict=True):

@@ -1,6 +1,6 @@
-"""Take lines of other machines into the history, as far as they may say what they say.
+"""Apply lines from other machines to the history, within what each instance may state.
 
-A line that speaks of a turn which is not here yet waits, in the history itself, until the turn is.
+A line that refers to a turn which has not arrived yet is stored as pending until it does.
 """
 
 from __future__ import annotations
@@ -74,10 +74,10 @@ class FactScope:
     """Policy for the facts of one instance.
 
     Args:
-        is_trusted: It may state facts about turns that other instances wrote, as a person does who
-            withdraws on one machine what was said on another. Otherwise only about its own.
-        existing_through: Channels with turns of others up to this one exist already, and are never
-            put under another channel; None: any may be.
+        is_trusted: Whether it may state facts about turns that other instances wrote, as when a
+            person withdraws on one machine what was said on another. Otherwise only about its own.
+        existing_through: Channels with turns of others up to this turn count as existing, and are
+            never made a branch of another channel; None: no restriction.
     """
 
     is_trusted: bool = True
@@ -90,9 +90,9 @@ class FactScope:
 
         Args:
             connection: The history, inside a transaction.
-            own: The instance that lives here.
-            instance: The one that states the fact.
-            line: The fact; turns that it names are here.
+            own: This instance's name.
+            instance: The instance that states the fact.
+            line: The fact; the turns it names exist here.
         """
         if not self.is_trusted and not _is_about_own(connection, own, instance, line):
             return UNTRUSTED
@@ -111,7 +111,7 @@ def unrestricted(_: str) -> FactScope:
 
 
 def count_held(history: HistoryFile) -> dict[str, int]:
-    """Count the facts about others that wait for approval, by instance."""
+    """Count the facts about other instances' turns that await approval, by instance."""
     sql = (
         "SELECT instance, count(*) FROM lines_waiting WHERE needs_instance = ? "
         "GROUP BY instance ORDER BY instance"
@@ -136,13 +136,13 @@ def _is_about_own(connection: sqlite3.Connection, own: str, instance: str, line:
 def _is_channel_of(
     connection: sqlite3.Connection, instance: str, channel_id: str, through: int | None = None
 ) -> bool:
-    """Tell whether no other instance has a turn in a channel or branches it off elsewhere.
+    """Tell whether no other instance has turns in a channel or branches it off elsewhere.
 
     Args:
         connection: The history.
-        instance: Whose it may be.
+        instance: The presumed owner.
         channel_id: The channel.
-        through: Ignore turns that are newer here than this one.
+        through: Ignore turns with higher numbers than this one.
     """
     sql = (
         "SELECT 1 FROM turns LEFT JOIN elsewhere ON turn_id = turns.id WHERE channel_id = ?1 "
@@ -155,7 +155,7 @@ def _is_channel_of(
 
 
 def _says_nothing_new(connection: sqlite3.Connection, line: ChatLine) -> bool:
-    """Tell whether a chat is known here as the line describes it: both machines imported it."""
+    """Tell whether a chat is known as the line describes it: both machines imported it."""
     sql = "SELECT channel_id, kind, format, name, head FROM chats WHERE key = ?"
     told = (line.channel, line.chat_kind, line.format, line.name, line.head)
     known: tuple[object, ...] | None = connection.execute(sql, (pack(line.key),)).fetchone()
@@ -184,10 +184,10 @@ _CACHED: Final = 100_000
 
 
 class InstanceTwiceError(RefusedError):
-    """Two machines write turns under the name of one instance, as after a restored backup.
+    """Two machines write turns under one instance name, as after restoring a backup.
 
     Args:
-        name: The first turn that is not the same on both.
+        name: The first turn that differs between them.
     """
 
     code = "instance_twice"
@@ -203,12 +203,12 @@ class InstanceTwiceError(RefusedError):
 
 @dataclass(slots=True)
 class Taken:
-    """How much came that was not here yet.
+    """Counts of newly received items.
 
     Args:
-        turns: Turns.
-        marks: Marks, branches and chats.
-        waiting: Lines that wait for a turn.
+        turns: New turns.
+        marks: New marks, branches and chats.
+        waiting: Lines pending on a turn that has not arrived.
     """
 
     turns: int = 0
@@ -216,13 +216,13 @@ class Taken:
     waiting: int = 0
 
     def plus(self, other: Taken) -> Taken:
-        """Return how much came with both."""
+        """Add up two counts."""
         both = self.turns + other.turns, self.marks + other.marks
         return Taken(*both, self.waiting + other.waiting)
 
 
 def taken_through(history: HistoryStore, instance: str, rel_path: str) -> int:
-    """Return how many bytes of a file of turns were taken in already."""
+    """Return how many bytes of a file of turns have been processed."""
     sql = "SELECT through FROM turn_files WHERE instance = ? AND rel_path = ?"
     found = history.rows(sql, (instance, rel_path))
     return int(found[0][0]) if found else 0
@@ -231,7 +231,7 @@ def taken_through(history: HistoryStore, instance: str, rel_path: str) -> int:
 def read_there(history: HistoryStore, instance: str) -> list[tuple[int, int]]:
     """Return the first and last number of each run of turns that an instance's writer has read.
 
-    It is what that instance told last; what it read since is not in it.
+    As last reported by that instance; later reads are not included.
     """
     with history.use(create=False) as connection:
         told = _told_last(connection, instance)
@@ -252,10 +252,10 @@ def _told_last(connection: sqlite3.Connection, instance: str) -> ThroughLine | N
 
 
 def rename_instance(history: HistoryStore, old: str, new: str) -> None:
-    """Go on under another name, because another machine uses the old one too.
+    """Rename this instance, because another machine uses the same name.
 
-    What that machine tells under the old name, and was said before the two parted, keeps that name
-    here as well; all else that was said here has the new one.
+    Turns from before the two machines diverged keep the old name here as well if the other machine
+    sends them under it; everything else said here gets the new one.
 
     Raises:
         FamiliarError: As `HistoryStore.append`.
@@ -268,12 +268,12 @@ def rename_instance(history: HistoryStore, old: str, new: str) -> None:
 
 
 def release_facts(history: HistoryStore, own: str, instance: str) -> int:
-    """Apply the pending facts about others of newly allowed instances.
+    """Apply the pending facts of an instance that is now trusted.
 
     Args:
         history: The history.
-        own: The instance that this is.
-        instance: The one that is allowed now.
+        own: This instance's name.
+        instance: The newly trusted instance.
 
     Returns:
         How many facts were applied.
@@ -292,12 +292,12 @@ def release_facts(history: HistoryStore, own: str, instance: str) -> int:
 def take_lines(
     history: HistoryStore, own: str, scope_of: Callable[[str], FactScope] = unrestricted
 ) -> Iterator[Intake]:
-    """Take lines in, all or none; their turns stand at their places when it is done.
+    """Apply lines in one transaction; their turns are placed when the block ends.
 
     Args:
         history: The history.
-        own: The instance that this is.
-        scope_of: Returns which facts of an instance are accepted.
+        own: This instance's name.
+        scope_of: Returns the policy for an instance's facts.
 
     Raises:
         FamiliarError: As `HistoryStore.append`.
@@ -311,7 +311,7 @@ def take_lines(
 
 @dataclass(slots=True)
 class Intake:
-    """Takes lines in, inside a transaction; see `intake`."""
+    """Applies lines inside a transaction; see `take_lines`."""
 
     connection: sqlite3.Connection
     own: str
@@ -327,29 +327,29 @@ class Intake:
     _touched: set[int] = field(default_factory=set)
 
     def take(self, instance: str, text: str) -> None:
-        """Take one line of an instance's file in.
+        """Apply one line of an instance's file.
 
         Raises:
-            BadLineError: It says what cannot be.
-            InstanceTwiceError: A turn with its name is here and is another one.
+            BadLineError: The line is invalid; the message says how.
+            InstanceTwiceError: A different turn with the same name exists.
         """
         self._take_all(self._take(instance, text))
 
     def _take_all(self, arrived: list[TurnName]) -> None:
-        """Take in what waited for turns, and for the turns among that."""
+        """Apply the lines pending on these turns, and those pending on turns among them."""
         while arrived:
             arrived += self._take_waiting(arrived.pop())
 
     def _take_again(self, instance: str, text: str) -> list[TurnName]:
-        """Take in a line that waited; return the turn that it was."""
+        """Retry a pending line; return the turn it added."""
         try:
             return self._take(instance, text)
-        except BadLineError:  # no other line is the worse for it
+        except BadLineError:  # one bad line must not stop the others
             self._hold(instance, text, TurnName(REFUSED, 0))
             return []
 
     def release(self, instance: str) -> None:
-        """Process the pending lines of a newly allowed instance again."""
+        """Retry the pending lines of a newly trusted instance."""
         sql = (
             "DELETE FROM lines_waiting WHERE instance = ? AND needs_instance = ? RETURNING id, line"
         )
@@ -357,7 +357,7 @@ class Intake:
             self._take_all(self._take_again(instance, unpack(text)))
 
     def finish(self) -> None:
-        """Put all turns that came at their places, and let marks come to what they do."""
+        """Place all received turns and resolve their marks."""
         if self._first_id:
             leave_to_others(self.connection, self._first_id, self._last_id)
         lowest = place_new_turns(self.connection, self.own, self._nodes)
@@ -370,7 +370,7 @@ class Intake:
             forget_from(self.connection, max(lowest, 1))
 
     def note_through(self, instance: str, rel_path: str, start: int, end: int) -> None:
-        """Write down that the bytes of a file from `start` to `end` were taken in."""
+        """Record that the bytes of a file from `start` to `end` were processed."""
         sql = (
             "INSERT INTO turn_files SELECT ?1, ?2, ?4 WHERE NOT ?3 OR EXISTS (SELECT 1 FROM "
             "turn_files WHERE (instance, rel_path) = (?1, ?2) AND through >= ?3) "
@@ -379,7 +379,7 @@ class Intake:
         self.connection.execute(sql, (instance, rel_path, start, end))
 
     def _take(self, instance: str, text: str) -> list[TurnName]:
-        """Take a line in, or let it wait; return the turn that it was."""
+        """Apply a line, or store it as pending; return the turn it added."""
         line = parse_line(text)
         if line is None:
             self._hold(instance, text, TurnName(_UNKNOWN, 0))
@@ -390,7 +390,7 @@ class Intake:
         return []
 
     def _take_new(self, name: TurnName, text: str, line: TurnLine | Fact) -> list[TurnName]:
-        """Take a turn or a fact in, unless it is known; return the turn that it was."""
+        """Apply a turn or a fact unless it is known; return the turn it added."""
         if isinstance(line, TurnLine):
             if self._is_turn_known(name, line):
                 return []
@@ -410,7 +410,7 @@ class Intake:
         return []
 
     def _obstacle(self, name: TurnName, line: TurnLine | Fact) -> TurnName | None:
-        """Return the turn or decision that a line waits for, or None if it is accepted."""
+        """Return the turn or decision that a line is pending on, or None if it is accepted."""
         missing = next((n for n in _needed_turns(line) if self._id_of(n) is None), None)
         if missing is not None:
             if missing == name and isinstance(line, TurnLine):
@@ -439,7 +439,7 @@ class Intake:
         return not is_own and not is_same
 
     def _take_waiting(self, name: TurnName) -> list[TurnName]:
-        """Take in what waited for a turn."""
+        """Apply the lines pending on a turn."""
         if self._some_wait is None:
             found = self.connection.execute("SELECT 1 FROM lines_waiting LIMIT 1").fetchone()
             self._some_wait = found is not None
@@ -478,11 +478,11 @@ class Intake:
         return self._number(sql, name)
 
     def _given(self, name: TurnName | None) -> int:
-        """Return the number of a turn that is here; 0: none is named."""
+        """Return the local number of a named turn; 0: no turn is named."""
         return (self._id_of(name) or 0) if name else 0
 
     def _is_turn_known(self, name: TurnName, line: TurnLine) -> bool:
-        """Tell whether a turn is here, and make sure that it is the same one."""
+        """Tell whether a turn is stored, raising if the stored one differs."""
         known = self._id_of(name)
         if known is None:
             return False
@@ -493,7 +493,7 @@ class Intake:
         return True
 
     def _was_ours(self, name: TurnName, line: TurnLine) -> bool:
-        """Tell whether a turn was said here before two machines parted; it keeps its old name."""
+        """Tell whether a turn was said here before two machines diverged; it keeps its old name."""
         told = read_state(self.connection, TOLD, "0")
         row = self.connection.execute(_KNOWN, (line.id,)).fetchone()
         is_same = row is not None and replace(to_turn(row), id=0) == _turn_of_line(line)
@@ -546,7 +546,7 @@ class Intake:
             self._touched.add(turn_id)
 
     def _same_messages(self, instance: str, turn_id: int, line: TurnLine) -> list[int]:
-        """Keep what is known of a turn besides, and return others that are the same message."""
+        """Store a turn's metadata; return other turns that are the same message."""
         same: list[int | None] = []
         if line.message_id:
             same.append(self._of_message(line))
@@ -564,7 +564,7 @@ class Intake:
         return [other for other in same if other is not None]
 
     def _of_message(self, line: TurnLine) -> int | None:
-        """Return the turn of the channel that has the id of a line's message."""
+        """Return the turn in the line's channel with the line's message id."""
         if not line.message_id:
             return None
         sql = "SELECT turn_id FROM message_ids WHERE channel_id = ? AND message_id = ?"
@@ -572,7 +572,7 @@ class Intake:
         return self._number(sql, key)
 
     def _number(self, sql: str, values: Sequence[object]) -> int | None:
-        """Return the number that a query finds, or None."""
+        """Return the single number that a query selects, or None."""
         found = self.connection.execute(sql, values).fetchone()
         return int(found[0]) if found else None
 
@@ -586,7 +586,7 @@ class Intake:
         return self._number(sql, values)
 
     def _number_of(self, instance: str, line: Imported) -> int:
-        """Return the number of a line among equal ones; an older version did not state it."""
+        """Return a line's number among equal lines; computed if an older version left it out."""
         if line.nth is not None:
             return line.nth
         sql = (
@@ -604,7 +604,7 @@ class Intake:
         return self._number(sql, values)
 
     def _chat(self, key: str, channel_id: str) -> int:
-        """Return the number of a chat; what is told of it may come later."""
+        """Return the number of a chat; its description may arrive later."""
         sql = (
             "INSERT OR IGNORE INTO chats (channel_id, key, kind, format, name, head) "
             "VALUES (?, ?, 'import', '', '', '')"
@@ -649,14 +649,14 @@ class Intake:
             self.connection.execute(sql, (*map(pack, texts), number))
 
     def _note_written(self, instance: str, text: str, line: ThroughLine) -> None:
-        """Keep what an instance told last of how far it has read."""
+        """Store the read position that an instance last reported."""
         before = _told_last(self.connection, instance)
         if instance != self.own and (before is None or before.written <= line.written):
             write_state(self.connection, f"{_THROUGH}{instance}", text)
 
 
 def _former_names(connection: sqlite3.Connection) -> frozenset[str]:
-    """Return the names under which this instance went before."""
+    """Return the former names of this instance."""
     rows = connection.execute("SELECT name FROM sync_state WHERE name GLOB ?", (f"{_FORMERLY}*",))
     return frozenset(row[0].removeprefix(_FORMERLY) for row in rows)
 
@@ -676,7 +676,7 @@ def _turn_of_line(line: TurnLine) -> Turn:
 
 
 def _needed_turns(line: TurnLine | Fact) -> list[TurnName]:
-    """Return the turns without which a line means nothing."""
+    """Return the turns that a line refers to and depends on."""
     if isinstance(line, TurnLine):
         wanted = [line.after, line.instead_of, line.reply_to]
     elif isinstance(line, MarkLine):

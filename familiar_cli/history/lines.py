@@ -1,19 +1,18 @@
-"""Lines that travel between machines, the names of their turns, and their order.
+"""Lines exchanged between machines, the names of their turns, and their order.
 
-A turn has a number in this file, and between machines a name: the instance that wrote it down, and
-its number there. Turns that were written down here need no row.
+A turn has a number in this file and a name between machines: the instance that wrote it and its
+number there, as `laptop-7f3a:12`. Turns written by this instance need no row for it.
 
-A turn is named by the instance that wrote it down and its number there, as `laptop-7f3a:12`. Fields
-that are empty are left out; lines of an unknown kind are ignored.
+Empty fields are left out; lines of an unknown kind are ignored.
 
-Each turn follows the one that was last when it was written down, on the machine where that was. So
-turns form a tree; its order is each turn, and then all that follows it, and of several that follow
-the same one the lower instance first, with all of its own. What two machines said at the same time
-does not mix, nothing stands before what it was said in the knowledge of, and neither a clock nor
-the moment of arrival decides.
+Each turn follows the one that was last on its machine when it was written, so turns form a tree. It
+is ordered depth-first: each turn, then all that follow it; among several that follow the same one,
+the lower instance comes first, with all of its descendants. Concurrent turns of two machines do not
+interleave, no turn precedes one that its writer knew, and neither clocks nor the order of arrival
+matter.
 
-A turn that was written down here follows the one that is last of those with lower numbers. The
-places of turns are their numbers, in another order where machines went on from the same turn.
+A turn written here follows the last-placed of the turns with lower numbers. Places are a
+permutation of the numbers; they differ only where machines continued from the same turn.
 """
 
 from __future__ import annotations
@@ -60,13 +59,13 @@ _NAME: Final = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*:[1-9][0-9]{0,15}")
 
 
 class BadLineError(BadInputError):
-    """A line of another instance is not what it should be."""
+    """A line of another instance is malformed."""
 
     code = "bad_turn_line"
 
 
 class TurnName(NamedTuple):
-    """What a turn is called between machines: the instance that wrote it down, its number there."""
+    """Shared id of a turn: the instance that wrote it and its number there."""
 
     instance: str
     id: int
@@ -77,14 +76,14 @@ class TurnName(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """What the source of an imported turn said of it.
+    """What the source of an imported turn states about it.
 
     Args:
         chat: The key of its chat.
-        identity: What it is known by in its channel.
-        estimated: Its time is a guess.
-        raw: The line as it came, in JSON.
-        nth: Its number among equal lines; 0: it equals none; None: nobody said.
+        identity: The key that identifies it in its channel.
+        estimated: Whether its time is a guess.
+        raw: The original line, in JSON.
+        nth: Its number among equal lines; 0: it has no equal; None: unknown.
     """
 
     chat: str
@@ -99,23 +98,23 @@ class TurnLine:
     """One turn.
 
     Args:
-        id: Its number where it was written down.
-        after: The turn that it followed; None: it was the first, or stands in another's place.
-        channel: Where it was said.
-        role: As what a model is shown it.
-        author: Who said it; None: the familiar.
-        content: The words.
-        at: When, in UTC.
+        id: Its number on the instance that wrote it.
+        after: The turn that it followed; None: it was the first, or takes another's place.
+        channel: Its channel.
+        role: Its role in a prompt.
+        author: Its author; None: the familiar.
+        content: Its text.
+        at: Its time, in UTC.
         modality: `text` or `voice`.
-        source: What wrote it down.
-        partial: It broke off.
-        hidden: No model is shown it.
-        message_id: What its platform calls it; empty: nobody said.
+        source: What wrote it.
+        partial: Whether it was cut off.
+        hidden: Whether it is left out of prompts.
+        message_id: Its id on its platform; empty: unknown.
         reply_to: The turn that it replies to.
-        instead_of: A turn at whose place it stands.
-        imported: What its source said of it; None: it was said there.
+        instead_of: The turn whose place it takes.
+        imported: What its source states about it; None: it was said live.
         one_to_one: The only person who had spoken in the channel by then; None: there were several.
-        more: What a newer version says of it besides, in JSON; empty: nothing.
+        more: Further fields from a newer version, in JSON; empty: none.
     """
 
     id: int
@@ -139,7 +138,7 @@ class TurnLine:
 
 @dataclass(frozen=True, slots=True)
 class MarkLine:
-    """A mark on a turn: `value` is the turn that stands in its place, or 1; 0 takes it back."""
+    """A mark on a turn: `value` is the turn that replaces it, or 1; 0 takes the mark back."""
 
     id: int
     clock: int
@@ -151,7 +150,7 @@ class MarkLine:
 
 @dataclass(frozen=True, slots=True)
 class ChannelMarkLine:
-    """A whole channel was withdrawn, or is back."""
+    """A whole channel was withdrawn or restored."""
 
     id: int
     clock: int
@@ -162,7 +161,7 @@ class ChannelMarkLine:
 
 @dataclass(frozen=True, slots=True)
 class BranchLine:
-    """A channel left another one after a turn; None: before its first."""
+    """A channel branched off another one after a turn; None: before its first."""
 
     id: int
     clock: int
@@ -174,7 +173,7 @@ class BranchLine:
 
 @dataclass(frozen=True, slots=True)
 class ChatLine:
-    """A chat that was brought in."""
+    """An imported chat."""
 
     id: int
     clock: int
@@ -188,11 +187,11 @@ class ChatLine:
 
 @dataclass(frozen=True, slots=True)
 class ThroughLine:
-    """How far the lines before it reach: the last turn and the last fact; and what was distilled.
+    """Cursor: the last turn and fact among the lines before it, and the writer's read position.
 
     Args:
-        turn: All turns up to this one stand in the files.
-        fact: All marks, branches and chats up to this one do.
+        turn: All turns up to this one are in the files.
+        fact: All marks, branches and chats up to this one are in the files.
         written: The writer of that instance has read all turns up to this one,
         waiting: but for those from the first through the last of each pair.
     """
@@ -223,7 +222,7 @@ _KIND_OF: Final = {kind: name for name, kind in _KINDS.items()}
 
 
 def encode_line(line: Line) -> bytes:
-    """Return a line with its end. The same line is always the same bytes."""
+    """Encode a line, with its line end. Equal lines have equal bytes."""
     told: dict[str, Any] = {"v": VERSION, "kind": _KIND_OF[type(line)]}
     for field in fields(line):
         if field.name == "more":
@@ -235,15 +234,15 @@ def encode_line(line: Line) -> bytes:
         told["content"] = ""
     try:
         return f"{_to_json(told, ascii_only=False)}\n".encode()
-    except UnicodeEncodeError:  # half a surrogate pair, which only an escape can hold
+    except UnicodeEncodeError:  # a lone surrogate, which only an escape can hold
         return f"{_to_json(told, ascii_only=True)}\n".encode()
 
 
 def parse_line(text: str | bytes) -> Line | None:
-    """Parse a line; None if a newer version wrote a kind that is unknown here.
+    """Parse a line; None if it is of a kind that only a newer version knows.
 
     Raises:
-        BadLineError: It is not such line.
+        BadLineError: The line is malformed.
     """
     try:
         told = json.loads(text)
@@ -256,7 +255,7 @@ def parse_line(text: str | bytes) -> Line | None:
         raise BadLineError("it says neither its version nor its kind")
     if kind not in _KINDS:
         return None
-    told.pop("more", None)  # it is made of what is not known
+    told.pop("more", None)  # it is built from the unknown fields
     line: Line = _read_dataclass(_KINDS[kind], told)
     if isinstance(line, MarkLine):
         _check_mark(line)
@@ -296,7 +295,7 @@ def _plain_value(value: object) -> object:
 
 
 def _read_dataclass(kind: type[T], told: Mapping[str, Any]) -> T:
-    """Make a value of a dataclass; a field without a default is needed."""
+    """Build a dataclass from a mapping; fields without a default are required."""
     values = {}
     for key, expected, has_default in _FIELDS[kind]:
         if key in told or not has_default:
@@ -418,7 +417,7 @@ def names_of(history: HistoryFile, own: str, turn_ids: Iterable[int]) -> dict[in
 
     Args:
         history: The history.
-        own: The instance that this is.
+        own: This instance's name.
         turn_ids: Their numbers here.
     """
     wanted = sorted(set(turn_ids))
@@ -430,25 +429,25 @@ def names_of(history: HistoryFile, own: str, turn_ids: Iterable[int]) -> dict[in
 
 
 def ids_of(history: HistoryFile, own: str, names: Iterable[TurnName]) -> dict[TurnName, int]:
-    """Return the numbers that turns have here; those that are not here are left out.
+    """Return the local numbers of turns; those that do not exist here are left out.
 
     Args:
         history: The history.
-        own: The instance that this is.
-        names: What they are called between machines.
+        own: This instance's name.
+        names: Their shared ids.
     """
     with history.use(create=False) as connection:
         return local_ids(connection, own, names)
 
 
 def origins(history: HistoryFile, turn_ids: Iterable[int]) -> dict[int, TurnName]:
-    """Return the names of those of these turns that another instance wrote down."""
+    """Return the shared ids of those turns that another instance wrote."""
     with history.use(create=False) as connection:
         return foreign_names(connection, sorted(set(turn_ids)))
 
 
 def foreign_names(connection: sqlite3.Connection, turn_ids: Iterable[int]) -> dict[int, TurnName]:
-    """Return the names of those turns that came from elsewhere."""
+    """Return the shared ids of those turns that another instance wrote."""
     sql = "SELECT turn_id, instance, id_there FROM elsewhere WHERE turn_id IN"
     rows = rows_among(connection, sql, turn_ids)
     return {turn_id: TurnName(instance, there) for turn_id, instance, there in rows}
@@ -457,17 +456,17 @@ def foreign_names(connection: sqlite3.Connection, turn_ids: Iterable[int]) -> di
 def turn_names(
     connection: sqlite3.Connection, own: str, turn_ids: Collection[int]
 ) -> dict[int, TurnName]:
-    """Return the names of turns that exist; see `names_of`."""
+    """Return the shared ids of turns that exist; see `names_of`."""
     return {i: TurnName(own, i) for i in turn_ids} | foreign_names(connection, turn_ids)
 
 
 def own_instance(connection: sqlite3.Connection) -> str:
-    """Return the instance that this history knows itself as; empty: it never met another."""
+    """Return the stored name of this instance; empty: it has never synchronised."""
     return read_state(connection, OWN)
 
 
 def remember_own(connection: sqlite3.Connection, own: str) -> None:
-    """Write down which instance this history belongs to, for whoever decides between marks."""
+    """Store this instance's name, which is needed to rank concurrent marks."""
     if own_instance(connection) != own:
         write_state(connection, OWN, own)
 
@@ -475,7 +474,7 @@ def remember_own(connection: sqlite3.Connection, own: str) -> None:
 def local_ids(
     connection: sqlite3.Connection, own: str, names: Iterable[TurnName]
 ) -> dict[TurnName, int]:
-    """Return the numbers that turns have here; see `ids_of`."""
+    """Return the local numbers of turns; see `ids_of`."""
     by_instance: defaultdict[str, set[int]] = defaultdict(set)
     for instance, there in names:
         by_instance[instance].add(there)
@@ -504,7 +503,7 @@ _MOVED: Final = (
 
 
 def previous_turn(connection: sqlite3.Connection, turn_id: int) -> int:
-    """Return the turn that is last of those with lower numbers; 0: there are none."""
+    """Return the last-placed of the turns with lower numbers; 0: there are none."""
     sql = f"SELECT id FROM turns WHERE id < ? AND {_HOME} ORDER BY id DESC LIMIT 1"  # noqa: S608
     (home,) = connection.execute(sql, (turn_id,)).fetchone() or (0,)
     sql = f"{_MOVED} AND turn_id < ? AND place > ? ORDER BY place DESC LIMIT 1"
@@ -513,15 +512,15 @@ def previous_turn(connection: sqlite3.Connection, turn_id: int) -> int:
 
 
 def place_new_turns(connection: sqlite3.Connection, own: str, new: Sequence[int]) -> int | None:
-    """Give turns that came from elsewhere their places among all others.
+    """Give turns from other instances their places among all others.
 
     Args:
         connection: The history, inside a transaction.
-        own: The instance that this is.
-        new: The turns, which have the highest numbers, in the order of their numbers.
+        own: This instance's name.
+        new: The turns, which have the highest numbers, in ascending order.
 
     Returns:
-        The first place at which another turn stands than before; None: all went to the end.
+        The first place whose turn changed; None: all were appended at the end.
     """
     if not new:
         return None
@@ -536,12 +535,12 @@ def place_new_turns(connection: sqlite3.Connection, own: str, new: Sequence[int]
 
 
 def weave_all(connection: sqlite3.Connection, own: str) -> int | None:
-    """Give all turns their places again, as after a change of names; see `weave`."""
+    """Recompute all places, as after instances were renamed; see `place_new_turns`."""
     return _rearrange_turns(connection, own, (), {})
 
 
 def replaced_stand_with(connection: sqlite3.Connection, slots: Iterable[int]) -> None:
-    """Let all that share a turn's place stand where that turn does now."""
+    """Move all turns that share a place to the current place of the turn that owns it."""
     select = (
         "SELECT slots.turn_id, turns.channel_id, coalesce(place, slot) FROM slots "
         "JOIN turns ON turns.id = slots.turn_id LEFT JOIN places ON places.turn_id = slot "
@@ -552,7 +551,7 @@ def replaced_stand_with(connection: sqlite3.Connection, slots: Iterable[int]) ->
 
 
 def place_in(connection: sqlite3.Connection, turn_id: int) -> int:
-    """Return where a turn stands; 0 for turn 0."""
+    """Return the place of a turn; 0 for turn 0."""
     sql = "SELECT place FROM places WHERE turn_id = ?"
     found = connection.execute(sql, (turn_id,)).fetchone()
     return int(found[0]) if found else turn_id
@@ -566,7 +565,7 @@ def _find_followed(connection: sqlite3.Connection, turn_ids: Iterable[int]) -> d
 def _rearrange_turns(
     connection: sqlite3.Connection, own: str, new: Sequence[int], follows: Mapping[int, int]
 ) -> int | None:
-    """Put turns where they belong, and all that stands after them behind them."""
+    """Insert turns at their places, shifting all later ones behind them."""
     arriving = set(new)
     starts = (place_in(connection, follows[i]) for i in new if follows[i] not in arriving)
     start = min(starts, default=0)
@@ -582,7 +581,7 @@ def _rearrange_turns(
 
 
 def _turns_after(connection: sqlite3.Connection, start: int, end: int) -> dict[int, int]:
-    """Return turns with numbers below `end` that stand after a place, and where."""
+    """Return the turns with numbers below `end` that are placed after `start`, with places."""
     sql = f"SELECT id, id FROM turns WHERE id > ? AND id < ? AND {_HOME}"  # noqa: S608
     at_home = connection.execute(sql, (start, end)).fetchall()
     sql = _MOVED.replace("turn_id", "turn_id, place", 1) + " AND place > ? AND turn_id < ?"
@@ -596,7 +595,7 @@ def _turn_at(connection: sqlite3.Connection, place: int) -> int:
 
 
 def _previous_turns(connection: sqlite3.Connection, before: Mapping[int, int]) -> dict[int, int]:
-    """Return which turn each of the last ones follows; those before them may be told as -1."""
+    """Return the predecessor of each recent turn; for earlier ones it may be -1."""
     follows = _find_followed(connection, sorted(before))
     parents, last = dict[int, int](), None
     for turn_id in sorted(before):
@@ -614,7 +613,7 @@ def _previous_turns(connection: sqlite3.Connection, before: Mapping[int, int]) -
 def _in_order(
     root: int, parents: Mapping[int, int], names: Mapping[int, TurnName], old: Collection[int]
 ) -> list[int]:
-    """Return turns in the order of the tree: what follows `root`, then the rest as it was."""
+    """Return turns in tree order: the descendants of `root`, then the rest in their old order."""
     children: defaultdict[int, list[int]] = defaultdict(list)
     for turn_id, parent in parents.items():
         children[parent].append(turn_id)
@@ -630,7 +629,7 @@ def _in_order(
 
 
 def _write_places(connection: sqlite3.Connection, moved: Sequence[tuple[int, int]]) -> None:
-    """Write down where turns stand now, and with them all that share their places."""
+    """Store the new places of turns, and of all that share those places."""
     ids = [turn_id for turn_id, _ in moved]
     connection.executemany("DELETE FROM places WHERE turn_id = ?", [(i,) for i in ids])
     sql = "INSERT INTO places SELECT id, channel_id, ? FROM turns WHERE id = ?"

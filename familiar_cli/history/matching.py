@@ -1,10 +1,10 @@
-"""Match lines of a chat with turns that are there, and place new ones.
+"""Match the lines of a chat with stored turns, and place new ones.
 
-A line is known by the id that the source gives the message; where there is none, by its identity:
-a digest of its channel, and of who said what when in the words of the source.
+A line is recognised by the message id that its source gives; without one, by its identity: a digest
+of its channel, speaker, time and original words.
 
-A chat that shares its beginning with another one becomes a branch of it: what both say is there
-once. A copy under another name does not count as another chat.
+A chat that shares its beginning with another one becomes a branch of it, so that what both contain
+is stored once. A copy under another name is not a separate chat.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ if TYPE_CHECKING:
     from familiar_cli.history.rows import Turn
     from familiar_cli.history.store import HistoryStore
 
-_NEARBY: Final = 8  # turns among which the earlier wording of an edited line is looked for
+_NEARBY: Final = 8  # turns searched for the earlier wording of an edited line
 _MANY: Final = 100  # turns with one identity
-_LEAVING: Final = ("branches", "bookmark_link")  # where SillyTavern notes them in `extra`
+_LEAVING: Final = ("branches", "bookmark_link")  # SillyTavern's keys for them in `extra`
 _KNOWN: Final = (
     "SELECT turn_id, author_platform, author_user_id, raw FROM turn_extras "
     "JOIN turns ON id = turn_id WHERE identity = ? AND turn_id < ?"
@@ -52,7 +52,7 @@ _KNOWN: Final = (
 
 
 class LineMatch(IntEnum):
-    """What a line is to the channel that it is brought into."""
+    """Verdict on a line with respect to its target channel."""
 
     new = 0
     there = 1
@@ -62,7 +62,7 @@ class LineMatch(IntEnum):
 
     @classmethod
     def of_known(cls, stored: Turn, said: Turn) -> LineMatch:
-        """Match a message whose id is known."""
+        """Classify a message whose id is already stored."""
         same = (stored.role, stored.content) == (said.role, said.content)
         by_one = not (stored.author and said.author) or _person_key(stored) == _person_key(said)
         return cls.there if same and by_one else cls.edited
@@ -73,13 +73,14 @@ class IncomingLine:
     """One line of a chat.
 
     Args:
-        turn: What it becomes; its id is not looked at.
-        fingerprint: A digest of who said what when, in the words of the source.
-        estimated: The source had no time that could be read; the turn's was guessed.
-        raw: The line as it came, in JSON.
-        others: Other wordings that the source keeps of it.
-        message_id: The source's id of the message; empty: it gives none.
-        names_speaker: The source says who it was; else only the turn's author does.
+        turn: The turn it becomes; its id is ignored.
+        fingerprint: A digest of speaker, time and words as the source has them.
+        estimated: Whether the turn's time is a guess because the source had no readable one.
+        raw: The original line, in JSON.
+        others: Its alternatives in the source.
+        message_id: The source's id of the message; empty: none.
+        names_speaker: Whether the source names the speaker; otherwise only the turn's author is
+            known.
     """
 
     turn: Turn
@@ -92,18 +93,18 @@ class IncomingLine:
 
 
 class Matching:
-    """Finds each line's turn. A turn is matched with one line at most, whatever their order.
+    """Matches lines with turns, each turn with at most one line, in any order.
 
     Args:
         connection: The history.
-        parts: The parts of the channel's past, the newest first.
+        parts: The parts of the channel's past, newest first.
     """
 
     def __init__(self, connection: sqlite3.Connection, parts: Sequence[BranchPart]) -> None:
         self._connection = connection
         self._parts = parts
         self._cursor = 0
-        self._passed: list[tuple[int, int]] = []  # ids [from, to) that no line was matched with yet
+        self._passed: list[tuple[int, int]] = []  # ids [from, to) not yet matched with a line
         self._edited = 0
 
     def verdict(self, line: IncomingLine) -> LineMatch:
@@ -122,7 +123,7 @@ class Matching:
     def _known(self, part: BranchPart, line: IncomingLine, *, is_ahead: bool) -> str | None:
         """Return the source's record of the turn that a line matches, or None.
 
-        That is the next one ahead, or the last one behind that no other line matches.
+        That is the next match ahead, else the last unmatched one behind.
         """
         if not is_ahead and not self._passed:
             return None
@@ -143,7 +144,7 @@ class Matching:
     def _may_be(
         self, turn_id: int, author: tuple[object, object], raw: str, line: IncomingLine
     ) -> bool:
-        """Tell whether a turn with the identity of a line may be the line."""
+        """Tell whether a turn with the same identity as a line may be the same message."""
         if not line.names_speaker and not _is_by(author, line.turn):
             return False
         if not line.message_id:
@@ -152,13 +153,13 @@ class Matching:
         return other == line.message_id if other else not line.estimated
 
     def _message_id(self, turn_id: int, raw: str) -> str:
-        """Return the id of an imported message; one imported long ago has it in its line only."""
+        """Return an imported message's id; early imports have it only in the raw line."""
         sql = "SELECT message_id FROM message_ids WHERE turn_id = ?"
         found = self._connection.execute(sql, (turn_id,)).fetchone()
         return unpack(found[0]) if found else stated_id(json.loads(raw))
 
     def _pass_to(self, turn_id: int) -> None:
-        """Go on after a turn; if it stands behind, only note that a line was matched with it."""
+        """Advance past a turn; if it lies behind, only mark it as matched."""
         if turn_id <= self._cursor:
             self._take(turn_id)
             return
@@ -197,7 +198,7 @@ class Matching:
         Args:
             row: The turn.
             line: The line.
-            follows: The turn is the next one after a known line.
+            follows: Whether the turn directly follows a known line.
         """
         turn_id, raw, platform, user_id, role, at_ms, content, estimated = row
         if unpack(role) != line.turn.role or not _is_by((platform, user_id), line.turn):
@@ -206,13 +207,13 @@ class Matching:
             return True
         if line.message_id:
             return self._message_id(turn_id, unpack(raw)) == line.message_id
-        if line.estimated or estimated:  # without a time, only the place is left
+        if line.estimated or estimated:  # without a time, only the position can decide
             return bool(line.estimated and estimated and follows)
         return bool(at_ms == in_ms(line.turn.at))
 
 
 def stated_id(value: Mapping[str, Any]) -> str:
-    """Return the id that a plain line gives its message; empty: none."""
+    """Return the message id in a raw line; empty: none."""
     given = value.get("id")
     return str(given) if isinstance(given, str | int) and not isinstance(given, bool) else ""
 
@@ -228,12 +229,12 @@ def _person_key(turn: Turn) -> tuple[str | None, str | None]:
 
 
 def _same_json(stored: str, raw: str) -> bool:
-    """Tell whether two lines of JSON mean the same."""
+    """Tell whether two JSON lines are equivalent."""
     return stored == raw or bool(_without_branches(stored) == _without_branches(raw))
 
 
 def _without_branches(raw: str) -> dict[str, Any]:
-    """Return a line without the names of the branches that leave there."""
+    """Return a line without the names of branches that start at it."""
     value: dict[str, Any] = json.loads(raw)
     extra = value.get("extra")
     if not isinstance(extra, dict):
@@ -253,32 +254,32 @@ SERVED: Final = "serve"
 _FENCED: Final = re.compile(
     r"<memory>\s*What [^\n]{1,1000}? remembers, as notes\..*?</memory>\s*", re.DOTALL
 )
-_MAX_CELLS: Final = 4_000_000  # of a comparison in which frequent lines count like all others
-_LOOKED_UP: Final = 20  # lines at each end of a source by which live channels are found
-_TRUSTED_LINES: Final = 3  # so many in a row are no coincidence
-_NEWEST_LINES: Final = 2  # so many are enough where nothing was said after them
+_MAX_CELLS: Final = 4_000_000  # most lines to compare without ignoring frequent ones
+_LOOKED_UP: Final = 20  # lines at each end of a source used to find live channels
+_TRUSTED_LINES: Final = 3  # consecutive equal lines that are no coincidence
+_NEWEST_LINES: Final = 2  # enough at the end of a channel
 
 Wording = tuple[bool, str]
 
 
 def wording_of(turn: Turn) -> Wording:
-    """Return whether the familiar says a turn, and its words without their spacing."""
+    """Return whether the familiar is the speaker, and the words without whitespace."""
     return turn.role == "assistant", normal_words(turn.content)
 
 
 def without_fence(text: str) -> str:
-    """Return a text without the notes that the server, or its extension, put there."""
+    """Remove the notes that the server or its extension added to a text."""
     if "<memory>" not in text:
         return text
-    head, end, tail = text.rpartition("</memory>")  # a fence that nothing closes costs no search
+    head, end, tail = text.rpartition("</memory>")  # skip the search if the fence is never closed
     rest = tail.lstrip()
     return _FENCED.sub("", f"{head}{end}{tail[: len(tail) - len(rest)]}") + rest
 
 
 def kept_words(text: str) -> str:
-    """Return a text as a turn holds it: without our notes, and with no tag that looks like them.
+    """Return a text as it is stored: without our notes, and with look-alike tags escaped.
 
-    A text that is nothing but notes stays, with its tag quoted.
+    A text that consists only of notes is kept, with its tag quoted.
     """
     if "<memory" not in text:
         return text
@@ -287,14 +288,14 @@ def kept_words(text: str) -> str:
 
 
 def normal_words(text: str) -> str:
-    """Return words that are equal whatever their spaces, line ends and way of quoting tags."""
+    """Normalise whitespace, line ends and quoted tags for comparison."""
     return " ".join(unicodedata.normalize("NFC", text).replace("‹", "<").split())
 
 
 def matching_blocks(
     kept: Sequence[Wording], lines: Sequence[Wording]
 ) -> Iterator[tuple[int, int, int]]:
-    """Yield where equal runs begin, and their lengths; the last one is empty."""
+    """Yield the start and length of each equal run; the last one is empty."""
     most = min(len(kept), len(lines))
     head = next((n for n in range(most) if kept[n] != lines[n]), most)
     if head:
@@ -306,7 +307,7 @@ def matching_blocks(
 
 
 def live_channels(history: HistoryStore, lines: Sequence[IncomingLine]) -> list[str]:
-    """Return the channels that hold a source's lines and were only ever kept live, the best first.
+    """Return the purely live channels that contain a source's lines, best match first.
 
     Args:
         history: The history.
@@ -314,7 +315,7 @@ def live_channels(history: HistoryStore, lines: Sequence[IncomingLine]) -> list[
     """
     texts = {pack(line.turn.content) for line in [*lines[:_LOOKED_UP], *lines[-_LOOKED_UP:]]}
     sql = (
-        "SELECT DISTINCT channel_id FROM turns WHERE source = ? "  # noqa: S608  # marks only
+        "SELECT DISTINCT channel_id FROM turns WHERE source = ? "  # noqa: S608  # placeholders only
         f"AND content IN ({', '.join('?' * len(texts))}) "
         "AND channel_id NOT IN (SELECT channel_id FROM chats)"
     )
@@ -325,9 +326,10 @@ def live_channels(history: HistoryStore, lines: Sequence[IncomingLine]) -> list[
 
 
 def doubles_of(history: HistoryStore, channel_id: str, lines: Sequence[IncomingLine]) -> list[int]:
-    """Return the live turns elsewhere that a channel holds, too, now that it has these lines.
+    """Return live turns elsewhere that a channel duplicates, given these lines.
 
-    Of a channel that it holds as a whole, these are all turns, even what the source took back.
+    If another channel is duplicated entirely, all of its turns are returned, even those that the
+    source withdrew.
     """
     found: list[int] = []
     others = [name for name in live_channels(history, lines) if name != channel_id]
@@ -348,9 +350,9 @@ def doubles_of(history: HistoryStore, channel_id: str, lines: Sequence[IncomingL
 
 
 def shared_run(history: HistoryStore, channel_id: str, lines: Sequence[IncomingLine]) -> int:
-    """Return how many lines in a row a source shares with a channel; 0: too few to trust.
+    """Return the longest run of lines that a source shares with a channel; 0: too short to trust.
 
-    A greeting does not count, since many chats begin with the same one.
+    Greetings do not count, since many chats begin with the same one.
     """
     kept = [wording_of(kept.turn) for kept in select_turns(history, TurnFilter(OWNER, channel_id))]
     there = set(kept)
@@ -367,23 +369,23 @@ def shared_run(history: HistoryStore, channel_id: str, lines: Sequence[IncomingL
     return best
 
 
-_SAMPLE: Final = 50  # first lines by which a chat is known again
+_SAMPLE: Final = 50  # first lines by which a chat is recognised
 
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """A chat that is brought in.
+    """A chat to be imported.
 
     Args:
-        key: What it is known by in all imports; empty: nothing but its lines.
+        key: Its stable key in all imports; empty: only its lines identify it.
         format: Its format.
-        name: What its source calls it.
-        parent: What its source calls the chat that it left; empty: it says nothing of one.
-        lines: Yields its lines, again at each call.
-        channel: The channel that is wanted for it; empty: any.
-        channels: Names for its channel, the best first, without end, again at each call.
-        others: Names of all chats that are brought in with it.
-        is_apart: It is not part of another chat, even if it begins as that does.
+        name: Its name in the source.
+        parent: The source's name of the chat it branched off; empty: none stated.
+        lines: Yields its lines, afresh at each call.
+        channel: The requested channel; empty: any.
+        channels: Candidate names for its channel, best first, endless, afresh at each call.
+        others: Names of all chats in the same import.
+        is_apart: Never make it a branch of another chat, even if the beginnings match.
     """
 
     key: str
@@ -399,14 +401,14 @@ class Arrival:
 
 @dataclass(frozen=True, slots=True)
 class ChatPlacement:
-    """Where a chat belongs.
+    """Target channel of a chat.
 
     Args:
         channel_id: Its channel.
-        parent: The channel that this is to branch off; empty: none, or it did so before.
-        turn_id: The last turn that they share.
-        is_new: The channel does not exist yet.
-        is_copy: The channel holds all of it, under another name.
+        parent: The channel to branch off; empty: none, or it has branched off already.
+        turn_id: The last shared turn.
+        is_new: Whether the channel has yet to be created.
+        is_copy: Whether the channel already holds the whole chat, under another name.
     """
 
     channel_id: str
@@ -416,7 +418,7 @@ class ChatPlacement:
     is_copy: bool = False
 
     def parts(self, connection: sqlite3.Connection) -> list[BranchPart]:
-        """Return the parts of the channel's past, the newest first, as if it had branched off."""
+        """Return the parts of the channel's past, newest first, as if it had branched off."""
         if not self.parent:
             return parts_of(connection, self.channel_id)
         end = self.turn_id + 1
@@ -429,12 +431,12 @@ class ChatPlacement:
 
 @dataclass(frozen=True, slots=True)
 class _Beginning:
-    """What the past of a channel shares with a chat.
+    """The common beginning of a channel's past and a chat.
 
     Args:
         channel_id: The channel.
-        turn_ids: The turns that are the chat's first lines.
-        is_whole: All that was brought into the channel is among them.
+        turn_ids: The turns that match the chat's first lines.
+        is_whole: Whether they include everything imported into the channel.
     """
 
     channel_id: str
@@ -443,14 +445,14 @@ class _Beginning:
 
 
 class _Lines:
-    """The lines of a chat, read as far as they are asked for."""
+    """The lines of a chat, read lazily."""
 
     def __init__(self, lines: Iterable[IncomingLine]) -> None:
         self._coming = iter(lines)
         self._read: list[tuple[bytes, bool]] = []
 
     def fingerprint(self, number: int) -> bytes | None:
-        """Return that of a line, counted from 0; None: there are fewer lines."""
+        """Return the fingerprint of line `number`, counted from 0; None past the end."""
         while len(self._read) <= number:
             line = next(self._coming, None)
             if line is None:
@@ -459,22 +461,22 @@ class _Lines:
         return self._read[number][0]
 
     def has_person(self, count: int) -> bool:
-        """Tell whether anybody but the familiar says one of the first lines, which were read."""
+        """Tell whether any of the first `count` lines, already read, is not the familiar's."""
         return any(is_person for _, is_person in self._read[:count])
 
 
 def place_chat(history: HistoryStore, chat: Arrival) -> ChatPlacement:
-    """Return where a chat belongs.
+    """Choose the channel for a chat.
 
-    That is the channel it was brought into before; else one that holds all of it; else a branch of
-    one that begins as it does; else an empty one.
+    That is the channel of an earlier import; else one that holds the whole chat; else a branch of
+    one with the same beginning; else an empty one.
     """
     with history.use(create=False) as connection:
         if chat.channel:
             before = [chat.channel] if has_begun(connection, chat.channel) else []
         else:
             before = _brought_before(connection, chat)
-            if not before and not chat.is_apart:  # it may have been kept live
+            if not before and not chat.is_apart:  # it may have been recorded live
                 before = live_channels(history, list(chat.lines()))[:1]
         if len(before) == 1:
             return ChatPlacement(before[0])
@@ -493,10 +495,10 @@ def place_chat(history: HistoryStore, chat: Arrival) -> ChatPlacement:
 
 
 def branch_chat(history: HistoryStore, chat: Arrival) -> ChatPlacement:
-    """Return a new branch for a chat, after the last of its lines that is known.
+    """Place a chat on a new branch after its last known line.
 
     Raises:
-        NotFoundError: None is.
+        NotFoundError: None of its lines is known.
     """
     with history.use(create=False) as connection:
         shared = _deepest_beginning(connection, _Lines(chat.lines()))
@@ -512,7 +514,7 @@ def has_begun(connection: sqlite3.Connection, channel_id: str) -> bool:
 
 
 def _brought_before(connection: sqlite3.Connection, chat: Arrival) -> list[str]:
-    """Return the channels that the chat may have been brought into before."""
+    """Return the channels that an earlier import of the chat may have used."""
     if chat.key:
         sql = "SELECT channel_id FROM chats WHERE key = ?"
         for (channel,) in connection.execute(sql, (pack(chat.key),)):
@@ -535,7 +537,7 @@ def _is_worth(
 def _place_beside(
     connection: sqlite3.Connection, chat: Arrival, shared: _Beginning, lines: _Lines
 ) -> ChatPlacement:
-    """Return the place of a chat that begins as a channel does."""
+    """Place a chat that begins like an existing channel."""
     names = _source_names(connection, shared.channel_id)
     last = shared.turn_ids[-1]
     if lines.fingerprint(len(shared.turn_ids)) is None and not chat.channel:
@@ -545,15 +547,15 @@ def _place_beside(
             if branch.turn_id == last and not has_turns(connection, branch.channel_id):
                 return ChatPlacement(branch.channel_id, is_copy=True)
     elif shared.is_whole and not (chat.channel or chat.parent or names & chat.others):
-        return ChatPlacement(shared.channel_id)  # the chat has another name by now, and has grown
+        return ChatPlacement(shared.channel_id)  # the chat was renamed and has grown
     free = (name for name in chat.channels() if not has_begun(connection, name))
     return ChatPlacement(chat.channel or next(free), shared.channel_id, last, is_new=True)
 
 
 def _deepest_beginning(connection: sqlite3.Connection, lines: _Lines) -> _Beginning | None:
-    """Return the longest beginning that a channel's past shares with a chat; None: there is none.
+    """Return the longest beginning that a channel's past shares with a chat, or None.
 
-    Only what was brought in is looked at.
+    Only imported turns are compared.
     """
     first = lines.fingerprint(0)
     if first is None:
@@ -568,7 +570,7 @@ def _deepest_beginning(connection: sqlite3.Connection, lines: _Lines) -> _Beginn
 def _follow_branches(
     connection: sqlite3.Connection, lines: _Lines, branches: list[Branch], root: str
 ) -> _Beginning:
-    """Return the longest beginning that a channel, or one of its branches, shares with a chat."""
+    """Return the longest beginning that a channel or one of its branches shares with a chat."""
     best = _walk_channel(connection, lines, _Beginning(root, (), is_whole=True))
     waiting, seen = [best], {root}
     while waiting:
@@ -588,7 +590,7 @@ def _follow_branches(
 
 
 def _walk_channel(connection: sqlite3.Connection, lines: _Lines, start: _Beginning) -> _Beginning:
-    """Return how far a channel's own turns go on with a chat after what was found above it."""
+    """Extend a shared beginning through the channel's own turns."""
     sql = (
         "SELECT turn_id, identity FROM turns JOIN turn_extras ON id = turn_id "
         "WHERE channel_id = ? ORDER BY id"
@@ -603,7 +605,7 @@ def _walk_channel(connection: sqlite3.Connection, lines: _Lines, start: _Beginni
 
 
 def _may_begin(connection: sqlite3.Connection, channel_id: str, fingerprint: bytes) -> bool:
-    """Tell whether a channel that is not a branch may begin with a line that it holds somewhere."""
+    """Tell whether a root channel that contains a line may begin with it."""
     sql = "SELECT 1 FROM turn_extras WHERE identity = ?"
     known = connection.execute(sql, (identity_of(channel_id, fingerprint),)).fetchone()
     return bool(known) and branch_of(connection, channel_id) is None
@@ -622,7 +624,7 @@ def _has_any(connection: sqlite3.Connection, channel_id: str, sample: list[Incom
 
 
 def _source_names(connection: sqlite3.Connection, channel_id: str) -> frozenset[str]:
-    """Return the names of the sources that a channel's chats came from."""
+    """Return the source names of a channel's chats."""
     sql = "SELECT name FROM chats WHERE channel_id = ?"
     rows = connection.execute(sql, (pack(channel_id),))
     return frozenset(unpack(row[0]) for row in rows)

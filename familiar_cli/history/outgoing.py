@@ -1,9 +1,9 @@
-"""Lines that other machines lack, and turns that no pass of the memory writer has read.
+"""Lines that other machines lack, and turns that the memory writer has not read.
 
-A turn is unread from the moment it is written down until what came of it is durable. A pass may
-read only some of them: those of a channel, or those that were said here and not imported.
+A turn is unread from when it is stored until the results of reading it are durable. A pass may be
+restricted to the turns of some channels, or to those said here rather than imported.
 
-Turns that came from another instance are not unread here: its own writer reads them. Those of an
+Turns from another instance are not unread here, since its own writer reads them. The backlog of an
 instance that never comes back can be handed over.
 """
 
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from familiar_cli.history.store import HistoryStore
 
 _WAITING_PAGE: Final = 200
-_TAIL: Final = 20  # turns among which the newest exchange of a channel is looked for
+_TAIL: Final = 20  # turns searched for a channel's newest exchange
 _HANDED: Final = "handed:"
 _OURS: Final = (
     "NOT EXISTS (SELECT 1 FROM elsewhere WHERE elsewhere.turn_id = {0} AND NOT EXISTS "
@@ -68,11 +68,11 @@ _OURS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class UnreadFilter:
-    """Selection among the unread turns.
+    """Filter on the unread turns.
 
     Args:
-        channels: Only those of these channels; None: of all.
-        said_here: Only those that were not imported.
+        channels: Only turns of these channels; None: of all.
+        said_here: Only turns that were not imported.
     """
 
     channels: frozenset[str] | None = None
@@ -83,13 +83,13 @@ class UnreadFilter:
         return self.takes_of(turn.channel_id, imported=turn.source == IMPORTED)
 
     def takes_of(self, channel_id: str, *, imported: bool) -> bool:
-        """Tell whether imported, or other, turns of a channel are selected."""
+        """Tell whether a channel's imported turns, or its other ones, are selected."""
         is_of_channel = self.channels is None or channel_id in self.channels
         return is_of_channel and not (self.said_here and imported)
 
     @property
     def condition(self) -> str:
-        """SQL condition that narrows the selection; answered by a partial index."""
+        """SQL condition of the filter; served by a partial index."""
         return "NOT unread.imported" if self.said_here else "1"
 
 
@@ -136,10 +136,10 @@ def unread_among(history: HistoryStore, turn_ids: Collection[int]) -> set[int]:
 
 
 def fresh_exchanges(history: HistoryStore, after: datetime) -> dict[str, int]:
-    """Return the channels whose newest exchange may still change, and the place where it begins.
+    """Return the start of the newest exchange of each channel where it may still change.
 
-    Its reply was made after a moment, nothing followed it, and the writer has not read it. What
-    was imported does not change.
+    That is an exchange whose reply came after `after`, with nothing following, and which the writer
+    has not read. Imported turns do not change.
     """
     sql = (
         "SELECT DISTINCT channel_id FROM unread CROSS JOIN turns ON turns.id = unread.turn_id "
@@ -164,7 +164,7 @@ def count_settled(history: HistoryStore, after: datetime) -> int:
 
 
 def _newest_exchange(turns: Sequence[Turn], after: datetime) -> int | None:
-    """Return where the turns that may still change begin; None: the last one is not a reply."""
+    """Return where the turns that may still change begin; None if the last one is no reply."""
     if not turns or turns[-1].role != "assistant" or turns[-1].source == IMPORTED:
         return None
     if turns[-1].at <= after:
@@ -175,7 +175,7 @@ def _newest_exchange(turns: Sequence[Turn], after: datetime) -> int | None:
 
 
 def read_here(history: HistoryStore, turn_ids: Collection[int]) -> set[int]:
-    """Return those of these turns that are read here, and not by another instance's writer."""
+    """Return those of these turns that this instance's writer reads, not another's."""
     sql = f"SELECT id FROM turns WHERE {_OURS.format('id')} AND id IN"  # noqa: S608
     with history.use(create=False) as connection:
         return {row[0] for row in rows_among(connection, sql, turn_ids)}
@@ -188,12 +188,12 @@ def leave_to_others(connection: sqlite3.Connection, first_id: int, last_id: int)
 
 
 def hand_over(history: HistoryStore, instance: str, read: Collection[tuple[int, int]]) -> int:
-    """Adopt the backlog of an instance that is gone for good; return its number of standing turns.
+    """Adopt the backlog of an instance that is gone for good; return how many turns of it stand.
 
     Args:
         history: The history.
         instance: The instance.
-        read: The first and last number there of each run of turns that its writer has read.
+        read: First and last number, on that instance, of each run of turns its writer has read.
 
     Raises:
         FamiliarError: As `HistoryStore.append`.
@@ -218,7 +218,7 @@ def hand_over(history: HistoryStore, instance: str, read: Collection[tuple[int, 
 
 
 def hand_back(history: HistoryStore, instance: str) -> None:
-    """Let an instance that has come back after all read its turns itself.
+    """Return the backlog to an instance that has come back after all.
 
     Raises:
         FamiliarError: As `HistoryStore.append`.
@@ -246,7 +246,7 @@ def unread_through(connection: sqlite3.Connection, last_id: int) -> tuple[tuple[
 def mark_read(history: HistoryStore, turn_ids: Collection[int]) -> None:
     """Mark turns as read; all others stay unread.
 
-    Call it only when what came of them is durable.
+    Call it only once the results of reading them are durable.
 
     Raises:
         FamiliarError: As `HistoryStore.append`.
@@ -290,14 +290,14 @@ FACTS: Final = (
 
 
 def outgoing_lines(history: HistoryStore, own: str, since: ThroughLine) -> Iterator[Line]:
-    """Yield what is new after `since`, each line after those that it needs; the last tells how far.
+    """Yield the lines after `since`, dependencies first, ending with the new cursor.
 
-    Nothing is yielded where nothing is new. Pages are read one by one, so memory is bounded.
+    Yields nothing if there is nothing new. Reads page by page, in bounded memory.
 
     Args:
         history: The history.
-        own: The instance that this is.
-        since: The last line of its kind that was written.
+        own: This instance's name.
+        since: The last cursor that was written.
     """
     if not history.path.exists():
         return
@@ -328,7 +328,7 @@ def outgoing_lines(history: HistoryStore, own: str, since: ThroughLine) -> Itera
 
 
 def _quiet_through(connection: sqlite3.Connection, turn_id: int) -> int:
-    """Return the turn up to which all came from elsewhere that follow a turn."""
+    """Return the last turn of the run of foreign turns that follows a turn."""
     first, _, last = read_state(connection, QUIET, "0-0").partition("-")
     return max(turn_id, int(last)) if int(first) <= turn_id else turn_id
 
@@ -364,7 +364,7 @@ def _turn_lines(history: HistoryStore, own: str, after: int, last: int) -> Itera
 def _reply_targets(
     connection: sqlite3.Connection, told: Mapping[int, int | None]
 ) -> dict[int, int]:
-    """Return which turn each turn replies to, where that one precedes it and exists."""
+    """Return the turn that each turn replies to, if it exists and comes earlier."""
     wanted = {i: to for i, to in told.items() if to is not None and to < i}
     rows = rows_among(connection, "SELECT id FROM turns WHERE id IN", sorted({*wanted.values()}))
     there = {row[0] for row in rows}
@@ -403,7 +403,7 @@ def _turn_line(
 
 
 def fact_line(connection: sqlite3.Connection, own: str, fact: tuple[Any, ...]) -> Fact:
-    """Encode an event for other machines, from what `FACTS` selects."""
+    """Encode a row selected by `FACTS` for other machines."""
     id_, clock, kind, subject, turn_id, value, at_ms = fact
     if kind == CHAT:
         sql = "SELECT channel_id, key, kind, format, name, head FROM chats WHERE key = ?"

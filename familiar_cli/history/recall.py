@@ -1,10 +1,10 @@
-"""Search in the past: full text, and turns near in time and place.
+"""Search the past: full text, and turns close in time and place.
 
-The full-text table holds no text of its own and can be deleted at any time: it is brought up to
+The full-text table stores no text of its own and can be deleted at any time: it is brought up to
 date, page by page, before a search.
 
-The full-text table gives each turn a score by itself. What was said around it counts as well: a
-turn is rarely understood, or found, without the ones beside it.
+The table scores each turn on its own. The turns around it count as well: a turn is rarely
+understood, or found, without its neighbours.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ WATERMARK: Final = f"fulltext-{VERSION}"
 MOST_RANKED: Final = 5_000
 """How many turns are ranked, about, in 2 to 5 ms; see `fts.choose`."""
 
-# Marks that Python's `\w` leaves out belong to the letter before them.
+# Combining marks, which Python's `\w` excludes, belong to the preceding letter.
 _WORD: Final = re.compile(r"[^\W_](?:[^\W_]|[^\s\w\u0000-\u02ff\u2000-\u303f\uff00-\uffef])*")
 _WORDS_TABLE: Final = f'CREATE VIRTUAL TABLE words USING fts5 (body, tokenize = "{fts.TOKENIZER}")'
-_PAGE: Final = 5000  # turns that are added in one transaction
+_PAGE: Final = 5000  # turns added per transaction
 _TABLE: Final = (
     "CREATE VIRTUAL TABLE turns_fts USING fts5 "
     f"(body, content = '', tokenize = \"{fts.TOKENIZER}\")"
@@ -57,12 +57,12 @@ _TABLE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class TurnHit:
-    """A turn that was found.
+    """A search result.
 
     Args:
         turn: The turn.
-        score: How well it fits; more is better, and only within one search.
-        around: It and its neighbours in the channel, oldest first.
+        score: Relevance; higher is better, comparable only within one search.
+        around: The turn and its neighbours in the channel, oldest first.
     """
 
     turn: Turn
@@ -79,15 +79,15 @@ def search(
     neighbours: int = 1,
     on_progress: OnProgress = lambda _done, _all: None,
 ) -> list[TurnHit]:
-    """Return the turns that fit `query` best, the best first. Nothing of it is query syntax.
+    """Return the turns that match `query` best, best first. It has no query syntax.
 
     Args:
         history: The history.
-        query: Words, as anybody would say them.
-        span: Where to look.
-        limit: Most turns to return.
-        neighbours: How many turns before and after each to show.
-        on_progress: Told how many of how many new turns are in the table, when there are many.
+        query: Plain words.
+        span: The turns to search.
+        limit: Maximum number of turns to return.
+        neighbours: Number of turns to return before and after each hit.
+        on_progress: Called with the number of new turns indexed and their total, if there are many.
     """
     wanted = fts.match_any(query)
     if wanted is None:
@@ -112,12 +112,12 @@ def catch_up(
     *,
     within_s: float | None = None,
 ) -> int:
-    """Put all turns into the table that are not in it yet. Each page is a transaction.
+    """Add all missing turns to the full-text table, one transaction per page.
 
     Args:
         connection: The history.
-        on_progress: Told how many of how many turns are done, when there are many.
-        within_s: Begin no further page after this many seconds.
+        on_progress: Called with the number of turns done and their total, if there are many.
+        within_s: Start no further page after this many seconds.
 
     Returns:
         How many turns are still missing.
@@ -134,7 +134,7 @@ def catch_up(
 
 
 def index_words(history: HistoryFile, on_progress: OnProgress = lambda _done, _all: None) -> None:
-    """Make all turns searchable by their words.
+    """Bring the full-text table up to date.
 
     Raises:
         FamiliarError: As `HistoryStore.append`.
@@ -144,13 +144,13 @@ def index_words(history: HistoryFile, on_progress: OnProgress = lambda _done, _a
 
 
 def count_unread(history: HistoryFile) -> int:
-    """Return how many turns are not searchable yet."""
+    """Return how many turns are not in the full-text table yet."""
     with history.use(create=False) as connection:
         return catch_up(connection, within_s=0.0)
 
 
 def _add_page(connection: sqlite3.Connection, last: int) -> int:
-    """Add some turns; return the last turn that is in the table now."""
+    """Add a page of turns; return the last turn now in the table."""
     with transaction(connection):
         done = _prepare_table(connection)
         sql = "SELECT id, content FROM turns WHERE id > ? AND id <= ? ORDER BY id LIMIT ?"
@@ -165,7 +165,7 @@ def _add_page(connection: sqlite3.Connection, last: int) -> int:
 
 
 def _prepare_table(connection: sqlite3.Connection) -> int:
-    """Make the table, if there is none or an older one; return the last turn that is in it."""
+    """Create or upgrade the table if needed; return the last turn in it."""
     done = _last_indexed(connection)
     if not done:
         connection.execute("DROP TABLE IF EXISTS turns_fts")
@@ -175,7 +175,7 @@ def _prepare_table(connection: sqlite3.Connection) -> int:
 
 
 def is_ready(connection: sqlite3.Connection) -> bool:
-    """Return whether there is a table to search."""
+    """Tell whether the full-text table exists."""
     sql = "SELECT 1 FROM sqlite_master WHERE name = 'turns_fts'"
     return connection.execute(sql).fetchone() is not None
 
@@ -207,10 +207,10 @@ def _ranked_rows(
 
 
 def affordable_query(connection: sqlite3.Connection, wanted: str) -> tuple[str, int, bool]:
-    """Return the query for the turns that are ranked, the oldest of them, and whether they are.
+    """Return the query for the turns to rank, the oldest such turn, and whether it is ranked.
 
-    The words that choose turns count twice in it: that is quicker than asking each of a million
-    turns whether it was chosen.
+    The words that select turns occur twice in it: that is faster than checking each of a million
+    turns for whether it was selected.
     """
     choice = fts.choose(connection, "turns_fts", wanted, MOST_RANKED)
     if choice.rows in {"", choice.match}:
@@ -219,12 +219,12 @@ def affordable_query(connection: sqlite3.Connection, wanted: str) -> tuple[str, 
 
 
 def match_spans(query: str, text: str) -> Iterator[tuple[int, int]]:
-    """Yield where in `text` words of `query` stand, in whatever form, as start and end."""
+    """Yield start and end of each occurrence in `text` of a word of `query`, in any form."""
     wanted = fts.match_any(query)
     if wanted is None:
         return
     spans = [match.span() for match in _WORD.finditer(text)]
-    with closing(connect(":memory:", 0)) as connection:  # it knows what a form of a word is
+    with closing(connect(":memory:", 0)) as connection:  # FTS knows the forms of a word
         connection.execute(_WORDS_TABLE)
         bodies = ((n, fts.indexable(text[a:b])) for n, (a, b) in enumerate(spans))
         connection.executemany("INSERT INTO words (rowid, body) VALUES (?, ?)", bodies)
@@ -235,7 +235,7 @@ def match_spans(query: str, text: str) -> Iterator[tuple[int, int]]:
 
 
 def _narrow_run(query: str, text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Yield the parts of a run that are words of `query`; all of it where scripts have spaces."""
+    """Yield the parts of a run that are words of `query`; the whole run in scripts with spaces."""
     run = text[start:end]
     if not fts.is_unspaced(run):
         yield start, end
@@ -276,11 +276,11 @@ OF_SESSION: Final = 0.5
 
 _FIRST_LOOK: Final = 2 * DEPTH
 _DEEPER: Final = 8
-_HELD_BY: Final = 20  # so many turns hold such words for one of a person that may be found
+_HELD_BY: Final = 20  # turns with such words for each turn of a person that may be found
 _LAST_LOOK: Final = 1_000_000
-_SESSION_MS: Final = 6 * 3600 * 1000  # as long as a session file's part of the day
+_SESSION_MS: Final = 6 * 3600 * 1000  # as long as a part of the day in a session file
 
-# Of turn `t`, those of its channel before or after it.
+# Neighbours of turn `t` in its channel.
 _LISTED: Final = f"(SELECT group_concat(id || ':' || (at_ms / {_SESSION_MS})) FROM ({{}}))"  # noqa: S608
 _AT_HOME: Final = (
     "SELECT turns.id, turns.at_ms, turns.id AS place FROM standing AS turns"
@@ -305,12 +305,12 @@ _BESIDE_MOVED: Final = _LISTED.format(
 
 @dataclass(frozen=True, slots=True)
 class Recalled:
-    """A turn that fits.
+    """A turn that matches.
 
     Args:
         turn: The turn.
-        score: How well, in [0, 1]; the best of a question has about 1.
-        before: The turn before it in its channel, where it stands among those that were looked at.
+        score: Relevance in [0, 1]; the best match of a query has about 1.
+        before: The preceding turn in its channel, if it was among the turns examined.
     """
 
     turn: Turn
@@ -320,11 +320,11 @@ class Recalled:
 
 @dataclass(frozen=True, slots=True)
 class Recollection:
-    """What was found.
+    """Result of a recall.
 
     Args:
         turns: The turns, best first.
-        unread: How many turns are not in the full-text table yet.
+        unread: Number of turns not in the full-text table yet.
     """
 
     turns: tuple[Recalled, ...] = ()
@@ -332,39 +332,39 @@ class Recollection:
 
 
 class Nearness(Protocol):
-    """How near turns are to a question in meaning; any turn may have no vector yet.
+    """Semantic similarity of turns to a query; any turn may lack a vector.
 
     Attributes:
-        share: How much meaning counts against words, in [0, 1].
+        share: Weight of similarity against words, in [0, 1].
     """
 
     @property
     def share(self) -> float:
-        """How much meaning counts against words, in [0, 1]."""
+        """Weight of similarity against words, in [0, 1]."""
 
     def nearest(self, count: int) -> Sequence[int]:
-        """Return the ids of about the `count` nearest turns."""
+        """Return the ids of about `count` most similar turns."""
 
     def of(self, ids: Sequence[int]) -> dict[int, float]:
-        """Return how near those are that have a vector: 0 is unrelated, 1 about an answer."""
+        """Return the similarity of turns that have a vector: 0 is unrelated, 1 a likely answer."""
 
 
 @runtime_checkable
 class TokenNearness(Protocol):
-    """A `Nearness` that can compare turns token by token as well.
+    """A `Nearness` that can also compare turns token by token.
 
     Attributes:
-        tokens_share: How much meaning counts against words where it is compared so, in [0, 1].
+        tokens_share: Weight of token similarity against words, in [0, 1].
     """
 
     @property
     def tokens_share(self) -> float:
-        """How much meaning counts against words where it is compared so, in [0, 1]."""
+        """Weight of token similarity against words, in [0, 1]."""
 
     def by_tokens(
         self, connection: sqlite3.Connection, around: Mapping[int, Sequence[int]]
     ) -> dict[int, float]:
-        """Return how near turns are, with those around each; the best has about 1."""
+        """Return the token similarity of turns with those around each; the best has about 1."""
 
 
 def recall(
@@ -384,24 +384,24 @@ def recall(
     limit: int = 100,
     within_s: float | None = None,
 ) -> Recollection:
-    """Return the turns that fit `query`.
+    """Return the turns that match `query`.
 
     Args:
         history: The history.
-        query: What was said. Nothing of it is query syntax.
-        near: What finds by meaning; None: words alone decide.
-        cited: Turns that a line of memory rests on, with its score: they fit as well as it does.
+        query: A message. It has no query syntax.
+        near: Similarity scorer; None: search by words alone.
+        cited: Turns cited by a line of memory, with the line's score, which they inherit.
         channel_id: Only turns of this channel's past; None: of all channels.
-        here: Where it is to be told. Of what goes on from one beginning, only the past of this
-            channel is found, and that wherever it was said; None: nowhere in particular.
+        here: The channel in which the result is used. Of channels that share a beginning, only this
+            one's past is searched, wherever it was said; None: no particular channel.
         viewer: Who will see them.
-        before_id: Only turns that stand before this place.
-        leave_out: Turns that are not wanted.
-        only_people: Only what people said, not the familiar.
-        between_ms: Only turns of these times, from … to in milliseconds since 1970; none: of any.
-        wide: Turns from all of the time are wanted, also some that hold none of the words.
-        limit: Most turns.
-        within_s: Most seconds for reading turns that are not in the table yet.
+        before_id: Only turns placed before this one.
+        leave_out: Turns to exclude.
+        only_people: Exclude turns of the familiar.
+        between_ms: Only turns within these ranges, in milliseconds since 1970; empty: any time.
+        wide: Include turns spread over the whole period, even without matching words.
+        limit: Maximum number of turns.
+        within_s: Time limit in seconds for indexing new turns.
     """
     wanted = fts.match_any(fts.bounded_query(query))
     if wanted is None and near is None and not wide and not cited:
@@ -413,7 +413,7 @@ def recall(
         own = _by_words(connection, wanted, condition) if wanted and is_ready(connection) else {}
         spread, is_all = _evenly(connection, condition) if wide else ([], False)
         alike: dict[int, float] = {}
-        if near and not is_all:  # what is looked at anyway need not be found
+        if near and not is_all:  # turns examined anyway need no search
             alike = _by_meaning(connection, near, own, condition)
         alike = dict.fromkeys(spread, 0.0) | alike
         places = _placed(connection, own, alike, condition)
@@ -454,15 +454,15 @@ def newest_saying(
     before_id: int | None,
     limit: int,
 ) -> list[Turn]:
-    """Return what people said that holds one of some phrases, the newest first.
+    """Return people's turns that contain one of some phrases, newest first.
 
     Args:
         history: The history.
-        phrases: Words in their order, without quotation marks.
+        phrases: Word sequences, without quotation marks.
         viewer: Who will see them.
-        here: Where it is to be told; see `recall`.
-        before_id: Only turns that stand before this place.
-        limit: Most turns.
+        here: The channel in which the result is used; see `recall`.
+        before_id: Only turns placed before this one.
+        limit: Maximum number of turns.
     """
     wanted = " OR ".join(
         fts.indexable(phrase).join('""') for phrase in phrases if '"' not in phrase
@@ -483,7 +483,7 @@ def newest_saying(
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a turn stands: its session, and the turns around it in its channel."""
+    """Position of a turn: its session, and its neighbours in the channel."""
 
     session: tuple[object, int]
     above: tuple[int, ...]
@@ -495,7 +495,7 @@ class _Place:
 
 
 def _before(connection: sqlite3.Connection, ids: Iterable[int], place: int) -> set[int]:
-    """Return those of these turns that stand before a place."""
+    """Return those of these turns that are placed before `place`."""
     select = f"SELECT id FROM turns WHERE {PLACED} < ? AND id IN"  # noqa: S608
     return {row[0] for row in rows_among(connection, select, ids, (place,))}
 
@@ -507,7 +507,7 @@ def _condition(
     viewer: Viewer,
     before_id: int | None,
 ) -> tuple[str, list[object]]:
-    """Return which turns may be found at all: conditions for SQL, and their values."""
+    """Build the SQL condition, and its values, for turns that may be found at all."""
     may_be_seen, values = visible_condition(viewer)
     parts = [may_be_seen]
     if channel_id is not None:
@@ -530,7 +530,7 @@ def _narrowed(
     *,
     only_people: bool,
 ) -> tuple[str, list[object]]:
-    """Return the condition that holds in addition for turns of some times, or of people."""
+    """Narrow a condition to turns of some times, or of people."""
     where, values = condition
     if only_people:
         where += " AND turns.role = 'user'"
@@ -543,7 +543,7 @@ def _narrowed(
 def _evenly(
     connection: sqlite3.Connection, condition: tuple[str, list[object]]
 ) -> tuple[list[int], bool]:
-    """Return turns from all of the time for which the condition holds, and whether they are all."""
+    """Return matching turns spread evenly over time, and whether they are all."""
     where, values = condition
     (last,) = connection.execute("SELECT coalesce(max(id), 0) FROM turns").fetchone()
     gap = max(last // MOST_SAMPLED, 1)
@@ -562,11 +562,11 @@ def _evenly(
 def _by_words(
     connection: sqlite3.Connection, wanted: str, condition: tuple[str, list[object]]
 ) -> dict[int, float]:
-    """Return the turns that hold the words best, with their scores."""
+    """Return the best matches by words, with their scores."""
     match, oldest, is_ranked = affordable_query(connection, wanted)
     rank, order = ("-rank", "rank") if is_ranked else ("1.0", "rowid DESC")
     where, values = condition
-    # Ranked before turns are read: a turn is a hundred times larger than its rank.
+    # Rank before reading turns: a turn is a hundred times larger than its rank.
     sql = (
         f"SELECT found, score FROM (SELECT rowid AS found, {rank} AS score FROM turns_fts"  # noqa: S608
         f" WHERE turns_fts MATCH ? AND rowid >= ? ORDER BY {order} LIMIT ?)"
@@ -595,7 +595,7 @@ def _by_meaning(
     own: dict[int, float],
     condition: tuple[str, list[object]],
 ) -> dict[int, float]:
-    """Return the turns that are nearest in meaning and may be found, with their nearness."""
+    """Return the most similar turns that may be found, with their similarity."""
     depth = NEAR_DEPTH
     while True:
         nearest = near.nearest(depth)
@@ -619,13 +619,13 @@ def _allowed(
 
 @dataclass(slots=True)
 class _Meaning:
-    """What is known of turns by meaning.
+    """Semantic similarity of turns.
 
     Args:
-        near: How near they are, whatever the question; a turn without a vector is missing.
-        share: How much that counts against words.
-        by_tokens: How near they are among those of this question, where tokens were compared.
-        tokens_share: How much that counts against words.
+        near: Similarity independent of the other candidates; turns without a vector are missing.
+        share: Weight of that similarity against words.
+        by_tokens: Similarity relative to the other candidates, where tokens were compared.
+        tokens_share: Weight of that similarity against words.
     """
 
     near: dict[int, float]
@@ -637,7 +637,7 @@ class _Meaning:
 def _fused(
     words: dict[int, float], meaning: _Meaning, places: dict[int, _Place]
 ) -> dict[int, float]:
-    """Return words and meaning together; a turn without a vector has the score of its words."""
+    """Combine word scores and similarity; a turn without a vector keeps its word score."""
     fused = {}
     for turn_id, by_words in words.items():
         own, by_tokens = meaning.near.get(turn_id), meaning.by_tokens.get(turn_id)
@@ -654,7 +654,7 @@ def _fused(
 
 
 def _beside(turn_id: int, places: dict[int, _Place], reach: int) -> list[int]:
-    """Return a turn and those of its session that are at most `reach` turns away."""
+    """Return a turn and those of its session at most `reach` turns away."""
     return [i for i, weight in _turns_around(turn_id, places) if weight >= BESIDE[reach]]
 
 
@@ -664,7 +664,7 @@ def _placed(
     alike: dict[int, float],
     condition: tuple[str, list[object]],
 ) -> dict[int, _Place]:
-    """Return where turns stand that were found, and the turns beside the best of them."""
+    """Return the positions of the turns found, and the neighbours of the best ones."""
     top = max(own.values(), default=0.0) or 1.0
     worth = {i: max(own.get(i, 0.0) / top, alike.get(i, 0.0)) for i in (*own, *alike)}
     best = sorted(worth, key=lambda i: (-worth[i], i))[:SURROUNDED]
@@ -675,12 +675,12 @@ def _placed(
 def _strips(
     connection: sqlite3.Connection, ids: Iterable[int], condition: tuple[str, list[object]]
 ) -> dict[int, _Place]:
-    """Return where those turns and the ones beside them stand."""
+    """Return the positions of these turns and their neighbours."""
     reach = len(BESIDE) - 1
     where, values = condition
     some_moved = connection.execute("SELECT 1 FROM places LIMIT 1").fetchone()
     beside = _BESIDE_MOVED if some_moved else _BESIDE
-    # Twice as far, so that those beside a turn have all of their own.
+    # Twice the reach, so that each neighbour has all of its own neighbours.
     above = beside.format("<", "DESC", 2 * reach, where=where)
     below = beside.format(">", "ASC", 2 * reach, where=where)
     select = (
@@ -712,7 +712,7 @@ def _id_ranges(listed: str | None) -> list[tuple[int, int]]:
 
 
 def _word_scores(own: dict[int, float], places: dict[int, _Place]) -> dict[int, float]:
-    """Return the score by words of each turn that was looked at; the best has 1."""
+    """Return the word score of each turn examined; the best has 1."""
     if not own:
         return dict.fromkeys(places, 0.0)
     passages = {
@@ -738,7 +738,7 @@ def _word_scores(own: dict[int, float], places: dict[int, _Place]) -> dict[int, 
 
 
 def _turns_around(turn_id: int, places: dict[int, _Place]) -> list[tuple[int, float]]:
-    """Return a turn and the ones beside it in one session, and how much each counts for it."""
+    """Return a turn and its neighbours in one session, each with its weight."""
     place = places[turn_id]
     found = [(turn_id, BESIDE[0])]
     for side in (place.above, place.below):

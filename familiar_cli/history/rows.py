@@ -1,7 +1,7 @@
-"""Turns and other values of the history, and how rows become them.
+"""Turns and other values of the history, and their conversion from and to rows.
 
-The history itself is in the order in which turns were written down; what was heard late is shown
-at its time, each reply by its question.
+The history itself keeps the order in which turns were written; for display, a turn heard late is
+moved to its time, and each reply next to its question.
 """
 
 from __future__ import annotations
@@ -33,22 +33,22 @@ Role = Literal["user", "assistant", "system"]
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One thing that was said. It never changes.
+    """One immutable turn of a conversation.
 
     Args:
         id: Its number; later turns have higher ones.
-        channel_id: Where it was said.
-        author: Who said it; None is the familiar itself.
-        role: As what a model is shown it.
-        content: The words, as they were said.
-        at: When, in UTC, to the millisecond.
+        channel_id: Its channel.
+        author: Its author; None: the familiar.
+        role: Its role in a prompt.
+        content: Its text, verbatim.
+        at: Its time in UTC, to the millisecond.
         modality: `text` or `voice`.
-        source: What wrote it down, e.g. `cli`, `greeting`, `legacy`.
-        partial: It broke off before its end.
-        hidden: It is kept, and no model is shown it.
-        reply_to: The turn that it replies to; None: it replies to none, or nobody wrote it down.
+        source: What wrote it, e.g. `cli`, `greeting`, `legacy`.
+        partial: Whether it was cut off before its end.
+        hidden: Whether it is left out of prompts.
+        reply_to: The turn that it replies to; None: none, or unknown.
         place: The turn whose place it took; None: its own place.
-        stands: A model may be shown it: it is not hidden, withdrawn or superseded.
+        stands: Whether it may appear in prompts: it is not hidden, withdrawn or superseded.
         one_to_one: The only person who had spoken in the channel by then; None: there were several.
     """
 
@@ -70,7 +70,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class ChannelSummary:
-    """One channel: how many turns it has, and when its last one was said (UTC)."""
+    """A channel with its number of turns and the time of its last one (UTC)."""
 
     channel_id: str
     turns: int
@@ -79,7 +79,7 @@ class ChannelSummary:
 
 @dataclass(frozen=True, slots=True)
 class Speaker:
-    """Someone who spoke: how many turns, in all channels, and when last (UTC)."""
+    """A person with their number of turns in all channels and the time of the last one (UTC)."""
 
     author: Author
     turns: int
@@ -87,14 +87,14 @@ class Speaker:
 
 
 def place_of(turn: Turn) -> int:
-    """Return the number of the turn where it stands: its own, unless it took another's place."""
+    """Return a turn's place: its own number, unless it took another turn's place."""
     return turn.id if turn.place is None else turn.place
 
 
 def by_time(items: Sequence[T], turn_of: Callable[[T], Turn]) -> list[T]:
-    """Return `items` with each turn that was heard moved up to the time when it was said.
+    """Sort turns that were heard late to the time when they were said.
 
-    All others keep their order: an imported chat has that of its file, whatever its times are.
+    All others keep their order: an imported chat stays in file order, whatever its times.
     """
     arranged: list[T] = []
     for item in items:
@@ -108,8 +108,8 @@ def by_time(items: Sequence[T], turn_of: Callable[[T], Turn]) -> list[T]:
 def in_pairs(turns: Sequence[Turn]) -> list[Turn]:
     """Return `turns` by time, with each reply right after what it replies to.
 
-    Of several replies to one turn, as when the first broke off, only the last is among them. A
-    reply to a turn that is not here stays at its place.
+    Of several replies to one turn, as when the first was cut off, only the last is returned. A
+    reply to a turn that is not among `turns` stays at its place.
     """
     ordered = by_time(turns, lambda turn: turn)
     questions = {turn.id for turn in turns}
@@ -162,7 +162,7 @@ Row = tuple[Any, ...]
 
 
 class DamagedRowError(BadInputError):
-    """A row of the history holds what was never written there."""
+    """A row of the history holds a value that was never written."""
 
     def __init__(self, what: str) -> None:
         super().__init__(
@@ -173,7 +173,7 @@ class DamagedRowError(BadInputError):
 
 
 def to_row(turn: Turn) -> Row:
-    """Return the values of `COLUMNS`."""
+    """Convert a turn to the values of `COLUMNS`."""
     who: tuple[str | None, ...] = (None,) * 4
     if turn.author:
         person = turn.author
@@ -183,10 +183,10 @@ def to_row(turn: Turn) -> Row:
 
 
 def to_turn(row: Row) -> Turn:
-    """Return the turn that the values of `SELECTED` stand for, or those of id and `COLUMNS`.
+    """Convert the values of `SELECTED`, or an id and those of `COLUMNS`, to a turn.
 
     Raises:
-        DamagedRowError: They stand for none.
+        DamagedRowError: They are not valid values of a turn.
     """
     turn_id, channel_id, platform, user_id, username, display_name, role, content, *rest = row
     at_ms, modality, source, partial, *more = rest
@@ -213,7 +213,7 @@ def to_turn(row: Row) -> Turn:
 
 
 def to_author(row: Row) -> Author:
-    """Return the author whom platform, user id, username and display name stand for."""
+    """Build an author from platform, user id, username and display name."""
     platform, user_id, username, display_name = row
     return Author(
         unpack(platform), unpack(user_id), _unpack_some(username), _unpack_some(display_name)
@@ -221,7 +221,7 @@ def to_author(row: Row) -> Author:
 
 
 def pack(text: str | None) -> str | bytes | None:
-    """Return `text` as SQLite takes it: half a surrogate pair goes as bytes."""
+    """Encode `text` for SQLite: text with lone surrogates is stored as bytes."""
     if text is None:
         return None
     try:
@@ -232,7 +232,7 @@ def pack(text: str | None) -> str | bytes | None:
 
 
 def unpack(stored: object) -> str:
-    """Return the text that `pack` was given.
+    """Decode the output of `pack`.
 
     Raises:
         DamagedRowError: `stored` is not text.
@@ -248,15 +248,15 @@ def unpack(stored: object) -> str:
 
 
 def in_ms(moment: datetime) -> int:
-    """Return milliseconds since 1970 in UTC."""
+    """Convert a moment to milliseconds since 1970 in UTC."""
     return (to_ms(moment) - _EPOCH) // timedelta(milliseconds=1)
 
 
 def from_ms(milliseconds: object) -> datetime:
-    """Return the moment that `in_ms` counted.
+    """Convert milliseconds since 1970 to a moment.
 
     Raises:
-        DamagedRowError: There is no such moment.
+        DamagedRowError: The value is out of range or not a number.
     """
     if not isinstance(milliseconds, int):
         raise DamagedRowError("a time is not a number")
@@ -267,10 +267,10 @@ def from_ms(milliseconds: object) -> datetime:
 
 
 def to_number(stored: object) -> int:
-    """Return a whole number.
+    """Check that a stored value is an integer.
 
     Raises:
-        DamagedRowError: `stored` is none.
+        DamagedRowError: `stored` is not one.
     """
     if not isinstance(stored, int):
         raise DamagedRowError("a number is missing")

@@ -1,6 +1,6 @@
 """Salvage turns from a damaged file, page by page.
 
-See https://www.sqlite.org/fileformat.html. Nothing here trusts the file: whatever does not decode
+See https://www.sqlite.org/fileformat.html. The file is not trusted: anything that does not decode
 is left out.
 """
 
@@ -34,7 +34,7 @@ _INDEX_INTERIOR, _TABLE_INTERIOR, _INDEX_LEAF, _TABLE_LEAF = 2, 5, 10, 13
 _KINDS: Final = {_INDEX_INTERIOR, _TABLE_INTERIOR, _INDEX_LEAF, _TABLE_LEAF}
 _SIZES: Final = (512, 1024, 2048, 4096, 8192, 16384, 32768, 65536)
 _ENOUGH: Final = 0.7
-_LOOKED_AT: Final = 200  # pages, to tell their size where the header is gone
+_LOOKED_AT: Final = 200  # sample of pages from which to guess their size if the header is lost
 _MOST_RECORD_BYTES: Final = 64 * 1024 * 1024
 _LEAST_CELL: Final = 2
 _MOST_COLUMNS: Final = 64
@@ -47,7 +47,7 @@ class Pages:
     """The pages of a database, overlaid with those of its write-ahead log.
 
     Args:
-        path: The file; it need not be whole.
+        path: The file, which may be incomplete.
     """
 
     def __init__(self, path: Path) -> None:
@@ -61,7 +61,7 @@ class Pages:
         self.count = max(-(-len(self._file) // self.size), *self._newer, 0)
 
     def page(self, number: int) -> bytes:
-        """Return a page, numbered from 1; empty where the file has none."""
+        """Return a page, numbered from 1; empty if the file does not have it."""
         if number in self._newer:
             return self._newer[number]
         start = (number - 1) * self.size
@@ -103,7 +103,7 @@ class Pages:
     def loose_records(self, number: int) -> Iterator[tuple[int, Record]]:
         """Yield the table rows on one page, reachable or not.
 
-        Where the page's own list of them is gone, a row may begin anywhere.
+        If the page's cell pointers are lost, every offset is tried as the start of a row.
         """
         page = self.page(number)
         kind, cells, _ = _page_cells(page, number)
@@ -127,7 +127,7 @@ class Pages:
             starts = range(size, len(self._file), size)[:_LOOKED_AT]
             return sum(self._file[at] in _KINDS for at in starts) / max(len(starts), 1)
 
-        shares = {size: share(size) for size in _SIZES}  # a multiple has as large a share
+        shares = {size: share(size) for size in _SIZES}  # a multiple of the size scores as high
         enough = _ENOUGH * max(shares.values())
         return next(size for size, found in shares.items() if found >= enough)
 
@@ -242,9 +242,9 @@ def _decode_value(payload: bytes, at: int, kind: int) -> tuple[Value, int]:
 
 
 _LEAST_COLUMNS: Final = 1 + len(COLUMNS)
-_MOST_NEW_COLUMNS: Final = 3  # that later versions put behind them
+_MOST_NEW_COLUMNS: Final = 3  # columns appended by later versions
 _SCHEMA_COLUMNS: Final = 5
-_DERIVED: Final = ("sqlite_", "turns_fts", "speakers")  # made again from the turns
+_DERIVED: Final = ("sqlite_", "turns_fts", "speakers")  # rebuilt from the turns
 _ENDS: Final = ("", "-wal", "-shm", "-journal")
 
 
@@ -257,7 +257,7 @@ class Salvaged:
         turns: How many turns could be read.
         missing: How many numbers up to the highest have no turn.
         tables: Rows of other tables, by name.
-        kept: Where the damaged file is now; empty in a dry run.
+        kept: New path of the damaged file; empty in a dry run.
     """
 
     damaged: bool = True
@@ -287,17 +287,17 @@ def is_damaged(path: Path) -> bool:
 
 
 def salvage(path: Path, *, dry_run: bool = False) -> Salvaged:
-    """Replace the history at `path` with a new file of all that is readable in it.
+    """Replace the history at `path` with a new file of everything readable in it.
 
-    The damaged file stays beside it, under a name that says so. No other process may use it.
+    The damaged file is kept beside it under a new name. No other process may use it.
 
     Args:
         path: `history.db`.
         dry_run: Only count.
 
     Raises:
-        NotFoundError: There is no such file.
-        FamiliarError: Nothing can be read, or the new file cannot be written; nothing was changed.
+        NotFoundError: The file does not exist.
+        FamiliarError: Nothing is readable, or the new file cannot be written; nothing was changed.
     """
     if not is_plain(path):
         raise NotFoundError(f"There is no history at {str(path)!r}", hint="Nothing was said yet.")
@@ -349,7 +349,7 @@ def _is_kept(name: str) -> bool:
 def _loose_rows(pages: Pages) -> tuple[list[Record], list[tuple[int, Record]]]:
     """Return definitions and turns on any page, whether or not the page is reachable.
 
-    A page that SQLite says is free holds what was taken out, and is left alone.
+    Pages on the freelist hold deleted content and are skipped.
     """
     free = pages.free()
     definitions: list[Record] = []
@@ -401,7 +401,7 @@ def _fill_history(
     pages: Pages,
     result: Salvaged,
 ) -> None:
-    """Write rows into a new history, with its triggers off: their rows are copied, too."""
+    """Write the salvaged rows into a new history with its triggers disabled."""
     triggers = connection.execute(
         "SELECT name, sql FROM sqlite_master WHERE type = 'trigger'"
     ).fetchall()
@@ -460,7 +460,7 @@ def _follow_turns(connection: sqlite3.Connection, result: Salvaged) -> None:
 
 
 def _keep_private(connection: sqlite3.Connection) -> None:
-    """Rebuild lost one-to-one marks; in doubt, more is private."""
+    """Rebuild lost one-to-one marks, erring on the side of privacy."""
     alone = "count(DISTINCT author_platform || ' ' || author_user_id) = 1"
     connection.execute(
         f"INSERT INTO only_speakers SELECT channel_id, iif({alone}, min(author_platform), NULL),"  # noqa: S608
@@ -477,7 +477,7 @@ def _keep_private(connection: sqlite3.Connection) -> None:
     for turn_id, channel, platform, user_id in turns:
         if platform is not None:
             after[channel] = (platform, user_id)
-        elif channel in after:  # whoever was alone later was alone then
+        elif channel in after:  # the only speaker later was the only one earlier, too
             lost.append((turn_id, *after[channel]))
     connection.executemany("INSERT INTO one_to_one VALUES (?, ?, ?)", lost)
 

@@ -1,6 +1,6 @@
-"""The file of the history: opened, checked, and brought to the newest schema.
+"""Open and check the history's file, and migrate it to the newest schema.
 
-A migration is one transaction: the file is as it was, or it is new.
+A migration is one transaction: it applies completely or not at all.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 
 class HistoryFile:
-    """The file of one history. Safe to use from several threads and several processes.
+    """The database file of one history. Thread-safe and safe across processes.
 
-    It is opened at the first use, and made at the first turn, so looking leaves no trace.
+    It is opened on first use and created with the first turn, so reading leaves no trace.
 
     Args:
         path: The SQLite file.
-        busy_timeout_s: How long to wait for another process that writes.
+        busy_timeout_s: How long to wait for another process that is writing.
     """
 
     def __init__(self, path: str | Path, *, busy_timeout_s: float = 5.0) -> None:
@@ -42,7 +42,7 @@ class HistoryFile:
         self._empty: sqlite3.Connection | None = None
 
     def close(self) -> None:
-        """Let go of the file. The next use opens it again."""
+        """Close the file. The next use reopens it."""
         with self._lock:
             for connection in filter(None, (self._connection, self._empty)):
                 connection.close()
@@ -56,7 +56,7 @@ class HistoryFile:
 
     @contextmanager
     def use(self, *, create: bool) -> Iterator[sqlite3.Connection]:
-        """Lend the connection; without a file and without `create`, one to an empty history.
+        """Yield the connection; without a file and without `create`, one to an empty history.
 
         Only for modules of `history`; others get turns and summaries, never SQL.
         """
@@ -71,7 +71,7 @@ class HistoryFile:
             yield connection
 
     def rows(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
-        """Return all rows that a query finds; none where nothing was said yet."""
+        """Return all rows of a query; none if nothing was said yet."""
         with self.use(create=False) as connection:
             return connection.execute(sql, values).fetchall()
 
@@ -80,13 +80,13 @@ _ALSO_OURS: Final = ("sqlite_", "turns_fts", "legacy_")
 
 
 def open_to_write(path: Path, busy_timeout_s: float) -> sqlite3.Connection:
-    """Return a connection to the history at `path`, made or brought up to date if need be.
+    """Open the history at `path` for writing, creating or migrating it if needed.
 
     Raises:
-        BadInputError: It is another program's database; it stays as it is.
-        RefusedError: A newer version of this program wrote it; it stays as it is.
-        sqlite3.Error: Whatever SQLite says; see `translated`.
-        OSError: The directory cannot be made, or the old file cannot be copied.
+        BadInputError: It is another program's database; it is left unchanged.
+        RefusedError: A newer version of this program wrote it; it is left unchanged.
+        sqlite3.Error: Any error of SQLite; see `translate_errors`.
+        OSError: The directory cannot be created, or the old file cannot be copied.
     """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     connection = connect(path, busy_timeout_s)
@@ -100,7 +100,7 @@ def open_to_write(path: Path, busy_timeout_s: float) -> sqlite3.Connection:
 
 
 def open_to_read(path: Path, busy_timeout_s: float) -> sqlite3.Connection:
-    """Return a connection to the history at `path`, also on a disk that takes no writing.
+    """Open the history at `path` for reading, even on a read-only disk.
 
     Raises:
         As `opened`.
@@ -126,7 +126,7 @@ def open_to_read(path: Path, busy_timeout_s: float) -> sqlite3.Connection:
 
 
 def stored_version(path: Path) -> tuple[int, int]:
-    """Return the schema of a history and the newest one, changing nothing.
+    """Return the schema version of a history and the newest one, changing nothing.
 
     Raises:
         As `opened`.
@@ -139,7 +139,7 @@ def stored_version(path: Path) -> tuple[int, int]:
 
 
 def empty_history() -> sqlite3.Connection:
-    """Return a connection to a history in memory in which nothing was said."""
+    """Return a connection to an empty history in memory."""
     connection = connect(":memory:", 0)
     for step in MIGRATIONS:
         step(connection)
@@ -164,21 +164,21 @@ def foreign_objects(path: Path) -> list[str]:
 
 
 def _has_unmerged_turns(path: Path) -> bool:
-    """Tell whether the newest turns still stand in SQLite's log beside the file."""
+    """Tell whether the newest turns are still in the write-ahead log."""
     log = path.with_name(f"{path.name}-wal")
     return log.exists() and log.stat().st_size > 0
 
 
 @contextmanager
 def translate_errors(path: Path) -> Iterator[None]:
-    """Turn SQLite's and the system's errors into ours."""
+    """Translate errors of SQLite and the system into ours."""
     try:
         yield
     except sqlite3.Error as error:
         raise _error_for(error, path) from error
     except DamagedRowError as error:
         raise _damaged_history(path, error.what) from error
-    except UnicodeDecodeError as error:  # SQLite quotes names that it cannot decode
+    except UnicodeDecodeError as error:  # SQLite's message quotes names that are not valid text
         raise _damaged_history(path, error) from error
     except OSError as error:
         raise FamiliarError(
@@ -191,7 +191,7 @@ def _bring_up_to_date(connection: sqlite3.Connection, path: Path) -> None:
     if _checked_version(connection, path) == newest:
         return
     with transaction(connection):
-        version = _checked_version(connection, path)  # another process may have been faster
+        version = _checked_version(connection, path)  # another process may have migrated it
         if version < newest and tables.list_tables(connection):
             tables.keep_copy(path, version + 1)
         for step in MIGRATIONS[version:]:
@@ -200,7 +200,7 @@ def _bring_up_to_date(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def _checked_version(connection: sqlite3.Connection, path: Path) -> int:
-    """Return the file's schema, 0 for an empty file or an earlier program's; refuse all others."""
+    """Return the schema version, 0 for an empty or a legacy file; refuse foreign files."""
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     (owner,) = connection.execute("PRAGMA application_id").fetchone()
     if owner == APPLICATION_ID and version <= len(MIGRATIONS):

@@ -1,8 +1,8 @@
-"""Which turns stand, in which order, and whose they are, as parts of queries.
+"""Select turns in queries: which stand, in which order, and who may see them.
 
-The database itself notes it with each turn, whoever writes it down: what was private to a person
-when it was said stays so, also when others join the channel later. Whether it counts is for
-`visibility` to say.
+The database itself records privacy with each turn, whoever writes it: what was private to a person
+when it was said stays so, even if others join the channel later. How that is applied is up to
+`visibility`.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def publish_chat(history: HistoryFile, channel_id: str, first_id: int) -> None:
 def only_speaker(history: HistoryFile, channel_id: str) -> tuple[bool, Author | None]:
     """Return whether a channel has turns, and its only speaker, if there is just one.
 
-    In a branch without words of its own, it is as in its parent.
+    A branch without turns of its own inherits its parent's answer.
     """
     sql = (
         "SELECT platform, user_id FROM only_speakers WHERE channel_id IN (?1, "
@@ -103,9 +103,9 @@ def only_speakers(history: HistoryFile) -> dict[str, Author]:
 
 
 def speakers_stamp(history: HistoryFile) -> tuple[int, ...]:
-    """Return numbers of which one changes with who spoke where, and with what branches there are.
+    """Return counters that change whenever speakers, channels or branches do.
 
-    The tables only grow, and a channel that has had several people never has one again.
+    The tables only grow, and a channel with several speakers never has a single one again.
     """
     sql = (
         "SELECT (SELECT count(*) FROM speakers), (SELECT count(*) FROM events "
@@ -138,7 +138,7 @@ def visible_condition(viewer: Viewer, *, also: Collection[str] = ()) -> tuple[st
 
     Args:
         viewer: Who will see them.
-        also: Further channels of which nothing is shown.
+        also: Further channels to exclude entirely.
     """
     parts, values = list[str](), list[Any]()
     hidden = [pack(channel_id) for channel_id in sorted(viewer.hidden_channels.union(also))]
@@ -162,7 +162,7 @@ def visible_condition(viewer: Viewer, *, also: Collection[str] = ()) -> tuple[st
 def _channels_condition(
     channels: Collection[str | bytes | None],
 ) -> tuple[str, list[str | bytes | None]]:
-    """Build the condition that a turn is in one of many channels; a query takes few values."""
+    """Build the condition that a turn is in one of many channels, as queries take few values."""
     plain = [one for one in channels if isinstance(one, str) and "\0" not in one]
     odd = [one for one in channels if not isinstance(one, str) or "\0" in one]
     sql = "turns.channel_id IN (SELECT value FROM json_each(?)"
@@ -184,8 +184,8 @@ def _to_author(row: Iterable[Any]) -> Author | None:
     return None if platform is None else Author(unpack(platform), unpack(user_id))
 
 
-_LARGEST: Final = 2**63 - 1  # number in SQLite; a citation may name a larger one
-_PAGE: Final = 1000  # turns that are read at once
+_LARGEST: Final = 2**63 - 1  # largest number in SQLite; a citation may name a larger one
+_PAGE: Final = 1000  # turns read per query
 _KEPT: Final = (
     f"SELECT {SELECTED}, message_id, format, estimated, raw FROM {{}} AS turns "  # noqa: S608
     "LEFT JOIN turn_extras ON turn_extras.turn_id = turns.id "
@@ -194,20 +194,20 @@ _KEPT: Final = (
 )
 _AT_HOME: Final = "NOT EXISTS (SELECT 1 FROM places WHERE places.turn_id = turns.id)"
 _MOVED: Final = "SELECT turn_id, place FROM places WHERE place >= ? AND place < ?"
-_ALL: Final = ""  # no channel has this name
-_FEW: Final = 50  # moved turns that are looked at at once
+_ALL: Final = ""  # not the name of any channel
+_FEW: Final = 50  # moved turns examined per query
 
 
 @dataclass(frozen=True, slots=True)
 class TurnFilter:
-    """Which turns are meant.
+    """Filter on turns.
 
     Args:
         viewer: Who will see them.
-        channel_id: Those of the past of one channel; None: of all.
-        since: Said then or later.
-        until: Said before.
-        everything: Also what was superseded or withdrawn.
+        channel_id: Only turns of this channel's past; None: of all channels.
+        since: Earliest time, inclusive.
+        until: Latest time, exclusive.
+        everything: Include superseded and withdrawn turns.
     """
 
     viewer: Viewer
@@ -218,18 +218,18 @@ class TurnFilter:
 
     @property
     def view(self) -> str:
-        """Where they are looked for; see `standing`."""
+        """Name of the SQL view to select from."""
         return "turns" if self.everything else "shown"
 
     @property
     def select(self) -> str:
-        """The beginning of a query, up to its conditions."""
+        """The query up to its conditions."""
         return _KEPT.format(self.view)
 
     def where(self) -> tuple[str, list[Any]]:
-        """Return conditions for SQL, each beginning with AND, and their values.
+        """Build the SQL conditions, each beginning with AND, and their values.
 
-        None of them is about the channel.
+        The channel is not among them.
         """
         parts: list[tuple[str, Any]] = []
         if self.since is not None:
@@ -240,7 +240,7 @@ class TurnFilter:
         return f" AND {sql}{''.join(s for s, _ in parts)}", [*seen, *(v for _, v in parts)]
 
     def where_all(self, connection: sqlite3.Connection) -> tuple[str, list[Any]]:
-        """Return all conditions, with those about the channel."""
+        """Build all SQL conditions, including those on the channel, and their values."""
         sql, values = self.where()
         if self.channel_id is None:
             return sql, values
@@ -250,14 +250,14 @@ class TurnFilter:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A turn, and what its source said of it.
+    """A turn with its source's metadata.
 
     Args:
         turn: The turn.
-        format: The format of the chat that it was imported from; empty: it was said here.
-        estimated: Its time is a guess.
-        raw: What the source said, in JSON; empty: nothing.
-        message_id: What its platform calls it; empty: nobody said.
+        format: The format of the chat it was imported from; empty: it was said live.
+        estimated: Whether its time is a guess.
+        raw: The source's original record, in JSON; empty: none.
+        message_id: Its id on its platform; empty: unknown.
     """
 
     turn: Turn
@@ -269,12 +269,12 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class ImportedFrom:
-    """A chat that was brought into a channel.
+    """A chat that was imported into a channel.
 
     Args:
         format: Its format.
-        name: What its source calls it.
-        head: What the source says of it as a whole, in JSON; empty: nothing.
+        name: Its name in the source.
+        head: The source's metadata for the whole chat, in JSON; empty: none.
     """
 
     format: str
@@ -283,7 +283,7 @@ class ImportedFrom:
 
 
 def select_turns(history: HistoryFile, span: TurnFilter) -> Iterator[Kept]:
-    """Yield the turns that are meant, oldest first, in bounded memory."""
+    """Yield the matching turns, oldest first, in bounded memory."""
     low = 0
     while low < END:
         with history.use(create=False) as connection:
@@ -297,9 +297,9 @@ def select_turns(history: HistoryFile, span: TurnFilter) -> Iterator[Kept]:
 def newest_turns(
     history: HistoryFile, span: TurnFilter, limit: int, before_id: int | None = None
 ) -> list[Kept]:
-    """Return the newest `limit` of the turns that are meant, oldest first.
+    """Return the newest `limit` matching turns, oldest first.
 
-    What was heard later than it was said stands where it was said.
+    Turns that were heard late are sorted to the time when they were said.
     """
     end = END if before_id is None else before_id
     with history.use(create=False) as connection:
@@ -331,7 +331,7 @@ def turns_around(
 
 
 def kept_turns(history: HistoryFile, turn_ids: Iterable[int]) -> dict[int, Kept]:
-    """Return these turns, whatever became of them, with what their source said."""
+    """Return these turns with their source's metadata, whether they stand or not."""
     select = f"{_KEPT.format('turns')} WHERE turns.id IN"
     with history.use(create=False) as connection:
         rows = rows_among(connection, select, sorted(turn_ids))
@@ -339,7 +339,7 @@ def kept_turns(history: HistoryFile, turn_ids: Iterable[int]) -> dict[int, Kept]
 
 
 def times_of(history: HistoryFile, turn_ids: Iterable[int], viewer: Viewer) -> dict[int, datetime]:
-    """Return when those turns were said that a viewer may see, whatever became of them since."""
+    """Return the times of those turns that a viewer may see, whether they stand or not."""
     sql, values = visible_condition(viewer)
     select = f"SELECT id, at_ms FROM turns WHERE {sql} AND id IN"  # noqa: S608
     wanted = (turn_id for turn_id in turn_ids if turn_id <= _LARGEST)
@@ -356,16 +356,16 @@ def newest_rows(
     *,
     channel_id: str | None = None,
 ) -> list[Row]:
-    """Return the rows of the newest turns that stand before turn `end`, oldest first.
+    """Return the rows of the newest turns placed before `end`, oldest first.
 
-    A turn that took the place of another stands where that one did.
+    A turn that replaced another has that one's place.
 
     Args:
         connection: The history.
-        select: Selects `SELECTED`, and whatever else, from turns of one of the views.
-        where: Conditions for SQL, each beginning with AND, and their values.
-        limit: Most rows to return.
-        end: The turn.
+        select: A query that selects `SELECTED`, and possibly more, from one of the views of turns.
+        where: SQL conditions, each beginning with AND, and their values.
+        limit: Maximum number of rows.
+        end: The place to stop before.
         channel_id: Only turns of this channel's past; None: of all channels.
     """
     rows: list[Row] = []
@@ -386,15 +386,15 @@ def oldest_rows(
     *,
     channel_id: str | None = None,
 ) -> tuple[list[Row], int]:
-    """Return the rows of the oldest turns whose place is in a range, and where the next ones begin.
+    """Return the rows of the oldest turns in a range of places, and the place to go on from.
 
-    There are about `limit` of them: those that share the last place are not torn apart.
+    The number of rows is about `limit`: rows that share the last place stay together.
 
     Args:
         connection: The history.
         select: As of `newest_rows`.
         where: As of `newest_rows`.
-        limit: About so many rows, >= 0.
+        limit: Approximate number of rows, >= 0.
         between: The first place, and the one after the last.
         channel_id: As of `newest_rows`.
     """
@@ -413,7 +413,7 @@ def oldest_rows(
 
 @dataclass(frozen=True, slots=True)
 class _Span:
-    """Turns of a part of a past, or of all channels, whose places are in a range."""
+    """A range of places in one part of a past, or in all channels."""
 
     part: BranchPart
     end: int
@@ -422,7 +422,7 @@ class _Span:
 
     @property
     def moved(self) -> tuple[str, list[Any]]:
-        """What selects those that do not stand at their own numbers, and its values."""
+        """Condition, with its values, for turns whose place differs from their number."""
         values: list[Any] = [self.start, self.end]
         if self.part.channel_id == _ALL:
             return _MOVED, values
@@ -432,7 +432,7 @@ class _Span:
 def _in_parts(
     connection: sqlite3.Connection, where: Where, channel_id: str | None
 ) -> list[tuple[BranchPart, Where]]:
-    """Return the condition for each part of a channel's past; the newest first."""
+    """Return the condition for each part of a channel's past, newest first."""
     if channel_id is None:
         return [(BranchPart(_ALL), where)]
     sql, values = where
@@ -462,7 +462,7 @@ def _newest_rows(connection: sqlite3.Connection, select: str, span: _Span, limit
 def _oldest_rows(
     connection: sqlite3.Connection, select: str, span: _Span, limit: int
 ) -> tuple[list[Row], int]:
-    """Return about `limit` rows, or fewer, and where the next ones begin."""
+    """Return about `limit` rows or fewer, and the place to go on from."""
     sql, values = span.where
     query = (
         f"{select} WHERE turns.id >= ? AND turns.id < ? AND {_AT_HOME}{sql} "
@@ -487,7 +487,7 @@ def _oldest_rows(
 def _rows_of(
     connection: sqlite3.Connection, select: str, ids: Iterable[int], where: Where
 ) -> list[Row]:
-    """Return the rows of these turns as far as they are meant, in no order."""
+    """Return the rows of those of these turns that match, in no order."""
     sql, values = where
     return list(rows_among(connection, f"{select} WHERE TRUE{sql} AND turns.id IN", ids, values))
 
@@ -499,9 +499,9 @@ def _row_place(row: Row) -> tuple[int, int]:
 def turns_from(
     history: HistoryFile, source: str | None, after_id: int, limit: int
 ) -> list[tuple[int, str, str, str]]:
-    """Return number, channel, role and words of the oldest `limit` turns after one.
+    """Return number, channel, role and text of the oldest `limit` turns after one.
 
-    Those that do not stand are among them. Without a `source`, those from all sources are.
+    Turns that do not stand are included. Without a `source`, all sources are.
     """
     chosen = "" if source is None else "AND source = ? "
     sql = (
@@ -515,7 +515,7 @@ def turns_from(
 
 
 def newest_from(history: HistoryFile, source: str, limit: int) -> list[Turn]:
-    """Return the newest `limit` turns that came through a source, oldest first."""
+    """Return the newest `limit` turns from a source, oldest first."""
     sql = f"SELECT {SELECTED} FROM turns WHERE source = ? ORDER BY id DESC LIMIT ?"  # noqa: S608
     with history.use(create=False) as connection:
         rows = connection.execute(sql, (pack(source), max(limit, 0)))
@@ -523,7 +523,7 @@ def newest_from(history: HistoryFile, source: str, limit: int) -> list[Turn]:
 
 
 def imported_from(history: HistoryFile, channel_id: str) -> list[ImportedFrom]:
-    """Return the chats that were brought into a channel, in the order in which they came."""
+    """Return the chats imported into a channel, in order of import."""
     sql = "SELECT format, name, head FROM chats WHERE channel_id = ? ORDER BY id"
     return [ImportedFrom(*map(unpack, row)) for row in history.rows(sql, (pack(channel_id),))]
 

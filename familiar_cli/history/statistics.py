@@ -1,4 +1,4 @@
-"""How much was said: by channel, by person, by month, by the hour."""
+"""Count turns by channel, person, month and hour."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from familiar_cli.identity import Author
     from familiar_cli.visibility import Viewer
 
-_QUARTER_MS: Final = 15 * 60_000  # no timezone is shifted by less
+_QUARTER_MS: Final = 15 * 60_000  # the finest granularity of timezone offsets
 _SPAN: Final = "turns.at_ms >= ? AND turns.at_ms < ?"
 _COUNTS: Final = (
     "SELECT at_ms / ?, author_platform, author_user_id, count(*), min(id) "  # noqa: S608  # our own
@@ -26,19 +26,19 @@ _NOT_SHOWN: Final = (
     "AND (id IN (SELECT turn_id FROM set_aside WHERE superseded_by OR withdrawn) "
     "OR channel_id IN (SELECT channel_id FROM channels_set_aside))"
 )
-_SAMPLE: Final = 2000  # turns whose tokens are counted
+_SAMPLE: Final = 2000  # sample size for counting tokens
 
 
 @dataclass(frozen=True, slots=True)
 class ChannelCount:
-    """One channel.
+    """Statistics of one channel.
 
     Args:
         channel: Its id.
-        turns: How many turns it has.
-        hidden: How many of them no model is shown.
-        first_at: When its first turn was said, in UTC.
-        last_at: When its last one was.
+        turns: Its number of turns.
+        hidden: How many of them are left out of prompts.
+        first_at: Time of its first turn, in UTC.
+        last_at: Time of its last turn, in UTC.
         imported_from: The format of the chat it was imported from; empty: none.
     """
 
@@ -52,7 +52,7 @@ class ChannelCount:
 
 @dataclass(frozen=True, slots=True)
 class AuthorCount:
-    """One author, and how many turns they have; None is the familiar."""
+    """An author and their number of turns; None is the familiar."""
 
     author: Author | None
     turns: int
@@ -60,7 +60,7 @@ class AuthorCount:
 
 @dataclass(frozen=True, slots=True)
 class MonthCount:
-    """One month, as `2026-01` in UTC, and how many turns were said in it."""
+    """A month, as `2026-01` in UTC, and its number of turns."""
 
     month: str
     turns: int
@@ -68,13 +68,13 @@ class MonthCount:
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """How much was said.
+    """Statistics of the whole history or one channel.
 
     Args:
-        turns: How many turns there are.
-        tokens: About how many tokens they have.
-        channels: By channel, the one that spoke last first.
-        authors: By person, the one who spoke most first.
+        turns: Number of turns.
+        tokens: Estimated number of tokens.
+        channels: By channel, most recently active first.
+        authors: By person, most turns first.
         months: By month, in order.
     """
 
@@ -86,7 +86,7 @@ class Statistics:
 
 
 def channel_counts(history: HistoryStore) -> tuple[ChannelCount, ...]:
-    """Return all channels, the one with the newest words first."""
+    """Return the statistics of all channels, most recently active first."""
     sql = (
         "SELECT turns.channel_id, count(*), sum(hidden), min(at_ms), max(at_ms), "
         "(SELECT format FROM chats WHERE chats.channel_id = turns.channel_id LIMIT 1) "
@@ -105,12 +105,12 @@ def gather_statistics(
     *,
     viewer: Viewer,
 ) -> Statistics:
-    """Return how much was said, in one channel or in all.
+    """Compute the statistics of one channel or of all.
 
     Args:
         history: The history.
         count_tokens: Counts the tokens of a text; used on a sample of the turns.
-        channel_id: The channel.
+        channel_id: The channel; None: all.
         viewer: Who will see the names; see `HistoryStore.speakers`.
     """
     where = "" if channel_id is None else " WHERE channel_id = ?"
@@ -165,7 +165,7 @@ def _estimate_tokens(
     where: str,
     values: tuple[Any, ...],
 ) -> int:
-    """Count a sample, spread over the whole, and take the rest to be like it."""
+    """Estimate the number of tokens from an evenly spread sample."""
     turns, chars = totals
     step = max(turns // _SAMPLE, 1)
     also = " AND" if where else " WHERE"
@@ -176,12 +176,12 @@ def _estimate_tokens(
 
 
 class SpokenHour(NamedTuple):
-    """What one person, or the familiar, said within a part of an hour.
+    """The turns of one person, or of the familiar, within part of an hour.
 
     Args:
-        at: When that part begins, in UTC.
-        account: The person's platform and id; None: nobody's, so the familiar's or the program's.
-        turns: How many turns stand.
+        at: Start of that part, in UTC.
+        account: The person's platform and id; None: the familiar or the program.
+        turns: Number of standing turns.
         first: The number of one of the first.
     """
 
@@ -194,13 +194,13 @@ class SpokenHour(NamedTuple):
 def said_between(
     history: HistoryStore, since: datetime, until: datetime, *, whole_hours: bool
 ) -> list[SpokenHour]:
-    """Return the standing turns of a span of time, in order.
+    """Return the standing turns of a time span, grouped and in order.
 
     Args:
         history: The history.
-        since: Where the span begins.
-        until: Where it ends; it is not part of it.
-        whole_hours: Count by the hour; otherwise by the quarter of an hour.
+        since: Start of the span.
+        until: End of the span, exclusive.
+        whole_hours: Group by hour; otherwise by quarter of an hour.
     """
     part_ms = _QUARTER_MS * 4 if whole_hours else _QUARTER_MS
     values = (part_ms, in_ms(since), in_ms(until))
@@ -217,7 +217,7 @@ def said_between(
 
 
 def first_and_last(history: HistoryStore) -> tuple[datetime, datetime] | None:
-    """Return when the first and the last turn were said; None: there is none."""
+    """Return the times of the first and the last turn; None without turns."""
     sql = "SELECT (SELECT min(at_ms) FROM turns), (SELECT max(at_ms) FROM turns)"
     ((first, last),) = history.rows(sql)
     return None if first is None else (from_ms(first), from_ms(last))
@@ -226,7 +226,7 @@ def first_and_last(history: HistoryStore) -> tuple[datetime, datetime] | None:
 def turns_beside(
     history: HistoryStore, since: datetime, until: datetime
 ) -> tuple[datetime | None, datetime | None]:
-    """Return when something was last said before a span of time, and next said after it."""
+    """Return the times of the last turn before a span and of the first one after it."""
     sql = (
         "SELECT (SELECT max(at_ms) FROM turns WHERE at_ms < ?),"
         " (SELECT min(at_ms) FROM turns WHERE at_ms >= ?)"
@@ -239,13 +239,13 @@ def turns_beside(
 
 
 def ids_between(history: HistoryStore, since: datetime, until: datetime, most: int) -> list[int]:
-    """Return the numbers of the first `most` turns of a span of time, whatever became of them."""
+    """Return the ids of the first `most` turns of a time span, whether they stand or not."""
     sql = f"SELECT id FROM turns WHERE {_SPAN} ORDER BY at_ms, id LIMIT ?"  # noqa: S608
     return [number for (number,) in history.rows(sql, (in_ms(since), in_ms(until), most))]
 
 
 def count_up_to(history: HistoryStore, since: datetime, until: datetime, most: int) -> int:
-    """Return how many turns were said in a span of time, but no more than `most`."""
+    """Count the turns of a time span, up to `most`."""
     sql = f"SELECT count(*) FROM (SELECT 1 FROM turns WHERE {_SPAN} LIMIT ?)"  # noqa: S608
     return int(history.rows(sql, (in_ms(since), in_ms(until), most))[0][0])
 

@@ -1,11 +1,10 @@
 """The store of turns: append, read, replace and withdraw.
 
-A turn is never changed. That another takes its place, that it is withdrawn or hidden, is a mark: an
-event of its own, with a time, which a later mark can take back; see `events`.
+Turns are immutable. That a turn is replaced, withdrawn or hidden is recorded as a mark: a
+timestamped event that a later mark can take back; see `events`.
 
-Every reader of turns reads one of three: `standing`, for a model; `shown`, for people, with the
-hidden ones; `turns`, for who keeps the books. A turn that took the place of another stands where
-that one stood: `places` says where.
+There are three views of turns: `standing`, for prompts; `shown`, for people, with hidden turns;
+`turns`, for bookkeeping. A turn that replaced another has that one's place, which `places` records.
 """
 
 from __future__ import annotations
@@ -76,14 +75,14 @@ _OF_ID: Final = (
 
 @dataclass(frozen=True, slots=True)
 class KeptMessage:
-    """A message that is kept; `is_new` unless it was kept before, under the same id."""
+    """A stored message; `is_new` is false if its id was stored before."""
 
     turn: Turn
     is_new: bool
 
 
 def insert_turn(connection: sqlite3.Connection, turn: Turn, message_id: str = "") -> Turn:
-    """Write a turn down with what is known of it, and return it with its number.
+    """Insert a turn with its metadata; return it with its number.
 
     Raises:
         ConflictError: The channel has another turn with that message id.
@@ -105,7 +104,7 @@ def insert_turn(connection: sqlite3.Connection, turn: Turn, message_id: str = ""
 
 
 def note_id(connection: sqlite3.Connection, channel_id: str, message_id: str, turn_id: int) -> None:
-    """Write down which message a turn is; an empty id is none."""
+    """Record the message id of a turn; an empty id is ignored."""
     if message_id:
         values = (pack(channel_id), pack(message_id), turn_id)
         connection.execute("INSERT INTO message_ids VALUES (?, ?, ?)", values)
@@ -117,11 +116,11 @@ def find_message(
     """Return the turn of a channel with a message id, or None.
 
     Args:
-        connection: To the history.
+        connection: The history.
         channel_id: The channel.
-        message_id: The id.
-        author: Only a turn from this author's platform counts; None, or one of the command line,
-            which numbers no messages: from any.
+        message_id: The message id.
+        author: Only a turn from this author's platform counts. None, or an author on the command
+            line, which has no message ids, matches any.
     """
     if not message_id:
         return None
@@ -135,14 +134,14 @@ def find_message(
 
 
 def _qualified_id(message_id: str, author: Author | None) -> str:
-    """Return the stored form of an id whose plain form belongs to another platform's message."""
+    """Return the stored form of an id if another platform's message has the plain one."""
     return f"{author.platform}:{message_id}" if author else message_id
 
 
 def turn_of_message(
     history: HistoryFile, channel_id: str, message_id: str, author: Author | None = None
 ) -> Turn | None:
-    """Return the turn of a channel with a message id, as `find` does."""
+    """Return the turn of a channel with a message id; see `find_message`."""
     if not message_id:
         return None
     with history.use(create=False) as connection:
@@ -150,7 +149,7 @@ def turn_of_message(
 
 
 def keep_once(history: HistoryFile, turn: Turn, message_id: str = "") -> KeptMessage:
-    """Write a message down, unless the channel has one with that id already.
+    """Store a message unless the channel has one with that id already.
 
     Raises:
         FamiliarError: As `HistoryStore.append`.
@@ -164,12 +163,12 @@ def keep_once(history: HistoryFile, turn: Turn, message_id: str = "") -> KeptMes
 
 
 def reply_to_turn(history: HistoryFile, turn_id: int, channel_id: str | None = None) -> Turn | None:
-    """Find the newest whole reply to a turn, else the newest that broke off.
+    """Find the newest complete reply to a turn, else the newest that was cut off.
 
     Args:
         history: The history.
         turn_id: The turn.
-        channel_id: Only a reply in the past of this channel counts; None: one anywhere.
+        channel_id: Only replies in the past of this channel count; None: any.
     """
     sql = (
         f"SELECT {SELECTED} FROM shown AS turns JOIN replies ON replies.turn_id = turns.id "  # noqa: S608
@@ -185,16 +184,16 @@ T = TypeVar("T")
 GREETING: Final = "greeting"
 """The source of a turn with which the familiar opened a channel."""
 
-_BITS: Final = 63  # of an id, without its sign
-_SHARED: Final = 200  # turns of a parent among which people are looked for
+_BITS: Final = 63  # digits of an id, without its sign
+_SHARED: Final = 200  # turns of a parent searched for people
 _WHO: Final = "author_platform, author_user_id, author_username, author_display_name"
 
-# The turns tell what each was called when they last spoke.
+# A person's name is the one of their last turn.
 RECENT: Final = f"""SELECT {_WHO.replace("author_", "turns.author_")} FROM (
         SELECT last_id FROM speakers WHERE channel_id = ? AND turns ORDER BY last_id DESC LIMIT ?
     ) JOIN turns ON turns.id = last_id ORDER BY last_id DESC"""  # noqa: S608  # our own names
 
-# `is_private` is a function of the connection. Who spoke in private alone has no names.
+# `is_private` is an SQL function. People who spoke only in private have no names.
 _ALL: Final = """SELECT person.author_platform, person.author_user_id, named.author_username,
         named.author_display_name, counted, latest.at_ms FROM (
         SELECT author_platform, author_user_id, sum(turns) AS counted, max(last_id) AS last,
@@ -210,13 +209,13 @@ _STANDING: Final = f"SELECT {SELECTED} FROM standing AS turns"  # noqa: S608
 
 
 class HistoryStore(HistoryFile):
-    """The turns of one familiar. Safe to use from several threads and several processes.
+    """The turns of one familiar. Thread-safe and safe across processes.
 
-    The file is opened at the first use, and made at the first turn, so looking leaves no trace.
+    The file is opened on first use and created with the first turn, so reading leaves no trace.
 
     Args:
         path: The SQLite file.
-        busy_timeout_s: How long to wait for another process that writes.
+        busy_timeout_s: How long to wait for another process that is writing.
     """
 
     def append(
@@ -233,27 +232,27 @@ class HistoryStore(HistoryFile):
         message_id: str = "",
         reply_to: int | None = None,
     ) -> Turn:
-        """Write a turn down, and return it once it is durable.
+        """Store a turn, and return it once it is durable.
 
         Args:
-            channel_id: Where it was said.
-            role: As what a model is shown it.
-            content: The words.
-            author: Who said it; None is the familiar.
-            at: When; None: now.
+            channel_id: Its channel.
+            role: Its role in a prompt.
+            content: Its text.
+            author: Its author; None: the familiar.
+            at: Its time; None: now.
             modality: `text` or `voice`.
-            source: What writes it down.
-            partial: It broke off before its end.
-            message_id: What the platform calls it; no two turns of a channel share an id.
+            source: What writes it.
+            partial: Whether it was cut off before its end.
+            message_id: Its id on the platform; unique within a channel.
             reply_to: The turn that it replies to.
 
         Raises:
             ConflictError: The channel has a turn with that message id.
             ForgottenPersonError: `author` was forgotten.
-            LockedError: Another process kept writing for too long.
+            LockedError: Another process kept the file locked for too long.
             BadInputError: The file is not a history.
             RefusedError: A newer version of this program wrote the file.
-            FamiliarError: The disk is full or the file may not be written.
+            FamiliarError: The disk is full or the file is not writable.
         """
         when = to_ms(at or now())
         turn = Turn(0, channel_id, author, role, content, when, modality, source, partial)
@@ -262,7 +261,7 @@ class HistoryStore(HistoryFile):
             return insert_turn(connection, replace(turn, reply_to=reply_to), message_id)
 
     def append_all(self, turns: Iterable[Turn]) -> None:
-        """Save many turns in one transaction; each is given its id. Forgotten ones are skipped.
+        """Store many turns in one transaction, with new ids. Forgotten ones are skipped.
 
         Raises:
             FamiliarError: As `append`.
@@ -275,10 +274,10 @@ class HistoryStore(HistoryFile):
     def begin(
         self, channel_id: str, content: str, *, at: datetime | None = None, modality: str = "text"
     ) -> Turn | None:
-        """Write the familiar's greeting down if nothing was said in the channel yet.
+        """Store the familiar's greeting if the channel has no turns yet.
 
         Returns:
-            The greeting's turn; None when the channel has begun already.
+            The greeting's turn; None if the channel has turns already.
 
         Raises:
             FamiliarError: As `append`.
@@ -298,14 +297,13 @@ class HistoryStore(HistoryFile):
     ) -> list[Turn]:
         """Return the newest `limit` standing turns of a channel's past, oldest first.
 
-        A turn that took the place of another is where that one was. It costs the same however
-        long the history is.
+        A turn that replaced another has that one's place. The cost does not grow with the history.
 
         Args:
             channel_id: The channel.
-            limit: Most turns to return, >= 0.
+            limit: Maximum number of turns, >= 0.
             before_id: Only turns with a lower id.
-            viewer: Who will see them; what is hidden from them is left out.
+            viewer: Who will see them; turns hidden from them are left out.
         """
         end = 2**_BITS - 1 if before_id is None else before_id
         with self.use(create=False) as connection:
@@ -315,37 +313,37 @@ class HistoryStore(HistoryFile):
             return [to_turn(row) for row in rows]
 
     def turn(self, turn_id: int) -> Turn | None:
-        """Return one turn, or None when there is none with that id."""
+        """Return a turn by its id, or None."""
         if turn_id.bit_length() > _BITS:
             return None
         return next(iter(self._rows(_SELECT + " WHERE id = ?", (turn_id,), to_turn)), None)
 
     def last_turn(self, channel_id: str | None = None) -> Turn | None:
-        """Return the newest turn, of one channel or of all; None when nothing was said."""
+        """Return the newest turn, of one channel or of all; None without turns."""
         if channel_id is not None:
             return next(iter(self.recent(channel_id, 1, viewer=OWNER)), None)
         return next(iter(self._rows(_SELECT + " ORDER BY id DESC LIMIT 1", (), to_turn)), None)
 
     def newest_id(self) -> int:
-        """Return the highest id of a turn; 0: nothing was said."""
+        """Return the highest id of a turn; 0 without turns."""
         return self._number("SELECT coalesce(max(id), 0) FROM turns")
 
     def count(self) -> int:
-        """Return how many turns there are."""
+        """Count all turns."""
         return self._number("SELECT count(*) FROM turns")
 
     def branch(self, channel_id: str, turn_id: int, parent: str | None = None) -> Branch:
-        """Begin a channel whose past is that of another one up to a turn; return where it left.
+        """Create a channel that shares another one's past up to a turn; return the branch.
 
-        A branch that leaves at that turn already is returned as it is.
+        Idempotent: a branch that already starts at that turn is returned as it is.
 
         Args:
-            channel_id: The new channel.
-            turn_id: The last turn that it shares.
-            parent: The channel that it leaves, itself a branch perhaps; None: that of the turn.
+            channel_id: The new channel's id.
+            turn_id: The last shared turn.
+            parent: The channel to branch off, possibly itself a branch; None: that of the turn.
 
         Raises:
-            NotFoundError: There is no such turn, or it is not in the past of `parent`.
+            NotFoundError: The turn does not exist, or is not in the past of `parent`.
             ConflictError: The new channel has turns already, or is another branch.
             RefusedError: The turn was replaced or withdrawn.
             FamiliarError: As `append`.
@@ -360,12 +358,12 @@ class HistoryStore(HistoryFile):
             return branch_off(connection, channel_id, turn, parent)
 
     def branches(self) -> list[Branch]:
-        """Return all branches, the oldest first."""
+        """Return all branches, oldest first."""
         with self.use(create=False) as connection:
             return all_branches(connection)
 
     def holds(self, channel_id: str, turn: Turn) -> bool:
-        """Tell whether a turn is in the past of a channel, whether it stands or not."""
+        """Tell whether a turn is in a channel's past, whether it stands or not."""
         if turn.channel_id == channel_id:
             return True
         with self.use(create=False) as connection:
@@ -377,7 +375,7 @@ class HistoryStore(HistoryFile):
             return family_of(connection, channel_id)
 
     def channels(self) -> list[ChannelSummary]:
-        """Return all channels, the one that spoke last first."""
+        """Return all channels, most recently active first."""
         sql = (
             "SELECT channel_id, turns, at_ms FROM turns JOIN (SELECT max(id) AS last, count(*) AS "
             "turns FROM turns GROUP BY channel_id) ON id = last ORDER BY id DESC"
@@ -385,10 +383,10 @@ class HistoryStore(HistoryFile):
         return self._rows(sql, (), lambda r: ChannelSummary(unpack(r[0]), r[1], from_ms(r[2])))
 
     def recent_distinct_authors(self, channel_id: str, limit: int) -> list[Author]:
-        """Return the last `limit` people who spoke in a channel, the latest first.
+        """Return the last `limit` people who spoke in a channel, latest first.
 
-        It costs the same however long the history is, and however many people are in it. Of what a
-        branch shares with its parent, only the end is looked at.
+        The cost does not grow with the history or the number of people. Only the end of what a
+        branch shares with its parent is examined.
         """
         found = self._rows(RECENT, (pack(channel_id), max(limit, 0)), to_author)
         with self.use(create=False) as connection:
@@ -403,44 +401,41 @@ class HistoryStore(HistoryFile):
         return list(distinct.values())[:limit]
 
     def has_speaker(self, author: Author) -> bool:
-        """Return whether somebody ever said anything under that account."""
+        """Tell whether an account has any turns."""
         where = "SELECT count(*) FROM speakers WHERE (author_platform, author_user_id) = (?, ?)"
         return bool(self._number(where, (pack(author.platform), pack(author.user_id))))
 
     def since(self, turn_id: int, limit: int) -> list[Turn]:
-        """Return the newest `limit` turns of all channels that came after a turn, oldest first.
-
-        Only standing ones are among them.
-        """
+        """Return the newest `limit` standing turns of all channels after a turn, oldest first."""
         where = " WHERE id > ? ORDER BY id DESC LIMIT ?"
         return self._rows(_STANDING + where, (turn_id, max(limit, 0)), to_turn)[::-1]
 
     def after(self, turn_id: int, limit: int) -> list[Turn]:
-        """Return the oldest `limit` turns of all channels that came after a turn, oldest first.
+        """Return the oldest `limit` turns of all channels after a turn, oldest first.
 
-        Those that do not stand are among them.
+        Turns that do not stand are included.
         """
         where = " WHERE id > ? ORDER BY id LIMIT ?"
         return self._rows(_SELECT + where, (turn_id, max(limit, 0)), to_turn)
 
     def first_since(self, moment: datetime) -> int | None:
-        """Return the lowest id of a turn that was said at or after `moment`; None: there is none.
+        """Return the lowest id of a turn said at or after `moment`, or None.
 
-        Imported turns are older than turns that were written down before them.
+        Imported turns may be older than turns with lower ids.
         """
         sql = "SELECT id FROM turns WHERE at_ms >= ? ORDER BY id LIMIT 1"
         return self._number(sql, (in_ms(moment),)) or None
 
     def said_count(self, channel_id: str) -> int:
-        """Return how many turns people, whoever they are, have said in a channel."""
+        """Count the turns of people, as opposed to the familiar, in a channel."""
         return self._number(_SAID, (pack(channel_id),))
 
     def speakers(self, viewer: Viewer) -> list[Speaker]:
-        """Return everyone who ever spoke, in whatever channel, the latest first.
+        """Return everyone who ever spoke in any channel, latest first.
 
         Args:
-            viewer: Who will see them: everyone is called what they were called when they last spoke
-                in a channel that is not hidden, and nothing if they never did.
+            viewer: Who will see them. Each person has the name they last used in a channel that is
+                not hidden from the viewer, or none.
         """
         private = viewer.rules.private_channels
         hidden = {pack(channel) for channel in private if not viewer.sees_channel(channel)}
@@ -450,21 +445,21 @@ class HistoryStore(HistoryFile):
             return [Speaker(to_author(r[:4]), r[4], from_ms(r[5])) for r in rows]
 
     def unsummarised_count(self) -> int:
-        """Return how many turns the memory writer has not read yet; see `waiting`."""
+        """Count the turns that the memory writer has not read yet."""
         return self._number(f"SELECT count(*) {UNREAD}")
 
     def unsummarised_times(self) -> list[datetime]:
-        """Return when each turn was said that the memory writer has not read yet, if it stands."""
+        """Return the times of standing turns that the memory writer has not read yet."""
         return [from_ms(row[0]) for row in self.rows(f"SELECT at_ms {UNREAD}")]
 
     def watermark(self, name: str) -> int:
-        """Return the id of the last turn that the process `name` is done with; 0: none."""
+        """Return the id of the last turn that process `name` has finished; 0: none."""
         return self._number("SELECT turn_id FROM watermarks WHERE name = ?", (name,))
 
     def move_watermark(self, name: str, turn_id: int) -> None:
-        """Say that `name` is done with all turns up to `turn_id`. A watermark never moves back.
+        """Advance the watermark of `name` to `turn_id`. It never moves back.
 
-        Call it only when what came of those turns is durable.
+        Call it only once the results of processing those turns are durable.
 
         Raises:
             FamiliarError: As `append`.
@@ -479,10 +474,10 @@ class HistoryStore(HistoryFile):
         _raise_watermark(connection, WRITER, turn_id)
 
     def copy_to(self, path: Path) -> HistoryStore:
-        """Return a copy in a file of its own, to try something out; empty if nothing was said yet.
+        """Return a scratch copy in a file of its own; empty without turns.
 
         Raises:
-            FamiliarError: It cannot be read, or the copy cannot be written.
+            FamiliarError: The history cannot be read, or the copy cannot be written.
         """
         with self.use(create=False) as connection, closing(connect(path, 0)) as copy:
             connection.backup(copy)
@@ -492,7 +487,7 @@ class HistoryStore(HistoryFile):
         return next(iter(self._rows(sql, values, lambda row: to_number(row[0]))), 0)
 
     def _rows(self, sql: str, values: Sequence[Any], make: Callable[[Row], T]) -> list[T]:
-        """Convert each row with `make`; a row that it cannot read is damage."""
+        """Convert each row with `make`; a row that cannot be converted is reported as damage."""
         with self.use(create=False) as connection:
             return [make(row) for row in connection.execute(sql, values)]
 
@@ -507,14 +502,14 @@ def _raise_watermark(connection: sqlite3.Connection, name: str, turn_id: int) ->
 
 @dataclass(frozen=True, slots=True)
 class TurnStatus:
-    """What became of a turn.
+    """Status of a turn.
 
     Args:
-        superseded_by: The turn that took its place; None: none did.
-        withdrawn: It was taken back, or its channel was.
-        hidden: It is kept, and no model is shown it.
-        alternatives: All turns of which one stands at its place, itself among them, in the order in
-            which they came; empty: there is no other.
+        superseded_by: The turn that replaced it, or None.
+        withdrawn: Whether it, or its channel, was withdrawn.
+        hidden: Whether it is left out of prompts.
+        alternatives: All turns at its place, itself among them, of which one stands, in order of
+            arrival; empty: it is the only one.
     """
 
     superseded_by: int | None = None
@@ -524,18 +519,18 @@ class TurnStatus:
 
     @property
     def stands(self) -> bool:
-        """Whether a model may be shown it."""
+        """Whether it may appear in prompts."""
         return not (self.superseded_by or self.withdrawn or self.hidden)
 
 
 def supersede_turn(history: HistoryStore, old: Turn, new: Turn) -> Turn:
-    """Write a turn down that takes the place of another, and return it.
+    """Store a turn that replaces another, and return it.
 
-    If `new` belongs to a branch that shares `old` as its last turn, the parent keeps that: the
-    branch leaves before it.
+    If `new` belongs to a branch whose last shared turn is `old`, the parent keeps `old`, and the
+    branch point moves before it.
 
     Raises:
-        RefusedError: `old` does not stand (any more), or the branch has gone on.
+        RefusedError: `old` does not stand (any more), or the branch has further turns.
         FamiliarError: As `HistoryStore.append`.
     """
     with history.change() as connection:
@@ -554,7 +549,7 @@ def supersede_turn(history: HistoryStore, old: Turn, new: Turn) -> Turn:
 
 
 def _leave_before(connection: sqlite3.Connection, channel_id: str, turn: Turn) -> None:
-    """Let a branch leave its parent before the last turn that they share."""
+    """Move a branch point before the last shared turn."""
     branch = branch_of(connection, channel_id)
     last = newest_rows(connection, _STANDING, ("", ()), 2, channel_id=channel_id)
     if branch is None or not last or last[-1][0] != turn.id:
@@ -567,10 +562,10 @@ def _leave_before(connection: sqlite3.Connection, channel_id: str, turn: Turn) -
 
 
 def select_alternative(history: HistoryStore, turn_id: int) -> tuple[int, ...]:
-    """Let a turn stand, and none of its alternatives; return those that do not stand any more.
+    """Make a turn stand instead of its alternatives; return those that stood before.
 
     Raises:
-        NotFoundError: There is no such turn.
+        NotFoundError: The turn does not exist.
         RefusedError: It has no alternatives, or it was withdrawn.
     """
     with history.change() as connection:
@@ -592,30 +587,29 @@ def select_alternative(history: HistoryStore, turn_id: int) -> tuple[int, ...]:
 
 
 def withdraw_turns(history: HistoryStore, turn_ids: Iterable[int]) -> tuple[int, ...]:
-    """Take turns out of everything but the history; return those that were not out of it already.
+    """Withdraw turns from everything but the history; return those newly withdrawn.
 
     Raises:
-        NotFoundError: There is no such turn; none was withdrawn.
-        RefusedError: One was replaced, and what stands in its place is not among them; none was
-            withdrawn.
+        NotFoundError: A turn does not exist; none was withdrawn.
+        RefusedError: A turn was replaced and its replacement is not among them; none was withdrawn.
     """
     return _set_withdrawn(history, turn_ids, 1)
 
 
 def restore_turns(history: HistoryStore, turn_ids: Iterable[int]) -> tuple[int, ...]:
-    """Let withdrawn turns stand again; return those that had been withdrawn.
+    """Restore withdrawn turns; return those that had been withdrawn.
 
     Raises:
-        NotFoundError: There is no such turn; none was restored.
+        NotFoundError: A turn does not exist; none was restored.
     """
     return _set_withdrawn(history, turn_ids, 0)
 
 
 def withdraw_channel(history: HistoryStore, channel_id: str, *, withdrawn: bool = True) -> bool:
-    """Take a whole channel out of everything but the history, or back; tell whether that is new.
+    """Withdraw or restore a whole channel; tell whether that changed anything.
 
     Raises:
-        NotFoundError: Nothing was ever said there.
+        NotFoundError: The channel has no turns.
     """
     key = pack(channel_id)
     with history.change() as connection:
@@ -634,25 +628,25 @@ def withdraw_channel(history: HistoryStore, channel_id: str, *, withdrawn: bool 
 
 
 def withdrawn_channels(history: HistoryStore) -> frozenset[str]:
-    """Return the channels that were taken out as a whole."""
+    """Return the channels withdrawn as a whole."""
     rows = history.rows("SELECT channel_id FROM channels_set_aside")
     return frozenset(unpack(row[0]) for row in rows)
 
 
 def turn_statuses(history: HistoryStore, turn_ids: Iterable[int]) -> dict[int, TurnStatus]:
-    """Return the standing of each of these turns that exists."""
+    """Return the status of each of these turns that exists."""
     with history.use(create=False) as connection:
         return standing_of(connection, turn_ids)
 
 
 def marked_count(history: HistoryStore) -> int:
-    """Return how many turns or channels were ever replaced, withdrawn or hidden."""
+    """Count the turns and channels that were ever replaced, withdrawn or hidden."""
     sql = "SELECT (SELECT count(*) FROM set_aside) + (SELECT count(*) FROM channels_set_aside)"
     return int(history.rows(sql)[0][0])
 
 
 def removed_turns(history: HistoryStore, turn_ids: Iterable[int]) -> dict[int, str]:
-    """Return which of these turns were replaced or withdrawn, and what became of each, in words."""
+    """Describe in words what became of those turns that were replaced or withdrawn."""
     found = turn_statuses(history, turn_ids)
     return {
         turn_id: f"turn {turn_id} was replaced by turn {became.superseded_by}"
@@ -664,7 +658,7 @@ def removed_turns(history: HistoryStore, turn_ids: Iterable[int]) -> dict[int, s
 
 
 def standing_of(connection: sqlite3.Connection, turn_ids: Iterable[int]) -> dict[int, TurnStatus]:
-    """Return the standing of each of these turns, by number; see `standings`."""
+    """Return the status of each of these turns, by number; see `turn_statuses`."""
     select = (
         "SELECT turns.id, coalesce(superseded_by, 0), coalesce(withdrawn, 0) OR turns.channel_id "
         "IN (SELECT channel_id FROM channels_set_aside), coalesce(set_aside.hidden, turns.hidden), "
@@ -719,7 +713,7 @@ def _check_shown(connection: sqlite3.Connection, turn_id: int) -> None:
 
 
 def _check_not_replaced(connection: sqlite3.Connection, turn_ids: Collection[int]) -> None:
-    """Make sure that what stands at the place of each turn is among them, or withdrawn."""
+    """Check that each turn's replacement is among them, or withdrawn."""
     for turn_id, found in standing_of(connection, turn_ids).items():
         if not found.superseded_by:
             continue

@@ -1,8 +1,8 @@
-"""What has been said, in short: the rolling summary and its steps.
+"""Rolling summaries of the conversation, and the steps they consist of.
 
-There is one summary of all channels that are neither private nor branches, and one of each other
-channel: its `scope` is that channel's id. Each step is a row, named by the last turn that it
-covers. All of it could be made from the turns again.
+One summary covers all channels that are neither private nor branches; each other channel has its
+own, with its id as `scope`. Each step is a row, keyed by the last turn it covers. Everything here
+can be rebuilt from the turns.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ class Summary:
     """A summary of all turns of its scope up to one.
 
     Args:
-        scope: `PUBLIC`, or the id of the private channel or the branch that it is about.
+        scope: `PUBLIC`, or the id of the private channel or branch.
         last_turn_id: The last turn that it covers.
-        text: Its words.
+        text: Its text.
         made_at: When it was made, in UTC.
-        model: Who made it.
-        cut: It was longer than it may be, and lost its end.
+        model: The model that made it.
+        cut: Whether it exceeded its limit and lost its end.
     """
 
     scope: str
@@ -63,7 +63,7 @@ class Summaries:
     """The summaries of one familiar.
 
     Args:
-        history: Where they are kept, beside the turns.
+        history: Where they are stored, beside the turns.
     """
 
     def __init__(self, history: HistoryFile) -> None:
@@ -74,13 +74,13 @@ class Summaries:
     ) -> Summary | None:
         """Return the newest summary of a scope, or None.
 
-        None is handed out while it holds what was said in a channel that is private now, and not a
-        part of what the scope is about. A branch without a summary of its own has that of its
-        parent from before it left.
+        A summary is withheld while it covers a channel that has since become private and is not
+        part of the scope. A branch without a summary of its own uses its parent's from before the
+        branch point.
 
         Args:
             scope: The scope.
-            rules: What is private now.
+            rules: The current privacy rules.
             before_id: Only summaries of turns before this one.
         """
         sql = (
@@ -100,14 +100,14 @@ class Summaries:
         return None
 
     def scope_of(self, channel_id: str, rules: PrivacyRules) -> str:
-        """Return the scope of the summary that tells of a channel's past."""
+        """Return the scope of the summary for a channel's past."""
         is_own = channel_id in rules.private_channels or len(self._past(channel_id)) > 1
         return channel_id if is_own else PUBLIC
 
     def scopes_in(self, channel_id: str, rules: PrivacyRules) -> list[str]:
-        """Return the scopes whose summaries may be heard of in a channel.
+        """Return the scopes whose summaries may be used in a channel.
 
-        That of a branch goes on from the public one, which tells what became of its parent.
+        A branch may also use the public one, from before its parent went on without it.
         """
         past = self._past(channel_id)
         own = self.scope_of(channel_id, rules)
@@ -137,15 +137,15 @@ class Summaries:
         *,
         is_current: Callable[[], bool] = lambda: True,
     ) -> bool:
-        """Keep a step and the channels whose turns it added; return whether it was kept.
+        """Store a step and the channels whose turns it added; return whether it was stored.
 
         Args:
             summary: The step.
-            channels: Where the turns were said that it added.
-            is_current: Checked in the same transaction: what the step was made of still stands.
+            channels: The channels of the turns it added.
+            is_current: Checked in the same transaction: whether the step's input still stands.
 
         Raises:
-            FamiliarError: It could not be written; nothing changed.
+            FamiliarError: It cannot be written; nothing changed.
         """
         values = (
             pack(summary.scope),
@@ -166,25 +166,25 @@ class Summaries:
         return True
 
     def first_place(self, turn_ids: Collection[int]) -> int:
-        """Return where the first of these turns stands; 0: none of them is there."""
+        """Return the lowest place among these turns; 0: none exists."""
         sql = f"SELECT {PLACED} FROM turns WHERE id IN"  # noqa: S608  # our own names
         with self._history.use(create=False) as connection:
             rows = rows_among(connection, sql, turn_ids)
             return min((to_number(row[0]) for row in rows), default=0)
 
     def forget(self, scope: str) -> None:
-        """Throw a scope's summaries away; they can be made again."""
+        """Delete a scope's summaries; they can be rebuilt."""
         with self._history.change() as connection:
             for table in ("summaries", "summary_channels"):
                 connection.execute(f"DELETE FROM {table} WHERE scope = ?", (pack(scope),))  # noqa: S608
 
     def wanted(self, scope: str) -> int:
-        """Return the turn up to which a summary should reach; 0: nothing is wanted yet."""
+        """Return the turn that a summary should reach; 0: no request yet."""
         sql = "SELECT wanted_id FROM summary_state WHERE scope = ?"
         return next((to_number(row[0]) for row in self._history.rows(sql, (pack(scope),))), 0)
 
     def want(self, scope: str, turn_id: int) -> None:
-        """Say that a summary should reach up to a turn."""
+        """Request that a summary reach a turn."""
         sql = (
             "INSERT INTO summary_state (scope, wanted_id) VALUES (?, ?) ON CONFLICT (scope) "
             "DO UPDATE SET wanted_id = max(wanted_id, excluded.wanted_id)"
@@ -208,7 +208,7 @@ class Summaries:
     def count(
         self, scope: str, after_id: int, through_id: int, limit: int, rules: PrivacyRules
     ) -> int:
-        """Return how many turns `turns` would find; never more than `limit` are looked at."""
+        """Count the turns that `turns` would return, up to `limit`."""
         where, values = _visible_in(scope, rules)
         if scope != PUBLIC:
             sql, past = parts_condition(self._past(scope))

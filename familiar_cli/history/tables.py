@@ -1,7 +1,7 @@
-"""Tables of the history, and the migrations from older ones.
+"""Tables of the history, and migrations from older schemas.
 
-Nothing of such a file is lost. A copy stays beside it, its tables stay in the new file under
-`legacy_<name>`, and each turn keeps its id, its words and its time.
+A migration loses nothing: a copy of the old file stays beside the new one, its tables are kept in
+the new file as `legacy_<name>`, and each turn keeps its id, words and time.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 PLATFORM: Final = "legacy-discord"
 SOURCE: Final = "legacy"
-UNDATED: Final = "legacy-undated"  # no readable time: the turn has that of the one before
+UNDATED: Final = "legacy-undated"  # no readable time: use that of the turn before
 _TIMES: Final = ("timestamp", "at_ms", "at", "created_at", "time")
 _MILLISECONDS_FROM: Final = 10**11  # seconds reach this in the year 5138
 _ROLES: Final = {"user", "assistant", "system"}
 
 
 class OlderTable(NamedTuple):
-    """The table that holds the old turns, and its columns in lower case."""
+    """A legacy table of turns, with its columns in lower case."""
 
     table: str
     columns: frozenset[str]
@@ -41,7 +41,7 @@ def list_tables(connection: sqlite3.Connection) -> list[str]:
 
 
 def find_turns(connection: sqlite3.Connection) -> OlderTable | None:
-    """Return the table with old turns, or None: this is not a history of an earlier program."""
+    """Return the legacy table of turns, or None if this is not a legacy history."""
     for table in sorted(list_tables(connection), key=lambda name: name.lower() != "turns"):
         described = connection.execute(f"PRAGMA table_info({_quote_name(table)})").fetchall()
         columns = frozenset(column[1].lower() for column in described)
@@ -51,10 +51,10 @@ def find_turns(connection: sqlite3.Connection) -> OlderTable | None:
 
 
 def keep_copy(path: Path, version: int) -> None:
-    """Write a copy of the history beside it, named after the version it is about to become.
+    """Copy the history to a file beside it, named after the version it is migrated to.
 
     Raises:
-        OSError, sqlite3.Error: There is no copy, so nothing may be changed.
+        OSError, sqlite3.Error: The copy failed, so nothing may be changed.
     """
     temporary = path.with_name(f"{path.name}.copy")
     remove(temporary)
@@ -68,7 +68,7 @@ def keep_copy(path: Path, version: int) -> None:
 
 
 def set_aside(connection: sqlite3.Connection) -> OlderTable | None:
-    """Rename all plain tables to `legacy_<name>`, and return the one with turns, if any."""
+    """Rename all plain tables to `legacy_<name>`; return the one with turns, if any."""
     old = find_turns(connection)
     for index in _own_indexes(connection):
         connection.execute(f"DROP INDEX {_quote_name(index)}")
@@ -79,7 +79,7 @@ def set_aside(connection: sqlite3.Connection) -> OlderTable | None:
 
 
 def copy_turns(connection: sqlite3.Connection, old: OlderTable) -> None:
-    """Write every old turn into `turns`, in the order of the ids they keep."""
+    """Copy every legacy turn into `turns`, in the order of their ids, which they keep."""
     names = ["id" if "id" in old.columns else "rowid", *sorted(old.columns - {"id"})]
     listed = ", ".join(_quote_name(name) if name != "rowid" else name for name in names)
     sql = f"SELECT {listed} FROM {_quote_name(old.table)} ORDER BY 1"  # noqa: S608  # quoted names
@@ -111,7 +111,7 @@ def _author_row(found: dict[str, Any], at_ms: int, source: str) -> tuple[Any, ..
 
 
 def _author_values(found: dict[str, Any]) -> tuple[Any, ...]:
-    """Return platform, user id, username and display name; all None when nobody is named."""
+    """Return platform, user id, username and display name; all None without an author."""
     platform, user_id = found.get("author_platform"), found.get("author_user_id")
     shown = found.get("author_display_name") or found.get("speaker")
     username = found.get("author_username")
@@ -124,7 +124,7 @@ def _author_values(found: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def _time_ms(found: dict[str, Any]) -> int | None:
-    """Return the turn's time in milliseconds since 1970, or None when it cannot be read."""
+    """Return the turn's time in milliseconds since 1970, or None if it is unreadable."""
     value = next((found[name] for name in _TIMES if found.get(name) is not None), None)
     try:
         if isinstance(value, int | float):
@@ -136,7 +136,7 @@ def _time_ms(found: dict[str, Any]) -> int | None:
 
 
 def _plain_tables(connection: sqlite3.Connection) -> list[str]:
-    """Return all tables but virtual ones and the tables they are made of."""
+    """Return all tables except virtual ones and their shadow tables."""
     sql = "SELECT name FROM sqlite_master WHERE sql LIKE 'CREATE VIRTUAL %'"
     virtual = [name for (name,) in connection.execute(sql)]
     belong = tuple(f"{name}_" for name in virtual)
@@ -144,7 +144,7 @@ def _plain_tables(connection: sqlite3.Connection) -> list[str]:
 
 
 def _own_indexes(connection: sqlite3.Connection) -> list[str]:
-    """Return the indexes that were made by name; they are derived, and we may want the names."""
+    """Return the explicitly created indexes; they are derived, and their names may be needed."""
     sql = "SELECT name FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL"
     return [name for (name,) in connection.execute(sql)]
 
@@ -165,7 +165,7 @@ def _packed_text(value: Any) -> str | bytes:  # noqa: ANN401  # a column of any 
     return value if isinstance(value, str | bytes) else str(value)
 
 
-APPLICATION_ID: Final = 0x66616D69  # "fami": this file is no other program's
+APPLICATION_ID: Final = 0x66616D69  # "fami": identifies the file as ours
 
 
 def _refusing_trigger(table: str, change: str, done: str, what: str, verb: str = "are") -> str:
@@ -386,7 +386,7 @@ _UNREAD: Final = (
 )
 
 _ONE_TO_ONE: Final = (
-    # A channel without a row has no person's words yet; one with NULL has had several people.
+    # No row: nobody has spoken in the channel yet. NULL: several people have.
     """CREATE TABLE only_speakers (
         channel_id TEXT PRIMARY KEY,
         platform TEXT,
@@ -397,9 +397,9 @@ _ONE_TO_ONE: Final = (
         platform TEXT NOT NULL,
         user_id TEXT NOT NULL
     )""",
-    # Channels that were there before this was noted stay what they were.
+    # Channels from before this was recorded stay as they were.
     "INSERT INTO only_speakers SELECT DISTINCT channel_id, NULL, NULL FROM speakers",
-    # A branch goes on as its parent was where it left.
+    # A branch starts with the state of its parent at the branch point.
     """CREATE TRIGGER only_speakers_are_noted AFTER INSERT ON turns
         BEGIN
             INSERT OR IGNORE INTO only_speakers SELECT NEW.channel_id,
@@ -441,7 +441,7 @@ def _to_version_1(connection: sqlite3.Connection) -> None:
 
 
 def add_events(connection: sqlite3.Connection) -> None:
-    """Make the log in a history that has none, with all that an older one knows."""
+    """Create the event log in an older history, filled from what that recorded."""
     tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master")}
     if "events" in tables:
         return
@@ -477,7 +477,7 @@ def add_events(connection: sqlite3.Connection) -> None:
 
 
 def _add_unread(connection: sqlite3.Connection) -> None:
-    """Create the table from the watermark and ranges that an older version kept."""
+    """Create the table from the watermark and ranges of an older version."""
     sql = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'waiting'"
     has_ranges = connection.execute(sql).fetchone() is not None
     left = (
@@ -497,7 +497,7 @@ def _add_unread(connection: sqlite3.Connection) -> None:
 
 
 def _number_equal_lines(connection: sqlite3.Connection) -> None:
-    """Number the equal lines of each instance, in their order, in a history without numbers."""
+    """Number each instance's equal lines, in order, in a history without such numbers."""
     connection.execute("ALTER TABLE turn_extras ADD COLUMN nth INTEGER NOT NULL DEFAULT 1")
     sql = (
         "SELECT nth, turn_id FROM (SELECT turn_extras.turn_id, row_number() OVER (PARTITION BY "
@@ -511,7 +511,7 @@ def _number_equal_lines(connection: sqlite3.Connection) -> None:
 
 
 def _statements_step(*statements: str) -> Callable[[sqlite3.Connection], None]:
-    """Return a step that executes statements."""
+    """Build a migration step that executes statements."""
 
     def step(connection: sqlite3.Connection) -> None:
         for statement in statements:
@@ -532,8 +532,8 @@ def _to_version_11(connection: sqlite3.Connection) -> None:
     connection.execute("DROP TABLE IF EXISTS claims")  # locks, before they were files
 
 
-# The step at index n makes a file of version n one of version n + 1. What came with versions 5 and
-# 6 is made with the log of events, which took its place.
+# The step at index n migrates version n to n + 1. What versions 5 and
+# 6 added is created with the event log, which replaced it.
 MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (
     _to_version_1,
     _statements_step(*_SPEAKERS),
