@@ -1,4 +1,4 @@
-"""A card at a glance, and what is wrong or unusual in it."""
+"""Summarise a card and find what is wrong or unusual in it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Severity = Literal["error", "warning", "note"]
 
-# Of a card's fields that are in every prompt; small models have about 4,000 tokens in all.
+# Tokens of a card in every prompt; small models have a context of about 4,000.
 MANY_TOKENS: Final = 2000
 _ALWAYS_SENT: Final = (
     "description",
@@ -31,20 +31,20 @@ _ALWAYS_SENT: Final = (
     "system_prompt",
     "post_history_instructions",
 )
-_MS_SINCE: Final = 10**11  # as seconds that would be the year 5138
+_MS_SINCE: Final = 10**11  # read as seconds, the year 5138
 _ROLES: Final = ("system", "user", "assistant", 0, 1, 2)  # SillyTavern also writes numbers
 _START: Final = re.compile(r"<START>", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class CardFinding:
-    """One thing that is wrong or unusual.
+    """Something wrong or unusual in a card.
 
     Args:
         severity: `error`: something is lost or does not work; `warning`: it may not do what its
-            author wanted; `note`: unusual, but harmless.
+            author intended; `note`: unusual, but harmless.
         where: The field or part.
-        message: What it is, and what it means.
+        message: The finding and its consequence.
     """
 
     severity: Severity
@@ -53,7 +53,7 @@ class CardFinding:
 
 
 def check_card(card: Card, counter: TokenCounter) -> list[CardFinding]:
-    """Find problems and oddities in `card`, the worst first."""
+    """Find problems and oddities in `card`, worst first."""
     found = [CardFinding("warning", "format", warning) for warning in card.warnings]
     for look in (
         _check_speech,
@@ -72,7 +72,7 @@ def check_card(card: Card, counter: TokenCounter) -> list[CardFinding]:
 
 
 def sent_tokens(card: Card, counter: TokenCounter) -> int:
-    """Return how many tokens of the card are in every prompt."""
+    """Count the card's tokens that are in every prompt."""
     return sum(counter.count(card.text(field)) for field in _ALWAYS_SENT)
 
 
@@ -187,7 +187,7 @@ def _check_book(card: Card) -> Iterator[CardFinding]:
 
 
 def book_entries(card: Card) -> list[Any]:
-    """Return the entries of the card's book as they stand; a mapping gives its values."""
+    """Return the raw entries of the card's book; for a mapping, its values."""
     entries = as_object(card.data.get("character_book")).get("entries")
     if isinstance(entries, dict):
         return list(entries.values())
@@ -209,7 +209,7 @@ DEFAULT_DEPTH: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class FieldSummary:
-    """One of the card's texts, with its length."""
+    """A text field of the card, with its length."""
 
     field: str
     title: str
@@ -219,7 +219,7 @@ class FieldSummary:
 
 @dataclass(frozen=True, slots=True)
 class EntrySummary:
-    """One entry of the card's book."""
+    """An entry of the card's book."""
 
     title: str
     keys: tuple[str, ...]
@@ -230,17 +230,17 @@ class EntrySummary:
 
 @dataclass(frozen=True, slots=True)
 class CardSummary:
-    """All that a person wants to know of a card before bringing it in.
+    """Overview of a card before it is imported.
 
     Args:
-        sent_tokens: How many tokens of it are in every prompt.
-        counter: What the tokens were counted with.
+        sent_tokens: Number of its tokens that are in every prompt.
+        counter: Name of the token counter.
         greetings: The first message and its alternatives.
-        example_blocks: How many examples of talk there are.
-        depth_prompt: Its `depth`, `role` and `prompt`, if it has one.
-        assets: Type, name and address of each.
-        members: Path and size in bytes of each file it carries.
-        other: Names of the fields that are kept for others.
+        example_blocks: Number of example dialogues.
+        depth_prompt: Its depth prompt's `depth`, `role` and `prompt`, if any.
+        assets: Type, name and URI of each asset.
+        members: Path and size in bytes of each embedded file.
+        other: Names of the fields kept for other programs.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Character cards: read from any container and version into one form."""
+"""Character cards: any container and version read into one form."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 FieldKind = Literal["text", "texts", "object", "objects", "date"]
 
-# Each field and the kind of its value, in the order of the specifications.
+# Each field and its type, in the order of the specifications.
 _V2_KINDS: Final[dict[str, FieldKind]] = {
     **dict.fromkeys(V1_FIELDS, "text"),
     "creator_notes": "text",
@@ -48,7 +48,7 @@ _KINDS: Final[dict[str, FieldKind]] = {
 KNOWN_FIELDS: Final = tuple(_KINDS)
 _SPLIT_AT_COMMAS: Final = ("tags", "source")
 _EMPTY: Final[dict[FieldKind, Callable[[], Any]]] = {"text": str, "texts": list, "object": dict}
-# What a writer must put where a card has nothing.
+# Required values for fields that a card leaves out.
 REQUIRED: Final = {
     field: _EMPTY[kind] for field, kind in _V2_KINDS.items() if field != "character_book"
 }
@@ -65,10 +65,10 @@ _TYPE_NAMES: Final[dict[type, str]] = {
 
 
 def straighten_fields(data: dict[str, Any], notes: list[str]) -> dict[str, Any]:
-    """Return `data` with each known field in the shape it should have.
+    """Return `data` with each known field coerced to its proper type.
 
-    What was changed is added to `notes`. A value that no rule can turn stays as it is, and so does
-    every unknown field.
+    Changes are reported in `notes`. Values that cannot be coerced stay as they are, and so do
+    unknown fields.
     """
     straight: dict[str, Any] = {}
     for field, value in data.items():
@@ -85,12 +85,12 @@ def straighten_fields(data: dict[str, Any], notes: list[str]) -> dict[str, Any]:
 
 
 def is_text(value: object) -> bool:
-    """Tell whether `value` is text that is worth a file."""
+    """Tell whether `value` is a non-blank string, worth a file."""
     return isinstance(value, str) and value != ""
 
 
 def _to_shape(field: str, value: object) -> object:
-    """Return the value in its field's shape; None when it stands for nothing."""
+    """Coerce a value to its field's type; None if it is empty."""
     kind = _KINDS[field]
     if kind == "text":
         return _as_text(value)
@@ -170,19 +170,19 @@ _LOREBOOK_SIGNS: Final = ("entries", "lorebookVersion")
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """A character card, of whatever version it was, with the fields of V3.
+    """A character card of any version, with the fields of V3.
 
     Args:
-        spec: The shape it came in: `v1`, `v2`, `v3`, `pygmalion` or `textgen`.
-        container: The kind of file it came in, or `template`.
-        data: Its fields by their V3 names, straightened; unknown ones stay.
+        spec: The version it was in: `v1`, `v2`, `v3`, `pygmalion` or `textgen`.
+        container: The type of file it was in, or `template`.
+        data: Its fields by their V3 names, coerced; unknown ones stay.
         raw: The JSON value it was read from.
-        spec_named: `spec` and `spec_version` as a writer should give them.
-        top_level: What stood outside `data` and is not one of its fields.
-        repeated: Key at the top level -> the field that it repeats.
-        warnings: What was odd about it, one sentence each.
+        spec_named: `spec` and `spec_version` to write.
+        top_level: Unknown fields outside `data`.
+        repeated: Key at the top level -> the field that it duplicates.
+        warnings: Oddities, one sentence each.
         members: Path and size in bytes of every other file in its container.
-        origin: The name of the file it came from.
+        origin: Name of its file.
         content: The file's bytes.
     """
 
@@ -204,7 +204,7 @@ class Card:
         return str(self.data["name"])
 
     def text(self, field: str) -> str:
-        """Return the field when it is text, else an empty string."""
+        """Return the field if it is text, else an empty string."""
         return str_or_empty(self.data.get(field))
 
     def texts(self, field: str) -> list[str]:
@@ -218,14 +218,14 @@ class Card:
 
 
 def read_card(raw: bytes, *, origin: str) -> Card:
-    """Return the card in the bytes of a file, of any container and shape.
+    """Parse a card file of any container and version.
 
     Args:
         raw: The file's bytes.
-        origin: The file's name: for messages, and for the name of a card without one.
+        origin: The file's name: for messages, and as the name of a nameless card.
 
     Raises:
-        BadInputError: There is no card in it, or the file is damaged or too large.
+        BadInputError: It contains no card, or is damaged or too large.
     """
     opened = open_container(raw, origin=origin)
     return card_of(opened.value, origin=origin, opened=opened, content=raw)
@@ -234,10 +234,10 @@ def read_card(raw: bytes, *, origin: str) -> Card:
 def card_of(
     value: object, *, origin: str, opened: CardFile | None = None, content: bytes = b""
 ) -> Card:
-    """Return the card that a JSON value is.
+    """Parse a JSON value as a card.
 
     Raises:
-        BadInputError: It is none.
+        BadInputError: It is not a card.
     """
     if not isinstance(value, dict):
         raise BadInputError(f"{origin!r} is not a character card: it does not contain an object")
@@ -289,7 +289,7 @@ def _is_card(value: dict[str, Any]) -> bool:
 
 
 def _has_fields(value: dict[str, Any]) -> bool:
-    """Return whether enough of a card's fields are there; much other JSON has a name."""
+    """Tell whether enough card fields are present; plenty of other JSON has a name."""
     return sum(key in value for key in V1_FIELDS) >= _ENOUGH_FIELDS
 
 
@@ -302,7 +302,7 @@ def _spec_version(value: dict[str, Any]) -> float | None:
 
 
 def _spec_named(value: dict[str, Any], shape: str, notes: list[str]) -> tuple[str, str]:
-    """Return the `spec` and `spec_version` to write, and note what is odd about those there are."""
+    """Return the `spec` and `spec_version` to write, noting oddities in the given ones."""
     if shape not in {"v2", "v3"}:
         if "spec" in value:
             notes.append(f"'spec' is {value['spec']!r:.60}, but the fields are not in 'data'")
@@ -328,7 +328,7 @@ def _spec_named(value: dict[str, Any], shape: str, notes: list[str]) -> tuple[st
 
 
 def _lift_fields(value: dict[str, Any], shape: str, notes: list[str]) -> dict[str, Any]:
-    """Return the card's fields by their V3 names, wherever they stood."""
+    """Collect the card's fields under their V3 names, wherever they were."""
     if shape in {"pygmalion", "textgen"}:
         names = _PYGMALION if shape == "pygmalion" else _TEXTGEN
         return {field: value[key] for key, field in names.items() if key in value}
@@ -369,7 +369,7 @@ def _by_name(data: dict[str, Any], origin: str, notes: list[str]) -> dict[str, A
 
 
 FILE_FIELDS: Final = tuple(entry.field for entry in SELF_FILES)
-_ALWAYS_THERE: Final = ("name",)  # not worth a mention
+_ALWAYS_THERE: Final = ("name",)  # not worth a note
 _USED: Final = {
     **dict.fromkeys(FILE_FIELDS, ""),
     "first_mes": " (opens a new conversation)",
@@ -381,15 +381,15 @@ _USED: Final = {
 
 
 class KeptCard(TypedDict, total=False):
-    """What `card.json` holds.
+    """The contents of `card.json`.
 
     Args:
-        spec: As the card names it.
-        spec_version: As the card names it.
-        data: Its fields that have no file.
-        top_level: What stood beside them.
-        repeated: What stood there once more: its name there -> the field.
-        book: The directory that its lorebook went to.
+        spec: As stated by the card.
+        spec_version: As stated by the card.
+        data: Its fields that have no file of their own.
+        top_level: Unknown fields outside `data`.
+        repeated: Key at the top level -> the field that it duplicates.
+        book: The directory of its lorebook.
     """
 
     spec: str
@@ -401,13 +401,14 @@ class KeptCard(TypedDict, total=False):
 
 
 def kept_of(card: Card, *, book_dir: str | None) -> KeptCard:
-    """Return the content of `card.json` for `card`.
+    """Build the contents of `card.json` for `card`.
 
-    Text with lone surrogates stays here besides its file, so that it can go out as it came.
+    Text with lone surrogates is kept here as well as in its file, so that it can be exported
+    unchanged.
 
     Args:
         card: The card.
-        book_dir: Where its book went, or None when the book has to stay here too.
+        book_dir: The directory of its book, or None if the book must be kept here too.
     """
     spec, spec_version = card.spec_named
     kept: KeptCard = {"spec": spec, "spec_version": spec_version}
@@ -424,7 +425,7 @@ def kept_of(card: Card, *, book_dir: str | None) -> KeptCard:
 
 
 def dump_kept(kept: KeptCard) -> bytes:
-    """Return the bytes of `card.json`."""
+    """Serialise `card.json`."""
     return (dump_json(kept) + "\n").encode("utf-8")
 
 
@@ -435,7 +436,7 @@ ORIGINALS: Final = tuple(
 
 
 def original_file(store: MemoryStore) -> tuple[bytes, str]:
-    """Return the original file and its path; no bytes if it is gone or there never was one."""
+    """Return the original file and its path; no bytes if there is none (any more)."""
     for rel_path in ORIGINALS:
         if store.exists(rel_path):
             return store.read_bytes(rel_path), rel_path

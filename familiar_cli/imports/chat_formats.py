@@ -1,4 +1,4 @@
-"""Tell which format a file of chats has, and read it.
+"""Detect the format of a chat file, and read it.
 
 Transcripts are read here: `Name: text`, with or without dates and times, in any text file. See
 docs/reference/chat-formats.md.
@@ -78,10 +78,10 @@ _EVENTS: Final = re.compile(
 def read_transcript(
     source: ChatFile, reading: Reading, *, channels: tuple[str, ...]
 ) -> ForeignChat | None:
-    """Return the chat in a text file; None: no speakers can be told in it.
+    """Read the chat in a text file; None if no speakers can be identified.
 
     Raises:
-        RefusedError: It is not told who is the familiar, or how the dates are meant.
+        RefusedError: Who the familiar is, or the order of the dates, is ambiguous.
     """
     found = transcript_layout.survey_transcript(source, reading)
     if found is None:
@@ -110,7 +110,7 @@ def read_transcript(
 
 
 class _Pass:
-    """One way through a file."""
+    """One pass through a file."""
 
     def __init__(
         self, source: ChatFile, reading: Reading, shape: TranscriptShape, parts: Casting
@@ -123,14 +123,14 @@ class _Pass:
         self._start = 0
         self._lines: list[tuple[int, str]] = []
         self._chars = 0
-        self._front_matter = 0  # lines that are left of it
-        self._header = False  # inside of an export's own header
+        self._front_matter = 0  # lines of it still to come
+        self._header = False  # inside an export's own header
         self._day = self._date(day_in(source.stem))
         self._clock: time | None = None
         self._in_day = 0
 
     def run(self) -> Iterator[ForeignMessage | Skip]:
-        """Yield every message, and every line that is in none."""
+        """Yield every message, and every line that belongs to none."""
         for number, raw in text_lines(self._source):
             if raw is None:
                 yield Skip(number, _TOO_LONG)
@@ -148,7 +148,7 @@ class _Pass:
         yield from self._finished()
 
     def _take(self, number: int, line: str) -> Iterator[ForeignMessage | Skip]:
-        """Look at a line that begins no message."""
+        """Process a line that begins no message."""
         day = day_alone(line) if self._shape.has_days else ""
         if day and self._date(day):
             yield from self._finished()
@@ -183,7 +183,7 @@ class _Pass:
         self._chars = len(head.text)
 
     def _finished(self) -> Iterator[ForeignMessage | Skip]:
-        """Yield the message that is complete, then the lines that only part it from the next."""
+        """Yield the completed message, then the lines that merely separate it from the next."""
         head, self._head = self._head, None
         if head is None:
             return
@@ -218,7 +218,7 @@ class _Pass:
         )
 
     def _time(self, text: str) -> tuple[datetime | None, str, bool]:
-        """Return when, in the words of the source, and whether that is a guess."""
+        """Return the time, its original text, and whether it is estimated."""
         stamp = read_stamp(text) if text else None
         if stamp and stamp.day:
             day, stated = self._date(stamp.day), text
@@ -240,7 +240,7 @@ class _Pass:
         return self._utc(moment), stated, False
 
     def _pass_midnight(self, clock: time | None) -> None:
-        """Go on to the next day where a time is long before the one above it."""
+        """Advance to the next day if a time is long before the preceding one."""
         if clock is None or self._day is None:
             return
         if self._clock:
@@ -272,7 +272,7 @@ SUFFIXES: Final = frozenset({".jsonl", ".ndjson", ".json"})
 TEXT_SUFFIXES: Final = frozenset({".txt", ".md", ".log", ".csv"})
 """Text files of a directory that are tried, and skipped if they hold no chat."""
 
-_FIRST_LINES: Final = 20  # lines or elements that tell the format
+_FIRST_LINES: Final = 20  # lines or elements examined to detect the format
 _START_BYTES: Final = 4096
 _CONTROLS: Final = re.compile(rb"[\x00-\x08]")
 _JSON: Final = re.compile(rb"\{|\[\s*(?:[\[{\"\]]|\d+\s*[,\]]|\Z)")
@@ -283,11 +283,11 @@ _HINT: Final = (
 
 
 def read_chats(source: ChatFile, reading: Reading) -> Iterator[ForeignChat | Skip]:
-    """Yield the chats in `source`. What stands among several and is none is a `Skip`.
+    """Yield the chats in `source`, and a `Skip` for anything else among them.
 
     Raises:
-        BadInputError: It holds no chat of a known format, or of the one that is asked for.
-        RefusedError: It is not told who in it is the familiar.
+        BadInputError: It contains no chat of a known format, or of the requested one.
+        RefusedError: Which speaker is the familiar is ambiguous.
     """
     for found in _read_chats(source, reading):
         if isinstance(found, ForeignChat) and reading.format not in ("", found.format):
@@ -344,7 +344,7 @@ def _of_text(
 
 
 def channel_names(source: ChatFile) -> tuple[str, ...]:
-    """Return names for the channel of the chat in a file, the best first."""
+    """Suggest channel names for a file's chat, best first."""
     path = Path(source.name)
     stem = slugify(path.stem) or "chat"
     above = slugify(path.resolve().parent.name)
@@ -352,7 +352,7 @@ def channel_names(source: ChatFile) -> tuple[str, ...]:
 
 
 def _first_object(source: ChatFile, *, is_array: bool) -> dict[str, Any]:
-    """Return the first object that tells anything: a line, an element, or the whole file."""
+    """Return the first informative object: a line, an element, or the whole file."""
     rows: Iterable[Row | Skip]
     rows = islice(array_objects(source) if is_array else json_lines(source), _FIRST_LINES)
     whole = None
@@ -368,7 +368,7 @@ def _first_object(source: ChatFile, *, is_array: bool) -> dict[str, Any]:
 
 
 def _whole_object(source: ChatFile) -> dict[str, Any] | None:
-    """Return the one object that a file of many lines holds."""
+    """Parse a file of many lines as a single JSON object."""
     if source.size_bytes > MAX_ELEMENT_BYTES:
         return None
     with source.open() as stream:
@@ -389,5 +389,5 @@ def _describe_start(start: bytes) -> str:
 
 
 def _is_binary(start: bytes) -> bool:
-    """Tell whether bytes are no text; a stray control character does not count."""
+    """Tell whether bytes are not text; a stray control character does not count."""
     return start.startswith(b"PK\x03\x04") or len(_CONTROLS.findall(start)) * 50 > len(start)

@@ -1,4 +1,4 @@
-"""Chats of JSON lines, read and written: our own plain format, and SillyTavern's."""
+"""Read and write chats as JSON lines: our own plain format and SillyTavern's."""
 
 from __future__ import annotations
 
@@ -57,19 +57,19 @@ _ROLES: Final[dict[str, Role]] = {
     "system": "system",
 }
 _WORDS: Final = ("content", "text")
-_FIRST: Final = 500  # lines in which names are looked for
+_FIRST: Final = 500  # lines searched for names
 _TIMES: Final = ("at", "timestamp", "time", "date")
 
 
 def is_plain_message(value: Mapping[str, Any]) -> bool:
-    """Tell whether a line is a message or a head of this format."""
+    """Tell whether a line is a message or a header of this format."""
     return PLAIN_HEAD in value or ("role" in value and any(key in value for key in _WORDS))
 
 
 def read_plain(
     source: ChatFile, reading: Reading, *, channels: tuple[str, ...], is_array: bool
 ) -> Iterator[ForeignChat]:
-    """Yield the chats in `source`: one, or one for each of the channels that its head names."""
+    """Yield the chats in `source`: one, or one per channel named in its header."""
     rows = partial(array_objects if is_array else json_lines, source)
     begun = list(readable_rows(islice(rows(), _FIRST)))
     head = begun[0] if begun and PLAIN_HEAD in begun[0][2] else None
@@ -148,7 +148,7 @@ def _plain_author(value: Mapping[str, Any], cast: Cast, *, is_one_of_many: bool)
         try:
             return parse_author(given, display_name=name or None)
         except UsageError:
-            if ":" in given:  # an account that is unusable is nobody else's
+            if ":" in given:  # an invalid account is not attributed to anybody else
                 return Author(PLATFORM, given, display_name=name or None)
             name = name or given
     if isinstance(given, dict):
@@ -158,7 +158,7 @@ def _plain_author(value: Mapping[str, Any], cast: Cast, *, is_one_of_many: bool)
 
 
 def _name_of_person(value: Mapping[str, Any]) -> str:
-    """Return the name of who speaks, where that is all that is known of a person."""
+    """Return the speaker's name if nothing else is known of a person."""
     is_person = _ROLES.get(str_or_empty(value.get("role")).lower()) == "user"
     given = value.get("author", "")
     if not is_person or not isinstance(given, str) or ":" in given:
@@ -189,7 +189,7 @@ _HEAD_KEYS: Final = frozenset(("user_name", "character_name", "chat_metadata"))
 
 
 def is_silly_tavern(value: Mapping[str, Any]) -> bool:
-    """Tell whether a line is a message, or says what the chat is."""
+    """Tell whether a line is a SillyTavern message or chat header."""
     return "mes" in value or _is_head(value)
 
 
@@ -200,10 +200,10 @@ def _is_head(value: Mapping[str, Any]) -> bool:
 def read_silly_tavern(
     source: ChatFile, reading: Reading, *, channels: tuple[str, ...]
 ) -> ForeignChat:
-    """Return the chat in `source`.
+    """Read the chat in `source`.
 
     Raises:
-        RefusedError: It is not told who in it is the familiar, or who is the person.
+        RefusedError: Which speaker is the familiar, or the user, is ambiguous.
     """
     found = list(readable_rows(islice(json_lines(source), _FIRST)))
     head = found[0] if found and _is_head(found[0][2]) else None
@@ -215,14 +215,14 @@ def read_silly_tavern(
     cast = with_my_names(reading.cast, names, origin=source.name)
     user = str_or_empty(head[2].get("user_name")) if head else ""
     if not cast.mine and any(map(cast.bears_my_name, {*names, user})):
-        cast = replace(cast, is_mine=True)  # whatever other personas I had in it
+        cast = replace(cast, is_mine=True)  # whatever other personas the user had in it
     reading = replace(reading, cast=cast)
     people = people_on(SILLY_TAVERN_PLATFORM, sorted(names))
     roles = cast.roles_of(people)
     read = partial(_silly_tavern_message, reading=reading, familiar=familiar)
 
     def messages() -> Iterator[ForeignMessage | Skip]:
-        # The head is a row that could be read, so it is the same one again.
+        # The header was readable before, so it is again.
         return read_rows((row for row in json_lines(source) if row != head), read)
 
     about = as_object(head[2].get("chat_metadata")) if head else {}
@@ -233,7 +233,7 @@ def read_silly_tavern(
         began=next((at for t in times if (at := read_time(t, reading.zone))), None),
         head=lambda: head[1] if head else "",
         messages=messages,
-        parent=str_or_empty(about.get("main_chat")),  # which a branch or a checkpoint left
+        parent=str_or_empty(about.get("main_chat")),  # the chat that a branch or a checkpoint left
         notes=cast.note_strangers(roles, people),
         roles=roles,
         is_whole=True,
@@ -290,7 +290,7 @@ def _is_narrator(value: Mapping[str, Any]) -> bool:
 
 
 def swipes_of(value: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the texts of a message, of which one is shown; none where it has only that one."""
+    """Return a message's alternative texts; empty if it has only one."""
     return tuple(text_list(value.get("swipes")))
 
 
@@ -303,13 +303,13 @@ def _no_message(value: Mapping[str, Any]) -> str:
 
 
 _AT_ONCE: Final = 200
-_OF_ONE: Final = ("gen_started", "gen_finished")  # what is said of the swipe that is shown
+_OF_ONE: Final = ("gen_started", "gen_finished")  # metadata of the swipe that is shown
 
 
 def with_others(
     history: HistoryStore, turns: Iterable[Kept]
 ) -> Iterator[tuple[Kept, tuple[Kept, ...]]]:
-    """Yield each turn with all that stood at its place and was not withdrawn, itself among them."""
+    """Yield each turn with all non-withdrawn turns at its place, itself included."""
     if not marked_count(history):
         yield from ((kept, (kept,)) for kept in turns)
         return
@@ -325,12 +325,12 @@ def with_others(
 
 
 def as_message(kept: Kept, group: Sequence[Kept], made: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the message that holds a turn and what it replaced; None: what was imported does.
+    """Build the message for a turn and its alternatives; None if the imported one is unchanged.
 
     Args:
         kept: The turn.
-        group: All of which it is the one that stands, in the order in which they came.
-        made: The turn as a message of its own.
+        group: All turns at its place, in order of arrival.
+        made: The turn as a newly built message.
     """
     imported = {k.turn.id: json.loads(k.raw) for k in group if k.format == SILLY_TAVERN}
     own = imported.get(kept.turn.id)
@@ -359,7 +359,7 @@ def as_message(kept: Kept, group: Sequence[Kept], made: Mapping[str, Any]) -> di
 
 
 def _swipe_texts(kept: Kept, raw: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-    """Return the texts of one turn, with what is said of each."""
+    """Return the texts of one turn, with the metadata of each."""
     texts = swipes_of(raw)
     if kept.turn.content not in texts:
         date = raw.get("send_date") or iso(kept.turn.at)
@@ -388,19 +388,19 @@ def export_chat(
     me: Me = Me(),  # noqa: B008  # frozen
     viewer: Viewer = OWNER,
 ) -> Iterator[str]:
-    """Return the lines of a channel, or of all channels, without their ends.
+    """Yield the lines of a channel, or of all channels, without line ends.
 
     Args:
         history: The history.
-        channel_id: The channel; None: the only one there is, or all of them as plain lines.
+        channel_id: The channel; None: the only one, or all of them as plain lines.
         chat_format: The output format.
-        familiar_name: What the familiar is called where the source does not say.
-        me: Whose home it is.
-        viewer: For whom; turns that they may not see are left out.
+        familiar_name: The familiar's name where the source does not state one.
+        me: The owner's identity.
+        viewer: Turns hidden from this viewer are left out.
 
     Raises:
-        NotFoundError: Nothing was said there.
-        UsageError: There are several channels, and a SillyTavern chat holds one.
+        NotFoundError: The channel has no turns.
+        UsageError: There are several channels, but a SillyTavern chat holds one.
     """
     there = [found.channel_id for found in history.channels()]
     channels = [channel for channel in there if viewer.sees_channel(channel)]
@@ -426,7 +426,7 @@ def _silly_tavern(
     history: HistoryStore, channel_id: str, name: str, me: Me, viewer: Viewer
 ) -> Iterator[str]:
     heads = [c.head for c in imported_from(history, channel_id) if c.format == SILLY_TAVERN]
-    headless = heads and not heads[0]  # its file had no such line either
+    headless = heads and not heads[0]  # its file had no header either
     if not headless:
         yield heads[0] if heads else json_line(_chat_head(history, channel_id, name, me, viewer))
     for kept, group in with_others(history, select_turns(history, TurnFilter(viewer, channel_id))):
@@ -453,7 +453,7 @@ def _chat_head(
 
 
 def _chat_message(turn: Turn, name: str, me: Me) -> dict[str, object]:
-    """Return a turn that was not in a SillyTavern chat as one of its messages."""
+    """Convert a turn that was not imported from SillyTavern to a message."""
     person = turn.author is not None and turn.author.platform != CHARACTERS
     speaker = name if turn.role == "assistant" else "System"
     if turn.author is not None:

@@ -1,4 +1,4 @@
-"""Chats as services export them: ChatGPT, Claude, and Discord by DiscordChatExporter."""
+"""Read chats exported by services: ChatGPT, Claude, and Discord by DiscordChatExporter."""
 
 from __future__ import annotations
 
@@ -42,15 +42,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ConversationParts:
-    """One conversation, taken apart.
+    """A parsed conversation.
 
     Args:
-        id: What it is known by.
-        title: What it is called.
-        began: When.
-        shown: The messages of the branch that is shown.
-        rest: All else that it says, other branches included.
-        aside: How many messages of other branches are in `rest`.
+        id: Its stable id.
+        title: Its title.
+        began: Its start time.
+        shown: The messages of the active branch.
+        rest: All other data, including other branches.
+        aside: Number of messages of other branches in `rest`.
     """
 
     id: str
@@ -62,19 +62,19 @@ class ConversationParts:
 
 
 class Service(NamedTuple):
-    """A service whose exports are read: its format, and what takes a conversation apart."""
+    """A supported service: its format and the parser of its conversations."""
 
     format: str
     take_apart: Callable[[dict[str, Any], Reading], ConversationParts]
 
 
-_ID_CHARS: Final = 8  # of an id, to tell apart conversations of one title
+_ID_CHARS: Final = 8  # characters of an id that distinguish conversations of one title
 
 
 def read_conversations(
     source: ChatFile, reading: Reading, service: Service, *, is_array: bool
 ) -> Iterator[ForeignChat | Skip]:
-    """Yield the conversations in `source`, in its order; what is none is a `Skip`."""
+    """Yield the conversations in `source`, in order, and a `Skip` for anything else."""
     with source.open() as stream:
         start = stream.tell()
         found = object_spans(source) if is_array else iter([ByteSpan(start, source.size_bytes)])
@@ -111,11 +111,11 @@ def _conversation(
 
 
 def shown_branch(parents: Mapping[str, str | None], leaf: str) -> list[str]:
-    """Return the nodes from the root to `leaf`; a parent that is nowhere, or a loop, is the root.
+    """Return the nodes from the root to `leaf`; a missing parent or a cycle ends the path.
 
     Args:
         parents: The parent of each node.
-        leaf: The last node that is shown.
+        leaf: The last node of the active branch.
     """
     branch: list[str] = []
     seen: set[str] = set()
@@ -141,7 +141,7 @@ def _take_apart_chatgpt(value: dict[str, Any], reading: Reading) -> Conversation
         _chatgpt_message(number, found, reading)
         for number, found in enumerate(kept.values(), start=1)
     )
-    # A node stays without the message that became a turn.
+    # Keep the node, without the message that became a turn.
     rest = {
         name: {k: v for k, v in node.items() if k != "message"} if name in kept else node
         for name, node in nodes.items()
@@ -157,7 +157,7 @@ def _take_apart_chatgpt(value: dict[str, Any], reading: Reading) -> Conversation
 
 
 def _chatgpt_leaf(value: dict[str, Any], nodes: dict[str, dict[str, Any]]) -> str:
-    """Return the node that the conversation ends in; without one, the last that has no child."""
+    """Return the conversation's current node; if none is stated, the last without children."""
     current = str_or_empty(value.get("current_node"))
     if current in nodes:
         return current
@@ -165,7 +165,7 @@ def _chatgpt_leaf(value: dict[str, Any], nodes: dict[str, dict[str, Any]]) -> st
 
 
 def _chatgpt_spoken(node: dict[str, Any]) -> dict[str, Any] | None:
-    """Return a node's message, if there is one that says anything."""
+    """Return a node's message, if it has text."""
     message = node.get("message")
     if not isinstance(message, dict):
         return None
@@ -189,7 +189,7 @@ def _chatgpt_message(number: int, found: dict[str, Any], reading: Reading) -> Fo
 
 
 def _is_hidden(found: dict[str, Any], role: str) -> bool:
-    """Tell whether people were not shown it: tools, thoughts, and what was said to tools."""
+    """Tell whether a message was hidden from people: tools, thoughts, and messages to tools."""
     marked = as_object(found.get("metadata")).get("is_visually_hidden_from_conversation")
     spoken = as_object(found.get("content")).get("content_type") in _CHATGPT_SPOKEN
     to_all = found.get("recipient") in (None, "all")
@@ -235,7 +235,7 @@ def _take_apart_claude(value: dict[str, Any], reading: Reading) -> ConversationP
 
 
 def _claude_branch(messages: list[dict[str, Any]], leaf: str) -> list[dict[str, Any]]:
-    """Return the branch that ends in `leaf`; all messages where branches are not told."""
+    """Return the branch that ends in `leaf`; all messages if the export has no branches."""
     by_id = {str_or_empty(message.get("uuid")): message for message in messages}
     parents = {
         name: str_or_empty(m.get("parent_message_uuid")) or None for name, m in by_id.items()
@@ -251,7 +251,7 @@ def _claude_message(
     sender = str_or_empty(found.get("sender"))
     role = _CLAUDE_ROLES.get(sender, "system")
     stated = found.get("created_at")
-    # What was said: the text among the parts, else the text of the whole.
+    # The text parts of the message, else its overall text.
     parts = [part for part in object_list(found.get("content")) if part.get("type") == "text"]
     texts = [str_or_empty(part.get("text")) for part in parts]
     return ForeignMessage(
@@ -275,7 +275,7 @@ SERVICES: Final = {
 
 DISCORD_PLATFORM: Final = "discord"
 
-_HEAD_BYTES: Final = 256 * 1024  # in which the messages begin
+_HEAD_BYTES: Final = 256 * 1024  # within which the messages begin
 _MESSAGES: Final = re.compile(rb'"messages"\s*:\s*\[')
 _DISCORD_SPOKEN: Final = frozenset(("Default", "Reply", "19", "20", "23", "ChatInputCommand"))
 """The types of messages that people write; all others are Discord's own."""
@@ -284,7 +284,7 @@ _COLUMNS: Final = ["AuthorID", "Author", "Date", "Content"]
 
 
 def is_discord_export(source: ChatFile) -> bool:
-    """Tell whether a file of JSON is an export of a channel."""
+    """Tell whether a JSON file is an export of a channel."""
     return _discord_head(source) is not None
 
 
@@ -295,10 +295,10 @@ def is_discord_table(start: bytes) -> bool:
 
 
 def read_discord(source: ChatFile, reading: Reading, *, channels: tuple[str, ...]) -> ForeignChat:
-    """Return the chat in an export as JSON.
+    """Read the chat in a JSON export.
 
     Raises:
-        RefusedError: It is not told who in it is the familiar.
+        RefusedError: Which speaker is the familiar is ambiguous.
     """
     about = _discord_head(source) or {}
     guild, channel = (as_object(about.get(name)) for name in ("guild", "channel"))
@@ -319,10 +319,10 @@ def read_discord(source: ChatFile, reading: Reading, *, channels: tuple[str, ...
 def read_discord_table(
     source: ChatFile, reading: Reading, *, channels: tuple[str, ...]
 ) -> ForeignChat:
-    """Return the chat in an export as comma-separated values.
+    """Read the chat in a CSV export.
 
     Raises:
-        RefusedError: It is not told who in it is the familiar.
+        RefusedError: Which speaker is the familiar is ambiguous.
     """
     return _discord_chat(
         source,
@@ -370,7 +370,7 @@ def _discord_chat(
 
 
 def _discord_rows(source: ChatFile) -> Iterator[Row | Skip]:
-    """Yield the messages of an export as JSON, by their number."""
+    """Yield the numbered messages of a JSON export."""
     with source.open() as stream:
         start = stream.tell()
         found = _MESSAGES.search(stream.read(_HEAD_BYTES))
@@ -381,7 +381,7 @@ def _discord_rows(source: ChatFile) -> Iterator[Row | Skip]:
 
 
 def _discord_table_rows(source: ChatFile) -> Iterator[Row | Skip]:
-    """Yield the rows of an export as a table, by their line, in the words of the JSON."""
+    """Yield the rows of a CSV export by line, converted to the keys of the JSON."""
     with source.open() as stream:
         text = io.TextIOWrapper(stream, "utf-8", errors="replace", newline="")
         lines = iter(lambda: text.readline(16 * MIB), "")
@@ -458,7 +458,7 @@ def _discord_head(source: ChatFile) -> dict[str, Any] | None:
         return None
     if not isinstance(about, dict) or not isinstance(about.pop("messages", None), list):
         return None
-    # When and of which days the export was made says nothing of the chat.
+    # The date and range of the export are not properties of the chat.
     for name in ("exportedAt", "dateRange"):
         about.pop(name, None)
     return about if isinstance(about.get("channel"), dict) else None

@@ -1,4 +1,4 @@
-"""Dates and times as people and programs write them beside what was said."""
+"""Parse dates and times in the forms that people and programs write them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 MAX_UNDATED: Final = 10_000
 """Lines without a time that are held back until the next one with a time."""
 
-_STEP: Final = timedelta(seconds=1)  # between lines that have a neighbour on one side only
+_STEP: Final = timedelta(seconds=1)  # between lines that have a dated neighbour on one side only
 _MILLISECONDS_FROM: Final = 10**11  # seconds reach this in the year 5138
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _NUMBER: Final = re.compile(r"-?\d+(?:\.\d+)?")
@@ -45,14 +45,14 @@ _HUMANIZED: Final = re.compile(
 
 
 def read_time(value: object, zone: tzinfo | None) -> datetime | None:
-    """Return the moment that `value` means, in UTC; None when it means none.
+    """Parse a time and return it in UTC, or None if it is not one.
 
-    Read are ISO 8601, seconds and milliseconds since 1970, `June 19, 2023 2:20pm` and
-    `2023-6-19 @14h 20m 05s 123ms`. Zero means that the time is not known.
+    Accepts ISO 8601, seconds and milliseconds since 1970, `June 19, 2023 2:20pm` and `2023-6-19
+    @14h 20m 05s 123ms`. Zero means unknown.
 
     Args:
-        value: What the source says.
-        zone: The timezone of a time that has none; None: the system's.
+        value: The value in the source.
+        zone: The timezone of times without one; None: the system's.
     """
     if isinstance(value, bool):
         return None
@@ -62,7 +62,7 @@ def read_time(value: object, zone: tzinfo | None) -> datetime | None:
 
 
 def stated_time(value: object) -> str:
-    """Return a time as the source writes it, by which a line is known again."""
+    """Return a time as the source writes it, for recognising the line again."""
     if value is None or isinstance(value, bool | dict | list):
         return ""
     return str(value).strip()
@@ -71,13 +71,13 @@ def stated_time(value: object) -> str:
 def date_messages(
     lines: Iterable[ForeignMessage | Skip], start: datetime
 ) -> Iterator[ForeignMessage | Skip]:
-    """Yield `lines` so that every message has a time, marked as estimated where it had none.
+    """Yield `lines` with a time for every message, marked as estimated where it had none.
 
-    A run without times is spread between its neighbours.
+    Messages without times are spread evenly between their dated neighbours.
 
     Args:
         lines: The lines, in order.
-        start: A time for the case that no line has one.
+        start: The time to start at if no line has one.
     """
     before: datetime | None = None
     waiting: list[ForeignMessage | Skip] = []
@@ -105,7 +105,7 @@ def date_messages(
 def _spread_times(
     lines: list[ForeignMessage | Skip], count: int, before: datetime | None, after: datetime | None
 ) -> Iterator[ForeignMessage | Skip]:
-    """Yield `lines` with times between `before` and `after`; at least one of the two is given."""
+    """Yield `lines` with times between `before` and `after`, at least one of which is given."""
     step = _STEP
     if before is None:
         assert after is not None
@@ -122,7 +122,7 @@ def _spread_times(
 
 
 def _add_time(moment: datetime, by: timedelta) -> datetime:
-    """Return a moment so much later; the same where the calendar ends before that."""
+    """Add a duration to a moment; unchanged if the result is out of range."""
     try:
         return moment + by
     except OverflowError:
@@ -181,7 +181,7 @@ def _month_number(text: str) -> int:
 
 
 def in_utc(moment: datetime, zone: tzinfo | None) -> datetime:
-    """Return `moment` in UTC; one without a zone is in `zone`, None being the system's."""
+    """Convert `moment` to UTC; a naive one is in `zone`, None being the system's."""
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=zone) if zone else in_zone(moment, None)
     return to_ms(moment)
@@ -252,12 +252,12 @@ _CENTURY: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class WrittenTime:
-    """What a line says of its time.
+    """A timestamp as written.
 
     Args:
-        day: The date as it is written; empty: none.
+        day: The date as written; empty: none.
         clock: The time of day; None: none.
-        offset: How far that is ahead of UTC; None: it does not say.
+        offset: The UTC offset; None: not stated.
     """
 
     day: str
@@ -278,25 +278,25 @@ def read_stamp(text: str) -> WrittenTime:
 
 
 def day_of(text: str) -> str:
-    """Return the date in a text that fits `STAMP`, as it is written; empty: there is none."""
+    """Return the date in a text that matches `STAMP`, as written; empty: none."""
     found = _DATE_IN.search(text)
     return found[0] if found else ""
 
 
 def day_alone(line: str) -> str:
-    """Return the date that a line consists of, such as a heading; empty: it is another line."""
+    """Return the date that makes up a whole line, such as a heading; empty: none."""
     found = _DAY.fullmatch(line.strip()) if len(line) < _CENTURY else None
     return found["date"] if found else ""
 
 
 def day_in(text: str) -> str:
-    """Return a date that begins with its year, from the name of a file; empty: there is none."""
+    """Return a date that begins with its year, from a file name; empty: none."""
     found = re.search(r"(?<!\d)\d{4}-\d{2}-\d{2}(?!\d)", text)
     return found[0] if found else ""
 
 
 def read_day(text: str, order: DateOrder) -> date | None:
-    """Return the date that is written; None: the calendar has none such."""
+    """Parse a date; None if the calendar has no such day."""
     named = _WORD.search(text)
     if named:
         numbers = [int(n) for n in re.findall(r"\d+", text)]
@@ -355,10 +355,10 @@ def with_offset(moment: datetime, offset: timedelta) -> datetime:
 
 @dataclass(slots=True)
 class DateReading:
-    """Which order the dates of a file have: told by those that can be read in one way only.
+    """Infers the order of a file's dates from the unambiguous ones.
 
     Args:
-        latest: Dates after this one are none.
+        latest: Dates after this one are not accepted.
     """
 
     latest: date
@@ -370,13 +370,13 @@ class DateReading:
     _back: dict[DateOrder, int] = field(default_factory=lambda: dict.fromkeys(ORDERS, 0))
 
     def take(self, text: str) -> None:
-        """Look at one date."""
+        """Take one date into account."""
         found = _NUMBERS.fullmatch(text)
         if text == self._seen or not found or len(found[1]) > 2:  # noqa: PLR2004
             return
         self._seen = text
         readings = {order: self._read(text, order) for order in ORDERS}
-        if len(found[3]) > 2:  # noqa: PLR2004  # the year stands at the end
+        if len(found[3]) > 2:  # noqa: PLR2004  # the year is last
             readings["ymd"] = None
         for order, day in readings.items():
             if day is None:
@@ -394,11 +394,11 @@ class DateReading:
 
     @property
     def is_needed(self) -> bool:
-        """Whether a date was seen whose meaning depends on the order."""
+        """Whether any date was ambiguous."""
         return any(self._counts.values())
 
     def decide(self) -> DateOrder | None:
-        """Return the order; None: it is not told, and it matters."""
+        """Return the order, or None if it matters but is unknown."""
         likely = self.possible - {"ymd"} or self.possible
         if len(likely) == 1:
             return next(iter(likely))

@@ -1,4 +1,4 @@
-"""The files that carry a card: PNG chunks, CHARX archives, JSON and YAML, each found by content."""
+"""Files that contain a card: PNG chunks, CHARX archives, JSON and YAML, detected by content."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ V1_FIELDS: Final = (
 
 CARD_NAME: Final = "card.json"
 SCHEMES: Final = ("embeded://", "embedded://")  # the specification's spelling comes first
-# The other methods may ask for a dictionary of gigabytes.
+# The other methods may need a dictionary of gigabytes.
 _READ_METHODS: Final = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-_MEMBER_MARK: Final = b"PK\x01\x02"  # how each entry of the directory begins
-_LONG_AGO: Final = (1980, 1, 1, 0, 0, 0)  # the same archive for the same content
+_MEMBER_MARK: Final = b"PK\x01\x02"  # signature of an entry in the central directory
+_LONG_AGO: Final = (1980, 1, 1, 0, 0, 0)  # fixed, so that equal content gives equal archives
 _FOREIGN_ERRORS: Final = (
     zipfile.BadZipFile,
     zipfile.LargeZipFile,
@@ -59,15 +59,15 @@ _FOREIGN_ERRORS: Final = (
 
 
 def is_zip(raw: bytes) -> bool:
-    """Return whether `raw` is a zip archive, perhaps with something before it."""
+    """Tell whether `raw` is a zip archive, possibly with a prefix."""
     return zipfile.is_zipfile(io.BytesIO(raw))
 
 
 def list_members(raw: bytes, *, origin: str) -> tuple[dict[str, int], tuple[str, ...]]:
-    """Return path and inflated size of each file in the archive, and the paths that repeat.
+    """Return path and inflated size of each file in the archive, and duplicated paths.
 
     Raises:
-        BadInputError: It is damaged, holds too much, or names a path that leads outside.
+        BadInputError: It is damaged, too large, or contains a path that leads outside.
     """
     with _open_zip(raw, origin) as archive:
         infos = [info for info in archive.infolist() if not info.is_dir()]
@@ -77,10 +77,10 @@ def list_members(raw: bytes, *, origin: str) -> tuple[dict[str, int], tuple[str,
 
 
 def read_member(raw: bytes, path: str, *, origin: str, limit_bytes: int = MAX_TOTAL_BYTES) -> bytes:
-    """Return one file of the archive.
+    """Read a file of the archive.
 
     Raises:
-        BadInputError: It is not there, is damaged, or inflates to more than `limit_bytes`.
+        BadInputError: It does not exist, is damaged, or inflates to more than `limit_bytes`.
     """
     with _open_zip(raw, origin) as archive:
         if path not in archive.namelist():
@@ -98,7 +98,7 @@ def read_member(raw: bytes, path: str, *, origin: str, limit_bytes: int = MAX_TO
 
 
 def read_card_json(raw: bytes, *, origin: str) -> bytes:
-    """Return `card.json` of the archive.
+    """Read `card.json` from the archive.
 
     Raises:
         BadInputError: As `read_member`.
@@ -107,7 +107,7 @@ def read_card_json(raw: bytes, *, origin: str) -> bytes:
 
 
 def write_charx(card_json: str, members: Mapping[str, bytes]) -> bytes:
-    """Return an archive of the card and of `members`; equal input gives equal bytes."""
+    """Build an archive of the card and `members`; equal input gives equal bytes."""
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         for path, content in {CARD_NAME: card_json.encode("utf-8"), **members}.items():
@@ -119,8 +119,8 @@ def write_charx(card_json: str, members: Mapping[str, bytes]) -> bytes:
 
 @contextmanager
 def _open_zip(raw: bytes, origin: str) -> Iterator[zipfile.ZipFile]:
-    # Opening builds an object for each file, so they are counted before; archives that lie inside
-    # this one count, too.
+    # Opening builds an object for each file, so count them first; those of archives nested
+    # inside this one count, too.
     if raw.count(_MEMBER_MARK) > 10 * MAX_MEMBERS:
         raise BadInputError(f"{origin!r} holds more than {MAX_MEMBERS} files")
     try:
@@ -156,12 +156,12 @@ def _leaves_archive(name: str) -> bool:
 
 SIGNATURE: Final = b"\x89PNG\r\n\x1a\n"
 _TEXT_KINDS: Final = (b"tEXt", b"zTXt", b"iTXt")
-_FRAME_BYTES: Final = 12  # length, kind and CRC of a chunk
+_FRAME_BYTES: Final = 12  # length, type and CRC of a chunk
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """One chunk: four letters that tell its kind, and its content without length and CRC."""
+    """A chunk: its four-letter type and its content, without length and CRC."""
 
     kind: bytes
     content: bytes
@@ -169,7 +169,7 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class Png:
-    """A PNG file: its chunks in order, and whatever stands behind the last one."""
+    """A PNG file: its chunks in order, and any data after the last one."""
 
     chunks: tuple[Chunk, ...]
     trailer: bytes = b""
@@ -181,10 +181,10 @@ class Png:
 
 
 def parse_png(raw: bytes, *, origin: str) -> Png:
-    """Return the chunks of `raw`.
+    """Parse `raw` into chunks.
 
     Raises:
-        BadInputError: It is not a PNG, is cut off, or a chunk's checksum does not match.
+        BadInputError: It is not a PNG, is truncated, or a chunk's checksum does not match.
     """
     if not raw.startswith(SIGNATURE):
         raise BadInputError(f"{origin!r} is not a PNG picture")
@@ -200,7 +200,7 @@ def parse_png(raw: bytes, *, origin: str) -> Png:
 
 
 def write_png(png: Png) -> bytes:
-    """Return the file that holds `png`."""
+    """Serialise `png`."""
     parts = [SIGNATURE]
     for chunk in png.chunks:
         body = chunk.kind + chunk.content
@@ -209,7 +209,7 @@ def write_png(png: Png) -> bytes:
 
 
 def keyword_of(chunk: Chunk) -> str | None:
-    """Return the keyword of a text chunk; None for any other chunk."""
+    """Return the keyword of a text chunk; None for other chunks."""
     if chunk.kind not in _TEXT_KINDS:
         return None
     keyword, end, _ = chunk.content.partition(b"\0")
@@ -217,7 +217,7 @@ def keyword_of(chunk: Chunk) -> str | None:
 
 
 def text_of(chunk: Chunk, *, origin: str, limit_bytes: int = MAX_CARD_BYTES) -> bytes:
-    """Return the text of a text chunk, inflated when it is compressed.
+    """Return the text of a text chunk, inflating it if compressed.
 
     Raises:
         BadInputError: It inflates to more than `limit_bytes`, or is damaged.
@@ -237,14 +237,14 @@ def text_of(chunk: Chunk, *, origin: str, limit_bytes: int = MAX_CARD_BYTES) -> 
 
 
 def text_chunk(keyword: str, text: bytes) -> Chunk:
-    """Return a plain text chunk; `text` is ASCII."""
+    """Build an uncompressed text chunk; `text` is ASCII."""
     return Chunk(b"tEXt", keyword.encode("latin-1") + b"\0" + text)
 
 
 def with_text(png: Png, replaced: Iterable[str], added: Iterable[Chunk]) -> Png:
-    """Return `png` without the text chunks named in `replaced` (any case), and with `added`.
+    """Replace the text chunks with keywords in `replaced` (any case) by `added`.
 
-    What is added stands before the picture's data, where every reader finds it.
+    New chunks go before the image data, where every reader finds them.
     """
     names = {name.lower() for name in replaced}
     kept = [chunk for chunk in png.chunks if (keyword_of(chunk) or "").lower() not in names]
@@ -298,13 +298,13 @@ _HINT: Final = "A card is a PNG with a card in it, a .charx, a .json or a .yaml 
 
 @dataclass(frozen=True, slots=True)
 class CardFile:
-    """A file that carries a card.
+    """A file that contains a card.
 
     Args:
         container: `png`, `apng`, `json`, `yaml` or `charx`.
-        value: The card as JSON, of whatever shape.
-        notes: What was odd about the container.
-        members: Path and size in bytes of every other file it carries; a PNG's are its assets.
+        value: The card as JSON, of any version.
+        notes: Oddities of the container.
+        members: Path and size in bytes of every other embedded file; in a PNG, its assets.
     """
 
     container: str
@@ -314,14 +314,14 @@ class CardFile:
 
 
 def open_container(raw: bytes, *, origin: str) -> CardFile:
-    """Read the card that a file carries.
+    """Extract the card from a file.
 
     Args:
         raw: The file's bytes.
-        origin: Its name, for messages; a suffix of `.yaml` or `.yml` counts.
+        origin: Its name, for messages; a suffix of `.yaml` or `.yml` matters.
 
     Raises:
-        BadInputError: It is damaged, too large, or carries no card.
+        BadInputError: It is damaged, too large, or contains no card.
     """
     if raw.startswith(SIGNATURE):
         return _open_png(raw, origin)
@@ -340,10 +340,10 @@ def open_container(raw: bytes, *, origin: str) -> CardFile:
 
 
 def read_asset(raw: bytes, path: str, *, origin: str) -> bytes:
-    """Return a file that the container carries besides the card, by its path in `members`.
+    """Read an embedded file other than the card, by its path in `members`.
 
     Raises:
-        BadInputError: It is not there, or damaged.
+        BadInputError: It does not exist or is damaged.
     """
     if not raw.startswith(SIGNATURE):
         return read_member(raw, path, origin=origin)
@@ -354,7 +354,7 @@ def read_asset(raw: bytes, path: str, *, origin: str) -> bytes:
 
 
 def card_chunks(*, v3_json: str, v2_json: str) -> tuple[Chunk, ...]:
-    """Return the text chunks of a PNG card: V3 for those who know it, V2 for the others."""
+    """Build the text chunks of a PNG card: V3, and V2 for older readers."""
     return (
         text_chunk(V2_KEYWORD, base64.b64encode(v2_json.encode("utf-8"))),
         text_chunk(V3_KEYWORD, base64.b64encode(v3_json.encode("utf-8"))),
@@ -362,7 +362,7 @@ def card_chunks(*, v3_json: str, v2_json: str) -> tuple[Chunk, ...]:
 
 
 def asset_chunk(path: str, content: bytes) -> Chunk:
-    """Return the text chunk that carries an asset in a PNG; refer to it as `__asset:{path}`.
+    """Build the text chunk for an asset in a PNG, referred to as `__asset:{path}`.
 
     Args:
         path: At most 60 Latin-1 characters.
@@ -392,10 +392,10 @@ def _open_png(raw: bytes, origin: str) -> CardFile:
 
 
 def _card_texts(picture: Png, origin: str) -> list[tuple[str, bytes]]:
-    """Return keyword and text of each card in the picture, the one to prefer first.
+    """Return keyword and text of each card in the picture, preferred one first.
 
     Raises:
-        BadInputError: Together they inflate to more than a card may have.
+        BadInputError: Together they inflate to more than the limit for a card.
     """
     found: list[tuple[str, bytes]] = []
     left = MAX_CARD_BYTES
@@ -426,7 +426,7 @@ def _first_readable(found: list[tuple[str, bytes]], origin: str) -> tuple[Any, t
 def _differing_cards(
     keyword: str, value: object, others: list[tuple[str, bytes]], origin: str
 ) -> Iterator[str]:
-    """Say where another card in the same picture tells another story."""
+    """Describe how other cards in the same picture differ."""
     chosen = _texts_of(value)
     for other, text in others:
         try:

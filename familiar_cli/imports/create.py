@@ -1,4 +1,4 @@
-"""Create a familiar out of a card, a template or a persona folder."""
+"""Create a familiar from a card, a template or a persona folder."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from familiar_cli.memory.store.store import MemoryStore
 
 _VERSION: Final = "1"
-# Template -> the name it has when the user gives none, and its fields. Texts say {{char}}, never
+# Template -> its default name and its fields. Texts say {{char}}, never
 # the name, so that it can be changed in one place.
 _TEMPLATES: Final[dict[str, tuple[str, dict[str, str]]]] = {
     "companion": (
@@ -140,11 +140,11 @@ def template_card(template: str, *, name: str = "", also: tuple[str, ...] = ()) 
 
     Args:
         template: One of `NAMES`.
-        name: What the character is called; empty: the template's own name for it.
-        also: Templates that are no cards, to be named when there is none of that name.
+        name: The character's name; empty: the template's default.
+        also: Templates that are not cards, to list in the error.
 
     Raises:
-        NotFoundError: There is no such template.
+        NotFoundError: The template does not exist.
     """
     if template not in _TEMPLATES:
         known = (*CARD_TEMPLATES, *also)
@@ -168,16 +168,16 @@ def template_card(template: str, *, name: str = "", also: tuple[str, ...] = ()) 
 def plan_unpack(
     card: Card, store: MemoryStore, *, overwrite: bool = False, keep_edits: bool = False
 ) -> ImportPlan:
-    """Plan the unpacking of `card` into `store`. Nothing is written.
+    """Plan unpacking `card` into `store`, writing nothing.
 
     Args:
         card: The card.
-        store: The memory it would go to.
-        overwrite: Files that differ may be overwritten, and files of another card removed.
-        keep_edits: But not what a person has edited of the card's book.
+        store: The target memory.
+        overwrite: Allow overwriting files that differ, and removing files of another card.
+        keep_edits: Even so, keep a person's edits of the card's book.
 
     Raises:
-        RefusedError: Files differ and may not be overwritten; they are named.
+        RefusedError: Files differ and may not be overwritten; the error names them.
     """
     book = _plan_book(card, store, overwrite=overwrite, force=overwrite and not keep_edits)
     files = _card_files(card, book_dir=book.directory)
@@ -233,7 +233,7 @@ def _original_name(card: Card) -> str:
 
 
 def _stale_files(store: MemoryStore, files: Mapping[str, bytes]) -> tuple[str, ...]:
-    """Return the files that only a card puts there and this one does not have."""
+    """Return the files that only a card writes and that this one lacks."""
     possible = [self_file(field).rel_path for field in FILE_FIELDS]
     possible += ORIGINALS
     return tuple(sorted(path for path in possible if path not in files and store.exists(path)))
@@ -253,7 +253,7 @@ def _is_equal(rel_path: str, there: bytes, new: bytes) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _BookPlan:
-    """What becomes of the card's book: a plan, or the reason why there is none."""
+    """Plan for the card's book, or the reason for having none."""
 
     plan: ImportPlan | None = None
     directory: str | None = None
@@ -273,7 +273,7 @@ def _plan_book(card: Card, store: MemoryStore, *, overwrite: bool, force: bool) 
     if given is None:
         return _BookPlan()
     try:
-        # Given as a card's, so that an export of the card knows it again.
+        # Marked as a card's, so that an export of the card recognises it.
         book = read_book({"data": {"character_book": given}}, origin=card.origin or card.name)
     except BadInputError as error:
         warning = f"the card's book cannot be read and is kept in {CARD_JSON}: {error}"
@@ -313,21 +313,21 @@ def create_familiar(
     keep_edits: bool = False,
     dry_run: bool = False,
 ) -> FamiliarReport:
-    """Make a familiar out of `card`, or bring an existing one up to it.
+    """Create a familiar from `card`, or update an existing one.
 
     Args:
-        home: Where the familiars live; it is made when it is not there.
-        card: What it is made of.
+        home: The directory of all familiars; created if missing.
+        card: The card.
         open_store: Opens the memory of a familiar.
-        familiar_id: Its id; else the card's name, else the name of the card's file.
-        overwrite: Text that differs from the card's may be overwritten.
-        keep_edits: But not what a person has edited of the card's book.
-        dry_run: Check everything, and leave nothing on disk.
+        familiar_id: Its id; else the card's name, else the card's file name.
+        overwrite: Allow overwriting text that differs from the card's.
+        keep_edits: Even so, keep a person's edits of the card's book.
+        dry_run: Check everything without leaving anything on disk.
 
     Raises:
-        UsageError: `familiar_id` could not be an id.
-        RefusedError: The familiar exists with other text and `overwrite` is not set.
-        FamiliarError: The disk refused; what was there before is as it was.
+        UsageError: `familiar_id` is not a valid id.
+        RefusedError: The familiar exists with other text, and `overwrite` is not set.
+        FamiliarError: A file cannot be written; everything is as before.
     """
     paths = FamiliarPaths(home / (check_familiar_id(familiar_id) if familiar_id else id_for(card)))
     return build_familiar(
@@ -341,7 +341,7 @@ def create_familiar(
 
 
 def id_for(card: Card) -> str:
-    """Return the id that a familiar made of `card` gets when none is given."""
+    """Return the default id of a familiar made from `card`."""
     for name in (card.name, PurePath(card.origin).stem):
         try:
             return check_familiar_id(slugify(name))
@@ -361,14 +361,14 @@ _OVERWRITE_PERSONA = "Add `--overwrite` to replace them with the persona's text,
 
 @dataclass(frozen=True, slots=True)
 class PersonaCard:
-    """A persona, read.
+    """A persona that was read.
 
     Args:
-        id: The id that the familiar gets.
-        name: What it is called.
+        id: The id for the familiar.
+        name: Its name.
         folder: Its files.
-        user: Whom `USER.md` is about.
-        user_name: What they are called where `USER.md` does not say so.
+        user: The person whom `USER.md` describes.
+        user_name: Their name if `USER.md` does not state one.
     """
 
     id: str
@@ -381,10 +381,10 @@ class PersonaCard:
 def read_personas(
     found: Sequence[PersonaDir], user: Author, *, familiar_id: str | None = None
 ) -> list[PersonaCard]:
-    """Return the personas in folders, each with an id of its own.
+    """Read the personas in folders, giving each a unique id.
 
     Raises:
-        UsageError: One id was given for several; or `familiar_id` could not be an id.
+        UsageError: One id was given for several, or `familiar_id` is not a valid id.
         FamiliarError: A folder cannot be read.
     """
     if familiar_id and len(found) > 1:
@@ -409,7 +409,7 @@ def template_persona(template: str, user: Author, *, familiar_id: str | None = N
     """Return the persona of a template.
 
     Raises:
-        UsageError: `familiar_id` could not be an id.
+        UsageError: `familiar_id` is not a valid id.
     """
     name = _shown_branch(familiar_id) if familiar_id else PERSONA_TEMPLATES[template]
     wanted = check_familiar_id(familiar_id) if familiar_id else slugify(name)
@@ -417,7 +417,7 @@ def template_persona(template: str, user: Author, *, familiar_id: str | None = N
 
 
 def persona_id(one: PersonaDir, among: Sequence[PersonaDir] = ()) -> str:
-    """Return the id that a persona gets when none is given: its name, else the user's before it."""
+    """Return the default id of a persona: its name, prefixed by the user's if ambiguous."""
     twins = [other for other in among if slugify(other.name) == slugify(one.name)]
     name = one.name if len(twins) < 2 else f"{one.user} {one.name}"  # noqa: PLR2004
     try:
@@ -435,19 +435,19 @@ def create_from_persona(
     overwrite: bool = False,
     dry_run: bool = False,
 ) -> FamiliarReport:
-    """Make a familiar out of a persona, or bring an existing one up to it, in one transaction.
+    """Create a familiar from a persona, or update an existing one, in one transaction.
 
     Args:
-        home: Where the familiars live; it is made when it is not there.
-        persona: What it is made of.
+        home: The directory of all familiars; created if missing.
+        persona: The persona.
         open_store: Opens the memory of a familiar.
-        update: Files whose source has changed may be written anew.
-        overwrite: So may files that hold something else.
-        dry_run: Check everything, and leave nothing on disk.
+        update: Allow rewriting files whose source has changed.
+        overwrite: Allow overwriting files with other contents as well.
+        dry_run: Check everything without leaving anything on disk.
 
     Raises:
         RefusedError: The familiar has other text, or the folder has changed.
-        FamiliarError: The disk refused; what was there before is as it was.
+        FamiliarError: A file cannot be written; everything is as before.
     """
     wish = FolderImportOptions(update, overwrite, force_hint=_OVERWRITE_PERSONA)
     return build_familiar(
@@ -475,5 +475,5 @@ def _persona_plan(
 
 
 def _shown_branch(name: str) -> str:
-    """Return a folder's name as a person would write it; a name with a capital stays as it is."""
+    """Capitalise a folder's name for display; one with a capital stays as it is."""
     return name.replace("-", " ").replace("_", " ").title() if name.islower() else name

@@ -1,4 +1,4 @@
-"""Export a card from the memory directory, with every edit, as PNG, JSON or CHARX."""
+"""Export a card from memory, edits included, as PNG, JSON or CHARX."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ Colour = tuple[float, float, float]
 
 
 def draw_picture(name: str) -> Png:
-    """Return the picture for `name`; the same name gives the same picture."""
+    """Draw a picture for `name`; equal names give equal pictures."""
     seed = hashlib.sha256(name.encode("utf-8", errors="replace")).digest()
     sky = _hsv_colour(seed[0] / 255, 0.45, 0.32)
     glow = _hsv_colour(seed[1] / 255, 0.35, 0.92)
@@ -96,7 +96,7 @@ def _row_message(
 
 
 def _edge_cover(distance: float) -> float:
-    """Return how much of a pixel is covered, `distance` pixels inside an edge."""
+    """Return the antialiasing coverage of a pixel `distance` pixels inside an edge."""
     return min(max(distance / _EDGE + 0.5, 0.0), 1.0)
 
 
@@ -111,18 +111,18 @@ def _hsv_colour(hue: float, saturation: float, value: float) -> Colour:
 
 DEFAULT_URI: Final = "ccdefault:"  # "this file's own picture"
 _MAIN_PICTURE: Final = "assets/icon/images/main.png"
-_MAX_PNG_PATH_CHARS: Final = 60  # what a PNG keyword leaves room for
+_MAX_PNG_PATH_CHARS: Final = 60  # longest name that fits a PNG keyword
 
 
 @dataclass(frozen=True, slots=True)
 class Carried:
-    """What a card's original file carries besides the card.
+    """The files embedded in a card's original besides the card.
 
     Args:
-        content: The original's bytes; empty when there is none.
+        content: The original's bytes; empty if there is none.
         origin: Its name, for messages.
-        kind: Its container, or an empty string.
-        paths: The files in it.
+        kind: Its container type, or an empty string.
+        paths: The embedded files.
     """
 
     content: bytes = b""
@@ -132,7 +132,7 @@ class Carried:
 
     @classmethod
     def of(cls, content: bytes, origin: str) -> Carried:
-        """Return the values carried by the file `content`.
+        """Open the file `content`.
 
         Raises:
             BadInputError: It is damaged.
@@ -144,11 +144,11 @@ class Carried:
         return cls(content, origin, kind, tuple(path for path, _ in opened.members))
 
     def read(self, path: str) -> bytes:
-        """Return one file of it."""
+        """Read an embedded file."""
         return read_asset(self.content, path, origin=self.origin)
 
     def path_of(self, uri: object) -> str | None:
-        """Return the file that an asset's `uri` means, when it is in here."""
+        """Return the embedded file that an asset's `uri` refers to, if any."""
         if not isinstance(uri, str):
             return None
         for scheme in (*containers.SCHEMES, ASSET_SCHEME):
@@ -159,7 +159,7 @@ class Carried:
 
 
 def pack_json(value: dict[str, Any], carried: Carried) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Return the value with its assets inside, and what stays behind."""
+    """Return the value with its assets embedded, and what had to be left out."""
     used: set[str] = set()
 
     def address(path: str) -> str:
@@ -175,7 +175,7 @@ def pack_json(value: dict[str, Any], carried: Carried) -> tuple[dict[str, Any], 
 
 
 def pack_png(value: dict[str, Any], carried: Carried) -> tuple[bytes, tuple[str, ...]]:
-    """Return a PNG with the card for new and for old readers in it, and what stays behind."""
+    """Build a PNG with the card for new and old readers; also return what was left out."""
     if carried.kind == "png":
         picture = containers.parse_png(carried.content, origin=carried.origin)
         return _with_card(picture, value, ()), ()
@@ -199,7 +199,7 @@ def pack_png(value: dict[str, Any], carried: Carried) -> tuple[bytes, tuple[str,
 
 
 def pack_charx(value: dict[str, Any], carried: Carried) -> tuple[bytes, tuple[str, ...]]:
-    """Return a CHARX archive with the card and every asset, and what stays behind: nothing."""
+    """Build a CHARX archive with the card and every asset; nothing is left out."""
     if carried.kind == "charx":
         members = {path: carried.read(path) for path in carried.paths}
         return containers.write_charx(dump_json(_as_spec(value, V3_SPEC)), members), ()
@@ -233,7 +233,7 @@ def _with_card(
 
 
 def _as_spec(value: dict[str, Any], spec: tuple[str, str]) -> dict[str, Any]:
-    """Return the value under the version that a container asks for; a newer one keeps its name."""
+    """Set the version that a container requires, unless the card's is newer."""
     if spec == V3_SPEC and value["spec"] != V2_SPEC[0]:
         return dict(value, data=dict(value["data"]))
     data = dict(value["data"])
@@ -245,7 +245,7 @@ def _as_spec(value: dict[str, Any], spec: tuple[str, str]) -> dict[str, Any]:
 def _readdress_assets(
     value: dict[str, Any], carried: Carried, address: Callable[[str], str]
 ) -> dict[str, Any]:
-    """Return the value with the `uri` of each asset that `carried` holds replaced."""
+    """Replace the `uri` of each asset embedded in `carried`."""
     assets = value["data"].get("assets")
     if not isinstance(assets, list):
         return value
@@ -259,7 +259,7 @@ def _readdress_assets(
 
 
 def _main_icon(value: dict[str, Any], carried: Carried) -> str | None:
-    """Return the path of the card's own portrait, when it is a PNG in the original."""
+    """Return the path of the card's own portrait, if it is a PNG in the original."""
     icons = [
         asset for asset in object_list(value["data"].get("assets")) if asset.get("type") == "icon"
     ]
@@ -279,7 +279,7 @@ _MEDIA_TYPES: Final = {
 
 
 def card_picture(store: MemoryStore) -> tuple[bytes, str]:
-    """Return the picture of the card, and its media type; no bytes: it has none."""
+    """Return the card's picture and its media type; no bytes if it has none."""
     content, origin = original_file(store)
     with suppress(FamiliarError):
         carried = Carried.of(content, origin)
@@ -292,7 +292,7 @@ def card_picture(store: MemoryStore) -> tuple[bytes, str]:
 
 
 def _with_main_icon(assets: object) -> list[Any]:
-    """Return the assets, with the picture that was the file itself named as one of them."""
+    """Return the assets, with the picture that was the file itself listed by name."""
     main = {
         "type": "icon",
         "uri": containers.SCHEMES[0] + _MAIN_PICTURE,
@@ -307,7 +307,7 @@ def _with_main_icon(assets: object) -> list[Any]:
 
 
 def _card_keywords(picture: containers.Png) -> list[str]:
-    """Return the keywords of the text chunks that belong to the card and not to the picture."""
+    """Return the keywords of the text chunks that belong to the card, not the picture."""
     names = [name for chunk in picture.chunks if (name := containers.keyword_of(chunk))]
     return [
         name
@@ -317,7 +317,7 @@ def _card_keywords(picture: containers.Png) -> list[str]:
 
 
 def _asset_name(path: str, number: int) -> str:
-    """Return a name for an asset that any container can hold, with the suffix it had."""
+    """Return an asset name valid in any container, keeping its suffix."""
     plain = path.isascii() and path.isprintable() and not {"..", ""} & set(path.split("/"))
     if plain and len(path) <= _MAX_PNG_PATH_CHARS:
         return path
@@ -330,18 +330,18 @@ FORMATS: Final = ("png", "json", "charx")
 
 
 def format_of_file(path: PurePath) -> CardFormat:
-    """Return the format that a file's name asks for; a picture if it asks for none."""
+    """Return the format implied by a file's name; a picture by default."""
     formats: dict[str, CardFormat] = {".json": "json", ".charx": "charx"}
     return formats.get(path.suffix.lower(), "png")
 
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """A card made from memory.
+    """An exported card.
 
     Args:
         content: The file's bytes.
-        left_out: What the original file carries and this kind of file cannot.
+        left_out: Files of the original that this format cannot contain.
     """
 
     content: bytes
@@ -349,16 +349,16 @@ class Exported:
 
 
 def export_card(store: MemoryStore, card_format: CardFormat, *, default_name: str) -> Exported:
-    """Return the familiar as a card, edits included.
+    """Export the familiar as a card, edits included.
 
     Args:
         store: The familiar's memory.
-        card_format: The kind of file.
-        default_name: The name of a familiar that came from no card.
+        card_format: The output format.
+        default_name: The name of a familiar that was not made from a card.
 
     Raises:
-        NotFoundError: There is nothing in `self/` to make a card of.
-        BadInputError: `self/card.json` or the original can no longer be read.
+        NotFoundError: `self/` is empty.
+        BadInputError: `self/card.json` or the original is unreadable.
     """
     value = current_value(store, default_name=default_name)
     carried = Carried.of(*original_file(store))
@@ -371,7 +371,7 @@ def export_card(store: MemoryStore, card_format: CardFormat, *, default_name: st
 
 
 def current_value(store: MemoryStore, *, default_name: str) -> dict[str, Any]:
-    """Return the card's JSON value as memory has it now, in the version it came in.
+    """Return the card as JSON from the current memory, in its original version.
 
     Raises:
         NotFoundError: As `export_card`.
@@ -415,7 +415,7 @@ def _kept_card(store: MemoryStore) -> KeptCard:
 
 
 def _put_text(store: MemoryStore, field: str, data: dict[str, Any]) -> None:
-    """Set the field to what its file says now; a file that was taken away leaves it empty."""
+    """Set the field from its file; a deleted file leaves it empty."""
     rel_path = self_file(field).rel_path
     kept = data.get(field)
     if not store.exists(rel_path):
@@ -423,7 +423,7 @@ def _put_text(store: MemoryStore, field: str, data: dict[str, Any]) -> None:
             data[field] = ""
         return
     text = field_text(store.read_file(rel_path))
-    # Half characters cannot stand in a file; as long as it is unedited, they go out as they came.
+    # A file cannot hold lone surrogates; unedited text is exported with its original ones.
     if not (isinstance(kept, str) and to_storable(kept) == text):
         data[field] = text
 
@@ -440,7 +440,7 @@ def _put_book(store: MemoryStore, directory: object, data: dict[str, Any]) -> No
 
 
 def _own_book(store: MemoryStore, directory: str) -> str:
-    """Return the id of the card's own book among several in one directory; empty: not known."""
+    """Return the id of the card's own book among several in a directory; empty: unknown."""
     settings = lorebook_shelf.load_settings(store, directory)
     if len(settings.books) <= 1:
         return ""

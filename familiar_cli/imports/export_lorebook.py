@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LoreFile:
-    """One Markdown file as it is now."""
+    """A Markdown file in its current state."""
 
     path: str
     text: str
@@ -37,12 +37,12 @@ class LoreFile:
 
 @dataclass(frozen=True, slots=True)
 class EntryFiles:
-    """What became of the files of the entries in a directory.
+    """The files in a directory, matched with its entries.
 
     Args:
         files: Entry id -> its file.
         strays: Files in the directory that belong to no entry.
-        skipped: Files that could not be read: path and reason.
+        skipped: Unreadable files: path and reason.
         names: Every path in the directory, Markdown or not.
     """
 
@@ -53,11 +53,11 @@ class EntryFiles:
 
 
 def find_entry_files(store: MemoryStore, directory: str, settings: BookSettings) -> EntryFiles:
-    """Return the files of the entries in `settings`, and what else is in their `directory`.
+    """Find the files of the entries in `settings`, and other files in their `directory`.
 
-    A file is an entry's when it bears its id; the one where the entry was last seen comes first,
-    and is the entry's even without the id. Only when one is missing is the whole memory searched,
-    but for what is another directory's. Directories below with books of their own are those books'.
+    A file belongs to the entry whose id it contains; the file at an entry's last known path takes
+    precedence, even without the id. Only if one is missing is the whole memory searched, except
+    other books' directories. Subdirectories with books of their own belong to those.
     """
     skipped: list[str] = []
     paths = _own_files(
@@ -87,7 +87,7 @@ def find_entry_files(store: MemoryStore, directory: str, settings: BookSettings)
 def _claim_files(
     seen: dict[str, LoreFile], settings: BookSettings, wanted: dict[str, str]
 ) -> dict[str, LoreFile]:
-    """Return which file is which entry's: at its old path, then by its id, then by its old path."""
+    """Assign files to entries: by path with id, then by id, then by path alone."""
     marks = {path: parse_lore(file.text).entry_id for path, file in seen.items()}
     found = {key: seen[path] for path, key in wanted.items() if marks.get(path, "") == key}
     for path in sorted(seen):
@@ -101,21 +101,21 @@ def _claim_files(
 
 
 def _other_directories(store: MemoryStore, directory: str) -> list[str]:
-    """Return the other directories that have books."""
+    """Return the other directories that contain books."""
     return [other for other in lorebook_shelf.book_directories(store) if other != directory]
 
 
 def _own_files(found: list[str], directory: str, others: list[str]) -> list[str]:
-    """Leave out paths in directories below that have books of their own."""
+    """Filter out paths in subdirectories that have books of their own."""
     below = tuple(f"{other}/" for other in others if other.startswith(f"{directory}/"))
     return [path for path in found if not path.startswith(below)]
 
 
 def _recorded_directories(store: MemoryStore, directory: str) -> set[str]:
-    """Return where entries of other directories were last seen."""
+    """Return the last known directories of other directories' entries."""
     found: set[str] = set()
     for other in _other_directories(store, directory):
-        with suppress(BadInputError):  # told when that directory is what is asked for
+        with suppress(BadInputError):  # reported when that directory itself is requested
             settings = lorebook_shelf.load_settings(store, other)
             found |= {record.path for record in settings.entries.values()}
     return found
@@ -144,17 +144,17 @@ FROM_CARD: Final = ("a character_book", "a card's character_book")
 def collect_lore(
     store: MemoryStore, directory: str, *, book_id: str = "", only: tuple[str, ...] = ()
 ) -> Lorebook:
-    """Return all lore of `directory` as one book; its warnings tell what a person changed.
+    """Collect the lore of `directory` as one book; its warnings list a person's edits.
 
     Args:
         store: The memory.
-        directory: Where the lore was imported, or begun by hand.
-        book_id: Of several books, take this one alone; files that are no book's are left out.
-        only: Of several books, take those with one of these sources, if there are any.
+        directory: A directory of imported or hand-written lore.
+        book_id: Export only this one of several books, without files that belong to none.
+        only: Of several books, prefer those with one of these sources.
 
     Raises:
-        NotFoundError: Nothing there is lore.
-        BadInputError: The settings kept there are damaged.
+        NotFoundError: There is no lore.
+        BadInputError: Its stored settings are damaged.
     """
     directory = parse_path(directory)
     settings = lorebook_shelf.load_settings(store, directory)
@@ -173,7 +173,7 @@ def collect_lore(
 
 
 def _chosen_books(settings: BookSettings, only: tuple[str, ...]) -> list[str]:
-    """Return the ids of the books to take, by name."""
+    """Return the ids of the books to export, by name."""
     ordered = sorted(settings.books, key=lambda key: (settings.books[key].name, key))
     return [key for key in ordered if settings.books[key].source in only] or ordered
 
@@ -214,7 +214,7 @@ def _gather_entries(
 
 
 def _edited_entry(entry: LoreEntry, key: str, file: LoreFile, sha256: str) -> LoreEntry:
-    """Return the entry with what a person changed in its file."""
+    """Apply a person's edits of its file to an entry."""
     if file.sha256 == sha256:
         return entry
     return entry.edited(edits_of(file.text, entry, key))
@@ -223,7 +223,7 @@ def _edited_entry(entry: LoreEntry, key: str, file: LoreFile, sha256: str) -> Lo
 def _begun_by_hand(
     file: LoreFile, shape: Shape, settings: BookSettings, notes: list[str]
 ) -> LoreEntry:
-    """Return the entry that a file without settings of its own is."""
+    """Build the entry for a file without settings of its own."""
     page = parse_lore(file.text)
     says = {
         "title": page.title or PurePosixPath(file.path).stem,
@@ -247,7 +247,7 @@ def _without_number(entry: LoreEntry) -> LoreEntry:
 
 
 def to_json(book: Lorebook, book_format: BookFormat) -> dict[str, Any]:
-    """Return `book` as the JSON of `book_format`; what is written is never shared with `book`."""
+    """Convert `book` to JSON in `book_format`, sharing nothing with `book`."""
     if book_format == "worldinfo":
         return deepcopy(_world_info(book))
     inner = deepcopy(_character_book(book))
@@ -268,7 +268,7 @@ def _world_info(book: Lorebook) -> dict[str, Any]:
 
 
 def _number_entries(entries: list[dict[str, Any]], name: str, *, unique: bool) -> None:
-    """Give a number to each entry without one, and if `unique` to each that repeats another's."""
+    """Number the entries without a number and, if `unique`, those with a duplicate one."""
     numbers = _free_numbers({str(entry.get(name)) for entry in entries})
     used: set[str] = set()
     for entry in entries:
@@ -278,13 +278,13 @@ def _number_entries(entries: list[dict[str, Any]], name: str, *, unique: bool) -
 
 
 def _required_fields() -> dict[str, Any]:
-    """Return defaults for the settings that every World Info reader needs."""
+    """Return defaults for the settings that every World Info reader requires."""
     needed = ("key", "keysecondary", "comment", "content", "order", "position", "disable")
     return {name: deepcopy(DEFAULTS[name]) for name in needed}
 
 
 def _entry_slots(wanted: list[str], uids: list[str]) -> list[str]:
-    """Return the name of each entry in the `entries` object: its own, its number, or a free one."""
+    """Return each entry's key in the `entries` object: its own, its number, or a free one."""
     numbers = _free_numbers({*wanted, *uids})
     used: set[str] = set()
     own = {slot for slot in wanted if slot}
@@ -306,22 +306,22 @@ def _character_book(book: Lorebook) -> dict[str, Any]:
 
 
 def _free_numbers(taken: set[str]) -> Iterator[int]:
-    """Yield numbers from 0 on that are not in `taken`."""
+    """Yield the numbers from 0 on that are not in `taken`."""
     return (number for number in count() if str(number) not in taken)
 
 
 def choose_book(store: MemoryStore, *, name: str = "", directory: str | None = None) -> Lorebook:
-    """Return one imported book with a person's edits: the one that is meant, or the only one.
+    """Return the requested imported book, or the only one, with a person's edits.
 
     Args:
         store: The memory.
-        name: What it is called; empty: whichever there is.
-        directory: Where it is; None: anywhere below `lore/`. Without a name, several books there
-            are merged, and a warning says so.
+        name: Its name; empty: any.
+        directory: Its directory; None: anywhere below `lore/`. Without a name, several books there
+            are merged, with a warning.
 
     Raises:
-        NotFoundError: No lore, or no book of that name.
-        UsageError: Several could be meant; they are listed.
+        NotFoundError: There is no lore, or no book of that name.
+        UsageError: The choice is ambiguous; the candidates are listed.
     """
     if directory is not None and not name:
         return collect_lore(store, directory)
@@ -353,14 +353,14 @@ def export_book(
     book_format: BookFormat,
     book_id: str = "",
 ) -> dict[str, Any]:
-    """Return the lore in `directory`, a person's edits included, as a lorebook.
+    """Export the lore in `directory`, a person's edits included, as a lorebook.
 
     Args:
         store: The memory.
-        directory: Where the lore is, below the memory root; None: wherever the only book is.
+        directory: Its directory below the memory root; None: that of the only book.
         book_format: `worldinfo`, `v3` (a standalone lorebook), or `card` for a `character_book`;
             for a card only the book that came with one is taken, if there is such a book.
-        book_id: Of several books there, take this one alone.
+        book_id: Export only this one of several books there.
 
     Raises:
         NotFoundError: There is no lore in `directory`.
@@ -373,5 +373,5 @@ def export_book(
 
 
 def own_format(book: Lorebook) -> BookFormat:
-    """Return the format that a book's settings came in."""
+    """Return the original format of a book's settings."""
     return "worldinfo" if book.shape == "worldinfo" else "v3"

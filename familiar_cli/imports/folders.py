@@ -1,4 +1,4 @@
-"""Folders from elsewhere: read without trust, planned with a ledger; and trees of memories."""
+"""Read untrusted folders, plan their import with a ledger; and import trees of memories."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     Merge = Callable[[bytes, bytes], bytes | None]
     from familiar_cli.memory.store.files import MemoryEntry
 
-# What some system cannot hold in a name, or what would hide or disguise it.
+# Characters that are invalid in names on some system, or could hide or disguise a name.
 _ODD: Final = re.compile(
     r'[\x00-\x1f\x7f-\x9f\\<>:"|?*%\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]'
 )
@@ -60,7 +60,7 @@ _MOST_PATH_BYTES: Final = 700
 
 
 def kept_paths(sources: Iterable[str], directory: str) -> dict[str, str]:
-    """Return a path below `directory` for each source; no two are one file on any system."""
+    """Map each source to a path below `directory`, unique on every system."""
     made: dict[str, str] = {}
     taken: set[str] = set()
     for source in sorted(sources):
@@ -73,7 +73,7 @@ def kept_paths(sources: Iterable[str], directory: str) -> dict[str, str]:
 
 
 def is_plain(rel_path: str) -> bool:
-    """Tell whether a file may stand in memory under the very path it has elsewhere."""
+    """Tell whether a file can keep its relative path in memory."""
     parts = rel_path.split("/")
     try:
         same = parse_new_path(rel_path) == rel_path
@@ -109,7 +109,7 @@ def _is_refused(name: str) -> bool:
 def _percent_encode(char: str) -> str:
     try:
         raw = os.fsencode(char)
-    except UnicodeEncodeError:  # half a character, which is no byte of a name either
+    except UnicodeEncodeError:  # a lone surrogate that does not stand for a byte either
         raw = char.encode("utf-8", errors="surrogatepass")
     return "".join(f"%{byte:02X}" for byte in raw)
 
@@ -123,12 +123,12 @@ _VERSION: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class ImportedFile:
-    """One file of the folder.
+    """A file of the imported folder.
 
     Args:
-        sha256: Of its bytes.
-        wrote: What it became: path -> SHA-256 of what was meant to stand there.
-        original: The path of those that holds its bytes as they came.
+        sha256: The SHA-256 of its contents.
+        wrote: The files made from it: path -> SHA-256 of the intended contents.
+        original: The one of these paths that holds the original bytes.
     """
 
     sha256: str
@@ -137,10 +137,10 @@ class ImportedFile:
 
 
 def load_folder_ledger(store: MemoryStore, rel_path: str) -> dict[str, ImportedFile]:
-    """Load all files of one or more folders, by their path there, from the ledger at `rel_path`.
+    """Load the imported files by source path from the ledger at `rel_path`.
 
     Raises:
-        BadInputError: It is damaged, so nobody can tell what a person has edited since.
+        BadInputError: It is damaged, so later edits cannot be detected.
     """
     entries = load_ledger(
         store,
@@ -154,9 +154,9 @@ def load_folder_ledger(store: MemoryStore, rel_path: str) -> dict[str, ImportedF
 
 
 def dump_folder_ledger(entries: Mapping[str, ImportedFile]) -> str:
-    """Return the ledger as it is stored."""
+    """Serialise the ledger."""
     files = {
-        # A name may hold bytes that are no text: so JSON and UTF-8 can hold it.
+        # Escape names that are not valid UTF-8.
         json.dumps(source)[1:-1]: {
             "sha256": entry.sha256,
             "wrote": dict(sorted(entry.wrote.items())),
@@ -180,15 +180,15 @@ def _read_entry(given: dict[str, Any]) -> ImportedFile:
 
 @dataclass(frozen=True, slots=True)
 class FolderPage:
-    """What one file of the folder becomes in memory; it may become several.
+    """A page of memory made from a file of the folder, possibly one of several.
 
     Args:
-        source: The file.
-        rel_path: Where it goes.
-        content: What stands there.
-        is_original: It is the file's own bytes.
-        is_hidden: No person and no prompt looks there; it is kept, not shown.
-        aside: Where the original is kept if it has to be merged into what is there already.
+        source: The source file.
+        rel_path: Target path.
+        content: Its contents.
+        is_original: Whether it is a verbatim copy of the file.
+        is_hidden: Whether it is only stored, hidden from people and prompts.
+        aside: Where to keep the original if it must be merged into an existing page.
     """
 
     source: str
@@ -201,12 +201,12 @@ class FolderPage:
 
 @dataclass(frozen=True, slots=True)
 class FolderImportOptions:
-    """How far an import may go.
+    """What an import may overwrite.
 
     Args:
-        update: Files whose source has changed may be written anew.
-        force: So may files that a person edited or deleted, or that were there before.
-        force_hint: What to type for `force`.
+        update: Allow rewriting files whose source has changed.
+        force: Also allow overwriting files that a person edited or deleted, or that existed before.
+        force_hint: Command line that sets `force`.
     """
 
     update: bool = False
@@ -225,20 +225,20 @@ def plan_folder(
     merge: Merge = lambda _there, _new: None,
     is_whole: bool = True,
 ) -> ImportPlan:
-    """Plan what importing `pages` will do.
+    """Plan the import of `pages`.
 
     Args:
         store: The memory.
-        pages: What the files become.
-        ledger_path: Where it is noted what came from where.
-        wish: How far to go.
-        folder: The files.
-        warnings: What was odd about them.
-        merge: Returns what is there with all of the new in it, or None where that makes no sense.
-        is_whole: Files of the ledger that are not in the folder are gone from there.
+        pages: The pages to write.
+        ledger_path: Path of the ledger of sources.
+        wish: Import options.
+        folder: The source files.
+        warnings: Oddities of the files.
+        merge: Merges a new page into an existing one; returns None if it cannot.
+        is_whole: Whether ledger entries missing from the folder count as deleted there.
 
     Raises:
-        ConflictError: Files that are not the import's own would change, without `wish.force`.
+        ConflictError: Files from elsewhere would change, without `wish.force`.
         RefusedError: The source has changed, without `wish.update`.
         BadInputError: The ledger is damaged.
     """
@@ -268,7 +268,7 @@ def plan_folder(
 
 
 class _FolderDraft:
-    """A plan while it is being made."""
+    """A plan under construction."""
 
     def __init__(
         self,
@@ -290,7 +290,7 @@ class _FolderDraft:
         self._outdated: list[str] = []
 
     def take(self, page: FolderPage, source_sha256: str) -> None:
-        """Note what one page means for the memory."""
+        """Plan one page."""
         made = sha256_of(page.content)
         was = self._note_source(page, source_sha256, made)
         there = self._store.sha256(page.rel_path)
@@ -311,7 +311,7 @@ class _FolderDraft:
             self._write(page, page.content, there)
 
     def _note_source(self, page: FolderPage, source_sha256: str, made: str) -> str | None:
-        """Note in the ledger what a file becomes; return the SHA-256 of what it became before."""
+        """Record a page in the ledger; return the SHA-256 of what it was before."""
         wrote = self._wrote.setdefault(page.source, {})
         wrote[page.rel_path] = made
         known, before = self.new.get(page.source), self.old.get(page.source)
@@ -323,14 +323,14 @@ class _FolderDraft:
         return before.wrote.get(page.rel_path) if before else None
 
     def _is_in(self, page: FolderPage, there: str | None) -> bool:
-        """Tell whether what is there says all that the page says."""
+        """Tell whether the existing text already contains the page."""
         if there is None or not page.aside:
             return False
         now = self._store.read_bytes(page.rel_path)
         return self._merge(now, page.content) == now
 
     def _merged(self, page: FolderPage, there: str) -> bool:
-        """Put what is new into what is there, where that is possible."""
+        """Merge the page into the existing text, if possible."""
         if self._wish.force or not page.aside:
             return False
         now = self._store.read_bytes(page.rel_path)
@@ -346,7 +346,7 @@ class _FolderDraft:
         return True
 
     def _keep_aside(self, page: FolderPage) -> None:
-        """Keep the original, since memory now holds it among other text."""
+        """Keep the original, since memory now holds it merged with other text."""
         sha256, wrote = self.new[page.source].sha256, self._wrote[page.source]
         wrote[page.aside] = sha256
         self.new[page.source] = ImportedFile(sha256, wrote, page.aside)
@@ -363,7 +363,7 @@ class _FolderDraft:
             self.shown[what].append(page.rel_path)
 
     def check_allowed(self) -> None:
-        """Refuse what is not allowed. Nothing has been written yet."""
+        """Refuse changes that are not allowed. Nothing has been written yet."""
         if self.overwritten and not self._wish.force:
             raise ConflictError(
                 f"These files differ from the folder: {list_paths(self.overwritten)};"
@@ -381,7 +381,7 @@ class _FolderDraft:
 MAX_FILES: Final = 100_000  # a file a day for two hundred and fifty years
 MAX_ONE_BYTES: Final = 64 * MIB
 MAX_DEPTH: Final = 32
-# Git keeps the past of the files there, not files of the folder.
+# Git's history, not files of the folder.
 _NOT_ITS_OWN: Final = {".git": "git's own files"}
 _SHOWN_CHARS: Final = 120
 _OPEN: Final = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
@@ -389,12 +389,12 @@ _OPEN: Final = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINAR
 
 @dataclass(slots=True)
 class FolderContents:
-    """What a folder holds.
+    """The contents of a folder.
 
     Args:
-        files: The bytes of each file, by its path below the folder, `/` between the parts.
-        left_out: What could not be read; the folder is not wholly taken in.
-        notes: What was passed by on purpose.
+        files: The bytes of each file, by its path below the folder, separated by `/`.
+        left_out: Unreadable files, which make the import incomplete.
+        notes: What was skipped on purpose.
     """
 
     files: dict[str, bytes] = field(default_factory=dict)
@@ -404,10 +404,10 @@ class FolderContents:
 
 
 def read_folder(directory: Path) -> FolderContents:
-    """Return everything below `directory`. Links are not followed, and nothing is executed.
+    """Read all files below `directory`, without following links.
 
     Raises:
-        NotFoundError: There is no such directory.
+        NotFoundError: The directory does not exist.
         BadInputError: It is a file.
         LimitError: It holds more than `MAX_FILES` files or `MAX_TOTAL_BYTES`.
     """
@@ -418,10 +418,10 @@ def read_folder(directory: Path) -> FolderContents:
 
 
 def require_there(directory: Path) -> None:
-    """Make sure that a directory is there.
+    """Check that a directory exists.
 
     Raises:
-        NotFoundError: There is nothing.
+        NotFoundError: It does not exist.
         BadInputError: It is a file.
     """
     if is_directory(directory):
@@ -504,17 +504,17 @@ _COMPLETE: Final = {
     YEARLY_DIR: "-01-01",
 }
 _MERGED: Final = (DAILY_DIR, SIGNIFICANT_DIR)
-# Where the tree stands, seen from a folder above it.
+# Where the tree is, relative to a folder above it.
 _BELOW: Final = ("", "memories", "data/memories")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportedMemories(ImportReport):
-    """What an import did, or would do.
+    """Result of an import.
 
     Args:
-        tiers: How many files of each kind the tree holds.
-        notes: How many notes a vault holds.
+        tiers: Number of files per tier.
+        notes: Number of notes in a vault.
     """
 
     tiers: dict[str, int]
@@ -524,21 +524,21 @@ class ImportedMemories(ImportReport):
 def import_memories(
     store: MemoryStore, folder: FolderContents, wish: FolderImportOptions, *, dry_run: bool = False
 ) -> ImportedMemories:
-    """Take a tree of memories into `store`, in one transaction.
+    """Import a tree of memories into `store` in one transaction.
 
-    A day that is there already is added to, bullet by bullet; anything else that is there with
-    other text is a conflict.
+    New bullets are added to an existing day; any other existing file with different text is a
+    conflict.
 
     Args:
         store: The memory.
         folder: The tree's files; see `read_tree`.
-        wish: How far to go.
-        dry_run: Check everything, and change nothing.
+        wish: Import options.
+        dry_run: Check everything, changing nothing.
 
     Raises:
-        ConflictError: Files that are not the import's own would change.
+        ConflictError: Files from elsewhere would change.
         RefusedError: The tree has changed.
-        FamiliarError: The disk refused; everything is as it was.
+        FamiliarError: A file cannot be written; everything is as before.
     """
     warnings: list[str] = []
     there = [file.rel_path for tier in TIERS for file in _files_in(store, tier)]
@@ -565,11 +565,11 @@ def import_memories(
 
 
 def read_tree(directory: Path) -> FolderContents:
-    """Return the files of a tree of memories at `directory`, or just below it.
+    """Read the files of a tree of memories at `directory` or one level below.
 
     Raises:
-        NotFoundError: There is no such directory.
-        BadInputError: It is a file, or no such tree is there.
+        NotFoundError: The directory does not exist.
+        BadInputError: It is a file, or contains no such tree.
     """
     require_there(directory)
     for below in _BELOW:
@@ -595,8 +595,8 @@ def map_tree(
 
     Args:
         files: The bytes of each, by its path in the tree.
-        there: The files of the tiers that memory has already.
-        warnings: Gets what is odd.
+        there: Existing files of the tiers in memory.
+        warnings: Receives oddities.
         keeps_place: Tells which files keep their path.
         kept_dir: Where others are kept.
     """
@@ -628,7 +628,7 @@ def _files_in(store: MemoryStore, directory: str) -> Sequence[MemoryEntry]:
 
 
 def tier_of(source: str) -> str:
-    """Return which tier a file of the tree belongs to, or an empty string."""
+    """Return the tier of a file in the tree, or an empty string."""
     for tier, form in _FORMS.items():
         found = form.fullmatch(source)
         if found and _is_period(found[1] + _COMPLETE[tier]):
@@ -645,7 +645,7 @@ def _is_period(text: str) -> bool:
 
 
 def _content_problem(source: str, content: bytes) -> str:
-    """Return why a file cannot stand in memory as it is, or an empty string."""
+    """Return why a file cannot be stored unchanged, or an empty string."""
     if not is_plain(source):
         return "has a name that is not valid on every system"
     try:

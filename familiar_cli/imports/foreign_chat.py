@@ -1,4 +1,4 @@
-"""Chats from elsewhere: the values every format is read into, who is who, and their files."""
+"""Foreign chats: the common form of all formats, the cast, and their files."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from familiar_cli.history.rows import Role
     from familiar_cli.memory.store.store import MemoryStore
 
-    Row = tuple[int, str, dict[str, Any]]  # number, text and value of an object of JSON
+    Row = tuple[int, str, dict[str, Any]]  # number, text and value of a JSON object
 
 PLAIN: Final = "plain"
 SILLY_TAVERN: Final = "sillytavern"
@@ -55,24 +55,24 @@ TITLES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class ForeignMessage:
-    """One line of a chat.
+    """A message of a chat.
 
     Args:
-        line: Where it stands: its line in the file, or its number in the conversation; from 1.
-        role: As what a model is shown it.
-        author: Who said it; None: the familiar, or nobody.
-        speaker: Who said it, in the words of the source.
-        text: What was said, as it was chosen.
-        stated: The time in the words of the source; empty: it gives none.
-        at: The time; None: there is none that can be read.
-        raw: All that the source says of it, in JSON.
-        hidden: No model is to be shown it.
-        others: Other wordings that the source keeps.
+        line: Its line in the file, or its number in the conversation; from 1.
+        role: Its role in a prompt.
+        author: Its author; None: the familiar, or nobody.
+        speaker: The speaker's name in the source.
+        text: Its text, the selected alternative.
+        stated: The time as the source writes it; empty: none.
+        at: The time; None: none is readable.
+        raw: The original record, in JSON.
+        hidden: Whether to leave it out of prompts.
+        others: Its alternatives in the source.
         modality: `text` or `voice`.
-        partial: It broke off before its end.
-        estimated: `at` is a guess.
-        message_id: What the source calls the message; empty: nothing.
-        is_one_to_one: It was said to the familiar alone.
+        partial: Whether it was cut off before its end.
+        estimated: Whether `at` is a guess.
+        message_id: Its id in the source; empty: none.
+        is_one_to_one: Whether it was said to the familiar alone.
     """
 
     line: int
@@ -93,19 +93,19 @@ class ForeignMessage:
 
     @property
     def fingerprint(self) -> bytes:
-        """A digest of who said what when, in the words of the source."""
+        """A digest of speaker, time and words as the source has them."""
         said = f"{self.role != 'assistant'}\0{self.speaker}\0{self.stated}\0{self.text}"
         return blake2b(said.encode("utf-8", errors="surrogatepass"), digest_size=16).digest()
 
 
 @dataclass(frozen=True, slots=True)
 class Skip:
-    """A line that was left out.
+    """A skipped line.
 
     Args:
-        line: Where it stands, as in `Message`.
+        line: Its position, as in `ForeignMessage`.
         reason: Why.
-        damaged: It could not be read; otherwise it was left out on purpose.
+        damaged: Whether it was unreadable; otherwise it was skipped on purpose.
     """
 
     line: int
@@ -115,19 +115,19 @@ class Skip:
 
 @dataclass(frozen=True, slots=True)
 class Cast:
-    """Who is who in the chats that are imported.
+    """Identities of the speakers in the chats that are imported.
 
     Args:
-        known: Names that the familiar bears anywhere.
-        character: Names that are the familiar's in these chats; empty: `known`.
-        user: Who every person is; None: as `person` has it.
-        me: Whose home it is; None: people are as the source calls them.
-        mine: Names of mine in these chats; empty: whoever the source says is its user.
-        before: Slugs of those who spoke before: under these accounts they go on.
-        also: Slugs of my other accounts.
-        is_mine: The chats come from a program of mine, so whoever it says is its user is me.
-        unnamed: What the characters of a chat are when none bears a name of the familiar's: the
-            chat is refused, they are the familiar under another name, or they are others.
+        known: All names of the familiar.
+        character: Names of the familiar in these chats; empty: `known`.
+        user: The author for every person; None: as `person` decides.
+        me: The owner's identity; None: people have the names the source gives them.
+        mine: The owner's names in these chats; empty: whoever the source says is its user.
+        before: Slugs of previous speakers, whose accounts are reused.
+        also: Slugs of the owner's other accounts.
+        is_mine: Whether the chats come from the owner's own program, so that its user is the owner.
+        unnamed: How to treat the characters of a chat in which none has a name of the familiar's:
+            refuse the chat, take them for the familiar, or for others.
     """
 
     known: tuple[str, ...] = ()
@@ -141,14 +141,14 @@ class Cast:
     is_mine: bool = False
 
     def is_me(self, name: str, otherwise: Author, *, is_one_of_many: bool = False) -> bool:
-        """Tell whether somebody in a chat, other than the familiar, is me.
+        """Tell whether a speaker other than the familiar is the owner.
 
-        Whoever bears another name than mine is somebody else, unless a person says that it is me.
+        A speaker with a different name is somebody else, unless a person says otherwise.
 
         Args:
-            name: What they are called there; empty: the source gives no name.
-            otherwise: Who they are if not me.
-            is_one_of_many: The source has several people, and does not say which one is its user.
+            name: Their name there; empty: the source gives none.
+            otherwise: The author to use if they are not the owner.
+            is_one_of_many: Whether there are several people and the source does not mark its user.
         """
         if fold(name) in map(fold, self.mine) or otherwise.slug in self.also:
             return True
@@ -160,18 +160,18 @@ class Cast:
         return self.bears_my_name(name) if has_name else not is_one_of_many
 
     def bears_my_name(self, name: str) -> bool:
-        """Tell whether somebody is called as I am here."""
+        """Tell whether a speaker has the owner's name."""
         own = (self.me and self.me.display_name) or ""
         return bool(own) and fold(own) == fold(name)
 
     def roles_of(
         self, people: Mapping[str, Author], *, is_one_of_many: bool = False
     ) -> dict[str, SpeakerRole]:
-        """Return what each person of a chat is, by name; see `is_me`.
+        """Return the role of each person in a chat, by name; see `is_me`.
 
         Args:
-            people: The accounts they have if they are not me, by name.
-            is_one_of_many: As `is_me` takes it.
+            people: Their accounts if they are not the owner, by name.
+            is_one_of_many: As for `is_me`.
         """
         return {
             name: "me" if self.is_me(name, who, is_one_of_many=is_one_of_many) else "person"
@@ -179,11 +179,11 @@ class Cast:
         }
 
     def my_account(self, name: str, otherwise: Author) -> Author:
-        """Return the account under which my lines are kept, with the name that a chat gives me.
+        """Return the account for the owner's lines, with the name used in the chat.
 
         Args:
-            name: What I am called there; empty: the source gives no name.
-            otherwise: My account where none is known, or where I spoke under it before.
+            name: The owner's name there; empty: the source gives none.
+            otherwise: The account to use if none is known, or if the owner used it before.
         """
         known = self.user or self.me
         if known is None or (self.user is None and otherwise.slug in self.before | self.also):
@@ -191,7 +191,7 @@ class Cast:
         return replace(known, display_name=name or known.display_name)
 
     def person(self, name: str, otherwise: Author, *, is_one_of_many: bool = False) -> Author:
-        """Return who says something in a chat, other than the familiar; see `is_me`."""
+        """Return the author of a speaker other than the familiar; see `is_me`."""
         if self.is_me(name, otherwise, is_one_of_many=is_one_of_many):
             return self.my_account(name, otherwise)
         return otherwise
@@ -199,11 +199,11 @@ class Cast:
     def note_strangers(
         self, roles: Mapping[str, SpeakerRole], people: Mapping[str, Author]
     ) -> tuple[str, ...]:
-        """Return the note that nobody in a chat is taken for me, where a person could doubt it.
+        """Note that nobody in a chat was taken for the owner, if that is doubtful.
 
         Args:
-            roles: What each speaker is.
-            people: The accounts of those who are not me, by name.
+            roles: The role of each speaker.
+            people: The accounts of everyone but the owner, by name.
         """
         names = [name for name, role in roles.items() if role == "person" and name]
         own_name = (self.me and self.me.display_name) or ""
@@ -221,20 +221,20 @@ class Cast:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What the familiar is called in these chats."""
+        """The familiar's names in these chats."""
         return self.character or self.known
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How files are read.
+    """Options for reading chat files.
 
     Args:
-        cast: Who is who.
-        zone: The timezone of times that have none; None: the system's.
-        channels: Names for the channel of a chat, the best first; empty: made from its file's.
-        format: The format of the files; empty: it is told from them.
-        dates: The order of dates in numbers; None: it is told from all that a file has.
+        cast: Identities of the speakers.
+        zone: The timezone of times without one; None: the system's.
+        channels: Channel names for a chat, best first; empty: derived from its file's.
+        format: The format of the files; empty: detect it.
+        dates: The order of numeric dates; None: infer it from all dates of a file.
     """
 
     cast: Cast = Cast()
@@ -245,7 +245,7 @@ class Reading:
 
     @property
     def insists(self) -> bool:
-        """Whether a text is a transcript because a person says so."""
+        """Whether a person says that the text is a transcript."""
         return self.format == TRANSCRIPT
 
 
@@ -255,19 +255,20 @@ class ForeignChat:
 
     Args:
         format: Its format.
-        name: What the source calls it.
-        channels: Names for its channel, the best first.
-        began: When it began, if the source says so.
-        head: Returns what the source says of the chat as a whole, in JSON; empty: nothing.
-        messages: Yields its lines, again at each call.
-        key: What it is known by everywhere; empty: nothing but its lines.
-        aside: How many messages of other branches stand in its head.
-        parent: What the source calls the chat that it left; empty: it says nothing of one.
-        is_apart: The source says which chat it is, so it is never taken for a part of another one.
-        kind: What the file was taken for, in words; empty: what its format says.
-        notes: What a person should know of how it was read.
-        roles: What each speaker is, where a person could doubt it.
-        is_whole: The source always holds the whole chat as it stands, so what it lacks was deleted.
+        name: Its name in the source.
+        channels: Channel names, best first.
+        began: Its start, if the source states it.
+        head: Returns the source's metadata for the whole chat, in JSON; empty: none.
+        messages: Yields its lines, afresh at each call.
+        key: Its globally stable key; empty: only its lines identify it.
+        aside: Number of messages of other branches in its metadata.
+        parent: The source's name of the chat it branched off; empty: none stated.
+        is_apart: Whether the source identifies the chat, so that it is never merged into another.
+        kind: The detected kind of file, in words; empty: as its format says.
+        notes: Remarks on how it was read.
+        roles: The role of each speaker where it could be doubted.
+        is_whole: Whether the source always contains the whole current chat, so that missing
+            messages were deleted.
     """
 
     format: str
@@ -297,22 +298,22 @@ _PERSONS: Final = frozenset(("user", "human", "me", "you", "myself"))
 
 
 def known_names(memory: MemoryStore, *, familiar_id: str, name: str) -> tuple[str, ...]:
-    """Return all names that a familiar bears: in its settings, on its card, and its id."""
+    """Return all names of a familiar: in its settings, on its card, and its id."""
     card = _card_fields(memory)
     found = (name, card.get("name"), card.get("nickname"), familiar_id)
     return tuple(dict.fromkeys(n for n in found if isinstance(n, str) and n.strip()))
 
 
 def familiars_names(cast: Cast, names: Collection[str], *, origin: str) -> frozenset[str]:
-    """Return which of `names` are the familiar's, folded.
+    """Return the case-folded ones of `names` that are the familiar's.
 
     Args:
-        cast: Who is who.
-        names: Everyone in the chat who is not the person.
+        cast: Identities of the speakers.
+        names: Everyone in the chat except the person.
         origin: The chat, for messages.
 
     Raises:
-        RefusedError: None of them is.
+        RefusedError: None of them is the familiar.
     """
     wanted = {fold(name) for name in cast.character or cast.known}
     slugs = {slugify(name) for name in cast.character or cast.known} - {""}
@@ -340,10 +341,10 @@ def familiars_names(cast: Cast, names: Collection[str], *, origin: str) -> froze
 
 
 def with_my_names(cast: Cast, names: Collection[str], *, origin: str) -> Cast:
-    """Return `cast` for a chat in which people are called `names`.
+    """Adapt `cast` to a chat with the people in `names`.
 
     Raises:
-        RefusedError: They are several, and I am none of them.
+        RefusedError: There are several, and none is the owner.
     """
     if not cast.mine or not {fold(n) for n in names}.isdisjoint(map(fold, cast.mine)):
         return cast
@@ -359,18 +360,18 @@ def with_my_names(cast: Cast, names: Collection[str], *, origin: str) -> Cast:
 
 @dataclass(frozen=True, slots=True)
 class Casting:
-    """Who is who among the speakers of one chat.
+    """Identities of the speakers in one chat.
 
     Args:
-        roles: What each speaker is, by name.
-        cast: Who is who in all chats.
+        roles: The role of each speaker, by name.
+        cast: Identities across all chats.
     """
 
     roles: Mapping[str, SpeakerRole]
     cast: Cast
 
     def who(self, name: str) -> tuple[Role, Author | None]:
-        """Return the role and the author of what `name` says; nobody's words are a note."""
+        """Return role and author for the messages of `name`; those of nobody are notes."""
         role = self.roles.get(name, "person") if name else "note"
         if role in ("familiar", "note"):
             return ("assistant" if role == "familiar" else "system"), None
@@ -379,34 +380,34 @@ class Casting:
         return "user", self.me(name, author) if role == "me" else author
 
     def me(self, name: str, otherwise: Author) -> Author:
-        """Return the account of a speaker who is me, which is `otherwise` if none is known."""
+        """Return the owner's account for a speaker, or `otherwise` if none is known."""
         return self.cast.my_account("" if is_role(name) else name, otherwise)
 
 
 def is_role(name: str) -> bool:
-    """Tell whether a name says what somebody is in a chat with a model: `User`, `AI`."""
+    """Tell whether a name is a role in a chat with a model: `User`, `AI`."""
     return fold(name) in _FAMILIARS | _PERSONS
 
 
 def people_on(platform: str, names: Iterable[str]) -> dict[str, Author]:
-    """Return the accounts of people of whom only the name is known."""
+    """Return accounts for people known only by name."""
     return {name: Author(platform, name or "user", display_name=name or None) for name in names}
 
 
 def cast_speakers(cast: Cast, people: Mapping[str, Author], *, origin: str) -> Casting:
-    """Return who is who among the speakers of a transcript.
+    """Identify the speakers of a transcript.
 
-    The familiar is who bears one of its names, else who is called `AI` or the like. I am who is
-    named so, else who is called `Me` or the like, else the only other speaker, unless I have
-    another name.
+    The familiar is whoever has one of its names, else whoever is called `AI` or the like. The owner
+    is whoever has the owner's name, else whoever is called `Me` or the like, else the only other
+    speaker, unless the owner has a different name.
 
     Args:
-        cast: Who is who in all chats.
-        people: The account that each speaker has who is neither the familiar nor me, by name.
+        cast: Identities across all chats.
+        people: The account of each speaker who is neither the familiar nor the owner, by name.
         origin: The chat, for messages.
 
     Raises:
-        RefusedError: Nobody is the familiar, or several could be the one whose account is given.
+        RefusedError: Nobody is the familiar, or several speakers could be the owner.
     """
     speakers = tuple(people)
     my_names = {fold(name) for name in cast.mine}
@@ -452,7 +453,7 @@ def _card_fields(memory: MemoryStore) -> dict[str, Any]:
     try:
         data = json.loads(memory.read_file(CARD_JSON))["data"]
     except (FamiliarError, ValueError, KeyError, TypeError, RecursionError):
-        return {}  # a familiar without a card, or with one that `doctor` complains of
+        return {}  # no card, or a damaged one that `doctor` reports
     return data if isinstance(data, dict) else {}
 
 
@@ -478,8 +479,8 @@ class ChatFile:
     """A file in UTF-8.
 
     Args:
-        path: Where it can be read.
-        name: What it is called in messages.
+        path: Its path.
+        name: Its name in messages.
     """
 
     path: Path
@@ -492,22 +493,22 @@ class ChatFile:
 
     @property
     def changed(self) -> datetime:
-        """When it was last changed."""
+        """Time of its last change."""
         return to_ms(since_1970(self._stat().st_mtime))
 
     @property
     def size_bytes(self) -> int:
-        """How large it is."""
+        """Its size."""
         return self._stat().st_size
 
     @contextmanager
     def open(self) -> Iterator[BinaryIO]:
-        """Open it, after its byte order mark.
+        """Open it, skipping the byte order mark.
 
         Raises:
-            NotFoundError: No file is there.
+            NotFoundError: The file does not exist.
             BadInputError: It is a directory.
-            FamiliarError: The system would not let it be read.
+            FamiliarError: The file cannot be read.
         """
         with _translate_errors(self.name), open_patiently(self.path) as stream:
             if stream.read(3) != codecs.BOM_UTF8:
@@ -521,7 +522,7 @@ class ChatFile:
 
 @contextmanager
 def _translate_errors(name: str) -> Iterator[None]:
-    """Turn the system's errors into ours."""
+    """Translate the system's errors into ours."""
     try:
         yield
     except FileNotFoundError as error:
@@ -534,7 +535,7 @@ def _translate_errors(name: str) -> Iterator[None]:
 
 @contextmanager
 def as_source(file: Path | None) -> Iterator[ChatFile]:
-    """Lend a file, or all of standard input when it is None, as a source.
+    """Yield a file, or all of standard input if it is None, as a source.
 
     Raises:
         FamiliarError: It cannot be read.
@@ -557,7 +558,7 @@ def as_source(file: Path | None) -> Iterator[ChatFile]:
 
 
 def _guess_utf16(start: bytes) -> str | None:
-    """Return which UTF-16 a text without a byte order mark is in, by where its zeros are."""
+    """Guess the UTF-16 byte order of a text without a mark, by where its zeros are."""
     zeros = [start[place::2].count(0) for place in (0, 1)]
     most = len(start) // 4
     if zeros[0] > most and not zeros[1]:
@@ -593,14 +594,14 @@ def _transcode_file(source: ChatFile, target: Path, encoding: str) -> None:
 
 
 def readable_rows(rows: Iterable[Row | Skip]) -> Iterator[Row]:
-    """Yield the rows that could be read."""
+    """Yield the readable rows."""
     return (row for row in rows if not isinstance(row, Skip))
 
 
 def read_rows(
     rows: Iterable[Row | Skip], read: Callable[[int, str, dict[str, Any]], ForeignMessage | Skip]
 ) -> Iterator[ForeignMessage | Skip]:
-    """Yield the message that `read` makes of each row; a `Skip` stays one."""
+    """Apply `read` to each row; a `Skip` is passed on."""
     return (row if isinstance(row, Skip) else read(*row) for row in rows)
 
 
@@ -613,27 +614,27 @@ _DEPTH: Final = {b"{": 1, b"[": 1, b"}": -1, b"]": -1}
 
 @dataclass(frozen=True, slots=True)
 class ByteSpan:
-    """Where an element stands in its file, in bytes."""
+    """Byte range of an element in its file."""
 
     start: int
     end: int
 
     def read(self, stream: BinaryIO) -> bytes:
-        """Return the element."""
+        """Read the element."""
         stream.seek(self.start)
         return stream.read(self.end - self.start)
 
 
 def object_spans(source: ChatFile, *, inside: int | None = None) -> Iterator[ByteSpan]:
-    """Yield where each object of the array in `source` stands.
+    """Yield the byte range of each object of the array in `source`.
 
     Args:
         source: The file.
-        inside: Where the array begins, in bytes, that is a member of the one object in the file;
-            None: the file is the array.
+        inside: Byte offset of the array if it is a member of the file's single object; None: the
+            file is the array.
 
     Raises:
-        BadInputError: The array does not end, or an element is too large.
+        BadInputError: The array is unterminated, or an element is too large.
     """
     with source.open() as stream:
         if inside is not None:
@@ -642,7 +643,7 @@ def object_spans(source: ChatFile, *, inside: int | None = None) -> Iterator[Byt
 
 
 def array_objects(source: ChatFile, *, inside: int | None = None) -> Iterator[Row | Skip]:
-    """Yield number, text and value of each object of an array; see `spans`."""
+    """Yield number, text and value of each object of an array; see `object_spans`."""
     with source.open() as stream:
         for number, span in enumerate(object_spans(source, inside=inside), start=1):
             yield read_object(number, span.read(stream))
@@ -668,7 +669,7 @@ class _Scan:
             done = 0
             for token in _TOKEN.finditer(rest):
                 mark = token.group()
-                if mark == b'"':  # a string that goes on in the next block
+                if mark == b'"':  # a string that continues in the next block
                     done = token.start()
                     break
                 done = token.end()
@@ -696,9 +697,9 @@ class _Scan:
 
 
 def json_lines(source: ChatFile) -> Iterator[Row | Skip]:
-    """Yield number, text and value of each line that holds an object; blank lines are passed over.
+    """Yield number, text and value of each line that is an object, skipping blank lines.
 
-    Every other line is a `Skip`.
+    Any other line yields a `Skip`.
     """
     with source.open() as stream:
         number = 0
@@ -712,7 +713,7 @@ def json_lines(source: ChatFile) -> Iterator[Row | Skip]:
 
 
 def read_object(number: int, raw: bytes) -> Row | Skip:
-    """Return number, text and value of the JSON object in `raw`, or why it is left out."""
+    """Parse the JSON object in `raw`; a `Skip` with the reason if it is not one."""
     try:
         text = raw.decode("utf-8").strip()
         value = _DECODER.decode(text)

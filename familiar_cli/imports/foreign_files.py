@@ -1,4 +1,4 @@
-"""Read files from outside within bounds, as JSON and YAML; write results there."""
+"""Read untrusted files within limits, as JSON and YAML; write output files."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ MAX_TOTAL_BYTES: Final = 512 * MIB  # all files of one archive, after inflating
 
 
 def read_foreign(path: Path) -> bytes:
-    """Return the bytes of a file from outside.
+    """Read a file from outside.
 
     Raises:
-        NotFoundError: No file is there.
+        NotFoundError: The file does not exist.
         BadInputError: It is larger than `MAX_FILE_BYTES`.
-        FamiliarError: The system would not let it be read.
+        FamiliarError: The file cannot be read.
     """
     try:
         with open_patiently(path) as stream:
@@ -53,10 +53,10 @@ def read_foreign(path: Path) -> bytes:
 
 
 def read_stream(stream: BinaryIO, *, origin: str) -> bytes:
-    """Return all of `stream`.
+    """Read all of `stream`.
 
     Raises:
-        BadInputError: It gives more than `MAX_FILE_BYTES`.
+        BadInputError: It is longer than `MAX_FILE_BYTES`.
     """
     raw = stream.read(MAX_FILE_BYTES + 1)
     if len(raw) > MAX_FILE_BYTES:
@@ -72,21 +72,21 @@ def write_result(path: Path, content: bytes, *, force: bool = False) -> None:
     Args:
         path: Output path.
         content: The bytes.
-        force: A file that is there already may be overwritten.
+        force: Allow overwriting an existing file.
 
     Raises:
-        ConflictError: Something is there already; it stays as it is.
-        RefusedError: A link is there.
-        FamiliarError: The system would not let it be written.
+        ConflictError: The file exists; it is left unchanged.
+        RefusedError: The path is a link.
+        FamiliarError: The file cannot be written.
     """
     _write_out(path, content, force=force)
 
 
 def write_lines(path: Path, lines: Iterable[str], *, force: bool = False) -> int:
-    """Make `lines` a file in UTF-8, as `write_result` does, without holding all of them.
+    """Write `lines` to a UTF-8 file like `write_result`, streaming them.
 
     Returns:
-        How many there were.
+        The number of lines.
     """
     count = 0
 
@@ -122,10 +122,10 @@ def _write_out(path: Path, content: bytes | Iterable[bytes], *, force: bool) -> 
         ) from error
 
 
-MAX_DEPTH: Final = 128  # no known card nests deeper than twenty
-MAX_CONTAINERS: Final = 1_000_000  # lists and objects; each takes far more room than its two signs
-OWN_DEPTH: Final = MAX_DEPTH + 8  # of our own files, which put foreign values into frames
-MAX_DIGITS: Final = 4000  # just below what Python itself refuses
+MAX_DEPTH: Final = 128  # no known card nests deeper than twenty levels
+MAX_CONTAINERS: Final = 1_000_000  # lists and objects; each takes far more memory than its text
+OWN_DEPTH: Final = MAX_DEPTH + 8  # for our own files, which wrap foreign values
+MAX_DIGITS: Final = 4000  # just below Python's own limit
 _MARKS: Final = (  # UTF-32 first: its mark begins with that of UTF-16
     (codecs.BOM_UTF32_LE, "utf-32"),
     (codecs.BOM_UTF32_BE, "utf-32"),
@@ -138,9 +138,10 @@ _SURROGATE = re.compile(r"[\ud800-\udfff]")
 def read_json(
     raw: bytes | str, *, origin: str, max_depth: int = MAX_DEPTH
 ) -> tuple[Any, tuple[str, ...]]:
-    """Return the value that `raw` holds, and what is odd about how it is written.
+    """Parse `raw` as JSON; also return oddities of its syntax.
 
-    A byte order mark may lead. Lone surrogates stay as they are; `dump_json` writes them back.
+    A leading byte order mark is accepted. Lone surrogates are preserved; `dump_json` writes them
+    back.
 
     Raises:
         BadInputError: It is not valid JSON, nests too deeply, or holds a number beyond JSON.
@@ -175,10 +176,10 @@ def read_json(
 
 
 def decode_text(raw: bytes | str) -> str:
-    """Return foreign text as a string without its byte order mark.
+    """Decode foreign text, dropping its byte order mark.
 
     Raises:
-        ValueError: It is in no Unicode encoding.
+        ValueError: It is not in a Unicode encoding.
     """
     if isinstance(raw, bytes):
         encoding = next((name for mark, name in _MARKS if raw.startswith(mark)), "utf-8")
@@ -190,7 +191,7 @@ def check_depth(value: object, *, origin: str, max_depth: int = MAX_DEPTH) -> No
     """Refuse a value that nests deeper than `max_depth`.
 
     Raises:
-        BadInputError: It does.
+        BadInputError: It nests deeper.
     """
     level = [value]
     for _ in range(max_depth):
@@ -201,18 +202,18 @@ def check_depth(value: object, *, origin: str, max_depth: int = MAX_DEPTH) -> No
 
 
 def dump_json(value: object, *, indent: int | None = 2) -> str:
-    """Return `value` as JSON that UTF-8 can hold: readable, lone surrogates escaped."""
+    """Serialise `value` as readable JSON, escaping lone surrogates so that UTF-8 can encode it."""
     text = json.dumps(value, ensure_ascii=False, indent=indent, allow_nan=False)
     return _SURROGATE.sub(lambda lone: f"\\u{ord(lone[0]):04x}", text)
 
 
 def to_storable(text: str) -> str:
-    """Return `text` as UTF-8 can hold it: a lone surrogate becomes U+FFFD."""
+    """Replace lone surrogates, which UTF-8 cannot encode, by U+FFFD."""
     return _SURROGATE.sub("\ufffd", text)
 
 
 def json_line(value: object) -> str:
-    """Return `value` as `dump_json` does, in one line."""
+    """Serialise `value` like `dump_json`, on one line."""
     return dump_json(value, indent=None)
 
 
@@ -227,12 +228,12 @@ def object_list(value: object) -> list[dict[str, Any]]:
 
 
 def text_list(value: object) -> list[str]:
-    """Return the texts in `value` if it is a list, else an empty list."""
+    """Return the strings in `value` if it is a list, else an empty list."""
     return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
 
 
 def _check_count(text: str) -> None:
-    """Raise `ValueError` when what `text` describes would take far more room than the text."""
+    """Raise `ValueError` if parsing `text` would take far more memory than the text itself."""
     if text.count("[") + text.count("{") > MAX_CONTAINERS:
         raise ValueError(f"it contains more than {MAX_CONTAINERS:,} lists and objects")
 
@@ -250,7 +251,7 @@ def _parse_int(digits: str) -> int:
 
 
 def parse_finite(digits: str) -> float:
-    """Read a number, as `json.loads` asks for it; raises `ValueError` when it is too large."""
+    """Parse a number for `json.loads`; raises `ValueError` if it is out of range."""
     number = float(digits)
     if not math.isfinite(number):
         raise ValueError(f"the number {digits[:20]} is too large")
@@ -258,12 +259,12 @@ def parse_finite(digits: str) -> float:
 
 
 def no_constant(name: str) -> Any:  # noqa: ANN401  # it never returns
-    """Refuse what `json.loads` would read although JSON does not have it."""
+    """Reject the non-standard constants that `json.loads` accepts."""
     raise ValueError(f"{name} is not a JSON number")
 
 
 def read_yaml(raw: bytes, *, origin: str) -> Any:  # noqa: ANN401  # YAML holds anything
-    """Return the value that `raw` holds, made of dicts, lists and strings alone.
+    """Parse `raw` as YAML into dicts, lists and strings only.
 
     Raises:
         BadInputError: It is not valid YAML, is too large, nests too deeply, or uses aliases.
@@ -288,7 +289,7 @@ def read_yaml(raw: bytes, *, origin: str) -> Any:  # noqa: ANN401  # YAML holds 
 
 
 def _check_events(events: Iterable[object], origin: str) -> None:
-    """Refuse what is harmless to scan but not to build.
+    """Reject YAML that is harmless to scan but not to build.
 
     Raises:
         BadInputError: There are aliases, or nodes nest deeper than `MAX_DEPTH`.

@@ -1,4 +1,4 @@
-"""Import the chats of files and directories: what of each is new, and what became of the rest."""
+"""Import chats from files and directories, and report what became of each."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ _FIRST_SHOWN: Final = 3
 MAX_NAMED: Final = 10_000
 """Lines of one chat that are named when they are left out; the others are counted."""
 
-_BATCH: Final = 5_000  # turns that are written in one transaction
+_BATCH: Final = 5_000  # turns per transaction
 _BATCH_CHARS: Final = 8_000_000
 _REASONS: Final = {
     LineMatch.edited: "it has changed since it was imported; the imported text is kept",
@@ -85,33 +85,33 @@ _SHARED: Final = "it differs from the chat that this one left; the turns that bo
 
 @dataclass(slots=True)
 class ImportedChat:
-    """What became of one chat.
+    """Result of importing one chat.
 
     Args:
         file: Its file.
-        name: What its source calls it.
+        name: Its name in the source.
         format: Its format.
-        channel: The channel that it is in.
-        imported: How many turns were added, or would be.
-        already_there: How many were there before.
-        skipped: Lines that were left out; at most `MAX_NAMED`.
-        skipped_count: How many were left out.
-        damaged: How many of them are no messages.
-        changed: How many of them are there in other words.
-        inserted: How many of them came in between turns that are there.
-        corrected: How many turns have another wording now, as their lines do.
-        withdrawn: How many turns the chat does not show any more.
-        doubles: How many live turns of another channel were withdrawn: the chat has them all.
-        estimated_times: How many added turns have a time that is a guess.
-        hidden: How many added turns no model is shown.
-        aside: How many messages of other branches are kept beside the turns.
-        branch_of: The channel that its channel branched off now; empty: none.
-        is_new: Its channel is new.
-        is_copy: The channel holds all of it, under another name.
-        taken_for: What the file was taken for.
-        speakers: Who speaks in it, the most talkative first.
+        channel: Its channel.
+        imported: Number of turns added, or to be added.
+        already_there: Number of turns that existed before.
+        skipped: Skipped lines; at most `MAX_NAMED`.
+        skipped_count: Number of skipped lines.
+        damaged: How many of those are not valid messages.
+        changed: How many of those exist with different text.
+        inserted: How many of those belong between existing turns.
+        corrected: Number of turns updated to their lines' new wording.
+        withdrawn: Number of turns that the chat no longer shows.
+        doubles: Number of live turns withdrawn in another channel because the chat contains them.
+        estimated_times: Number of added turns with an estimated time.
+        hidden: Number of added turns that are left out of prompts.
+        aside: Number of messages of other branches kept beside the turns.
+        branch_of: The channel that this import branched off; empty: none.
+        is_new: Whether its channel is new.
+        is_copy: Whether the channel already held the whole chat, under another name.
+        taken_for: The detected kind of file.
+        speakers: Its speakers, most messages first.
         first: Its first messages.
-        notes: What a person should know of how it was read.
+        notes: Remarks on how it was read.
     """
 
     file: str
@@ -142,12 +142,12 @@ class ImportedChat:
 
 @dataclass(frozen=True, slots=True)
 class SpeakerCount:
-    """Somebody who speaks in a chat.
+    """A speaker of a chat.
 
     Args:
-        name: What the chat calls them; empty: nobody speaks, the program tells something.
-        role: Who that is.
-        turns: How many messages are theirs.
+        name: The name in the chat; empty: a notice of the program.
+        role: The speaker's role.
+        turns: Number of messages.
     """
 
     name: str
@@ -157,15 +157,15 @@ class SpeakerCount:
 
 @dataclass(frozen=True, slots=True)
 class ChatImportOptions:
-    """How chats are to be imported.
+    """Options for importing chats.
 
     Args:
-        reading: How files are read.
+        reading: Options for reading files.
         channel: The channel; empty: each chat's own.
         dry_run: Write nothing.
-        names: What all chats are called that are brought in together.
-        aside: A chat that grew, though its channel went on here, goes on in a branch.
-        is_current: The chats are as they are at this moment; a file may be older than what is kept.
+        names: Names of all chats imported together.
+        aside: Continue a chat on a new branch if both it and its channel have grown.
+        is_current: Whether the chats are live; a file may be older than the history.
     """
 
     reading: Reading = field(default_factory=Reading)
@@ -177,14 +177,14 @@ class ChatImportOptions:
 
 
 class Bringing:
-    """Brings one chat in.
+    """Imports one chat.
 
     Args:
         history: The history.
         source: The chat's file.
         chat: The chat.
-        wish: How it is to be imported.
-        on_progress: Told how many lines are done.
+        wish: Import options.
+        on_progress: Called with the number of lines done.
     """
 
     def __init__(
@@ -222,13 +222,13 @@ class Bringing:
         self._has_private = False
 
     def run(self, *, aside: bool = False) -> None:
-        """Write down what is new, batch by batch.
+        """Store what is new, batch by batch.
 
         Args:
-            aside: In a new branch, after the last line that is known.
+            aside: Store it on a new branch after the last known line.
 
         Raises:
-            RefusedError: The channel goes on after the first new line was said.
+            RefusedError: The channel has turns later than the first new line.
             FamiliarError: The history cannot be used.
         """
         find = branch_chat if aside else place_chat
@@ -274,7 +274,7 @@ class Bringing:
         return done
 
     def _survey(self, origin: ChatOrigin) -> None:
-        """Match lines to turns; of a whole chat, also find the turns it no longer shows."""
+        """Match lines to turns; for a whole chat, also find the turns it no longer shows."""
         place = self._place
         if not self._chat.is_whole or place.is_copy or (place.is_new and not place.parent):
             self._verdicts = match_lines(self._history, place, self._lines())
@@ -297,7 +297,7 @@ class Bringing:
         self._check_any(messages)
 
     def _follow(self, appender: Appender, number: int, message: ForeignMessage) -> bool:
-        """Save a line that is not at the end; tell whether it was one."""
+        """Store a line that belongs before the end; tell whether it was one."""
         assert self._changes
         line, old = self._incoming(message, self._channel), self._changes.turns.get(number)
         verdict = self._verdicts[number]
@@ -319,10 +319,10 @@ class Bringing:
         return False
 
     def _is_one_to_one(self) -> bool:
-        """Tell whether a single person speaks in the chat who has an account of their own.
+        """Tell whether only one person with an account of their own speaks in the chat.
 
-        Somebody who is known by a name alone is whoever brings the chat, unless that is known to
-        be somebody else. What was private where a chat comes from stays so.
+        A person known only by name is whoever imports the chat, unless known to be somebody else.
+        What was private at the source stays private.
         """
         if self._has_private:
             return True
@@ -397,7 +397,7 @@ class Bringing:
             self._skipped.append(skip)
 
     def _write(self, appender: Appender) -> None:
-        if self._bare:  # first, so that the channel is known to end with a line of the chat
+        if self._bare:  # first, to make sure that the channel ends with a line of the chat
             appender.describe(self._bare)
             self._bare = []
         verdicts = [LineMatch.new] * len(self._waiting)
@@ -457,12 +457,12 @@ class NotImported:
 
 @dataclass(frozen=True, slots=True)
 class ImportedChats:
-    """What an import did.
+    """Result of an import.
 
     Args:
-        chats: What became of each chat, the one that began first at the start.
+        chats: The result for each chat, earliest start first.
         failed: What was not imported.
-        passed_over: Texts in a directory that are no chats.
+        passed_over: Text files in a directory that are not chats.
     """
 
     chats: tuple[ImportedChat, ...]
@@ -471,7 +471,7 @@ class ImportedChats:
 
     @property
     def problem(self) -> FamiliarError | None:
-        """Why the import is not whole; None: it is."""
+        """The error if the import is incomplete, else None."""
         if self.failed and not self.chats:
             return self.failed[0].error
         damaged = sum(chat.damaged for chat in self.chats)
@@ -495,18 +495,18 @@ def import_chats(
     wish: ChatImportOptions,
     on_progress: OnProgress = lambda _name, _lines: None,
 ) -> ImportedChats:
-    """Bring the chats of a file or of all files below a directory into the history.
+    """Import the chats of a file, or of all files below a directory.
 
-    What is there already is not added again, so an import that was broken off is run again.
+    Existing turns are not added again, so an interrupted import can simply be repeated.
 
     Args:
         history: The history.
         path: The file or directory; None: standard input.
         wish: Import options.
-        on_progress: Told a chat's name and how many of its lines are done.
+        on_progress: Called with a chat's name and the number of lines done.
 
     Raises:
-        NotFoundError: Nothing is at `path`, or no chat below it.
+        NotFoundError: `path` does not exist, or contains no chat.
         UsageError: All chats of a directory were to go into one channel.
         FamiliarError: The history cannot be used.
     """
@@ -545,7 +545,7 @@ def import_chat_files(
     wish: ChatImportOptions,
     on_progress: OnProgress = lambda _name, _lines: None,
 ) -> ImportedChats:
-    """Bring chats into the history as `import_chats` does, each file with a reading of its own.
+    """Import chats like `import_chats`, with reading options for each file.
 
     Raises:
         FamiliarError: The history cannot be used.
@@ -561,7 +561,7 @@ def _bring_in(
     wish: ChatImportOptions,
     on_progress: OnProgress,
 ) -> ImportedChats:
-    """Import `chats` in the order in which they began; one that fails does not stop the others."""
+    """Import `chats` in chronological order; a failure does not stop the others."""
     done: list[ImportedChat] = []
     wish = replace(wish, names=frozenset(chat.name for _, chat in chats))
     for source, chat in _in_order(chats):
@@ -570,7 +570,7 @@ def _bring_in(
             try:
                 bringing.run()
             except RefusedError as error:
-                # Any other refusal than that the channel goes on has a class of its own.
+                # A plain RefusedError means that the channel has grown; others are subclasses.
                 if not wish.aside or type(error) is not RefusedError:
                     raise
                 bringing = Bringing(history, source, chat, wish, on_progress)
@@ -579,7 +579,7 @@ def _bring_in(
             failed.append(NotImported(source.name, error))
             if bringing.done.imported:
                 done.append(bringing.result())
-            if isinstance(error, LockedError):  # it holds for the others, too
+            if isinstance(error, LockedError):  # it would affect the others, too
                 break
         else:
             done.append(bringing.result())
@@ -587,7 +587,7 @@ def _bring_in(
 
 
 def _chat_files(path: Path | None) -> tuple[list[Path | None], list[NotImported]]:
-    """Return the files that are meant, and the directories that cannot be looked into."""
+    """Return the files to read, and the directories that cannot be read."""
     if path is None or not path.is_dir():
         return [path], []
     closed: list[NotImported] = []
@@ -609,7 +609,7 @@ def _chat_files(path: Path | None) -> tuple[list[Path | None], list[NotImported]
 def _find_chats(
     files: Iterable[tuple[Path | None, Reading]], stack: ExitStack
 ) -> tuple[list[tuple[ChatFile, ForeignChat]], list[NotImported]]:
-    """Return the chats in all files, and which files or parts of files have none."""
+    """Return the chats in all files, and the files or parts that contain none."""
     chats: list[tuple[ChatFile, ForeignChat]] = []
     failed: list[NotImported] = []
     for file, reading in files:
@@ -629,7 +629,7 @@ def _find_chats(
 
 @contextmanager
 def lend_history(history: HistoryStore, *, is_trial: bool) -> Iterator[HistoryStore]:
-    """Lend the history, or for a trial a copy of it that goes again."""
+    """Yield the history, or for a trial a temporary copy of it."""
     if not is_trial:
         yield history
         return
@@ -642,13 +642,13 @@ def lend_history(history: HistoryStore, *, is_trial: bool) -> Iterator[HistorySt
 
 
 def _in_order(chats: list[tuple[ChatFile, ForeignChat]]) -> list[tuple[ChatFile, ForeignChat]]:
-    """Return the chats in the order in which they began, but no branch before what it left."""
+    """Sort chats by their start, but branches after their parents."""
     ordered: dict[int, tuple[ChatFile, ForeignChat]] = {}
     by_name = {(Path(source.name).parent, chat.name): (source, chat) for source, chat in chats}
     for found in sorted(chats, key=_sort_key):
         line = [found]
         while (above := _parent_of(line[-1], by_name)) and id(above[1]) not in ordered:
-            if above in line:  # they say that they left each other
+            if above in line:  # each claims to have branched off the other
                 break
             line.append(above)
         for one in reversed(line):
@@ -660,13 +660,13 @@ def _parent_of(
     found: tuple[ChatFile, ForeignChat],
     by_name: Mapping[tuple[Path, str], tuple[ChatFile, ForeignChat]],
 ) -> tuple[ChatFile, ForeignChat] | None:
-    """Return the chat that another one left, if it is among those that are brought in."""
+    """Return the chat that another one branched off, if it is in the same import."""
     source, chat = found
     return by_name.get((Path(source.name).parent, chat.parent)) if chat.parent else None
 
 
 def _is_other_text(one: NotImported) -> bool:
-    """Tell whether a file of a directory is a text that nobody said was a chat."""
+    """Tell whether a directory's file is a text that nobody declared to be a chat."""
     is_text = Path(one.file).suffix.lower() in TEXT_SUFFIXES
     return is_text and isinstance(one.error, BadInputError)
 

@@ -1,4 +1,4 @@
-"""Import a lorebook: read one in any format, and plan the files that it becomes."""
+"""Import a lorebook: read it in any format, and plan its files."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _SHOWN: Final = frozenset(("key", "keys", "content", "comment", "name", "disable
 _COUNTERS: Final = frozenset(("uid", "id", "displayIndex", "addMemo"))
 _PINNING: Final = frozenset(("constant", "@@constant"))
 _UNPINNED: Final = "constant (not pinned)"
-# What a card's book has where it says nothing.
+# Defaults of a card's book.
 _BOOK_DEFAULTS: Final = {
     **DEFAULTS,
     "insertion_order": 100,
@@ -66,7 +66,7 @@ def effects_of(book: Lorebook, states: Mapping[int, State]) -> Effects:
 
     Args:
         book: The book.
-        states: What the file of each entry is, by its place; pinned where it is constant.
+        states: The state of each entry's file, by position; pinned if the entry is constant.
     """
     every, found, kept = Counter[str](), Counter[str](), Counter[str]()
     for place, entry in enumerate(book.entries):
@@ -121,10 +121,10 @@ _SHOWN_DIFF_LINES: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class LorebookPlan(ImportPlan):
-    """What an import of a lorebook will do.
+    """Plan for importing a lorebook.
 
     Args:
-        directory: Where the book is, or will be.
+        directory: The directory of the book, existing or new.
     """
 
     directory: str = ""
@@ -140,22 +140,21 @@ def plan_import(
 ) -> LorebookPlan:
     """Plan the import of `book`.
 
-    A book that was imported before is recognised by its name or its content, its entries by their
-    text, title and number; files that a person moved are found by the id in them.
+    A book imported before is recognised by its name or content, its entries by text, title and
+    number. Files that a person moved are found by the id in them.
 
     Args:
-        book: What `read_book` returned.
+        book: The book as returned by `read_book`.
         store: The memory.
-        into: A directory below the memory root; None: the one that the book is in already, else
-            one of its own.
-        update: Entries whose source changed may be written anew.
-        force: So may those that a person edited, and those a person deleted.
+        into: A directory below the memory root; None: the book's existing one, else a new one.
+        update: Allow rewriting entries whose source changed.
+        force: Also allow rewriting entries that a person edited or deleted.
 
     Raises:
         UnsafePathError: `into` is not a visible directory below the memory root.
         RefusedError: Files would change and neither `update` nor `force` is given.
         ConflictError: Files that a person edited would change and `force` is not given.
-        BadInputError: The settings kept in `into` are damaged.
+        BadInputError: The settings stored in `into` are damaged.
     """
     directory, notes = (check_directory(into), ()) if into is not None else place_for(book, store)
     settings = lorebook_shelf.load_settings(store, directory)
@@ -168,10 +167,10 @@ def plan_import(
 
 
 def check_directory(into: str) -> str:
-    """Return `into` in its one spelling.
+    """Normalise and check `into`.
 
     Raises:
-        UnsafePathError: It leads outside the memory, is all of it, or is hidden.
+        UnsafePathError: It leads outside the memory, is the memory itself, or is hidden.
     """
     directory = parse_path(into)
     if not directory or any(part.startswith(".") for part in directory.split("/")):
@@ -183,7 +182,7 @@ def check_directory(into: str) -> str:
 
 
 class _Draft:
-    """A plan while it is being made."""
+    """A plan under construction."""
 
     def __init__(
         self,
@@ -204,12 +203,12 @@ class _Draft:
         self.changes: list[FileToWrite] = []
         self.unchanged: list[str] = []
         self.states: dict[int, State] = {}
-        self.changed: list[str] = []  # what is not written without `update`
-        self.edited: list[tuple[LoreFile, str]] = []  # a person's file, and the text it would get
+        self.changed: list[str] = []  # only written with `update`
+        self.edited: list[tuple[LoreFile, str]] = []  # a person's file, and its proposed new text
         self.warnings: list[str] = [f"{line}: not changed" for line in found.skipped]
 
     def take(self, book: Lorebook) -> None:
-        """Go through `book` and note what each entry means for the directory."""
+        """Plan what each entry of `book` changes in the directory."""
         book_id = self._book(book)
         olds = {key: self.settings.entry(key) for key in self.settings.of_book(book_id)}
         ids = match_entries(book.entries, olds)
@@ -224,7 +223,7 @@ class _Draft:
                 self.warnings.append(f"{path}: no longer in the source; it is kept")
 
     def check(self) -> None:
-        """Refuse what is not allowed. Nothing has been written yet."""
+        """Refuse changes that are not allowed. Nothing has been written yet."""
         if self.edited and not self.force:
             raise ConflictError(_edits_message(self.edited), hint=_EDITS_HINT)
         if self.changed and not self.update:
@@ -253,11 +252,11 @@ class _Draft:
         return LorebookPlan(report, tuple(self.changes), self.directory)
 
     def _book(self, book: Lorebook) -> str:
-        """Note the book's own settings, and return the book's id."""
+        """Record the book's own settings, and return its id."""
         book_id = same_book(self.settings, book) or book_id_of(book.name)
         known = self.books.get(book_id)
         if known and known.shape != book.shape and not self.update:
-            return book_id  # each format has words of its own for the book as a whole
+            return book_id  # each format spells the book's own settings differently
         whole = book.digest
         new = BookRecord(
             name=known.name if known else book.name,
@@ -279,7 +278,7 @@ class _Draft:
         return book_id
 
     def _known(self, key: str, entry: LoreEntry, place: int) -> None:
-        """Note what an entry that was imported before needs."""
+        """Plan the changes for an entry that was imported before."""
         record, file = self.records[key], self.found.files.get(key)
         was = LoreEntry(record.shape, record.raw, record.slot)
         same = _is_same(entry, was)
@@ -296,7 +295,7 @@ class _Draft:
         after = replace(after, path=file.path)
         is_untouched = file.sha256 == record.sha256
         own = _with_own_pin(text, file, record)
-        # A page that nobody touched is written again also where an earlier version wrote another.
+        # An unedited page is also rewritten if an earlier version rendered it differently.
         if self.update and is_untouched and text != file.text:
             self._rewrite(after, key, text, file)
         elif same:
@@ -320,7 +319,7 @@ class _Draft:
         self._write(record, key, text, file.sha256)
 
     def _add(self, book_id: str, entries: list[LoreEntry], places: list[int]) -> None:
-        """Note the entries that were not there before."""
+        """Plan the new entries."""
         ids = ids_of(book_id, entries, set(self.records))
         taken = {fold(path.rpartition("/")[2]) for path in self._directly_inside()}
         chosen = file_names(entries, ids, taken)
@@ -348,20 +347,20 @@ class _Draft:
 
 
 def _is_same(entry: LoreEntry, was: LoreEntry) -> bool:
-    """Tell whether an entry says what it said before; in another format, all that both can say."""
+    """Tell whether an entry is unchanged; across formats, in what both can express."""
     if entry.shape != was.shape:
         return lorebook.in_common(entry) == lorebook.in_common(was)
     return (entry.meaning, entry.slot) == (was.meaning, was.slot)
 
 
 def _is_repinned(file: LoreFile, record: EntryRecord) -> bool:
-    """Tell whether a person pinned or unpinned an entry, and changed nothing else of its page."""
+    """Tell whether a person's only edit of a page was to pin or unpin it."""
     before = without_pin(file.text) if is_pinned(file.text) else PIN + file.text
     return sha256_of(before) == record.sha256
 
 
 def _with_own_pin(text: str, file: LoreFile, record: EntryRecord) -> str:
-    """Return the text of a page with the pin that a person gave it, or took from it."""
+    """Apply a person's pinning or unpinning to the text of a page."""
     if not _is_repinned(file, record) or is_pinned(text) == is_pinned(file.text):
         return text
     return without_pin(text) if is_pinned(text) else PIN + text
@@ -373,7 +372,7 @@ _EDITS_HINT: Final = (
 
 
 def _edits_message(edited: list[tuple[LoreFile, str]]) -> str:
-    """Return which of a person's files stand in the way, and how the source differs from them."""
+    """Describe a person's conflicting files, and how the source differs from them."""
     diffs = (
         unified(file.text, text, file.path, f"{file.path} (from the source)")
         for file, text in edited
@@ -392,16 +391,16 @@ _OPENERS: Final = ("{", "[")
 
 @dataclass(frozen=True, slots=True)
 class ImportedLorebook:
-    """What an import did, or would do. See `ImportPlan` for the lists.
+    """Result of an import, actual or planned. See `ImportPlan` for the lists.
 
     Args:
         book: The book's name.
-        directory: Where it is in memory.
-        source: The format it came in.
-        entries: How many it has.
-        in_every_prompt: Which of its settings put text into every prompt.
-        found_when_it_fits: Which put text into prompts that it fits.
-        kept_unmapped: Which are kept for export and have no effect here.
+        directory: Its directory in memory.
+        source: Its original format.
+        entries: Number of entries.
+        in_every_prompt: Settings that put text into every prompt.
+        found_when_it_fits: Settings that put text into relevant prompts.
+        kept_unmapped: Settings kept for export, without effect here.
     """
 
     book: str
@@ -427,7 +426,7 @@ def import_lorebook(
 ) -> ImportedLorebook:
     """Import `book` in one transaction, into a directory of its own unless `into` names another.
 
-    Arguments and errors are those of `plan_import`.
+    Arguments and errors are as for `plan_import`.
     """
     plan = plan_import(book, store, into=into, update=update, force=force)
     with store.transaction(
@@ -450,10 +449,10 @@ def import_lorebook(
 
 
 def load_book(raw: bytes, *, origin: str) -> Lorebook:
-    """Return the lorebook in the bytes of a file: of JSON, or of any card that holds one.
+    """Read the lorebook in a file: JSON, or any card that contains one.
 
     Raises:
-        BadInputError: There is none; the message says what the file is instead.
+        BadInputError: It contains none; the message says what the file is instead.
         LimitError: The book has too many entries.
     """
     what = _what_it_is_instead(raw, origin)
@@ -468,7 +467,7 @@ def load_book(raw: bytes, *, origin: str) -> Lorebook:
 
 
 def _what_it_is_instead(raw: bytes, origin: str) -> str:
-    """Describe a file that is neither JSON nor a card; empty for one that may be."""
+    """Describe a file that is neither JSON nor a card; empty if it may be."""
     try:
         text = decode_text(raw).lstrip()
     except ValueError:

@@ -1,4 +1,4 @@
-"""What an import changes: its plan, report and ledger; and building a familiar aside."""
+"""Plan, report and ledger of an import; and building a familiar in a staging directory."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ _SHOWN: Final = 12
 
 
 class Effects(NamedTuple):
-    """What became of each field and setting of a card or a book, in words.
+    """Effect of each field and setting of a card or book, in words.
 
     Args:
-        in_every_prompt: What prompts always include.
-        found_when_it_fits: What prompts include when it fits what is said.
-        kept_unmapped: What is kept for an export and has no effect here.
+        in_every_prompt: Text included in every prompt.
+        found_when_it_fits: Text included in relevant prompts.
+        kept_unmapped: Settings kept for export, without effect here.
     """
 
     in_every_prompt: tuple[str, ...] = ()
@@ -45,19 +45,19 @@ class Effects(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportReport:
-    """What became of each file, or would.
+    """Outcome for each file, actual or planned.
 
     Args:
-        written: Files that are new or get new text, below `memory/`.
-        unchanged: Files that hold already what they should.
-        overwritten: Those of `written` that held something else.
-        edited: Files that were changed or deleted here since the last import; they stay so.
-        removed: Files of another card that are gone.
-        in_every_prompt: Which fields and settings put text into every prompt.
-        found_when_it_fits: Which put text into prompts that it fits.
-        kept_unmapped: What is kept, but no prompt and no search sees it.
-        left_out: What could not be read.
-        warnings: What was odd.
+        written: New or rewritten files, below `memory/`.
+        unchanged: Files that are already up to date.
+        overwritten: Those of `written` that had other contents.
+        edited: Files edited or deleted here since the last import, left as they are.
+        removed: Deleted files of another card.
+        in_every_prompt: Fields and settings that put text into every prompt.
+        found_when_it_fits: Fields and settings that put text into relevant prompts.
+        kept_unmapped: Fields and settings that are stored without effect on prompts or search.
+        left_out: Unreadable files.
+        warnings: Oddities.
     """
 
     written: tuple[str, ...] = ()
@@ -72,14 +72,14 @@ class ImportReport:
     warnings: tuple[str, ...] = ()
 
     def values(self) -> dict[str, Any]:
-        """Return its fields, for a larger report to begin with."""
+        """Return its fields, as the start of a larger report."""
         return {field.name: getattr(self, field.name) for field in fields(ImportReport)}
 
     def problem(self, of: str = "") -> PartialError | None:
-        """Return the error that not everything was taken in; None: it was.
+        """Return the error for an incomplete import, or None.
 
         Args:
-            of: What was brought in, where there may be several.
+            of: The name of the source, if there may be several.
         """
         if not self.left_out:
             return None
@@ -94,13 +94,13 @@ class ImportReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FamiliarReport(ImportReport):
-    """What making a familiar did, or would do.
+    """Result of creating a familiar, actual or planned.
 
     Args:
         id: The familiar's id.
-        name: What it is called.
+        name: Its name.
         path: Its directory.
-        is_new: It did not exist before.
+        is_new: Whether it did not exist before.
     """
 
     id: str
@@ -111,20 +111,21 @@ class FamiliarReport(ImportReport):
 
 @dataclass(frozen=True, slots=True)
 class UnreadFile:
-    """Something in a folder that was not read, and why."""
+    """A file of a folder that was not read, and the reason."""
 
     file: str
     reason: str
 
 
 class FileToWrite(NamedTuple):
-    """One file to write, or to delete.
+    """A file to write or delete.
 
     Args:
-        path: The file, below the memory root.
-        content: Its new bytes; None: it is deleted.
-        expect: The SHA-256 it has now, or `MISSING`.
-        any_size: It may be larger than a file for people: it can be read, and shortened later.
+        path: Its path below the memory root.
+        content: Its new bytes; None: delete it.
+        expect: Its current SHA-256, or `MISSING`.
+        any_size: Whether it may exceed the size limit for pages: it is readable, and can be
+            shortened later.
     """
 
     path: str
@@ -135,10 +136,10 @@ class FileToWrite(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ImportPlan:
-    """What an import will do; nothing is done before `stage`.
+    """Plan of an import; nothing is changed before `stage`.
 
     Args:
-        report: What it does, for a person to read.
+        report: The planned outcome, for people.
         changes: Every file to write or delete.
     """
 
@@ -147,11 +148,11 @@ class ImportPlan:
 
     @property
     def is_noop(self) -> bool:
-        """Whether everything is already as it should be."""
+        """Whether everything is already up to date."""
         return not self.changes
 
     def stage(self, tx: Transaction) -> None:
-        """Put all changes into a transaction, which makes them together or not at all."""
+        """Add all changes to a transaction."""
         for path, content, expect, any_size in self.changes:
             if content is None:
                 tx.delete(path, expect=expect)
@@ -171,13 +172,13 @@ def load_ledger(
 
     Args:
         store: The memory.
-        rel_path: Where the ledger is.
-        parse: May raise whatever a value of the wrong shape raises.
-        keeps: What it keeps, for the error.
-        hint: What to do about a damaged one.
+        rel_path: Path of the ledger.
+        parse: May raise any error on a value of the wrong shape.
+        keeps: What it records, for the error message.
+        hint: Advice for a damaged one.
 
     Raises:
-        BadInputError: It is damaged, so nobody can tell what a person has edited since.
+        BadInputError: It is damaged, so later edits cannot be detected.
     """
     if not store.exists(rel_path):
         return None
@@ -198,7 +199,7 @@ def change_ledger(store: MemoryStore, rel_path: str, text: str) -> FileToWrite:
 
 
 def list_paths(paths: Iterable[str]) -> str:
-    """Return the first few of `paths`, sorted, and how many more there are."""
+    """Format the first few of `paths`, sorted, and the number of the rest."""
     found = sorted(set(paths))
     more = len(found) - _SHOWN_PATHS
     return ", ".join(found[:_SHOWN_PATHS]) + (f" and {more} more" if more > 0 else "")
@@ -216,19 +217,19 @@ def build_familiar(
     message: str,
     dry_run: bool,
 ) -> FamiliarReport:
-    """Make a familiar, or change the one that is there.
+    """Create a familiar, or update an existing one.
 
     Args:
-        paths: Where the familiar is to be; the home is made when it is not there.
+        paths: Its paths; the home is created if missing.
         open_store: Opens the memory of a familiar.
-        plan: Says what goes into its memory.
-        name: What it is called, if it has no settings yet.
-        message: What for, in one line.
-        dry_run: Check everything, and leave nothing on disk.
+        plan: Plans the contents of its memory.
+        name: Its name, if it has no settings yet.
+        message: The purpose, in one line.
+        dry_run: Check everything without leaving anything on disk.
 
     Raises:
-        ConflictError: A file is in the familiar's place.
-        FamiliarError: The disk refused; what was there before is as it was.
+        ConflictError: The familiar's path is a file.
+        FamiliarError: A file cannot be written; everything is as before.
     """
     if is_directory(paths.root):
         store = open_store(paths)
@@ -260,7 +261,7 @@ def _familiar_report(
 def _fill_familiar(
     paths: FamiliarPaths, store: MemoryStore, plan: ImportPlan, name: str, message: str
 ) -> None:
-    """Write the settings of a familiar if it has none, and what is planned into its memory."""
+    """Carry out the plan, writing the familiar's settings if it has none."""
     has_settings = paths.config.exists()
     try:
         if not has_settings:
@@ -275,16 +276,16 @@ def _fill_familiar(
 
 
 def new_familiar(home: Path, fill: Callable[[FamiliarPaths], str], hint: str) -> FamiliarPaths:
-    """Make a familiar that is not there yet, all of it or nothing.
+    """Create a new familiar, all or nothing.
 
     Args:
-        home: Where the familiars live; it is made when it is not there.
-        fill: Puts everything into a directory, and returns the familiar's id.
-        hint: What it may be called, for the name of that directory.
+        home: The directory of all familiars; created if missing.
+        fill: Fills a directory, and returns the familiar's id.
+        hint: Likely name, for the staging directory.
 
     Raises:
-        ConflictError: There is one of that id already.
-        FamiliarError: The disk refused, or `fill` failed; nothing is left.
+        ConflictError: A familiar with that id exists.
+        FamiliarError: A file cannot be written, or `fill` failed; nothing is left.
     """
     with _staging_in(home, hint) as staging:
         place = home / fill(FamiliarPaths(staging))
@@ -303,14 +304,14 @@ def _check_free(place: Path) -> None:
 
 
 def _make_durable() -> None:
-    """Have the system write all files out, where it can be told to."""
+    """Flush all files to disk, where the system supports it."""
     if hasattr(os, "sync"):
         os.sync()
 
 
 @contextmanager
 def _staging_directory(paths: FamiliarPaths, *, dry_run: bool) -> Iterator[FamiliarPaths]:
-    """Give a directory to build a familiar in, and move it into place when that went well."""
+    """Yield a staging directory for a familiar, and move it into place on success."""
     if dry_run:
         with tempfile.TemporaryDirectory(prefix="familiar-", ignore_cleanup_errors=True) as scratch:
             yield FamiliarPaths(Path(scratch) / paths.id)
@@ -322,7 +323,7 @@ def _staging_directory(paths: FamiliarPaths, *, dry_run: bool) -> Iterator[Famil
 
 @contextmanager
 def _staging_in(home: Path, hint: str) -> Iterator[Path]:
-    """Give a directory in `home` to build in; after a failure, nothing is left that was made."""
+    """Yield a staging directory in `home`; after a failure, everything created is removed."""
     made = _make_home(home)
     remove_abandoned(home)
     staging = home / f".new-{hint}-{os.getpid()}"
@@ -337,7 +338,7 @@ def _staging_in(home: Path, hint: str) -> Iterator[Path]:
 
 
 def remove_abandoned(home: Path) -> list[str]:
-    """Delete what killed processes were building in `home`; return the names."""
+    """Delete the staging directories of killed processes in `home`; return their names."""
     try:
         found = [entry.name for entry in home.iterdir()]
     except OSError:
@@ -350,7 +351,7 @@ def remove_abandoned(home: Path) -> list[str]:
 
 
 def _make_home(home: Path) -> list[Path]:
-    """Make `home`, and return the directories that were made for it, innermost first."""
+    """Create `home`; return the directories created, innermost first."""
     missing = [path for path in (home, *home.parents) if not path.exists()]
     _make_directory(home)
     return missing

@@ -1,7 +1,7 @@
-"""A lorebook and its entries, and how settings are spelled in World Info and in cards.
+"""A lorebook and its entries, and the spelling of settings in World Info and in cards.
 
-What one side has no word for travels inside `extensions`: `world_info` in a book, `character_book`
-in World Info. The way back unpacks it.
+Settings without an equivalent on the other side are packed into `extensions`: `world_info` in a
+book, `character_book` in World Info. Converting back unpacks them.
 """
 
 from __future__ import annotations
@@ -81,12 +81,12 @@ _UID: Final[Mapping[Shape, str]] = {"worldinfo": "uid", "book": "id"}
 
 @dataclass(frozen=True, slots=True)
 class LoreEntry:
-    """One entry, with every setting its source gave it.
+    """An entry, with every setting of its source.
 
     Args:
-        shape: How `raw` is spelled.
+        shape: The spelling of `raw`.
         raw: The entry as JSON; keys, content, title and the on/off switch have their proper types.
-        slot: Its name in the source's `entries` object, or empty when that was a list.
+        slot: Its key in the source's `entries` object, or empty if that was a list.
     """
 
     shape: Shape
@@ -95,30 +95,30 @@ class LoreEntry:
 
     @property
     def title(self) -> str:
-        """What a person calls it; may be empty."""
+        """Its title; may be empty."""
         return str(self.raw.get(self.title_field) or "")
 
     @property
     def other_titles(self) -> tuple[str, ...]:
-        """What else it is called."""
+        """Its alternative titles."""
         names = (str(self.raw.get(name) or "") for name in ("name", "comment"))
         return tuple(name for name in names if name != self.title)
 
     @property
     def title_field(self) -> str:
-        """Which setting holds the title: a book's entry may have a `name`, a `comment` or both."""
+        """The setting that holds the title: a book's entry may have `name`, `comment` or both."""
         if self.shape == "book" and str(self.raw.get("name") or "").strip():
             return "name"
         return "comment"
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The words that call it up."""
+        """The keys that trigger it."""
         return tuple(self.raw.get(KEYS[self.shape], ()))
 
     @property
     def content(self) -> str:
-        """Its text, decorators included."""
+        """Its text, including decorators."""
         return str(self.raw.get("content", ""))
 
     @property
@@ -130,22 +130,22 @@ class LoreEntry:
 
     @property
     def uid(self) -> str:
-        """The number or name its source gave it, or an empty string."""
+        """Its number or name in the source, or an empty string."""
         found = self.raw.get(_UID[self.shape])
         return "" if found is None else str(found)
 
     @property
     def core(self) -> str:
-        """A digest of what a reader sees of it: title, keys and content."""
+        """A digest of what a reader sees: title, keys and content."""
         return json_digest([self.title, self.keys, self.content])
 
     @property
     def meaning(self) -> str:
-        """A digest of all its settings; what is left out counts as its default."""
+        """A digest of all its settings, with defaults filled in."""
         return json_digest({**_SILENT[self.shape], **self.raw})
 
     def edited(self, changes: Mapping[str, Any]) -> LoreEntry:
-        """Return it with new values for some of `title`, `keys`, `content` and `enabled`."""
+        """Return a copy with new values for some of `title`, `keys`, `content` and `enabled`."""
         raw = dict(self.raw)
         if "title" in changes:
             also = ("name", "comment") if raw.get("name") == raw.get("comment") else ()
@@ -162,17 +162,17 @@ class LoreEntry:
 
 @dataclass(frozen=True, slots=True)
 class Lorebook:
-    """One book as it was read: every shape in the wild becomes one of the two `Shape`s.
+    """A lorebook, normalised to one of the two `Shape`s.
 
     Args:
-        name: What it calls itself, else the file's stem; never a path.
-        shape: How its settings are spelled.
-        entries: In the order of the source.
-        frame: The book's own settings: everything beside the entries.
-        outer: What stood around a standalone `lorebook_v3`, beside `spec` and `data`.
-        source: The format it came in, for people.
-        warnings: What was odd and how it was read.
-        unreadable: What stood among the entries and is none; kept, never exported.
+        name: Its own name, else the file's stem; never a path.
+        shape: The spelling of its settings.
+        entries: In source order.
+        frame: The book's own settings: everything except the entries.
+        outer: Fields around a standalone `lorebook_v3`, besides `spec` and `data`.
+        source: Its original format, for people.
+        warnings: Oddities and how they were read.
+        unreadable: Values among the entries that are not valid entries; kept, never exported.
     """
 
     name: str
@@ -193,12 +193,12 @@ class Lorebook:
 
 
 def book_settings(frame: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a book's own settings; no extensions are as good as empty ones."""
+    """Return a book's own settings, dropping empty extensions."""
     return {name: value for name, value in frame.items() if name != "extensions" or value}
 
 
 def json_digest(value: object) -> str:
-    """Return the SHA-256 of `value` as JSON; the order of an object's members does not count."""
+    """Return the SHA-256 of `value` as JSON, independent of the order of keys."""
     return sha256_of(json.dumps(value, sort_keys=True, separators=(",", ":")))
 
 
@@ -260,7 +260,7 @@ _SPELLINGS: Final = frozenset(name for names in _EXTENSIONS.values() for name in
 
 
 def as_world(entry: LoreEntry, place: int) -> dict[str, Any]:
-    """Return the settings of `entry` as World Info spells them; `uid` only if it is a number."""
+    """Convert the settings of `entry` to World Info; `uid` only if it is a number."""
     if entry.shape == "worldinfo":
         return dict(entry.raw)
     raw, extensions = entry.raw, dict(as_object(entry.raw.get("extensions")))
@@ -282,7 +282,7 @@ def as_world(entry: LoreEntry, place: int) -> dict[str, Any]:
 def in_common(entry: LoreEntry) -> dict[str, Any]:
     """Return the settings of `entry` that both formats have; null means the default.
 
-    Selecting by secondary keys means nothing without any.
+    Selective matching has no effect without secondary keys.
     """
     world = as_world(entry, 0)
     said = {n: value for n, value in world.items() if n in _SHARED and value is not None}
@@ -293,7 +293,7 @@ def in_common(entry: LoreEntry) -> dict[str, Any]:
 
 
 def as_book(entry: LoreEntry) -> dict[str, Any]:
-    """Return the settings of `entry` as a `character_book` has them; `id` only if it is known."""
+    """Convert the settings of `entry` to a `character_book`; `id` only if known."""
     if entry.shape == "book":
         return dict(entry.raw)
     raw = {**deepcopy(dict(DEFAULTS)), **entry.raw}
@@ -315,7 +315,7 @@ def as_book(entry: LoreEntry) -> dict[str, Any]:
 
 
 def frame_as_world(frame: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a book's own settings as the root of a World Info file has them."""
+    """Convert a book's own settings to the root of a World Info file."""
     extensions = dict(as_object(frame.get("extensions")))
     unpacked = as_object(extensions.pop(_FROM_WORLD, None))
     rest = {name: value for name, value in frame.items() if name != "extensions"}
@@ -331,7 +331,7 @@ def frame_as_book(frame: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _pop_known(extensions: dict[str, Any], world: dict[str, Any]) -> dict[str, Any]:
-    """Take out of `extensions` what World Info has a word for; null means what `world` says."""
+    """Remove from `extensions` what World Info has a setting for; null defers to `world`."""
     found: dict[str, Any] = {}
     for name, spellings in _EXTENSIONS.items():
         values = [extensions.pop(spelling) for spelling in spellings if spelling in extensions]
@@ -341,7 +341,7 @@ def _pop_known(extensions: dict[str, Any], world: dict[str, Any]) -> dict[str, A
 
 
 def _pop_odd(extensions: dict[str, Any]) -> dict[str, Any]:
-    """Take out of a book's `extensions` what stands under a name that means something else here."""
+    """Remove from a book's `extensions` keys that have a different meaning here."""
     odd = {name: extensions.pop(name) for name in (_FROM_BOOK,) if name in extensions}
     if "position" in extensions and not _is_number(extensions["position"]):
         odd["position"] = extensions.pop("position")
@@ -358,19 +358,19 @@ def _pop_odd(extensions: dict[str, Any]) -> dict[str, Any]:
 
 
 def _pop_packed(extensions: dict[str, Any], name: str, known: frozenset[str]) -> dict[str, Any]:
-    """Take out of `extensions` what the way here packed under `name`, if that is what it is."""
+    """Remove from `extensions` what a conversion packed under `name`, if it did."""
     return dict(extensions.pop(name)) if _is_packed(extensions.get(name), known) else {}
 
 
 def _is_packed(value: object, known: frozenset[str]) -> bool:
-    """Say whether `value` could have been packed: nothing in it has a place of its own."""
+    """Tell whether `value` could have been packed: none of it has a setting of its own."""
     if not isinstance(value, dict) or not value:
         return False
     return isinstance(value.get("extensions", {}), dict) and not known & value.keys()
 
 
 def _left_of_book(entry: LoreEntry, world: dict[str, Any]) -> dict[str, Any]:
-    """Return the settings of a book's entry that `world` does not say."""
+    """Return the settings of a book's entry that `world` does not express."""
     raw = entry.raw
     said = {**dict.fromkeys(_BOOK_FIELDS), "extensions": None}
     left = {name: value for name, value in raw.items() if name not in said}

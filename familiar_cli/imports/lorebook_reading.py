@@ -22,27 +22,27 @@ _NO: Final = frozenset(("", "0", "false", "no", "off", "null"))
 
 @dataclass(slots=True)
 class Notes:
-    """Odd things about the entries of one book: each kind once, with how often it was seen."""
+    """Oddities in the entries of one book: each kind once, with a count."""
 
     seen: dict[str, list[str]] = field(default_factory=dict)
 
     def add(self, what: str, label: str) -> None:
-        """Remember that the entry called `label` has the oddity `what`."""
+        """Record the oddity `what` of the entry called `label`."""
         self.seen.setdefault(what, []).append(label)
 
     def lines(self) -> tuple[str, ...]:
-        """Return one line for each kind of oddity."""
+        """Return one line per kind of oddity."""
         return tuple(f"{what} ({_which_entries(labels)})" for what, labels in self.seen.items())
 
 
 @dataclass(frozen=True, slots=True)
 class Mending:
-    """One entry under repair.
+    """An entry under repair.
 
     Args:
-        entry: The settings; changed in place.
-        label: What to call the entry in a note.
-        notes: Where oddities go.
+        entry: The settings, modified in place.
+        label: The entry's name in notes.
+        notes: Receives oddities.
     """
 
     entry: dict[str, Any]
@@ -50,18 +50,18 @@ class Mending:
     notes: Notes
 
     def note(self, what: str) -> None:
-        """Remember an oddity of this entry."""
+        """Record an oddity of this entry."""
         self.notes.add(what, self.label)
 
     def rename(self, name: str, alias: str, change: Callable[[Any], Any] | None = None) -> None:
-        """Move the setting `alias`, another format's spelling, to `name` unless that is there."""
+        """Rename the setting `alias`, another format's spelling, to `name` unless that exists."""
         if alias in self.entry and name not in self.entry:
             value = self.entry.pop(alias)
             self.entry[name] = change(value) if change else value
             self.note(f"{alias!r} is another format's spelling: read as {name!r}")
 
     def keys(self, name: str, alias: str) -> None:
-        """Make `name` a list of strings; what stands under `alias` joins it."""
+        """Convert `name` to a list of strings, merging in the setting `alias`."""
         if alias in self.entry:
             extra = self._strings(alias, self.entry.pop(alias))
             self.note(f"{alias!r} is another format's spelling: read as {name!r}")
@@ -73,7 +73,7 @@ class Mending:
         self.entry[name] = own + [key for key in extra if key not in own]
 
     def text(self, name: str) -> None:
-        """Make `name` a string."""
+        """Convert `name` to a string."""
         value = self.entry.get(name)
         if isinstance(value, str):
             return
@@ -82,7 +82,7 @@ class Mending:
         self.entry[name] = "" if value is None else _as_text(value)
 
     def flag(self, name: str) -> None:
-        """Make `name`, where it is there, true or false."""
+        """Convert `name`, if present, to a boolean."""
         value = self.entry.get(name, False)
         if isinstance(value, bool):
             return
@@ -91,7 +91,7 @@ class Mending:
         self.entry[name] = meant
 
     def extensions(self) -> None:
-        """Make `extensions` an object; anything else in its place is kept inside one."""
+        """Convert `extensions` to an object, wrapping any other value in one."""
         value = self.entry.get("extensions")
         if isinstance(value, dict):
             return
@@ -117,7 +117,7 @@ class Mending:
 
 
 def comma_list(text: str) -> list[str]:
-    """Return the keys in a text that lists them with commas."""
+    """Split a comma-separated list of keys."""
     return [key for found in _KEY.finditer(text) if (key := found[1].strip())]
 
 
@@ -131,7 +131,7 @@ def _which_entries(labels: list[str]) -> str:
 
 
 def mend_world(raw: dict[str, Any], label: str, notes: Notes, slot: str = "") -> LoreEntry:
-    """Return one entry with its main settings in their proper types; all others as they are."""
+    """Repair the types of an entry's main settings, leaving all others as they are."""
     entry = dict(raw)
     mending = Mending(entry, label, notes)
     mending.keys("key", "keys")
@@ -146,7 +146,7 @@ def mend_world(raw: dict[str, Any], label: str, notes: Notes, slot: str = "") ->
 
 
 def mend_book(raw: dict[str, Any], label: str, notes: Notes, slot: str = "") -> LoreEntry:
-    """Return one entry with its main settings in their proper types; all others as they are."""
+    """Repair the types of an entry's main settings, leaving all others as they are."""
     entry = dict(raw)
     mending = Mending(entry, label, notes)
     mending.keys("keys", "key")
@@ -185,17 +185,17 @@ _NOVELAI_ORDER: Final = 400  # NovelAI's own default
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """Another program's lorebooks.
+    """A lorebook format of another program.
 
     Args:
         source: The program, for people.
-        tool: Under which name in `extensions` is kept what a `character_book` has no word for.
-        matches: Says whether a JSON object is such a book.
-        known: Its name for a setting of an entry -> ours.
-        order: The `insertion_order` of an entry that says none.
+        tool: The key in `extensions` for settings that a `character_book` lacks.
+        matches: Tells whether a JSON object is such a book.
+        known: Its name for an entry's setting -> ours.
+        order: The default `insertion_order` of an entry.
         entries: Its name for the list of entries.
-        named: Settings of the book that it calls as we do.
-        comma_lists: Settings of an entry whose list may be one text with commas.
+        named: Settings of the book with the same names as ours.
+        comma_lists: Settings of an entry whose list may be one comma-separated string.
     """
 
     source: str
@@ -208,7 +208,7 @@ class Format:
     comma_lists: tuple[str, ...] = ()
 
     def read(self, data: Mapping[str, Any]) -> Lorebook:
-        """Return it with its entries as a `character_book` has them."""
+        """Convert a book of this format to a `character_book`."""
         given = data.get(self.entries)
         items = given if isinstance(given, list) else []
         names = {name: data[name] for name in self.named if name in data}
@@ -240,7 +240,7 @@ class Format:
         return {"extensions": {self.tool: rest} if rest else {}}
 
 
-def _novelai_order(raw: Mapping[str, Any]) -> Any:  # noqa: ANN401  # mended later, as all settings
+def _novelai_order(raw: Mapping[str, Any]) -> Any:  # noqa: ANN401  # repaired later, like all settings
     config = raw.get("contextConfig")
     return as_object(config).get("budgetPriority", _NOVELAI_ORDER)
 
@@ -308,7 +308,7 @@ _FRAME_FIELDS: Final = frozenset(
     ("name", "description", "scan_depth", "token_budget", "recursive_scanning", "extensions")
 )
 _BOOK_ONLY: Final = frozenset(("scan_depth", "token_budget", "recursive_scanning"))
-# Files that people pick by mistake: a field that only they have -> what they are.
+# Files picked by mistake: a field unique to them -> what they are.
 _MISTAKEN: Final = (
     ("chat_metadata", "a chat"),
     ("temperature", "a preset of sampling settings"),
@@ -321,11 +321,11 @@ _SHOWN_NAMES: Final = 4
 
 
 def read_book(data: object, *, origin: str) -> Lorebook:
-    """Return the lorebook that the JSON value `data` holds, in whichever format it is.
+    """Read the lorebook in the JSON value `data`, in any format.
 
     Args:
         data: A whole file's value, or a card's `character_book`.
-        origin: Where it came from, for messages and, by its stem, for a book without a name.
+        origin: Its source, for messages; its stem names a book without a name.
 
     Raises:
         BadInputError: It is not a lorebook; the message says what it is.
@@ -381,7 +381,7 @@ def _of_card(card: dict[str, Any], origin: str) -> Lorebook:
 
 
 def _read_embedded(data: object, origin: str, source: str) -> Lorebook:
-    """Read what stands where a card or a `lorebook_v3` keeps its book."""
+    """Read the book of a card or a `lorebook_v3`."""
     if data is None:
         return Lorebook(
             "", "book", source=source, warnings=("the book is null: it has no entries",)
@@ -394,7 +394,7 @@ def _read_embedded(data: object, origin: str, source: str) -> Lorebook:
 
 
 def _entries_of(data: dict[str, Any], origin: str, source: str) -> Lorebook:
-    """Read an object with `entries`, whichever of the two spellings they have."""
+    """Read an object with `entries`, in either spelling."""
     notes = Notes()
     slots = _slots_of(data, origin, notes, expected=bool(source))
     found = [(slot, item) for slot, item in slots if isinstance(item, dict)]
@@ -421,13 +421,13 @@ def _entries_of(data: dict[str, Any], origin: str, source: str) -> Lorebook:
 def _slots_of(
     data: dict[str, Any], origin: str, notes: Notes, *, expected: bool
 ) -> list[tuple[str, Any]]:
-    """List the values of `entries`, each with its key there, or an empty one in a list.
+    """List the values of `entries` with their keys, which are empty in a list.
 
     Args:
-        data: What may be a book.
-        origin: Where it came from.
-        notes: Told when there are no entries at all.
-        expected: It stands where only a book can stand.
+        data: A possible book.
+        origin: Its source.
+        notes: Receives a note if there are no entries at all.
+        expected: Whether only a book is valid at this position.
     """
     given = data.get("entries")
     if isinstance(given, dict):
@@ -441,7 +441,7 @@ def _slots_of(
 
 
 def _mend_converted(data: dict[str, Any], book: Lorebook, origin: str) -> Lorebook:
-    """Mend what one of the other formats was turned into."""
+    """Repair a book converted from another format."""
     if data.get("entries", data.get("data")) and not book.entries:
         raise _not_a_lorebook(data, origin)
     notes = Notes()
@@ -454,7 +454,7 @@ def _mend_converted(data: dict[str, Any], book: Lorebook, origin: str) -> Lorebo
 
 
 def _shape_of(data: dict[str, Any], found: list[dict[str, Any]], *, is_object: bool) -> Shape:
-    """Count which spelling prevails; without entries the book's own settings tell."""
+    """Return the prevailing spelling; without entries, that of the book's own settings."""
     book = sum(len(_BOOK_FIELDS & item.keys()) for item in found)
     world = sum(len(_WORLD_FIELDS & item.keys()) for item in found)
     if book != world:
@@ -479,7 +479,7 @@ def _has_lore(item: object) -> bool:
 
 
 def _is_frame(data: dict[str, Any]) -> bool:
-    """Say whether an object without entries can still be nothing but a book."""
+    """Tell whether an object without entries can only be a book."""
     return data.keys() <= _FRAME_FIELDS and bool(data.keys() & _BOOK_ONLY)
 
 
@@ -504,7 +504,7 @@ def _not_a_lorebook(data: object, origin: str) -> BadInputError:
 
 
 def _what_is(value: object) -> str:
-    """Return a few words that tell a person what `value` is."""
+    """Describe `value` in a few words for people."""
     if isinstance(value, dict):
         for field, kind in _MISTAKEN:
             if field in value:

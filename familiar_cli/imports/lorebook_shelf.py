@@ -1,4 +1,4 @@
-"""Where each book stands, its `.lorebook.json`, the ids of entries and how they look on a page."""
+"""Storage of lorebooks: directories, `.lorebook.json`, entry ids and pages."""
 
 from __future__ import annotations
 
@@ -33,22 +33,22 @@ _SUFFIX_CHARS: Final = 6
 _MAX_STEM_CHARS: Final = 60
 
 
-_MAX_STEM_BYTES: Final = 200  # 255 is what file systems hold; a suffix and `.md` follow
+_MAX_STEM_BYTES: Final = 200  # file systems allow 255; a suffix and `.md` follow
 
 
 _DEVICE: Final = re.compile(r"(?:con|prn|aux|nul|(?:com|lpt)\d)")
 
 
 def book_id_of(name: str) -> str:
-    """Return the id of the book that calls itself `name`."""
+    """Return the id of a book with this name."""
     return json_digest(["book", fold(name.strip())])[:_ID_CHARS]
 
 
 def ids_of(book_id: str, entries: Sequence[LoreEntry], taken: set[str]) -> list[str]:
-    """Return an id for each of `entries`, which together does not depend on their order.
+    """Return an id for each of `entries`, independent of their order.
 
-    Entries that say the very same are told apart by their settings, and by number where even those
-    are equal. Nothing in `taken` is used.
+    Entries with equal text are distinguished by their settings, and by number if even those are
+    equal. Ids in `taken` are not used.
     """
     keyed = sorted((entry.core, json_digest(entry.raw), n) for n, entry in enumerate(entries))
     found = [""] * len(entries)
@@ -65,9 +65,9 @@ def ids_of(book_id: str, entries: Sequence[LoreEntry], taken: set[str]) -> list[
 
 
 def stem_of(entry: LoreEntry) -> str:
-    """Return a file name without suffix for `entry`: its title, else a key, else its number.
+    """Return a file stem for `entry`: its title, else a key, else its number.
 
-    Regular expressions come after other keys.
+    Keys that are regular expressions are the last choice.
     """
     names = sorted((entry.title, *entry.keys), key=is_expression)
     stems = (safe_stem(name, "entry") for name in (*names, f"entry {entry.uid}"))
@@ -75,11 +75,11 @@ def stem_of(entry: LoreEntry) -> str:
 
 
 def safe_stem(name: str, kind: str) -> str:
-    """Return `name` as every file system can hold it, or an empty string.
+    """Make `name` valid on every file system; empty if nothing is left.
 
     Args:
-        name: What a person or another program calls it.
-        kind: Stands behind the name of a device.
+        name: A name from a person or another program.
+        kind: Appended to reserved device names.
     """
     stem = _fit_name(slugify(name, max_chars=_MAX_STEM_CHARS))
     return f"{stem}-{kind}" if _DEVICE.fullmatch(stem) else stem
@@ -88,8 +88,8 @@ def safe_stem(name: str, kind: str) -> str:
 def file_names(entries: Sequence[LoreEntry], ids: Sequence[str], taken: set[str]) -> list[str]:
     """Return a file name for each of `entries`.
 
-    Entries that would have the same name all get the beginning of their id behind it, and so does
-    one whose name is in `taken` (folded names).
+    Entries with the same name all get the beginning of their id as a suffix, and so does one whose
+    name is in `taken` (case-folded names).
     """
     stems = [stem_of(entry) for entry in entries]
     shared = Counter(fold(stem) for stem in stems)
@@ -113,11 +113,11 @@ def _fit_name(stem: str) -> str:
 
 
 def match_entries(new: Sequence[LoreEntry], old: Mapping[str, LoreEntry]) -> list[str | None]:
-    """Return for each entry of `new` the id of the old entry that it is, or None.
+    """Return the id of the matching old entry for each of `new`, or None.
 
-    The surest criterion decides first: the same text and number, the same text, the same number and
-    title, the same title, and the same number with a key or the content in common. A criterion
-    counts only between one new and one old entry; equal twins are paired in their order.
+    Criteria are tried in order of certainty: same text and number, same text, same number and
+    title, same title, same number with a shared key or equal content. A criterion counts only
+    between one new and one old entry; identical twins are paired in order.
     """
     found: list[str | None] = [None] * len(new)
     free = dict(old)
@@ -138,7 +138,7 @@ def _pair_entries(
     twins: bool = False,
     also: Callable[[LoreEntry, LoreEntry], bool] = lambda _new, _old: True,
 ) -> None:
-    """Pair what is left over on both sides and has the same `criterion`; None equals nothing."""
+    """Pair unmatched entries on both sides with equal `criterion`; None never matches."""
     olds: dict[Hashable, list[str]] = defaultdict(list)
     for key, entry in free.items():
         olds[criterion(entry)].append(key)
@@ -173,10 +173,10 @@ _KINDS: Final[Mapping[str, type]] = {
 
 @dataclass(frozen=True, slots=True)
 class BookRecord:
-    """One book in the directory. See `Lorebook` for the fields of the same name.
+    """A book in the directory. See `Lorebook` for the fields of the same name.
 
     Args:
-        digest: Of all entries and settings as they came; finds the book again under another name.
+        digest: Digest of the original entries and settings; recognises a renamed book.
     """
 
     name: str
@@ -190,15 +190,15 @@ class BookRecord:
 
 @dataclass(frozen=True, slots=True)
 class EntryRecord:
-    """One entry in the directory.
+    """An entry in the directory.
 
     Args:
-        book: The id of its book.
-        place: Where it stood among the entries of its source.
+        book: Its book's id.
+        place: Its position among the source's entries.
         slot: See `LoreEntry`.
-        shape: How `raw` is spelled.
-        path: Where its file was last seen, below the memory root.
-        sha256: Of the file as it was written.
+        shape: The spelling of `raw`.
+        path: The last known path of its file, below the memory root.
+        sha256: The SHA-256 of the file as written.
         raw: Its settings.
     """
 
@@ -213,13 +213,13 @@ class EntryRecord:
 
 @dataclass(frozen=True, slots=True)
 class BookSettings:
-    """All books and entries of one directory, by their ids."""
+    """All books and entries of one directory, by id."""
 
     books: dict[str, BookRecord] = field(default_factory=dict)
     entries: dict[str, EntryRecord] = field(default_factory=dict)
 
     def entry(self, entry_id: str) -> LoreEntry:
-        """Return an entry as it came."""
+        """Return an entry as imported."""
         record = self.entries[entry_id]
         return LoreEntry(record.shape, record.raw, record.slot)
 
@@ -229,15 +229,15 @@ class BookSettings:
 
 
 def path_in(directory: str) -> str:
-    """Return where the settings of the books in `directory` are kept."""
+    """Return the path of the settings of the books in `directory`."""
     return f"{directory}/{FILE_NAME}" if directory else FILE_NAME
 
 
 def load_settings(store: MemoryStore, directory: str) -> BookSettings:
-    """Return the settings of the books in `directory`, empty when it has none.
+    """Load the settings of the books in `directory`; empty if it has none.
 
     Raises:
-        BadInputError: The file is damaged; nothing is changed.
+        BadInputError: The file is damaged.
     """
     found = import_plan.load_ledger(
         store,
@@ -250,7 +250,7 @@ def load_settings(store: MemoryStore, directory: str) -> BookSettings:
 
 
 def dump_settings(settings: BookSettings) -> str:
-    """Return the text of the file: ASCII, one line for each book and entry, in a fixed order."""
+    """Serialise the settings: ASCII, one line per book and entry, in a fixed order."""
     books, entries = _rows("books", settings.books), _rows("entries", settings.entries)
     return f'{{"familiar_lorebook": {VERSION},\n{books},\n{entries}}}\n'
 
@@ -273,10 +273,10 @@ def _parse_settings(data: dict[str, Any]) -> BookSettings:
 
 
 def _check_record(record: R) -> R:
-    """Return `record` when what it holds is of the kinds that it promises.
+    """Check the field types of `record`, and return it.
 
     Raises:
-        TypeError: It is not.
+        TypeError: A field has the wrong type.
     """
     for name, kind in _KINDS.items():
         if not isinstance(getattr(record, name, kind()), kind):
@@ -294,11 +294,11 @@ _NAMELESS: Final = "book"
 
 @dataclass(frozen=True, slots=True)
 class ShelvedBook:
-    """A book that was imported before.
+    """A previously imported book.
 
     Args:
         directory: Where its entries are.
-        book_id: What it is known by there.
+        book_id: Its id there.
         record: Its settings.
     """
 
@@ -308,7 +308,7 @@ class ShelvedBook:
 
 
 def book_directories(store: MemoryStore) -> list[str]:
-    """Return every directory below `lore/` that has books, sorted."""
+    """Return every directory below `lore/` that contains books, sorted."""
     return sorted(
         str(PurePosixPath(path).parent)
         for path in walk_paths(store, LORE_DIR, hidden=True)
@@ -320,7 +320,7 @@ def shelved_books(store: MemoryStore) -> list[ShelvedBook]:
     """Return every book below `lore/`, by name.
 
     Raises:
-        BadInputError: There is none that can be read, and the settings of one are damaged.
+        BadInputError: No book is readable, and some settings are damaged.
     """
     found: list[ShelvedBook] = []
     damaged: list[BadInputError] = []
@@ -337,10 +337,10 @@ def shelved_books(store: MemoryStore) -> list[ShelvedBook]:
 
 
 def find_book(store: MemoryStore, name: str) -> list[ShelvedBook]:
-    """Return the books that `name` means: their own name, or that of their directory.
+    """Return the books named `name`, or in a directory of that name.
 
     Raises:
-        NotFoundError: None is called that; the message lists them.
+        NotFoundError: There is none; the message lists the books.
     """
     every, wanted = shelved_books(store), fold(name.strip())
     called = [book for book in every if fold(book.record.name.strip()) == wanted] or [
@@ -357,10 +357,10 @@ def find_book(store: MemoryStore, name: str) -> list[ShelvedBook]:
 
 
 def place_for(book: Lorebook, store: MemoryStore) -> tuple[str, tuple[str, ...]]:
-    """Return the directory that `book` belongs in: where it is already, else one of its own.
+    """Return the directory for `book`: its existing one, else a new one.
 
     Raises:
-        BadInputError: The settings of a directory are damaged: the book could be in it.
+        BadInputError: The settings of a directory are damaged, so the book could be in it.
     """
     shelves = {place: load_settings(store, place) for place in book_directories(store)}
     for directory, settings in shelves.items():
@@ -376,10 +376,10 @@ def place_for(book: Lorebook, store: MemoryStore) -> tuple[str, tuple[str, ...]]
 
 
 def same_book(settings: BookSettings, book: Lorebook) -> str | None:
-    """Return the id of the book in a directory that `book` is, or None.
+    """Return the id under which a directory already contains `book`, or None.
 
-    It is the one of its name, else one of the same content, else one with which it has more than
-    half of the entries of either in common: title, keys and text, in whichever format.
+    That is the book of the same name, else of the same content, else one that shares more than half
+    of the entries of either: title, keys and text, in any format.
     """
     by_name = book_id_of(book.name)
     if by_name in settings.books:
@@ -391,14 +391,14 @@ def same_book(settings: BookSettings, book: Lorebook) -> str | None:
 
 
 def directory_name(name: str) -> str:
-    """Return the directory for a book called `name`: a slug, never a path."""
+    """Return the directory name for a book: a slug, never a path."""
     return safe_stem(name, "book") or _NAMELESS
 
 
 def _bears_its_name(settings: BookSettings, book: Lorebook) -> bool:
-    """Tell whether the book of that name in a directory is `book`, rather than a namesake.
+    """Tell whether the directory's book of the same name is `book`, not a namesake.
 
-    Half of the entries of the shorter one have to be in the other, at least by title.
+    Half of the entries of the shorter one must be in the other, at least by title.
     """
     key = book_id_of(book.name)
     if key not in settings.books:
@@ -441,13 +441,13 @@ def _new_place(
 def walk_paths(
     store: MemoryStore, directory: str, *, hidden: bool = False, skipped: list[str] | None = None
 ) -> list[str]:
-    """Return every file below a directory, none where there is no such directory.
+    """Return every file below a directory; none if it does not exist.
 
     Args:
         store: The memory.
         directory: The directory.
-        hidden: Hidden files count, too.
-        skipped: Gets what could not be read: path and reason.
+        hidden: Include hidden files.
+        skipped: Receives unreadable files: path and reason.
     """
     try:
         walk = store.walk(directory, hidden=hidden)
@@ -462,7 +462,7 @@ _MAX_TITLE_CHARS: Final = 200
 
 
 def page_of(entry: LoreEntry, entry_id: str) -> LorePage:
-    """Return the page of `entry`: its text without decorators, and a title in any case."""
+    """Build the page of `entry`: its text without decorators, and always with a title."""
     _, body = split_decorators(entry.content)
     return LorePage(
         title=entry_heading(entry),
@@ -475,23 +475,23 @@ def page_of(entry: LoreEntry, entry_id: str) -> LorePage:
 
 
 def is_constant(entry: LoreEntry) -> bool:
-    """Tell whether an entry is meant for every prompt: it is constant, and says something."""
+    """Tell whether an entry belongs in every prompt: it is constant and has text."""
     head, body = split_decorators(entry.content)
     says_so = entry.raw.get("constant") in (True, "true") or "constant" in _names_in(head)
     return says_so and entry.enabled and bool(body.strip())
 
 
 def entry_heading(entry: LoreEntry) -> str:
-    """Return the title in one line; where it says nothing a key or the number stands in.
+    """Return the title on one line; without one, a key or the number.
 
-    A regular expression is not used as a title: it reads like noise.
+    Regular expressions are not used as titles, since they are hard to read.
     """
     keys = [key for key in entry.keys if not is_expression(key)]
     return _first_line(entry, (entry.title, *keys[:1], *entry.other_titles), is_expression)
 
 
 def _former_heading(entry: LoreEntry) -> str:
-    """Return the title as files have it that were imported when expressions were titles."""
+    """Return the title as written when expressions were still used as titles."""
     return _first_line(entry, (entry.title, *entry.keys[:1]), lambda _: False)
 
 
@@ -503,7 +503,7 @@ def _first_line(entry: LoreEntry, names: Iterable[str], is_bad: Callable[[str], 
 def edits_of(text: str, entry: LoreEntry, entry_id: str) -> dict[str, Any]:
     """Compare the page of `entry` with its source: changed title, keys, enabled, content.
 
-    Line ends alone, which an editor may change, are no edit.
+    Changes of line endings only, which an editor may make, are not edits.
     """
     now, then = parse_lore(text), page_of(entry, entry_id)
     edits: dict[str, Any] = {}
@@ -519,7 +519,7 @@ def edits_of(text: str, entry: LoreEntry, entry_id: str) -> dict[str, Any]:
 
 
 def _as_before(body: str, before: str) -> str:
-    """Return the edited `body` with the line ends and the end that the entry had before."""
+    """Restore the original line endings and trailing end in the edited `body`."""
     if "\r\n" not in before:
         body = _unix_newlines(body)
     return body if before.endswith("\n") else body.removesuffix("\n").removesuffix("\r")
@@ -533,15 +533,15 @@ def _unix_newlines(text: str) -> str:
     return text.replace("\r\n", "\n")
 
 
-# `@@@` is a fallback: it counts where the one before it is not understood.
+# `@@@` is a fallback, used if the decorator before it is unknown.
 _LINE: Final = re.compile(r"@@@?([A-Za-z_]\w*)(?:[ \t][^\r\n]*)?(?:\r?\n|\Z)")
 _BLANK: Final = re.compile(r"(?:[ \t]*\r?\n)+")
 
 
 def split_decorators(content: str) -> tuple[str, str]:
-    """Return the decorators that `content` begins with, as they stand, and the text below them.
+    """Split `content` into its leading decorators, verbatim, and the text below.
 
-    The two joined are `content`. Blank lines between decorators and text go with the decorators.
+    Joined again, they are `content`. Blank lines between the two go with the decorators.
     """
     end = 0
     while line := _LINE.match(content, end):
@@ -552,7 +552,7 @@ def split_decorators(content: str) -> tuple[str, str]:
 
 
 def decorators_of(content: str) -> tuple[str, ...]:
-    """Return the names of the decorators that `content` begins with."""
+    """Return the names of the leading decorators of `content`."""
     return _names_in(split_decorators(content)[0])
 
 

@@ -1,4 +1,4 @@
-"""Persona folders (`IDENTITY.md`, `SOUL.md`, …), and the templates that are such folders."""
+"""Persona folders (`IDENTITY.md`, `SOUL.md`, …), and the templates in that form."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ _MARKS: Final = {
 }
 _OPEN: Final = frozenset({"open", "todo", "pending", "new"})
 _DUE: Final = ("due", "due_date", "due_at", "deadline")
-_DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}")  # as a line of the task list bears it
+_DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}")  # as written in a line of the task list
 
 
 def tasks_markdown(text: str) -> str | None:
-    """Return the tasks as a Markdown list; None when the JSON holds no list of tasks.
+    """Convert JSON tasks to a Markdown list; None if there is no list of tasks.
 
-    What a task says beside its title, its time and how it stands is told in lines below it.
+    Fields of a task other than title, time and status become indented lines below it.
     """
     try:
         value, _ = read_json(text, origin="TASKS.json")
@@ -87,7 +87,7 @@ def _due_text(due: str) -> str:
 
 
 def _task_status(task: dict[str, Any]) -> tuple[ItemStatus, set[str]]:
-    """Return how a task stands, and the fields that say so."""
+    """Return the status of a task, and the fields that state it."""
     told = {key for key in _MARKS if task.get(key) is False}
     given = task.get("status")
     status = given.strip().lower() if isinstance(given, str) else ""
@@ -103,7 +103,7 @@ def _extra_fields(task: dict[str, Any], told: set[str]) -> Iterator[str]:
     for key, value in task.items():
         if key in told:
             continue
-        # A name with marks in it could begin a list or a block of code.
+        # A name with Markdown characters could begin a list or a code block.
         name = key if key.replace("_", "").isalnum() else json.dumps(key, ensure_ascii=False)
         shown = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         yield f"  {one_line(name, MAX_CHARS)}: {one_line(shown, MAX_CHARS)}".rstrip()
@@ -143,7 +143,7 @@ _NAME: Final = re.compile(
     rf"^\s*(?:[-*+]\s+)?\**(?:{_NAME_LABELS})\**\s*[:：]\**\s*(\S.*)$",
     re.IGNORECASE | re.MULTILINE,
 )
-# What a heading says that names nobody: what the file is, and not whom it is about.
+# Words of headings that describe the file rather than name a person.
 _NO_NAME: Final = re.compile(
     r"\b(?:user|users|human|about|profile|notes?|me|person|who|your|the|owner|operator|client"
     r"|usuario|usuaria|sobre|perfil|utilisateur|utilisatrice|profil|benutzer|benutzerin|nutzer|über"
@@ -160,8 +160,8 @@ class PersonaDir:
 
     Args:
         path: Where it is.
-        name: What the persona is called: the folder's name.
-        user: Whose persona it is, if the folders above say so: `home/{user}/persona/{name}`.
+        name: The persona's name: that of the folder.
+        user: Its user, if the path states one: `home/{user}/persona/{name}`.
     """
 
     path: Path
@@ -171,18 +171,18 @@ class PersonaDir:
 
 @dataclass(frozen=True, slots=True)
 class Mapped:
-    """What the files of a persona become, and what was odd about them."""
+    """The pages made from a persona's files, and oddities."""
 
     pieces: tuple[FolderPage, ...]
     warnings: tuple[str, ...]
 
 
 def find_personas(directory: Path) -> list[PersonaDir]:
-    """Return the persona at `directory`, or all of a user's or of a whole home below it.
+    """Find the persona at `directory`, or all of a user's or home's below it.
 
     Raises:
-        NotFoundError: There is no such directory.
-        BadInputError: It is a file, or no persona is there.
+        NotFoundError: The directory does not exist.
+        BadInputError: It is a file, or contains no persona.
     """
     require_there(directory)
     found = list(_find_personas(directory))
@@ -200,8 +200,8 @@ def map_persona(files: Mapping[str, bytes], user: Author, user_name: str) -> Map
 
     Args:
         files: The bytes of each, by its path in the folder.
-        user: Whom `USER.md` is about.
-        user_name: What they are called where `USER.md` does not say so; empty: what `user` says.
+        user: The person whom `USER.md` describes.
+        user_name: Their name if `USER.md` does not state one; empty: that of `user`.
     """
     kept = kept_paths(files, KEPT_DIR)
     parts = _persona_parts(files)
@@ -254,7 +254,7 @@ def _is_persona(directory: Path) -> bool:
 
 
 def _persona_parts(files: Mapping[str, bytes]) -> dict[str, str]:
-    """Return which file is which part; names count without case, the usual spelling first."""
+    """Map files to parts; case is ignored, with the usual spelling preferred."""
     known = {fold(name): name for name in (*PARTS, *VERBATIM, TIERS, TASKS)}
     found: dict[str, str] = {}
     for source in sorted(files, key=lambda name: (name not in known.values(), name)):
@@ -266,14 +266,14 @@ def _persona_parts(files: Mapping[str, bytes]) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class _Mapping:
-    """Says what a person, a search or a prompt sees of each file."""
+    """Maps each file to pages for people, search and prompts."""
 
     user: Author
     user_name: str
     warnings: list[str]
 
     def of(self, source: str, content: bytes, part: str) -> list[FolderPage]:
-        """Map one file to pages beside its original; none for an unknown file."""
+        """Map a file to pages besides its original; none for an unknown file."""
         if _SESSION.fullmatch(source) and is_plain(source):
             return [FolderPage(source, source, content, is_original=True)]
         text = self._text(source, content) if part else ""
@@ -320,12 +320,12 @@ class _Mapping:
 
 
 def _is_never_rewritten(piece: FolderPage) -> bool:
-    """Tell whether no part of the program ever writes the file anew."""
+    """Tell whether the program itself never rewrites the file."""
     return piece.rel_path not in VERBATIM.values()
 
 
 def _name_in(text: str) -> str:
-    """Return whom a text is about: as a line says it, else as its title does; or nothing."""
+    """Return the person a text is about: from a line that says so, else from its title."""
     found = _NAME.search(text)
     if found:
         return one_line(found[1].strip(" *_`"), _MOST_NAME_CHARS)

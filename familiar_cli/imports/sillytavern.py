@@ -1,4 +1,4 @@
-"""A SillyTavern data folder: its files, personas and groups, and what became of each."""
+"""A SillyTavern data folder: its files, personas and groups, and the import report."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ _TEXTS: Final = ("description", "personality", "scenario", "first_mes", "mes_exa
 
 @dataclass(frozen=True, slots=True)
 class Face:
-    """What a card looks like to whoever wants to know it again.
+    """Features of a card for recognising it.
 
     Args:
-        meaning: A digest of all that it says of the character.
-        name: The character's name, folded.
-        texts: Field and digest of each of its longer texts.
+        meaning: A digest of everything it says about the character.
+        name: The character's name, case-folded.
+        texts: Field name and digest of each longer text.
     """
 
     meaning: str
@@ -52,27 +52,27 @@ class Face:
     texts: frozenset[tuple[str, str]]
 
     def likeness(self, other: Face) -> int:
-        """Return how much another card is like this one; 0: it is another character's."""
+        """Return a similarity score of two cards; 0: different characters."""
         if self.meaning == other.meaning:
             return len(_TEXTS) + 1
         return len(self.texts & other.texts) if self.name == other.name else 0
 
 
 def face_of(card: Card) -> Face:
-    """Summarise a card for comparison with others."""
+    """Extract the features of a card for comparison."""
     texts = {(field, sha256_of(card.text(field).strip())) for field in _TEXTS if card.text(field)}
     return Face(_card_meaning(card), fold(card.name), frozenset(texts))
 
 
 def _card_meaning(card: Card) -> str:
     data = dict(card.data)
-    if card.extensions:  # what it is to its owner is noted in the card, too
+    if card.extensions:  # its owner's settings are stored in the card, too
         data["extensions"] = {key: value for key, value in card.extensions.items() if key != "fav"}
     return sha256_of(json.dumps(data, sort_keys=True, default=str))
 
 
 def original_card(store: MemoryStore) -> Card | None:
-    """Return the card that a familiar was made of; None: it was made of none."""
+    """Return the card that a familiar was made from, or None."""
     try:
         content, origin = original_file(store)
         return read_card(content, origin=origin) if origin else None
@@ -81,11 +81,11 @@ def original_card(store: MemoryStore) -> Card | None:
 
 
 def match_names(wanted: Mapping[str, Face], known: Mapping[str, Face]) -> dict[str, str]:
-    """Return which of the known each of the wanted is; no two of the wanted are one.
+    """Match each wanted card with a known one, one to one.
 
     Args:
         wanted: Cards by any key.
-        known: The cards of familiars, by the familiar's id.
+        known: The cards of familiars, by id.
     """
     found: dict[str, str] = {}
     taken: set[str] = set()
@@ -99,7 +99,7 @@ def match_names(wanted: Mapping[str, Face], known: Mapping[str, Face]) -> dict[s
 def _likely_pairs(
     wanted: Mapping[str, Face], known: Mapping[str, Face]
 ) -> Iterator[tuple[int, str, str]]:
-    """Yield what may be one, the likeliest with the lowest number."""
+    """Yield candidate pairs with a rank, the likeliest having the lowest."""
     by_name: dict[str, list[str]] = {}
     by_content: dict[str, list[str]] = {}
     for familiar_id, face in known.items():
@@ -135,13 +135,13 @@ _NOISE: Final = frozenset((".ds_store", ".gitkeep", "desktop.ini", "thumbs.db"))
 
 @dataclass(frozen=True, slots=True)
 class FoundFile:
-    """One file, or a directory that is passed over as a whole.
+    """A file, or a directory skipped as a whole.
 
     Args:
         path: Where it is.
-        rel_path: The same below the folder, with `/`.
-        kind: What it is, by its place.
-        reason: Why it is passed over; empty: it is read.
+        rel_path: Its path below the folder, with `/`.
+        kind: Its kind, by location.
+        reason: Why it is skipped; empty: it is read.
     """
 
     path: Path
@@ -156,7 +156,7 @@ class FoundFile:
 
     @property
     def owner(self) -> str:
-        """The name of the directory that it is in."""
+        """The name of its directory."""
         return self.path.parent.name
 
 
@@ -165,15 +165,15 @@ class SillyTavernFolder:
     """A data folder.
 
     Args:
-        root: Where it is.
-        files: What is in it, sorted by path.
+        root: Its path.
+        files: Its files, sorted by path.
     """
 
     root: Path
     files: tuple[FoundFile, ...] = field(repr=False)
 
     def of(self, kind: Kind) -> list[FoundFile]:
-        """Return the files of a kind that are read."""
+        """Return the readable files of a kind."""
         return [file for file in self.files if file.kind == kind and not file.reason]
 
 
@@ -183,7 +183,7 @@ def is_folder(path: Path) -> bool:
 
 
 def find_folder(path: Path) -> SillyTavernFolder:
-    """Return the data folder at `path`, or the one that is plainly meant by it.
+    """Return the data folder at `path`, or the one unambiguously below it.
 
     Raises:
         NotFoundError: There is none.
@@ -226,7 +226,7 @@ def _read_folder(root: Path) -> SillyTavernFolder:
 
 
 class _Looking:
-    """Goes through a data folder once."""
+    """Walks a data folder once."""
 
     def __init__(self, root: Path) -> None:
         self.found: list[FoundFile] = []
@@ -315,7 +315,7 @@ class CharacterGroup:
     """A group of characters.
 
     Args:
-        name: What it is called.
+        name: Its name.
         members: The names of their files in `characters/`.
         chats: The stems of its files in `group chats/`.
     """
@@ -327,11 +327,11 @@ class CharacterGroup:
 
 @dataclass(frozen=True, slots=True)
 class BookLinks:
-    """Which books the settings put where, by the stems of files.
+    """Assignment of books by the settings, by file stem.
 
     Args:
-        everywhere: Books that are used in all chats.
-        of_character: Books that a character has besides the one that its card names.
+        everywhere: Books used in all chats.
+        of_character: Books of a character besides the one its card names.
     """
 
     everywhere: frozenset[str] = frozenset()
@@ -350,10 +350,10 @@ class BookLinks:
 
 
 def read_group(file: FoundFile) -> CharacterGroup:
-    """Return the group in a file.
+    """Read the group in a file.
 
     Raises:
-        FamiliarError: It cannot be read, or is none.
+        FamiliarError: It is unreadable, or not a group.
     """
     value = _read_object(file)
     members, chats = text_list(value.get("members")), text_list(value.get("chats"))
@@ -361,7 +361,7 @@ def read_group(file: FoundFile) -> CharacterGroup:
         raise BadInputError(f"{file.rel_path!r} is not a group: it names no members")
     current = str_or_empty(value.get("chat_id")) or str_or_empty(value.get("id"))
     name = str_or_empty(value.get("name")).strip() or file.stem
-    # A name with a directory in it leads nowhere.
+    # Ignore names with a directory in them.
     inside = {m for m in members if PurePath(m).name == m}
     return CharacterGroup(name, frozenset(inside), frozenset({*chats, current} - {""}))
 
@@ -370,7 +370,7 @@ def read_book_links(file: FoundFile) -> BookLinks:
     """Read which books the settings in a file link to characters.
 
     Raises:
-        FamiliarError: It cannot be read, or holds no object.
+        FamiliarError: It is unreadable, or contains no object.
     """
     value = _read_object(file)
     outer = value.get("world_info_settings")
@@ -411,17 +411,17 @@ _SHOWN: Final = 12
 
 @dataclass(frozen=True, slots=True)
 class FileReport:
-    """What became of one file.
+    """Outcome for one file.
 
     Args:
-        path: Where it is, below the folder.
-        kind: What it is.
-        outcome: `imported` is new, `updated` adds to what was there or replaces it, `unchanged` was
-            there as it is, `read` tells of other files only, `skipped` is left out on purpose,
-            `refused` could not be read or taken.
-        reason: Why, where it is not plain.
-        familiars: Whose it is.
-        incomplete: Some of it could not be taken.
+        path: Its path below the folder.
+        kind: Its kind.
+        outcome: `imported` is new, `updated` extends or replaces existing data, `unchanged` was
+            already imported, `read` only describes other files, `skipped` is left out on purpose,
+            `refused` is unreadable or was rejected.
+        reason: Why, unless obvious.
+        familiars: The familiars it belongs to.
+        incomplete: Whether some of it could not be imported.
     """
 
     path: str
@@ -434,17 +434,17 @@ class FileReport:
 
 @dataclass(frozen=True, slots=True)
 class FamiliarInFolder:
-    """What became of one character.
+    """Outcome for one character.
 
     Args:
         id: The familiar's id.
-        name: What it is called.
+        name: Its name.
         character: The character's file.
         outcome: As in `FileReport`.
-        turns: How many turns were added.
-        already_there: How many were there before.
-        channels: In how many channels they are.
-        warnings: What was odd.
+        turns: Number of turns added.
+        already_there: Number of turns that existed before.
+        channels: Number of channels they are in.
+        warnings: Oddities.
     """
 
     id: str
@@ -459,7 +459,7 @@ class FamiliarInFolder:
 
 @dataclass(frozen=True, slots=True)
 class ImportedFolder:
-    """What an import of a folder did, or would do."""
+    """Result of importing a folder, actual or planned."""
 
     folder: str
     familiars: tuple[FamiliarInFolder, ...]
@@ -467,7 +467,7 @@ class ImportedFolder:
 
     @property
     def problem(self) -> PartialError | None:
-        """Why the import is not whole; None: it is."""
+        """The error if the import is incomplete, else None."""
         left = [f for f in self.files if f.outcome == "refused" or f.incomplete]
         if not left:
             return None
@@ -481,7 +481,7 @@ class ImportedFolder:
 
 @dataclass(slots=True)
 class Register:
-    """Collects the outcome of each file, also where several familiars share it."""
+    """Collects the outcome of each file, which several familiars may share."""
 
     _notes: dict[str, list[FileReport]] = field(default_factory=dict)
 
@@ -494,17 +494,17 @@ class Register:
         familiar: str = "",
         incomplete: bool = False,
     ) -> None:
-        """Note what became of a file, for one familiar."""
+        """Record the outcome of a file, for one familiar."""
         whose = (familiar,) if familiar else ()
         made = FileReport(file.rel_path, file.kind, outcome, reason, whose, incomplete)
         self._notes.setdefault(file.rel_path, []).append(made)
 
     def knows(self, file: FoundFile) -> bool:
-        """Tell whether anything was noted of a file."""
+        """Tell whether an outcome of a file was recorded."""
         return file.rel_path in self._notes
 
     def reports(self) -> tuple[FileReport, ...]:
-        """Return one report for each file, sorted by path."""
+        """Return one report per file, sorted by path."""
         return tuple(_join_reports(self._notes[path]) for path in sorted(self._notes))
 
 
@@ -523,13 +523,13 @@ def _join_reports(notes: list[FileReport]) -> FileReport:
 
 @dataclass(frozen=True, slots=True)
 class SillyTavernPersona:
-    """One of the people that a user of SillyTavern is.
+    """A persona of a SillyTavern user.
 
     Args:
-        name: What it is called.
-        description: Who it is; macros work in it.
-        is_current: It was chosen when the file was written.
-        is_default: It is chosen for new chats.
+        name: Its name.
+        description: Its description; may contain macros.
+        is_current: Whether it was selected when the file was written.
+        is_default: Whether it is the default for new chats.
     """
 
     name: str
@@ -539,10 +539,10 @@ class SillyTavernPersona:
 
 
 def read_personas(raw: bytes, *, origin: str) -> tuple[SillyTavernPersona, ...]:
-    """Return the personas in a `settings.json` or a backup of personas, in its order.
+    """Read the personas in a `settings.json` or a backup of personas, in order.
 
     Args:
-        raw: The file.
+        raw: The file's bytes.
         origin: Its name, for messages.
 
     Raises:
@@ -573,11 +573,11 @@ def read_personas(raw: bytes, *, origin: str) -> tuple[SillyTavernPersona, ...]:
 def choose_persona(
     personas: tuple[SillyTavernPersona, ...], name: str = "", *, origin: str
 ) -> SillyTavernPersona:
-    """Return the persona that is called `name`; without one, who the user is by default.
+    """Return the persona called `name`, by default the user's default one.
 
     Raises:
-        NotFoundError: There is none, or none is called so.
-        UsageError: It is not told which one, or several are called so.
+        NotFoundError: There is no persona, or none of that name.
+        UsageError: The choice is ambiguous.
     """
     listed = ", ".join(repr(persona.name) for persona in personas)
     if not personas:

@@ -1,4 +1,4 @@
-"""The layout of a transcript, decided by all of its lines: who speaks, and when."""
+"""Infer the layout of a transcript from all of its lines: speakers and times."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _LENIENT: Final = "familiar-windows-1252"
 
 
 def _as_windows(error: UnicodeError) -> tuple[str, int]:
-    """Read the bytes that are not UTF-8 as Windows-1252, as old programs wrote them."""
+    """Decode bytes that are not valid UTF-8 as Windows-1252, as old programs wrote it."""
     if not isinstance(error, UnicodeDecodeError):
         raise error
     raw = error.object[error.start : error.end]
@@ -47,7 +47,7 @@ codecs.register_error(_LENIENT, _as_windows)
 
 
 def text_lines(source: ChatFile) -> Iterator[tuple[int, str | None]]:
-    """Yield number and text of each line, without its end; None stands for one that is too long."""
+    """Yield number and text of each line, without its end; None if it is too long."""
     with source.open() as stream:
         reader = io.TextIOWrapper(stream, "utf-8", errors=_LENIENT, newline=None)
         try:
@@ -65,7 +65,7 @@ def text_lines(source: ChatFile) -> Iterator[tuple[int, str | None]]:
 
 
 def is_utf8(source: ChatFile) -> bool:
-    """Tell whether all of a file is UTF-8."""
+    """Tell whether a whole file is valid UTF-8."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     with source.open() as stream:
         try:
@@ -83,7 +83,7 @@ MOST_CHARS: Final = 400
 _INVISIBLE: Final = dict.fromkeys(map(ord, "\u200e\u200f\u202a\u202b\u202c\u202d\u202e\ufeff"))
 _SPACES: Final = str.maketrans("\u202f\u00a0", "  ")
 _NAME_CHARS: Final = 60
-_NAME_WORDS: Final = 5  # of a name without a time beside it
+_NAME_WORDS: Final = 5  # longest name without a time beside it
 _NEVER_IN_NAMES: Final = frozenset('"“”„«»=<>{}|\\\t\0')
 _NOT_IN_BARE_NAMES: Final = frozenset(";!?,[]/`*_#…。、！？")
 _LABELS: Final = frozenset(
@@ -106,11 +106,11 @@ class MessageHeader:
     """The beginning of a message.
 
     Args:
-        style: In which way it is written.
-        name: Who speaks; empty: nobody, the program that wrote the file tells something.
-        stamp: The time, as it is written; empty: none.
+        style: The style of the header.
+        name: The speaker; empty: a notice of the program that wrote the file.
+        stamp: The time as written; empty: none.
         text: What follows on the same line.
-        is_block: Nothing can follow on the same line.
+        is_block: Whether the text begins on the next line.
     """
 
     style: str
@@ -133,10 +133,10 @@ class _Way:
     """One way in which a message can begin.
 
     Args:
-        style: Its name, as people are told it.
-        pattern: What the line looks like.
-        first: What the line begins with; empty: anything but the brackets of other ways.
-        needs: Characters one of which has to be in the line: quicker than the pattern.
+        style: Its name, for people.
+        pattern: The pattern of the line.
+        first: Possible first characters; empty: any except the brackets of other styles.
+        needs: Characters of which the line must contain one: a quick check before the pattern.
     """
 
     style: str
@@ -145,7 +145,7 @@ class _Way:
     needs: str = ""
 
     def fits(self, start: str) -> bool:
-        """Tell whether it is worth the while to look for the pattern."""
+        """Tell whether a line passes the quick checks before the pattern."""
         opening = start[:1] if start[:1] in "[(" else ""
         return opening == self.first and any(map(start.__contains__, self.needs))
 
@@ -239,18 +239,18 @@ _BOLD: Final = re.compile(
 
 
 def harmonise_line(line: str) -> str:
-    """Return a line without what chat programs put between its letters unseen."""
+    """Remove the invisible characters that chat programs insert."""
     if line.isascii() and "\0" not in line:
         return line
     return line.translate(_INVISIBLE).translate(_SPACES).replace("\0", "")
 
 
 def heads_of(line: str, styles: Collection[str] | None = None) -> list[MessageHeader]:
-    """Return every way in which a line can be read as the beginning of a message.
+    """Return every possible reading of a line as the beginning of a message.
 
     Args:
         line: The line.
-        styles: Only these ways; None: all.
+        styles: Only these styles; None: all.
     """
     start = line[:MOST_CHARS]
     if not _QUICK.search(start):
@@ -258,7 +258,7 @@ def heads_of(line: str, styles: Collection[str] | None = None) -> list[MessageHe
     bold = _BOLD.match(start) if "**" in start or "__" in start else None
     if not bold:
         return _read_heads(line, styles)
-    # The colon may stand inside or outside of what is bold.
+    # The colon may be inside or outside the bold text.
     plain = bold["in"] + line[bold.end() :]
     only = None if styles is None else {name.removeprefix("**") for name in styles}
     return [
@@ -315,14 +315,14 @@ def _match_head(
 
 
 def is_name(text: str) -> bool:
-    """Tell whether somebody could be called so."""
+    """Tell whether a text could be a person's name."""
     if not 0 < len(text) <= _NAME_CHARS or _NEVER_IN_NAMES & set(text) or text[0] in "-–—|•":
         return False
     return any(c.isalpha() or not (c.isascii() or c.isspace()) for c in text)
 
 
 def _is_bare_name(head: MessageHeader, line: str) -> bool:
-    """Tell whether somebody could be called so who has only a colon behind the name."""
+    """Tell whether a name followed only by a colon could be a person's."""
     if head.style == "<Name> text":
         return True
     if _NOT_IN_BARE_NAMES & set(head.name) or len(head.name.split()) > _NAME_WORDS:
@@ -337,11 +337,11 @@ def is_label(name: str) -> bool:
     return fold(name) in _LABELS
 
 
-_MOST_NAMES: Final = 20_000  # of one style that are told apart
-_RARE: Final = 0.05  # of the heads in the style that prevails: one that is rarer is chance
-_OFTEN: Final = 0.02  # as often as the most talkative one is who is a speaker, at least
-_SHORT: Final = 12  # heads of a conversation in which nobody need speak twice
-_LINES_A_HEAD: Final = 5  # at most, in a conversation of people who are not known
+_MOST_NAMES: Final = 20_000  # most distinct names per style
+_RARE: Final = 0.05  # share of the prevailing style's headers; a rarer style is chance
+_OFTEN: Final = 0.02  # a speaker's minimum share of the most talkative one's messages
+_SHORT: Final = 12  # headers that suffice even if nobody speaks twice
+_LINES_A_HEAD: Final = 5  # most speakers in a conversation of unknown people
 _SHOWN_NAMES: Final = 4
 _HEADER_LINES: Final = 12
 _ORDER_NAMES: Final = {"dmy": "day first", "mdy": "month first", "ymd": "year first"}
@@ -349,7 +349,7 @@ _ORDER_NAMES: Final = {"dmy": "day first", "mdy": "month first", "ymd": "year fi
 
 @dataclass(slots=True)
 class _Style:
-    """What was seen of one way in which messages begin."""
+    """Statistics of one header style."""
 
     names: Counter[str] = field(default_factory=Counter)
     first_line: dict[str, int] = field(default_factory=dict)
@@ -360,18 +360,18 @@ class _Style:
 
 @dataclass(frozen=True, slots=True)
 class TranscriptShape:
-    """How a transcript is written.
+    """Layout of a transcript.
 
     Args:
-        styles: In which ways its messages begin.
-        speakers: Who speaks, and how often.
-        is_timed: A message says when; else only those in `speakers` begin one.
-        with_notes: Lines with a time and without a speaker are notes of the program.
-        has_days: A date alone on a line is that of the messages below it.
-        is_export: It is a text export of DiscordChatExporter.
-        order: The order of dates in numbers.
-        notes: What a person should know of how it was read.
-        numbered_dates: Its dates are read by `order`.
+        styles: The styles of its message headers.
+        speakers: The speakers, with their number of messages.
+        is_timed: Whether headers have times; otherwise only names in `speakers` begin a message.
+        with_notes: Whether lines with a time but no speaker are notices of the program.
+        has_days: Whether a date alone on a line applies to the messages below it.
+        is_export: Whether it is a text export of DiscordChatExporter.
+        order: The order of numeric dates.
+        notes: Remarks on how it was read.
+        numbered_dates: Whether its dates are read by `order`.
     """
 
     styles: frozenset[str]
@@ -385,7 +385,7 @@ class TranscriptShape:
     numbered_dates: bool
 
     def head(self, line: str) -> MessageHeader | None:
-        """Return the beginning of a message that a line is; None: it goes on with the one above."""
+        """Parse a line as a message header; None if it continues the message above."""
         told: MessageHeader | None = None
         for head in heads_of(line, self.styles):
             if head.style not in self.styles:
@@ -400,30 +400,30 @@ class TranscriptShape:
 
     @property
     def described(self) -> str:
-        """What it was taken for."""
+        """Description of what it was recognised as."""
         styles = " and ".join(f"`{style.replace('**', '', 1)}`" for style in sorted(self.styles))
         what = "a text export of Discord" if self.is_export else f"a transcript with {styles}"
         return f"{what}, {_ORDER_NAMES[self.order]}" if self.numbered_dates else what
 
 
 def survey_transcript(source: ChatFile, reading: Reading) -> TranscriptShape | None:
-    """Return how the transcript in a file is written; None: it does not look like one.
+    """Infer the layout of a transcript; None if the file does not look like one.
 
     Raises:
-        RefusedError: Its dates can be read in two ways.
+        RefusedError: The order of its dates is ambiguous.
     """
     return _Survey(source, reading).shape()
 
 
 class _Survey:
-    """One way through a file, counting."""
+    """Counts header styles in one pass through a file."""
 
     def __init__(self, source: ChatFile, reading: Reading) -> None:
         self._source = source
         self._reading = reading
         self._styles: dict[str, _Style] = {}
         self._dates: dict[str, DateReading] = {}
-        self._filled = 0  # lines with anything in them
+        self._filled = 0  # non-blank lines
         self._header: list[str] = []
         self._latest = (max(source.changed, now()) + timedelta(days=2)).date()
         self._known = {fold(name) for name in (*reading.cast.names, *reading.cast.mine) if name}
@@ -483,7 +483,7 @@ class _Survey:
         )
 
     def _prevailing(self) -> list[str]:
-        """Return the styles in which messages begin; the most frequent one decides."""
+        """Return the header styles in use; the most frequent one decides."""
         timed = {n: s.heads for n, s in self._styles.items() if s.is_timed and not s.is_block}
         blocks = {n: s.heads for n, s in self._styles.items() if s.is_block}
         bare = {n: self._weight(s) for n, s in self._styles.items() if not s.is_timed}
@@ -497,7 +497,7 @@ class _Survey:
         return [n for n, heads in bare.items() if heads == most_bare][:1] if most_bare else []
 
     def _weight(self, style: _Style) -> int:
-        """Return how many heads of a style are of people who speak more than once."""
+        """Count a style's headers by people who speak more than once."""
         often = sum(n for name, n in style.names.items() if self._is_known(name) or n > 1)
         return often or (style.heads if style.heads <= _SHORT or self._reading.insists else 0)
 
@@ -507,7 +507,7 @@ class _Survey:
     def _speakers(
         self, styles: list[str], *, is_timed: bool
     ) -> tuple[dict[str, int], dict[str, int]]:
-        """Return who speaks and how often, and whose names are rather a part of the text."""
+        """Return the speakers with their counts, and names that are probably part of the text."""
         names: Counter[str] = Counter()
         for style in styles:
             names.update(self._styles[style].names)
@@ -527,7 +527,7 @@ class _Survey:
 
     @staticmethod
     def _is_told_of(name: str, names: Counter[str]) -> bool:
-        """Tell whether a line says something of somebody: `Robin changed the subject to A: B`."""
+        """Tell whether a line talks about somebody: `Robin changed the subject to A: B`."""
         words = name.split(" ")
         if names[name] > 1 or len(words) < 3:  # noqa: PLR2004
             return False
@@ -535,7 +535,7 @@ class _Survey:
         return any(names.get(start, 0) for start in starts)
 
     def _is_enough(self, styles: list[str], speakers: Mapping[str, int]) -> bool:
-        """Tell whether it is a conversation rather than a text with a colon in it."""
+        """Tell whether it is a conversation rather than text that contains colons."""
         if self._reading.insists or any(self._is_known(name) for name in speakers):
             return True
         if any(self._styles[style].is_timed for style in styles):
@@ -571,7 +571,7 @@ class _Survey:
         raise error
 
     def _notes(self, styles: list[str], doubtful: Mapping[str, int]) -> tuple[str, ...]:
-        """Return which lines begin like a message and were taken for text."""
+        """Describe lines that begin like a message but were read as text."""
         lines: dict[str, int] = {}
         for style in styles:
             lines |= self._styles[style].first_line

@@ -1,4 +1,4 @@
-"""Vaults of notes, and the memory of an export: Markdown that keeps its place in a memory."""
+"""Import vaults of notes, and the memory of an export: Markdown that keeps its paths."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ EXPORT_VERSION: Final = 1
 
 
 def read_vault(path: Path) -> FolderContents:
-    """Return the files of a vault, Obsidian's own left out; a single note becomes a topic.
+    """Read the files of a vault without Obsidian's own; a single note becomes a topic.
 
     Raises:
-        FamiliarError: It cannot be read, or is too large.
+        FamiliarError: It is unreadable or too large.
     """
     if not path.is_dir():
         return FolderContents({f"{TOPICS_DIR}/{path.name}": read_foreign(path)})
@@ -70,21 +70,21 @@ def import_vault(
     name: str = "",
     dry_run: bool = False,
 ) -> ImportedMemories:
-    """Take the notes of a vault into `store` under their own paths, in one transaction.
+    """Import a vault's notes into `store` under their own paths, in one transaction.
 
-    Whatever is no Markdown is kept, hidden. A day that is there already gets the lines it lacks.
+    Files other than Markdown are stored hidden. An existing day gets the lines it lacks.
 
     Args:
         store: The memory.
         folder: The files; see `read_vault`.
-        wish: How far to go.
-        name: What the vault is called; empty: it is a single note.
-        dry_run: Check everything, and change nothing.
+        wish: Import options.
+        name: The vault's name; empty: it is a single note.
+        dry_run: Check everything, changing nothing.
 
     Raises:
-        ConflictError: Files that are not the import's own would change.
+        ConflictError: Files from elsewhere would change.
         RefusedError: The vault has changed.
-        FamiliarError: The disk refused; everything is as it was.
+        FamiliarError: A file cannot be written; everything is as before.
     """
     warnings: list[str] = []
     directory = f"{_VAULTS_DIR}/{slugify(name) or 'vault'}" if name else _NOTES_DIR
@@ -122,13 +122,13 @@ def _is_note(source: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ExportedFamiliar:
-    """One familiar in an export.
+    """A familiar in an export.
 
     Args:
         id: Its id.
-        name: What it is called.
+        name: Its name.
         path: Its directory.
-        kinds: What kind of conversation its channels are, where that was said.
+        kinds: The kind of conversation of each channel, where stated.
     """
 
     id: str
@@ -141,8 +141,8 @@ def read_manifest(directory: Path) -> list[ExportedFamiliar]:
     """Return the familiars in an export.
 
     Raises:
-        BadInputError: Its list of them is damaged, or newer than this program.
-        FamiliarError: It cannot be read.
+        BadInputError: The manifest is damaged, or newer than this program.
+        FamiliarError: It is unreadable.
     """
     value, _ = read_json(read_foreign(directory / MANIFEST), origin=MANIFEST)
     entries = object_list(as_object(value).get("familiars"))
@@ -167,15 +167,15 @@ def _read_entry(directory: Path, entry: dict[str, Any]) -> ExportedFamiliar:
 
 
 def plan_restore(store: MemoryStore, folder: FolderContents, *, force: bool = False) -> ImportPlan:
-    """Plan to put the memory of an export into `store`, file by file as it is.
+    """Plan restoring the memory of an export into `store`, file by file.
 
     Args:
         store: The memory.
         folder: The files of the exported memory.
-        force: Files that hold something else may be overwritten.
+        force: Allow overwriting files with other contents.
 
     Raises:
-        ConflictError: Some do, and may not.
+        ConflictError: Such files exist, and `force` is not set.
     """
     changes: list[FileToWrite] = []
     unchanged: list[str] = []

@@ -1,6 +1,6 @@
-"""What a file from outside is, whatever it was given for, and which command takes it.
+"""Detect what a file from outside is, and which command imports it.
 
-Each of the readers is tried on a file, and says by its content whether it is one of theirs.
+Each reader is tried on a file and decides by content whether it is one of its own.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ INSIDE: Final = ("default-user", "data/default-user", "public")
 MANIFEST: Final = "familiar-export.json"
 """What lies in the root of an export, for programs."""
 
-_PARTS: Final = ("characters", "chats")  # directories that only a data folder has both of
+_PARTS: Final = ("characters", "chats")  # directories that together mark a data folder
 _CHATS: Final = (".jsonl", ".ndjson")
 _OTHERS: Final = frozenset(
     (*_CHATS, ".json", ".png", ".apng", ".charx", ".yaml", ".yml", ".txt", ".log", ".csv")
 )
 _TIERS: Final = (*PERIOD_DIRS, SIGNIFICANT_DIR)
 _IMPORTED_FILES: Final = frozenset({"card", "lorebook", "chat"})
-_SAMPLE: Final = 20  # notes that are looked into
+_SAMPLE: Final = 20  # most notes to examine
 _MOST_FILES: Final = 5_000
 _START_BYTES: Final = 4096
 _CARD_SUFFIXES: Final = frozenset({".png", ".apng", ".charx", ".webp", ".jpg", ".jpeg"})
@@ -67,13 +67,13 @@ _NO_CHATS: Final = (".yaml", ".yml")  # a key and its value look like a speaker 
 
 @dataclass(frozen=True, slots=True)
 class Recognized:
-    """What a file or directory is.
+    """Detected kind of a file or directory.
 
     Args:
-        kind: In one word.
-        title: In words.
+        kind: The kind, in one word.
+        title: The kind, in words.
         hint: What to do with it.
-        members: Of a directory of several kinds, each file that is of one of them.
+        members: For a directory of mixed kinds, each file of a known kind.
     """
 
     kind: Kind
@@ -84,14 +84,14 @@ class Recognized:
 
 @contextmanager
 def taken_for(wanted: Kind, file: str | Path | None) -> Iterator[None]:
-    """Let a refusal in the block name the right command, if the file is something else.
+    """Make refusals in the block name the right command if the file is something else.
 
     Args:
-        wanted: What the block takes it for.
+        wanted: The kind that the block expects.
         file: The file or directory; None or `-`: standard input, which is not read twice.
 
     Raises:
-        BadInputError: What the block raises, in better words.
+        BadInputError: An error of the block, with a better message.
     """
     try:
         yield
@@ -103,17 +103,17 @@ def taken_for(wanted: Kind, file: str | Path | None) -> Iterator[None]:
         )
         if better is None:
             raise
-        if wanted == "lorebook" and "card" in str(error):  # it may hold a book, but this does not
+        if wanted == "lorebook" and "card" in str(error):  # this one has no book
             better = BadInputError(str(error), hint=better.hint)
         raise better from error
 
 
 def recognise_instead(wanted: Kind, path: Path) -> BadInputError | None:
-    """Return the error that a file or directory is something else; None: nobody knows it."""
+    """Return the error that names the actual kind of a file, or None if unknown."""
     found = what_is(path)
     if found is None or found.kind == wanted:
         return None
-    if (found.kind, wanted) == ("archive", "card"):  # some cards are; what is wrong was said
+    if (found.kind, wanted) == ("archive", "card"):  # some cards are; the error has been stated
         return None
     return BadInputError(
         f"{path.name!r} is {found.title}, not {_WANTED[wanted]}; nothing was imported",
@@ -127,7 +127,7 @@ def what_is(path: Path) -> Recognized | None:
 
 
 def readings_of(path: Path) -> list[Recognized]:
-    """Return what a file or directory can be taken for, the safest first; empty if unknown."""
+    """Return the possible kinds of a file or directory, most certain first."""
     if path.is_dir():
         return _readings_of_directory(path)
     found = _recognise_file(path)
@@ -145,7 +145,7 @@ def _recognise_file(path: Path) -> Recognized | None:
         _service_chat,
         _recognise_lorebook,
     ]
-    if path.suffix.lower() in _CHATS:  # it may be too large to be read as a whole
+    if path.suffix.lower() in _CHATS:  # it may be too large to read as a whole
         readers.sort(key=lambda reader: reader is not _service_chat)
     for kind in readers:
         try:
@@ -158,7 +158,7 @@ def _recognise_file(path: Path) -> Recognized | None:
 
 
 def is_data_folder(path: Path) -> bool:
-    """Tell whether a directory can only be SillyTavern's data folder, or holds one."""
+    """Tell whether a directory must be, or contain, SillyTavern's data folder."""
     places = (path, *(path / inside for inside in INSIDE))
     return any(all((place / part).is_dir() for part in _PARTS) for place in places)
 
@@ -186,7 +186,7 @@ def _readings_of_directory(path: Path) -> list[Recognized]:
 
 
 def _recognise_directory(path: Path) -> Recognized | None:
-    """Recognize a directory that can be nothing else."""
+    """Recognise a directory whose kind is unambiguous."""
     name = typed(str(path))
     if (path / MANIFEST).is_file():
         hint = f"Import it: `familiar import {name}`."
@@ -205,12 +205,12 @@ def _chats_in(name: str) -> Recognized:
 
 
 def _of_members(path: Path, files: Sequence[Path], otherwise: list[Recognized]) -> list[Recognized]:
-    """Return what a directory is by its files, where nothing else about it tells.
+    """Return the possible kinds of a directory, judged by its files.
 
     Args:
         path: The directory.
-        files: Those of its files that could be something.
-        otherwise: What it is if none of them is.
+        files: Its candidate files.
+        otherwise: The result if none of them is recognised.
     """
     if all(file.suffix.lower() in _CHATS for file in files):
         return [_chats_in(typed(str(path)))] if files else otherwise
@@ -227,13 +227,13 @@ def _of_members(path: Path, files: Sequence[Path], otherwise: list[Recognized]) 
 
 
 def _root_of_memories(path: Path) -> Path | None:
-    """Return where a tree of memories begins, at a directory or below it; None: nowhere."""
+    """Return the root of a tree of memories at a directory or below it, or None."""
     roots = [path / below for below in ("", "memories", "data/memories")]
     return next((root for root in roots if any((root / tier).is_dir() for tier in _TIERS)), None)
 
 
 def _has_other_notes(root: Path, notes: Sequence[Path]) -> bool:
-    """Tell whether a directory has notes beside those of the tree of memories at its top."""
+    """Tell whether a directory has notes outside the tree of memories at its top."""
     tiers = [root / tier for tier in _TIERS]
     others = [note for note in notes if not any(tier in note.parents for tier in tiers)]
     return any(root in note.parents and note.stem.casefold() != "readme" for note in others)
@@ -256,7 +256,7 @@ def _has_persona(path: Path) -> bool:
 
 
 def _list_files(path: Path) -> list[Path]:
-    """Return the files below a directory, hidden ones left out, as far as they matter."""
+    """Return the files below a directory that matter, except hidden ones."""
     found: list[Path] = []
     for here, directories, names in os.walk(path):
         directories[:] = sorted(d for d in directories if d not in PRIVATE_DIRS and d[0] != ".")
@@ -284,7 +284,7 @@ def _is_text(path: Path) -> bool:
 
 
 def explain_unknown(path: Path) -> FamiliarError:
-    """Return the error that a file or directory is nothing that can be imported, and why."""
+    """Return the error for a file or directory that cannot be imported, with the reason."""
     from familiar_cli.imports.cards import read_card  # noqa: PLC0415
     from familiar_cli.imports.foreign_files import read_foreign  # noqa: PLC0415
     from familiar_cli.imports.import_lorebook import load_book  # noqa: PLC0415
@@ -392,7 +392,7 @@ def _recognise_lorebook(path: Path) -> Recognized | None:
 
 
 def _whole_object(path: Path) -> dict[str, Any]:
-    """Return the object that a whole file of JSON is; an empty one for any other file."""
+    """Parse a whole JSON file as an object; empty for any other file."""
     from familiar_cli.imports.foreign_files import read_foreign, read_json  # noqa: PLC0415
 
     if path.suffix.lower() != ".json":
