@@ -1,1 +1,1 @@
-"""Turns days into weeks, months and years, and the latest sessions into digests."""
+"""The consolidation room: merges days into weeks, months and years, and sessions into digests."""

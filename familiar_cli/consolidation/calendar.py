@@ -6,7 +6,7 @@ import asyncio
 import shlex
 from contextlib import closing
 from dataclasses import dataclass, field
-from datetime import date  # a type of a field
+from datetime import date  # type of a field
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.clock import iso
@@ -76,7 +76,7 @@ _GUIDANCE: Final[dict[Tier, str]] = {
     "monthly": composing.MONTH,
     "yearly": composing.YEAR,
 }
-# After these the next period may well succeed; after any other failure of the model none would.
+# After these the next period may succeed; after any other model failure none would.
 _OF_ONE_PERIOD: Final = (UnusableReplyError, CutOffError, PromptTooLongError)
 
 MOST_BAD_REPLIES: Final = 3
@@ -85,16 +85,16 @@ MOST_BAD_REPLIES: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class MadeFile:
-    """A file that was made, or would be.
+    """A file that was made, or would be made.
 
     Args:
-        period: Its name.
-        rel_path: Where it is.
-        sources: What it was made of.
-        again: It was there and stale.
-        changed: What it says is not what it said.
-        before: The file before; None: there was none.
-        after: The file now; None when a model would have to be asked first.
+        period: Name of its period.
+        rel_path: Its path.
+        sources: The files it was made from.
+        again: Whether it replaces a stale file.
+        changed: Whether its text differs from before.
+        before: The previous file, or None.
+        after: The new file; None if it would take a model to make it.
     """
 
     period: str
@@ -108,17 +108,17 @@ class MadeFile:
 
 @dataclass(slots=True)
 class ConsolidationReport:
-    """What a run did. It grows while the run goes on.
+    """Result of a run, updated while it goes on.
 
     Attributes:
-        done: What was made, in order.
-        waiting: What was not, and why, by the name of the period.
-        stale: Periods that are still made of what has changed since.
-        held: Plans that wait for a person, by period.
-        refused: What the rules took out, by period.
-        coverage: Which days the files of each tier rest on; empty until the end of the run.
-        problems: Files that cannot be read, and why.
-        failed: The model's failures.
+        done: The files made, in order.
+        waiting: The reason for each period that was not made, by name.
+        stale: Periods whose sources have changed since they were made.
+        held: Plans that await approval, by period.
+        refused: Proposals rejected by the rules, by period.
+        coverage: The days covered by the files of each tier; empty until the end of the run.
+        problems: Unreadable files, and why.
+        failed: Model failures.
     """
 
     done: list[MadeFile] = field(default_factory=list)
@@ -157,19 +157,19 @@ class ConsolidationReport:
 
 
 class Consolidator:
-    """Makes what is due.
+    """Makes the files of all due periods.
 
     Args:
-        states: How the periods stand.
-        engine: Makes files.
-        chats_of: Gives the channels that turns were said in, for a session and its turns.
-        plans: What a person was asked already.
-        wanted_tiers: Only these.
-        only: Only this period.
-        phrases: The titles of what is made.
-        tried_before: How many passes failed before this one. It begins elsewhere, so that periods
-            whose replies are never usable do not keep it from the others.
-        report: What other scopes have done in the same run, which this one adds to.
+        states: The states of the periods.
+        engine: Makes the files.
+        chats_of: Returns the channels of a session's turns.
+        plans: Existing plans.
+        wanted_tiers: Restrict the run to these tiers.
+        only: Restrict the run to this period.
+        phrases: Titles for the files.
+        tried_before: Number of consecutive failed passes. The run starts at a different period
+            accordingly, so that periods with unusable replies do not block the others.
+        report: The report of other scopes in the same run, to be extended.
         stopped: Why the model is not asked any more; empty: it is.
 
     Attributes:
@@ -206,10 +206,10 @@ class Consolidator:
     async def run(
         self, on_step: Callable[[ConsolidationReport], None] = lambda _: None
     ) -> ConsolidationReport:
-        """Make all that is due, days first, and return what came of it.
+        """Make the files of all due periods, days first, and return the report.
 
-        What one period comes to grief over stops no other. A failure of the model is not raised but
-        stands in the report; what it was asked for stays due.
+        A period that fails does not stop the others. Model failures are reported, not raised; their
+        periods stay due.
 
         Raises:
             FamiliarError: The memory cannot be written.
@@ -219,14 +219,14 @@ class Consolidator:
                 for period in self._periods(tier):
                     await self._one(self._states.of(period))
                     on_step(self.report)
-                    await asyncio.sleep(0)  # a place to be cancelled at: days need no model
+                    await asyncio.sleep(0)  # a point for cancellation, since days need no model
         if self._engine.shelf is None:
             self.report.coverage = coverage(self._states.library)
         self.report.problems += self._states.library.problems
         return self.report
 
     def _label(self, period: str) -> str:
-        """Return what the report calls a period; one of a private scope with its folder."""
+        """Return the name of a period in the report; with its folder in a private scope."""
         shelf = self._engine.shelf
         return f"{period} in {shelf.folder}" if shelf else period
 
@@ -267,7 +267,7 @@ class Consolidator:
                 self._note(period_state, wanted, None)
                 return ""
             made = await self._engine.make(wanted)
-        except ConfigError as error:  # no model, or none that will do: the others wait, too
+        except ConfigError as error:  # no suitable model: the others wait, too
             self.stopped = f"{error}"
             return self.stopped
         except ModelError as error:
@@ -287,7 +287,7 @@ class Consolidator:
         return ""
 
     def _note_failure(self, error: ModelError) -> None:
-        """Report a failure of the model, a bad reply only once; after three of these, stop."""
+        """Report a model failure, an unusable reply only once; stop after three of these."""
         if not isinstance(error, _OF_ONE_PERIOD):
             self.stopped = f"{error}"
         is_known = isinstance(error, _OF_ONE_PERIOD) and any(
@@ -300,7 +300,7 @@ class Consolidator:
             self.stopped = f"{MOST_BAD_REPLIES} replies in a row were unusable; it is tried later"
 
     def _note(self, period_state: PeriodState, wanted: PlannedDigest, made: Made | None) -> None:
-        """Put what was made into the report, and into the library that later tiers are made of."""
+        """Record a new file in the report, and in the library for later tiers."""
         before, after = (made.file.before, made.file.after) if made else (None, None)
         old = read_page(before).digest if before is not None else ""
         changed = after is None or read_page(after).digest != old
@@ -365,16 +365,16 @@ class Consolidator:
         return lambda turns: self._chats_of(session, turns)
 
     def _of_others(self, day: Period) -> list[EventBullet]:
-        """Return the bullets that instances before this one, by name, have of a day.
+        """Return the bullets for a day from instances that sort before this one.
 
-        Only those: if each instance left out what the other has, nobody would have it.
+        Only from those: if two instances left out each other's bullets, both would be lost.
         """
         files = self._states.library.daily.get(day, ())
         before = [f for f in files if f.instance < self._states.instance and not f.problem]
         return [b for f in before for b in bullets_of(read_page(self._text(f)).body)]
 
     def _labelled(self, period: Period, texts: dict[str, str]) -> Iterable[tuple[str, str]]:
-        """Yield what a model reads of each part of a period, below the part's name."""
+        """Yield the parts of a period with their names, as the model's input."""
         for part in period_parts(period):
             paths = [path for path in texts if _is_of(path, part)]
             if period.tier == "weekly":
@@ -392,7 +392,7 @@ class Consolidator:
 
 
 def _stand_in(wanted: PlannedDigest) -> str:
-    """Return a text for what a model would write, so that a dry run goes on to what is above it."""
+    """Return placeholder text for a model's reply, so that a dry run reaches higher tiers."""
     return page_text(MadePage(f"# {wanted.title}\n\nNot written yet.\n", Record(wanted.sources)))
 
 
@@ -415,19 +415,19 @@ def survey_periods(
     only: Period | None = None,
     everything: bool = False,
 ) -> PeriodStates:
-    """Return how the periods stand.
+    """Determine the states of all periods.
 
-    A year in which nothing was left to do at the last look is left out, unless a file in it has
-    come, gone or changed since, or one of the arguments is about it. Its coverage is kept.
+    A year with nothing left to do at the last survey is skipped, except if one of its files was
+    added, removed or changed since, or an argument concerns it. Its coverage is cached.
 
     Args:
         store: The memory.
-        today: When.
-        instance: Which instance looks.
-        cache_path: Where what was seen is kept; None: nowhere, and so nothing is left out.
-        unwritten: Days of which turns are not written into sessions yet.
-        only: A period that somebody wants to know of.
-        everything: Leave no year out.
+        today: The current moment.
+        instance: This instance's name.
+        cache_path: Path of the cache; None: no cache, so nothing is skipped.
+        unwritten: Days with turns that are not in session files yet.
+        only: A period that must not be skipped.
+        everything: Skip no year.
 
     Raises:
         FamiliarError: The memory cannot be listed.
@@ -447,12 +447,12 @@ def survey_periods(
 
 @dataclass(frozen=True, slots=True)
 class Rewritten:
-    """One such file.
+    """A generated file that a person has rewritten.
 
     Args:
-        rel_path: Which.
-        since: When the journal first saw it without its record, else when it was last changed.
-        give_back: What to type so that the program makes it again: its last version with a record.
+        rel_path: Its path.
+        since: When the journal first saw it without its record, else its last change.
+        give_back: Command line that restores its last version with a record.
     """
 
     rel_path: str
@@ -461,13 +461,13 @@ class Rewritten:
 
 
 def rewritten_files(store: MemoryStore, journal: Path) -> tuple[Rewritten, ...]:
-    """Return the files that the program made and no longer makes, sorted by path.
+    """Return the generated files that a person took over, sorted by path.
 
-    What was never the program's, such as an imported week, is none of them.
+    Files that were never generated, such as an imported week, are not included.
 
     Args:
         store: The memory.
-        journal: Where the journal is; it is only read.
+        journal: Path of the journal, which is only read.
     """
     modified = _without_record(store)
     without = set(modified)
@@ -495,7 +495,7 @@ def rewritten_files(store: MemoryStore, journal: Path) -> tuple[Rewritten, ...]:
 
 
 def _without_record(store: MemoryStore) -> dict[str, datetime]:
-    """Return the weeks, months and years that have no record, and when each was last changed."""
+    """Return the weeks, months and years without a record, with their modification times."""
     found: dict[str, datetime] = {}
     for tier in TIERS[1:]:
         for entry in entries_in(store, tier, []):

@@ -1,4 +1,4 @@
-"""Ask a model to condense sources, in as many parts as it takes; its replies are kept meanwhile."""
+"""Ask a model to condense sources, in as many parts as needed, caching its replies."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ T = TypeVar("T")
 
 
 def best_sources(sources: Iterable[tuple[T, EvidenceText]], text: str) -> list[T]:
-    """Return the sources that share most words with `text`; possibly none."""
+    """Return the sources that share the most words with `text`; possibly none."""
     shares = [(thing, source.share(text)) for thing, source in sources]
     most = max([SAID_SHARE, *(share for _, share in shares)])
     return [thing for thing, share in shares if share >= most]
@@ -52,16 +52,16 @@ _NOT_SAID: Final = "it rests on none of the sources"
 
 
 def read_reply(text: str, items: Sequence[SourceItem], *, strict: bool = False) -> DraftedSummary:
-    """Parse the proposals of a reply; its numbers become the labels of the sources.
+    """Parse the proposals in a reply, replacing its numbers by source labels.
 
     Args:
         text: The reply.
-        items: The sources that were shown, in the order of their numbers.
-        strict: The model is small: it rests on sources that have its words, whichever it names, and
-            sentences of its summary that no source has the words of are left out.
+        items: The sources in the prompt, in the order of their numbers.
+        strict: Whether the model is small: sources are then chosen by shared words, not by its
+            numbers, and summary sentences without words from any source are dropped.
 
     Raises:
-        UnusableReplyError: It holds no such JSON.
+        UnusableReplyError: It contains no such JSON.
     """
     for value in values_in(text):
         if isinstance(value, dict) and isinstance(value.get("summary"), str):
@@ -75,13 +75,13 @@ def read_reply(text: str, items: Sequence[SourceItem], *, strict: bool = False) 
 def judge_plan(
     plan: DraftedSummary, *, instructions: KnownTexts, scripts: Collection[str], kept: str
 ) -> DraftedSummary:
-    """Check a plan; return its tidied accepted parts, and the refused ones.
+    """Check a plan; return its accepted parts, tidied, and the refused ones.
 
     Args:
         plan: As the model proposed it.
-        instructions: The prompt's own words, which nobody said.
-        scripts: The scripts that the sources are written in.
-        kept: What stands in the file already and stays.
+        instructions: The text of the prompt itself, which is not evidence.
+        scripts: The writing systems of the sources.
+        kept: Existing text of the file that is kept.
 
     Raises:
         UnusableReplyError: Nothing is left.
@@ -115,7 +115,7 @@ def judge_plan(
 def fit_budget(
     plan: DraftedSummary, budget_tokens: int, count: Callable[[str], int]
 ) -> DraftedSummary:
-    """Return a plan that fits its budget: each source keeps about as many points as the others."""
+    """Trim a plan to its budget, keeping about equally many points per source."""
     room = budget_tokens - count(plan.summary)
     kept: set[int] = set()
     for number in _spread_points(plan.points):
@@ -137,10 +137,10 @@ def _sources_of(point: Point) -> str:
 
 
 def _spread_points(points: Sequence[Point]) -> list[int]:
-    """Return the places of points so that the first of them are of as many sources as can be.
+    """Order the indexes of points so that any prefix covers as many sources as possible.
 
-    First comes the first point of each source, then the second of each; among these, the newest
-    source is first and each next one far from those before.
+    The first point of each source comes first, then the second of each; within a round, the newest
+    source is first and each next one is far from those before.
     """
     of: dict[str, list[int]] = {}
     for number, point in enumerate(points):
@@ -150,7 +150,7 @@ def _spread_points(points: Sequence[Point]) -> list[int]:
 
 
 def _far_apart(numbers: list[int]) -> list[int]:
-    """Return `numbers` so that whichever of them come first are spread over all."""
+    """Reorder `numbers` so that any prefix is spread over their whole range."""
     bits = max(len(numbers) - 1, 1).bit_length()
     order = sorted(range(len(numbers)), key=lambda n: int(f"{n:0{bits}b}"[::-1], 2))
     return [numbers[n] for n in order]
@@ -172,7 +172,7 @@ def _text_problem(
 
 
 def _in_words_of(plan: DraftedSummary, items: Sequence[SourceItem]) -> DraftedSummary:
-    """Return a plan so that all of it has the words of what it rests on."""
+    """Restrict a plan to what shares words with its sources."""
     found = [(item.rests_on, EvidenceText(item.text)) for item in items]
     points = []
     for point in plan.points:
@@ -203,16 +203,16 @@ def _make_point(row: Any, items: Sequence[SourceItem]) -> Point:  # noqa: ANN401
     return Point(text if isinstance(text, str) else "", tuple(labels))
 
 
-_NAMED = 3  # sources that stand for something by their names
+_NAMED = 3  # sources identified by their labels
 
 
 def in_parts(
     items: Iterable[SourceItem], most_tokens: int, count: Callable[[str], int]
 ) -> tuple[tuple[SourceItem, ...], ...]:
-    """Return `items` in parts of at most `most_tokens`, in order, each in exactly one part.
+    """Split `items` into parts of at most `most_tokens`, in order and without loss.
 
-    An item that is longer than a part is cut at its lines, a line that is, within it; the pieces of
-    an item, joined, are the item.
+    An item longer than a part is split between lines, and an overlong line within; joined again,
+    the pieces are the item.
     """
     parts: list[list[SourceItem]] = []
     room = 0
@@ -228,11 +228,11 @@ def in_parts(
 
 
 def fold_part(plan: DraftedSummary, everything: tuple[str, ...]) -> tuple[SourceItem, ...]:
-    """Return a folded part as items, one for each set of sources.
+    """Convert the plan of a folded part to items, one for each set of sources.
 
     Args:
-        plan: What it made.
-        everything: The labels of all sources of the part; the summary rests on them.
+        plan: The plan.
+        everything: The labels of all sources of the part, which the summary cites.
     """
     found = {everything: [plan.summary]} if plan.summary else {}
     for point in plan.points:
@@ -241,7 +241,7 @@ def fold_part(plan: DraftedSummary, everything: tuple[str, ...]) -> tuple[Source
 
 
 def folded_as_one(plan: DraftedSummary, everything: tuple[str, ...]) -> SourceItem:
-    """Return the same as one item, which is shorter but rests on all of the part."""
+    """Convert the plan to a single item, which is shorter but cites all of the part."""
     points = [f"- {point.text} ({', '.join(point.sources)})" for point in plan.points]
     said = [plan.summary, *points] if plan.summary else points
     return SourceItem(_range_name(everything), "\n".join(said), everything)
@@ -277,7 +277,7 @@ def _short_lines(lines: Sequence[str], most: int, count: Callable[[str], int]) -
 
 
 def _longest_fit(text: str, most: int, count: Callable[[str], int]) -> int:
-    """Return how many characters of `text` fit; at least one."""
+    """Return how many leading characters of `text` fit; at least one."""
     low, high = 1, len(text)
     while low < high:
         middle = (low + high + 1) // 2
@@ -295,17 +295,17 @@ _KEY_CHARS: Final = 32
 
 
 class Replies:
-    """The replies of one familiar.
+    """The cached replies of one familiar.
 
     Args:
-        directory: Where they are kept; made when there is something to keep.
+        directory: The cache directory, created on demand.
     """
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
 
     def find(self, name: str, key: str) -> str | None:
-        """Return the stored reply to a question about the file `name`, if there is one."""
+        """Return the cached reply to a question about the file `name`, if any."""
         try:
             text = json.loads(read_plain(self._path(name, key)))["reply"]
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
@@ -313,7 +313,7 @@ class Replies:
         return text if isinstance(text, str) else None
 
     def keep(self, name: str, key: str, reply: str) -> None:
-        """Keep a reply. It only saves a question, so a disk that refuses is not a failure."""
+        """Cache a reply. It only saves a request, so a write error is ignored."""
         path = self._path(name, key)
         with suppress(OSError):
             self._directory.mkdir(parents=True, exist_ok=True)
@@ -321,11 +321,11 @@ class Replies:
         self._tidy()
 
     def forget(self, name: str) -> None:
-        """Throw away all replies about the file `name`: it is made."""
+        """Delete the cached replies about the file `name`, which is finished."""
         self._drop(self._directory.glob(f"{name}_*"))
 
     def _tidy(self) -> None:
-        """Throw away what is too old, and the oldest of what is too many."""
+        """Delete replies that are too old, and the oldest if there are too many."""
         found: list[tuple[float, Path]] = []
         with suppress(OSError):  # another process tidies, too
             found = sorted((path.stat().st_mtime, path) for path in self._directory.iterdir())
@@ -346,7 +346,7 @@ class Replies:
 
 
 def question_key(*question: str) -> str:
-    """Return one hash for everything that a question is made of."""
+    """Hash all components of a question."""
     return sha256_of(json.dumps(question))[:_KEY_CHARS]
 
 
@@ -392,7 +392,7 @@ PART: Final = "This is one part of a longer series; keep every fact that may mat
 HAND: Final = "A person wrote these lines, and they stay next to yours. Do not repeat them:"
 SHAPE: Final = '{"summary": TEXT, "points": [...]}'
 ASK: Final = "Write the JSON object for these sources now."
-_SIMPLE_SOURCES: Final = 1  # that a simple model names for a point; others are found by its words
+_SIMPLE_SOURCES: Final = 1  # cited by a simple model per point; the rest are found by words
 _LINE_CHARS: Final = 400
 
 
@@ -405,7 +405,7 @@ def system_message(
     simple: bool = False,
     most_words: int = 1000,
 ) -> str:
-    """Return the system message; a `simple` model is told less."""
+    """Build the system message, shorter for a `simple` model."""
     return (SIMPLE if simple else INSTRUCTIONS).format(
         name=framed(name),
         guidance=f"{guidance} {PART}" if is_part else guidance,
@@ -417,7 +417,7 @@ def system_message(
 def compose_question(
     items: Sequence[SourceItem], *, voice: str = "", kept: Iterable[str] = ()
 ) -> str:
-    """Return the user message: how the familiar speaks, what a person wrote, and the sources."""
+    """Build the user message: the familiar's voice, a person's text, and the sources."""
     mine = "".join(text if text.endswith("\n") else f"{text}\n" for text in map(unfenced, kept))
     parts = [
         f"<voice>\n{unfenced(voice)}\n</voice>" if voice else "",
@@ -435,9 +435,9 @@ def compose_question(
 def reply_schema(
     sources: int, most_points: int, summary_chars: int, *, simple: bool = False
 ) -> dict[str, Any]:
-    """Return the JSON schema of a reply about so many sources.
+    """Build the JSON schema for a reply about this many sources.
 
-    A `simple` model finds the points first and sums them up, and is kept from the shortest answers.
+    A `simple` model lists the points before the summary, and has minimum lengths.
     """
     numbers: dict[str, Any] = {"enum": list(range(1, sources + 1))}
     named = {"type": "array", "items": numbers, "minItems": 1}
@@ -470,26 +470,26 @@ _SUMMARY_TOKENS: Final = 150
 _SUMMARY_CHARS: Final = (200, 2000)
 _SUMMARY_FROM_TOKENS: Final = 400  # a longer reply has a longer summary
 _CHARS_PER_TOKEN: Final = 3
-_WORDS_OF_TOKENS: Final = (2, 3)  # so many words have so many tokens, with the braces around them
+_WORDS_OF_TOKENS: Final = (2, 3)  # tokens per word, including JSON syntax
 _LEAST_WORDS: Final = 20
-_LABEL_TOKENS: Final = 30  # of the tags around one source
+_LABEL_TOKENS: Final = 30  # for the tags around one source
 _LEAST_PART_TOKENS: Final = 200
-_SIMPLE_TOKENS: Final = 600  # a model that writes no more is a small one
+_SIMPLE_TOKENS: Final = 600  # at most this for a small model
 _LABELS_CHARS: Final = 400
 _REPAIR_TOKENS: Final = 150
-# Points keep the sources that they rest on as long as a part becomes so much shorter by that.
+# Points keep their own sources as long as folding shortens a part by this much.
 _SHORTER: Final = 0.75
 
 
 @dataclass(slots=True)
 class Composer:
-    """Asks one model.
+    """Asks a model to condense sources.
 
     Args:
         asker: Asks the model.
-        who: Who the familiar is.
-        part_tokens: Most tokens of sources in one question; a small model gets fewer.
-        replies: Usable replies, so that a file of many parts that failed is not begun anew.
+        who: The familiar's identity.
+        part_tokens: Maximum source tokens per question; less for a small model.
+        replies: Cache of usable replies, so that a failed file of many parts can be resumed.
     """
 
     asker: Asker
@@ -498,15 +498,15 @@ class Composer:
     replies: Replies | None = None
 
     async def compose(self, wanted: PlannedDigest, kept: Sequence[str] = ()) -> DraftedSummary:
-        """Ask for the points of `wanted` to be remembered.
+        """Ask for a summary and points from the sources of `wanted`.
 
         Args:
-            wanted: The file that is to be made.
-            kept: Blocks that a person wrote into it, which stay.
+            wanted: The file to make.
+            kept: Blocks in it that a person wrote and that are kept.
 
         Raises:
-            UnusableReplyError: No reply could be used; they are kept in the quarantine.
-            ConfigError: The model reads too little for this work.
+            UnusableReplyError: No reply was usable; they are in the quarantine.
+            ConfigError: The model's context is too small for this work.
             ModelError: The model could not be asked.
         """
         items = tuple(wanted.items)
@@ -516,7 +516,7 @@ class Composer:
         while len(parts := in_parts(items, room, self._cost)) > 1:
             folds = [await self._fold(wanted.name, system, part, scripts) for part in parts]
             shorter = tuple(item for fold in folds for item in fold)
-            if self._total(shorter) >= self._total(items):  # else it would never end
+            if self._total(shorter) >= self._total(items):  # otherwise it would never end
                 raise self._too_wordy(wanted.name)
             items = shorter
         system = self._system(wanted, is_part=False)
@@ -524,7 +524,7 @@ class Composer:
         return fit_budget(plan, wanted.budget_tokens, self.asker.count)
 
     def forget(self, name: str) -> None:
-        """Throw away what was kept of the replies about a file: it is made."""
+        """Delete the cached replies about a file, which is finished."""
         if self.replies:
             self.replies.forget(name)
 
@@ -537,7 +537,7 @@ class Composer:
     async def _fold(
         self, name: str, system: str, part: Sequence[SourceItem], scripts: frozenset[str]
     ) -> tuple[SourceItem, ...]:
-        """Return the items that stand for a part."""
+        """Condense a part into items that replace it."""
         plan = await self._ask(name, system, part, (), scripts)
         everything = tuple(dict.fromkeys(label for item in part for label in item.rests_on))
         each = fold_part(plan, everything)
@@ -568,7 +568,7 @@ class Composer:
         key = question_key(self.model.name, system, user)
         reply = self.replies.find(name, key) if self.replies else None
         if reply is not None:
-            with suppress(UnusableReplyError):  # the rules have become stricter since
+            with suppress(UnusableReplyError):  # the rules are stricter now
                 return judged(reply)
         schema = self._schema(len(items))
         return await self.asker.ask(system, user, schema=schema, shape=SHAPE, read=judged_and_kept)
@@ -580,7 +580,7 @@ class Composer:
 
     @property
     def model(self) -> ChatModel:
-        """Who is asked."""
+        """The model."""
         return self.asker.model
 
     @property
@@ -589,7 +589,7 @@ class Composer:
 
     @property
     def _is_simple(self) -> bool:
-        """Whether the model is a small one: told less, and taken at the sources' word only."""
+        """Whether the model is small: its prompt is simpler, its replies are checked strictly."""
         return self._reply_tokens < _SIMPLE_TOKENS
 
     @property
@@ -613,12 +613,12 @@ class Composer:
         )
 
     def _most_words(self, budget_tokens: int) -> int:
-        """Return how many words fit into a reply, and into what becomes of it; 0: no budget."""
+        """Return the maximum words for a reply and its resulting text; 0: no limit."""
         tokens = min(budget_tokens or self._reply_tokens, self._reply_tokens)
         return max(tokens * _WORDS_OF_TOKENS[0] // _WORDS_OF_TOKENS[1], _LEAST_WORDS)
 
     def _room(self, system: str, kept: Sequence[str]) -> int:
-        """Return how many tokens of sources one question may have."""
+        """Return how many source tokens fit into a question."""
         question = compose_question((), voice=self._voice, kept=kept)
         around = self.asker.count(system) + self.asker.count(question)
         free = self.model.context_tokens - self._reply_tokens - around - _REPAIR_TOKENS
@@ -642,12 +642,12 @@ class Composer:
 
 
 def as_items(labelled: Iterable[tuple[str, str]]) -> tuple[SourceItem, ...]:
-    """Return texts with their labels as items; what says nothing is left out."""
+    """Convert labelled texts to items, leaving out empty ones."""
     return tuple(SourceItem(label, text) for label, text in labelled if text.strip())
 
 
 def plan_text(plan: DraftedSummary) -> str:
-    """Return a plan as the body of a file, below its H1."""
+    """Render a plan as the body of a file, below its H1."""
     points = "".join(
         f"- {point.text} <!-- from {_quiet_labels(', '.join(point.sources))} -->\n"
         for point in plan.points
@@ -657,5 +657,5 @@ def plan_text(plan: DraftedSummary) -> str:
 
 
 def _quiet_labels(text: str) -> str:
-    """Return labels so that they cannot end the comment that they stand in."""
+    """Escape labels so that they cannot end the comment around them."""
     return re.sub(r"-{2,}|[<>]", "-", one_line(text, _LABELS_CHARS))

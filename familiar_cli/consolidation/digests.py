@@ -1,4 +1,4 @@
-"""The digests that stand in every prompt, and the program that is told of them."""
+"""The digests included in every prompt, and the command notified of them."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ _SIGNS = str.maketrans(dict.fromkeys('"%!^&|<>()\r\n', " "))
 
 
 def run_notifier(command: Sequence[str], message: str, *, timeout_s: float) -> str:
-    """Run `command` with `message` as its last argument; return what went wrong, or nothing.
+    """Run `command` with `message` as its last argument; return an error, or nothing.
 
-    It runs without a shell, reads nothing, and is ended when it takes too long.
+    It runs without a shell or input, and is killed after the time limit.
 
     Args:
-        command: A program and its arguments; empty: nothing is run.
-        message: What to tell.
-        timeout_s: Longest it may take.
+        command: A program and its arguments; empty: do nothing.
+        message: The message.
+        timeout_s: Time limit in seconds.
     """
     if not command:
         return ""
@@ -82,12 +82,12 @@ def run_notifier(command: Sequence[str], message: str, *, timeout_s: float) -> s
 
 
 def hold_back(plans: Plans, period_state: PeriodState, tag: str = "") -> str:
-    """Return why a plan keeps a period from being made now, or an empty string.
+    """Return why a plan prevents making a period now, or an empty string.
 
     Args:
-        plans: What a person was asked already.
-        period_state: How the period stands.
-        tag: What is added to the names of plans; see `PrivateShelf`.
+        plans: Existing plans.
+        period_state: State of the period.
+        tag: Suffix of plan names; see `PrivateShelf`.
     """
     name = period_state.period.name
     plan = plan_id(f"{name}{tag}")
@@ -118,14 +118,14 @@ _MONTH: Final = timedelta(days=31)
 _DAY_CHARS: Final = len("2026-04-07")
 _KNOWN: Final = "what you know already"
 _NEW: Final = "what is new"
-_READ: Final = "read"  # stands for the hash of a session that scrolled out of the digest below
+_READ: Final = "read"  # hash of a session that scrolled out of the digest below
 
 
 def read_schedule(text: str, key: str) -> Recurrence:
-    """Read the schedule that the setting `key` says.
+    """Parse the schedule in the setting `key`.
 
     Raises:
-        ConfigError: It says none.
+        ConfigError: It is not a valid schedule.
     """
     found = parse_recurrence(text)
     if found is None or found.hour is None:
@@ -139,13 +139,13 @@ def read_schedule(text: str, key: str) -> Recurrence:
 
 @dataclass(frozen=True, slots=True)
 class Digest:
-    """How one digest is made.
+    """Settings of one digest.
 
     Args:
-        name: Which.
-        budget_tokens: Most tokens of its text.
-        schedule: When.
-        switched_on: Whether the schedule makes it.
+        name: Its name.
+        budget_tokens: Token limit of its text.
+        schedule: Its schedule.
+        switched_on: Whether it is made on schedule.
     """
 
     name: Name
@@ -155,26 +155,26 @@ class Digest:
 
     @property
     def rel_path(self) -> str:
-        """Where it is."""
+        """Its path."""
         return digest_path(self.name)
 
 
 @dataclass(frozen=True, slots=True)
 class DigestStatus:
-    """How one digest stands.
+    """Status of one digest.
 
     Args:
-        name: Which.
-        tokens: Of its text; 0: it is not there.
-        budget_tokens: Most tokens of its text.
-        made_at: When it was made, ISO 8601; None: it was not made by this program.
-        input_hash: Of what it was made of; None: it was not made.
-        due: It was to be made by now, and its sources have changed since.
-        fresh: It is made of what its sources say now.
-        switched_on: Whether the schedule makes it.
-        problem: Why it cannot be read.
-        plan_id: The plan for it that waits for a person.
-        rejected: A person said no to the plan that was made of what its sources say now.
+        name: Its name.
+        tokens: Tokens of its text; 0: it does not exist.
+        budget_tokens: Token limit of its text.
+        made_at: When it was made, ISO 8601; None: not by this program.
+        input_hash: Hash of its sources; None: it was not made.
+        due: Whether it is scheduled by now and its sources have changed.
+        fresh: Whether it is up to date with its sources.
+        switched_on: Whether it is made on schedule.
+        problem: Why it is unreadable.
+        plan_id: Its plan that awaits approval.
+        rejected: Whether a person rejected the plan made from the current sources.
     """
 
     name: Name
@@ -208,20 +208,20 @@ class DigestStatus:
 
 @dataclass(frozen=True, slots=True)
 class Distilled:
-    """What became of one digest.
+    """Result of making a digest.
 
     Args:
-        name: Which.
-        rel_path: Where it is.
-        outcome: `made`, `unchanged` (its sources have not changed), `held` (a person has to say
-            yes), `rejected` (a person said no, and its sources have not changed since), or
-            `nothing` (there is nothing to make it of).
-        tokens: Of its text now.
-        sources: What it was made of.
-        plan_id: Where it waits.
-        before: Its text before; None: there was none.
-        after: Its text now, or as it would be; None: a model would have to be asked.
-        refused: What the rules took out.
+        name: Its name.
+        rel_path: Its path.
+        outcome: `made`, `unchanged` (its sources have not changed), `held` (awaits approval),
+            `rejected` (a person rejected it, and its sources have not changed since), or `nothing`
+            (there are no sources).
+        tokens: Tokens of its current text.
+        sources: The files it was made from.
+        plan_id: The plan that awaits approval.
+        before: Its previous text, or None.
+        after: Its current or proposed text; None if it would take a model to make it.
+        refused: Proposals rejected by the rules.
     """
 
     name: Name
@@ -251,14 +251,14 @@ class Distiller:
     """Makes digests.
 
     Args:
-        sessions: Every session file, the newest first.
-        digests: How each digest is made.
+        sessions: All session files, newest first.
+        digests: Settings of each digest.
         count: Counts tokens.
-        engine: Gives what makes the files of a digest; each may ask another model.
-        today: When.
-        name: What the familiar is called.
-        plans: What a person was asked already.
-        phrases: The titles of what is made.
+        engine: Returns the file maker for a digest; each may use another model.
+        today: The current moment.
+        name: The familiar's name.
+        plans: Existing plans.
+        phrases: Titles for the files.
     """
 
     def __init__(
@@ -285,15 +285,15 @@ class Distiller:
         self._plans = plans or Plans()
 
     def status(self) -> list[DigestStatus]:
-        """Return how each digest stands."""
+        """Return the status of each digest."""
         return [self._status(name) for name in NAMES]
 
     def due(self) -> list[Name]:
-        """Return the digests that the schedule wants made now, in the order to make them."""
+        """Return the digests that are due by schedule, in the order to make them."""
         return [name for name in NAMES if self._may_be_due(name) and self._status(name).due]
 
     def _may_be_due(self, name: Name) -> bool:
-        """Tell, without a look at what a digest is made of, whether it may be due."""
+        """Check cheaply, without reading sources, whether a digest may be due."""
         try:
             record = self._page(self._digests[name].rel_path).record
         except FamiliarError:
@@ -302,16 +302,16 @@ class Distiller:
         return self._digests[name].switched_on and is_time
 
     async def make(self, name: Name, *, again: bool = False) -> Distilled:
-        """Make one digest, unless its sources are as they were.
+        """Make a digest, unless its sources are unchanged.
 
         Args:
-            name: Which.
+            name: Its name.
             again: Make it in any case.
 
         Raises:
-            ModelError: The model could not be asked, or its words are no use.
-            ConfigError: There is no model, or it is too small.
-            FamiliarError: A source cannot be read, or the disk refused. Nothing was changed.
+            ModelError: The model could not be asked, or its reply is unusable.
+            ConfigError: There is no model, or its context is too small.
+            FamiliarError: A source is unreadable, or the disk failed. Nothing was changed.
         """
         wanted = self._wanted(name)
         page = self._page(wanted.rel_path)
@@ -374,7 +374,7 @@ class Distiller:
         )
 
     def _is_time(self, name: Name, made_at: str) -> bool:
-        """Return whether a scheduled moment has passed since a digest was made."""
+        """Tell whether a scheduled moment has passed since a digest was made."""
         if not made_at:
             return True
         try:
@@ -386,11 +386,11 @@ class Distiller:
         )
 
     def _has_enough_new(self, name: Name, page: MadePage, wanted: PlannedDigest) -> bool:
-        """Tell whether a middle digest would say much that it does not say already.
+        """Tell whether a middle digest would gain enough new content.
 
-        The sessions since it was made are in the short one, which is in every prompt, too. It is
-        made again once they are half of that one, or one of them left it, or after a month. A short
-        one of a few sessions costs little.
+        Newer sessions are in the short digest, which is also in every prompt. The middle one is
+        remade once they make up half of the short one, or one of them has left it, or after a
+        month. A short digest of a few sessions is cheap.
         """
         record, short = page.record, self._page(self._digests["short"].rel_path).record
         if name != "mid" or record is None or short is None or _READ in wanted.sources.values():
@@ -406,7 +406,7 @@ class Distiller:
         return page.record is not None and page.record.input_hash == wants
 
     def _is_rejected(self, wanted: PlannedDigest) -> bool:
-        """Return whether a person rejected what was made of just these sources."""
+        """Tell whether a person rejected the digest of exactly these sources."""
         named = self._plan_id(wanted.name)
         return self._plans.is_rejected(named, Record(wanted.sources).input_hash)
 
@@ -426,7 +426,7 @@ class Distiller:
         return replace(wanted, body=f"# {wanted.title}\n" if is_emptied else None)
 
     def _is_emptied(self, rel_path: str) -> bool:
-        """Return whether what a digest was made of is there, and says nothing any more."""
+        """Tell whether a digest's sources exist but are now empty."""
         record = self._page(rel_path).record
         there = [path for path in (record.sources if record else ()) if self._store.exists(path)]
         return bool(there) and not any(
@@ -444,7 +444,7 @@ class Distiller:
             guidance=_GUIDANCE[name].format(name=framed(self._name)),
             budget_tokens=digest.budget_tokens,
             made_at=iso(self._today.now),
-            may_shrink=name == "mid",  # a quiet week has little to say
+            may_shrink=name == "mid",  # a quiet week yields little
         )
 
     def _below(self, name: Name) -> tuple[tuple[SourceItem, ...], dict[str, str]]:
@@ -464,10 +464,10 @@ class Distiller:
         return (*old, SourceItem(_NEW, text, _evidence_until(page))), sources
 
     def _unseen(self, name: Name, own: MadePage, below: MadePage) -> list[str]:
-        """Return the sessions since a digest was made that are not in the one below any more.
+        """Return the sessions since a digest was made that have left the one below.
 
-        A first long digest takes in all of them, a first middle one those of a month. Where a
-        person wrote the digest, it has seen everything.
+        A first long digest takes in all sessions, a first middle one those of a month. A digest
+        that a person wrote counts as having seen everything.
         """
         source = self._digests["short" if name == "mid" else "mid"].rel_path
         record = own.record
@@ -489,7 +489,7 @@ class Distiller:
         return found[::-1]
 
     def _with_unseen(self, wanted: PlannedDigest) -> tuple[SourceItem, ...]:
-        """Return the input, with the sessions that scrolled out, in order of time."""
+        """Return the input with the sessions that scrolled out, in chronological order."""
         paths = [path for path, digest in wanted.sources.items() if digest == _READ]
         unseen = [
             SourceItem(
@@ -502,7 +502,7 @@ class Distiller:
         return (*first, *unseen, *(item for item in wanted.items if item.label != _KNOWN))
 
     def _short(self, digest: Digest) -> PlannedDigest:
-        """Return the newest sessions that fit, the oldest of them first."""
+        """Return the newest sessions that fit, oldest first."""
         taken: list[tuple[str, str, str]] = []
         title = self._phrases.digests["short"]
         room = digest.budget_tokens - self._count(f"# {title}\n")
@@ -528,7 +528,7 @@ class Distiller:
         )
 
     def _newest_first(self) -> Iterator[tuple[str, str]]:
-        """Yield path and text of each session that can be read and says something."""
+        """Yield path and text of each readable, non-empty session."""
         yield from self._readable(self._sessions)
 
     def _readable(self, paths: Iterable[str]) -> Iterator[tuple[str, str]]:
@@ -539,7 +539,7 @@ class Distiller:
                     yield path, text
 
     def _shortened(self, section: str, room: int) -> str:
-        """Return the beginning of a session that alone is too long, and say so."""
+        """Truncate a session that alone is too long, with a note."""
         found, _ = blocks(section)
         rest = f"- {self._phrases.rest_left_out}\n"
         kept = ""
@@ -555,7 +555,7 @@ def _file_stem(rel_path: str) -> str:
 
 
 def _by_session(text: str) -> Iterator[SourceItem]:
-    """Yield what a digest says of each session, so that it is known which one a point rests on."""
+    """Yield a digest's text about each session, so that points can cite the session."""
     for section in sections(text, _SESSION_LEVEL):
         said = section.body.strip()
         if said:
@@ -563,13 +563,13 @@ def _by_session(text: str) -> Iterator[SourceItem]:
 
 
 def _evidence_until(page: MadePage) -> tuple[str, ...]:
-    """Return the sources of a digest's text, as a point tells them; empty: unknown."""
+    """Return the sources of a digest's text, as its points cite them; empty: unknown."""
     made_at = page.record.made_at[:_DAY_CHARS] if page.record else ""
     return (f"before {made_at}",) if made_at else ()
 
 
 def _day_of(record: Record) -> date:
-    """Return the first day whose sessions a digest may not have seen."""
+    """Return the first day whose sessions a digest may have missed."""
     try:
         return _day_before(parse_iso(record.made_at).date(), _DAY)
     except ValueError:
@@ -581,7 +581,7 @@ def _day_before(day: date, span: timedelta) -> date:
 
 
 def _session_section(title: str, text: str) -> str:
-    """Return a session as a section: its own headings are bold lines."""
+    """Render a session as a section, its own headings as bold lines."""
     lines = (
         f"**{line.title}**" if line.title else line.text.rstrip("\r\n")
         for line in scan(below_title(text))

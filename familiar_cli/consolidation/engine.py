@@ -1,4 +1,4 @@
-"""Make one file from its sources as a plan, and keep what a person changed in it."""
+"""Make a file from its sources as a plan, preserving a person's edits."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ def plan_for(name: str, file: PlannedFile, why: Why, *, model: str, run: str) ->
     """Return the plan for the file of a period or a digest.
 
     Args:
-        name: Of the period or digest.
+        name: Name of the period or digest.
         file: The file before and after.
-        why: Why it waits.
-        model: Who wrote it.
+        why: Why it awaits approval.
+        model: The model that wrote it.
         run: The run that made it.
     """
     made_of = read_page(file.after).record or Record({})
@@ -67,7 +67,7 @@ def plan_for(name: str, file: PlannedFile, why: Why, *, model: str, run: str) ->
 
 
 def made_from(name: str, sources: int) -> str:
-    """Return in words what a period or a digest is made from."""
+    """Describe the sources of a period or a digest."""
     return f"{name} from {sources} {'file' if sources == 1 else 'files'}"
 
 
@@ -76,13 +76,13 @@ _START = -1
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Blocks of a person's that stand together.
+    """Consecutive blocks that a person wrote.
 
     Args:
-        blocks: What they are.
-        before: The mark of the block above them that is not theirs; empty: there is none.
-        behind: The mark of the one below them.
-        heading: The heading that they stand below, if that is not theirs.
+        blocks: The blocks.
+        before: Mark of the generated block above; empty: none.
+        behind: Mark of the generated block below.
+        heading: The heading above them, if it is generated.
     """
 
     blocks: tuple[PageBlock, ...]
@@ -93,11 +93,11 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class PersonalEdit:
-    """What a person did.
+    """A person's edits of a generated file.
 
     Args:
-        added: What is theirs.
-        removed: Marks of the blocks that they took out or changed.
+        added: The blocks they wrote.
+        removed: Marks of generated blocks that they removed or changed.
     """
 
     added: tuple[Run, ...]
@@ -105,12 +105,12 @@ class PersonalEdit:
 
     @property
     def blocks(self) -> tuple[PageBlock, ...]:
-        """All blocks that are theirs."""
+        """All blocks that they wrote."""
         return tuple(block for run in self.added for block in run.blocks)
 
 
 def hand_in(body: str, marks: Sequence[str]) -> PersonalEdit:
-    """Compare a text with the blocks that the program wrote, and return a person's edits."""
+    """Compare a text with the generated blocks, and return a person's edits."""
     there, _ = blocks(body)
     added: list[Run] = []
     removed: set[str] = set()
@@ -126,22 +126,22 @@ def hand_in(body: str, marks: Sequence[str]) -> PersonalEdit:
             behind = marks[j] if j < len(marks) else ""
             above = None if _is_heading(there[a]) else heading
             added.append(Run(there[a:b], before, behind, above))
-    # A block that was only moved is theirs now, at the place where they put it.
+    # A block that was only moved now counts as theirs, where they put it.
     return PersonalEdit(tuple(added), frozenset(removed))
 
 
 def made_again(fresh: str, hand: PersonalEdit) -> tuple[str, tuple[str, ...]]:
-    """Return a new text with what a person did to the old one, and the marks to remember.
+    """Merge a person's edits into a new text; return it with the marks to store.
 
-    A person's blocks come after the block that they stood below, else before the one that they
-    stood above, else at the end. A file that was all theirs comes first, below the title; so does
-    what stood in a section that is gone, with the heading. What they removed stays removed, and
-    stays remembered. What they say is not said again, and a section of theirs goes on with what is
-    new below the same heading.
+    A person's blocks go below the block that was above them, else above the one that was below,
+    else to the end. A file entirely theirs goes first, below the title, and so do the contents of a
+    section that is gone, with the heading. Removed blocks stay removed, and recorded as such.
+    Nothing they wrote is repeated, and a section of theirs is extended by new text for the same
+    heading.
 
     Args:
-        fresh: What the program would write.
-        hand: What a person did to what it wrote before.
+        fresh: The newly generated text.
+        hand: A person's edits of the previous one.
     """
     said = {block.key for block in hand.blocks if not _is_section(block)}
     made, tail = blocks(fresh)
@@ -182,7 +182,7 @@ def _place_blocks(own: Sequence[PageBlock], hand: PersonalEdit) -> Iterator[Page
 
 
 def _join_blocks(placed: Iterable[PageBlock], hand: PersonalEdit) -> Iterator[PageBlock]:
-    """Yield the blocks, but those of a section that a person has, too, at the end of theirs."""
+    """Yield the blocks, appending those of a section that a person also has to theirs."""
     of_hand = {id(block) for block in hand.blocks}
     sections: list[list[PageBlock]] = [[]]
     theirs: dict[str, list[PageBlock]] = {}
@@ -215,7 +215,7 @@ def _is_title(block: PageBlock) -> bool:
 
 
 def _space_blocks(placed: Iterable[PageBlock]) -> Iterator[PageBlock]:
-    """Yield the blocks so that none runs into the one above it."""
+    """Yield the blocks with blank lines where they would otherwise merge."""
     above: PageBlock | None = None
     for block in placed:
         gap, text = block.gap, block.text
@@ -230,21 +230,21 @@ def _space_blocks(placed: Iterable[PageBlock]) -> Iterator[PageBlock]:
 
 _TRIES: Final = 3
 _HALF: Final = 0.5
-# A text shorter than this may become a shorter one: there is little to lose.
+# A text shorter than this may shrink freely: there is little to lose.
 _LEAST_CHARS: Final = 400
 
 
 @dataclass(slots=True)
 class FileMaker:
-    """Makes files.
+    """Makes generated files.
 
     Args:
         store: The memory.
-        composer: Opens what asks the model; called when a model is needed.
-        run: The run that its plans name.
-        review: Everything a model wrote waits for a person.
-        dry_run: Nothing is written.
-        shelf: The private scope whose files these are; None: they are public.
+        composer: Returns the composer, called when a model is needed.
+        run: The run recorded in its plans.
+        review: Hold all model output for approval.
+        dry_run: Write nothing.
+        shelf: The private scope of the files; None: public.
     """
 
     store: MemoryStore
@@ -256,29 +256,30 @@ class FileMaker:
 
     @property
     def pages(self) -> MemoryStore | PrivateShelf:
-        """Where files are read."""
+        """The view from which files are read."""
         return self.shelf or self.store
 
     @property
     def tag(self) -> str:
-        """What is added to the names of plans; empty where files are public."""
+        """Suffix of plan names; empty for public files."""
         return self.shelf.tag if self.shelf else ""
 
     def place(self, rel_path: str) -> str:
-        """Return where a file is kept."""
+        """Return the path where a file is stored."""
         return path_in_scope(rel_path, self.shelf.scope) if self.shelf else rel_path
 
     async def make(self, wanted: PlannedDigest) -> Made:
-        """Make a file, or a plan for it, and return what became of it.
+        """Make a file, or a plan for it, and return the result.
 
         Raises:
-            ModelError: The model could not be asked, or its words are no use.
-            ConfigError: There is no model, or it is too small.
-            ConflictError: Somebody else keeps writing the file.
-            FamiliarError: The disk or a limit refused. In each case nothing was changed.
+            ModelError: The model could not be asked, or its reply is unusable.
+            ConfigError: There is no model, or its context is too small.
+            ConflictError: Another writer keeps changing the file.
+            FamiliarError: The disk failed or a limit was exceeded. Nothing was changed in any of
+                these cases.
         """
         body, refused = await self._body(wanted)
-        # Where a person wrote meanwhile, theirs stays, and ours joins it.
+        # Merge with what a person wrote in the meantime.
         return retry_on_conflict(
             lambda: self._written(wanted, self._drawn(wanted, body, refused)), _TRIES
         )
@@ -293,7 +294,7 @@ class FileMaker:
         return f"# {wanted.title}\n\n{plan_text(plan)}", plan.refused
 
     def _drawn(self, wanted: PlannedDigest, body: str, refused: tuple[Refused, ...]) -> Made:
-        """Return the file as it would be, over the file as it is."""
+        """Return the new file merged with the current one."""
         page, hand, before, expect = self._hand(wanted.rel_path)
         text, marks = made_again(body, hand)
         if "\r\n" in page.body:
@@ -304,7 +305,7 @@ class FileMaker:
         return Made(file, expect, refused)
 
     def _hand(self, rel_path: str) -> tuple[MadePage, PersonalEdit, str | None, str]:
-        """Return a file as it is: its page, what a person did to it, its text and hash."""
+        """Return the current file: its page, a person's edits, its text and hash."""
         there = self.pages.read(rel_path) if self.pages.exists(rel_path) else None
         page = read_page(there.text if there else "")
         hand = _hand_of(page, page.body)
@@ -332,7 +333,7 @@ class FileMaker:
         return Made(made.file, made.expect, made.refused, held)
 
     def _hold(self, tx: Transaction, name: str, file: PlannedFile) -> str:
-        """Stage a plan that waits for a person, and return its name."""
+        """Stage a plan that awaits approval, and return its id."""
         why: Why = "review" if self.review else "held"
         plan = plan_for(name, file, why, model=self.composer().model.name, run=self.run)
         stage_plan(tx, self.store, plan)
@@ -340,17 +341,17 @@ class FileMaker:
 
 
 def _hand_of(page: MadePage, body: str) -> PersonalEdit:
-    """Return a person's edits in `body`, which is a page or a part of it."""
+    """Return a person's edits in `body`, all or part of a page."""
     return hand_in(body.replace("\r\n", "\n"), page.record.marks if page.record else ())
 
 
 def changes_text(file: PlannedFile) -> bool:
-    """Return whether a change is more than one of the record: there is something to decide on."""
+    """Tell whether a change affects more than the record, so that it needs a decision."""
     return file.before is None or read_page(file.before).body != read_page(file.after).body
 
 
 def shrinks_by_half(file: PlannedFile) -> bool:
-    """Return whether a change takes away more than half of what a file says."""
+    """Tell whether a change removes more than half of a file's text."""
     old, new = (_text_size(text) for text in (file.before or "", file.after))
     return old >= _LEAST_CHARS and new < _HALF * old
 

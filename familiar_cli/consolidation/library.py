@@ -1,4 +1,4 @@
-"""What there is to consolidate, cached between runs, and what a person rewrote of it."""
+"""The files to consolidate, cached between runs, and those that a person rewrote."""
 
 from __future__ import annotations
 
@@ -53,14 +53,14 @@ _TAG_CHARS: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class PrivateShelf:
-    """What a private scope has in memory, as if nothing else were there and it were public.
+    """View of one private scope in memory, as if it were the whole memory and public.
 
-    Everything here makes files of what anybody may see. Seen through a shelf it makes those of one
-    scope, and of no other: a section of another scope in such a file stays hidden.
+    Consolidation works on public files. Through a shelf it works on those of one scope only:
+    sections of other scopes in the same files stay hidden.
 
     Args:
         store: The memory.
-        scope: Whose.
+        scope: The scope.
     """
 
     store: MemoryStore
@@ -68,12 +68,12 @@ class PrivateShelf:
 
     @property
     def folder(self) -> str:
-        """The folder that its files are in, below each directory."""
+        """The folder of its files, below each directory."""
         return scope_folder(self.scope)
 
     @property
     def tag(self) -> str:
-        """What sets plans and replies of the scope apart from others about the same period."""
+        """Suffix that distinguishes the scope's plans and replies from those of other scopes."""
         return f"-{sha256_of(self.scope)[:_TAG_CHARS]}"
 
     def walk(self, directory: str) -> FileListing:
@@ -83,21 +83,21 @@ class PrivateShelf:
         return FileListing(tuple(files), found.skipped)
 
     def exists(self, rel_path: str) -> bool:
-        """Tell whether a file is there."""
+        """Tell whether a file exists."""
         return self.store.exists(path_in_scope(rel_path, self.scope))
 
     def read(self, rel_path: str) -> MemoryFile:
-        """Return a file, as `MemoryStore.read` does; the hash is that of the file as it is kept."""
+        """Read a file like `MemoryStore.read`; the hash is that of the stored file."""
         file = self.store.read(path_in_scope(rel_path, self.scope))
         text = _with_sources(as_public(file.text, self.scope), path_without_scope)
         return replace(file, rel_path=rel_path, text=text)
 
     def read_file(self, rel_path: str) -> str:
-        """Return the text of a file, as `read` does."""
+        """Return the text of a file; see `read`."""
         return self.read(rel_path).text
 
     def kept(self, file: PlannedFile) -> PlannedFile:
-        """Return a change of a file as it is made in memory."""
+        """Convert a change of a file to the change to make in memory."""
         rel_path = path_in_scope(file.rel_path, self.scope)
         stem = file.rel_path.rpartition("/")[2].removesuffix(".md")
         before, after = (
@@ -111,7 +111,7 @@ class PrivateShelf:
 
 
 def _with_sources(text: str, renamed: Callable[[str], str]) -> str:
-    """Return a page whose record names its sources by other paths."""
+    """Rewrite the source paths in a page's record."""
     page = read_page(text)
     if page.record is None:
         return text
@@ -120,7 +120,7 @@ def _with_sources(text: str, renamed: Callable[[str], str]) -> str:
 
 
 def private_shelves(store: MemoryStore) -> list[PrivateShelf]:
-    """Return a shelf for each private scope of which something was written, sorted."""
+    """Return a shelf for each private scope with files, sorted."""
     found = {
         scope
         for directory in (SESSIONS_DIR, *TIERS)
@@ -142,20 +142,20 @@ def run_names(runs: Iterable[tuple[date, date]]) -> tuple[str, ...]:
 
 
 def run_of(name: str) -> tuple[date, date]:
-    """Read a run of days from `run_names`, as its first and last day."""
+    """Parse a run of days as named by `run_names`; return its first and last day."""
     first, _, last = name.partition("..")
     return date.fromisoformat(first), date.fromisoformat(last or first)
 
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """Which days the files of one tier rest on; days are told in runs, `2026-04-06..2026-04-09`.
+    """The days covered by the files of one tier, as runs like `2026-04-06..2026-04-09`.
 
     Args:
-        days: How many of the days with sessions they cover.
-        of: How many such days there are.
-        missing: Those that they miss.
-        rests_on: Which days each file rests on, by the name of its period.
+        days: Number of covered days with sessions.
+        of: Number of days with sessions.
+        missing: The days that are not covered.
+        rests_on: The days covered by each file, by the name of its period.
     """
 
     days: int
@@ -165,10 +165,10 @@ class Coverage:
 
     @classmethod
     def from_json(cls, told: Mapping[str, Any]) -> Coverage:
-        """Restore a value from `to_json`.
+        """Restore the output of `to_json`.
 
         Raises:
-            KeyError, TypeError, ValueError, AttributeError: It was made of no such thing.
+            KeyError, TypeError, ValueError, AttributeError: The input is not valid.
         """
         rests_on = {
             str(name): run_names(map(run_of, runs)) for name, runs in told["rests_on"].items()
@@ -196,11 +196,11 @@ _ROW: Final = 6
 
 @dataclass(frozen=True, slots=True)
 class FinishedYear:
-    """A year of which nothing is to be done as long as its files are as they are.
+    """A year with nothing to do as long as its files are unchanged.
 
     Args:
-        stamp: Of its files; see `stamp_of`.
-        coverage: Which of its days each tier rests on.
+        stamp: Stamp of its files; see `stamp_of`.
+        coverage: Its coverage by tier.
     """
 
     stamp: str
@@ -209,15 +209,15 @@ class FinishedYear:
 
 @dataclass(slots=True)
 class Cache:
-    """What was seen at the last look, and what is seen now.
+    """State of the files at the last survey and at this one.
 
     Args:
-        path: Where it is kept; None: nowhere.
-        viewpoint: Who looked, and how they count days. From another one a year must settle anew.
+        path: Path of the cache; None: no cache.
+        viewpoint: Instance and day boundaries. A change of them invalidates finished years.
 
     Attributes:
-        files: What the files said, each beside its stamp; of those only that would show a change.
-        settled: The years that are done with, by name.
+        files: Facts about the files with their stamps, for files whose stamp shows every change.
+        settled: The finished years, by name.
     """
 
     path: Path | None = None
@@ -250,7 +250,7 @@ class Cache:
         return cache
 
     def write(self) -> None:
-        """Keep what was seen."""
+        """Store the cache."""
         if self.path is None:
             return
         value = {
@@ -270,7 +270,7 @@ class Cache:
 
 
 def stamp_of(entries: Iterable[MemoryEntry]) -> str:
-    """Return a stamp that changes with any of these files; empty while one may change unseen."""
+    """Return a stamp that changes with any of these files; empty if a change could go unseen."""
     rows = []
     for entry in entries:
         if entry.stamp is None or not entry.stamp.settled:
@@ -291,15 +291,15 @@ def _is_row(row: Any) -> bool:  # noqa: ANN401
 
 @dataclass(frozen=True, slots=True)
 class LibraryFile:
-    """A file, as far as consolidation needs to know it.
+    """The facts about a file that consolidation needs.
 
     Args:
-        rel_path: Which.
-        digest: The hash of what it says.
-        sources: What it was made of; None: a person made it.
-        says: It says something beside its headings.
-        instance: Which instance wrote it, of a daily file.
-        problem: Why it cannot be read; empty: it can.
+        rel_path: Its path.
+        digest: Hash of its text.
+        sources: The sources it was made from; None: a person wrote it.
+        says: Whether it has text besides headings.
+        instance: The instance that wrote it, for a daily file.
+        problem: Why it is unreadable; empty: it is readable.
     """
 
     rel_path: str
@@ -312,15 +312,15 @@ class LibraryFile:
 
 @dataclass(slots=True)
 class Library:
-    """All files that consolidation reads or writes, but those of settled years.
+    """All files that consolidation reads or writes, except those of finished years.
 
     Attributes:
-        settled: The years of which nothing is to be done, by name.
-        stamps: What the files of each other year were like, by name; see `cache.stamp_of`.
-        sessions: The session files of each day, in the order of the day.
+        settled: The finished years, by name.
+        stamps: Stamp of each other year's files, by name; see `stamp_of`.
+        sessions: The session files of each day, in chronological order.
         daily: The daily files of each day, one for each instance.
         above: The file of each week, month and year.
-        problems: Files that cannot be read, and why.
+        problems: Unreadable files, and why.
     """
 
     sessions: dict[Period, tuple[LibraryFile, ...]] = field(default_factory=dict)
@@ -331,7 +331,7 @@ class Library:
     stamps: dict[str, str] = field(default_factory=dict)
 
     def put(self, period: Period, file: LibraryFile) -> None:
-        """Take in a file; one that was just written makes its year another than was looked at."""
+        """Add a file; a newly written one invalidates the stamp of its year."""
         self.stamps.pop(year_of(period.first).name, None)
         if period.tier != "daily":
             self.above[period] = file
@@ -347,13 +347,13 @@ def look_at_library(
     *,
     awake: Collection[str] | None = (),
 ) -> Library:
-    """Return everything there is in years of which something may be left to do.
+    """Read all files of years that may have work left.
 
     Args:
         store: The memory.
-        cutoff_hour: When the night ends; with 4 and later it belongs to the day before.
-        cache: What was seen at the last look; what is seen now is put into it.
-        awake: Years that are looked into in any case; None: all.
+        cutoff_hour: When the night ends; from 4 on, it belongs to the day before.
+        cache: The cache from the last survey, which is updated.
+        awake: Years to read in any case; None: all.
 
     Raises:
         FamiliarError: The memory cannot be listed.
@@ -376,7 +376,7 @@ def look_at_library(
 
 
 def newest_sessions(store: MemoryStore | PrivateShelf, cutoff_hour: int = CUTOFF_HOUR) -> list[str]:
-    """Return every session file, that of the latest time first.
+    """Return all session files, latest first.
 
     Raises:
         FamiliarError: The memory cannot be listed.
@@ -401,7 +401,7 @@ def facts_of(rel_path: str, text: str, instance: str = "") -> LibraryFile:
 def entries_in(
     store: MemoryStore | PrivateShelf, directory: str, problems: list[str]
 ) -> tuple[MemoryEntry, ...]:
-    """Return the files of a directory; what cannot be read goes into `problems`."""
+    """List a directory; unreadable entries are added to `problems`."""
     try:
         walk = store.walk(directory)
     except NotFoundError:
@@ -424,11 +424,11 @@ def _by_year(
 def _entries_by_year(
     entries: Sequence[MemoryEntry], start: int, cutoff_hour: int
 ) -> Iterator[tuple[str, Sequence[MemoryEntry]]]:
-    """Yield the entries of a directory by year; a month within one year takes a step, no more.
+    """Yield the entries of a directory grouped by year, skipping along by whole months.
 
     Args:
-        entries: Sorted by their paths.
-        start: Where the name in a path begins.
+        entries: Sorted by path.
+        start: Offset of the file name in a path.
         cutoff_hour: When the night ends.
     """
     at = 0

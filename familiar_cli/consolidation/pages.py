@@ -1,4 +1,4 @@
-"""Files made by consolidation: their blocks, front matter and bullets, and significant moments."""
+"""Generated files: their blocks, front matter and bullets, and significant moments."""
 
 from __future__ import annotations
 
@@ -58,9 +58,9 @@ class PageBlock:
     """A block with the blank lines above it.
 
     Args:
-        kind: What it is.
+        kind: Its kind.
         gap: The blank lines above it.
-        text: Its lines with their ends.
+        text: Its lines with their line ends.
     """
 
     kind: Kind
@@ -69,18 +69,18 @@ class PageBlock:
 
     @property
     def mark(self) -> str:
-        """What shows that it is still the same block, however its lines are wrapped."""
+        """Hash that identifies the block regardless of line wrapping."""
         words = " ".join(self.text.split())
         return sha256_of(words)[:_MARK_CHARS]
 
     @property
     def key(self) -> str:
-        """Equal for two blocks that say the same, with whatever tags."""
+        """Equal for two blocks with the same text, whatever their tags."""
         return sentence_key(without_marker(self.text))
 
 
 def sentence_key(text: str) -> str:
-    """Return `text` so that two that say the same compare equal; no word is left out."""
+    """Normalise `text` for comparison without dropping any word."""
     shown = TAG.sub("", without_references(text))
     return " ".join(fold(shown).split()).strip(" .")
 
@@ -111,7 +111,7 @@ class _Cutting:
 
 
 def blocks(text: str) -> tuple[tuple[PageBlock, ...], str]:
-    """Return the blocks of `text`, and the blank lines at its end; joined, they are `text`."""
+    """Split `text` into blocks and the blank lines at its end; joined, they are `text`."""
     cutting = _Cutting()
     for line in scan(text):
         cutting.line(line)
@@ -130,19 +130,19 @@ def _line_kind(line: TextLine) -> Kind:
 MADE_BY: Final = "made_by: familiar"
 _KEYS: Final = ("made_by", "made_at", "sources", "blocks")
 _OURS: Final = re.compile(rf"({'|'.join(_KEYS)})[ \t]*:[ \t]*(.*?)[ \t\r]*")
-_CONTINUED: Final = frozenset({" ", "\t", "-"})  # what a line begins with that is in a block
+_CONTINUED: Final = frozenset({" ", "\t", "-"})  # what a line within a block begins with
 _MARKS: Final = re.compile(r"(?:[0-9a-f]{8}(?: |\Z))*")
 _DIGEST_CHARS: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What a file was made of.
+    """What a file was made from.
 
     Args:
         sources: The hash of each source.
-        marks: Of the blocks that the program wrote, in order.
-        made_at: When, ISO 8601; empty where that does not matter.
+        marks: The marks of the generated blocks, in order.
+        made_at: When, ISO 8601; empty if irrelevant.
     """
 
     sources: Mapping[str, str]
@@ -151,7 +151,7 @@ class Record:
 
     @property
     def input_hash(self) -> str:
-        """One hash of all sources."""
+        """A single hash of all sources."""
         named = ((path_without_scope(path), digest) for path, digest in self.sources.items())
         told = "\n".join(f"{path} {digest}" for path, digest in sorted(named))
         return sha256_of(told)[:_DIGEST_CHARS] if told else ""
@@ -159,12 +159,12 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class MadePage:
-    """A file, taken apart.
+    """A parsed file.
 
     Args:
         body: Its text without the front matter.
-        record: What it was made of; None: a person made it.
-        front: The lines of the front matter that are not the record's.
+        record: What it was made from; None: a person wrote it.
+        front: The other lines of the front matter.
     """
 
     body: str
@@ -173,30 +173,30 @@ class MadePage:
 
     @property
     def digest(self) -> str:
-        """The hash of what it says."""
+        """Hash of its readable text."""
         return digest_of(self.body)
 
 
 def digest_of(body: str) -> str:
-    """Return the hash of a text as it may be read everywhere, however its lines end."""
+    """Hash a text's readable part, independent of its line endings."""
     said = "\n".join(line.rstrip() for line in split_lines(visible_in(body, NOBODY))).strip()
     return sha256_of(said)[:_DIGEST_CHARS]
 
 
 def readable_text(text: str) -> str:
-    """Return a file as a model may read it: no record, no comments, nothing private."""
+    """Return a file as a model may read it: without record, comments and private parts."""
     body = visible_in(read_page(text).body, NOBODY)
     return shown_between(body, 0, len(body), comments(body))
 
 
 def below_title(text: str) -> str:
-    """Return a text without the H1 that it begins with."""
+    """Return a text without its leading H1."""
     first, _, rest = text.partition("\n")
     return rest.strip() if first.startswith("# ") else text.strip()
 
 
 def read_page(text: str) -> MadePage:
-    """Return a file's text, taken apart. A record that is damaged is none."""
+    """Parse a file. A damaged record counts as none."""
     head, body = split_front_matter(text)
     if head is None:
         return MadePage(body)
@@ -214,7 +214,7 @@ def read_page(text: str) -> MadePage:
 
 
 def page_text(page: MadePage) -> str:
-    """Return a page as the file that it is. A file that ended its lines in CRLF goes on to."""
+    """Render a page as a file, preserving CRLF line endings."""
     record = page.record
     ours = [] if record is None else [MADE_BY, *_record_lines(record)]
     lines = [*page.front, *ours]
@@ -225,7 +225,7 @@ def page_text(page: MadePage) -> str:
 
 
 def _foreign_record(text: str) -> tuple[Record | None, list[str]]:
-    """Return the record in front matter as another program wrote it, and the lines of all else."""
+    """Return the record in front matter rewritten by another program, and all other lines."""
     front = read_front_matter(text)
     if front is None:
         return None, []
@@ -236,7 +236,7 @@ def _foreign_record(text: str) -> tuple[Record | None, list[str]]:
 
 
 def _record_of(values: Mapping[str, object]) -> Record | None:
-    """Return the record that front matter holds as values; None: it is damaged, or none of ours."""
+    """Build the record from front matter values; None if damaged or not ours."""
     sources, blocks = values.get("sources"), values.get("blocks")
     if isinstance(blocks, list) and all(isinstance(mark, str) for mark in blocks):
         blocks = " ".join(blocks)
@@ -273,13 +273,13 @@ _INDENT: Final = "  "
 
 @dataclass(frozen=True, slots=True)
 class EventBullet:
-    """One thing that happened.
+    """One event.
 
     Args:
-        text: Its words; what continues it stands on lines of its own.
-        chats: Where it was said.
-        via: Which instance wrote it down.
-        turns: The turns that it rests on.
+        text: Its text; continuations are on lines of their own.
+        chats: The channels it comes from.
+        via: The instance that wrote it.
+        turns: The turns it cites.
     """
 
     text: str
@@ -289,16 +289,16 @@ class EventBullet:
 
     @property
     def key(self) -> tuple[frozenset[str], str]:
-        """Equal for two bullets that say the same about the same chats."""
+        """Equal for two bullets with the same text about the same channels."""
         return frozenset(self.chats), sentence_key(self.text)
 
     @property
     def names_its_session(self) -> bool:
-        """Whether no chat is known, so that the session stands for it."""
+        """Whether it names its session because no channel is known."""
         return bool(self.chats) and all(map(_SESSION.match, self.chats))
 
     def markdown(self) -> str:
-        """Return it as it stands in a file."""
+        """Render it as Markdown."""
         first, _, rest = self.text.partition("\n")
         tags = [f"[chat:{chat}]" for chat in self.chats]
         tags += [f"[via:{self.via}]"] if self.via else []
@@ -308,7 +308,7 @@ class EventBullet:
 
 
 def bullets_of(body: str) -> tuple[EventBullet, ...]:
-    """Return the bullets of a daily file; a paragraph that a person wrote is one, too."""
+    """Return the bullets of a daily file; a person's paragraph counts as one, too."""
     found, _ = blocks(visible_in(body, NOBODY))
     return tuple(
         bullet
@@ -327,11 +327,11 @@ def bullets_from_session(
     """Return the bullets of a session file.
 
     Args:
-        body: Its text. Private sections stay where they are.
-        session: Its name; stands for the chat where none is known.
+        body: Its text. Private sections are ignored.
+        session: Its name, used if the channel is unknown.
         via: The instance that reads it.
-        chats_of: Gives the channels that turns were said in, as far as they are known.
-        code_label: Stands above a block of code.
+        chats_of: Returns the known channels of turns.
+        code_label: Label for a block of code.
     """
     found, _ = blocks(visible_in(body, NOBODY))
     made = []
@@ -349,10 +349,10 @@ def bullets_from_session(
 
 
 def merge_bullets(days: Iterable[Iterable[EventBullet]]) -> tuple[EventBullet, ...]:
-    """Return all bullets, each once; two are the same if chat and text are.
+    """Merge bullets, dropping duplicates with the same channels and text.
 
-    A bullet whose chat is not known, so that it names its session, is left out if a chat is known
-    to say the same.
+    A bullet that names its session for lack of a channel is dropped if one with a known channel has
+    the same text.
     """
     found: dict[tuple[frozenset[str], str], EventBullet] = {}
     for bullets in days:
@@ -373,7 +373,7 @@ def _tag_bullet(text: str) -> EventBullet:
 
 
 def _block_words(text: str) -> str:
-    """Return a block's words: no marker, no reference, and what continues it dedented."""
+    """Return a block's text without marker and references, its continuation dedented."""
     first, *rest = without_references(text).rstrip().split("\n")
     lines = [without_marker(first).strip(), *(line.removeprefix(_INDENT).rstrip() for line in rest)]
     return "\n".join(lines)
@@ -386,7 +386,7 @@ _MOST_NAMES: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """What was kept, or would be. `unchanged`: the very same was kept before."""
+    """A stored memory. `unchanged`: an identical one existed before."""
 
     rel_path: str
     title: str
@@ -397,13 +397,13 @@ class Remembered:
 def remember_text(
     store: MemoryStore, text: str, day: date, title: str = "", *, dry_run: bool = False
 ) -> Remembered:
-    """Keep a memory in a file of its own; one that is there is never touched.
+    """Store a memory in a file of its own; existing ones are never touched.
 
     Args:
         store: The memory.
-        text: What to remember, Markdown.
+        text: The text to remember, Markdown.
         day: When it happened.
-        title: What to call it; empty: its first words.
+        title: Its title; empty: its first words.
         dry_run: Change nothing.
 
     Raises:
@@ -433,7 +433,7 @@ def _title_slug(title: str) -> str:
 
 
 def _free_path(store: MemoryStore, stem: str, content: str) -> tuple[str, bool]:
-    """Return a path where nothing is yet, or where the very same is already."""
+    """Return a path that is free, or already holds identical content."""
     for number in range(1, _MOST_NAMES):
         rel_path = f"{stem}.md" if number == 1 else f"{stem}-{number}.md"
         if not store.exists(rel_path):

@@ -1,13 +1,13 @@
-"""How each period stands: made, due, stale, or what it waits for. Pure: a library in, values out.
+"""State of each period: made, due, stale, or blocked. Pure functions of a library.
 
-A period is due when its last day is over and all that it is made of is there and up to date. It is
-stale when what it was made of has changed since, or something arrived late.
+A period is due when its last day is over and all of its sources exist and are up to date. It is
+stale when sources have changed since it was made, or arrived late.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import date  # a type of a field
+from datetime import date  # type of a field
 from typing import TYPE_CHECKING, Literal
 
 from familiar_cli.consolidation.library import Coverage, Tiers, run_names, run_of
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class _Year:
-    """The days of a year of which anything is known, and the files of its periods."""
+    """The known days of a year, and the files of its periods."""
 
     days: set[date] = field(default_factory=set)
     made: list[Period] = field(default_factory=list)
@@ -48,7 +48,7 @@ def coverage(library: Library) -> Tiers:
 
 
 def coverage_by_year(library: Library) -> dict[str, Tiers]:
-    """Return the same for each year that is not settled, by its name."""
+    """Return the coverage of each unfinished year, by its name."""
     years: dict[str, _Year] = {}
     for day, files in library.sessions.items():
         if any(file.says for file in files):
@@ -64,14 +64,14 @@ def coverage_by_year(library: Library) -> dict[str, Tiers]:
 
 
 def days_of(library: Library, period: Period) -> frozenset[date]:
-    """Return the days that the file of a period rests on."""
+    """Return the days covered by the file of a period."""
     if period.tier == "daily":
         says = any(file.says for file in library.daily.get(period, ()))
         return frozenset({period.first} if says else ())
     there = library.above.get(period)
     if there is None:
         return frozenset()
-    if there.sources is None:  # made by hand: it is about all that there was
+    if there.sources is None:  # written by hand: counts as covering everything
         return frozenset(day for day in period.days if _day_is_there(library, day))
     named = [found[0] for path in there.sources if (found := period_in(path))]
     below: set[date] = set()
@@ -81,7 +81,7 @@ def days_of(library: Library, period: Period) -> frozenset[date]:
 
 
 def runs_of(days: Iterable[date]) -> tuple[str, ...]:
-    """Return days as runs, e.g. `2026-04-06..2026-04-09` and `2026-04-12`."""
+    """Format days as runs, e.g. `2026-04-06..2026-04-09` and `2026-04-12`."""
     return run_names((day, day) for day in days)
 
 
@@ -100,7 +100,7 @@ def _of_tier(library: Library, tier: Tier, year: _Year) -> Coverage:
 
 
 def _join_years(years: Sequence[Tiers]) -> Tiers:
-    """Return the coverage of several years as one."""
+    """Merge the coverage of several years."""
     return {tier: _joined_tier([year[tier] for year in years]) for tier in TIERS}
 
 
@@ -123,13 +123,13 @@ _DONE = frozenset({"nothing", "made", "by_hand"})
 
 @dataclass(frozen=True, slots=True)
 class PeriodState:
-    """How one period stands.
+    """State of one period.
 
     Args:
-        period: Which.
-        state: `nothing` when nothing is known of it; `by_hand` when a person wrote its file.
-        sources: What it is made of, or would be.
-        reason: What it waits for, or why it is made again.
+        period: The period.
+        state: `nothing` if nothing is known of it; `by_hand` if a person wrote its file.
+        sources: Its actual or potential sources.
+        reason: What blocks it, or why it is remade.
     """
 
     period: Period
@@ -139,13 +139,13 @@ class PeriodState:
 
     @property
     def wants_work(self) -> bool:
-        """Whether it can be made now, and is not."""
+        """Whether it is due or stale, and can be made now."""
         return self.state in {"due", "stale"}
 
 
 @dataclass(frozen=True, slots=True)
 class Today:
-    """The moment that periods are looked at from.
+    """The current moment and day boundaries.
 
     Args:
         now: The time.
@@ -158,19 +158,19 @@ class Today:
     cutoff_hour: int = CUTOFF_HOUR
 
     def is_over(self, period: Period) -> bool:
-        """Return whether the last day of a period is over."""
+        """Tell whether the last day of a period is over."""
         return is_over(period, self.now, self.zone, self.cutoff_hour)
 
 
 @dataclass(slots=True)
 class PeriodStates:
-    """How periods stand.
+    """States of all periods.
 
     Args:
-        library: What there is.
-        today: When.
-        instance: Which instance looks.
-        unwritten: Days of which turns are not written into sessions yet.
+        library: The library.
+        today: The current moment.
+        instance: This instance's name.
+        unwritten: Days with turns that are not in session files yet.
     """
 
     library: Library
@@ -181,20 +181,20 @@ class PeriodStates:
     _known: dict[Period, PeriodState] = field(default_factory=dict)
 
     def make_again(self, periods: Iterable[Period]) -> None:
-        """Take these periods as stale, however they stand, until they are made."""
+        """Treat these periods as stale until they are made."""
         self._again |= frozenset(periods)
         self._known.clear()
 
     def forget(self, period: Period) -> None:
-        """The file of a period was made: look again at it, and at what it is part of."""
+        """Invalidate the cached states of a period that was made, and of those containing it."""
         self._again -= {period}
         for tier in TIERS[TIERS.index(period.tier) :]:
             self._known.pop(period_of(period.first, tier), None)
 
     def periods(self, tier: Tier) -> list[Period]:
-        """Return every period of a tier of which anything is known, the oldest first.
+        """Return every known period of a tier, oldest first.
 
-        Those of settled years are not among them.
+        Those of finished years are left out.
         """
         days = self.library.sessions.keys() | self.library.daily.keys()
         found = {period_of(day.first, tier) for day in days}
@@ -206,7 +206,7 @@ class PeriodStates:
         return sorted(found)
 
     def settled(self) -> frozenset[str]:
-        """Return the years in which nothing is left to do until one of their files changes."""
+        """Return the years with nothing left to do until one of their files changes."""
         open_ = {
             year_of(period.first).name
             for tier in TIERS
@@ -218,14 +218,14 @@ class PeriodStates:
         return frozenset(year.name for year in years if self.today.is_over(year))
 
     def of(self, period: Period) -> PeriodState:
-        """Return how a period stands."""
+        """Return the state of a period."""
         if period not in self._known:
             look = self._daily if period.tier == "daily" else self._above
             self._known[period] = look(period)
         return self._known[period]
 
     def own_daily(self, day: Period) -> LibraryFile | None:
-        """Return the daily file of this instance."""
+        """Return this instance's daily file."""
         files = self.library.daily.get(day, ())
         return next((f for f in files if f.instance == self.instance), None)
 
@@ -258,10 +258,10 @@ class PeriodStates:
         return ("stale", _what_changed(changed or fresh)) if fresh or changed else ("made", "")
 
     def _was_emptied(self, day: Period, own: LibraryFile) -> bool:
-        """Return whether sessions of a day that has none say nothing now, or lie in another day.
+        """Tell whether all recorded sessions of a day are now empty or belong to another day.
 
-        The night may end at another hour. A session that is simply gone is none of them: what a
-        day says of it stays.
+        The day boundary may have changed. Sessions that no longer exist do not count: the day keeps
+        its text about them.
         """
         for path in own.sources or ():
             placed = session_day(path, self.today.cutoff_hour)
@@ -271,12 +271,12 @@ class PeriodStates:
         return False
 
     def _changed_of_own(self, own: LibraryFile, sessions: Sequence[LibraryFile]) -> list[str]:
-        """Return the sessions that this instance had taken in and that are not as they were."""
+        """Return the sessions that this instance used and that have changed."""
         now = {file.rel_path: file.digest for file in sessions}
         return sorted(path for path, was in (own.sources or {}).items() if now.get(path) != was)
 
     def mine(self, day: Period) -> tuple[LibraryFile, ...]:
-        """Return the sessions that this instance takes in: its own, and those that nobody has."""
+        """Return the sessions for this instance: its own, and unclaimed ones."""
         own = self.own_daily(day)
         had = (own.sources if own else None) or {}
         return tuple(
@@ -287,7 +287,7 @@ class PeriodStates:
         )
 
     def _taken_in(self, day: Period, session: str) -> set[str]:
-        """Return the hashes with which any instance has taken a session in."""
+        """Return the hashes with which instances have used a session."""
         made = [file.sources for file in self.library.daily.get(day, ()) if file.sources]
         return {sources[session] for sources in made if session in sources}
 
@@ -297,7 +297,7 @@ class PeriodStates:
         there = self.library.above.get(period)
         made_of = (there.sources if there else None) or {}
         are_there = {file.rel_path for part in below for file in self._files(part.period)}
-        is_emptied = not are_there.isdisjoint(made_of)  # one that is gone empties nothing
+        is_emptied = not are_there.isdisjoint(made_of)  # a missing session does not count
         if not (sources or is_emptied) and all(p.state in {"nothing", "made"} for p in below):
             return PeriodState(period, "made" if there else "nothing")
         if there is not None and there.sources is None and not there.problem:
@@ -354,7 +354,7 @@ _UNTIL = {
 
 
 def _changed_sources(made_of: Mapping[str, str], sources: Sequence[LibraryFile]) -> list[str]:
-    """Return the sources that came, went or changed since a file was made."""
+    """Return the sources added, removed or changed since a file was made."""
     now = {file.rel_path: file.digest for file in sources}
     return sorted(path for path in made_of.keys() | now if made_of.get(path) != now.get(path))
 

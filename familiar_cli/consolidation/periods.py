@@ -49,8 +49,8 @@ class Period:
     Args:
         first: Its first day.
         last: Its last day.
-        tier: What it is.
-        name: As its file is called: `2026-04-07`, `2026-W15`, `2026-04`, `2026`.
+        tier: Its tier.
+        name: Its file name without suffix: `2026-04-07`, `2026-W15`, `2026-04`, `2026`.
     """
 
     first: date
@@ -64,7 +64,7 @@ class Period:
         return tuple(self.first + n * _DAY for n in range((self.last - self.first).days + 1))
 
     def title(self, phrases: Phrases = ENGLISH) -> str:
-        """Return the title for readers: `2026-W15, 6 April 2026 to 12 April 2026`."""
+        """Return the display title: `2026-W15, 6 April 2026 to 12 April 2026`."""
         is_day = self.tier == "daily"
         when = phrases.day(self.first) if is_day else phrases.days(self.first, self.last)
         return f"{self.name}{phrases.comma}{when}"
@@ -117,7 +117,7 @@ def period_of(day: date, tier: Tier) -> Period:
 def period_parts(period: Period) -> tuple[Period, ...]:
     """Return the parts of a period in order: a week's days, a month's weeks, a year's months.
 
-    A day is made of nothing smaller.
+    A day has no parts.
     """
     if period.tier == "daily":
         return ()
@@ -131,10 +131,10 @@ def period_parts(period: Period) -> tuple[Period, ...]:
 
 
 def parse_tier(name: str) -> Tier:
-    """Return the tier of that name.
+    """Parse the name of a tier.
 
     Raises:
-        UsageError: There is none.
+        UsageError: There is no such tier.
     """
     for tier in TIERS:
         if name == tier:
@@ -145,10 +145,10 @@ def parse_tier(name: str) -> Tier:
 
 
 def parse_period(name: str, tier: Tier | None = None) -> Period:
-    """Return the period that `name` means; its form tells the tier.
+    """Parse the name of a period; its form implies the tier.
 
     Raises:
-        UsageError: It names none, or one of another tier than `tier`.
+        UsageError: It is not a period, or not of `tier`.
     """
     found = read_period(name)
     if found is None:
@@ -169,7 +169,7 @@ _ARTICLES: Final = {"daily": "a day", "weekly": "a week", "monthly": "a month", 
 
 @lru_cache(_REMEMBERED)
 def read_period(name: str) -> Period | None:
-    """Return the period that `name` is exactly, or None."""
+    """Parse the exact name of a period, or return None."""
     tier = next((t for t, form in _FORMS.items() if re.fullmatch(form, name, re.ASCII)), None)
     if tier is None or not _FIRST_YEAR <= int(name[:4]) <= _LAST_YEAR:
         return None
@@ -188,9 +188,9 @@ def read_period(name: str) -> Period | None:
 
 
 def end_of(day: date, zone: tzinfo | None, cutoff_hour: int = CUTOFF_HOUR) -> datetime:
-    """Return the moment at which `day` is over: the cut-off hour of the next morning, in UTC.
+    """Return when `day` is over: the cut-off hour of the next morning, in UTC.
 
-    When the clocks show that hour twice, or not at all, the later reading holds.
+    If daylight saving repeats or skips that hour, the later reading holds.
 
     Args:
         day: The day.
@@ -207,14 +207,14 @@ def end_of(day: date, zone: tzinfo | None, cutoff_hour: int = CUTOFF_HOUR) -> da
 def is_over(
     period: Period, now: datetime, zone: tzinfo | None, cutoff_hour: int = CUTOFF_HOUR
 ) -> bool:
-    """Return whether the last day of a period is over."""
+    """Tell whether the last day of a period is over."""
     return now >= end_of(period.last, zone, cutoff_hour)
 
 
 def day_at(now: datetime, zone: tzinfo | None, cutoff_hour: int = CUTOFF_HOUR) -> date:
     """Return the day that a moment belongs to; the night belongs to the day before it.
 
-    It is a day whose week, month and year are whole: none of the first or last year there is.
+    The result is clamped so that its week, month and year are within Python's calendar.
     """
     day = min(max(to_zone(now, zone).date(), _FIRST_DAY), _LAST_DAY)
     while day < _LAST_DAY and now >= end_of(day, zone, cutoff_hour):
@@ -253,14 +253,14 @@ _INSIDE: Final = re.compile(r"\d{4}-(?:0[2-9]|1[01])-", re.ASCII)
 
 
 def is_inside_a_year(name: str) -> bool:
-    """Return whether all names with the same first `MONTH_CHARS` lie in one year: in no winter."""
+    """Tell whether all names with these `MONTH_CHARS` characters are in a single ISO year."""
     return bool(_INSIDE.match(name))
 
 
 def session_day(rel_path: str, cutoff_hour: int = CUTOFF_HOUR) -> tuple[date, int] | None:
-    """Return the day that a session file belongs to, and its place in it; None: no session file.
+    """Return the day of a session file and its order in it; None for other files.
 
-    A night belongs to the day before if most of it lies before the cut-off hour.
+    A night belongs to the day before if most of it is before the cut-off hour.
     """
     found = _SESSION.fullmatch(rel_path.removeprefix(f"{SESSIONS_DIR}/").removesuffix(".md"))
     period = read_period(found[1]) if found else None
@@ -272,7 +272,7 @@ def session_day(rel_path: str, cutoff_hour: int = CUTOFF_HOUR) -> tuple[date, in
 
 
 def period_in(rel_path: str) -> tuple[Period, str] | None:
-    """Return the period that a file of a tier is about, and its instance; None: it is none."""
+    """Return the period and instance of a tier's file; None for other files."""
     directory, _, name = rel_path.partition("/")
     stem = name.removesuffix(".md")
     if directory not in TIERS or not name.endswith(".md"):
@@ -288,10 +288,10 @@ def period_in(rel_path: str) -> tuple[Period, str] | None:
 
 
 def year_in(rel_path: str, cutoff_hour: int = CUTOFF_HOUR) -> str | None:
-    """Return the name of the ISO year that a file lies in; None: it is none of these files.
+    """Return the name of the ISO year of a file; None for other files.
 
-    Quick, for it is asked of every file there is: only at the turn of the year does it take more
-    than the first four characters.
+    Fast, since it is called for every file: only around the turn of the year does it look past the
+    first four characters.
     """
     directory, _, name = rel_path.partition("/")
     if name[5:9] in _TURN_OF_THE_YEAR and directory in _OF_DAYS:
@@ -308,12 +308,12 @@ def _year_of_day(rel_path: str, cutoff_hour: int) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class SourceItem:
-    """Something to be read: a day, a week, a session, or what was made of some of them.
+    """A text to read: a day, a week, a session, or a condensation of several.
 
     Args:
-        label: What it is called, e.g. `2026-04-07`.
-        text: What it says.
-        sources: The labels of what it rests on; itself, if it is not made of others.
+        label: Its label, e.g. `2026-04-07`.
+        text: Its text.
+        sources: The labels of its sources; empty: it is a source itself.
     """
 
     label: str
@@ -322,13 +322,13 @@ class SourceItem:
 
     @property
     def rests_on(self) -> tuple[str, ...]:
-        """The labels of the sources that it stands for."""
+        """The labels of the sources it represents."""
         return self.sources or (self.label,)
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One thing worth remembering, and the labels of the sources that it rests on."""
+    """A point to remember, with the labels of its sources."""
 
     text: str
     sources: tuple[str, ...]
@@ -336,12 +336,12 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Something that a rule did not let through.
+    """A proposal rejected by a rule.
 
     Args:
         rail: The rule's name.
         reason: Why, in words.
-        text: What would have been written.
+        text: The rejected text.
     """
 
     rail: str
@@ -351,12 +351,12 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class DraftedSummary:
-    """What a model proposes to remember.
+    """A model's proposal.
 
     Args:
         summary: A few sentences.
-        points: What is worth remembering beside them.
-        refused: What the rules took out.
+        points: Further points to remember.
+        refused: Proposals rejected by the rules.
     """
 
     summary: str
@@ -366,19 +366,19 @@ class DraftedSummary:
 
 @dataclass(frozen=True, slots=True)
 class PlannedDigest:
-    """A file that is to be made.
+    """A file to be made.
 
     Args:
-        name: What it is called in reports, e.g. `2026-W15` or `mid`.
-        rel_path: Where it is.
+        name: Its name in reports, e.g. `2026-W15` or `mid`.
+        rel_path: Its path.
         title: Its H1.
-        sources: The hash of each file that it is made of.
-        items: What there is to read.
-        body: The whole text, if no model is needed.
-        guidance: What a model is to do with the items.
-        budget_tokens: Most tokens of the text that a model writes.
-        made_at: When it is made, ISO 8601; empty where that does not matter.
-        may_shrink: It may become half as long without a person's yes.
+        sources: The hash of each source file.
+        items: The texts to read.
+        body: The complete text, if no model is needed.
+        guidance: Instructions for the model.
+        budget_tokens: Token limit of the model's text.
+        made_at: When it is made, ISO 8601; empty if irrelevant.
+        may_shrink: Whether it may lose half of its text without approval.
     """
 
     name: str
@@ -395,13 +395,13 @@ class PlannedDigest:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """What became of a file that was wanted.
+    """Result of making a file.
 
     Args:
         file: The file before and after.
-        expect: The hash that it had before, or `MISSING`.
-        refused: What the rules took out.
-        held: A person has to say yes first: the name of the plan; empty: no.
+        expect: Its previous hash, or `MISSING`.
+        refused: Proposals rejected by the rules.
+        held: Id of the plan that awaits approval; empty: none.
     """
 
     file: PlannedFile

@@ -1,1 +1,1 @@
-"""Turns what was said into memory: batches, one question to a model, a plan, rules, a commit."""
+"""Turns history into memory: batches, one question to a model, a plan, rules, a commit."""

@@ -1,4 +1,4 @@
-"""Apply accepted operations: to sections of files, to a draft, and in one transaction a batch."""
+"""Apply accepted operations: to sections of files, to a draft, and one transaction per step."""
 
 from __future__ import annotations
 
@@ -75,18 +75,18 @@ def summary_of(text: str) -> str:
 
 
 def section_of(text: str, heading: str) -> str | None:
-    """Return the text below the H2 that `heading` means, or None without one."""
+    """Return the text below the H2 that matches `heading`, or None without one."""
     section = _find_section(text, heading)
     return None if section is None else section.body
 
 
 def new_file(title: str) -> str:
-    """Return a file that holds nothing but its H1."""
+    """Return a file that contains only its H1."""
     return f"# {title}\n"
 
 
 def with_title(text: str, old: str, new: str) -> str:
-    """Return `text` with another H1, be it one with a line below it."""
+    """Replace the H1 of `text`, also in its underlined form."""
     said = [line for line in scan(text) if not line.in_code and old in line.text]
     for line in sorted(said, key=lambda line: line.level != 1):
         if old in {line.title, line.text.strip("\ufeff \t\r\n")}:
@@ -95,12 +95,12 @@ def with_title(text: str, old: str, new: str) -> str:
 
 
 def with_bullets(text: str, heading: str, bullets: Sequence[str]) -> str:
-    """Return `text` with `bullets` at the end of a section, which is made if it is not there.
+    """Append `bullets` to a section, which is created if missing.
 
     Args:
         text: Markdown.
-        heading: The H2 as it would be written, `## Facts`.
-        bullets: Whole lines without their ends.
+        heading: The H2 in Markdown, e.g. `## Facts`.
+        bullets: Complete lines without line ends.
     """
     newline = newline_of(text)
     items = "".join(item + newline for item in bullets)
@@ -115,7 +115,7 @@ def with_bullets(text: str, heading: str, bullets: Sequence[str]) -> str:
 
 
 def with_section(text: str, heading: str, bullets: Sequence[str]) -> str:
-    """Return `text` with `bullets` in the place of all that stood below a heading."""
+    """Replace the contents of a section by `bullets`."""
     section = _find_section(text, heading)
     if section is not None:
         head = _with_newline(text[: section.lines[0].end], newline_of(text))
@@ -124,9 +124,9 @@ def with_section(text: str, heading: str, bullets: Sequence[str]) -> str:
 
 
 def with_summary(text: str, paragraphs: Sequence[str]) -> str:
-    """Return `text` with `paragraphs` between its H1 and its first H2, in place of what was there.
+    """Replace the text between the H1 and the first H2 by `paragraphs`.
 
-    What stands before the H1 (front matter) stays.
+    Anything before the H1 (front matter) is kept.
     """
     newline = newline_of(text)
     section = _summary_section(text)
@@ -137,13 +137,13 @@ def with_summary(text: str, paragraphs: Sequence[str]) -> str:
 
 
 def _summary_section(text: str) -> Section:
-    """Return the section that holds the summary: the first H1's, else what has no heading."""
+    """Return the section with the summary: the first H1's, else the text without a heading."""
     found = list(sections(text, DEEPEST))
     return next((section for section in found if section.level == 1), found[0])
 
 
 def _find_section(text: str, heading: str) -> Section | None:
-    """Return the section that `heading` means: by its channel if it is private, else by title."""
+    """Find the section of `heading`: by its channel if private, else by title."""
     channel = private_scope(heading)
     wanted = section_key(heading.lstrip("# "))
     are_wishes = heading_in(heading.lstrip("# ").partition("<!--")[0]) == "wishes"
@@ -164,7 +164,7 @@ def _is_of_list(line: str) -> bool:
 
 
 def _gap_below(text: str, section: Section) -> str:
-    """Return the blank line that parts a section from the next one, if there is a next one."""
+    """Return the blank line needed between a section and the next one, if any."""
     return newline_of(text) if section.end < len(text) else ""
 
 
@@ -172,7 +172,7 @@ def _with_newline(text: str, newline: str) -> str:
     return text if not text or text.endswith("\n") else text + newline
 
 
-# A part shorter than this may be replaced by a shorter one: "Likes tea." says all of "She said …".
+# A part shorter than this may shrink freely: "Likes tea." says all of "She said …".
 _LEAST_PART_CHARS: Final = 120
 _HALF: Final = 0.5
 
@@ -184,13 +184,13 @@ def apply_operation(
     phrases: Phrases = ENGLISH,
     numbering: Numbering = PLAIN,
 ) -> str:
-    """Return `text` after one operation.
+    """Apply one operation to `text`.
 
     Args:
-        text: The file; at least its H1.
-        operation: What to do.
-        private_heading: Where it goes instead of its section, if it was said in private.
-        phrases: In which language a list of names that is new is headed.
+        text: The file, with at least its H1.
+        operation: The operation.
+        private_heading: The section to write to instead, if it was said in private.
+        phrases: Language of the heading of a new list of names.
         numbering: How turns are cited.
     """
     heading = private_heading or f"## {operation.section}"
@@ -220,7 +220,7 @@ def apply_operation(
 
 
 def shrinks_by_half(before: str, after: str, operation: Operation) -> bool:
-    """Return whether an operation takes away more than half of a file, or of a longer part."""
+    """Tell whether an operation removes more than half of a file, or of a longer part."""
     if _text_size(after) < _HALF * _text_size(before):
         return True
     match operation.op:
@@ -246,7 +246,7 @@ def _bullet_text(text: str, turns: Sequence[Cited]) -> str:
 def _summary_paragraphs(
     text: str, lines: Sequence[ProposedLine], numbering: Numbering
 ) -> list[str]:
-    """Return a summary; it rests on its turns, and on those of the summary that it takes in."""
+    """Render a summary that cites its turns and those of the summary it replaces."""
     old = citations_in(summary_of(text))
     turns = [*old, *numbering.cite(n for line in lines for n in line.turns)]
     texts = [line.text for line in lines]
@@ -256,9 +256,9 @@ def _summary_paragraphs(
 def _rewrite_section(
     text: str, heading: str, lines: Sequence[ProposedLine], numbering: Numbering
 ) -> list[str]:
-    """Return the bullets of a section; one that was there keeps the turns that it rests on.
+    """Return the bullets of a section; existing ones keep their citations.
 
-    Those that have ended stay, since the model was not shown them.
+    Bullets that have ended are kept, since the model was not shown them.
     """
     body = section_of(text, heading) or ""
     old = {normal_line(line): line for line in split_lines(body) if normal_line(line)}
@@ -278,16 +278,16 @@ _TITLE_CHARS: Final = 80
 
 @dataclass(slots=True)
 class Applying:
-    """Puts the operations of one batch into a draft.
+    """Applies the operations of one batch to a draft.
 
     Args:
         draft: The changes so far.
-        grounds: The batch.
-        max_file_bytes: Largest file that may be written.
+        grounds: The evidence for the batch.
+        max_file_bytes: Size limit of a file.
 
     Attributes:
-        refused: What a file could not take.
-        held: Operations that wait for a person's yes.
+        refused: Operations that could not be applied.
+        held: Operations that await approval.
     """
 
     draft: Draft
@@ -299,7 +299,7 @@ class Applying:
     _stale: set[str] = field(default_factory=set)
 
     def run(self, operations: Sequence[Operation]) -> None:
-        """Put all `operations` into the draft, then the links and names that follow from them."""
+        """Apply `operations` to the draft, then the links and names that follow from them."""
         done = [operation for operation in operations if self._one(operation)]
         self._link(done)
         self._name()
@@ -312,7 +312,7 @@ class Applying:
 
     def _edited(self, text: str, operation: Operation) -> str:
         grounds = self.grounds
-        is_session = operation.rel_path in grounds.sessions  # private as a whole, where it is
+        is_session = operation.rel_path in grounds.sessions  # the whole file is private
         is_apart = grounds.batch.private is not None and not is_session
         heading = grounds.private_heading(operation.section) if is_apart else ""
         return apply_operation(text, operation, heading, grounds.phrases, grounds.numbering)
@@ -350,7 +350,7 @@ class Applying:
         return True
 
     def _opened(self, rel_path: str) -> str | None:
-        """Return a file, and note whether it is still what the model was shown."""
+        """Return a file, recording whether it is still as the model was shown it."""
         text = self.draft.text(rel_path)
         if rel_path not in self._touched:
             self._touched.add(rel_path)
@@ -369,7 +369,7 @@ class Applying:
         return self._refuse(operation, "not_shown", "the model had not seen the file")
 
     def _new(self, operation: Operation) -> str:
-        """Return the beginning of a new file: its H1, and a person's names."""
+        """Return a new file with its H1, and a person's names."""
         person = self.grounds.roster.at(operation.rel_path)
         title = self._title(operation)
         text = new_file(title)
@@ -394,7 +394,7 @@ class Applying:
         return one_line(operation.title, _TITLE_CHARS) or stem[:1].upper() + stem[1:]
 
     def _link(self, done: Sequence[Operation]) -> None:
-        """Let each topic name its sessions and people, and each person their topics."""
+        """Link each topic to its sessions and people, and each person to their topics."""
         heading = self.grounds.phrases.heading
         for operation in done:
             if not operation.rel_path.startswith(f"{TOPICS_DIR}/"):
@@ -408,12 +408,12 @@ class Applying:
                 self._add_links(rel_path, heading("topics"), [operation.rel_path])
 
     def _add_links(self, rel_path: str, heading: str, targets: Sequence[str]) -> None:
-        """Add links to files that are there, or will be, and are not linked yet."""
+        """Add missing links to files that exist, or will."""
         try:
             text = self.draft.text(rel_path)
             fresh = {t: self.draft.text(t) for t in targets}
         except FamiliarError:
-            return  # it was refused by name already, or nothing depends on it
+            return  # already refused by name, or nothing depends on it
         linked = set(link_targets(text or "", rel_path))
         items = [
             f"- [{_link_text(said, target)}]({way_to(target, rel_path)})"
@@ -424,9 +424,9 @@ class Applying:
             self._follow_up(rel_path, with_bullets(text, heading, items))
 
     def _name(self) -> None:
-        """Write the names that the platform gave into the files of people who have one.
+        """Add the names given by the platform to the files of people.
 
-        What somebody is called in private stays there.
+        Names that are used only in private are left out.
         """
         if self.grounds.batch.private is not None:
             return
@@ -477,13 +477,13 @@ class JudgedBatch:
 
 @dataclass(slots=True)
 class StepOutcome:
-    """What a step comes to.
+    """Result of a step.
 
     Args:
-        draft: The files that change.
-        held: The same, with what waits for a person's yes.
-        refused: What a file could not take.
-        has_held: Something waits.
+        draft: The changed files.
+        held: The same, including changes that await approval.
+        refused: Operations that could not be applied.
+        has_held: Whether anything awaits approval.
     """
 
     draft: Draft
@@ -493,7 +493,7 @@ class StepOutcome:
 
 
 def applied_to(draft: Draft, verdicts: Sequence[JudgedBatch], max_file_bytes: int) -> StepOutcome:
-    """Put what was judged into `draft`."""
+    """Apply judged batches to `draft`."""
     applied = StepOutcome(draft, draft)
     works = [Applying(draft, one.grounds, max_file_bytes, held=list(one.held)) for one in verdicts]
     for work, verdict in zip(works, verdicts, strict=True):
@@ -513,13 +513,13 @@ def commit_step(
     run: str,
     also: Callable[[Transaction, StepOutcome], None],
 ) -> StepOutcome:
-    """Write a step's changes in one transaction, and what `also` stages beside them.
+    """Write a step's changes in one transaction, with whatever `also` stages.
 
-    Whatever a person changed in the meantime stays: then the step is worked out again.
+    If a person has changed a file meanwhile, the step is recomputed on top of that.
 
     Raises:
-        ConflictError: Somebody else keeps writing; nothing was changed.
-        FamiliarError: The disk refused; nothing was changed.
+        ConflictError: Another writer keeps changing the files; nothing was changed.
+        FamiliarError: The disk failed; nothing was changed.
     """
 
     def commit() -> StepOutcome:
@@ -534,10 +534,10 @@ def commit_step(
 
 
 def _taken_by(store: MemoryStore, verdicts: Sequence[JudgedBatch]) -> StepOutcome:
-    """Put what was judged into a draft, without each file that the memory would not take.
+    """Apply judged batches to a draft, leaving out files that memory would reject.
 
-    Such a file stops no other, and none links to it: all is worked out again as if nobody had
-    proposed it.
+    Such a file does not affect the others, and nothing links to it: everything is recomputed as if
+    it had not been proposed.
     """
     refused: dict[str, Refusal] = {}
     while True:
@@ -547,7 +547,7 @@ def _taken_by(store: MemoryStore, verdicts: Sequence[JudgedBatch]) -> StepOutcom
         if new.keys() <= refused.keys():
             break
         refused |= new
-    for rel_path in new:  # changed by what follows from other files
+    for rel_path in new:  # changed only by links from other files
         applied.draft.drop(rel_path)
     applied.refused += refused.values()
     return applied
@@ -574,11 +574,11 @@ SUFFIX: Final = ".jsonl"
 
 
 class Runs:
-    """Where records and unusable replies go.
+    """Storage of run records and unusable replies.
 
     Args:
-        directory: Of the records.
-        quarantine: Of the replies.
+        directory: Directory of the records.
+        quarantine: Directory of the replies.
     """
 
     def __init__(self, directory: Path, quarantine: Path) -> None:
@@ -586,10 +586,10 @@ class Runs:
         self._quarantine = quarantine
 
     def note(self, run: str, entry: dict[str, Any]) -> None:
-        """Add a line to a record.
+        """Append a line to a record.
 
         Raises:
-            FamiliarError: The disk refused.
+            FamiliarError: The disk failed.
         """
         line = json.dumps(entry, ensure_ascii=True, default=_plain_value) + "\n"
         path = self._directory / f"{run}{SUFFIX}"
@@ -599,7 +599,7 @@ class Runs:
             raise FamiliarError(f"The record {str(path)!r} cannot be written: {error}") from error
 
     def read(self, run: str) -> list[dict[str, Any]]:
-        """Return the lines of a record; empty when there is none."""
+        """Return the lines of a record; empty if it does not exist."""
         check_own(self._directory)
         path = self._directory / f"{run}{SUFFIX}"
         if not path.exists():
@@ -608,10 +608,10 @@ class Runs:
         return [json.loads(line) for line in lines]
 
     def keep_reply(self, run: str, text: str) -> Path:
-        """Put a reply that could not be used away, word for word, and return where it is.
+        """Store an unusable reply verbatim; return its path.
 
         Raises:
-            FamiliarError: The disk refused.
+            FamiliarError: The disk failed.
         """
         check_own(self._quarantine)
         number = 1 + sum(1 for _ in self._quarantine.glob(f"{run}-*.txt"))
@@ -634,12 +634,12 @@ def _plain_value(value: object) -> object:
 
 
 def marker_text(run: str, piece: Sequence[Turn], *, instance: str = "") -> str:
-    """Return the content of the file after a step.
+    """Return the content of the marker file after a step.
 
     Args:
         run: The pass.
         piece: The turns of the step.
-        instance: Which instance wrote; empty: it has no id.
+        instance: The instance that wrote; empty: it has no id.
     """
     last = piece[-1]
     told = {"run": run, "through": last.id, "turn": _turn_digest(last)}
@@ -648,12 +648,12 @@ def marker_text(run: str, piece: Sequence[Turn], *, instance: str = "") -> str:
 
 
 def reconcile_history(store: MemoryStore, history: HistoryStore, instance: str = "") -> int:
-    """Record in the history what memory says is done, and return how many turns that is.
+    """Mark turns as read that memory records as done; return their number.
 
     Args:
         store: The memory.
         history: The history.
-        instance: Which instance asks; what another one wrote says nothing about its turns.
+        instance: This instance; another one's marker does not apply to its turns.
 
     Raises:
         FamiliarError: The history cannot be written.
@@ -663,7 +663,7 @@ def reconcile_history(store: MemoryStore, history: HistoryStore, instance: str =
         through, digest, part = int(value["through"]), value["turn"], value.get("turns")
         is_own = value.get("instance", instance) == instance
     except (FamiliarError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return 0  # none, or not ours: the watermark is where it is
+        return 0  # none, or not ours: keep the watermark
     last = history.turn(through)
     if not is_own or last is None or _turn_digest(last) != digest:
         return 0
@@ -683,15 +683,15 @@ def _turn_digest(turn: Turn) -> str:
 
 @dataclass(frozen=True, slots=True)
 class WriterSettings:
-    """How the writer works.
+    """Settings of the writer.
 
     Args:
-        batch_turns: Most turns of one question.
-        batch_tokens: Most tokens of turns in one question; a small model gets fewer.
+        batch_turns: Maximum turns per question.
+        batch_tokens: Maximum tokens of turns per question; less for a small model.
         quiet_gap_s: A silence this long ends a conversation.
-        reply_tokens: Most tokens of a reply.
-        temperature: How freely words are chosen; None: as the model's settings say.
-        structured: `auto`, `on` or `off`: whether the server is asked to constrain replies.
+        reply_tokens: Maximum tokens of a reply.
+        temperature: Sampling temperature; None: the model's setting.
+        structured: `auto`, `on` or `off`: whether to request constrained replies.
         numbering: How turns are cited.
     """
 
@@ -704,8 +704,8 @@ class WriterSettings:
     numbering: Numbering = PLAIN
 
 
-# What prompts ask for: a summary of some sentences for each
-# session, and a fact about each person for every few turns.
+# As requested in prompts: a summary of some sentences per
+# session, and a fact about each person every few turns.
 _SUMMARY_CHARS: Final = 300
 _LINE: Final = "- " + "a fact that is told in so many words " * 3 + "\n"
 _TURNS_OF_FACT: Final = 8
@@ -713,7 +713,7 @@ _MOST_FACTS: Final = 3
 
 
 def expect_reply(draft: Draft, grounds: Grounds) -> None:
-    """Let the files of a batch grow in `draft` by about what a model would write into them."""
+    """Grow a batch's files in `draft` by the expected size of a model's output."""
     facts = min(1 + len(grounds.batch.turns) // _TURNS_OF_FACT, _MOST_FACTS)
     summary = (_LINE * 3)[:_SUMMARY_CHARS]
     for rel_path, more in (
@@ -724,4 +724,4 @@ def expect_reply(draft: Draft, grounds: Grounds) -> None:
             text = draft.text(rel_path) or new_file(rel_path)
             draft.put(rel_path, f"{text}\n{more}")
         except FamiliarError:
-            continue  # it cannot be read, so it is not shown either
+            continue  # unreadable, so it is not shown either

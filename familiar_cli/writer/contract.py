@@ -1,4 +1,4 @@
-"""What the model may reply: a JSON schema for one batch, and how a reply is read against it."""
+"""The reply format for one batch: a JSON schema, and the parser for replies."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ REWRITES: Final = frozenset({"set_summary", "replace_section"})
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Turns that one question to the model is about, oldest first.
+    """The turns of one question to the model, oldest first.
 
     Args:
         turns: The turns.
-        private: The private scope that all of them belong to; None: they are public.
+        private: The private scope of all of them; None: they are public.
         viewer: Who may see what is learned from them.
     """
 
@@ -47,7 +47,7 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class ProposedLine:
-    """One line that the model wants to write, and the turns that it rests on."""
+    """A line proposed by the model, with the turns it cites."""
 
     text: str
     turns: tuple[int, ...] = ()
@@ -55,17 +55,17 @@ class ProposedLine:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One change of one file.
+    """A change of one file.
 
     Args:
-        op: What to do.
-        rel_path: With which file.
+        op: The kind of change.
+        rel_path: The file.
         lines: Bullets, paragraphs or names.
-        section: The title of the section; empty where the operation needs none.
+        section: The title of the section; empty if not needed.
         title: The H1, if the file is new.
         kind: `said` by someone, part of a `play`, or `felt` by the familiar.
-        replaces: The line of the file that no longer holds, where the operation supersedes one.
-        until: When that line ceased to hold; the rails fill it in.
+        replaces: The existing line that is superseded, if any.
+        until: When that line ceased to hold; set by the rails.
     """
 
     op: Op
@@ -79,20 +79,20 @@ class Operation:
 
     @property
     def turns(self) -> tuple[int, ...]:
-        """All turns that its lines rest on."""
+        """All turns cited by its lines."""
         return tuple(sorted({turn_id for line in self.lines for turn_id in line.turns}))
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Something that was not written, and why.
+    """A proposal that was not written, and why.
 
     Args:
-        rel_path: The file that the model named; empty when it named none.
-        rail: The rule that said no.
+        rel_path: The file named by the model; empty: none.
+        rail: The rule that refused it.
         reason: Why, in words.
-        text: What would have been written.
-        turns: What it was said to rest on.
+        text: The refused text.
+        turns: The turns it cited.
     """
 
     rel_path: str
@@ -107,25 +107,25 @@ Outcome = Literal["wrote", "nothing", "review", "failed"]
 
 @dataclass(slots=True)
 class WriterReport:
-    """What a pass did. It grows while the pass goes on.
+    """Result of a pass, updated while it goes on.
 
     Attributes:
         run: The pass's id, as in `runs/` and in the journal.
-        outcome: What came of it.
-        turns_covered: Turns that are done with.
-        remaining: Turns that still wait, of those that the pass was asked for.
-        newest_left: Turns of exchanges that may still change; they were left for later.
-        batches: Questions that were put to the model and answered.
-        files: The files that changed, or would.
-        refused: What was not written.
-        held: Files with a change that waits for a person.
-        pending: The plan in which it waits; empty: none.
-        spent: What it cost.
-        notices: What a person should know.
-        quarantined: Where unusable replies are kept.
-        diff: The changes as a unified diff, where they were not made.
+        outcome: The outcome.
+        turns_covered: Number of turns processed.
+        remaining: Number of selected turns still unread.
+        newest_left: Number of turns postponed because their exchanges may still change.
+        batches: Number of questions answered.
+        files: The files that changed, or would change.
+        refused: Proposals that were not written.
+        held: Files with a change that awaits approval.
+        pending: The plan with these changes; empty: none.
+        spent: The cost of the requests.
+        notices: Messages for the user.
+        quarantined: Paths of unusable replies.
+        diff: The changes as a unified diff, if they were not written.
         error: Why the pass ended early.
-        interrupted: It was broken off.
+        interrupted: Whether it was interrupted.
     """
 
     run: str
@@ -187,14 +187,14 @@ class WriterReport:
         }
 
 
-# What one operation costs beside its lines, and how many characters a token holds at the least:
-# measured on replies in English; a language with fewer gets a reply that is cut, and then repaired.
+# Overhead of an operation besides its lines, and minimum characters per token, as
+# measured on English replies; in denser languages, replies are cut off and then repaired.
 _OPERATION_TOKENS: Final = 90
-_SIMPLE_OPERATION_TOKENS: Final = 60  # it names four turns at most
+_SIMPLE_OPERATION_TOKENS: Final = 60  # it cites four turns at most
 _CHARS_PER_TOKEN: Final = 3
 _LINES: Final = (4, 8)
 _LINE_CHARS: Final = (80, 240)
-_SIMPLE_TOKENS: Final = 600  # a model that writes no more is a small one
+_SIMPLE_TOKENS: Final = 600  # at most this for a small model
 _SIMPLE_SECTIONS: Final = ("Facts", "Likes", "Wishes")
 _MOST_OPERATIONS: Final = 24
 _MOST_TURNS: Final = 12
@@ -206,14 +206,14 @@ _ANY_TOPIC_PATTERN: Final = f"^{TOPICS_DIR}/[^/.<>#]{{1,40}}\\.md$"
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """How long a reply may be. The prompt, the schema and the reference page all tell these.
+    """Size limits of a reply, as stated in the prompt, the schema and the reference page.
 
     Args:
-        operations: Most operations.
-        lines: Most lines of one.
-        line_chars: Most characters of one line.
-        summary_chars: Most characters of a summary, which is one line.
-        simple: The model is small, so it is offered fewer ways to go wrong.
+        operations: Maximum number of operations.
+        lines: Maximum number of lines per operation.
+        line_chars: Maximum number of characters per line.
+        summary_chars: Maximum number of characters of a summary, which is one line.
+        simple: Whether the model is small and gets a simpler schema.
     """
 
     operations: int
@@ -224,9 +224,9 @@ class Bounds:
 
 
 def bounds_for(reply_tokens: int) -> Bounds:
-    """Return how much fits into a reply of so many tokens.
+    """Return the size limits for a reply of this many tokens.
 
-    Every operation can be filled to its end: the longest reply that follows the schema fits.
+    They apply even if every operation is full: the longest valid reply fits.
     """
     simple = reply_tokens < _SIMPLE_TOKENS
     beside = _SIMPLE_OPERATION_TOKENS if simple else _OPERATION_TOKENS
@@ -247,14 +247,14 @@ def reply_schema(
     topics: Sequence[str] | None,
     any_letters: bool = False,
 ) -> dict[str, Any]:
-    """Return the JSON schema of a reply about one batch.
+    """Build the JSON schema for the reply about one batch.
 
     Args:
-        bounds: How long it may be.
-        files: The session and people files that it may name.
-        turns: The turns that it may rest on.
-        topics: The topics that it was told of; it may name others. None: it may name none.
-        any_letters: It may name topics in letters other than English ones.
+        bounds: Size limits.
+        files: The session and people files it may change.
+        turns: The turns it may cite.
+        topics: The topics in the prompt; others are allowed, too. None: no topics.
+        any_letters: Allow topic names with other than English letters.
     """
     if bounds.simple and files:
         operation = _simple_schema(bounds, files, turns)
@@ -272,7 +272,7 @@ def _full_schema(
     topics: Sequence[str] | None,
     pattern: str,
 ) -> dict[str, Any]:
-    """Return a schema with every choice: a summary, which is a paragraph, or any other change."""
+    """Build a schema with every choice: a one-paragraph summary, or any other change."""
     topic = {"type": "string", "pattern": pattern}
     others = [path for path in topics or () if not re.fullmatch(pattern, path)]
     listed: dict[str, Any] = {"enum": [*files, *others]}
@@ -287,7 +287,7 @@ def _full_schema(
 
 
 def _simple_schema(bounds: Bounds, files: Sequence[str], turns: Sequence[int]) -> dict[str, Any]:
-    """Return a schema with little choice: a summary of a session, or facts about a person."""
+    """Build a restricted schema: a summary of a session, or facts about a person."""
     sessions = [path for path in files if path.startswith(f"{SESSIONS_DIR}/")]
     people = [path for path in files if path not in sessions]
     shapes = [
@@ -368,17 +368,17 @@ _SPELLINGS: Final[dict[str, Op]] = {
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """What a reply proposes, and what of it makes no sense."""
+    """The valid proposals in a reply, and the invalid ones."""
 
     operations: tuple[Operation, ...]
     malformed: tuple[Refusal, ...]
 
 
 def parse_reply(completion: Completion) -> Parsed:
-    """Parse the operations of a reply; none at all means that there is nothing to remember.
+    """Parse the operations of a reply; an empty list means nothing to remember.
 
     Raises:
-        UnusableReplyError: It holds no such JSON.
+        UnusableReplyError: It contains no such JSON.
     """
     found = _operations_in(completion.text)
     read = [_parse_operation(value) for value in found]
@@ -390,7 +390,7 @@ def parse_reply(completion: Completion) -> Parsed:
 
 
 def _operations_in(text: str) -> list[Any]:
-    """Return the list of operations in the first piece of `text` that holds one."""
+    """Return the operations from the first JSON value in `text` that has any."""
     broken = False
     for value in values_in(text):
         if isinstance(value, dict) and isinstance(value.get("operations"), list):
@@ -471,7 +471,7 @@ def _read_line(entry: object, shared: tuple[int, ...]) -> ProposedLine | None:
 
 
 def _read_turns(value: object) -> tuple[int, ...]:
-    """Return the turns that are named: `12`, `"12"`, `"turn 12"`, `"12-15"`, or a list of such."""
+    """Parse turn numbers: `12`, `"12"`, `"turn 12"`, `"12-15"`, or a list of these."""
     found: set[int] = set()
     for entry in value if isinstance(value, list) else [value]:
         if isinstance(entry, int) and not isinstance(entry, bool):

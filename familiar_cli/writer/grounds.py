@@ -1,4 +1,4 @@
-"""What a batch's operations are judged by: who was there, what was said, what was shown."""
+"""The evidence by which a batch's operations are judged: participants, turns, files shown."""
 
 from __future__ import annotations
 
@@ -42,18 +42,18 @@ if TYPE_CHECKING:
     from familiar_cli.languages import Phrases
     from familiar_cli.visibility import PrivacyRules
 
-# A batch this full ends at the next quiet gap; an emptier one takes the next conversation in, too,
-# so that a question is not asked for every single remark of a slow day.
+# A batch this full ends at the next quiet gap; an emptier one includes the next conversation,
+# too, to avoid a request for every single remark of a slow day.
 _ENOUGH: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Caps:
-    """How large one step may be.
+    """Size limits of a step.
 
     Args:
-        turns: Most turns.
-        tokens: Most tokens of turns.
+        turns: Maximum number of turns.
+        tokens: Maximum number of tokens of turns.
         quiet_gap_s: A silence this long ends a conversation.
     """
 
@@ -65,15 +65,14 @@ class Caps:
 def split_steps(
     turns: Iterable[Turn], caps: Caps, cost: Callable[[Turn], int]
 ) -> Iterator[tuple[Turn, ...]]:
-    """Yield `turns` in pieces within `caps`, in order and none left out.
+    """Split `turns` into pieces within `caps`, in order and without gaps.
 
-    Only one piece is in memory at a time. A turn that is longer than a piece may be is a piece by
-    itself.
+    Only one piece is in memory at a time. A turn that exceeds the limit is a piece of its own.
 
     Args:
-        turns: In the order of their ids.
-        caps: How large a piece may be.
-        cost: The tokens of a turn.
+        turns: In id order.
+        caps: The size limits.
+        cost: Counts the tokens of a turn.
     """
     held: list[Turn] = []
     costs: list[int] = []
@@ -95,7 +94,7 @@ def split_steps(
 def by_privacy(turns: Sequence[Turn], rules: PrivacyRules) -> tuple[Batch, ...]:
     """Split turns into a public batch and one for each private scope.
 
-    The turns of a batch are in the order of their time: an imported chat is older than its ids.
+    Within a batch, turns are ordered by time: imported chats are older than their ids suggest.
     """
     found: dict[str, list[Turn]] = {}
     for turn in sorted(turns, key=lambda turn: (turn.at, turn.id)):
@@ -108,14 +107,14 @@ def by_privacy(turns: Sequence[Turn], rules: PrivacyRules) -> tuple[Batch, ...]:
 
 
 def _quietest_break(times: Sequence[datetime]) -> int:
-    """Return before which turn of the second half the longest silence was; the last of equals."""
+    """Return the index after the longest silence in the second half; the last of equals."""
     size = len(times) - 1
     places = range(max(1, size // 2), size + 1)
     return max(places, key=lambda n: (abs((times[n] - times[n - 1]).total_seconds()), n))
 
 
 def _is_break(before: Turn, after: Turn, caps: Caps) -> bool:
-    """Return whether another conversation begins; imported chats also jump back in time."""
+    """Tell whether a new conversation begins; imported chats may also jump back in time."""
     return abs((after.at - before.at).total_seconds()) >= caps.quiet_gap_s
 
 
@@ -128,16 +127,16 @@ _MOST_NAMES: Final = 6
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """Someone who took part.
+    """A participant.
 
     Args:
-        slug: The person.
-        account: Their account, as a text names it.
-        label: What they are called here, told apart from others of the name.
+        slug: The person's slug.
+        account: Their account, as written in texts.
+        label: Their unambiguous name among the participants.
         title: The H1 of their file, if it is new.
-        given: The names that the platform gave, as far as everybody may know them.
-        names: What they are called here, and in their file.
-        turns: The ids of what they said.
+        given: The names given by the platform that everybody may know.
+        names: Their names here and in their file.
+        turns: The ids of their turns.
     """
 
     slug: str
@@ -150,22 +149,22 @@ class Person:
 
     @property
     def rel_path(self) -> str:
-        """Their file."""
+        """Path of their file."""
         return people_path(self.slug)
 
 
 @dataclass(frozen=True, slots=True)
 class Roster:
-    """Everyone who took part in a batch, the most talkative first."""
+    """All participants of a batch, most talkative first."""
 
     people: tuple[Person, ...]
 
     def at(self, rel_path: str) -> Person | None:
-        """Return whose file `rel_path` is, or None."""
+        """Return the person whose file is `rel_path`, or None."""
         return next((p for p in self.people if p.rel_path == rel_path), None)
 
     def who_said(self, turn_ids: Iterable[int]) -> tuple[Person, ...]:
-        """Return who said any of these turns; the familiar is not among them."""
+        """Return the authors of any of these turns, except the familiar."""
         wanted = set(turn_ids)
         return tuple(p for p in self.people if p.turns & wanted)
 
@@ -177,14 +176,14 @@ def roster_of(
     public: Callable[[Author], Author] = lambda author: author,
     labels: Labels = NO_LABELS,
 ) -> Roster:
-    """Return who wrote `turns`.
+    """Build the roster of a batch.
 
     Args:
         turns: A batch.
-        names_in: Gives the names in a person's file, by its path.
-        main_slug: Gives whose file an account belongs to.
-        public: Gives an author with the names that everybody may know.
-        labels: What people are called.
+        names_in: Returns the names in a person's file, by path.
+        main_slug: Returns the person that an account belongs to.
+        public: Returns an author with publicly known names only.
+        labels: Display names of people.
     """
     authors: dict[str, list[Author]] = {}
     said: dict[str, set[int]] = {}
@@ -214,7 +213,7 @@ def roster_of(
 
 
 def _names_of(authors: Iterable[Author], me: Me) -> tuple[str, ...]:
-    """Return the names of one person, the latest first."""
+    """Return the names of one person, latest first."""
     named = [me.named(author) for author in authors]
     return _distinct_names(n for a in reversed(named) for n in (a.display_name, a.username) if n)
 
@@ -224,7 +223,7 @@ def _distinct_names(names: Iterable[str]) -> tuple[str, ...]:
     for name in names:
         try:
             shown = check_alias(name)
-        except UsageError:  # a name of emoji only, or of a hundred words
+        except UsageError:  # e.g. only emoji, or a hundred words
             continue
         by_key.setdefault(key_of(shown), shown)
     return tuple(by_key.values())[:_MOST_NAMES]
@@ -245,12 +244,12 @@ def slot_of(at: datetime, zone: tzinfo | None) -> str:
 
 
 def session_path(slot: str, scope: str = PUBLIC) -> str:
-    """Return the memory file of a slot, for what anybody may see or for a private scope."""
+    """Return the session file of a slot, public or for a private scope."""
     return path_in_scope(f"{SESSIONS_DIR}/{slot}.md", scope)
 
 
 def session_title(rel_path: str, phrases: Phrases = ENGLISH) -> str:
-    """Return the H1 of a session file, e.g. `2026-04-07, evening`; its name is in no language."""
+    """Return the H1 of a session file, e.g. `2026-04-07, evening`, in the given language."""
     date, _, part = rel_path.rpartition("/")[2].removesuffix(".md").rpartition("-")
     return f"{date}{phrases.comma}{phrases.part(part)}"
 
@@ -258,7 +257,7 @@ def session_title(rel_path: str, phrases: Phrases = ENGLISH) -> str:
 def session_files(
     turns: Iterable[Turn], zone: tzinfo | None, scope: str = PUBLIC
 ) -> dict[str, tuple[int, ...]]:
-    """Return the session files that `turns` of a scope belong to, each with its turns' ids."""
+    """Return the session files for turns of a scope, each with its turns' ids."""
     found: dict[str, list[int]] = {}
     for turn in turns:
         found.setdefault(session_path(slot_of(turn.at, zone), scope), []).append(turn.id)
@@ -275,13 +274,13 @@ class ShownFile:
     """A memory file as the model saw it.
 
     Args:
-        rel_path: Which file.
-        text: All of it, as it stands on disk.
-        sha256: Of the file.
-        shown: What the model saw: with days in the place of references, and without what belongs to
+        rel_path: Its path.
+        text: Its full text on disk.
+        sha256: Hash of the file.
+        shown: The text that the model saw: with dates instead of references, and without parts of
             other channels.
-        whole: The model saw all that it may change.
-        parts: Where it did not: the keys of the sections that it saw whole; "" is the summary.
+        whole: Whether the model saw everything it may change.
+        parts: Otherwise, the keys of the sections it saw completely; "" is the summary.
     """
 
     rel_path: str
@@ -292,7 +291,7 @@ class ShownFile:
     parts: frozenset[str] = frozenset()
 
     def holds(self, section: str) -> bool:
-        """Tell whether the model saw the whole of a section; empty: of the summary."""
+        """Tell whether the model saw a section completely; empty: the summary."""
         return self.whole or (section_key(section) if section else "") in self.parts
 
 
@@ -305,28 +304,28 @@ def stems_of(text: str) -> frozenset[str]:
 
 
 def seen_of(text: str, viewer: Viewer, numbering: Numbering, phrases: Phrases) -> str:
-    """Return the current lines of a file that a viewer may see, with their days."""
+    """Return the current lines of a file that a viewer may see, with dates."""
     seen = without_ended(visible_in(text, viewer))
     return without_references(with_days(seen, numbering, viewer, phrases))
 
 
 @dataclass(frozen=True)
 class Grounds:
-    """All that a plan is held against.
+    """Evidence used to validate a plan.
 
     Args:
         batch: The turns.
-        roster: Who said them.
+        roster: Their authors.
         sessions: The session files of the batch, each with its turns.
         shown: The memory files that the model saw, by path.
-        prompt_texts: The prompt's own instructions, and what makes the familiar who it is.
-        others: Gives the slugs of everyone who is known by a name.
+        prompt_texts: The prompt's own instructions, and the familiar's character.
+        others: Returns the slugs of everyone with a name.
         name: The familiar's name.
-        channel_label: What the private channel is called; empty for public turns.
-        strict: The model is small: what it says must be in words that were said.
+        channel_label: Name of the private channel; empty for public turns.
+        strict: Whether the model is small, so that its lines must share words with the turns.
         zone: The familiar's timezone; None: the system's.
-        topics: Every topic there is.
-        phrases: The titles and headings of what is written.
+        topics: All existing topics.
+        phrases: Titles and headings to write.
         numbering: How turns are cited.
     """
 
@@ -346,17 +345,17 @@ class Grounds:
 
     @cached_property
     def turns(self) -> dict[int, Turn]:
-        """The turns by their ids."""
+        """The turns by id."""
         return {turn.id: turn for turn in self.batch.turns}
 
     @cached_property
     def instructions(self) -> KnownTexts:
-        """What the prompt itself says."""
+        """Text of the prompt itself."""
         return KnownTexts(self.prompt_texts)
 
     @cached_property
     def scripts(self) -> frozenset[str]:
-        """Every script that the people, the character or the shown memory write in."""
+        """All writing systems used by the people, the character or the memory shown."""
         said = (turn.content for turn in self.batch.turns)
         names = (name for person in self.roster.people for name in person.names)
         return scripts_in([*said, *names, self.name, *(s.shown for s in self.shown.values())])
@@ -364,12 +363,13 @@ class Grounds:
     def support(self, text: str, turn_ids: Iterable[int], *, alone: bool = False) -> set[int]:
         """Filter turns to those that share a word with `text`.
 
-        A turn of a few words answers the one before it in its channel, so the words of that count.
+        A turn of a few words answers the one before it in its channel, so that one's words count,
+        too.
 
         Args:
             text: A line.
-            turn_ids: The turns that it cites.
-            alone: Only what the turns say themselves counts, and what people are called does not.
+            turn_ids: The turns it cites.
+            alone: Count only the turns' own words, and no names of people.
         """
         wanted, turns = stems_of(text) - self._common, self.turns
         if not alone:
@@ -378,12 +378,12 @@ class Grounds:
         return {n for n in turn_ids if n in turns and wanted & stems_of(turns[n].content)}
 
     def says_more_than_names(self, text: str) -> bool:
-        """Tell whether a line has any word besides names and numbers."""
+        """Tell whether a line has any words besides names and numbers."""
         words = stems_of(text) - self._stems_of_names
         return any(not word.isdigit() for word in words)
 
     def _stems(self, turn: Turn) -> frozenset[str]:
-        """Return the stems that a turn supports, as `stems_of` does."""
+        """Return the word stems that a turn supports."""
         if turn.id not in self._stems_by_turn:
             found = stems_of(turn.content)
             if len(found - self._common) < _FEW_WORDS:
@@ -407,10 +407,10 @@ class Grounds:
         return stems_of(" ".join([*named, self.name]))
 
     def topic(self, rel_path: str) -> str | None:
-        """Return the topic there is that a path means, or None.
+        """Resolve a path to an existing topic, or None.
 
-        It may be written as titles are, and a name without a directory means the topic of that
-        name in any, first of all one that the model saw.
+        Titles are accepted, too. A name without a directory matches a topic in any, preferably one
+        that the model saw.
         """
         if rel_path in self.topics:
             return rel_path
@@ -424,7 +424,7 @@ class Grounds:
 
     @cached_property
     def topic_directories(self) -> frozenset[str]:
-        """The directories that topics are in."""
+        """All directories of topics."""
         return frozenset((TOPICS_DIR, *map(posixpath.dirname, self.topics)))
 
     @cached_property
@@ -436,7 +436,7 @@ class Grounds:
         return named
 
     def recalled(self, rel_path: str) -> KnownTexts:
-        """Return the lines of memory outside `rel_path`."""
+        """Return the lines of memory shown from files other than `rel_path`."""
         if rel_path not in self._recalled:
             others = (s.shown for s in self.shown.values() if s.rel_path != rel_path)
             self._recalled[rel_path] = KnownTexts(others)
@@ -458,7 +458,7 @@ class Grounds:
         return {}
 
     def private_heading(self, section: str = "") -> str:
-        """Return the heading of what is learned from a private batch; wishes have their own."""
+        """Return the heading for facts from a private batch; wishes have one of their own."""
         assert self.batch.private is not None
         scope = self.batch.private
         if heading_in(section) == "wishes":
@@ -466,16 +466,16 @@ class Grounds:
         return private_heading(self.channel_label or split_scope(scope)[1], scope, self.phrases)
 
     def without_day(self, text: str, rel_path: str) -> str:
-        """Return a line without the day that the model copied from a line of the file."""
+        """Strip the date that the model copied from a line of the file."""
         shown = self.shown.get(rel_path)
         bare, _, day = text.rpartition(" (")
         copied = shown and normal_line(bare) and f"({day}" in shown.shown
         return bare if copied and normal_line(bare) in self.lines_of(rel_path) else text
 
     def said_at(self, line: str, turn_ids: Iterable[int]) -> tuple[date | None, date, bool]:
-        """Return when a line of memory and some turns of the batch were said, and which is newer.
+        """Return the dates of a line of memory and of cited turns, and whether the turns are newer.
 
-        The day of the line is None where its turns are not held here, or are not to be seen.
+        The date of the line is None if its turns are missing or hidden.
         """
         numbering = self.numbering
         (old,) = numbering.newest_days([line], self.batch.viewer)
@@ -484,13 +484,14 @@ class Grounds:
         return old, at, (old or at, before) < (at, last)
 
     def words_of(self, turn_ids: Iterable[int]) -> list[str]:
-        """Return the text of these turns."""
+        """Return the texts of these turns."""
         return [self.turns[n].content for n in turn_ids if n in self.turns]
 
     def day_of(self, words: str, turn_ids: Iterable[int]) -> date | None:
-        """Return the day on which `words` were said, such as "yesterday"; None: it is not sure.
+        """Return the date on which `words` such as "yesterday" were said, or None if uncertain.
 
-        That is the day of the cited turns that say them, or of the whole batch if it has only one.
+        That is the date of the cited turns that contain them, or of the whole batch if it has only
+        one.
         """
         said = [self.turns[n] for n in turn_ids if fold(words) in fold(self.turns[n].content)]
         days = {to_zone(turn.at, self.zone).date() for turn in said or self.batch.turns}

@@ -1,4 +1,4 @@
-"""`MemoryWriter`: reads what was said since it last looked, and writes down what matters of it."""
+"""`MemoryWriter`: reads the turns since its last pass, and writes what matters to memory."""
 
 from __future__ import annotations
 
@@ -55,11 +55,11 @@ if TYPE_CHECKING:
 __all__ = ["MemoryWriter", "Mode", "WriterSettings"]
 
 RETRY_S: Final = RETRY_AFTER[0].total_seconds()
-_EXCHANGE: Final = 3  # what was said last before, what was said now, and the reply
+_EXCHANGE: Final = 3  # the turn before, the new turn, and its reply
 
 
 def is_due(waiting: int, silence_s: float, *, turn_threshold: int, idle_timeout: float) -> bool:
-    """Return whether a pass is due: enough turns wait, or it has been quiet for long enough."""
+    """Tell whether a pass is due: enough turns are unread, or it has been quiet long enough."""
     return waiting >= turn_threshold or (waiting > 0 and silence_s >= idle_timeout)
 
 
@@ -71,16 +71,16 @@ def due_turns(
     switch: str,
     is_local: bool,
 ) -> int:
-    """Return how many turns a pass after a reply should cover; 0: none is due.
+    """Return how many turns a pass after a reply should cover; 0: no pass is due.
 
-    Imported turns wait for a person, and the newest exchange until it is settled.
+    Imported turns wait for a manual pass, the newest exchange until it is settled.
 
     Args:
         history: What was said.
-        turn_threshold: So many turns make a pass due.
-        idle_timeout: So many seconds of silence before the last exchange make a pass due.
+        turn_threshold: Number of unread turns that makes a pass due.
+        idle_timeout: Seconds of silence before the last exchange that make a pass due.
         switch: `auto`, `on` or `off`.
-        is_local: The model is the slow one inside the program; `auto` then ignores silences.
+        is_local: Whether the slow built-in model is used; `auto` then ignores silences.
     """
     if switch == "off":
         return 0
@@ -91,7 +91,7 @@ def due_turns(
 
 
 def _silence_s(history: HistoryStore) -> float:
-    """Return how long it had been quiet before the last exchange, if what came before it waits."""
+    """Return the silence before the last exchange, if earlier turns are unread."""
     last = history.since(history.watermark(WRITER), _EXCHANGE)
     if len(last) < _EXCHANGE:
         return 0.0
@@ -99,18 +99,18 @@ def _silence_s(history: HistoryStore) -> float:
 
 
 class MemoryWriterScheduler:
-    """Runs one pass at a time. A pass asked for while one runs is one more pass, never none.
+    """Runs one pass at a time. A request during a pass leads to one more pass.
 
-    It belongs to one event loop; `close` ends it. Whatever a pass raises, it goes on.
+    It belongs to one event loop; `close` ends it. Exceptions in a pass do not stop it.
 
     Args:
-        write: Makes one pass.
-        waiting: Counts the turns that wait.
-        turn_threshold: So many turns make a pass due.
-        idle_timeout: So many seconds of silence make a pass due.
-        on_error: Called with the failure of a pass; the pass is retried after `retry_s`.
-        retry_in_s: Returns the seconds until a pass that failed earlier may be retried.
-        retry_s: The least time between a failure and the retry.
+        write: Runs one pass.
+        waiting: Counts the unread turns.
+        turn_threshold: Number of unread turns that makes a pass due.
+        idle_timeout: Seconds of silence that make a pass due.
+        on_error: Called with the error of a failed pass; the pass is retried after `retry_s`.
+        retry_in_s: Returns the seconds until an earlier failed pass may be retried.
+        retry_s: Minimum seconds between a failure and the retry.
     """
 
     def __init__(
@@ -132,28 +132,28 @@ class MemoryWriterScheduler:
         self._retry_in_s = retry_in_s
         self._retry_s = retry_s
         self._not_before = 0.0
-        self._wanted = self._flushed = self._done = 0  # numbers of passes asked for and ended
+        self._wanted = self._flushed = self._done = 0  # last pass requested, last one finished
         self._closed = False
         self._task: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
 
     @property
     def running(self) -> bool:
-        """Whether a pass is under way."""
+        """Whether a pass is running."""
         return self._task is not None and not self._task.done()
 
     def notify_turn(self) -> None:
-        """Tell that something was said: the silence begins anew, and enough may be waiting."""
+        """Signal a new turn: restart the idle timer and check the threshold."""
         self.watch()
         if self._waiting() >= self._turn_threshold:
             self.catch_up()
 
     def watch(self) -> None:
-        """Look in once it has been quiet for long enough, whatever is said until then."""
+        """Check once the idle timeout has passed from now, even if there are new turns."""
         self._look_in(self._idle_timeout)
 
     def catch_up(self) -> None:
-        """Make a pass now, or later if the last one failed a short time ago."""
+        """Run a pass now, or later if the last one failed recently."""
         rest_s = self._rest_s()
         if rest_s > 0:
             self._look_in(rest_s)
@@ -161,18 +161,18 @@ class MemoryWriterScheduler:
             self._want()
 
     async def flush(self) -> None:
-        """Make a pass over all that waits now, and return when it has ended."""
+        """Run a pass over all unread turns now, and wait for it."""
         self._flushed = wanted = self._want()
         while self._done < wanted and self.running:
             await self.idle()
 
     async def idle(self) -> None:
-        """Return when the pass under way, if any, has ended."""
+        """Wait for the running pass, if any."""
         if self._task:
             await asyncio.wait({self._task})
 
     async def close(self) -> None:
-        """End: nothing more begins, and a pass under way is cancelled between two steps."""
+        """Shut down: start nothing more, and cancel a running pass between two steps."""
         self._closed = True
         if self._timer:
             self._timer.cancel()
@@ -181,8 +181,8 @@ class MemoryWriterScheduler:
             await self.idle()
 
     def _want(self) -> int:
-        """Ask for a pass that begins from now on; return its number."""
-        # All that are asked for while a pass runs are met by the one after it.
+        """Request a pass that starts after this moment; return its number."""
+        # All requests made during a pass are served by the next one.
         self._wanted += 1
         self._begin()
         return self._wanted
@@ -199,7 +199,7 @@ class MemoryWriterScheduler:
     async def _pass(self, number: int) -> None:
         try:
             await self._write()
-        except Exception as error:  # noqa: BLE001  # whoever stays survives what one pass raises
+        except Exception as error:  # noqa: BLE001  # the scheduler survives any failed pass
             self._not_before = asyncio.get_running_loop().time() + self._retry_s
             self._look_in(self._rest_s())
             self._on_error(as_failure(error))
@@ -207,7 +207,7 @@ class MemoryWriterScheduler:
             self._done = number
 
     def _rest_s(self) -> float:
-        """Return how long to wait after a failure, in this process or an earlier one."""
+        """Return how long to wait after a failure in this process or an earlier one."""
         return max(self._not_before - asyncio.get_running_loop().time(), self._retry_in_s())
 
     def _look_in(self, seconds: float) -> None:
@@ -218,7 +218,7 @@ class MemoryWriterScheduler:
     def _look(self) -> None:
         try:
             waiting = self._waiting()
-        except Exception as error:  # noqa: BLE001  # a callback of the loop: nobody else hears of it
+        except Exception as error:  # noqa: BLE001  # a callback of the loop: nobody else could handle it
             self._on_error(as_failure(error))
             self._look_in(self._retry_s)
             return
@@ -232,24 +232,24 @@ _PAGE: Final = 200
 
 @dataclass(slots=True)
 class MemoryWriter:
-    """Turns history into memory. Each step is one transaction, and then done for ever.
+    """Turns history into memory, one transaction per step.
 
     Args:
         store: The memory.
-        history: What was said.
-        model: Who is asked what to remember.
-        counter: What counts tokens.
-        runs: Where the records of passes go.
-        who: Who the familiar is.
-        settings: How to work.
+        history: The history.
+        model: The model to ask.
+        counter: Counts tokens.
+        runs: Storage of run records.
+        who: The familiar's identity.
+        settings: Writer settings.
         zone: The familiar's timezone; None: the system's.
-        rules: Says what is private now, and to whom.
-        channel_context_lookup: Gives what a channel is called, e.g. `#general`; None: unknown.
-        me: Whose home it is.
-        on_answer: Told of each answer: the tokens of the prompt, and those of the reply.
+        rules: The current privacy rules.
+        channel_context_lookup: Returns a channel's display name, e.g. `#general`; None: unknown.
+        me: The owner's identity.
+        on_answer: Called for each answer with the tokens of the prompt and of the reply.
 
     Attributes:
-        report: What the pass under way, or the last one, has done.
+        report: The report of the current or last pass.
     """
 
     store: MemoryStore
@@ -278,23 +278,24 @@ class MemoryWriter:
         most_steps: int | None = None,
         on_step: Callable[[WriterReport], None] = lambda _: None,
     ) -> WriterReport:
-        """Go through the turns that wait, and return what came of it.
+        """Process the unread turns, and return the report.
 
-        What a step wrote stays when a later one fails or the pass is cancelled. A failure of the
-        model is not raised but stands in the report.
+        Completed steps persist if a later one fails or the pass is cancelled. Model failures are
+        reported, not raised.
 
         Args:
             mode: `apply` writes; `review` keeps a plan for a person; `dry_run` changes nothing.
-            which: Only these turns; the others go on waiting.
-            since: Only turns from then on, also those that were read before.
-            again: All turns, also those that were read before.
-            newest: Also the newest exchange of each conversation while it may still change: until
-                something follows, or for a while (`WriterSettings.quiet_gap_s`). `again` reads it.
-            most_steps: End after so many steps.
-            on_step: Told after each step.
+            which: Only these turns; the others stay unread.
+            since: Only turns from then on, including those read before.
+            again: All turns, including those read before.
+            newest: Include the newest exchange of each conversation although it may still change,
+                until something follows or it is settled (`WriterSettings.quiet_gap_s`). `again`
+                includes it, too.
+            most_steps: Stop after this many steps.
+            on_step: Called after each step.
 
         Raises:
-            ConfigError: The model reads too little for this work.
+            ConfigError: The model's context is too small for this work.
             FamiliarError: The history, the memory or the record cannot be used.
         """
         made = _WriterPass(self, mode, which, newest=newest or again)
@@ -323,16 +324,16 @@ class MemoryWriter:
         newest: bool = False,
         from_turns: int = 0,
     ) -> dict[str, Any]:
-        """Estimate a pass without asking: turns, batches, and tokens of prompts.
+        """Estimate a pass without asking a model: turns, batches, and prompt tokens.
 
-        Files grow from batch to batch, and are shown with the next one, as if a usual model wrote.
+        Files grow from batch to batch and are part of the next prompt, assuming typical replies.
 
         Args:
-            which: As `run` takes it, and so are `since` and `again`.
+            which: As for `run`; likewise `since` and `again`.
             since: Only turns from then on.
-            again: All turns, also those that were read before.
-            newest: Also the newest exchange of each conversation.
-            from_turns: Read about so many turns, and conclude from them; 0: read all.
+            again: All turns, including those read before.
+            newest: Include the newest exchange of each conversation.
+            from_turns: Extrapolate from about this many turns; 0: read all.
         """
         made = _WriterPass(self, "dry_run", which, newest=newest or again)
         batches = turns = tokens = 0
@@ -372,16 +373,16 @@ class MemoryWriter:
 
 
 class _WriterPass:
-    """One pass: which turns it reads, what it has found, and what it has done so far.
+    """One pass: the turns it reads, and its progress.
 
     Args:
-        writer: Whose pass it is.
-        mode: As `MemoryWriter.run` takes it.
+        writer: The writer that runs it.
+        mode: As for `MemoryWriter.run`.
         which: Only these turns.
-        newest: Also the newest exchange of each conversation.
+        newest: Include the newest exchange of each conversation.
 
     Raises:
-        ConfigError: The model reads too little for this work.
+        ConfigError: The model's context is too small for this work.
     """
 
     def __init__(
@@ -421,18 +422,18 @@ class _WriterPass:
             unchanged="nothing was written, and the turns are kept for the next run",
             on_answer=writer.on_answer,
         )
-        _ = self.questions.caps  # a model that is too small is told of before anything is asked
+        _ = self.questions.caps  # report a model that is too small before asking anything
         self.aliases.refresh(thorough=True)
 
     def end(self) -> None:
-        """Complete the report, and the record."""
+        """Complete the report and the record."""
         report = self.report
         report.spent = self._asker.spent
         report.quarantined = self._asker.quarantined
-        if self._mode == "apply":  # also for an earlier pass, which was killed before it came to it
+        if self._mode == "apply":  # also for an earlier pass that was killed before this
             try:
                 report.notices += self.aliases.publish()
-            except FamiliarError as error:  # derived: it is made again whenever it is wanted
+            except FamiliarError as error:  # derived: rebuilt on demand
                 report.notices.append(f"The name index was not updated: {error}")
         self.aliases.close()
         report.remaining = outgoing.count_unread_turns(self._history, self._which)
@@ -445,7 +446,7 @@ class _WriterPass:
     async def read(
         self, turns: Iterator[Turn], most: int | None, on_step: Callable[[WriterReport], None]
     ) -> None:
-        """Go through `turns` step by step, until a step fails."""
+        """Process `turns` step by step, until a step fails."""
         for number, piece in enumerate(
             split_steps(turns, self.questions.caps, self.questions.cost)
         ):
@@ -461,10 +462,10 @@ class _WriterPass:
                 self._note({"turns": [piece[0].id, piece[-1].id], "failed": str(error)})
                 break
             on_step(self.report)
-            await asyncio.sleep(0)  # a place to be interrupted at, however fast the model is
+            await asyncio.sleep(0)  # a point for interruption, however fast the model is
 
     def turns(self, since: datetime | None, *, again: bool) -> Iterator[Turn]:
-        """Yield what is to be read, but for what may still change."""
+        """Yield the turns to read, except those that may still change."""
         for turn in self._meant(since, again=again):
             if place_of(turn) >= self._fresh.get(turn.channel_id, END):
                 self.report.newest_left += turn.stands
@@ -472,10 +473,10 @@ class _WriterPass:
                 yield turn
 
     def _meant(self, since: datetime | None, *, again: bool) -> Iterator[Turn]:
-        """Yield what is meant, a page at a time.
+        """Yield the selected turns, a page at a time.
 
-        What was not asked for goes on waiting. Where turns from before `since` wait, nothing is
-        done with, and what was read is read again with them.
+        Other turns stay unread. If turns from before `since` are unread, nothing is marked as read,
+        so turns read now will be read again with them.
         """
         if since is None and not again:
             yield from outgoing.unread_turns(self._history, self._which)
@@ -502,7 +503,7 @@ class _WriterPass:
                     yield turn
 
     async def _step(self, piece: Sequence[Turn]) -> None:
-        """Ask about some turns, and make what comes of it durable together with the watermark."""
+        """Ask about some turns, and commit the result together with the watermark."""
         verdicts = [await self._ask(batch) for batch in self.batches(piece)]
         if self._mode == "apply":
             applied = self._commit(piece, verdicts)
@@ -515,11 +516,11 @@ class _WriterPass:
         self._tell(piece, verdicts, applied)
 
     def batches(self, piece: Sequence[Turn]) -> tuple[Batch, ...]:
-        """Return the batches of a step. What does not stand is covered, and shown to nobody."""
+        """Return the batches of a step. Turns that do not stand are covered, but never shown."""
         return by_privacy([turn for turn in piece if turn.stands], self._rules())
 
     def _publicly(self, author: Author) -> Author:
-        """Return an author with the names that they have outside private channels."""
+        """Return an author with the names used outside private channels."""
         return self._people.get(author.slug) or Author(author.platform, author.user_id)
 
     @cached_property
@@ -528,7 +529,7 @@ class _WriterPass:
 
     @cached_property
     def _people(self) -> dict[str, Author]:
-        """Everyone who ever spoke, by slug, with the names that everybody may know."""
+        """Everyone who ever spoke, by slug, with publicly known names."""
         speakers = self._history.speakers(Viewer(self._rules(), frozenset()))
         return {speaker.author.slug: speaker.author for speaker in speakers}
 
@@ -559,7 +560,7 @@ class _WriterPass:
         return applied
 
     def _keep_plan(self, piece: Sequence[Turn]) -> None:
-        """Keep the plan of the whole pass so far, so that its turns are done with."""
+        """Store the plan of the whole pass so far, so that its turns count as read."""
         if self.draft:
             files = tuple(PlannedFile(f.rel_path, f.before, f.after) for f in self.draft)
             plan = self._plan(self.report.run, "review", (self._first_id, piece[-1].id), files)
@@ -599,7 +600,7 @@ class _WriterPass:
     def _tell(
         self, piece: Sequence[Turn], verdicts: Sequence[JudgedBatch], applied: StepOutcome
     ) -> None:
-        """Add a step to the report and to the record."""
+        """Add a step to the report and the record."""
         report = self.report
         refused = [r for verdict in verdicts for r in verdict.refused] + applied.refused
         changes = [file.change for file in applied.draft]
@@ -647,7 +648,7 @@ def _add_changes(known: FileChange | None, new: FileChange) -> FileChange:
 
 
 def _record_end(report: WriterReport) -> dict[str, Any]:
-    """Return the end of a record: the report without what its steps told already."""
+    """Return the end of a record: the report without what its steps already recorded."""
     told = report.to_json()
     for key in ("refused", "diff", "files"):
         told.pop(key)

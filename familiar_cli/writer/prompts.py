@@ -1,4 +1,4 @@
-"""The question about one batch: the words, the memory files it shows, and what fits."""
+"""The question about one batch: instructions, memory files, transcript, and token budgets."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ _LINE_CHARS: Final = 700  # of a list: a path of 255 characters, and six names
 
 
 def system_message(name: str, bounds: Bounds, *, private: bool, phrases: Phrases = ENGLISH) -> str:
-    """Return the system message; a small model is told less."""
+    """Build the system message, shorter for a small model."""
     text = (SIMPLE if bounds.simple else INSTRUCTIONS).format(
         name=framed(name), bounds=bounds, lines=counted(bounds.lines, "line")
     )
@@ -149,7 +149,7 @@ def user_message(
     gathered: Gathered,
     transcript: str,
 ) -> str:
-    """Return the user message: who, where, what is known, and what was said."""
+    """Build the user message: participants, place, memory, and transcript."""
     parts = [
         _titled_list("## Context", channels),
         _titled_list("## People", [_person_line(p.rel_path, p.names) for p in roster.people]),
@@ -167,7 +167,7 @@ def user_message(
 def transcript_line(
     turn: Turn, name: str, zone: tzinfo | None, channel: str = "", labels: Labels = NO_LABELS
 ) -> str:
-    """Return one turn as the model reads it: its number, when, who, and the words."""
+    """Render a turn for the model: number, time, author and text."""
     who = framed(name) if turn.role == "assistant" else "(system)"
     who = labels.of(turn.author) if turn.author else who
     local = to_zone(turn.at, zone)
@@ -179,7 +179,7 @@ def transcript_line(
 
 
 def cut_line(line: str, tokens: int, count: Callable[[str], int]) -> str:
-    """Return a transcript line within `tokens`, saying how much of it was left out."""
+    """Truncate a transcript line to `tokens`, noting how much was left out."""
     if count(line) <= tokens:
         return line
     low, high = 0, len(line)
@@ -218,9 +218,9 @@ def _titled_list(title: str, entries: Iterable[str]) -> str:
 
 
 _FILE_FRAME_TOKENS: Final = 16  # of the marks around a file
-_LEAST_PART_TOKENS: Final = 80  # a smaller piece of a file tells nothing
-_MOST_PAGE_TOKENS: Final = 450  # of a person or a topic; more of it is seldom about these turns
-_SHORT_PAGE_TOKENS: Final = 120  # a page is shown whole up to here; beyond, what fits the turns
+_LEAST_PART_TOKENS: Final = 80  # a smaller excerpt would be useless
+_MOST_PAGE_TOKENS: Final = 450  # of a person or topic; more is seldom relevant to these turns
+_SHORT_PAGE_TOKENS: Final = 120  # longer pages are reduced to relevant lines
 _MOST_TOPICS: Final = 8
 _MOST_TOPIC_NAMES: Final = 40
 _LEAST_WORD_CHARS: Final = 4
@@ -228,13 +228,13 @@ _LEAST_WORD_CHARS: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
-    """The files that the model is shown, and the names of the topics that it is not.
+    """The files to show to the model, and the names of other topics.
 
     Args:
-        shown: By path, in the order in which they stand in the prompt.
-        topics: Other topics there are, the likeliest first.
-        known: Every topic that there is, shown or not.
-        unreadable: Files that could not be read, and why.
+        shown: By path, in prompt order.
+        topics: Other existing topics, most relevant first.
+        known: All existing topics, shown or not.
+        unreadable: Unreadable files, and why.
     """
 
     shown: dict[str, ShownFile]
@@ -244,7 +244,7 @@ class Gathered:
 
 
 def names_in(draft: Draft, rel_path: str) -> tuple[str, ...]:
-    """Return the names in a person's file; none where it cannot be read."""
+    """Return the names in a person's file; none if it is unreadable."""
     try:
         return names_of(draft.text(rel_path) or "")
     except FamiliarError:
@@ -262,21 +262,21 @@ def gather_shown(
     count: Callable[[str], int],
     seen: Callable[[str], str],
 ) -> Gathered:
-    """Gather the files to show with a batch.
+    """Choose the files to show with a batch.
 
-    First the session files, then the people, then the topics that the turns name. Of a page of a
-    person or a topic that is not short, its summary is shown, the lines that share words with the
-    turns, and the newest ones. What is shown in part, or not at all, may not be rewritten.
+    Session files come first, then people, then topics that the turns mention. A long page of a
+    person or topic is reduced to its summary, lines that share words with the turns, and the newest
+    lines. What is shown in part, or not at all, may not be rewritten.
 
     Args:
         batch: The turns.
-        roster: Who said them.
+        roster: Their authors.
         session_paths: The session files of the batch.
-        draft: Memory as it would be.
+        draft: Memory with pending changes.
         store: The memory.
-        room_tokens: Most tokens of all of them.
+        room_tokens: Token budget for all files.
         count: Counts tokens.
-        seen: Gives what of a file may be shown.
+        seen: Returns the part of a file that may be shown.
     """
     topics = [] if batch.private is not None else _ranked_topics(batch, draft, store)
     people = [person.rel_path for person in roster.people]
@@ -339,11 +339,11 @@ def _fitting_lines(
     said: frozenset[str],
     count: Callable[[str], int],
 ) -> tuple[str, frozenset[str]]:
-    """Return the lines of a page that fit best what was said, and the sections that are whole.
+    """Return the most relevant lines of a page, and the sections that are complete.
 
-    Headings and the summary come first, then lines by the words that they share with the turns, a
-    word that stands in fewer lines counting for more, and among equal lines the later ones. Lines
-    that share no word only fill up the first `short_tokens`.
+    Headings and the summary come first, then lines by words shared with the turns, rarer words
+    counting more, later lines first among equals. Lines without shared words only fill up the first
+    `short_tokens`.
     """
     parts = list(sections(text, 2))
     lines = [(line, section) for section in parts for line in section.lines]
@@ -376,7 +376,7 @@ def _part_key(section: Section) -> str:
 
 
 def _ranked_topics(batch: Batch, draft: Draft, store: MemoryStore) -> list[tuple[str, int]]:
-    """Return every topic with the number of its words that the turns say, the most first."""
+    """Return every topic with the number of its words in the turns, best first."""
     try:
         there = [entry.rel_path for entry in store.walk(TOPICS_DIR).files]
     except NotFoundError:
@@ -400,24 +400,24 @@ def _topic_score(rel_path: str, said: set[str], text: str) -> int:
     return found + 2 * (phrase in text)
 
 
-_SAFETY: Final = 0.95  # of a model's context: servers count in another way than this program
-_TRANSCRIPT_SHARE: Final = 0.6  # of the room beside instructions and reply; memory has the rest
+_SAFETY: Final = 0.95  # share of a model's context, since servers count tokens differently
+_TRANSCRIPT_SHARE: Final = 0.6  # share besides instructions and reply; memory gets the rest
 _LEAST_ROOM_TOKENS: Final = 200
 _LEAST_REPLY_TOKENS: Final = 128
-_FRAME_TOKENS: Final = 100  # headings and marks of a question, and the request to try again
+_FRAME_TOKENS: Final = 100  # headings and markers of a question, and a repair request
 _LISTED_TOKENS: Final = 24  # a person, a session or a channel in a list
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What to ask about a batch.
+    """A question about a batch.
 
     Args:
         system: The instructions.
-        user: Who, where, what is known, and what was said.
-        schema: What the reply may be.
-        grounds: What the reply is judged by.
-        cut_turns: Turns that were too long to be shown whole.
+        user: Participants, place, memory, and transcript.
+        schema: JSON schema of the reply.
+        grounds: Evidence by which the reply is judged.
+        cut_turns: Turns that were truncated.
     """
 
     system: str
@@ -429,19 +429,19 @@ class Question:
 
 @dataclass(frozen=True)
 class Questions:
-    """Makes questions for one model.
+    """Builds questions for one model.
 
     Args:
         store: The memory.
-        model: Who will be asked.
+        model: The model to be asked.
         count: Counts tokens.
-        who: Who the familiar is.
-        settings: How to work.
+        who: The familiar's identity.
+        settings: Writer settings.
         zone: The familiar's timezone; None: the system's.
-        label: Gives what a channel is called; None: unknown.
-        called: Gives the slugs of everyone who is known by a name.
-        public: Gives an author with the names that everybody may know.
-        labels: Gives what people are called.
+        label: Returns a channel's display name; None: unknown.
+        called: Returns the slugs of everyone with a name.
+        public: Returns an author with publicly known names only.
+        labels: Returns display names of people.
     """
 
     store: MemoryStore
@@ -457,10 +457,10 @@ class Questions:
 
     @cached_property
     def caps(self) -> Caps:
-        """How large a step may be.
+        """Size limits of a step.
 
         Raises:
-            ConfigError: The model reads or writes too little for this work.
+            ConfigError: The model's context or reply length is too small for this work.
         """
         set_to = self.settings
         if self._room < _LEAST_ROOM_TOKENS or set_to.reply_tokens < _LEAST_REPLY_TOKENS:
@@ -474,11 +474,11 @@ class Questions:
         return Caps(set_to.batch_turns, tokens, set_to.quiet_gap_s)
 
     def cost(self, turn: Turn) -> int:
-        """Return the tokens of a turn; one that does not stand is not shown."""
+        """Return the tokens of a turn; 0 if it does not stand, since it is not shown."""
         return 0 if not turn.stands else self.count(self._line(turn)) + 1
 
     def about(self, batch: Batch, draft: Draft) -> Question:
-        """Return the question about a batch, with memory as `draft` would have it."""
+        """Build the question about a batch, with memory as in `draft`."""
         turns, private = batch.turns, batch.private
         called = self.labels().joined(turn.author for turn in turns)
         roster = roster_of(
@@ -545,7 +545,7 @@ class Questions:
         return bounds_for(self.settings.reply_tokens)
 
     def _heading_of(self, turns: Sequence[Turn]) -> str:
-        """Return the label of the newest channel of private turns."""
+        """Return the label of the channel of the newest private turns."""
         return self.label(turns[-1].channel_id) or turns[-1].channel_id
 
     def _system(self, *, private: bool) -> str:
@@ -555,26 +555,26 @@ class Questions:
 
     @cached_property
     def _room(self) -> int:
-        """How many tokens turns, memory and lists may have together."""
+        """Token budget for turns, memory and lists together."""
         all_of_it = int(self.model.context_tokens * _SAFETY) - self.settings.reply_tokens
         return all_of_it - self.count(self._system(private=True)) - _FRAME_TOKENS
 
     @cached_property
     def _voice(self) -> str:
-        """The beginning of what makes the familiar itself, in whole sentences where it has any."""
+        """An excerpt of the familiar's character, in whole sentences if possible."""
         if self._bounds.simple:
-            return ""  # a small model takes it for what was said
+            return ""  # a small model would mistake it for conversation
         return voice_excerpt(self.who.voice, self._room, self.count)
 
     def _labels(self, turns: Sequence[Turn]) -> dict[str, str]:
-        """Return the labels of the channels of some turns, without unknown ones."""
+        """Return the known labels of the turns' channels."""
         names = {c: self.label(c) for c in dict.fromkeys(turn.channel_id for turn in turns)}
         return {channel: name for channel, name in names.items() if name}
 
     def _transcript(
         self, turns: Sequence[Turn], labels: dict[str, str], called: Labels
     ) -> tuple[str, tuple[int, ...]]:
-        """Return the turns as text, and those that were too long for it."""
+        """Render the turns as text; also return those that were truncated."""
         several = labels if len({turn.channel_id for turn in turns}) > 1 else {}
         whole = [self._line(turn, several.get(turn.channel_id, ""), called) for turn in turns]
         shown = [cut_line(line, self.caps.tokens, self.count) for line in whole]

@@ -37,14 +37,14 @@ if TYPE_CHECKING:
 
 
 class UnrelatedError(Exception):
-    """A line says no relation that could be written."""
+    """A line does not state a valid relation."""
 
 
 def as_relation(words: str, operation: Operation, grounds: Grounds) -> str:
-    """Return a line of the section Relations with a link to the one page that it means.
+    """Rewrite a line of the Relations section with a link to the one page it refers to.
 
     Raises:
-        UnrelatedError: It says none, or the page is not there; the reason in words.
+        UnrelatedError: It states no relation, or the page does not exist; the message says which.
     """
     if operation.kind != "said":
         raise UnrelatedError("only what is said is a relation, not play or feelings")
@@ -66,7 +66,7 @@ def as_relation(words: str, operation: Operation, grounds: Grounds) -> str:
 
 
 def _file_of_name(name: str, grounds: Grounds) -> str:
-    """Return the file of the one person who is called so; empty: nobody is, or several are."""
+    """Return the file of the only person with this name; empty: none or several."""
     key = key_of(name)
     here = {p.rel_path for p in grounds.roster.people if key in map(key_of, p.names)}
     known = here | {people_path(slug) for slug in grounds.others(name)}
@@ -88,7 +88,7 @@ _INSIDE_NAMES: Final = frozenset(" _-'’,、&+!！?？()\u200c\u200d")
 _BY_HAND: Final = "the old line was written by a person; it is held for review"
 _UNSUPPORTED: Final = "the turns it names share none of its words; it is held for review"
 _LINK: Final = re.compile(r"\[([^\[\]]*)\]\([^()]*\)|\[\[([^\[\]]*)\]\]")
-_OWN_WORDS: Final = (RELATIONS, "wishes")  # sections in which nobody speaks for somebody else
+_OWN_WORDS: Final = (RELATIONS, "wishes")  # sections in which nobody can speak for another person
 _TAG: Final = re.compile(r"</?(?:turns|memory|voice)\b", re.IGNORECASE)
 _PLAY: Final = ("(play", "in the game")
 _DEFAULT_SECTION: Final = {
@@ -103,9 +103,9 @@ class RailsResult:
     """Operations sorted by the rules: accepted, refused and held.
 
     Args:
-        accepted: What may be written.
-        refused: What may not, and why.
-        held: What a person has to say yes to: the turns that it names do not support it.
+        accepted: Operations to write.
+        refused: Refused proposals, and why.
+        held: Operations that await approval, since the turns they cite do not support them.
     """
 
     accepted: tuple[Operation, ...]
@@ -122,7 +122,7 @@ class _RefusedError(Exception):
 
 
 def judge_operations(operations: Sequence[Operation], grounds: Grounds) -> RailsResult:
-    """Return which of `operations` may be made, with their lines tidied, and what was refused."""
+    """Apply the rules to `operations`; accepted lines are tidied."""
     accepted: list[Operation] = []
     refused: list[Refusal] = []
     held: list[Operation] = []
@@ -145,7 +145,7 @@ def judge_operations(operations: Sequence[Operation], grounds: Grounds) -> Rails
 
 
 def _without_claims(operation: Operation, grounds: Grounds) -> tuple[Operation, ...]:
-    """Turn relations and wishes that only others state into facts; return both operations."""
+    """Turn relations and wishes stated by others into facts; return both operations."""
     if heading_in(operation.section) not in _OWN_WORDS or operation.op != "add_bullets":
         return (operation,)
     claims = tuple(one for one in operation.lines if _claiming_people(one, operation, grounds))
@@ -156,7 +156,7 @@ def _without_claims(operation: Operation, grounds: Grounds) -> tuple[Operation, 
 
 
 def _with_path(operation: Operation, grounds: Grounds, before: Sequence[Operation]) -> Operation:
-    """Return the operation with the path that it means."""
+    """Resolve the path of an operation."""
     rel_path = operation.rel_path
     directory, _, rest = rel_path.partition("/")
     if f"{directory}/" not in _DEFAULT_SECTION or not rest:
@@ -179,7 +179,7 @@ def _with_path(operation: Operation, grounds: Grounds, before: Sequence[Operatio
 
 
 def _new_topic(rel_path: str, grounds: Grounds, before: Sequence[Operation]) -> str:
-    """Return the file of a topic that is not there yet, in a directory that is."""
+    """Return the path of a new topic in an existing directory."""
     directory, _, name = rel_path.removesuffix(".md").rpartition("/")
     stem = slugify(name)
     if (
@@ -199,7 +199,7 @@ def _no_private(grounds: Grounds) -> None:
 
 
 def _place_operation(operation: Operation, grounds: Grounds) -> Operation:
-    """Return the operation as it would be made: which section, and whether it may rewrite."""
+    """Choose the section of an operation, and check whether it may rewrite it."""
     if not any(line.text.strip() for line in operation.lines):
         raise _RefusedError("blank", "it is empty")
     if len(operation.lines) > MOST_LINES:
@@ -220,7 +220,7 @@ def _place_operation(operation: Operation, grounds: Grounds) -> Operation:
 
 
 def _in_private(operation: Operation) -> Operation:
-    """Return the operation as an addition to the person's private section, or refuse it."""
+    """Turn the operation into an addition to the person's private section, or refuse it."""
     if operation.op in {"add_aliases", "replace_section"}:
         raise _RefusedError("private", "only additions are learned from a private channel")
     op = operation.op if operation.op == "supersede" else "add_bullets"
@@ -229,7 +229,7 @@ def _in_private(operation: Operation) -> Operation:
 
 
 def _are_wishes(operation: Operation) -> bool:
-    """Tell whether lines say what a person asks of the familiar for good."""
+    """Tell whether lines state a person's lasting wishes for the familiar."""
     is_person = operation.rel_path.startswith(f"{PEOPLE_DIR}/")
     return is_person and operation.kind == "said" and heading_in(operation.section) == "wishes"
 
@@ -241,7 +241,7 @@ def _of_a_person(operation: Operation) -> Operation:
 
 
 def _section_title(operation: Operation, phrases: Phrases) -> str:
-    """Return the title of a section; one of the usual ones is in the familiar's language."""
+    """Return the title of a section, translated if it is a standard one."""
     directory = operation.rel_path.partition("/")[0] + "/"
     usual = _DEFAULT_SECTION[directory][operation.kind]
     title = re.sub(r"<!--.*?(?:-->|$)", "", operation.section).strip()
@@ -252,7 +252,7 @@ def _section_title(operation: Operation, phrases: Phrases) -> str:
 
 
 def _check_superseded(operation: Operation, grounds: Grounds) -> Operation:
-    """Return the operation with the line that it replaces, as the file has it, and its last day."""
+    """Resolve the line that the operation replaces, and its last day."""
     if operation.kind != "said" or not operation.rel_path.startswith(f"{PEOPLE_DIR}/"):
         raise _RefusedError("supersede", "only what a person said of themselves is superseded")
     shown = grounds.shown.get(operation.rel_path)
@@ -275,7 +275,7 @@ def _check_lines(
 ) -> tuple[Operation, list[Refusal], tuple[ProposedLine, ...]]:
     """Split an operation's lines into accepted, refused and held ones.
 
-    A rewrite passes as a whole or not at all.
+    A rewrite is accepted as a whole or not at all.
     """
     kept: list[ProposedLine] = []
     refused: list[Refusal] = []
@@ -300,7 +300,7 @@ def _check_lines(
 
 
 def _earlier_lines(operation: Operation, before: Sequence[Operation]) -> list[ProposedLine]:
-    """Return the lines that earlier operations add to the same file, a second `create` included."""
+    """Return the lines that earlier operations add to the same file, even by `create`."""
     added = ("add_bullets", "create")
     same = [o for o in before if o.rel_path == operation.rel_path and o.op in added]
     return [line for o in same for line in o.lines]
@@ -309,10 +309,10 @@ def _earlier_lines(operation: Operation, before: Sequence[Operation]) -> list[Pr
 def _check_line(
     line: ProposedLine, operation: Operation, grounds: Grounds, before: Sequence[ProposedLine]
 ) -> ProposedLine:
-    """Return a line as it is to be written.
+    """Check a line and return it as it will be written.
 
     Raises:
-        _RefusedError: A rule says no.
+        _RefusedError: A rule refuses it.
     """
     line = _with_evidence(line, grounds)
     if operation.op == "add_aliases":
@@ -334,7 +334,7 @@ def _with_evidence(line: ProposedLine, grounds: Grounds) -> ProposedLine:
 
 
 def _date_line(line: ProposedLine, operation: Operation, grounds: Grounds) -> ProposedLine:
-    """Return a line in which "yesterday" is a date; one that the file has already stays."""
+    """Replace "yesterday" and the like in a new line by a date; existing lines stay."""
     if normal_line(line.text) in grounds.lines_of(operation.rel_path):
         return line
     return replace(
@@ -343,7 +343,7 @@ def _date_line(line: ProposedLine, operation: Operation, grounds: Grounds) -> Pr
 
 
 def _link_relation(line: ProposedLine, operation: Operation, grounds: Grounds) -> ProposedLine:
-    """Return a line that says a relation with a link to the other; other lines as they are."""
+    """Link the other page in a line that states a relation; other lines stay."""
     if heading_in(operation.section) != RELATIONS:
         return line
     try:
@@ -384,7 +384,7 @@ def _not_recalled(line: ProposedLine, operation: Operation, grounds: Grounds) ->
 
 
 def _said_in_their_words(line: ProposedLine, operation: Operation, grounds: Grounds) -> None:
-    """Refuse what a small model makes up: none of its words was said."""
+    """Refuse a small model's invention: a line that shares no word with the turns."""
     if not grounds.strict or operation.kind == "felt":
         return
     if not grounds.says_more_than_names(line.text):
@@ -426,10 +426,10 @@ def _not_there_already(
 
 
 def _attribute_line(line: ProposedLine, operation: Operation, grounds: Grounds) -> ProposedLine:
-    """Return a line that says who says so. What is felt is the familiar's own.
+    """Attribute a line to its author. Feelings are the familiar's own.
 
     Raises:
-        _RefusedError: Nobody but the familiar said so about a person.
+        _RefusedError: Only the familiar said it about a person.
     """
     subject = grounds.roster.at(operation.rel_path)
     speakers = grounds.roster.who_said(line.turns)
@@ -457,10 +457,10 @@ def _attribute_line(line: ProposedLine, operation: Operation, grounds: Grounds) 
 def _claiming_people(
     line: ProposedLine, operation: Operation, grounds: Grounds
 ) -> tuple[Person, ...]:
-    """Return the authors of a line about somebody else; empty if it is about themselves.
+    """Return the authors of a line about somebody else; empty if about themselves.
 
-    The authors of the turns that say it decide that, and not its words: another turn of the person,
-    cited beside them, makes it no statement of theirs.
+    The authors of the supporting turns decide, not their text: citing another turn of the person as
+    well does not make it their own statement.
     """
     if operation.op == "set_summary" or operation.kind == "felt":
         return ()
@@ -511,7 +511,7 @@ def _has_name(text: str, names: Sequence[str]) -> bool:
 
 
 def _mentions_name(text: str, names: Sequence[str]) -> bool:
-    """Tell whether a name stands in `text`, also where other letters cling to it: `Saraさん`."""
+    """Tell whether `text` contains a name, even with other letters attached: `Saraさん`."""
     said = (*names, *map(without_honorific, names))
     keys = {key for name in said if (key := key_of(name))}
     heads = dict(map(head_of, keys))
@@ -519,10 +519,10 @@ def _mentions_name(text: str, names: Sequence[str]) -> bool:
 
 
 def _check_alias(line: ProposedLine, operation: Operation, grounds: Grounds) -> ProposedLine:
-    """Return a name that somebody goes by.
+    """Check a person's alias and return it.
 
     Raises:
-        _RefusedError: It is not a name, nobody said it, or it is another person's.
+        _RefusedError: It is not a name, nobody used it, or it is another person's.
     """
     person = grounds.roster.at(operation.rel_path)
     assert person is not None
