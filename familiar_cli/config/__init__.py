@@ -1,1 +1,1 @@
-"""The config room: where things are, and what a person has set."""
+"""Paths and settings."""

@@ -45,14 +45,14 @@ if TYPE_CHECKING:
 
 SUFFIX: Final = ".toml"
 _MOST_CHARS: Final = 200  # of a file name without its suffix; file systems hold 255 bytes
-_LABEL_CHARS: Final = 60  # of a longer name, before its digest
-_DIGEST: Final = "~"  # between them; a name that holds the whole id has none
+_LABEL_CHARS: Final = 60  # prefix kept of a longer name, before its digest
+_DIGEST: Final = "~"  # separator; a name that holds the whole id has none
 _HEADING: Final = "channel: "
 _OF_DIGEST: Final = re.compile(rf".{{1,60}}{_DIGEST}[0-9a-f]{{32}}")
 _KINDS: Final = ".kinds.json"
-"""What many files say of kinds; derived."""
+"""Derived cache of the kinds in channel files."""
 
-_MANY: Final = 100  # fewer changed files are read again by each process
+_MANY: Final = 100  # each process re-reads fewer changed files than this
 _LOOK_S: Final = 0.1  # one request asks several times; a file that is replaced is seen at once
 _FRESH_NS: Final = 1_000_000_000
 _ReadKind = tuple[tuple[int, ...], str, str]  # how a file looked, its channel, and the kind
@@ -63,11 +63,11 @@ class ChannelConfigs:
     """The files of a familiar's channels.
 
     Args:
-        directory: Where they are; it need not exist.
-        parents: Gives the channels that are branches, and the parent of each.
-        patterns: Names of channels that are one-to-one unless their file says otherwise, such as
-            `dm-*`; upper and lower case differ.
-        spoken_in: Gives the channels in which somebody spoke.
+        directory: Their directory; it need not exist.
+        parents: Returns the channels that are branches, with their parents.
+        patterns: Patterns of channels that are one-to-one unless their file overrides it, such as
+            `dm-*`; case-sensitive.
+        spoken_in: Returns the channels that have turns.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class ChannelConfigs:
         self._looked = -_LOOK_S, 0
 
     def path(self, channel_id: str) -> Path:
-        """Return the file of a channel; it need not exist.
+        """Return the path of a channel's file, which may not exist.
 
         Raises:
             UsageError: The id is empty.
@@ -94,7 +94,7 @@ class ChannelConfigs:
         return self.directory / (file_stem(channel_id) + SUFFIX)
 
     def label(self, channel_id: str) -> str:
-        """Return the label of a channel, e.g. `#general`; its id when its file cannot be read."""
+        """Return the label of a channel, e.g. `#general`; its id if its file is unreadable."""
         try:
             config = self.read(channel_id).settings
         except ConfigError:
@@ -102,10 +102,10 @@ class ChannelConfigs:
         return ChannelContext(config.name or channel_id, config.kind, config.parent).label
 
     def read(self, channel_id: str) -> FileSettings[ChannelConfig]:
-        """Return a channel's own settings; all defaults when it has no file.
+        """Return a channel's own settings; all defaults without a file.
 
         Raises:
-            ConfigError: The file is unreadable or no TOML, or a key or value in it is wrong.
+            ConfigError: The file is unreadable or not valid TOML, or a key or value is invalid.
         """
         try:
             path = self.path(channel_id)
@@ -125,10 +125,10 @@ class ChannelConfigs:
                 yield found
 
     def kinds(self) -> Mapping[str, str]:
-        """Read the kinds of the channels that have a file; empty where it gives none.
+        """Return the kinds of channels with a file; empty if unset.
 
-        One whose file cannot be read counts as private: it may be. Only files that changed since
-        the last call are read; of many, what they say is also kept for the next process.
+        A channel with an unreadable file counts as private, to be safe. Only changed files are read
+        again; large numbers are cached for other processes.
 
         Raises:
             ConfigError: As `known`.
@@ -165,7 +165,7 @@ class ChannelConfigs:
             return -1
 
     def _files(self) -> list[tuple[str, tuple[int, ...]]]:
-        """Return the names of the files, sorted, and how each of them looks."""
+        """Return the file names, sorted, with their stat signatures."""
         try:
             with os.scandir(self.directory) as entries:
                 return sorted((e.name, _file_look(e)) for e in entries if e.name.endswith(SUFFIX))
@@ -182,10 +182,10 @@ class ChannelConfigs:
         return self._id_inside(stem) if _DIGEST in stem else _id_of(stem)
 
     def private(self) -> frozenset[str]:
-        """Return the channels whose words stay there.
+        """Return the private channels.
 
-        One whose file cannot be read counts as private: it may be. So does a branch of a private
-        channel, whatever its own settings are.
+        A channel with an unreadable file counts as private, to be safe, and so does a branch of a
+        private channel, whatever its own settings.
         """
         kinds = self.kinds()
         found = {channel_id for channel_id, kind in kinds.items() if kind in PRIVATE_KINDS}
@@ -194,7 +194,7 @@ class ChannelConfigs:
             found.update(filter(self._fits_pattern, undeclared))
         if not found:
             return frozenset()
-        for branch, parent in self._parents().items():  # parents stand before their branches
+        for branch, parent in self._parents().items():  # parents come before their branches
             if parent in found:
                 found.add(branch)
         return frozenset(found)
@@ -225,10 +225,10 @@ class ChannelConfigs:
     def set_values(
         self, channel_id: str, texts: Mapping[str, str], *, dry_run: bool = False
     ) -> Edit:
-        """Change settings of a channel, all or none; comments in its file stay.
+        """Change settings of a channel atomically, preserving comments.
 
         Raises:
-            ConfigError: There is no such setting, or it may not be that; nothing was changed.
+            ConfigError: No such setting, or an invalid value; nothing was changed.
         """
         from familiar_cli.config.edit import set_values  # noqa: PLC0415  # loads a TOML editor
 
@@ -237,7 +237,7 @@ class ChannelConfigs:
         return set_values(path, texts, dry_run=dry_run, root=ChannelConfig, heading=heading)
 
     def copy(self, source: str, target: str) -> None:
-        """Give a channel the settings of another one, except its name, unless it has its own.
+        """Copy a channel's settings except its name to a channel without settings.
 
         Raises:
             ConfigError: A file cannot be read or written.
@@ -251,7 +251,7 @@ class ChannelConfigs:
             put_tables(path, tables, ChannelConfig, heading)
 
     def unset(self, channel_id: str, key: str, *, dry_run: bool = False) -> Edit:
-        """Take a setting out of a channel's file.
+        """Remove a setting from a channel's file.
 
         Raises:
             NotFoundError: The file does not set it.
@@ -261,10 +261,10 @@ class ChannelConfigs:
         return unset_value(self.path(channel_id), key, dry_run=dry_run, root=ChannelConfig)
 
     def _id_inside(self, stem: str) -> str | None:
-        """Return the id in the first line of a file whose name holds only a digest of it.
+        """Return the id in the first line of a file whose name is a digest.
 
         Raises:
-            ConfigError: There is none, so nobody knows which channel may be private.
+            ConfigError: It is missing, so it is unknown which channel may be private.
         """
         path = self.directory / (stem + SUFFIX)
         try:
@@ -277,7 +277,7 @@ class ChannelConfigs:
         else:
             reason = "it names another channel"
         if not _OF_DIGEST.fullmatch(stem):
-            return None  # a person named it
+            return None  # named by a person
         raise ConfigError(
             f"The first line of {str(path)!r} does not say which channel it is for ({reason})",
             hint=f'Let it begin with `# {_HEADING}"ID"`, or delete the file; the channel may be '
@@ -286,7 +286,7 @@ class ChannelConfigs:
 
 
 def _file_look(entry: os.DirEntry[str]) -> tuple[int, ...]:
-    """Return how a file looks; -1: it leads nowhere."""
+    """Return a file's stat signature; -1 for a broken link."""
     try:
         status = entry.stat()
     except FileNotFoundError:
@@ -295,7 +295,7 @@ def _file_look(entry: os.DirEntry[str]) -> tuple[int, ...]:
 
 
 def _load_kinds(path: Path) -> dict[str, _ReadKind]:
-    """Read the stored kinds, without unreadable entries."""
+    """Read the cached kinds, skipping invalid entries."""
     try:
         rows = json.loads(read_plain(path))
         return {name: (tuple(stamp), str(i), str(kind)) for name, stamp, i, kind in rows}
@@ -305,12 +305,12 @@ def _load_kinds(path: Path) -> dict[str, _ReadKind]:
 
 def _keep_kinds(path: Path, kinds: Mapping[str, _ReadKind]) -> None:
     rows = [(name, *kept) for name, kept in kinds.items() if kept[0]]
-    with suppress(OSError, FamiliarError):  # it only saves time
+    with suppress(OSError, FamiliarError):  # the cache is optional
         write_own(path, json.dumps(rows).encode(), durable=False)
 
 
 def _id_of(stem: str) -> str | None:
-    """Return the id that `file_stem` was given; None for a file that a person named otherwise."""
+    """Return the id encoded by `file_stem`, or None for another file name."""
     try:
         channel_id = unquote(stem, errors="surrogatepass")
         return channel_id if file_stem(channel_id) == stem else None
@@ -319,10 +319,10 @@ def _id_of(stem: str) -> str | None:
 
 
 def file_stem(channel_id: str) -> str:
-    """Return a file name without suffix that stands for one id on every system.
+    """Encode an id as a unique file name without suffix, valid on every system.
 
-    It holds the whole id; of one that is too long for that, its beginning and a digest. Capitals
-    are encoded too: where a file system ignores case, `A` and `a` stay two channels.
+    Ids that are too long are truncated and get a digest. Capitals are encoded too, so that `A` and
+    `a` differ even where the file system ignores case.
 
     Raises:
         UsageError: The id is empty.
@@ -357,12 +357,12 @@ _LEFT_OPEN: Final = {
     "budget": 0,
     "processors": AUTO,
 }
-"""By setting or table, the value that leaves it to the more general settings."""
+"""By setting or table, the value that defers to the more general settings."""
 
 
 @dataclass(frozen=True, slots=True)
 class EffectiveValue:
-    """What holds for one setting of a channel.
+    """The effective value of a channel's setting.
 
     Args:
         key: The setting.
@@ -377,23 +377,23 @@ class EffectiveValue:
 
 @dataclass(frozen=True, slots=True)
 class Channel:
-    """A channel, with everything that holds there.
+    """A channel with its effective settings.
 
     Args:
         id: Its id.
         config: Its own file.
         mode: Its mode.
-        context: What it is called.
-        greets: The character's greeting opens the conversation.
-        tells_time: A prompt includes the date and time.
-        recent_turns: Most recent turns in a prompt.
-        tier: How much of the memory a prompt is made of.
-        budget: The budget's settings; 0 is the mode's default.
-        processors: Which are switched on, by their names.
+        context: Description of the channel.
+        greets: Whether the character's greeting opens the conversation.
+        tells_time: Whether prompts include the date and time.
+        recent_turns: Maximum number of recent turns in a prompt.
+        tier: How much of the memory a prompt includes.
+        budget: Budget settings; 0 for the mode's default.
+        processors: Which processors are enabled, by name.
         author_note: The author's note; its text may be empty.
-        inject: The texts between the turns, by their names.
-        me: Who speaks there, unless it is said.
-        held: Each setting with where it comes from.
+        inject: Texts inserted between turns, by name.
+        me: The default speaker.
+        held: Each setting with its source.
     """
 
     id: str
@@ -412,7 +412,7 @@ class Channel:
     held: tuple[EffectiveValue, ...]
 
     def with_usual_tier(self, tier: int, source: str) -> Channel:
-        """Return the channel with another default for its tier."""
+        """Return the channel with another default tier."""
         if next(one.source for one in self.held if one.key == "tier") != "default":
             return self
         usual = EffectiveValue("tier", tier, source)
@@ -427,20 +427,20 @@ def effective_channel(
     modality: str = "text",
     at_home: FileSettings[MeSettings] | None = None,
 ) -> Channel:
-    """Return a channel with everything that holds there.
+    """Resolve the effective settings of a channel.
 
     Args:
         channel_id: Its id.
         own: Its file.
         everywhere: `character.toml`.
-        modality: How what is said comes: `text` or `voice`.
-        at_home: `me.toml`; None: there is none.
+        modality: Modality of its messages: `text` or `voice`.
+        at_home: `me.toml`, or None.
     """
     return _Merge(own, everywhere, modality, at_home).channel(channel_id)
 
 
 class _Merge:
-    """The channel's file first, then `character.toml`, then the mode, then the default."""
+    """Resolves settings: the channel's file, then `character.toml`, the mode, the default."""
 
     def __init__(
         self,
@@ -496,18 +496,18 @@ class _Merge:
         )
 
     def _section(self, name: str) -> dict[str, EffectiveValue]:
-        """Resolve each setting of a table that both files have, by its name in the table."""
+        """Resolve each setting of a table present in both files, by name."""
         return {
             entry.name: self._resolve(f"{name}.{entry.name}", f"{name}.{entry.name}")
             for entry in fields(getattr(self._own.settings, name))
         }
 
     def _resolve(self, key: str, general: str = "") -> EffectiveValue:
-        """Find the value of a setting in the channel, and note it.
+        """Resolve a setting, and record its source.
 
         Args:
             key: Its key in the channel's file.
-            general: Its key in `character.toml`; empty: it has none there.
+            general: Its key in `character.toml`; empty if it has none there.
         """
         found = self._find_in_files(key, general)
         if found is None and key in self._of_mode:
@@ -529,7 +529,7 @@ class _Merge:
         for file, at, source in places:
             if file is not None and is_written(file.tables, at):
                 value = value_at(file.settings, at)
-                # Under the channel's own key, this value leaves it to the next place.
+                # In the channel's own file, this value defers to the next source.
                 if at != key or value != _LEFT_OPEN.get(section):
                     return EffectiveValue(key, value, source)
         return None
@@ -552,17 +552,17 @@ _HINT: Final = "Fix the file by hand, or move it away: then the familiar listens
 
 @dataclass(frozen=True, slots=True, order=True)
 class Subscription:
-    """One channel that is listened to, and how: as `text` or as `voice`."""
+    """A subscribed channel and its modality, `text` or `voice`."""
 
     channel_id: str
     modality: str = "text"
 
 
 class SubscriptionRegistry:
-    """The channels that a familiar listens to. Safe to use from several processes.
+    """The channels a familiar subscribes to. Safe across processes.
 
     Args:
-        path: The file; it is made at the first subscription.
+        path: The file, created with the first subscription.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -572,7 +572,7 @@ class SubscriptionRegistry:
         """Return all subscriptions, sorted.
 
         Raises:
-            ConfigError: The file is unreadable, or is not a list of subscriptions.
+            ConfigError: The file is unreadable or not a list of subscriptions.
         """
         text = read_text(self.path)
         try:
@@ -586,23 +586,23 @@ class SubscriptionRegistry:
         return sorted(found)
 
     def add(self, channel_id: str, modality: str = "text") -> bool:
-        """Listen to a channel. Returns whether that is new.
+        """Subscribe to a channel. Returns whether that is new.
 
         Raises:
-            ConfigError: As `all`, or the file cannot be written; it stays as it was.
+            ConfigError: As for `all`, or the file cannot be written; it is unchanged.
         """
         return self._change({Subscription(channel_id, modality)}, set())
 
     def remove(self, channel_id: str) -> bool:
-        """Listen to a channel no more, neither as text nor as voice. Returns whether one did.
+        """Unsubscribe from a channel in all modalities. Returns whether it was subscribed.
 
         Raises:
-            ConfigError: As `add`.
+            ConfigError: As for `add`.
         """
         return self._change(set(), {Subscription(channel_id, m) for m in MODALITIES})
 
     def listens_to(self, channel_id: str) -> tuple[str, ...]:
-        """Return the modalities in which a channel is listened to."""
+        """Return the subscribed modalities of a channel."""
         return tuple(entry.modality for entry in self.all() if entry.channel_id == channel_id)
 
     def _change(self, more: set[Subscription], less: set[Subscription]) -> bool:

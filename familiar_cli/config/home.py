@@ -1,13 +1,13 @@
-"""Where the familiars live, which one is meant, and what the machine knows.
+"""Locate homes, familiars and caches, and identify the instance on this machine.
 
-`instance.id` stands in the familiar's directory, outside its memory, so that it never travels:
+`instance.id` is in the familiar's directory but outside its memory, so that it is never synced:
 
     id = "laptop-7f3a"      # this instance
     began = "laptop-7f3a"   # the instance that the familiar began on
     days = "laptop-7f3a"    # what its daily files are named after
 
-`id` is made once, of the machine's name and some random digits, and is ASCII: it becomes part of
-file names, of citations and of the names of git refs.
+`id` is generated once from the machine's name and random digits. It is ASCII, since it becomes part
+of file names, citations and git refs.
 """
 
 from __future__ import annotations
@@ -61,22 +61,22 @@ class FamiliarPaths:
 
     @property
     def instance(self) -> Path:
-        """`instance.id`: which instance of the familiar lives here."""
+        """`instance.id`: the familiar's instance on this machine."""
         return self.root / "instance.id"
 
     @property
     def me(self) -> Path:
-        """`me.toml` of the home: who speaks to its familiars."""
+        """`me.toml` of the home: the default speaker."""
         return self.root.parent / ME_FILE
 
     @property
     def channels(self) -> Path:
-        """One settings file for each channel that differs."""
+        """Settings files of individual channels."""
         return self.root / "channels"
 
     @property
     def subscriptions(self) -> Path:
-        """`subscriptions.toml`: the channels that are listened to."""
+        """`subscriptions.toml`: the subscribed channels."""
         return self.root / "subscriptions.toml"
 
     @property
@@ -86,7 +86,7 @@ class FamiliarPaths:
 
     @property
     def journal(self) -> Path:
-        """The git repository that knows every change of the memory."""
+        """The git repository with every change of the memory."""
         return self.root / "journal.git"
 
     @property
@@ -101,52 +101,52 @@ class FamiliarPaths:
 
     @property
     def reminded(self) -> Path:
-        """Which reminders that are due a person has been told of, and where."""
+        """Which due reminders were shown, and where."""
         return self.root / "reminded.json"
 
     @property
     def jobs(self) -> Path:
-        """`jobs.toml`: what is done at times that a person has set."""
+        """`jobs.toml`: scheduled jobs."""
         return self.root / "jobs.toml"
 
     @property
     def turn_vectors(self) -> Path:
-        """What finds turns by meaning; derived from the history."""
+        """Vectors of turns; derived from the history."""
         return self.root / "recall"
 
     @property
     def traces(self) -> Path:
-        """One JSON file per turn: what was sent and why."""
+        """One JSON file per turn: the request and its explanation."""
         return self.root / "traces"
 
     @property
     def runs(self) -> Path:
-        """One record for each pass of the memory writer."""
+        """One record per pass of the memory writer."""
         return self.root / "runs"
 
     @property
     def quarantine(self) -> Path:
-        """Replies of models that could not be used, word for word."""
+        """Unusable model replies, verbatim."""
         return self.root / "quarantine"
 
     @property
     def failures(self) -> Path:
-        """One file for each background pass that failed and has not succeeded since."""
+        """One file per background pass that failed and has not succeeded since."""
         return self.runs / "failed"
 
     def channel_lock(self, channel_id: str) -> Path:
-        """Return the lock that whoever replies in a channel holds."""
+        """Return the lock held while replying in a channel."""
         digest = sha256_of(channel_id)
         return self.runs / "locks" / f"channel-{digest[:32]}.lock"
 
     @property
     def lock(self) -> Path:
-        """The lock that every writer of this familiar takes."""
+        """The lock held while writing to this familiar."""
         return self.root / ".lock"
 
 
 def find_home(given: str | None = None) -> Path:
-    """Return where the familiars live; the directory need not exist yet.
+    """Return the directory of familiars, which may not exist yet.
 
     In this order: `given`, `FAMILIAR_HOME`, the nearest `data/familiars` from the working directory
     upwards, the platform's user data directory.
@@ -155,7 +155,7 @@ def find_home(given: str | None = None) -> Path:
 
 
 def home_and_reason(given: str | None = None) -> tuple[Path, str]:
-    """Return where the familiars live, and what decided that; see `find_home`."""
+    """Return the directory of familiars and how it was chosen; see `find_home`."""
     for named, reason in ((given, "--home"), (os.environ.get("FAMILIAR_HOME"), "FAMILIAR_HOME")):
         if named:
             return Path(named).expanduser().absolute(), reason
@@ -170,9 +170,9 @@ def home_and_reason(given: str | None = None) -> tuple[Path, str]:
 
 
 def cache_dir() -> Path:
-    """Return where model files and tokenizers are kept, shared by all familiars.
+    """Return the directory of model files and tokenizers, shared by all familiars.
 
-    `FAMILIAR_CACHE` overrides the platform's own cache directory.
+    `FAMILIAR_CACHE` overrides the platform's cache directory.
     """
     named = os.environ.get("FAMILIAR_CACHE")
     if named:
@@ -183,7 +183,7 @@ def cache_dir() -> Path:
 
 
 def fastembed_cache_dir() -> Path | None:
-    """Return where other programs keep models of fastembed, if `FASTEMBED_CACHE_PATH` names it."""
+    """Return fastembed's shared model directory, if `FASTEMBED_CACHE_PATH` names it."""
     named = os.environ.get("FASTEMBED_CACHE_PATH")
     return Path(named).expanduser().absolute() if named else None
 
@@ -192,7 +192,7 @@ def list_familiars(home: Path) -> list[str]:
     """Return the ids of all familiars in `home`, sorted.
 
     Raises:
-        ConfigError: It is not a directory, or cannot be read.
+        ConfigError: Not a directory, or unreadable.
     """
     try:
         if not home.exists():
@@ -217,19 +217,19 @@ def _close_to_others(home: Path, familiar_ids: list[str]) -> None:
 
 
 def find_familiar(home: Path, given: str | None = None) -> FamiliarPaths:
-    """Return the familiar that is meant.
+    """Resolve a familiar by id or default.
 
     In this order: `given`, `FAMILIAR_ID`, the one chosen with `familiar use`, the only familiar.
 
     Raises:
         NotFoundError: No familiar has that name, or `home` has none.
-        UsageError: There are several and none was chosen, or the id could not be one.
+        UsageError: There are several and none was chosen, or the id is invalid.
     """
     return familiar_and_reason(home, given)[0]
 
 
 def familiar_and_reason(home: Path, given: str | None = None) -> tuple[FamiliarPaths, str]:
-    """Return the familiar that is meant, and what decided that; see `find_familiar`."""
+    """Resolve a familiar, and tell how it was chosen; see `find_familiar`."""
     known = list_familiars(home)
     for name, reason in ((given, "--familiar"), (os.environ.get("FAMILIAR_ID"), "FAMILIAR_ID")):
         if name:
@@ -251,7 +251,7 @@ def familiar_and_reason(home: Path, given: str | None = None) -> tuple[FamiliarP
 
 
 def chosen_familiar(home: Path) -> str:
-    """Return the id that `familiar use` wrote, or an empty string."""
+    """Return the id written by `familiar use`, or an empty string."""
     try:
         return read_plain(home / CHOSEN_FILE).decode("utf-8").strip()
     except (OSError, UnicodeDecodeError):
@@ -259,11 +259,11 @@ def chosen_familiar(home: Path) -> str:
 
 
 def choose_familiar(home: Path, name: str) -> FamiliarPaths:
-    """Remember `name` as the familiar that commands mean, and return it.
+    """Make `name` the default familiar, and return it.
 
     Raises:
-        NotFoundError: There is no such familiar; the choice stays as it was.
-        ConfigError: The choice cannot be written down; it stays as it was.
+        NotFoundError: No such familiar; the choice is unchanged.
+        ConfigError: The choice cannot be written; it is unchanged.
     """
     paths = _find_familiar(home, name, list_familiars(home))
     try:
@@ -290,22 +290,22 @@ def _find_familiar(home: Path, name: str, known: list[str]) -> FamiliarPaths:
 
 
 def _is_familiar(directory: Path) -> bool:
-    """Return whether a familiar lives there. One that cannot be looked into is told of, later."""
+    """Tell whether a directory is a familiar; an unreadable one counts, and fails later."""
     if directory.is_dir() and not os.access(directory, os.X_OK):
         return True
     return (directory / "character.toml").is_file() or (directory / "memory").is_dir()
 
 
 def who_speaks(given: str | None = None, name: str | None = None, me: Author = NEUTRAL) -> Author:
-    """Return the author that `PLATFORM:ID` names, or the one whose home it is.
+    """Return the author given as `PLATFORM:ID`, or the default speaker.
 
     Args:
         given: `PLATFORM:ID`, or None.
-        name: What they are called, or None.
-        me: Who speaks where nobody is named.
+        name: Their name, or None.
+        me: The default speaker.
 
     Raises:
-        UsageError: `given` names nobody.
+        UsageError: `given` is not valid.
     """
     shown = clean_name(name)
     if given is not None:
@@ -314,7 +314,7 @@ def who_speaks(given: str | None = None, name: str | None = None, me: Author = N
 
 
 def login_account() -> Author:
-    """Return the account under which earlier versions kept what was said here."""
+    """Return the default account of earlier versions."""
     import getpass  # noqa: PLC0415  # starting is quicker without it
 
     try:
@@ -324,8 +324,8 @@ def login_account() -> Author:
 
 
 def is_alive(pid: int) -> bool:
-    """Tell whether a process of that number runs here; where that cannot be told, it does."""
-    if os.name == "nt":  # there, asking with a signal would end it
+    """Tell whether a process is running; True if that cannot be determined."""
+    if os.name == "nt":  # on Windows, a signal would end it
         return True
     try:
         os.kill(pid, 0)
@@ -337,7 +337,7 @@ def is_alive(pid: int) -> bool:
 
 
 def zone_of(name: str) -> tzinfo | None:
-    """Return the timezone of that name; None, which stands for the system's, when it is empty."""
+    """Return a timezone by name; None, for the system's, if empty."""
     if not name:
         return None
     from zoneinfo import ZoneInfo  # noqa: PLC0415  # only who has one pays for it
@@ -359,12 +359,12 @@ _NOTE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """One of the places where a familiar lives.
+    """An installation of a familiar.
 
     Args:
-        id: Which.
-        began: The instance that the familiar began on.
-        days: What its daily files are named after; where it is older than its id, as before.
+        id: Its id.
+        began: The original instance.
+        days: Suffix of its daily files; may differ from the id if older.
     """
 
     id: str
@@ -373,12 +373,12 @@ class Instance:
 
     @property
     def is_first(self) -> bool:
-        """Whether the familiar began here."""
+        """Whether this is the original instance."""
         return self.id == self.began
 
 
 def is_instance_id(text: str) -> bool:
-    """Tell whether `text` can be the id of an instance: ASCII letters, digits, `-` between."""
+    """Tell whether `text` is a valid instance id: ASCII letters and digits, separated by `-`."""
     return len(text) <= MOST_ID_CHARS and _ID.fullmatch(text) is not None
 
 
@@ -388,10 +388,10 @@ def host_name() -> str:
 
 
 def new_id(chosen: str = "") -> str:
-    """Return an id that no other instance has.
+    """Generate a unique id.
 
     Args:
-        chosen: What the settings call this machine; empty: its host name.
+        chosen: Configured name of this machine; empty for its host name.
     """
     plain = unicodedata.normalize("NFKD", chosen or host_name()).encode("ascii", "ignore").decode()
     suffix = os.urandom(_RANDOM_BYTES).hex()
@@ -400,10 +400,10 @@ def new_id(chosen: str = "") -> str:
 
 
 def read_instance(path: Path) -> Instance | None:
-    """Read the instance from a file; None without one.
+    """Read the instance from a file, or return None if it is missing.
 
     Raises:
-        ConfigError: It cannot be read, or says something else.
+        ConfigError: It is unreadable or invalid.
     """
     try:
         found = tomllib.loads(read_plain(path, _MOST_BYTES).decode())
@@ -421,12 +421,13 @@ def read_instance(path: Path) -> Instance | None:
 
 
 def ensure_instance(path: Path, *, chosen: str = "", is_older: bool = False) -> Instance:
-    """Return the instance of a familiar, and make it where there is none. Processes may race.
+    """Return the instance of a familiar, creating it if needed. Safe across processes.
 
     Args:
         path: Its file.
-        chosen: What the settings call this machine; empty: its host name.
-        is_older: The familiar wrote daily files before it had an instance; they stay its own.
+        chosen: Configured name of this machine; empty for its host name.
+        is_older: Whether the familiar has daily files from before it had an instance; it keeps
+            them.
 
     Raises:
         ConfigError: The file is damaged, or cannot be read or written.
@@ -443,15 +444,15 @@ def ensure_instance(path: Path, *, chosen: str = "", is_older: bool = False) -> 
 
 
 def begin_instance(path: Path, began: str, *, chosen: str = "") -> Instance:
-    """Return the instance of a familiar that began elsewhere, made now.
+    """Create the instance of a familiar that comes from another machine.
 
     Args:
-        path: Its file, which is not there yet.
-        began: The instance that it began on.
-        chosen: What the settings call this machine; empty: its host name.
+        path: Its file, which must not exist.
+        began: The original instance.
+        chosen: Configured name of this machine; empty for its host name.
 
     Raises:
-        ConfigError: `began` is not an id, or the file is there or cannot be written.
+        ConfigError: `began` is not an id, or the file exists or cannot be written.
     """
     if not is_instance_id(began):
         raise ConfigError(f"{began!r} is not the id of an instance; nothing was changed")
@@ -466,15 +467,15 @@ def begin_instance(path: Path, began: str, *, chosen: str = "") -> Instance:
 
 
 def replace_id(path: Path, taken: str, *, chosen: str = "") -> Instance:
-    """Return the instance under a new id, because another machine has the old one, too.
+    """Give the instance a new id, because another machine uses the old one.
 
-    Of two processes that notice, one makes the new id and the other takes it. The familiar began
-    where it began, and the daily files so far belong to the instance that keeps the id.
+    If several processes notice, one generates the id and the others adopt it. The original instance
+    is unchanged, and existing daily files belong to the machine that keeps the id.
 
     Args:
         path: Its file.
-        taken: The id that was found in use elsewhere.
-        chosen: What the settings call this machine; empty: its host name.
+        taken: The id in use elsewhere.
+        chosen: Configured name of this machine; empty for its host name.
 
     Raises:
         ConfigError: The file is missing or damaged, or cannot be written.
@@ -493,7 +494,7 @@ def replace_id(path: Path, taken: str, *, chosen: str = "") -> Instance:
 
 
 def _put_first(path: Path, instance: Instance) -> bool:
-    """Write the file unless there is one, so that nobody sees half of it; tell whether we did."""
+    """Create the file atomically unless it exists; tell whether it was created."""
     directory = str(path.parent)
     os.makedirs(directory, exist_ok=True)  # noqa: PTH103
     disk, temporary = Disk(), temp_in(directory, ".new")
@@ -503,7 +504,7 @@ def _put_first(path: Path, instance: Instance) -> bool:
             disk.link(temporary, str(path))
         except FileExistsError:
             return False
-        except OSError:  # no second names here, as on FAT
+        except OSError:  # no hard links here, as on FAT
             return _put_locked(path, instance)
         disk.sync_dir(directory)
     finally:

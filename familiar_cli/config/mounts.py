@@ -1,4 +1,4 @@
-"""File systems of other machines, on which SQLite's write-ahead log does not work."""
+"""Network file systems, on which SQLite's write-ahead log does not work."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _MOUNT_LINE: Final = re.compile(r".* on (/.*) \((\w+)[,)]")  # of `mount` on mac
 
 
 def network_file_system(path: Path) -> str:
-    """Return the type of the network file system that holds `path`, such as `nfs4`; or nothing.
+    """Return the type of the network file system that holds `path`, or an empty string.
 
-    Where the system does not say, the answer is nothing.
+    Also empty if the system does not report it.
     """
     place = path.expanduser().absolute().resolve()
     if sys.platform == "win32":
@@ -51,7 +51,7 @@ def network_warning(home: Path) -> tuple[str, str] | None:
 
 
 def _list_mounts() -> Iterator[tuple[str, str]]:
-    """Yield each mount point with the type of its file system, in the order of mounting."""
+    """Yield each mount point and its file system type, in mount order."""
     if sys.platform == "darwin":
         import subprocess  # noqa: PLC0415  # slow to import
 
@@ -63,7 +63,7 @@ def _list_mounts() -> Iterator[tuple[str, str]]:
     try:
         lines = MOUNTINFO.read_text("utf-8", "surrogateescape").splitlines()
     except OSError:
-        return  # not Linux, or without /proc
+        return  # not Linux, or /proc is missing
     for line in lines:
         before, _, after = line.partition(" - ")
         fields, kind = before.split(" "), after.partition(" ")[0]

@@ -1,4 +1,4 @@
-"""Settings files: read and check them, look up a setting, and tell where its value comes from."""
+"""Load and validate settings files, look up settings, and trace where values come from."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def setting_of(section: Field[Any], prefix: str) -> Setting:
 def all_settings(root: type[object] = CharacterConfig) -> Mapping[str, Setting]:
     """Return every setting of a file by its dotted key, in the order of the schema.
 
-    Of tables that a person names, there is one with the name `NAME`.
+    Tables with user-defined names appear once, under the name `NAME`.
     """
     hashable: Any = root
     return _all_of(hashable)
@@ -56,10 +56,10 @@ def _all_of(root: Any) -> Mapping[str, Setting]:  # noqa: ANN401
 
 
 def find_setting(key: str, root: type[Any] = CharacterConfig) -> Setting:
-    """Return the setting `key`.
+    """Return the setting with the key `key`.
 
     Raises:
-        ConfigError: There is none; the error names the nearest.
+        ConfigError: No such setting; the error suggests the nearest.
     """
     known = all_settings(root)
     if key in known:
@@ -81,7 +81,7 @@ def did_you_mean(key: str, root: type[Any] = CharacterConfig) -> str:
 
 
 def is_name(text: str) -> bool:
-    """Return whether a person may give a table this name."""
+    """Tell whether `text` is valid as the name of a table."""
     return bool(_NAME.fullmatch(text))
 
 
@@ -98,7 +98,7 @@ def nearest_key(key: str, root: type[Any] = CharacterConfig) -> str | None:
 
 
 def _pattern_of(key: str, known: Mapping[str, Setting]) -> str | None:
-    """Return the known key that `key` is, with a name of a person's own in place of `NAME`."""
+    """Return the known key that matches `key`, with `NAME` for user-defined names."""
     parts = key.split(".")
     for at, part in enumerate(parts):
         pattern = ".".join([*parts[:at], ANY_NAME, *parts[at + 1 :]])
@@ -120,20 +120,20 @@ def _walk_section(section: type[Any], prefix: str) -> Iterator[Setting]:
 
 
 def _written_fields(section: type[Any]) -> Iterator[Field[Any]]:
-    """Yield the fields that a file may hold: all but those that the loader fills in."""
+    """Yield the fields that a file may contain, without those set by the loader."""
     return (entry for entry in fields(section) if "loader" not in entry.metadata)
 
 
 HINT = "`familiar config path` prints where the file is; `familiar config show` lists all settings."
 MAX_CONFIG_BYTES: Final = 1024 * 1024
-MAX_KEY_PARTS: Final = 100  # the parser's time grows with the square of them
+MAX_KEY_PARTS: Final = 100  # maximum parts of a key; the parser is quadratic in them
 
-# Possessive repeats, so that the search itself is soon done.
+# Possessive repeats keep the search fast.
 _PART = r"""(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')"""
 _LONG_KEY = rf"(?<![\w.-]){_PART}(?:[ \t]*+\.[ \t]*+{_PART}){{{MAX_KEY_PARTS}}}"
 
 Key = tuple[str, ...]
-# A value over many lines is tried at each line that could end it; a file that is all such lines is
+# A multi-line value is tried at each line that could end it; a file of such lines only is
 # not worth the time.
 _MOST_TRIES = 1000
 _MOST_PARTS = 10
@@ -141,7 +141,7 @@ _ENDS = ("]", "}", '"""', "'''")
 
 
 def check_bounds(text: str, path: Path) -> None:
-    """Refuse a text that would keep a TOML parser busy.
+    """Refuse a text that would keep a TOML parser busy for long.
 
     Raises:
         ConfigError: It is larger than `MAX_CONFIG_BYTES`, or has a key of too many parts.
@@ -156,7 +156,7 @@ def check_bounds(text: str, path: Path) -> None:
 
 
 def read_text(path: Path) -> str:
-    """Return the text of the file at `path`; empty when there is no such file.
+    """Return the text of the file at `path`; empty if it does not exist.
 
     Raises:
         ConfigError: It cannot be read, or is not UTF-8.
@@ -179,10 +179,10 @@ def read_text(path: Path) -> str:
 
 
 def parse(text: str, path: Path) -> dict[str, Any]:
-    """Return the tables of a TOML text.
+    """Parse a TOML text.
 
     Raises:
-        ConfigError: It is no TOML; the message names `path` and the line.
+        ConfigError: Not valid TOML; the message names `path` and the line.
     """
     check_bounds(text, path)
     try:
@@ -195,13 +195,13 @@ def parse(text: str, path: Path) -> dict[str, Any]:
         raise ConfigError(f"{str(path)!r} is not valid TOML: {what}", hint=HINT) from error
 
 
-# Where a setting stands: slow and exact, used only to word an error.
+# Locating a setting is slow and exact; it is used only for error messages.
 
 
 def line_of(text: str, key: Key) -> int | None:
     """Return the 1-based line where `key` is set, or where its nearest table begins.
 
-    None when it is in no line, or when finding it would take too long.
+    None if it is missing, or the search would take too long.
 
     Args:
         text: Valid TOML.
@@ -246,7 +246,7 @@ def _read_statements(text: str) -> Iterator[tuple[int, str, dict[str, Any]]]:
 
 
 def _value_of(text: str) -> dict[str, Any] | None:
-    """Parse a text of TOML; None if it is invalid or incomplete."""
+    """Parse TOML text; None if it is invalid or incomplete."""
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError):
@@ -283,7 +283,7 @@ _UNKNOWN_SETTING = "is not a known setting"
 
 @dataclass(frozen=True, slots=True)
 class ConfigProblem:
-    """One thing wrong in the file: at which key, and what."""
+    """An error in the file, and its key."""
 
     key: tuple[str, ...]
     message: str
@@ -292,7 +292,7 @@ class ConfigProblem:
 
 @dataclass(frozen=True, slots=True)
 class FileSettings(Generic[T]):
-    """Settings, and the tables of the file as they stand there: what is not in them is default."""
+    """Settings, and the file's own tables; values missing there are defaults."""
 
     settings: T
     tables: dict[str, Any]
@@ -332,10 +332,10 @@ def _look(path: Path) -> tuple[int, ...]:
 
 
 def load_config(path: Path) -> CharacterConfig:
-    """Return the settings in the file at `path`; all defaults when there is no such file.
+    """Return the settings in the file at `path`; all defaults if it does not exist.
 
     Raises:
-        ConfigError: The file is unreadable or no TOML, or a key or value in it is wrong.
+        ConfigError: The file is unreadable or not valid TOML, or a key or value is invalid.
     """
     return load_settings(path, CharacterConfig)
 
@@ -350,7 +350,7 @@ def load_settings(path: Path, root: type[T]) -> T:
 
 
 def load_written(path: Path, root: type[T]) -> FileSettings[T]:
-    """Return the settings of kind `root` in the file at `path`, and what of them it sets.
+    """Return the settings in the file at `path`, and which of them it sets.
 
     Raises:
         ConfigError: As `load_config`.
@@ -364,7 +364,7 @@ def load_written(path: Path, root: type[T]) -> FileSettings[T]:
 
 
 def build_settings(data: dict[str, Any], root: type[T]) -> tuple[T, list[ConfigProblem]]:
-    """Return the settings that `data` gives, and what is wrong in it; wrong values are left out."""
+    """Build settings from `data`, and list its errors; invalid values are left out."""
     problems: list[ConfigProblem] = []
     values = _section_values(root, data, (), problems)
     return root(**values), [_with_guess(problem, root) for problem in problems]
@@ -417,7 +417,7 @@ def _named_tables(
     parent: dict[str, Any],
     problems: list[ConfigProblem],
 ) -> dict[str, Any]:
-    """Return the named tables of one kind; each takes from `parent` what it does not set."""
+    """Build the named tables of one kind; each inherits unset values from `parent`."""
     names, kind = entry.metadata["names"], entry.metadata["each"]
     made = {}
     for name, table in data.items():
@@ -448,7 +448,7 @@ def _inherit_values(kind: type[Any], own: dict[str, Any], parent: dict[str, Any]
 
 
 def _unknown_setting(at: tuple[str, ...], value: object) -> ConfigProblem:
-    # The value is never quoted: it may be an API key under a name of the user's own.
+    # The value is never quoted: it may be an API key under a user-defined name.
     what = _UNKNOWN_TABLE if isinstance(value, dict) else _UNKNOWN_SETTING
     hint = HINT
     if at[-1] in {"api_key", "key", "token"}:
@@ -479,16 +479,16 @@ _SLOTS = "llm.slots."
 
 @dataclass(frozen=True, slots=True)
 class Effective:
-    """What holds for one setting.
+    """The effective value of a setting.
 
     Args:
         setting: The setting.
         value: The effective value; a password in an address is left out.
-        source: `default`, `file`, `[llm]` (a slot took it from there), or the name of the
-            environment variable that overrides it.
-        effective: What it comes to now, where `value` leaves that to the mode, the model or the
-            machine; None: `value` itself.
-        effective_source: Who decides that.
+        source: `default`, `file`, `[llm]` (inherited by a slot), or the name of the environment
+            variable that overrides it.
+        effective: Resolved value if `value` depends on the mode, the model or the machine; None for
+            `value` itself.
+        effective_source: What decides it.
     """
 
     setting: Setting
@@ -512,10 +512,10 @@ class Effective:
 
 
 def effective_settings(path: Path) -> list[Effective]:
-    """Return the effective value of every setting; of the slots, those in the file.
+    """Return the effective value of every setting, including slots in the file.
 
     Raises:
-        ConfigError: The file has something wrong in it.
+        ConfigError: The file is invalid.
     """
     file = load_written(path, CharacterConfig)
     given = [s for s in all_settings().values() if _is_effective(s.key, file.settings)]
@@ -526,21 +526,21 @@ def effective_value(path: Path, key: str) -> Effective:
     """Return the effective value of the setting `key`.
 
     Raises:
-        ConfigError: There is no such setting, or the file has something wrong in it.
+        ConfigError: No such setting, or the file is invalid.
     """
     setting = find_setting(key)
     file = load_written(path, CharacterConfig)
-    if not _is_effective(key, file.settings):  # a slot that nobody set up is the main model's
+    if not _is_effective(key, file.settings):  # an unset slot uses the main model
         main = effective_value(path, f"llm.{key.rpartition('.')[2]}")
         return Effective(setting, main.value, "[llm]")
     try:
         return _effective_value(setting, file)
-    except KeyError:  # a table that nobody wrote holds its defaults
+    except KeyError:  # an absent table has its defaults
         return Effective(setting, setting.default, "default")
 
 
 def _named(setting: Setting, config: CharacterConfig) -> list[Setting]:
-    """Return the setting, or one for each name that a person gave such a table."""
+    """Return the setting, or one per user-defined table name."""
     table, found, leaf = setting.key.partition(f".{ANY_NAME}.")
     if not found:
         return [setting]
@@ -575,7 +575,7 @@ def _attribute_or_key(value: Any, name: str) -> Any:  # noqa: ANN401
 
 
 def is_written(data: Any, key: str) -> bool:  # noqa: ANN401
-    """Tell whether the tables of a file hold a dotted key."""
+    """Tell whether a file's tables contain a dotted key."""
     for part in key.split("."):
         if not isinstance(data, dict) or part not in data:
             return False

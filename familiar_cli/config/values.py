@@ -1,4 +1,4 @@
-"""What a setting is, and which values it may have."""
+"""Declarations of settings, and validation of their values."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def setting(
     rule: str = "",
     env: str = "",
 ) -> Any:  # noqa: ANN401
-    """Make a dataclass field that is a setting, with its default and its meaning.
+    """Declare a dataclass field as a setting with its default and description.
 
     Its metadata holds `doc`, and `choices`, `minimum`, `maximum`, `rule` (one of `_RULES`) or `env`
     (the variable that overrides it) where they apply.
@@ -45,7 +45,7 @@ class SettingsTable:
     """A table of settings: a frozen dataclass whose methods are shared, which is quicker to define.
 
     Args:
-        given: Its settings and tables in their order; what is not given has its default.
+        given: Its settings and tables in order; others have their defaults.
         values: The same by name.
     """
 
@@ -108,7 +108,7 @@ def _is_within(setting: Setting, value: float) -> bool:
 
 
 def shown_value(setting: Setting, value: object) -> str:
-    """Return `value` as it may be shown: an address without what may be a key."""
+    """Return `value` for display: an address without possible keys."""
     return without_secrets(str(value)) if setting.rule == "url" else str(value)
 
 
@@ -135,7 +135,7 @@ def _url_problem(value: Any) -> str | None:  # noqa: ANN401
         return "is not a valid address; expected e.g. http://127.0.0.1:8080/v1"
     if not good:
         return "is not a valid address; expected e.g. http://127.0.0.1:8080/v1"
-    # The address stands in traces and errors, so a password in it would, too; not quoted here.
+    # The address is shown in traces and errors, so a password in it would be, too; not quoted here.
     return "must not contain a user or password" if "@" in parts.netloc else None
 
 
@@ -188,7 +188,7 @@ def is_hub_name(value: str) -> bool:
 
 
 def _hub_name_problem(value: object) -> str | None:
-    """Say what is wrong with a value that may be `owner/name` besides one of the choices."""
+    """Describe an invalid value for a setting that allows `owner/name` or one of the choices."""
     return None if is_hub_name(str(value)) else "is no name on the model hub"
 
 
@@ -209,12 +209,12 @@ class Setting:
 
     Args:
         key: Its dotted name, e.g. `llm.preset`.
-        default: The value when nobody sets it; its type is the setting's type.
-        doc: What it means, in one line.
-        choices: The only values allowed, if there are such.
-        minimum: The least value allowed, if there is one.
-        maximum: The greatest value allowed, if there is one.
-        rule: The name of a further rule, one of `_RULES`.
+        default: Default value, which also determines the type.
+        doc: Description in one line.
+        choices: Allowed values, if limited.
+        minimum: Minimum, if any.
+        maximum: Maximum, if any.
+        rule: Name of a further rule, one of `_RULES`.
         env: The environment variable that overrides it, or an empty string.
     """
 
@@ -229,12 +229,12 @@ class Setting:
 
     @property
     def section(self) -> str:
-        """The dotted name of the table it stands in; empty at the top."""
+        """Dotted name of its table; empty at the top level."""
         return self.key.rpartition(".")[0]
 
     @property
     def allowed(self) -> str:
-        """What it may be, in words."""
+        """Description of the allowed values."""
         if self.choices:
             return "one of " + ", ".join(self.choices)
         words = _TYPE_NAMES[type(self.default)]
