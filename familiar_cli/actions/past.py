@@ -1,4 +1,4 @@
-"""Memory as it was: on a day, along a line of time, and with changes taken back."""
+"""Memory as of a day, the timeline, the diary, and reverting changes."""
 
 from __future__ import annotations
 
@@ -52,17 +52,17 @@ _MOST_FILES: Final = 5_000  # a memory is written anew for the prompt of a day
 
 @dataclass(frozen=True, slots=True)
 class AsOf:
-    """A day.
+    """Memory as of a day.
 
     Args:
-        day: Which.
-        state: The last day up to it on which memory changed; None: there was none yet.
-        days: All days on which memory changed, the oldest first.
-        files: How many files there were.
-        since: The state that it is compared with; None: the empty memory.
-        changed: The files that differ from that.
-        last_turn: The last turn that was said up to the end of the day.
-        trace: What was sent for the last prompt up to then; None: none is kept.
+        day: The day.
+        state: Last day with a change up to it; None before the first.
+        days: All days with changes, oldest first.
+        files: Number of files.
+        since: State compared with; None for the empty memory.
+        changed: Files that differ from it.
+        last_turn: Last turn up to the end of the day.
+        trace: Trace of the last prompt up to then, or None.
     """
 
     day: date
@@ -76,12 +76,12 @@ class AsOf:
 
 
 def as_of(familiar: Familiar, day: date, since: date | None = None) -> AsOf:
-    """Return the memory of a day, beside that of an earlier one.
+    """Return memory as of a day, compared with an earlier one.
 
     Args:
-        familiar: Whose.
-        day: Which day; its end counts.
-        since: The day to compare with; None: the one before.
+        familiar: The familiar.
+        day: The day, up to its end.
+        since: Day to compare with; None for the day before.
     """
     days = familiar.journal_days
     known, state = tuple(days.all()), days.at(day)
@@ -98,19 +98,19 @@ def as_of(familiar: Familiar, day: date, since: date | None = None) -> AsOf:
 
 
 def end_of(familiar: Familiar, day: date) -> datetime:
-    """Return when a day ended where the familiar lives."""
+    """Return the end of a day in the familiar's timezone."""
     return to_utc(datetime.combine(day + timedelta(days=1), time()), familiar.zone)
 
 
 def local_today(familiar: Familiar) -> date:
-    """Return which day it is where the familiar lives."""
+    """Return today's date in the familiar's timezone."""
     from familiar_cli.clock import now
 
     return to_zone(now(), familiar.zone).date()
 
 
 def _last_trace(familiar: Familiar, end: datetime) -> Trace | None:
-    """Return the last prompt before a moment; prompts are numbered in the order of their making."""
+    """Return the last trace before a moment; traces are numbered chronologically."""
     from familiar_cli.context.trace import read_trace, trace_ids
 
     ids = sorted(trace_ids(familiar.paths.traces))
@@ -131,10 +131,9 @@ def _last_trace(familiar: Familiar, end: datetime) -> Trace | None:
 
 
 async def prompt_then(familiar: Familiar, day: date, text: str, channel_id: str = "cli") -> Trace:
-    """Return the prompt that `text` would have led to at the end of a day.
+    """Return the prompt that `text` would have produced at the end of a day.
 
-    Memory is that of the day, and only turns up to it are history; settings are those of now.
-    Nothing is asked and nothing is kept.
+    Uses that day's memory and history with current settings. Nothing is sent or stored.
 
     Raises:
         NotFoundError: There was no memory yet.
@@ -168,7 +167,7 @@ async def prompt_then(familiar: Familiar, day: date, text: str, channel_id: str 
 def _lay_out(
     familiar: Familiar, days: JournalDays, there: list[tuple[str, str]], root: Path
 ) -> None:
-    """Write the memory of a day, and the settings of now, into a directory that goes again."""
+    """Write a day's memory and the current settings to a temporary directory."""
     import shutil
 
     for rel_path, object_id in there:
@@ -218,7 +217,7 @@ _HOUR: Final = timedelta(hours=1)
 
 @dataclass(frozen=True, slots=True)
 class DayCount:
-    """What was said on a day: how many turns, and the number of one of the first."""
+    """Number of turns on a day, and the id of one of the first."""
 
     day: date
     turns: int
@@ -227,7 +226,7 @@ class DayCount:
 
 @dataclass(frozen=True, slots=True)
 class DatedFile:
-    """A file that is about a span of days; both ends belong to it."""
+    """A file about a span of days, both ends included."""
 
     rel_path: str
     first: date
@@ -239,10 +238,10 @@ class Lane:
     """A person, and the days on which they spoke.
 
     Args:
-        name: What they are called.
-        rel_path: Their file; empty: there is none.
+        name: Their name.
+        rel_path: Their file; empty if there is none.
         days: The days.
-        turns: How many turns they said.
+        turns: Number of their turns.
     """
 
     name: str
@@ -281,17 +280,17 @@ class Timeline:
 
     @property
     def before(self) -> date:
-        """A day of the span before."""
+        """A day in the previous span."""
         return self.first - _DAY
 
     @property
     def after(self) -> date:
-        """A day of the span behind it."""
+        """A day in the next span."""
         return self.last + _DAY
 
 
 def timeline(familiar: Familiar, at: str = "", span: str = "") -> Timeline:
-    """Return the span of time in which a day lies.
+    """Return the span of time that contains a day.
 
     Args:
         familiar: Whose past.
@@ -360,17 +359,17 @@ def _last_day(familiar: Familiar, years: tuple[tuple[int, int], ...]) -> date | 
 
 @dataclass(frozen=True, slots=True)
 class DiaryDay:
-    """One day: what was said, the files about it, and what memory learned.
+    """A day: its turns, files about it, and what memory learned.
 
     Args:
-        day: Which.
-        turns: What was said, in order; at most `MOST_OF_DAY`.
-        is_cut: More was said.
+        day: The day.
+        turns: Its turns in order, at most `MOST_OF_DAY`.
+        is_cut: Whether there are more turns.
         files: The files about it: sessions, the day's summary, significant moments.
-        state: The last change of memory on it; None: there was none.
+        state: Its last change of memory, or None.
         since: The last change before that.
-        before: The last day before it on which something was said; None: there is none.
-        after: The next.
+        before: Last earlier day with turns, or None.
+        after: Next day with turns, or None.
     """
 
     day: date
@@ -387,12 +386,12 @@ MOST_OF_DAY: Final = 200
 
 
 def diary_day(familiar: Familiar, day: date | None, viewer: Viewer) -> DiaryDay:
-    """Return a day as a diary has it.
+    """Return the diary of a day.
 
     Args:
-        familiar: Whose.
-        day: Which; None: the last on which something was said.
-        viewer: Who reads the turns.
+        familiar: The familiar.
+        day: The day; None for the last with turns.
+        viewer: Viewer of the turns.
     """
     zone = familiar.zone
     if day is None:
@@ -510,7 +509,7 @@ _MOST_WRITTEN: Final = 30  # changes of the writer in which lines about some tur
 def learned_from(
     familiar: Familiar, turns: Sequence[Turn], viewer: Viewer
 ) -> dict[int, list[tuple[str, str, str]]]:
-    """Find what the memory writer learned from turns, as far as memory still says so.
+    """Find what the memory writer learned from turns and memory still states.
 
     Returns:
         For each turn that is the newest one of these that a line rests on: the commit, the file and
@@ -559,15 +558,15 @@ def undo(
     dry_run: bool = False,
     merges: bool = False,
 ) -> tuple[Undone, tuple[str, ...]]:
-    """Take back one change, or all changes of a run; see `MemoryPast.undo`.
+    """Revert a change, or all changes of a run; see `MemoryPast.undo`.
 
     Returns:
         What was undone, or would be, and what the user should know.
 
     Raises:
         ConflictError: Later changes touch the same lines; nothing was changed.
-        NotFoundError: There is no such commit or run, or nothing to take back.
-        RefusedError: It merges what other machines wrote, and `merges` is not set.
+        NotFoundError: No such commit or run, or nothing to revert.
+        RefusedError: It merges changes from other machines, and `merges` is not set.
     """
     done = familiar.past.undo(word, run=run, dry_run=dry_run, merges=merges)
     notices: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""Search memory and past turns, and build, show and clear what finds them."""
+"""Search memory and past turns, and build, inspect and clear the indexes."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ _TIERS: Final = ("daily", "weekly", "monthly", "yearly", "significant")
 
 @dataclass(frozen=True, slots=True)
 class FoundMemory:
-    """One memory that was found.
+    """A memory found by a search.
 
     Args:
         rel_path: Its file.
         granularity: `daily` … `significant`; empty for any other file.
-        date: The day it is about, or an empty string.
-        score: The best that any of the questions gave it.
-        text: All of it if it is short, else its best section with what surrounds it.
-        line: The number of the best line in the file, from 1.
+        date: Its date, or an empty string.
+        score: Best score among the questions.
+        text: The whole text if short, else the best section with its context.
+        line: Line number of the best line, from 1.
         heading: The headings above it.
-        turns: The turns that it rests on.
+        turns: Cited turns.
     """
 
     rel_path: str
@@ -62,12 +62,12 @@ class FoundMemory:
 
 @dataclass(frozen=True, slots=True)
 class FoundMemories:
-    """What was found, best first.
+    """Search results, best first.
 
     Args:
         memories: Each file once.
-        method: How it was found.
-        notes: What the caller should know, such as a missing model.
+        method: Search method.
+        notes: User-facing notes, such as a missing model.
     """
 
     memories: tuple[FoundMemory, ...]
@@ -86,17 +86,17 @@ def search_memories(
     until: date | None = None,
     viewer: Viewer,
 ) -> FoundMemories:
-    """Return the memories that fit any of the questions, each with its best score.
+    """Return the memories that match any of the questions, with their best scores.
 
     Args:
-        familiar: Whose memory.
-        query: A message, whose sentences are asked apart, or up to five questions.
-        max_results: Most memories.
-        min_score: Least score.
-        instance: The instance that asks; memories of its own are preferred.
-        since: Only what is about this day or later.
-        until: Only what is about this day or earlier.
-        viewer: Who will see them.
+        familiar: The familiar.
+        query: A message, which is split into sentences, or up to five questions.
+        max_results: Maximum number of memories.
+        min_score: Minimum score.
+        instance: The asking instance, whose own memories are preferred.
+        since: Only memories dated this day or later.
+        until: Only memories dated this day or earlier.
+        viewer: Viewer of the results.
 
     Raises:
         UsageError: There is no question, or more than five, or one holds no word.
@@ -136,10 +136,10 @@ def _found_memory(hit: Hit, turns: tuple[int, ...]) -> FoundMemory:
 
 
 def _cited_turns(familiar: Familiar, hit: Hit, viewer: Viewer) -> tuple[int, ...]:
-    """Return the turns that what is shown of a hit rests on."""
+    """Return the turns cited by the visible part of a hit."""
     try:
         text = familiar.memory.read_file(hit.rel_path)
-    except FamiliarError:  # it is gone since it was found
+    except FamiliarError:  # deleted since it was found
         return ()
     hidden = private_spans(text, viewer, hit.rel_path)
     return turn_ids(shown_between(text, hit.char_start, hit.char_end, hidden), familiar.numbering)
@@ -167,15 +167,15 @@ _BEFORE_DAYS: Final = 1000  # so many turns are looked at when only some days co
 
 @dataclass(frozen=True, slots=True)
 class PastHit:
-    """A turn that was found.
+    """A turn found by a search.
 
     Args:
-        turns: The first and the last turn.
-        channel: Where it was said.
-        at: When.
-        speaker: Who said it.
+        turns: First and last turn.
+        channel: Its channel.
+        at: Time.
+        speaker: Author.
         text: The words.
-        score: What turns and memories are sorted by.
+        score: Score, comparable between turns and memories.
     """
 
     turns: tuple[int, int]
@@ -188,12 +188,12 @@ class PastHit:
 
 @dataclass(frozen=True, slots=True)
 class PastFound:
-    """What a search of the past gave.
+    """Results of a search of past turns.
 
     Args:
         hits: The turns, best first.
         method: `lexical` or `hybrid`.
-        waiting: How many turns cannot be found by meaning yet.
+        waiting: Number of turns without a vector.
     """
 
     hits: tuple[PastHit, ...]
@@ -213,22 +213,22 @@ def search_past(
     viewer: Viewer,
     min_score: float = 0.0,
 ) -> PastFound:
-    """Return the turns that fit `query`.
+    """Return the turns that match `query`.
 
     Args:
-        familiar: Whose past.
+        familiar: The familiar.
         query: A message or question, as typed.
-        k: Most turns.
-        method: `auto` takes words and meaning where turns have vectors, else words alone.
-        since: Only what was said on this day or later.
-        until: Only what was said on this day or earlier.
-        channel: Only this channel; None: all.
-        viewer: Who will see them.
-        min_score: Least score of a turn.
+        k: Maximum number of turns.
+        method: `auto` combines words and meaning if turns have vectors, else words alone.
+        since: Only turns on this day or later.
+        until: Only turns on this day or earlier.
+        channel: Only this channel; None for all.
+        viewer: Viewer of the results.
+        min_score: Minimum score.
 
     Raises:
         UsageError: `query` holds no word, or there is no such method for turns.
-        EmbedderError: `method` is `hybrid`, and nothing finds by meaning.
+        EmbedderError: `method` is `hybrid` and there is no usable model.
     """
     if method not in METHODS:
         raise UsageError(
@@ -294,13 +294,13 @@ _WORD: Final = re.compile(r"[^\W_]+")
 
 @dataclass(frozen=True, slots=True)
 class SaidHit:
-    """A turn that was found.
+    """A turn found by a search.
 
     Args:
         turn: The turn.
-        speaker: What its speaker is called.
-        excerpt: A part of its words, or all of them.
-        marks: Where in the excerpt the words stand that were looked for: begin and end.
+        speaker: Its speaker's name.
+        excerpt: Part or all of its text.
+        marks: Ranges of matches in the excerpt.
     """
 
     turn: Turn
@@ -310,7 +310,7 @@ class SaidHit:
 
     @property
     def pieces(self) -> Iterator[tuple[str, bool]]:
-        """Yield the excerpt in pieces, each with whether it was looked for."""
+        """Yield the excerpt in pieces, each with whether it matched."""
         at = 0
         for begin, end in self.marks:
             if begin > at:
@@ -341,7 +341,7 @@ def search_sessions(
     channel: str | None = None,
     limit: int = 50,
 ) -> dict[str, list[SaidHit]]:
-    """Return the turns that fit `query` best, by the day on which they were said, newest first.
+    """Return the best matching turns grouped by day, newest first.
 
     Args:
         familiar: Whose past.
@@ -379,9 +379,9 @@ def search_sessions(
 
 
 def excerpt_of(text: str, query: str) -> tuple[str, tuple[tuple[int, int], ...]]:
-    """Return the part of a text around the first word that was looked for, and where those stand.
+    """Return the part of a text around the first match, and the ranges of matches.
 
-    Words count that begin as one of the query does: a crude stem, enough to lead the eye.
+    A word matches if it starts like one in the query: a crude stem, good enough for highlighting.
     """
     wanted = fts.content_words(query)
     stems = {w[: max(_STEM_CHARS, len(w) - _ENDING_CHARS)] if w.isascii() else w for w in wanted}
@@ -450,15 +450,15 @@ class IndexBuilt:
 
 @dataclass(frozen=True, slots=True)
 class TurnsStatus:
-    """How turns can be found.
+    """Search status of turns.
 
     Args:
-        turns: How many there are.
-        unread: How many cannot be found by their words yet.
-        vectors: How many can be found by meaning.
-        waiting: How many wait for a vector.
-        size_bytes: Of all vectors.
-        token_vectors: Those of single tokens.
+        turns: Number of turns.
+        unread: Turns not indexed by words yet.
+        vectors: Turns with a vector.
+        waiting: Turns without a vector yet.
+        size_bytes: Size of all vectors.
+        token_vectors: Vectors of single tokens.
     """
 
     turns: int
@@ -470,7 +470,7 @@ class TurnsStatus:
 
 
 def build_index(familiar: Familiar, progress: Progress | None = None) -> IndexBuilt:
-    """Bring everything up to date: words always, vectors when a model is on disk.
+    """Update all indexes: words always, vectors if a model is on disk.
 
     Raises:
         FamiliarError: An index cannot be written, or the model does not work; what was done stays.
@@ -488,7 +488,7 @@ def build_index(familiar: Familiar, progress: Progress | None = None) -> IndexBu
 
 
 def read_index_status(familiar: Familiar) -> tuple[IndexStatus, TurnsStatus]:
-    """Return how memory and turns can be found; nothing is made or changed."""
+    """Return the search status of memory and turns, without changing anything."""
     opened = familiar.finder.embedder.embedder
     made: TurnVectorStatus = familiar.finder.turn_vectors.status(opened)
     turns = familiar.history.count()
@@ -505,6 +505,6 @@ def read_index_status(familiar: Familiar) -> tuple[IndexStatus, TurnsStatus]:
 
 
 def clear_index(familiar: Familiar) -> bool:
-    """Delete the index of memory and the vectors of turns; tell whether there was any."""
+    """Delete the memory index and the turn vectors; tell whether there were any."""
     memory, turns = familiar.index.clear(), familiar.finder.turn_vectors.clear()
     return memory or turns

@@ -1,4 +1,4 @@
-"""Write a familiar's memory: now, or as the work that a turn has made due."""
+"""Write a familiar's memory, on demand or as background work after a turn."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SOME_TURNS: Final = 2_000
 def memory_writer(
     familiar: Familiar, *, on_wait: Callable[[str], None] | None = None
 ) -> MemoryWriter:
-    """Return the memory writer of a familiar.
+    """Build the memory writer of a familiar.
 
     Raises:
         ConfigError: Something is missing to talk to its model.
@@ -56,7 +56,7 @@ def memory_writer(
 
 
 def of_channels(familiar: Familiar, channels: Sequence[str]) -> UnreadFilter:
-    """Return the turns of these channels, or of all if none is named.
+    """Return a filter for turns of these channels, or of all if none is named.
 
     Raises:
         NotFoundError: Nothing was said in one of them.
@@ -74,7 +74,7 @@ def of_channels(familiar: Familiar, channels: Sequence[str]) -> UnreadFilter:
 
 
 def imported_turns(familiar: Familiar, which: UnreadFilter = ALL) -> int:
-    """Return how many imported turns wait."""
+    """Count the imported turns waiting to be written."""
     here = replace(which, said_here=True)
     return count_unread_turns(familiar.history, which) - count_unread_turns(familiar.history, here)
 
@@ -102,14 +102,14 @@ async def write_memory(
     on_interrupt: Callable[[WriterReport], None] = lambda _: None,
     **which: Any,  # noqa: ANN401  # as `MemoryWriter.run` takes it
 ) -> WriterReport:
-    """Make one pass while no other process does, and return what came of it.
+    """Run one pass exclusively, and return its report.
 
-    Cancelling it ends it between two steps. A failure of the model stands in the report.
+    Cancellation takes effect between two steps. A model failure is reported, not raised.
 
     Args:
-        familiar: Whose memory.
+        familiar: The familiar.
         mode: `apply`, `review` or `dry_run`.
-        wait_s: The longest wait for another process.
+        wait_s: Maximum wait for another process.
         on_wait: Called once with who is waited for.
         on_interrupt: Called with what was done before the pass was cancelled.
         **which: Which turns; see `MemoryWriter.run`.
@@ -143,9 +143,9 @@ async def write_memory(
 
 
 async def write_ended(familiar: Familiar, channel_id: str) -> str:
-    """Write what waits of a channel that nobody listens to any more; return what was done.
+    """Write the pending turns of an ended channel; return what was done.
 
-    Whatever goes wrong, the turns stay unread and are written by a later pass.
+    On any failure, the turns stay unread for a later pass.
     """
     which = UnreadFilter(frozenset({channel_id}), said_here=True)
     waiting = count_unread_turns(familiar.history, which)
@@ -166,7 +166,7 @@ async def write_ended(familiar: Familiar, channel_id: str) -> str:
 
 
 def write_later(familiar: Familiar, *, embeds: bool = False) -> int:
-    """Add a pass as a job if one is due after a reply; return how many turns wait for it.
+    """Schedule a pass if one is due after a reply; return the number of pending turns.
 
     Args:
         familiar: Whose memory.
@@ -198,7 +198,7 @@ def write_later(familiar: Familiar, *, embeds: bool = False) -> int:
 
 @dataclass(frozen=True, slots=True)
 class DueWork:
-    """The work that has begun beside the conversation.
+    """Background work that was started.
 
     Args:
         summarised_turns: How many turns have left the prompts and are being summarised.
@@ -214,7 +214,7 @@ class DueWork:
 
 
 def begin_due_work(familiar: Familiar, result: TurnResult, *, stays: bool = True) -> DueWork:
-    """Begin with what a turn has made due; whatever goes wrong, its reply stands.
+    """Start the background work due after a turn; failures do not affect the reply.
 
     The work goes on in a thread of its own. `familiar.jobs.finish` waits for it, `aclose` breaks
     it off, and what was broken off is done after a later turn. An interrupted turn begins nothing.
@@ -243,7 +243,7 @@ def _count_plans(familiar: Familiar) -> int:
 
 
 def leave_due_work(familiar: Familiar, result: TurnResult) -> None:
-    """Do none of what a turn has made due: a daemon or a later turn does it.
+    """Leave the work due after a turn to a daemon or a later turn.
 
     Raises:
         FamiliarError: It could not be written down up to where a summary is wanted.
@@ -268,7 +268,7 @@ def _tidy_memory(familiar: Familiar, *, stays: bool) -> tuple[int, str]:
 
 
 def make_way(familiar: Familiar) -> None:
-    """Let a new turn go first: stop what is under way where one model does one thing at a time.
+    """Pause background work for a new turn if the model cannot run both.
 
     On a server elsewhere it goes on beside the turn. What was stopped is done after a later turn.
     """
