@@ -1,4 +1,4 @@
-"""Statements that contradict each other, or that time or the history has overtaken."""
+"""Find statements that contradict each other, or that time or the history has made obsolete."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ if TYPE_CHECKING:
     from familiar_cli.markdown import TextLine
     from familiar_cli.memory.pages.lines import Cited, Numbering
 
-# Labels in languages that have no table. What names another thing stands apart: a street is no
-# town, an employer no profession, a mobile number no other number.
+# Labels for languages without a table. Different things are kept apart: a street is not a
+# town, an employer not a profession, a mobile number not any other number.
 _OTHERS: Final = {
     "home": """città | vive a | cidade | mora em | bor i | asuu | город | живёт в | живет в
         사는 곳 | घर | शहर""",
@@ -102,7 +102,7 @@ _MOST_CHARS: Final = 400
 
 
 def _sentence_pattern(table: Beliefs, verbs: str, form: str) -> re.Pattern[str]:
-    """Return the pattern of a sentence of a table."""
+    """Build the pattern for a sentence form of a table."""
     who, space = f"(?P<who>{table.who})", r"[ \t]+"
     places = {
         "{who}": who,
@@ -120,7 +120,7 @@ _SENTENCES: Final = [
     for table in _TABLES
     for kind, verbs, form in table.sentences
 ] + [("home", _sentence_pattern(_TABLES[0], "bor", "{who} {verb} i {value}"), Wordings.of("ikke"))]
-# "lives in a small flat" is no town, "works for three hours" no employer.
+# "lives in a small flat" names no town, "works for three hours" no employer.
 _NO_NAME: Final = re.compile(r"\d+\b|" + "|".join(t.no_name for t in _TABLES), re.IGNORECASE)
 PAST: Final = "\n".join(table.past for table in _TABLES)
 """Words of a line that says itself that it is over."""
@@ -139,12 +139,12 @@ HEADS: Final = heads_of(
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """What a line says of somebody.
+    """An attribute of somebody, as stated by a line.
 
     Args:
-        kind: `home`, `age`, a favourite of some kind, ….
-        value: In plain words.
-        who: The name that the line gives, folded; empty: none, or a pronoun.
+        kind: `home`, `age`, a kind of favourite, ….
+        value: Its plain value.
+        who: The name in the line, case-folded; empty: none, or a pronoun.
     """
 
     kind: str
@@ -153,7 +153,7 @@ class Attribute:
 
 
 def find_attribute(text: str) -> Attribute | None:
-    """Return the attribute whose value a statement gives, or None."""
+    """Return the attribute that a statement gives, or None."""
     bare = DAY.sub("", text[:_MOST_CHARS]).lstrip(" :：-–—.,()")
     return _labelled_value(bare) or _sentence_value(bare)
 
@@ -195,7 +195,7 @@ _AGE_DIGITS: Final = 3
 
 
 def check_contradictions(corpus: Corpus, options: Options) -> Iterator[Finding]:
-    """Yield a finding for each attribute of one file with different values on different days."""
+    """Yield a finding per file and attribute with different values on different days."""
     for note in corpus.notes:
         if note.holds_beliefs and not note.known.isdisjoint(HEADS):
             yield from _in_note(note, options)
@@ -225,9 +225,9 @@ def _in_note(note: MemoryText, options: Options) -> Iterator[Finding]:
 
 
 def _with_ends(note: MemoryText, kind: str, ordered: list[Said], phrases: Phrases) -> str:
-    """Return a file in which the newest value of an attribute ends the others.
+    """Return the file with older values of an attribute marked as ended by the newest.
 
-    Only items of lists end, and only where the newest value is in the same privacy scope.
+    Only list items are marked, and only if the newest value is in the same privacy scope.
     """
     day, at, value = ordered[-1]
     older = {n for d, n, v in ordered if d < day and not _do_agree(kind, (d, v), (day, value))}
@@ -241,15 +241,15 @@ def _with_ends(note: MemoryText, kind: str, ordered: list[Said], phrases: Phrase
 
 
 def _still_holds(statement: Statement) -> bool:
-    """Tell whether a line does not say itself that it is over."""
+    """Tell whether a line does not itself say that it has ended."""
     text = statement.text
     return "~~" not in text and not ended_on(text) and not _PAST.is_in(text)
 
 
 def _find_subject(statement: Statement, found: Attribute) -> Subject:
-    """Return whom a statement is about: the headings above it, but for those that only date it.
+    """Return the subject of a statement: the headings above it, except dates.
 
-    A name that the line gives stands beside them, unless it is in the title of the file.
+    A name in the line is added, unless it is in the title of the file.
     """
     above = tuple(h for h in statement.heading[:3] if not DAY.search(h))
     is_named = found.who and found.who not in words_in(fold(" ".join(statement.heading[:1])))
@@ -257,7 +257,7 @@ def _find_subject(statement: Statement, found: Attribute) -> Subject:
 
 
 def _do_differ(kind: str, values: list[Said]) -> bool:
-    """Tell whether two values of different days contradict each other."""
+    """Tell whether two values from different days contradict each other."""
     return any(
         day != other_day and not _do_agree(kind, (day, value), (other_day, other))
         for at, (day, _, value) in enumerate(values)
@@ -266,7 +266,7 @@ def _do_differ(kind: str, values: list[Said]) -> bool:
 
 
 def _do_agree(kind: str, one: tuple[date, str], other: tuple[date, str]) -> bool:
-    """Tell whether both may hold: `Oslo` is in `Oslo, Norway`, and who ages grows older."""
+    """Tell whether two values are compatible: `Oslo` and `Oslo, Norway`, or growing ages."""
     (day, value), (other_day, another) = one, other
     if kind == "age":
         words = f"{value} {another}".split()
@@ -285,7 +285,7 @@ _WEEK: Final = 14
 _MONTH: Final = 62
 _YEAR: Final = 731
 _GRACE_DAYS: Final = 7
-# How many days after it was said the time that is meant has passed for certain.
+# Days after which the time referred to has certainly passed.
 _RELATIVE: Final = {
     _DAY: """tomorrow | tonight | übermorgen | demain | i morgen | huomenna | domani | amanhã
         завтра | غدا | 明日 | あした | 明天 | 내일""",
@@ -306,20 +306,20 @@ _RELATIVE: Final = {
         العام القادم | 来年 | 明年 | 내년""",
 }
 _SPANS: Final = [(days, Wordings.of(words)) for days, words in _RELATIVE.items()]
-# What says itself that it holds at some time only.
+# Wordings that limit a statement to some time.
 _NOW: Final = Wordings.of("""
     as of | currently | at the moment | right now | these days | derzeit
     zurzeit | aktuell | actuellement | en ce moment | actualmente | attualmente | atualmente
     for tiden | tällä hetkellä | сейчас | حاليا | 現在 | 目前 | 현재
     years old | months old | jahre alt | ans | años | anni | anos | лет | 歳 | 岁 | 살
 """)
-# A line that says since or until when it holds, or of a day that stays.
+# Lines that state a start or end, or a permanent date.
 _OVER: Final = Wordings.of("""
     until | since | formerly | no longer | used to | was | were | had | died | born
     geboren | seit | war | né | née | depuis | était | bis | jusqu'en | hasta | desde | era
     с | был | была | まで | から | 까지 | 부터
 """)
-# What is so every time, a goodbye, and a story ("the next day") speak of no time to come.
+# Habits, goodbyes and stories ("the next day") do not refer to the future.
 _NO_PLAN: Final = Wordings.of("""
     every | each | always | usually | never | often | whenever | the next
     immer | jeden | jede | jedes | toujours | chaque | siempre | cada | sempre | ogni
@@ -332,7 +332,7 @@ STALE_WORDS: Final = _SPAN_HEADS | _NOW.heads | HEADS
 
 
 def check_stale(corpus: Corpus, options: Options) -> Iterator[Finding]:
-    """Yield a finding for each file with beliefs that time has overtaken."""
+    """Yield a finding per file with statements that are out of date."""
     for note in corpus.notes:
         if not note.holds_beliefs or note.known.isdisjoint(STALE_WORDS):
             continue
@@ -350,7 +350,7 @@ def check_stale(corpus: Corpus, options: Options) -> Iterator[Finding]:
 
 
 def _is_belief(statement: Statement) -> bool:
-    """Tell whether a line claims something, and not that it was so until some day or on one."""
+    """Tell whether a line claims something that is not limited to the past or to one day."""
     text = statement.text
     is_question = text.endswith(("?", "？", "؟"))
     is_over = "~~" in text or ended_on(text) or _OVER.is_in(text)
@@ -358,9 +358,9 @@ def _is_belief(statement: Statement) -> bool:
 
 
 def _is_past(statement: Statement, note: MemoryText, options: Options) -> bool:
-    """Tell whether the time that a line speaks of has passed, at the latest it can have been said.
+    """Tell whether the time a line refers to has passed, given when it was said at the latest.
 
-    What has no day was written, at the latest, when its file was last changed.
+    A line without a date is no newer than the last change of its file.
     """
     said = _written_day(statement, note)
     for days, wordings in _SPANS:
@@ -371,7 +371,7 @@ def _is_past(statement: Statement, note: MemoryText, options: Options) -> bool:
 
 
 def _is_old(statement: Statement, options: Options) -> bool:
-    """Tell whether a line of a day long ago says what changes: a home, an age, what is now."""
+    """Tell whether an old line states something changeable: a home, an age, a current state."""
     day = statement.own_day
     if day is None or (options.today - day).days <= options.stale_days:
         return False
@@ -396,13 +396,13 @@ _OLD_HINT: Final = (
 )
 
 
-_LEAST_SHARE: Final = 0.5  # of a withdrawn line, in a sentence that repeats it
+_LEAST_SHARE: Final = 0.5  # share of a withdrawn line's words in a sentence that repeats it
 _MOST_REASONS: Final = 3
-_MOST_TURNS: Final = 1_000  # of one line; a slip of the pen names millions
+_MOST_TURNS: Final = 1_000  # per line; a typo could cite millions
 
 
 def check_withdrawn(corpus: Corpus, options: Options) -> Iterator[Finding]:
-    """Yield the files with such lines, and those of days, weeks and digests that repeat them."""
+    """Yield files with lines based on withdrawn turns, and digests that repeat them."""
     numbering = options.numbering
     gone, standing = list[str](), list[str]()
     for note in corpus.notes:
@@ -423,11 +423,11 @@ def check_withdrawn(corpus: Corpus, options: Options) -> Iterator[Finding]:
 
 
 class _Repeated:
-    """Tells sentences that say what only withdrawn lines say.
+    """Recognises sentences that repeat only withdrawn lines.
 
     Args:
-        gone: The lines that rest on no turn that stands.
-        standing: The other lines that rest on turns.
+        gone: Lines without any standing turn.
+        standing: Other lines that cite turns.
     """
 
     def __init__(self, gone: list[str], standing: list[str]) -> None:
@@ -435,7 +435,7 @@ class _Repeated:
         self._standing = [EvidenceText(without_references(text)) for text in standing]
 
     def is_said(self, sentence: str) -> bool:
-        """Return whether a sentence says what a withdrawn line says, and no other line."""
+        """Tell whether a sentence repeats a withdrawn line and no other one."""
         said = EvidenceText(sentence)
         shares = [
             evidence.share(sentence)
@@ -447,7 +447,7 @@ class _Repeated:
 
 
 def _find_repeating(note: MemoryText, repeated: _Repeated) -> Iterator[Finding]:
-    """Yield a file that is made of others, if it repeats what was withdrawn."""
+    """Yield a finding if a generated file repeats withdrawn lines."""
     lines: list[str | None] = list(note.text.split("\n"))
     whole, by_hand = list[int](), list[int]()
     start = note.text.count("\n", 0, body_start(note.text))
@@ -482,7 +482,7 @@ def _find_repeating(note: MemoryText, repeated: _Repeated) -> Iterator[Finding]:
 
 
 def _citing_lines(note: MemoryText) -> Iterator[TextLine]:
-    """Yield the lines of a file that name turns, but not more than anything rests on."""
+    """Yield the lines of a file that cite turns, unless they cite implausibly many."""
     for line in scan(note.text):
         is_cited = "<!-- turn" in line.text and not line.in_code
         if is_cited and turn_count(line.text) <= _MOST_TURNS:
@@ -524,13 +524,13 @@ def _withdrawn_finding(
 
 
 def _resting_on(text: str, turns: Collection[Cited]) -> str:
-    """Return a line with these turns as its only evidence."""
+    """Return a line that cites only these turns."""
     end = "\r" if text.endswith("\r") else ""
     return f"{without_references(text).rstrip()} {citation_comment(turns)}{end}"
 
 
 def _stands_over_others(texts: list[str], at: int) -> bool:
-    """Tell whether a bullet has more than its line, so that it cannot be taken out alone."""
+    """Tell whether a bullet has nested lines, so that it cannot be removed alone."""
     item = bullet(texts[at])
     return item is not None and goes_on(texts, at, len(item.indent.expandtabs(4)))
 

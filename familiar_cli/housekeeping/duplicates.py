@@ -1,4 +1,4 @@
-"""Duplicates: files and lines that say the same, people with two files, chats kept twice."""
+"""Find duplicates: equal files and lines, people with two files, chats stored twice."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ _ROWS: Final = 4
 _LEAST_RUNS: Final = 8
 _MOST_COMPARED: Final = 4
 _MOST_WORDS: Final = 50_000
-_SEED: Final = 20_260_401  # any; the same text must have the same sketch in every run
+_SEED: Final = 20_260_401  # arbitrary, but fixed: equal texts must have equal sketches in every run
 
 
 def words_of(folded: str) -> list[str]:
-    """Return the words of a text that is case folded; of scripts without spaces, its characters."""
+    """Split case-folded text into words; unspaced scripts into characters."""
     bare = without_comments(folded) if "<!--" in folded else folded
     if bare.isascii():
         return words_in(bare)[:_MOST_WORDS]
@@ -51,10 +51,10 @@ def words_of(folded: str) -> list[str]:
 
 
 class Sketches:
-    """Texts that are put in one after another, and which of them are alike.
+    """MinHash index for finding similar texts.
 
     Args:
-        least: From which share of common runs on, of all runs of the two; 0 to 1.
+        least: Minimum similarity, as the share of common runs; 0 to 1.
     """
 
     def __init__(self, least: float) -> None:
@@ -73,7 +73,7 @@ class Sketches:
         self._shares: dict[str, float] = {}
 
     def add(self, name: str, listed: list[str]) -> None:
-        """Put in a text, given by its words. One with few of them is like no other."""
+        """Add a text as a list of words. Very short ones match nothing."""
         runs = self._runs_of(listed)
         if len(runs) < _LEAST_RUNS:
             return
@@ -89,7 +89,7 @@ class Sketches:
                 self._buckets[key].append(name)
 
     def groups(self) -> Iterator[tuple[list[str], float]]:
-        """Yield each group of texts that are alike, and the smallest share that put one into it."""
+        """Yield groups of similar texts, each with the lowest similarity that joined it."""
         members: dict[str, list[str]] = defaultdict(list)
         for name, lead in self._leads.items():
             members[lead].append(name)
@@ -110,7 +110,7 @@ class Sketches:
         return np.unique(mixed ^ (mixed >> np.uint64(29)))
 
     def _bands(self, runs: Any) -> list[bytes]:  # noqa: ANN401
-        """Return the next number at each place, the last followed by the first, in bands."""
+        """Split the sketch, closed to a ring, into bands for hashing."""
         next_ones = runs[self._np.searchsorted(runs, self._places) % len(runs)]
         return [band.tobytes() for band in next_ones.reshape(_BANDS, _ROWS)]
 
@@ -122,13 +122,13 @@ class Sketches:
 
 _LEAST_WORDS: Final = 8
 _LEAST_CHARS: Final = 20
-# A mark at the end of a sentence, a comma and how a word is set say nothing; a question mark does.
+# Full stops, commas and emphasis are insignificant; question marks are not.
 _NO_MATTER: Final = str.maketrans(dict.fromkeys(".,;:!*_\"'`", " "))
 _MARKDOWN: Final = (".md", ".markdown", ".txt")
 
 
 def check_duplicates(corpus: Corpus, options: Options) -> Iterator[Finding]:
-    """Yield what stands in the memory more than once."""
+    """Yield findings for duplicated files and lines."""
     notes = {note.rel_path: note for note in corpus.notes if _is_compared(note)}
     said: dict[str, list[str]] = defaultdict(list)
     sketches = Sketches(options.similarity)
@@ -172,21 +172,21 @@ def _line_keys(note: MemoryText) -> list[str]:
 
 
 def _line_of(note: MemoryText, key: str) -> Quote:
-    """Return the line of a file that says `key`, which all alike say; else where it begins."""
+    """Return the line with the common text `key`, else the first line of the file."""
     keys = _line_keys(note)
     at = keys.index(key) if key in keys else 0
     return Quote(note.rel_path, at + 1, note.text.split("\n", at + 1)[at])
 
 
 def _line_key(line: str) -> str:
-    """Return the words of a line, without list marker, citations and empty marks."""
+    """Normalise a line: without list marker, citations and insignificant marks."""
     return " ".join(
         without_references(without_marker(line)).casefold().translate(_NO_MATTER).split()
     )
 
 
 def _said_twice(note: MemoryText) -> Iterator[Finding]:
-    """Yield a finding where bullets of one list say the same, and would lose nothing."""
+    """Yield findings for duplicate bullets in a list that can be merged without loss."""
     if not _may_repeat(note.folded):
         return
     lines = note.text.split("\n")
@@ -210,7 +210,7 @@ def _said_twice(note: MemoryText) -> Iterator[Finding]:
 
 
 def _may_repeat(folded: str) -> bool:
-    """Tell whether looking closer is worth it: two bullets have the same words."""
+    """Check cheaply whether two bullets may have the same words."""
     comment = "<!--".translate(_NO_MATTER)
     said = [
         " ".join(line.partition(comment)[0].lstrip("-+ \t").split())
@@ -221,9 +221,9 @@ def _may_repeat(folded: str) -> bool:
 
 
 def _bullet_lists(text: str, lines: list[str]) -> Iterator[list[int]]:
-    """Yield the bullets that stand below each other with one indent, and are one line each.
+    """Yield runs of one-line bullets with the same indentation.
 
-    What is not a bullet ends all lists; a bullet of a smaller indent ends those within it.
+    Any other line ends all lists; a less indented bullet ends the lists nested in it.
     """
     opened: dict[int, list[int]] = {}
     for at, line in enumerate(scan(text)):
@@ -241,7 +241,7 @@ def _bullet_lists(text: str, lines: list[str]) -> Iterator[list[int]]:
 
 
 def _without_repeats(lines: list[str], again: dict[int, int]) -> str:
-    """Return the text without the bullets that say the same again; their turns are kept."""
+    """Remove repeated bullets, merging their citations."""
     kept = list(lines)
     alike: dict[int, set[str]] = defaultdict(set)
     for at, first in again.items():
@@ -259,12 +259,12 @@ def _without_repeats(lines: list[str], again: dict[int, int]) -> str:
 
 
 _LEAST_NAME_CHARS: Final = 2
-# So many people who share a name are a family or a fashion, not one person.
+# More people than this with a common name are not the same person.
 _MOST_SHARING: Final = 4
 
 
 def check_twins(corpus: Corpus, options: Options) -> Iterator[Finding]:
-    """Yield a finding for each two people who share a name and do not link to each other."""
+    """Yield a finding for each pair of people with a common name and no link."""
     del options
     people = [note for note in corpus.notes if slug_in(note.rel_path)]
     by_path = {note.rel_path: note for note in people}
@@ -291,7 +291,7 @@ def check_twins(corpus: Corpus, options: Options) -> Iterator[Finding]:
 
 
 def _naming_line(note: MemoryText, key: str) -> tuple[Quote, ...]:
-    """Return the line of a file that gives the name; its first line when none does alone."""
+    """Return the line of a file with the name; the first line if none has it alone."""
     lines = [key_of(line.strip(" \t\r#*-+`")) for line in note.text.split("\n")]
     return quote_lines(note, [next((at for at, line in enumerate(lines, 1) if line == key), 1)])
 

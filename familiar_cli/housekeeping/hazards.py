@@ -1,4 +1,4 @@
-"""Text that gives orders to a model, invisible text, and secrets."""
+"""Find instructions to models, invisible text, and secrets."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ _OTHERS: Final = (
     *("ルール", "지시", "명령", "التعليمات", "الأوامر"),
 )
 """One of these, folded, is in every text that `_ORDER` finds anything in."""
-# A comment for people may well say "you should fill this in", or that it holds instructions.
+# Comments for people may well say "you should fill this in", or mention instructions.
 _IN_COMMENT: Final = re.compile(
     r"\b(?:you (?:must|should|will|shall)(?: now| always| never| not)?"
     r" (?:say|tell|reply|answer|respond|mention|obey|pretend|act|ignore|reveal|believe|send)"
@@ -91,7 +91,7 @@ _MAY_HIDE: Final = re.compile(
 
 
 def check_orders(corpus: Corpus, options: Options) -> Iterator[Finding]:
-    """Yield a finding for each file and each way in which it looks so."""
+    """Yield a finding per file and kind of suspicious text."""
     del options
     for note in (*corpus.notes, *corpus.hidden):
         if note.directory != SELF_DIR or note.is_hidden:
@@ -101,7 +101,7 @@ def check_orders(corpus: Corpus, options: Options) -> Iterator[Finding]:
 
 
 def without_hidden(text: str) -> str:
-    """Return `text` without the marks that hide in it."""
+    """Remove invisible characters from `text`."""
     return _HIDDEN.sub("", text)
 
 
@@ -227,7 +227,7 @@ _LONG: Final = 12
 
 
 def check_secrets(corpus: Corpus, options: Options) -> Iterator[Finding]:
-    """Yield a finding for each file that holds a secret."""
+    """Yield a finding for each file that contains a secret."""
     del options
     for note in (*corpus.notes, *corpus.hidden):
         found = _in_note(note)
@@ -243,13 +243,13 @@ def check_secrets(corpus: Corpus, options: Options) -> Iterator[Finding]:
 
 
 def mask_secrets(text: str) -> str:
-    """Return `text` with every secret in it masked."""
+    """Mask all secrets in `text`."""
     spans = sorted((start, end) for _, start, end in _secret_spans(text))
     return replace_spans(text, ((*span, _mask_secret(text[slice(*span)])) for span in spans))
 
 
 def passes_luhn(digits: str) -> bool:
-    """Return whether the last digit of a number fits the others, as on a card."""
+    """Tell whether a number has a valid Luhn check digit, like those of cards."""
     total = 0
     for place, digit in enumerate(reversed(digits)):
         doubled = int(digit) * (1 + place % 2)
@@ -268,11 +268,11 @@ def _in_note(note: MemoryText) -> list[tuple[str, Quote]]:
 
 
 def _may_hold(folded: str, known: frozenset[str]) -> bool:
-    """Tell whether looking closer is worth it.
+    """Check cheaply whether a text may contain a secret.
 
     Args:
-        folded: The text, case folded.
-        known: Which words that name a secret it holds.
+        folded: The case-folded text.
+        known: The words for secrets that it contains.
     """
     begins = any(beginning in folded for beginning in _BEGINNINGS)
     return begins or bool(known) or _FEW_DIGITS.search(folded) is not None
@@ -297,7 +297,7 @@ def _secret_spans(text: str) -> Iterator[tuple[str, int, int]]:
 
 
 def _is_secret(value: str) -> bool:
-    """Tell whether what follows `password:` may be one; a plain word after it is a sentence."""
+    """Tell whether the text after `password:` may be one; plain words are prose."""
     shown = value.strip("*_.!?<>()[]{}")
     plain = not _NEEDS_DIGIT.search(shown) and len(shown) < _LONG
     return bool(shown) and not plain and not shown.startswith(("[removed", "***", "…", "$", "http"))

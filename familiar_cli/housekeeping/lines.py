@@ -1,4 +1,4 @@
-"""One reading of the memory as statements, shared by all checks, and what checks report."""
+"""Parse memory into statements once for all checks, and the findings they report."""
 
 from __future__ import annotations
 
@@ -58,16 +58,16 @@ if TYPE_CHECKING:
 
 _WORD: Final = re.compile(r"[^\W_]+")
 _TO_SPACES: Final = {code: " " for code in range(128) if not chr(code).isalnum()}
-_FIRST_UNSPACED: Final = "\u0e00"  # from Thai on, words are not parted
+_FIRST_UNSPACED: Final = "\u0e00"  # from Thai on, words are not separated
 
 
 @dataclass(frozen=True, slots=True)
 class Wordings:
-    """Words that are looked for in many texts.
+    """Phrases to search for in many texts.
 
     Args:
-        pattern: Finds any of them, as whole words where a script has words.
-        heads: One word of each, folded.
+        pattern: Matches any of them, as whole words in scripts with spaces.
+        heads: The longest word of each, case-folded.
     """
 
     pattern: re.Pattern[str]
@@ -75,35 +75,35 @@ class Wordings:
 
     @classmethod
     def of(cls, *wordings: str) -> Wordings:
-        """Return the wordings of lists."""
+        """Build the wordings from lists."""
         listed = "\n".join(wordings)
         return cls(re.compile(any_of(listed), re.IGNORECASE), heads_of(listed))
 
     def is_in(self, text: str) -> bool:
-        """Tell whether `text` holds any of the wordings."""
+        """Tell whether `text` contains any of the wordings."""
         return bool(known_in(text.casefold(), self.heads)) and bool(self.pattern.search(text))
 
 
 def any_of(wordings: str) -> str:
-    """Return a pattern that any of the wordings matches, as whole words where a script has words.
+    """Build a pattern for any of the wordings, as whole words in scripts with spaces.
 
-    The longest comes first, so that `works as` is not taken for `works`.
+    Longer ones come first, so that `works as` is not matched as `works`.
     """
     ordered = sorted(_split_wordings(wordings), key=lambda wording: (-len(wording), wording))
     return "|".join(_bounded_wording(wording) for wording in ordered)
 
 
 def heads_of(wordings: str) -> frozenset[str]:
-    """Return the longest word of each wording, folded."""
+    """Return the longest word of each wording, case-folded."""
     return frozenset(max(_WORD.findall(w.casefold()), key=len) for w in _split_wordings(wordings))
 
 
 def known_in(folded: str, heads: frozenset[str]) -> frozenset[str]:
-    """Return which of `heads` a text holds: as a word, and of unspaced scripts anywhere.
+    """Return those of `heads` in a text: as words or, in unspaced scripts, anywhere.
 
     Args:
-        folded: The text, case folded.
-        heads: Words, folded.
+        folded: The case-folded text.
+        heads: Case-folded words.
     """
     found = heads.intersection(words_in(folded))
     if folded.isascii():
@@ -112,7 +112,7 @@ def known_in(folded: str, heads: frozenset[str]) -> frozenset[str]:
 
 
 def words_in(folded: str) -> list[str]:
-    """Return the words of a text in order; of unspaced scripts each whole run."""
+    """Return the words of a text in order; in unspaced scripts, whole runs."""
     return folded.translate(_TO_SPACES).split() if folded.isascii() else _WORD.findall(folded)
 
 
@@ -140,15 +140,15 @@ _OWN_LISTS: Final = (REMINDERS, TASKS, SCRATCH)
 
 @dataclass(frozen=True)
 class MemoryText:
-    """One text file of the memory.
+    """A text file of the memory.
 
     Args:
-        rel_path: Where it is.
-        text: All of it.
-        size_bytes: How large it is.
+        rel_path: Its path.
+        text: Its contents.
+        size_bytes: Its size.
         modified: When it was last written.
-        folded: Its text, case folded.
-        known: Which of the words that the checks look for it holds.
+        folded: Its case-folded text.
+        known: The words of the checks that it contains.
     """
 
     rel_path: str
@@ -160,13 +160,13 @@ class MemoryText:
 
     @property
     def directory(self) -> str:
-        """The first part of its path; empty for a file at the root."""
+        """The first component of its path; empty for a file at the root."""
         first, slash, _ = self.rel_path.partition("/")
         return first if slash else ""
 
     @property
     def is_hidden(self) -> bool:
-        """Whether it is kept for the program, and no search sees it."""
+        """Whether it is the program's own and excluded from search."""
         return is_hidden(self.rel_path)
 
     @cached_property
@@ -185,7 +185,7 @@ class MemoryText:
 
     @property
     def holds_beliefs(self) -> bool:
-        """Whether it says how things are, and not how they were on some day."""
+        """Whether it states current facts rather than records of some day."""
         return self.directory not in _NOT_BELIEFS and self.rel_path not in _OWN_LISTS
 
 
@@ -194,10 +194,10 @@ class Corpus:
     """All text files, sorted by path, and every other path that there is.
 
     Args:
-        notes: The files that people and searches see.
-        hidden: Text that is kept for the program.
-        paths: The path of every file that is not hidden.
-        skipped: What could not be read.
+        notes: Files visible to people and search.
+        hidden: The program's own text files.
+        paths: Paths of all visible files.
+        skipped: Unreadable files.
     """
 
     notes: tuple[MemoryText, ...]
@@ -207,12 +207,12 @@ class Corpus:
 
     @cached_property
     def names(self) -> PageNames:
-        """What wiki links may name."""
+        """The names that wiki links may use."""
         pages = (note for note in self.notes if note.rel_path.lower().endswith(SUFFIXES))
         return PageNames(self.paths, {note.rel_path: note.text for note in pages})
 
     def led_to(self, note: MemoryText) -> set[str]:
-        """Return the files that the links of a file lead to."""
+        """Return the files that a file links to."""
         named = (self.names.find(link.name, note.rel_path) for link in note.wiki_links)
         targets = {*(link.target for link in note.links), *named} & self.paths
         return {path for path in targets if path}
@@ -220,18 +220,18 @@ class Corpus:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the checks go by.
+    """Settings of the checks.
 
     Args:
-        today: The day in the familiar's timezone.
-        stale_days: How old a dated statement may be.
-        similarity: From which share of common word runs two files are near duplicates, 0 to 1.
-        max_file_bytes: The largest file that may be written.
-        day_of_turn: Tells when a turn was said, by its number; None: there is no such turn.
-        fallen: Tells which of some turns no longer stand, and for each what became of it.
-        numbering: Which turns lines name.
+        today: The current day in the familiar's timezone.
+        stale_days: Age in days from which a dated statement is old.
+        similarity: Minimum share of common word runs of near duplicates, 0 to 1.
+        max_file_bytes: Size limit of a file.
+        day_of_turn: Returns the day of a turn by number; None: no such turn.
+        fallen: Describes those of some turns that no longer stand.
+        numbering: Resolves the turns that lines cite.
         doubles: Finds the channels that repeat turns of others.
-        phrases: In which language repairs are written.
+        phrases: Language of repairs.
     """
 
     today: date
@@ -247,7 +247,7 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """A line that a finding rests on, counted from 1. Secrets in it are masked."""
+    """A line that is evidence for a finding, counted from 1. Secrets in it are masked."""
 
     rel_path: str
     line: int
@@ -256,15 +256,15 @@ class Quote:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something that a person may want to look at.
+    """A finding for a person to review.
 
     Args:
-        paths: The files it is about.
-        message: What it is, in one line.
-        evidence: The lines that say so.
-        repair: What would mend it, where that takes no judgement.
-        hint: What to do about it.
-        check: Which check found it; `look_through` fills it in.
+        paths: The files concerned.
+        message: One-line description.
+        evidence: Lines that support it.
+        repair: The repair, if it needs no judgement.
+        hint: Suggested action.
+        check: The check that reported it; set by `look_through`.
     """
 
     paths: tuple[str, ...]
@@ -280,10 +280,10 @@ class Check:
     """One check.
 
     Args:
-        name: What it is called on the command line.
-        title: What stands above its findings.
-        run: Finds it.
-        words: Words of which `Note.known` is to tell it; see `wording.Wordings`.
+        name: Its name on the command line.
+        title: Heading of its findings.
+        run: Yields its findings.
+        words: Words to record in `MemoryText.known`; see `Wordings`.
     """
 
     name: str
@@ -293,8 +293,8 @@ class Check:
 
 
 DAY: Final = re.compile(r"(?<!\d)(\d{4})-(\d{2})(?:-(\d{2}))?(?![\d-])")
-# What dates a line: a day at its beginning, in brackets at its end, or after "as of". Another day
-# in it may be of what it tells.
+# The date of a line: at its beginning, in brackets at its end, or after "as of". Other dates
+# in it may belong to its content.
 _DATING: Final = re.compile(
     r"^\W{0,3}\d{4}-\d{2}(?:-\d{2})?(?!\d)"
     r"|[(（\[][^()（）\[\]]{0,24}?\d{4}-\d{2}(?:-\d{2})?[^()（）\[\]]{0,12}[)）\]]\W{0,9}$"
@@ -308,15 +308,15 @@ MOST_CHARS: Final = 2_000
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One line that says something.
+    """A line that states something.
 
     Args:
         line: Its number, from 1.
-        text: What it says, without the marks of a list.
-        heading: The headings above it, from the outermost.
-        own_day: The day that dates it, else of the last turn that it rests on; None: neither.
-        day: That, else the day of the heading above or of the file's name.
-        is_record: It begins with its day, as a diary does.
+        text: Its text without list markers.
+        heading: The headings above it, outermost first.
+        own_day: Its own date, else that of the last turn it cites; None: neither.
+        day: Its own date, else that of the heading above or of the file name.
+        is_record: Whether it begins with its date, as in a diary.
     """
 
     line: int
@@ -330,12 +330,12 @@ class Statement:
 def find_statements(
     note: MemoryText, words: frozenset[str], options: Options
 ) -> Iterator[Statement]:
-    """Yield the statements of a file that hold one of `words`; headings and code are none.
+    """Yield the statements of a file with any of `words`, except headings and code.
 
     Args:
         note: The file.
-        words: Of which its `known` tells.
-        options: What the checks go by.
+        words: Words recorded in its `known`.
+        options: Settings of the checks.
     """
     present = note.known & words
     if not present:
@@ -370,9 +370,9 @@ def _make_statement(
 
 
 def last_day(text: str) -> date | None:
-    """Return the last day that `text` names; of a month alone, its last day as far as it matters.
+    """Return the last date in `text`; for a month alone, its 28th.
 
-    A month counts from its 28th on, so that nothing is called old too early.
+    Rounding up within the month avoids calling anything old too early.
     """
     if "-" not in text:
         return None
@@ -385,7 +385,7 @@ def last_day(text: str) -> date | None:
 
 
 def comments_in(text: str) -> Iterator[tuple[int, int]]:
-    """Yield where each HTML comment begins and ends."""
+    """Yield start and end of each HTML comment."""
     end = 0
     while (start := text.find("<!--", end)) >= 0:
         end = text.find("-->", start + 4) + 3
@@ -395,31 +395,31 @@ def comments_in(text: str) -> Iterator[tuple[int, int]]:
 
 
 def without_comments(text: str, unwanted: Callable[[str], bool] = lambda _: True) -> str:
-    """Return `text` without its HTML comments, or those of them that are unwanted."""
+    """Remove the HTML comments of `text` that are unwanted, by default all."""
     spans = (span for span in comments_in(text) if unwanted(text[slice(*span)]))
     return replace_spans(text, ((*span, "") for span in spans))
 
 
 def quote_lines(note: MemoryText, numbers: Iterable[int]) -> tuple[Quote, ...]:
-    """Return the lines of a file with these numbers, from 1, the first of them that fit."""
+    """Quote the lines of a file with these numbers, from 1, up to the limit."""
     lines = note.text.split("\n")
     return tuple(Quote(note.rel_path, at, lines[at - 1]) for at in islice(numbers, MOST_QUOTES))
 
 
 def line_at(text: str, offset: int) -> int:
-    """Return the number of the line that holds the character at `offset`."""
+    """Return the number of the line at character `offset`."""
     return text.count("\n", 0, offset) + 1
 
 
 def bullet_indent(line: str) -> int | None:
-    """Return how far a bullet is indented; None: the line is none, or a numbered one."""
+    """Return the indentation of a bullet; None for other lines and numbered items."""
     item = bullet(line)
     is_one = item is not None and not item.marker[:-1] and line[item.text_at :].strip()
     return len(item.indent.expandtabs(4)) if item and is_one else None
 
 
 def goes_on(lines: list[str], at: int, indent: int) -> bool:
-    """Tell whether a bullet has more than its line, so that it cannot be taken out alone."""
+    """Tell whether a bullet has nested lines, so that it cannot be removed alone."""
     following = next((line for line in lines[at + 1 : at + 3] if line.strip()), "")
     below = bullet_indent(following)
     if below is not None:
@@ -431,7 +431,7 @@ def goes_on(lines: list[str], at: int, indent: int) -> bool:
 _TEXT: Final = (".md", ".markdown", ".txt", ".json", ".toml", ".yaml", ".yml", ".csv")
 MAX_BYTES: Final = 4 * 1024 * 1024
 """Of a larger file the size alone is looked at, and that is said."""
-# Plans that wait for a person hold old text and new; they are gone once they are settled.
+# Pending plans contain old and new text; they are deleted once decided.
 
 
 def read_corpus(
@@ -439,12 +439,12 @@ def read_corpus(
     words: frozenset[str] = frozenset(),
     on_file: Callable[[int], None] = lambda _: None,
 ) -> Corpus:
-    """Return all text of the memory. What cannot be read is named, and stops nothing.
+    """Read all text files of the memory. Unreadable ones are listed and skipped.
 
     Args:
         store: The memory.
-        words: What `Note.known` is to tell of.
-        on_file: Told before each file which one it is, from 1.
+        words: Words to record in `MemoryText.known`.
+        on_file: Called before each file with its number, from 1.
     """
     walk = store.walk(hidden=True)
     notes: list[MemoryText] = []
@@ -478,7 +478,7 @@ def read_corpus(
 
 
 def quotes_private(store: MemoryStore, finding: Finding) -> bool:
-    """Return whether a finding quotes what was said in private; in doubt it does."""
+    """Tell whether a finding quotes private text; errs on the side of privacy."""
     for rel_path in {quote.rel_path for quote in finding.evidence}:
         try:
             text = store.read_file(rel_path)

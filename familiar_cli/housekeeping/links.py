@@ -1,4 +1,4 @@
-"""Links and relations that lead nowhere, topics without links, and text that is too long."""
+"""Find broken links and relations, unlinked topics, and files that are too long."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ _MOST_NAMED: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class _Broken:
-    """A link that leads nowhere.
+    """A broken link.
 
     Args:
-        target: What it means.
-        start: Where the text begins that says so.
-        end: Where that ends.
-        mend: What to write there; empty: nobody knows.
+        target: Its intended target.
+        start: Start of its text.
+        end: End of its text.
+        mend: Replacement text; empty: unknown.
     """
 
     target: str
@@ -53,7 +53,7 @@ class _Broken:
 
 
 def check_links(corpus: Corpus, options: Options) -> Iterator[Finding]:
-    """Yield a finding for each file with links that lead nowhere."""
+    """Yield a finding for each file with broken links."""
     del options
     named: dict[str, list[str]] = defaultdict(list)
     for path in corpus.paths:
@@ -114,13 +114,13 @@ def _is_address(link: str) -> bool:
 
 
 def _moved_to(place: LinkPlace, named: dict[str, list[str]]) -> str | None:
-    """Return the one file that bears the name of the file that is missing."""
+    """Return the only file with the name of the missing file, or None."""
     found = named.get(fold(posixpath.basename(place.target)), [])
     return found[0] if len(found) == 1 else None
 
 
 def _new_link(source: str, target: str, written: str) -> str:
-    """Return the way to a file, with the place in it that the old link named."""
+    """Build a link to a file, keeping the fragment of the old one."""
     return way_to(target, source) + "".join(re.findall(r"[#?].*", written)[:1])
 
 
@@ -128,7 +128,7 @@ _LEAST_CHARS: Final = 2
 
 
 def check_orphans(corpus: Corpus, options: Options) -> Iterator[Finding]:
-    """Yield a finding for each topic that nothing leads to and that leads nowhere."""
+    """Yield a finding for each topic without links to or from it."""
     del options
     notes = [note for note in corpus.notes if note.rel_path.lower().endswith(SUFFIXES)]
     alone = {note.rel_path: note for note in notes if note.directory == TOPICS_DIR}
@@ -150,10 +150,10 @@ def check_orphans(corpus: Corpus, options: Options) -> Iterator[Finding]:
 
 
 class _Subjects:
-    """What topics are about, and whether a file speaks of one.
+    """Index of topics by the words that identify them.
 
-    It does if it holds all words of the title, or of the topic's file name, in whatever order; of
-    unspaced scripts the title itself.
+    A file mentions a topic if it contains all words of its title or file name, in any order; in
+    unspaced scripts, the title itself.
 
     Args:
         topics: The files.
@@ -180,7 +180,7 @@ class _Subjects:
             self._lengths[name[0]].add(len(name))
 
     def found_in(self, note: MemoryText) -> set[str]:
-        """Return the topics that a file speaks of, itself left out; each is told of once only."""
+        """Return the topics that a file mentions, except itself; each is reported only once."""
         words = set(words_in(note.folded))
         found: set[str] = set()
         for word in words:
@@ -209,7 +209,7 @@ class _Subjects:
 
 
 def _word_stem(word: str) -> str:
-    """Return a word without the `s` of a plural, as far as that can be told."""
+    """Strip a plural `s` from a word, if it seems to be one."""
     return word.removesuffix("s") if len(word) > _LEAST_CHARS else word
 
 
@@ -218,7 +218,7 @@ NEAR: Final = 0.8
 
 
 def check_size(corpus: Corpus, options: Options) -> Iterator[Finding]:
-    """Yield a finding for each file near or over the largest size."""
+    """Yield a finding for each file near or over the size limit."""
     most = options.max_file_bytes
     for note in corpus.notes:
         if note.size_bytes >= NEAR * most:
@@ -236,11 +236,11 @@ LEAST_LINES: Final = 5
 LEAST_CHARS: Final = 600
 """A section with so many lines, or so much text, is ready."""
 _SHOWN: Final = 3
-_MOST_PLANS: Final = 20  # each holds the whole file twice
+_MOST_PLANS: Final = 20  # each contains the whole file twice
 
 
 def check_topics(corpus: Corpus, options: Options) -> Iterator[Finding]:
-    """Yield a finding for each section of the notes that could be a topic."""
+    """Yield a finding for each section of the notes that could become a topic."""
     del options
     note = next((n for n in corpus.notes if n.rel_path == NOTES), None)
     if note is None:
@@ -254,7 +254,7 @@ def check_topics(corpus: Corpus, options: Options) -> Iterator[Finding]:
         if len(said) < LEAST_LINES and len(section.body.strip()) < LEAST_CHARS:
             continue
         if DAY.search(section.title) or any(map(_is_to_do, said)):
-            continue  # a diary and a list of things to do are no topic
+            continue  # diaries and to-do lists are not topics
         slug = slugify(section.title)
         is_free = bool(slug) and slug not in taken
         path = taken.setdefault(slug, f"{TOPICS_DIR}/{slug}.md")
@@ -279,7 +279,7 @@ def _repair_hint(path: str, *, is_free: bool, is_late: bool) -> str:
 
 
 def _public_sections(text: str) -> Iterator[Section]:
-    """Yield the H2 sections, but those that hold what was said in private."""
+    """Yield the H2 sections except private ones."""
     private = [start for start, _ in private_spans(text, NOBODY)]
     for section in sections(text, 2):
         holds = any(section.start <= start < section.end for start in private)
@@ -310,7 +310,7 @@ def _first_of(section: Section) -> tuple[Quote, ...]:
 
 
 def _move_links(body: str, path: str) -> str:
-    """Return text of the notes as it stands in another directory: its links lead where they led."""
+    """Rewrite relative links in text of the notes for its new directory."""
     way = "../" * path.count("/")
     written = ((one.start, one.end, body[one.start : one.end]) for one in link_places(body, NOTES))
     return replace_spans(
@@ -328,7 +328,7 @@ _MOST_STEPS: Final = 50
 
 @dataclass(frozen=True, slots=True)
 class _Stated:
-    """A relation, where it stands, and the page that it leads to."""
+    """A relation with its location and the page it refers to."""
 
     note: MemoryText
     relation: Relation
@@ -340,7 +340,7 @@ class _Stated:
 
 
 def check_relations(corpus: Corpus, options: Options) -> Iterator[Finding]:
-    """Yield what is wrong with relations."""
+    """Yield findings for invalid relations."""
     del options
     table = next((note.text for note in corpus.notes if note.rel_path == RELATION_KINDS), "")
     kinds = kinds_of(table)
@@ -372,7 +372,7 @@ def _leading_relations(
 
 
 def _target_page(one: Relation, note: MemoryText, corpus: Corpus) -> str:
-    """Return the page that a relation leads to; empty: there is none."""
+    """Return the page that a relation refers to; empty: none."""
     path = one.target or corpus.names.find(one.name.partition("|")[0], note.rel_path) or ""
     if path not in corpus.paths:
         return ""
@@ -382,7 +382,7 @@ def _target_page(one: Relation, note: MemoryText, corpus: Corpus) -> str:
 def _find_wrong(
     note: MemoryText, relations: tuple[Relation, ...], corpus: Corpus
 ) -> Iterator[Finding]:
-    """Yield what is wrong with single relations of a page."""
+    """Yield findings for individually invalid relations of a page."""
     lost = [one.line for one in relations if not _target_page(one, note, corpus)]
     if lost:
         yield _relation_finding(
@@ -402,7 +402,7 @@ def _find_wrong(
 
 
 def _find_contradictions(stated: list[_Stated], kinds: Kinds) -> Iterator[Finding]:
-    """Yield where two pages each say that they are above, or below, the other."""
+    """Yield findings for pairs of pages that each claim the same asymmetric relation."""
     now = [one for one in stated if not one.is_over and not one.relation.private]
     above: dict[tuple[str, str, str], _Stated] = {}
     for one in now:
@@ -427,7 +427,7 @@ def _find_contradictions(stated: list[_Stated], kinds: Kinds) -> Iterator[Findin
 
 
 def _find_circles(stated: list[_Stated], kinds: Kinds) -> Iterator[Finding]:
-    """Yield circles of three and more where there can be none, each once."""
+    """Yield findings for impossible cycles of three or more pages, each once."""
     below: dict[str, dict[str, dict[str, _Stated]]] = defaultdict(lambda: defaultdict(dict))
     for one in stated:
         step = kinds.step(one.relation.relation)
@@ -448,7 +448,7 @@ def _find_circles(stated: list[_Stated], kinds: Kinds) -> Iterator[Finding]:
 
 
 def _found_circles(edges: dict[str, dict[str, _Stated]]) -> Iterator[tuple[str, ...]]:
-    """Yield a circle for each page that is the first, by path, of one."""
+    """Yield one cycle for each page that is the first of one, by path."""
     for start in sorted(edges):
         came: dict[str, str] = {}
         level = [start]

@@ -1,4 +1,4 @@
-"""Run all checks over one reading of the memory, and ask a model to judge the findings."""
+"""Run all checks on one reading of the memory, and ask a model to judge the findings."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ _MOST_MASKED: Final = 4_000
 
 @dataclass(frozen=True, slots=True)
 class CheckResults:
-    """What the checks found.
+    """Results of the checks.
 
     Args:
-        findings: In the order of the checks, then of the paths.
-        checks: Which checks were made.
-        files: How many files they looked at.
-        skipped: What could not be read, and checks that could not be made.
+        findings: Ordered by check, then by path.
+        checks: The checks that ran.
+        files: Number of files checked.
+        skipped: Unreadable files, and checks that could not run.
     """
 
     findings: tuple[Finding, ...]
@@ -71,17 +71,17 @@ def look_through(
     since: datetime | None = None,
     on_step: Callable[[str, int], None] = lambda _step, _done: None,
 ) -> CheckResults:
-    """Run the checks and return their findings. Nothing is changed, and no model is asked.
+    """Run the checks and return their findings, changing nothing and asking no model.
 
     Args:
         store: The memory.
-        options: What the checks go by.
-        names: Which checks; none: all of them.
-        since: Only findings about a file that was changed then or later.
-        on_step: Told what is being done, and how many files are read.
+        options: Settings of the checks.
+        names: Names of checks to run; empty: all.
+        since: Only findings about files changed since then.
+        on_step: Called with the current step and the number of files read.
 
     Raises:
-        NotFoundError: There is no such check.
+        NotFoundError: An unknown check was requested.
     """
     wanted = [_check_named(name) for name in dict.fromkeys(names)] or list(CHECKS)
     words = frozenset[str]().union(*(check.words for check in wanted))
@@ -99,7 +99,7 @@ def look_through(
         )
         try:
             ordered = sorted(of_it, key=lambda f: (f.paths, f.message))
-        except ModuleNotFoundError as error:  # numpy, which some machines have no wheel of
+        except ModuleNotFoundError as error:  # numpy, for which some machines have no wheel
             skipped.append(Skipped(check.name, f"the check needs {error.name}, not installed here"))
             continue
         found += [_shorten_quotes(check.name, finding) for finding in ordered]
@@ -118,7 +118,7 @@ def _check_named(name: str) -> Check:
 
 
 def _shorten_quotes(check: str, finding: Finding) -> Finding:
-    """Name the check of a finding; cut its quotes, and mask every secret in them."""
+    """Set the check of a finding, shorten its quotes, and mask all secrets in them."""
     shown = tuple(
         replace(quote, text=mask_secrets(quote.text.strip()[:_MOST_MASKED])[:_MOST_CHARS])
         for quote in finding.evidence[:MOST_QUOTES]
@@ -167,7 +167,7 @@ _SCHEMA: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What a model makes of a finding: `real`, `not` or `unsure`, and why."""
+    """A model's verdict on a finding: `real`, `not` or `unsure`, with a reason."""
 
     verdict: Verdict
     reason: str
@@ -175,20 +175,20 @@ class Judgement:
 
 @dataclass(slots=True)
 class FindingJudgements:
-    """The judgements by the number of the finding, from 0, and why some are missing."""
+    """Verdicts by index of the finding, and why some are missing."""
 
     judgements: dict[int, Judgement] = field(default_factory=dict)
     problem: FamiliarError | None = None
 
 
 async def judge_findings(asker: Asker, findings: Sequence[Finding]) -> FindingJudgements:
-    """Ask a model to judge each finding. A failure ends the questions and is reported."""
+    """Ask a model to judge each finding. A failure stops the questions and is reported."""
     judged = FindingJudgements()
     for batch in _finding_batches(asker, findings):
         try:
             judged.judgements |= await _ask_batch(asker, batch, findings)
         except UnusableReplyError:
-            continue  # told below, of all findings together
+            continue  # reported below, for all findings together
         except FamiliarError as error:
             judged.problem = error
             break
@@ -218,13 +218,13 @@ async def _ask_batch(
 
 
 def read_reply(text: str, batch: Sequence[int]) -> dict[int, Judgement]:
-    """Return the judgements in a reply, by the number of the finding; what is not such is left."""
+    """Parse the verdicts in a reply, by index of the finding, ignoring invalid ones."""
     found: dict[int, Judgement] = {}
     for value in values_in(text):
         listed = value.get("judgements") if isinstance(value, dict) else value
         for one in listed if isinstance(listed, list) else []:
             number = one.get("number") if isinstance(one, dict) else None
-            if type(number) is int and 1 <= number <= len(batch):  # `true` is no number
+            if type(number) is int and 1 <= number <= len(batch):  # `true` is not a number here
                 known = _read_judgement(one)
                 if known:
                     found.setdefault(batch[number - 1], known)
@@ -234,7 +234,7 @@ def read_reply(text: str, batch: Sequence[int]) -> dict[int, Judgement]:
 
 
 def _read_judgement(one: dict[str, Any]) -> Judgement | None:
-    """Return a verdict with its reason; without a reason in words, a person could not weigh it."""
+    """Parse a verdict; None without a reason, as a person could not weigh it."""
     verdict, reason = one.get("verdict"), one.get("reason")
     if verdict not in VERDICTS or not isinstance(reason, str):
         return None
@@ -245,7 +245,7 @@ def _read_judgement(one: dict[str, Any]) -> Judgement | None:
 
 
 def _finding_batches(asker: Asker, findings: Sequence[Finding]) -> Iterator[list[int]]:
-    """Yield the numbers of findings that go into one question together."""
+    """Yield the indexes of findings that fit into one question."""
     context_tokens = asker.model.context_tokens
     most = int(context_tokens * _SHARE_OF_CONTEXT) - asker.count(_SYSTEM)
     batch: list[int] = []
@@ -262,7 +262,7 @@ def _finding_batches(asker: Asker, findings: Sequence[Finding]) -> Iterator[list
 
 
 def _finding_as_json(number: int, finding: Finding) -> str:
-    """Return a finding as one line of JSON, so that no text in it can end the fence."""
+    """Encode a finding as one line of JSON, so that its text cannot end the fence."""
     value = {
         "number": number,
         "check": finding.check,

@@ -1,4 +1,4 @@
-"""Ask a model on the side: for JSON that is checked and repaired once, or on the way to a reply."""
+"""Ask a model for JSON that is checked and repaired once, or for side calls of a turn."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ class Spent:
     """The cost of asking a model.
 
     Args:
-        calls: Requests that were answered, repairs included.
+        calls: Number of answered requests, including repairs.
         repairs: How many of them were repairs.
-        prompt_tokens: As the server counts, or None when it never said.
-        completion_tokens: As the server counts, or None.
+        prompt_tokens: As counted by the server; None if it never reported any.
+        completion_tokens: As counted by the server; None if it never reported any.
         cost: In the server's currency, or None.
-        estimated_tokens: Tokens of all prompts, as this program counts.
+        estimated_tokens: Tokens of all prompts, as counted by this program.
         model_s: Seconds spent waiting for the model.
     """
 
@@ -58,20 +58,20 @@ class Asker:
     """Asks one model for JSON.
 
     Args:
-        model: Who is asked.
+        model: The model.
         count: Counts tokens.
-        keep: Puts an unusable reply into the quarantine and returns where it is.
-        slot: The slot of the model, which an error names.
-        reply_tokens: Most tokens of a reply.
-        temperature: How freely words are chosen; None: as the model's settings say.
-        structured: `auto`, `on` or `off`: whether the server is handed the schema. `auto` becomes
-            `off` once the server refuses it.
-        unchanged: What an error says stayed as it was.
-        on_answer: Told of each answer: the tokens of the prompt, and those of the reply.
+        keep: Stores an unusable reply in the quarantine and returns its path.
+        slot: The model's slot, named in errors.
+        reply_tokens: Maximum tokens of a reply.
+        temperature: Sampling temperature; None: the model's setting.
+        structured: `auto`, `on` or `off`: whether to send the schema to the server. `auto` switches
+            to `off` once the server refuses it.
+        unchanged: What errors describe as unchanged.
+        on_answer: Called for each answer with the tokens of the prompt and of the reply.
 
     Attributes:
-        spent: What was asked so far.
-        quarantined: Where the unusable replies are.
+        spent: Total cost so far.
+        quarantined: Paths of unusable replies.
     """
 
     model: ChatModel
@@ -95,17 +95,17 @@ class Asker:
         shape: str,
         read: Callable[[Completion], T],
     ) -> T:
-        """Ask, and return the reply as `read` parses it.
+        """Ask, and return the reply as parsed by `read`.
 
         Args:
             system: The system message.
             user: The user message.
             schema: The JSON schema of the reply.
-            shape: The same in a few words, for a repair.
-            read: Reads a whole reply; raises `UnusableReplyError` to have it repaired.
+            shape: A short description of the schema, for a repair request.
+            read: Parses a complete reply; raises `UnusableReplyError` to request a repair.
 
         Raises:
-            UnusableReplyError: Neither reply could be used; both are in the quarantine.
+            UnusableReplyError: Neither reply was usable; both are in the quarantine.
             ModelError: The model could not be asked.
         """
         problem = ""
@@ -139,7 +139,7 @@ class Asker:
         except RequestRefusedError:
             if self.structured != "auto":
                 raise
-            # This server does not know schemas, or not this one: from now on, words must do.
+            # The server does not support this schema: rely on the prompt alone from now on.
             self.structured = "off"
             return await self.model.complete(self._prepare(chat, None))
         finally:
@@ -149,7 +149,7 @@ class Asker:
     def _prepare(self, chat: list[Message], schema: Mapping[str, Any] | None) -> PreparedRequest:
         return self.model.prepare(
             chat,
-            stream=True,  # a long silence is then noticed, and a reply can be broken off
+            stream=True,  # streaming allows noticing silence and cancelling a reply
             reply_schema=schema,
             max_tokens=self.reply_tokens,
             temperature=self.temperature,
@@ -172,7 +172,7 @@ class Asker:
 def tokens_of(
     chat: Sequence[Message], completion: Completion, count: Callable[[str], int]
 ) -> tuple[int, int]:
-    """Return the tokens of a prompt and of its reply: as the server counts, else as we do."""
+    """Return the tokens of a prompt and its reply, by the server's count if reported."""
     used = completion.usage or Usage()
     read, written = used.prompt_tokens, used.completion_tokens
     return (
@@ -182,11 +182,11 @@ def tokens_of(
 
 
 def voice_excerpt(voice: str, room_tokens: int, count: Callable[[str], int]) -> str:
-    """Return the beginning of what makes a familiar itself, in whole sentences where it has any.
+    """Return the beginning of the familiar's character, in whole sentences if possible.
 
     Args:
-        voice: All of it.
-        room_tokens: What the question has room for; the voice gets a small share of it.
+        voice: The complete text.
+        room_tokens: Token budget of the question; the excerpt gets a small share of it.
         count: Counts tokens.
     """
     return whole_sentences(voice, min(_VOICE_TOKENS, int(room_tokens * _VOICE_SHARE)), count)
@@ -208,19 +208,19 @@ def _add_optional(known: N | None, new: N | None) -> N | None:
 async def ask_side_model(
     calls: list[SideCall], name: str, model: ChatModel, messages: Sequence[Message]
 ) -> Completion:
-    """Ask `model` once, and record the call in `calls`, also one that fails.
+    """Ask `model` once, recording the call in `calls` even if it fails.
 
     Args:
-        calls: The calls of a turn so far.
-        name: Who asks.
-        model: Who is asked.
-        messages: What it is told.
+        calls: The calls of the turn so far.
+        name: Name of the caller.
+        model: The model.
+        messages: The prompt.
 
     Raises:
-        ModelError: There is no whole reply, or one without a word.
+        ModelError: The reply is incomplete or empty.
     """
     sent = model.prepare(messages, stream=False)
-    # It is on record from its beginning, so that one that is never answered is, too.
+    # Recorded before sending, so that an unanswered call is recorded, too.
     number, start_s = len(calls), stopwatch_s()
     call = SideCall(name, sent, "", sent.model, None, None, 0.0, "no answer in time")
     calls.append(call)
@@ -244,13 +244,13 @@ def _ms_since(start_s: float) -> float:
 _THINKING: Final = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
 _COMMA: Final = re.compile(r'("(?:[^"\\]|\\.)*")|,(?=\s*[}\]])', re.DOTALL)
 _OPENING: Final = re.compile(r"[{\[]")
-_MOST_LOST: Final = 5  # values that begin and do not end are passed over
+_MOST_LOST: Final = 5  # most unterminated values to skip
 
 
 def values_in(text: str) -> Iterator[Any]:
-    """Yield each JSON value that `text` may mean, the likeliest first; None for a broken one.
+    """Yield candidate JSON values in `text`, likeliest first; None for a broken one.
 
-    What a model notes for itself before it answers is not part of the answer.
+    Text that a model reasons in before its answer is ignored.
     """
     for piece in _json_candidates(_THINKING.sub("", text).replace("\ufeff", "")):
         yield _load_json(piece)

@@ -1,11 +1,7 @@
-"""Models that answer: `LLMClient` asks any OpenAI-compatible server, `LocalModel` runs a GGUF file.
+"""Model clients: `LLMClient` for any OpenAI-compatible server, `LocalModel` for a GGUF file.
 
-The local model is loaded by llama.cpp and served on loopback, where the same client talks to it as
-to any other server. A random key keeps other users of this machine out; the port is whichever is
-free.
-
-The same `LLMClient` talks to it as to any other server. A random key keeps other users of this
-machine out; the port is whichever is free.
+The local model is loaded by llama.cpp and served on loopback on any free port, where the same
+client talks to it. A random key keeps other users of this machine out.
 """
 
 from __future__ import annotations
@@ -40,17 +36,17 @@ if TYPE_CHECKING:
     from familiar_cli.llm.slots import ResolvedSlot
 
 DONE = "[DONE]"
-# Far above any reply; a server that never ends must not fill the memory.
+# Far above any reply; a server that never stops must not exhaust memory.
 MAX_REPLY_CHARS = 4_000_000
-MAX_NAME_CHARS = 200  # of a model, or of a reason to stop
+MAX_NAME_CHARS = 200  # characters of a model name or a finish reason
 _LARGEST_COUNT = 2**53  # what JSON can say to everyone
 
 
 class ErrorInReplyError(Exception):
-    """The server reports an error inside a reply that began well (HTTP status 200).
+    """The server reported an error inside a reply with HTTP status 200.
 
     Args:
-        payload: The JSON object that holds the key `error`.
+        payload: The JSON object with the key `error`.
     """
 
     def __init__(self, payload: dict[str, Any]) -> None:
@@ -59,10 +55,10 @@ class ErrorInReplyError(Exception):
 
 
 class StreamedReply:
-    """A reply that is still growing. Reasoning, tool calls and unknown fields are passed over.
+    """A reply being received. Reasoning, tool calls and unknown fields are ignored.
 
     Args:
-        on_event: Given each event, and the whole of a reply that comes as one, as it was sent.
+        on_event: Called with each event, or with a reply that is not streamed, verbatim.
     """
 
     def __init__(self, on_event: Callable[[str], None] | None = None) -> None:
@@ -86,10 +82,10 @@ class StreamedReply:
         return self.done or self.finish_reason is not None
 
     def take_event(self, data: str) -> str:
-        """Add one event of a stream, and return what it says.
+        """Add one event of a stream, and return its text.
 
         Raises:
-            BadReplyError: It is not a piece of a reply.
+            BadReplyError: It is not part of a reply.
             ErrorInReplyError: It reports an error.
         """
         if data.strip() == DONE:
@@ -101,7 +97,7 @@ class StreamedReply:
         return ""
 
     def take_whole(self, body: str) -> str:
-        """Add a whole reply, as servers send it when no stream was asked for, and return its text.
+        """Add a reply that is not streamed, and return its text.
 
         Raises:
             BadReplyError: It is not a reply.
@@ -116,7 +112,7 @@ class StreamedReply:
         return said
 
     def finished(self, asked_model: str) -> Completion:
-        """Return the reply as a value; `asked_model` is named where the server named none."""
+        """Return the completion; the model defaults to `asked_model`."""
         return Completion(self.text, self.finish_reason, self._model or asked_model, self._usage)
 
     def _hand_on(self, event: str) -> None:
@@ -151,10 +147,10 @@ class StreamedReply:
 
 
 def parse_object(text: str) -> dict[str, Any]:
-    """Return the JSON object in `text`.
+    """Parse `text` as a JSON object.
 
     Raises:
-        BadReplyError: It is none.
+        BadReplyError: It is not one.
     """
     try:
         value = json.loads(text)
@@ -166,7 +162,7 @@ def parse_object(text: str) -> dict[str, Any]:
 
 
 def _start_of(text: str) -> str:
-    return one_line(text[:1000])  # of megabytes, a line is shown
+    return one_line(text[:1000])  # a line's worth, even of megabytes
 
 
 def _message_text(content: object) -> str:
@@ -197,12 +193,12 @@ def _read_cost(value: object) -> float | None:
         return None
     try:
         cost = float(value)
-    except OverflowError:  # JSON may hold numbers of any size
+    except OverflowError:  # JSON numbers may have any size
         return None
     return cost if math.isfinite(cost) else None
 
 
-# A server that asks for a longer wait is believed and not asked again: the person decides.
+# If a server asks for a longer wait, do not retry: the user decides.
 LONGEST_WAIT_S = 30.0
 _FIRST_WAIT_S = 0.5
 _COUNTS_S = 3.0
@@ -213,7 +209,7 @@ class LLMClient(Slotted):
 
     Args:
         slot: The server, the model and the settings.
-        on_wait: Told in one line before the client waits to ask a busy server again.
+        on_wait: Called with a one-line message before waiting to retry a busy server.
     """
 
     def __init__(self, slot: ResolvedSlot, *, on_wait: Callable[[str], None] | None = None) -> None:
@@ -253,20 +249,20 @@ class LLMClient(Slotted):
         on_text: Callable[[str], None] | None = None,
         on_event: Callable[[str], None] | None = None,
     ) -> Completion:
-        """Send `request` and return the reply, handing each piece of text to `on_text` at once.
+        """Send `request` and return the reply, passing text to `on_text` as it arrives.
 
-        A server that does not answer or says that it is busy is asked again, as often as the
-        settings say and as late as it asks; never once a piece of the reply has come.
+        An unavailable or busy server is retried, as often as configured and no sooner than it asks,
+        but never once part of the reply has arrived.
 
         Args:
-            request: What `prepare` returned.
-            on_text: Given each piece of text.
-            on_event: Given each event of the reply as the server wrote it, JSON; the whole reply
-                where it came as one.
+            request: The output of `prepare`.
+            on_text: Called with each piece of text.
+            on_event: Called with each raw JSON event, or with the whole reply if it is not
+                streamed.
 
         Raises:
-            ConfigError: Something is missing to talk to that server at all.
-            ModelError: There is no whole reply; `.partial` holds the text that came.
+            ConfigError: The configuration of the server is incomplete.
+            ModelError: The reply is incomplete; `.partial` has the text received.
         """
         import httpx_sse  # noqa: F401, PLC0415  # 0.13 s that are not the server's
 
@@ -303,7 +299,7 @@ class LLMClient(Slotted):
             error.partial = reply.text
             raise
         except FailedError as failed:
-            if not reply.complete:  # what comes after the last word is not needed
+            if not reply.complete:  # anything after the last text is not needed
                 failed.failure.error.partial = reply.text
                 if reply.text or (on_event and reply.has_begun):
                     raise failed.failure.error from failed.__cause__
@@ -317,10 +313,10 @@ class LLMClient(Slotted):
         on_text: Callable[[str], None] | None,
         deadline: float,
     ) -> None:
-        """Hand on the text of `reply` as it comes, until the server is silent for too long.
+        """Pass on the text of `reply` as it arrives, until the server is silent for too long.
 
-        Only text counts as a word of the server's: comments, empty pieces and what a model thinks
-        to itself keep a connection warm but say nothing.
+        Only text resets the timeout: comments, empty pieces and reasoning keep a connection alive
+        but do not count.
         """
         now, timeout_s = asyncio.get_running_loop().time, self._slot.timeout_s
         was_complete = False
@@ -334,7 +330,7 @@ class LLMClient(Slotted):
                         on_text(piece)
                     if piece or reply.complete > was_complete:
                         was_complete = reply.complete
-                        # Once all is said, only token counts may follow.
+                        # After the end of the text, only token counts may follow.
                         wait_s = min(timeout_s, _COUNTS_S) if was_complete else timeout_s
                         patience.reschedule(min(deadline, now() + wait_s))
         except TimeoutError:
@@ -344,11 +340,11 @@ class LLMClient(Slotted):
             raise FailedError(Failure(late(self._slot, reply.text))) from None
 
     async def _pieces(self, request: PreparedRequest, reply: StreamedReply) -> AsyncGenerator[str]:
-        """Yield the text of each event, empty where it says nothing.
+        """Yield the text of each event, empty if it has none.
 
         Raises:
             FailedError: The attempt failed.
-            BadReplyError: What came is not a reply.
+            BadReplyError: The response is not a reply.
         """
         accept = "text/event-stream" if request.stream else "application/json"
         asked = wire.open_answer(self._slot, "POST", request.url, accept=accept, body=request.body)
@@ -392,27 +388,27 @@ def _wait_s(failure: Failure, asked: int, deadline: float) -> float | None:
     """Return the seconds before the next attempt, or None when retrying would not help."""
     if not failure.again:
         return None
-    # Not all clients of a server that was down should come back in the same moment.
+    # Jitter, so that clients do not all retry at the same moment.
     chosen_s = _FIRST_WAIT_S * 2**asked * random.uniform(0.5, 1.0)  # noqa: S311
     wait_s = float(chosen_s if failure.wait_s is None else failure.wait_s)
     left_s = deadline - asyncio.get_running_loop().time()
     return wait_s if wait_s <= min(LONGEST_WAIT_S, left_s) else None
 
 
-# The program counts tokens in another way than the model does, and the model's own count can be
-# twice as high (Chinese, Japanese, Korean), so it is given more room than is promised to callers.
+# Our token count differs from the model's, which can be
+# twice as high (Chinese, Japanese, Korean), so its context is larger than advertised to callers.
 _ROOM = 2
 _LEAST_ROOM_TOKENS = 4096
-# Without it so small a model soon says one phrase over and over until its tokens run out.
+# Without it, such a small model soon repeats one phrase until its tokens run out.
 _REPEAT_PENALTY = 1.15
 
 
 class LocalModel(Slotted):
-    """A chat model that needs no server and no network. It is loaded when first asked.
+    """A chat model that needs no server or network. It is loaded on first use.
 
     Args:
-        slot: Its `model` is a name in the catalog of models, or the path of a GGUF file.
-        cache_dir: Where model files are kept.
+        slot: Its `model` is a name in the model catalog, or the path of a GGUF file.
+        cache_dir: The model cache.
     """
 
     def __init__(self, slot: ResolvedSlot, *, cache_dir: Path) -> None:
@@ -427,7 +423,7 @@ class LocalModel(Slotted):
         messages: Sequence[Message],
         **how: Any,  # noqa: ANN401  # as `LLMClient.prepare` takes it
     ) -> PreparedRequest:
-        """Return the exact bytes that `complete` would send. Nothing is loaded for that."""
+        """Return the exact bytes that `complete` would send, without loading the model."""
         request = LLMClient(self._slot).prepare(messages, **how)
         return replace(request, url=f"local:{self._slot.model}/chat/completions")
 
@@ -437,18 +433,18 @@ class LocalModel(Slotted):
         on_text: Callable[[str], None] | None = None,
         on_event: Callable[[str], None] | None = None,
     ) -> Completion:
-        """Load the model if that is still to be done, and let it answer.
+        """Load the model if needed, and let it answer.
 
         Raises:
-            ModelError: The model is not on disk, cannot be loaded, or gave no whole reply.
+            ModelError: The model is not on disk, cannot be loaded, or its reply is incomplete.
         """
         client = await asyncio.to_thread(self._loaded)
         sent = replace(request, url=client.prepare(()).url)
         completion = await client.complete(sent, on_text, on_event)
-        return replace(completion, model=self._slot.model)  # the server would name the file's path
+        return replace(completion, model=self._slot.model)  # otherwise the file's path
 
     async def aclose(self) -> None:
-        """Stop the server and give its memory back."""
+        """Stop the server and free its memory."""
         with self._loading:
             self._client = self._server = None
 
@@ -489,10 +485,10 @@ class LocalModel(Slotted):
 
 
 def load_engine() -> Any:  # noqa: ANN401  # it has no types
-    """Import the library that runs models inside the program.
+    """Import the library that runs the built-in models.
 
     Raises:
-        ModelError: It is not installed, or does not run on this machine.
+        ModelError: It is not installed, or does not work on this machine.
     """
     try:
         import xllamacpp  # noqa: PLC0415  # an extra, and native code
@@ -506,7 +502,7 @@ def load_engine() -> Any:  # noqa: ANN401  # it has no types
 
 
 def _start_server(file: Path, slot: ResolvedSlot, key: str) -> Any:  # noqa: ANN401  # it has no types
-    """Load `file` and return the running server; it stops when it is let go."""
+    """Load `file` and return the running server, which stops when released."""
     xllamacpp = load_engine()
     settings = xllamacpp.CommonParams()
     settings.model.path = str(file)

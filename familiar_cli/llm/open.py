@@ -1,4 +1,4 @@
-"""Open the model of a slot, probe it with one small call, and ask a server for its context window.
+"""Open the model of a slot, probe it, and query a server for its context window.
 
 `familiar doctor` and `familiar model test` ask for the window. Servers report it differently:
 
@@ -31,18 +31,18 @@ if TYPE_CHECKING:
     from familiar_cli.llm.types import ChatModel, Message, Usage
 
 
-_ME_SLUG: Final = "cli-me"  # for a model, in place of one that holds a login name
+_ME_SLUG: Final = "cli-me"  # shown to a model in place of a login name
 
 
 def open_model(
     slot: ResolvedSlot, *, cache_dir: Path, on_wait: Callable[[str], None] | None = None
 ) -> ChatModel:
-    """Return the model that `slot` means. Nothing is loaded or connected until `complete`.
+    """Return the model of `slot`. Nothing is loaded or connected until `complete`.
 
     Args:
-        slot: What `slots.resolve` returned.
-        cache_dir: Where model files are kept; used by preset `local` only.
-        on_wait: Told in one line before the client waits to ask a busy server again.
+        slot: The resolved slot.
+        cache_dir: The model cache; used by preset `local` only.
+        on_wait: Called with a one-line message before waiting to retry a busy server.
     """
     if slot.preset == "local":
         from familiar_cli.llm.client import LocalModel  # noqa: PLC0415
@@ -54,12 +54,12 @@ def open_model(
 
 
 class SlotModels:
-    """The models of a familiar's slots, each opened when first asked for.
+    """The models of a familiar's slots, each opened on first use.
 
     Args:
-        settings: What was set of models.
-        note: Told of the file that keys were read from.
-        account: Gives the account of whose words the familiar is told; a model is shown no login.
+        settings: The model settings.
+        note: Called with the file that keys were read from.
+        account: Returns the owner's account; logins are hidden from models.
     """
 
     def __init__(
@@ -71,22 +71,23 @@ class SlotModels:
         self._opened: dict[ResolvedSlot, ChatModel] = {}
 
     def slot(self, name: str = MAIN) -> ResolvedSlot:
-        """Resolve which server and model the slot `name` means.
+        """Resolve the server and model of the slot `name`.
 
         Raises:
-            ConfigError: The settings of the slot make no sense.
+            ConfigError: The settings of the slot are invalid.
         """
         return resolve_slot(self._settings, name)
 
     def open(self, slot: str = MAIN, *, on_wait: Callable[[str], None] | None = None) -> ChatModel:
-        """Return the model of a slot; the same one each time. `aclose` ends it.
+        """Return the model of a slot, always the same object until `aclose`.
 
         Args:
             slot: The slot's name.
-            on_wait: Told in one line before a busy server is asked again; from the first call on.
+            on_wait: Called with a one-line message before retrying a busy server; the first call's
+                is used.
         """
         settings = self.slot(slot)
-        same = replace(settings, slot="")  # slots that mean one model share it, and its memory
+        same = replace(settings, slot="")  # slots with the same model share it and its memory
         if same not in self._opened:
             self._note(environment.keys_file())
             model = open_model(settings, cache_dir=cache_dir(), on_wait=on_wait)
@@ -94,21 +95,20 @@ class SlotModels:
         return self._opened[same]
 
     def open_usable(self, slot: str) -> ChatModel:
-        """Return the model of a slot, as `open` does.
+        """Return the model of a slot like `open`, checking its configuration.
 
         Raises:
-            ConfigError: Something is missing to talk to it.
+            ConfigError: The configuration is incomplete.
         """
         check_usable(self.slot(slot))
         return self.open(slot)
 
     def _without_login(self, model: ChatModel) -> ChatModel:
-        """Return a model that is shown no login name.
+        """Wrap a model so that it is shown no login name.
 
-        Where one is the owner's account, it stands in the name of their file, and maybe in its
-        title.
+        If a login is the owner's account, it is in the name, and maybe the title, of their file.
         """
-        from familiar_cli.llm.types import Renaming  # noqa: PLC0415  # the hot path needs none
+        from familiar_cli.llm.types import Renaming  # noqa: PLC0415  # not needed on the hot path
 
         slug = self._account().slug
         if slug == NEUTRAL.slug:
@@ -117,7 +117,7 @@ class SlotModels:
         return Renaming(model, shown, {_ME_SLUG: slug})
 
     async def aclose(self) -> None:
-        """End every model that was opened."""
+        """Close every opened model."""
         while self._opened:
             _, model = self._opened.popitem()
             await model.aclose()
@@ -128,16 +128,16 @@ _QUESTION: list[Message] = [{"role": "user", "content": "Say hello in one short 
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """The measured answer to one small question.
+    """Measurements of the answer to a small question.
 
     Args:
-        model: The model that answered, by the server's own account.
-        reply: What it said.
+        model: The model that answered, as reported by the server.
+        reply: Its text.
         finish_reason: Why it stopped.
-        first_text_s: Seconds from asking to the first piece of text, loading included.
-        total_s: Seconds from asking to the end.
-        tokens_per_s: Tokens written per second after the first text, or None when too few came.
-        usage: What the server counted.
+        first_text_s: Seconds until the first piece of text, including loading.
+        total_s: Seconds until the end.
+        tokens_per_s: Tokens per second after the first text; None if there were too few.
+        usage: Usage as reported by the server.
     """
 
     model: str
@@ -153,7 +153,7 @@ async def probe_model(model: ChatModel) -> Probe:
     """Ask `model` to say hello, and measure. The model is closed afterwards.
 
     Raises:
-        ModelError: It gave no whole reply.
+        ModelError: The reply is incomplete.
     """
     began_s = clock.stopwatch_s()
     pieces_s: list[float] = []
@@ -182,11 +182,11 @@ _OK: Final = 200
 
 
 async def learn_window(slot: ResolvedSlot, listed: bytes | None = None) -> int:
-    """Ask the server of `slot` and keep what it says; 0: it does not say, or does not answer.
+    """Query and store the context window of `slot`; 0 if the server does not report it.
 
     Args:
         slot: The server and the model.
-        listed: The server's list of models, where it has been fetched already.
+        listed: The server's list of models, if already fetched.
     """
     own, models = _OWN_PATHS.get(slot.preset), f"{slot.base_url}/models"
     root = slot.base_url.removesuffix("/v1")
@@ -200,7 +200,7 @@ async def learn_window(slot: ResolvedSlot, listed: bytes | None = None) -> int:
 
 
 def window_in(body: bytes, model: str) -> int:
-    """Return the window of `model` that an answer of a server names; 0: it names none."""
+    """Return the window of `model` reported in a response; 0: none."""
     try:
         said: Any = json.loads(body)
     except (ValueError, RecursionError):

@@ -1,8 +1,8 @@
-"""Resolve slots to servers and models, from settings, the environment and the presets' defaults.
+"""Resolve slots to servers and models, from settings, the environment and preset defaults.
 
-The configuration's loader has already filled what a slot leaves open from `[llm]`, so a slot of the
-settings is complete. The environment stands in for `[llm]`: it overrides the main slot, and every
-slot that has no server or model of its own.
+The configuration loader has already filled the gaps of each slot from `[llm]`, so slots are
+complete. The environment replaces `[llm]`: it overrides the main slot, and every slot without a
+server or model of its own.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ class Preset:
     """The defaults for one kind of server.
 
     Args:
-        base_url: Its address up to `/v1`; empty when only the user can know.
+        base_url: Its address up to `/v1`; empty if only the user can know.
         model: The model's name there; empty when the user must choose.
-        api_key_env: The environment variable that its key is usually kept in.
-        context_tokens: Most tokens that are safe to send and get together.
-        max_tokens: Most tokens of one reply.
-        key_needed: It answers nobody without a key.
-        limit_name: What it calls the limit of a reply.
-        prefill: It goes on from an assistant message at the end of the prompt.
-        extra: What it understands beyond the common API.
-        start: How to start it, or how to find out what is wrong.
+        api_key_env: The usual environment variable for its key.
+        context_tokens: Safe limit for prompt and reply together.
+        max_tokens: Maximum tokens of one reply.
+        key_needed: Whether it requires a key.
+        limit_name: Its parameter for the reply limit.
+        prefill: Whether it continues an assistant message at the end of the prompt.
+        extra: Parameters beyond the common API.
+        start: How to start or troubleshoot it.
         choose: How to choose a model.
-        title: What people call it; empty where that is not known.
+        title: Its common name; empty if unknown.
     """
 
     base_url: str
@@ -63,8 +63,8 @@ class Preset:
     title: str = ""
 
 
-# Context sizes are what these servers give without being configured, or less: Ollama cuts longer
-# prompts without a word (docs.ollama.com, "Context length"), so its default is what counts.
+# Context sizes are the servers' defaults, or less: Ollama silently truncates longer
+# prompts (docs.ollama.com, "Context length"), so its default matters.
 PRESETS: Mapping[str, Preset] = {
     "local": Preset(
         "",
@@ -152,7 +152,7 @@ def known_window(base_url: str, model: str) -> int:
 
 
 def keep_window(base_url: str, model: str, tokens: int) -> None:
-    """Keep what the server said of a model. A disk that refuses is ignored: it is asked again."""
+    """Store the window reported for a model. Write errors are ignored, as it can be asked again."""
     with suppress(OSError):
         path = _windows_path()
         kept = _read_windows(path) | {_window_key(base_url, model): tokens}
@@ -187,23 +187,23 @@ _PLAN_TEMPERATURE = 0.2
 
 @dataclass(frozen=True, slots=True)
 class ResolvedSlot:
-    """Everything that is needed to talk to one model. The key shows up in no repr.
+    """Everything needed to talk to one model. The key is left out of reprs.
 
     Args:
         slot: The slot's name.
         preset: The kind of server.
-        base_url: Its address up to `/v1`, no slash at the end; empty for preset `local`.
+        base_url: Its address up to `/v1`, without a trailing slash; empty for preset `local`.
         model: The model's name there; for preset `local` also a path to a GGUF file.
         api_key: The key, or an empty string.
-        api_key_env: Where the key is looked for, or an empty string.
-        context_tokens: Most tokens read and written together.
-        context_source: Where that is known from: `setting`, `server` (it said so), `model` (the
-            catalogue does) or `preset`, which is a guess.
-        max_tokens: Most tokens of one reply.
-        temperature: How freely words are chosen.
-        timeout_s: Longest silence of the server: time without a word of the reply.
-        deadline_s: Longest time for a whole reply, asking again included.
-        retries: How often a busy or failing server is asked again.
+        api_key_env: Name of the variable for the key, or an empty string.
+        context_tokens: Limit for prompt and reply together.
+        context_source: Source of that number: `setting`, `server`, `model` (the catalogue) or
+            `preset`, which is a guess.
+        max_tokens: Maximum tokens of one reply.
+        temperature: Sampling temperature.
+        timeout_s: Longest time without any text from the server.
+        deadline_s: Time limit for a complete reply, including retries.
+        retries: Number of retries for a busy or failing server.
     """
 
     slot: str
@@ -222,7 +222,7 @@ class ResolvedSlot:
 
     @property
     def where(self) -> str:
-        """The server as a person would name it."""
+        """Display name of the server."""
         if self.preset == "local":
             return "the local model"
         preset, host = PRESETS[self.preset], urlsplit(self.base_url).netloc
@@ -238,18 +238,18 @@ PLAN_TOKENS: Final[Mapping[str, int]] = {"memory_writer": 4096, "consolidation":
 def for_plans(
     slot: ResolvedSlot, settings: LLMSettings, most_tokens: int
 ) -> tuple[int, float | None]:
-    """Return the length and the temperature of a reply that is a plan, and so no talk.
+    """Return the token limit and temperature for replies that are plans, not chat.
 
-    A setting holds, of the slot or of `[llm]`. Otherwise a plan is longer than what is said in a
-    chat, as far as the context window allows, and is to be faithful rather than inventive.
+    Settings of the slot or of `[llm]` take precedence. Otherwise plans may be longer than chat
+    messages, as far as the context window allows, and are sampled for faithfulness.
 
     Args:
-        slot: The slot that is asked.
-        settings: All settings of models.
-        most_tokens: Most tokens of a plan; a model that reads little writes less.
+        slot: The slot.
+        settings: The model settings.
+        most_tokens: Maximum tokens of a plan; less for a model with a small context.
 
     Returns:
-        Most tokens of a reply, and the temperature; None: that of the slot.
+        Maximum tokens of a reply, and the temperature; None: that of the slot.
     """
     chosen = settings.slots.get(slot.slot, settings)
     reply_tokens = slot.max_tokens
@@ -260,13 +260,13 @@ def for_plans(
 
 
 def resolve_slot(settings: LLMSettings, slot: str = MAIN) -> ResolvedSlot:
-    """Resolve a slot; one without settings is the main model.
+    """Resolve a slot; without settings of its own, it is the main model.
 
-    A missing key or model is not an error yet, so that a prompt can be assembled and shown without
+    A missing key or model is not an error here, so that prompts can be assembled and shown without
     either: see `check_usable`.
 
     Raises:
-        ConfigError: The slot is unknown, the address cannot be one, or the key is unusable.
+        ConfigError: The slot is unknown, or its address or key is invalid.
     """
     if slot not in SLOTS:
         guess = nearest(slot, SLOTS)
@@ -298,7 +298,7 @@ def resolve_slot(settings: LLMSettings, slot: str = MAIN) -> ResolvedSlot:
 
 
 def _window_of(chosen: SlotSettings, base_url: str, model: str) -> tuple[int, str]:
-    """Return the context window of the model, and the source of that number."""
+    """Return the context window of the model, and its source."""
     if chosen.context_tokens:
         return chosen.context_tokens, "setting"
     said = known_window(base_url, model) if base_url else 0
@@ -310,10 +310,10 @@ def _window_of(chosen: SlotSettings, base_url: str, model: str) -> tuple[int, st
 
 
 def check_usable(slot: ResolvedSlot) -> None:
-    """Make sure that nothing is missing to talk to the model of `slot`.
+    """Check that the configuration of `slot` is complete.
 
     Raises:
-        ConfigError: There is no address, no model or no key, or no room for a prompt.
+        ConfigError: Address, model or key is missing, or there is no room for a prompt.
     """
     preset = PRESETS[slot.preset]
     if not slot.base_url and slot.preset != "local":
@@ -338,10 +338,10 @@ def check_usable(slot: ResolvedSlot) -> None:
 
 
 def check_on_disk(slot: ResolvedSlot) -> None:
-    """Make sure that the model inside the program has been fetched.
+    """Check that the built-in model has been downloaded.
 
     Raises:
-        ConfigError: It has not, so there is no model.
+        ConfigError: It has not.
     """
     from familiar_cli.models.store import path_of  # noqa: PLC0415  # only here
 
@@ -366,16 +366,16 @@ def _with_environment(chosen: SlotSettings, main: SlotSettings) -> SlotSettings:
     if model and not own_model:
         chosen = replace(chosen, model=model)
     if chosen.base_url and chosen.preset == "local":
-        # A server was named, so the model inside the program is not meant.
+        # A server was named, so this is not the built-in model.
         chosen = replace(chosen, preset="custom")
     return chosen
 
 
 def _base_url(url: str) -> str:
-    """Return `url` without a slash at its end, and without the endpoint that some people copy.
+    """Normalise `url`, stripping a trailing slash and a copied endpoint.
 
     Raises:
-        ConfigError: It is no HTTP address, or holds a password.
+        ConfigError: It is not an HTTP address, or contains a password.
     """
     if not url:
         return ""
@@ -390,7 +390,7 @@ def _base_url(url: str) -> str:
             hint="It begins with http:// or https:// and usually ends in /v1.",
         )
     if "@" in parts.netloc or parts.query or parts.fragment:
-        # The address is shown in traces and errors, so this message does not repeat it.
+        # Traces and errors show the address, so this message does not repeat it.
         raise ConfigError(
             f"The address of the server at {parts.hostname!r} must not contain "
             "a user, password or query",

@@ -1,4 +1,4 @@
-"""Requests to models and their bytes, replies, the protocol of models, and a scripted double."""
+"""Requests to models and their bytes, replies, the model protocol, and a scripted double."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Message(TypedDict):
-    """One message of a chat, as every OpenAI-compatible server takes it."""
+    """A chat message in OpenAI-compatible form."""
 
     role: Literal["system", "user", "assistant"]
     content: str
@@ -24,13 +24,13 @@ class Message(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class PreparedRequest:
-    """One request, ready to go out. It holds no key, so it may be stored and shown.
+    """A request ready to send. It contains no key, so it may be stored and shown.
 
     Args:
-        url: Where it goes. The model inside the program has no address until it runs: `local:…`.
+        url: Its destination. The built-in model has no address until it runs: `local:…`.
         model: The model's name at that server.
-        stream: The reply is asked for piece by piece.
-        body: The exact bytes that go out: JSON in UTF-8.
+        stream: Whether to stream the reply.
+        body: The exact bytes to send: JSON in UTF-8.
     """
 
     url: str
@@ -44,8 +44,8 @@ class Usage:
     """The cost of a reply, as far as the server reports it.
 
     Args:
-        prompt_tokens: Tokens that the server read, in its own counting.
-        completion_tokens: Tokens that it wrote, reasoning included.
+        prompt_tokens: Tokens read, by the server's count.
+        completion_tokens: Tokens written, including reasoning.
         cost: In the server's currency (OpenRouter: credits, 1 = 1 US dollar).
     """
 
@@ -56,14 +56,14 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """A whole reply.
+    """A complete reply.
 
     Args:
-        text: What the model said; may be empty.
+        text: The model's text; may be empty.
         finish_reason: Why it stopped: `stop`, `length` (cut at the token limit), `content_filter`,
-            or another word of the server's; None when it did not say.
-        model: The model that answered, by the server's own account.
-        usage: What it cost, or None when the server did not say.
+            or another value of the server; None if not stated.
+        model: The model that answered, as reported by the server.
+        usage: Its cost, or None if the server did not report it.
     """
 
     text: str
@@ -74,17 +74,17 @@ class Completion:
 
 @dataclass(frozen=True, slots=True)
 class SideCall:
-    """A call of a model that a turn took, beside the one for the reply.
+    """An additional model call during a turn.
 
     Args:
-        name: Who asked, e.g. `recast`.
-        request: What went out.
-        reply: What came back; empty when nothing whole did.
+        name: Name of the caller, e.g. `recast`.
+        request: The request.
+        reply: The reply; empty if it was incomplete.
         model: The model that answered, or was asked.
-        finish_reason: Why it stopped, by its server's account.
-        usage: What it cost.
-        elapsed_ms: How long it took.
-        error: Why nothing came back; empty when something did.
+        finish_reason: Why it stopped, as reported by the server.
+        usage: Its cost.
+        elapsed_ms: Duration in milliseconds.
+        error: Why there is no reply; empty if there is one.
     """
 
     name: str
@@ -98,11 +98,11 @@ class SideCall:
 
 
 class ChatModel(Protocol):
-    """A model to talk to. One object serves any number of event loops, one after another.
+    """A chat model. One object may be used by several event loops, one after another.
 
-    Nothing that belongs to an event loop outlives a call of `complete`, so the same object may be
-    used in several `asyncio.run`. `aclose` ends what it started (a server inside the program); the
-    next `complete` would start it again.
+    No resource bound to an event loop outlives a call of `complete`, so the same object works
+    across several `asyncio.run`. `aclose` stops what it started (a built-in server); the next
+    `complete` would start it again.
     """
 
     @property
@@ -111,11 +111,11 @@ class ChatModel(Protocol):
 
     @property
     def context_tokens(self) -> int:
-        """Most tokens that the model reads and writes together."""
+        """Limit for prompt and reply together."""
 
     @property
     def max_tokens(self) -> int:
-        """Most tokens of one reply."""
+        """Maximum tokens of one reply."""
 
     def prepare(
         self,
@@ -127,16 +127,16 @@ class ChatModel(Protocol):
         temperature: float | None = None,
         extra: Mapping[str, object] | None = None,
     ) -> PreparedRequest:
-        """Return the exact bytes that `complete` would send. The same messages, the same bytes.
+        """Return the exact bytes that `complete` would send; equal messages give equal bytes.
 
         Args:
             messages: The chat, oldest first.
-            stream: Ask for the reply piece by piece.
-            reply_schema: JSON schema that the reply shall follow. A server that knows no such thing
-                ignores it, or refuses the request with `RequestRefusedError`.
-            max_tokens: Most tokens of this reply; None: as the model's settings say.
-            temperature: How freely words are chosen; None: as the model's settings say.
-            extra: What only this kind of server understands, beside what it is always told.
+            stream: Whether to stream the reply.
+            reply_schema: JSON schema for the reply. Servers without support ignore it, or refuse
+                the request with `RequestRefusedError`.
+            max_tokens: Maximum tokens of this reply; None: the model's setting.
+            temperature: Sampling temperature; None: the model's setting.
+            extra: Additional server-specific parameters.
         """
 
     async def complete(
@@ -145,27 +145,27 @@ class ChatModel(Protocol):
         on_text: Callable[[str], None] | None = None,
         on_event: Callable[[str], None] | None = None,
     ) -> Completion:
-        """Send `request` and return the reply, handing each piece of text to `on_text` at once.
+        """Send `request` and return the reply, passing text to `on_text` as it arrives.
 
-        `on_event` is given each event of the reply as the server wrote it, as JSON, or the whole
-        reply where it came as one.
+        `on_event` is called with each raw JSON event, or with the whole reply if it is not
+        streamed.
 
-        When the task is cancelled the connection is closed and `CancelledError` passes through;
-        what `on_text` was given is then all there is.
+        If the task is cancelled, the connection is closed and `CancelledError` propagates; the text
+        passed to `on_text` is then all there is.
 
         Raises:
-            ModelError: There is no whole reply; `.partial` holds the text that came.
+            ModelError: The reply is incomplete; `.partial` has the text received.
         """
 
     async def aclose(self) -> None:
-        """End whatever this object started."""
+        """Stop whatever this object started."""
 
 
 class Wrapping:
-    """Asks `model` as it is asked itself; see `ChatModel`. A subclass changes what it must.
+    """Delegates to `model`; see `ChatModel`. Subclasses override what differs.
 
     Args:
-        model: Who is asked.
+        model: The wrapped model.
     """
 
     def __init__(self, model: ChatModel) -> None:
@@ -210,12 +210,12 @@ class Slotted:
 
 
 class Renaming(Wrapping):
-    """Shows `model` some words as others, and reads them in its replies as what they stand for.
+    """Replaces words in prompts to `model`, and restores them in its replies.
 
     Args:
-        model: Who is asked.
-        shown: What is shown in place of a word.
-        meant: What a word of a reply stands for.
+        model: The wrapped model.
+        shown: Replacements for words in prompts.
+        meant: Originals of words in replies.
     """
 
     def __init__(
@@ -247,7 +247,7 @@ class Renaming(Wrapping):
         on_text: Callable[[str], None] | None = None,
         on_event: Callable[[str], None] | None = None,
     ) -> Completion:
-        """See `ChatModel`; what comes piece by piece is handed on as it is."""
+        """See `ChatModel`; streamed pieces are passed on unchanged."""
         completion = await self._model.complete(request, on_text, on_event)
         return replace(completion, text=self._meant(completion.text))
 
@@ -270,15 +270,15 @@ def make_body(
     extra: Mapping[str, object] | None = None,
     reply_schema: Mapping[str, Any] | None = None,
 ) -> bytes:
-    """Return the JSON of one request in UTF-8, its keys always in the same order.
+    """Serialise a request as UTF-8 JSON with a fixed key order.
 
     Args:
         model: The model's name at the server.
         messages: The chat, oldest first.
-        stream: Ask for the reply piece by piece, and for its token counts at the end.
+        stream: Whether to stream the reply, with token counts at the end.
         limits: Length and sampling settings, e.g. `max_tokens`, `temperature`.
-        extra: What only this kind of server understands.
-        reply_schema: JSON schema that the reply shall follow.
+        extra: Additional server-specific parameters.
+        reply_schema: JSON schema for the reply.
     """
     body: dict[str, Any] = {
         "model": model,
@@ -289,7 +289,7 @@ def make_body(
     if stream:
         body["stream_options"] = {"include_usage": True}
     if reply_schema is not None:
-        # Not strict: a strict server refuses schemas that say how long a text may be.
+        # Not strict: strict servers refuse schemas with length limits.
         asked = {"name": "reply", "strict": False, "schema": reply_schema}
         body["response_format"] = {"type": "json_schema", "json_schema": asked}
     body.update(extra or {})
@@ -297,10 +297,10 @@ def make_body(
 
 
 def with_model(body: bytes, model: str) -> bytes:
-    """Return the same request for another model; every other byte stays as it is.
+    """Return the request for another model, all other bytes unchanged.
 
     Raises:
-        BadInputError: `body` is not what `make_body` returned.
+        BadInputError: `body` was not made by `make_body`.
     """
     try:
         text = body.decode("utf-8")
@@ -315,7 +315,7 @@ def with_model(body: bytes, model: str) -> bytes:
 
 
 def _encode_utf8(text: str) -> bytes:
-    """Encode `text`; half of a surrogate pair, which no encoding can carry, becomes U+FFFD."""
+    """Encode `text`, replacing lone surrogates, which UTF-8 cannot encode, by U+FFFD."""
     try:
         return text.encode("utf-8")
     except UnicodeEncodeError:
@@ -327,17 +327,17 @@ _PIECES = re.compile(r"\S+\s*|\s+")
 
 
 class ScriptedModel:
-    """A chat model that needs no network and gives one scripted reply after another.
+    """A chat model without a network that gives scripted replies in order.
 
     Args:
-        replies: Each is a text to say, a whole `Completion`, or an exception to raise. A
-            `ModelError`'s `partial` text is said before it is raised.
+        replies: Each is a text, a `Completion`, or an exception to raise. The `partial` text of a
+            `ModelError` is sent before it is raised.
         name: The model's name.
-        context_tokens: Most tokens it pretends to read and write together.
-        max_tokens: Most tokens it pretends to write.
+        context_tokens: Its advertised limit for prompt and reply together.
+        max_tokens: Its advertised limit for a reply.
 
     Attributes:
-        requests: Every request it was sent, oldest first.
+        requests: All requests received, oldest first.
     """
 
     def __init__(
@@ -384,10 +384,10 @@ class ScriptedModel:
         on_text: Callable[[str], None] | None = None,
         on_event: Callable[[str], None] | None = None,
     ) -> Completion:
-        """Give the next scripted reply; as one event.
+        """Give the next scripted reply as one event.
 
         Raises:
-            ModelError: The script says so, or it has come to its end.
+            ModelError: The script contains one, or is exhausted.
         """
         self.requests.append(request)
         if not self._replies:

@@ -1,9 +1,9 @@
-"""HTTP to a model server, within bounds, and what went wrong there in words a person can act on.
+"""HTTP to a model server, within limits, and errors that a person can act on.
 
-Nothing is unpacked, followed, or read without end. How long all of it may take is the caller's to
-say, with `asyncio.timeout`: a server that sends a byte now and then never lets a limit of httpx
-pass. A failure is a `ModelError` and whether asking again may help; the key never gets into one, as
-servers repeat it in their messages.
+Responses are never decompressed, redirects never followed, and reads are bounded. Total time limits
+are up to the caller, with `asyncio.timeout`: a server that trickles bytes never triggers the
+timeouts of httpx. Failures are a `ModelError` and whether to retry; the key is removed from
+messages, since servers repeat it.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _NO_MONEY = re.compile(r"insufficient_quota|insufficient credits|billing", re.IG
 _WORDS_CHARS = 300
 _PAYLOAD_CHARS = 64 * 1024
 _ADDRESS = "The address usually ends in /v1: `familiar config set llm.base_url URL`."
-# HTTP status -> class, what the server did, what to type next.
+# HTTP status -> error class, message, hint.
 _BY_STATUS: dict[int, tuple[type[ModelError], str, str]] = {
     400: (
         RequestRefusedError,
@@ -88,12 +88,12 @@ _FAILED = (ModelError, "failed", "Try again later; the server's log may say why.
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """One failed attempt.
+    """A failed attempt.
 
     Args:
-        error: What to raise.
-        again: Asking again may help.
-        wait_s: How long the server asks to wait before that, or None.
+        error: The error to raise.
+        again: Whether a retry may help.
+        wait_s: Seconds to wait before a retry as requested by the server, or None.
     """
 
     error: ModelError
@@ -102,7 +102,7 @@ class Failure:
 
 
 class FailedError(Exception):
-    """One attempt failed; `failure` says how, and whether another may help."""
+    """An attempt failed; `failure` says how, and whether to retry."""
 
     def __init__(self, failure: Failure) -> None:
         super().__init__(str(failure.error))
@@ -112,7 +112,7 @@ class FailedError(Exception):
 def from_status(
     slot: ResolvedSlot, status: int, headers: Mapping[str, str], body: bytes
 ) -> Failure:
-    """Translate an HTTP status other than 200."""
+    """Translate an HTTP error status."""
     raw = body.decode("utf-8", errors="replace")
     words = _server_words(slot, raw, headers)
     error = _error_for(slot, status, words, raw)
@@ -121,21 +121,21 @@ def from_status(
 
 
 def from_payload(slot: ResolvedSlot, payload: dict[str, Any]) -> Failure:
-    """Translate an error inside a reply; it has a status of its own, or none."""
+    """Translate an error inside a reply, with or without a status of its own."""
     error = payload.get("error")
     code = error.get("code") if isinstance(error, dict) else None
     status = code if isinstance(code, int) and not isinstance(code, bool) else 0
     try:
         body = json.dumps(payload)[:_PAYLOAD_CHARS].encode()
-    except RecursionError:  # deep enough to be read and not to be written
+    except RecursionError:  # nested deeply enough to be parsed but not serialised
         body = b""
     return from_status(slot, status, {}, body)
 
 
 def from_environment(slot: ResolvedSlot, error: Exception) -> Failure:
-    """Translate a failure to prepare a connection: wrong proxies or certificates.
+    """Translate a failure to set up a connection: invalid proxies or certificates.
 
-    The address of a proxy may hold a password, and httpx repeats it: only names are told.
+    Proxy addresses may contain a password that httpx repeats: only names are reported.
     """
     if isinstance(error, OSError | ImportError):  # certificates; a package for a kind of proxy
         return from_transport(slot, error)
@@ -150,7 +150,7 @@ def from_environment(slot: ResolvedSlot, error: Exception) -> Failure:
 
 
 def from_transport(slot: ResolvedSlot, error: Exception, partial: str = "") -> Failure:
-    """Translate an exception of httpx, or of anything below it."""
+    """Translate an exception of httpx or of a lower layer."""
     import httpx  # noqa: PLC0415  # 0.13 s
 
     error = _one_of(error)
@@ -203,7 +203,7 @@ def from_transport(slot: ResolvedSlot, error: Exception, partial: str = "") -> F
 
 
 def silence_error(slot: ResolvedSlot, partial: str) -> ModelTimeoutError:
-    """Return the error for a server that has been silent for longer than it may."""
+    """Build the error for a server that is silent for too long."""
     return ModelTimeoutError(
         f"{slot.where} sent nothing for {slot.timeout_s:g} s",
         hint="A slow machine or a reasoning model needs longer: "
@@ -213,7 +213,7 @@ def silence_error(slot: ResolvedSlot, partial: str) -> ModelTimeoutError:
 
 
 def too_long(slot: ResolvedSlot, partial: str) -> ModelTimeoutError:
-    """Return the error for a reply that takes longer than any may, however much is being said."""
+    """Build the error for a reply that exceeds the total time limit."""
     return ModelTimeoutError(
         f"The reply of {slot.where} was not complete after {slot.deadline_s:g} s",
         hint="A slow machine needs longer: `familiar config set llm.deadline_s 7200`.",
@@ -222,7 +222,7 @@ def too_long(slot: ResolvedSlot, partial: str) -> ModelTimeoutError:
 
 
 def encoding_failure(slot: ResolvedSlot, encoding: str) -> Failure:
-    """Return the failure for a body in an encoding that was not asked for; it is not unpacked."""
+    """Build the failure for an unrequested content encoding, which is not decoded."""
     return Failure(
         BadReplyError(
             f"{slot.where} sent its response as {one_line(encoding)!r}, which was not requested; "
@@ -233,7 +233,7 @@ def encoding_failure(slot: ResolvedSlot, encoding: str) -> Failure:
 
 
 def cut_off(slot: ResolvedSlot, partial: str) -> CutOffError:
-    """Return the error for a stream that ended without saying that the reply is over."""
+    """Build the error for a stream that ended before the reply was complete."""
     return CutOffError(
         f"The reply of {slot.where} stopped in the middle",
         hint="Try again; the server's log may say why.",
@@ -242,7 +242,7 @@ def cut_off(slot: ResolvedSlot, partial: str) -> CutOffError:
 
 
 def not_a_chat_server(slot: ResolvedSlot, content_type: str) -> BadReplyError:
-    """Return the error for a server that answers with a web page or the like."""
+    """Build the error for a server that answers with a web page or the like."""
     return BadReplyError(
         f"{slot.where} is not an OpenAI-compatible server: it sent "
         f"{one_line(content_type) or 'nothing'!r}",
@@ -251,7 +251,7 @@ def not_a_chat_server(slot: ResolvedSlot, content_type: str) -> BadReplyError:
 
 
 def retry_after_s(value: str | None) -> float | None:
-    """Return the seconds that a `Retry-After` header asks to wait; it holds a number or a date."""
+    """Return the seconds requested by a `Retry-After` header, given as a number or a date."""
     if not value:
         return None
     try:
@@ -302,7 +302,7 @@ def _key_source(slot: ResolvedSlot) -> str:
 
 
 def _server_words(slot: ResolvedSlot, raw: str, headers: Mapping[str, str]) -> str:
-    """Return the server's message about an error, as one short line without the key."""
+    """Return the server's error message as one short line without the key."""
     if "html" in headers.get("content-type", "") or raw.lstrip().startswith("<"):
         return ""
     if headers.get("location"):
@@ -315,14 +315,14 @@ def _server_words(slot: ResolvedSlot, raw: str, headers: Mapping[str, str]) -> s
 
 
 def _message_in(value: object) -> str:
-    """Return the message in the JSON of an error; servers differ in where they put it."""
+    """Return the message in a JSON error; servers differ in where they put it."""
     if isinstance(value, str):
         return value
     if not isinstance(value, dict):
         return ""
     found = next((value[k] for k in ("error", "message", "detail") if value.get(k)), "")
     words = _message_in(found) if isinstance(found, str | dict) else json.dumps(found)
-    metadata = value.get("metadata")  # OpenRouter: what the provider behind it said
+    metadata = value.get("metadata")  # OpenRouter: the message of the provider behind it
     raw = metadata.get("raw") if isinstance(metadata, dict) else None
     return f"{words} ({raw})" if isinstance(raw, str) and raw not in words else words
 
@@ -332,7 +332,7 @@ def _without_key(slot: ResolvedSlot, text: str) -> str:
 
 
 def _one_of(error: Exception) -> Exception:
-    """Return the first exception in a group of them; others are what they are."""
+    """Return the first exception of a group; others unchanged."""
     while isinstance(error, ExceptionGroup):
         error = error.exceptions[0]
     return error
@@ -349,14 +349,14 @@ def _is_tls(error: BaseException | None) -> bool:
 
 OK: Final = 200
 CONNECT_S: Final = 10.0
-# One JSON object: an event of a stream, or a whole body. Python needs up to thirty times as
-# much for what it says.
+# One JSON object: an event of a stream, or a whole body. Parsed, it takes up to thirty times
+# as much memory.
 MAX_OBJECT_BYTES: Final = 8 * 1024 * 1024
-# A stream says each token in some 300 bytes, so this is a hundred thousand of them.
+# A streamed token takes some 300 bytes, so this is about a hundred thousand.
 MAX_STREAM_BYTES: Final = 32 * 1024 * 1024
 MAX_EVENTS: Final = 400_000
 MAX_ERROR_BYTES: Final = 64 * 1024
-# Of an error the status matters; its words are not waited for much longer.
+# The status of an error is what matters; wait only briefly for its message.
 _ERROR_BODY_S: Final = 3.0
 _UNCHANGED = {"", "identity"}
 
@@ -365,10 +365,10 @@ _UNCHANGED = {"", "identity"}
 async def open_answer(
     slot: ResolvedSlot, method: str, url: str, *, accept: str, body: bytes = b""
 ) -> AsyncIterator[httpx.Response]:
-    """Yield the answer of the server, its body still to be read.
+    """Yield the server's response with its body unread.
 
     Raises:
-        FailedError: The exchange failed, here or while the body was read.
+        FailedError: The exchange failed, here or while reading the body.
     """
     headers = {"Accept": accept, "Accept-Encoding": "identity"}
     headers["User-Agent"] = f"familiar/{__version__}"
@@ -389,17 +389,17 @@ async def open_answer(
 
 
 async def read_whole(slot: ResolvedSlot, response: httpx.Response) -> bytes:
-    """Return the body of an answer.
+    """Read the body of a response.
 
     Raises:
-        FailedError: It is packed, or larger than `MAX_OBJECT_BYTES`.
+        FailedError: It is compressed, or larger than `MAX_OBJECT_BYTES`.
     """
     pieces = [block async for block in _read_blocks(slot, response, MAX_OBJECT_BYTES)]
     return b"".join(pieces)
 
 
 async def read_beginning(response: httpx.Response) -> bytes:
-    """Read the beginning of an error's body, for a short time; nothing of a compressed one."""
+    """Read the start of an error's body, for a short time; nothing if it is compressed."""
     body = bytearray()
     if not _is_plain(response):
         return b""
@@ -418,8 +418,8 @@ async def read_events(slot: ResolvedSlot, response: httpx.Response) -> AsyncGene
     """Yield the data of each event of a stream.
 
     Raises:
-        FailedError: It is packed, an event (and so a line, or what comes between two events) is
-            larger than `MAX_OBJECT_BYTES`, or the stream larger than `MAX_STREAM_BYTES`.
+        FailedError: It is compressed, the stream is larger than `MAX_STREAM_BYTES`, or an event,
+            line or gap between events is larger than `MAX_OBJECT_BYTES`.
     """
     import httpx  # noqa: PLC0415  # 0.13 s
     from httpx_sse import EventSource  # noqa: PLC0415
@@ -436,7 +436,7 @@ async def read_events(slot: ResolvedSlot, response: httpx.Response) -> AsyncGene
                         raise _too_large(slot, "An event", f"{MAX_OBJECT_BYTES:,} bytes")
                     yield block
 
-    # Events are UTF-8, whatever charset the server names: some of Python's unpack.
+    # Events are UTF-8, whatever charset the server names: some of Python's codecs decompress.
     plain = httpx.Response(OK, headers={"content-type": "text/event-stream"}, stream=Bounded())
     number = 0
     async with aclosing(EventSource(plain).aiter_sse()) as found:
@@ -448,7 +448,7 @@ async def read_events(slot: ResolvedSlot, response: httpx.Response) -> AsyncGene
 
 
 def is_loopback(url: str) -> bool:
-    """Return whether `url` leads to this machine, which needs no proxy and no network."""
+    """Tell whether `url` is on this machine, which needs no proxy or network."""
     import ipaddress  # noqa: PLC0415
 
     host = urlsplit(url).hostname or ""
@@ -466,8 +466,8 @@ def _open_connection(slot: ResolvedSlot, url: str) -> httpx.AsyncClient:
     try:
         return httpx.AsyncClient(
             timeout=httpx.Timeout(slot.timeout_s, connect=min(slot.timeout_s, CONNECT_S)),
-            trust_env=not is_loopback(url),  # no proxy stands between us and this machine
-            verify=url.startswith("https:"),  # plain HTTP needs no certificates: 20 ms saved
+            trust_env=not is_loopback(url),  # no proxy is needed for this machine
+            verify=url.startswith("https:"),  # plain HTTP needs no certificates: saves 20 ms
         )
     except Exception as error:  # noqa: BLE001  # proxies and certificates named in the environment
         raise FailedError(from_environment(slot, error)) from None

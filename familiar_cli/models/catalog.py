@@ -1,8 +1,8 @@
-"""Which model files exist: what each is for, who may use it, and where it comes from.
+"""The catalog of model files: purpose, licence and sources of each.
 
-A pinned SHA-256 was taken from the file itself, as the package index delivers it; so whatever
-source a pinned file comes from, it is the same file. Files without one come from the model hub
-alone and are held against the checksum that the hub announces for them.
+Pinned SHA-256 checksums were computed from the files in the package index, so a pinned file is the
+same from any source. Files without one come only from the model hub and are verified against the
+checksum that the hub announces.
 """
 
 from __future__ import annotations

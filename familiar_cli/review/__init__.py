@@ -1,1 +1,1 @@
-"""The review room: plans that wait for a person, piece by piece, and what a person rejected."""
+"""The review room: plans that await approval, hunk by hunk, and what a person rejected."""

@@ -1,4 +1,4 @@
-"""Plans that wait for a person, hunk by hunk, and what a person rejected."""
+"""Plans that await approval, hunk by hunk, and what a person rejected."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ DECISION: Final = "review"
 
 @dataclass(frozen=True, slots=True)
 class FileChange:
-    """What became of one file: `create` or `update`, and how many lines came and went."""
+    """Change of one file: `create` or `update`, and the numbers of lines added and removed."""
 
     rel_path: str
     operation: Literal["create", "update"]
@@ -57,13 +57,13 @@ class FileChange:
 
 @dataclass(frozen=True, slots=True)
 class DraftFile:
-    """One file that is to change.
+    """A file with a pending change.
 
     Args:
-        rel_path: Which.
-        before: As it is on disk; None where there is none.
-        expect: What it must still be when the change is made: a SHA-256, or `MISSING`.
-        after: As it is to be.
+        rel_path: Its path.
+        before: Its text on disk, or None.
+        expect: Its base version: a SHA-256, or `MISSING`.
+        after: Its new text.
     """
 
     rel_path: str
@@ -87,7 +87,7 @@ class DraftFile:
 
 
 class Draft:
-    """A set of changed files. What is not in it is read from the memory.
+    """A set of changed files. Other files are read from the memory.
 
     Args:
         store: The memory.
@@ -104,13 +104,13 @@ class Draft:
         return any(True for _ in self)
 
     def copy(self) -> Draft:
-        """Return a draft with the same changes, which may become others."""
+        """Return an independent copy with the same changes."""
         other = Draft(self._store)
         other._files = dict(self._files)
         return other
 
     def text(self, rel_path: str) -> str | None:
-        """Return a file as it would be; None where none would be.
+        """Return a file with its pending change, or None if it does not exist.
 
         Raises:
             FamiliarError: It cannot be read.
@@ -125,7 +125,7 @@ class Draft:
         return MISSING if text is None else sha256_of(text)
 
     def put(self, rel_path: str, text: str) -> None:
-        """Change a file. What it was when first changed is what it must still be in the end.
+        """Change a file. Its base version is the one at the first change.
 
         Raises:
             FamiliarError: It cannot be read.
@@ -138,7 +138,7 @@ class Draft:
         self._files[rel_path] = DraftFile(rel_path, known.before, known.expect, text)
 
     def drop(self, rel_path: str) -> None:
-        """Forget the change of a file."""
+        """Discard the change of a file."""
         self._files.pop(rel_path, None)
 
     def stage(self, tx: Transaction) -> None:
@@ -152,7 +152,7 @@ class Draft:
 
 
 def _strip_common(old: list[str], new: list[str]) -> tuple[list[str], list[str]]:
-    """Return both without what is the same at their beginnings and ends: comparing costs most."""
+    """Strip the common prefix and suffix, since comparing is the costliest step."""
     least = min(len(old), len(new))
     start = next((n for n in range(least) if old[n] != new[n]), least)
     rest = least - start
@@ -169,14 +169,14 @@ def note_rejected(tx: Transaction, plan_id: str, grounds: str) -> None:
     Args:
         tx: The transaction.
         plan_id: The plan.
-        grounds: The hash of what it was made of; made of something else, it may be proposed again.
+        grounds: Hash of its sources; the plan may be proposed again from different ones.
     """
     text = json.dumps({"version": _REJECTED_VERSION, "grounds": grounds})
     tx.write(_rel_path(plan_id), f"{text}\n", any_size=True)
 
 
 def forget_rejected(tx: Transaction, store: MemoryStore, plan_id: str) -> None:
-    """Take a no back in a transaction, if there is one."""
+    """Withdraw a rejection in a transaction, if there is one."""
     if store.exists(_rel_path(plan_id)):
         tx.delete(_rel_path(plan_id))
 
@@ -214,10 +214,10 @@ class Hunk:
 
     Args:
         above: The lines just before it.
-        removed: The lines that go.
-        added: The lines that come.
+        removed: Removed lines.
+        added: Added lines.
         below: The lines just after it.
-        at: Where it begins in the old text, in lines from 0.
+        at: Its start in the old text, in lines from 0.
     """
 
     above: tuple[str, ...]
@@ -234,13 +234,13 @@ class Hunk:
 
     @property
     def size(self) -> int:
-        """How many lines go or come."""
+        """Number of lines added or removed."""
         return len(self.removed) + len(self.added)
 
     def part(self, lines: Collection[int]) -> Hunk | None:
-        """Return the piece with only these of its lines, numbered from 1, first those that go.
+        """Return the hunk with only these of its lines, numbered from 1, removed ones first.
 
-        None: with them nothing changes.
+        None if nothing would change.
         """
         old = len(self.removed)
         stay = [line for n, line in enumerate(self.removed, 1) if n not in lines]
@@ -254,7 +254,7 @@ class Hunk:
 
 
 def split_hunks(before: str, after: str) -> tuple[Hunk, ...]:
-    """Return the pieces that make `after` of `before`, in order."""
+    """Return the hunks that turn `before` into `after`, in order."""
     old, new = lines_of(before), lines_of(after)
     matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
     return tuple(
@@ -303,14 +303,14 @@ PieceRef = int | tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class PlannedFile:
-    """A file as it was, and as it would be.
+    """A file before and after a planned change.
 
     Args:
-        rel_path: Which.
-        before: Its text; None: there was none.
-        after: Its text once all pieces are taken.
+        rel_path: Its path.
+        before: Its text, or None.
+        after: Its text with all hunks applied.
         has_record: Its front matter tells what the file was made of.
-        deletes: Once nothing is left of its text, the file goes.
+        deletes: Whether to delete the file once its text is empty.
     """
 
     rel_path: str
@@ -348,20 +348,20 @@ class PlannedFile:
 
 @dataclass(frozen=True, slots=True)
 class ReviewPlan:
-    """A plan that waits.
+    """A plan that awaits approval.
 
     Args:
         id: Its name.
         run: The pass that made it.
         created: When, ISO 8601 in UTC.
-        why: Why it waits.
+        why: Why it awaits approval.
         model: Who proposed it.
-        turns: The first and the last turn that it rests on; zeros: it rests on none.
+        turns: First and last turn it is based on; zeros: none.
         files: The changes.
-        source: Who proposed it, as the journal notes it.
-        rests_on: What it rests on where that is not turns.
-        grounds: The hash of that. A plan that has one and is rejected is not made of the same
-            again; empty: it may be.
+        source: Who proposed it, as recorded in the journal.
+        rests_on: Its sources other than turns.
+        grounds: Hash of these. A rejected plan is not proposed again with the same hash; empty: it
+            may be.
     """
 
     id: str
@@ -392,7 +392,7 @@ class ReviewPlan:
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """What became of a plan: the files that changed or went, and what of it still waits."""
+    """Result of a decision: the files changed or deleted, and the rest of the plan."""
 
     changed: tuple[str, ...]
     rest: ReviewPlan | None
@@ -406,7 +406,7 @@ def marks_text(originals: Mapping[int, int]) -> str:
 
 
 def stage_plan(tx: Transaction, store: MemoryStore, plan: ReviewPlan) -> None:
-    """Put a plan into a transaction. That it was rejected before no longer counts."""
+    """Stage a plan in a transaction, clearing an earlier rejection."""
     _write_plan(tx, plan)
     forget_rejected(tx, store, plan.id)
 
@@ -435,7 +435,7 @@ def turns_in_review(store: MemoryStore) -> int:
 
 
 def waiting_words(plans: int, turns: int = 0) -> str:
-    """Say how many plans wait, and what to type; empty where none does."""
+    """State how many plans wait, with the command to type; empty if none."""
     if not plans:
         return ""
     rests = f", made from {counted(turns, 'turn')}," if turns else ""
@@ -476,16 +476,16 @@ def decide_plan(
     history: HistoryStore | None = None,
     numbering: Numbering = PLAIN,
 ) -> Decided:
-    """Make the pieces of a plan with the numbers in `apply`, throw those in `reject` away.
+    """Apply the hunks numbered in `apply`, and discard those in `reject`.
 
-    `(4, 7)` is line 7 of piece 4, see `Hunk.part`. What is in neither goes on waiting. All of it is
-    one transaction, in the name of who proposed the plan. When nothing of a plan was taken, that is
-    remembered (`ReviewPlan.grounds`). Lines of memory that cite a withdrawn double cite the turn
-    that stays from then on. Turns are withdrawn last, once all files can be changed; if the
-    transaction then fails, the plan still waits and may be applied again.
+    `(4, 7)` is line 7 of hunk 4, see `Hunk.part`. All others stay pending. Everything is one
+    transaction, attributed to the proposer of the plan. If nothing of a plan was applied, its
+    rejection is recorded (`ReviewPlan.grounds`). Lines of memory that cite a withdrawn duplicate
+    are changed to cite the original. Turns are withdrawn last, once all files can be changed; if
+    the transaction then fails, the plan stays pending and may be applied again.
 
     Raises:
-        UsageError: The plan has no such piece.
+        UsageError: The plan has no such hunk.
         ConflictError: A file has changed since, where the plan changes it, or a turn is no longer
             a double; nothing was changed.
     """
@@ -569,7 +569,7 @@ def _doubles_of(plan: ReviewPlan, made: Sequence[Hunk]) -> dict[int, int]:
 
 
 def drop_damaged(store: MemoryStore, plan_id: str) -> None:
-    """Throw away a plan whose file cannot be read."""
+    """Delete a plan whose file is unreadable."""
     store.delete_file(f"{PENDING_DIR}/{plan_id}.json", source=MEMORY_WRITER)
 
 
@@ -607,10 +607,10 @@ def _read_plan(plan_id: str, value: Any) -> ReviewPlan:  # noqa: ANN401
 
 
 def _lines_of(plan: ReviewPlan, refs: Collection[PieceRef]) -> dict[int, set[int]]:
-    """Return which lines of which pieces are meant.
+    """Return the selected lines of each selected hunk.
 
     Raises:
-        UsageError: There is no such piece or line.
+        UsageError: There is no such hunk or line.
     """
     found: dict[int, set[int]] = {}
     for ref in refs:
@@ -664,22 +664,22 @@ def _stage_file(
 
 @dataclass(frozen=True, slots=True)
 class Plans:
-    """The plans of one memory, as they were when they were read.
+    """Snapshot of the plans of one memory.
 
     Args:
-        waiting: The names of the plans that wait.
-        rejected: For each rejected plan the hash of what it was made of.
+        waiting: The ids of pending plans.
+        rejected: Hash of the sources of each rejected plan.
     """
 
     waiting: Collection[str] = ()
     rejected: Mapping[str, str] = field(default_factory=dict)
 
     def is_rejected(self, plan_id: str, grounds: str) -> bool:
-        """Return whether a person rejected this plan as it was made of `grounds`.
+        """Tell whether a person rejected this plan as made from `grounds`.
 
         Args:
             plan_id: The plan.
-            grounds: The hash of what it would be made of; empty: of nothing, so it never was.
+            grounds: Hash of its sources; empty: none, so it was never rejected.
         """
         return bool(grounds) and self.rejected.get(plan_id) == grounds
 
@@ -689,6 +689,6 @@ def read_plans(store: MemoryStore, *, again: bool = False) -> Plans:
 
     Args:
         store: The memory.
-        again: What was rejected may be proposed again, so it is left out.
+        again: Ignore rejections, so that plans may be proposed again.
     """
     return Plans(frozenset(pending_ids(store)), {} if again else rejected_plans(store))

@@ -1,1 +1,1 @@
-"""Work that nobody waits for: jobs beside the event loop, and passes that a daemon runs."""
+"""Background work: jobs beside the event loop, and passes that a daemon runs."""

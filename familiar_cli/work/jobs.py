@@ -81,8 +81,8 @@ def check_work_limit() -> None:
 async def in_thread(call: Callable[[], T]) -> T:
     """Run `call` in a thread, without blocking the event loop.
 
-    Code in a thread cannot be stopped. When the caller is cancelled, the thread goes on alone, what
-    it returns is dropped, and the program may end before it. So `call` reads, and never writes.
+    Code in a thread cannot be stopped. If the caller is cancelled, the thread continues alone, its
+    result is dropped, and the program may exit before it ends. So `call` may read but never write.
     """
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[T] = loop.create_future()
@@ -108,9 +108,9 @@ async def in_thread(call: Callable[[], T]) -> T:
 async def apart(start: Callable[[], Coroutine[object, object, T]]) -> T:
     """Run a coroutine in a thread with an event loop of its own.
 
-    So it holds up nobody here, even if it computes or waits without awaiting. When the caller is
-    cancelled, the coroutine is cancelled too, but not waited for: code that does not await cannot
-    be stopped, and what it returns is dropped.
+    Blocking or CPU-bound code in it does not hold up the caller's loop. If the caller is cancelled,
+    so is the coroutine, without waiting for it: code that does not await cannot be stopped, and its
+    result is dropped.
     """
     reins = _Reins()
     try:
@@ -122,9 +122,9 @@ async def apart(start: Callable[[], Coroutine[object, object, T]]) -> T:
 
 @contextmanager
 def quick_turns() -> Iterator[None]:
-    """Let threads that compute hand over more often, so that who waits for a time is on time.
+    """Make threads that compute yield more often, so that timers fire on time.
 
-    Several may want that at once; the last one to end puts the usual interval back.
+    Nestable; the last exit restores the usual switch interval.
     """
     with _quick_lock:
         _usual_s.append(_usual_s[0] if _usual_s else sys.getswitchinterval())
@@ -166,7 +166,7 @@ class _Reins:
 
 @dataclass(frozen=True, slots=True)
 class Drained:
-    """What became of work: the names of what was done, what failed and why, what was broken off."""
+    """Outcomes of jobs: names of those done, failed (with the error), and cancelled."""
 
     done: tuple[str, ...] = ()
     failed: tuple[tuple[str, str], ...] = ()
@@ -183,11 +183,10 @@ def _both(first: Drained, then: Drained) -> Drained:
 
 
 class Jobs:
-    """Work that may be done after a reply. It waits until `start`, and ends in `drain` or `cancel`.
+    """Work after a reply. It waits for `start`, and ends in `drain` or `cancel`.
 
-    The work runs in one thread, beside a person who types or an event loop that goes on. A job is
-    known by its name, and is not taken on twice. What is taken on while others are under way
-    begins with the next `start`.
+    Jobs run in one thread, beside a person who types or a running event loop. A job is identified
+    by its name and not added twice. Jobs added while others run begin with the next `start`.
     """
 
     def __init__(self) -> None:
@@ -197,19 +196,19 @@ class Jobs:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of all jobs that are not done."""
+        """The names of all unfinished jobs."""
         running = self._running.names if self._running and not self._running.has_ended else ()
         return (*running, *self._waiting)
 
     def add(self, name: str, start: Callable[[], Coroutine[object, object, object]]) -> bool:
-        """Take on a job. Returns whether it is new."""
+        """Add a job. Return whether it is new."""
         if name in self.names:
             return False
         self._waiting[name] = start
         return True
 
     def start(self) -> None:
-        """Begin with whatever waits, if nothing is under way."""
+        """Start the waiting jobs unless others are running."""
         if self._running and self._running.has_ended:
             self._ended = _both(self._ended, self._running.end())
             self._running = None
@@ -218,31 +217,31 @@ class Jobs:
             self._waiting = {}
 
     def drain(self, limit_s: float | None = None) -> Drained:
-        """Begin with whatever waits, wait for all that is under way, and say what became of it.
+        """Start the waiting jobs, wait for all to end, and report their outcomes.
 
         Args:
-            limit_s: What takes longer is broken off; None: nothing does.
+            limit_s: Cancel jobs that take longer than this; None: no limit.
 
         Raises:
-            KeyboardInterrupt: Ctrl-C came; nothing was broken off yet, see `cancel`.
+            KeyboardInterrupt: Ctrl-C was pressed; nothing is cancelled yet, see `cancel`.
         """
         for run, step_s in self._steps(limit_s):
             run.wait(step_s)
         return self.cancel()
 
     async def finish(self, limit_s: float | None = None) -> Drained:
-        """Do as `drain` does, without holding up the event loop.
+        """Do the same as `drain`, without blocking the event loop.
 
-        When the caller is cancelled, nothing is broken off yet.
+        If the caller is cancelled, no job is cancelled yet.
         """
         for _, step_s in self._steps(limit_s):
             await asyncio.sleep(step_s)
         return await asyncio.to_thread(self.cancel)
 
     def cancel(self) -> Drained:
-        """Break off what is under way, forget what waits, and say what became of each.
+        """Cancel running jobs, discard waiting ones, and report their outcomes.
 
-        What has ended since the last time is told, too.
+        Jobs that ended since the last report are included.
         """
         ended, self._ended = self._ended, Drained()
         if self._running is not None:
@@ -252,22 +251,22 @@ class Jobs:
         return _both(ended, Drained(cancelled=waiting))
 
     def stop(self) -> None:
-        """Tell what is under way to stop, without waiting for it, and forget what waits."""
+        """Signal running jobs to stop without waiting, and discard waiting ones."""
         waiting, self._waiting = tuple(self._waiting), {}
         self._ended = _both(self._ended, Drained(cancelled=waiting))
         if self._running is not None:
             self._running.stop()
 
     def ended(self) -> Drained:
-        """Say what became of all that has ended since the last time, and begin with what waits."""
+        """Report the jobs that ended since the last report, and start the waiting ones."""
         self.start()
         ended, self._ended = self._ended, Drained()
         return ended
 
     def _steps(self, limit_s: float | None) -> Iterator[tuple[_Run, float]]:
-        """Yield what to wait for and how long, until all is done or the time is up.
+        """Yield each run with a time to wait, until all are done or the time is up.
 
-        The steps are short, so that Ctrl-C is heard on every system.
+        The waits are short, so that Ctrl-C is noticed on every system.
         """
         until = math.inf if limit_s is None else stopwatch_s() + limit_s
         self.start()
@@ -277,7 +276,7 @@ class Jobs:
 
 
 class _Run:
-    """Jobs under way in a thread of their own."""
+    """Running jobs in a thread of their own."""
 
     def __init__(self, jobs: dict[str, Callable[[], Coroutine[object, object, object]]]) -> None:
         self.names = tuple(jobs)
@@ -299,12 +298,12 @@ class _Run:
         return not self._thread.is_alive()
 
     def stop(self) -> None:
-        """Cancel what is not done; it is not waited for."""
+        """Cancel unfinished jobs without waiting for them."""
         with suppress(RuntimeError):  # it has ended
             self._loop.call_soon_threadsafe(self._cancel)
 
     def end(self) -> Drained:
-        """Cancel what is not done, wait a little for it to listen, and tell."""
+        """Cancel unfinished jobs, wait briefly for them, and report."""
         self.stop()
         self._thread.join(_PATIENCE_S)
         results = dict(self._results)

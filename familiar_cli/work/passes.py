@@ -1,7 +1,7 @@
 """Passes over what has piled up: one process at a time, remembered on failure, retried later.
 
-Such a pass mostly runs after a reply or in a daemon, where nobody reads what it prints. Each kind
-has one file, `runs/failed/<pass>.json`, which is deleted when the pass succeeds.
+Passes mostly run after a reply or in a daemon, where nobody reads their output. Each kind has one
+file, `runs/failed/<pass>.json`, which is deleted when the pass succeeds.
 """
 
 from __future__ import annotations
@@ -59,15 +59,15 @@ _KEY_CHARS: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class PassFailure:
-    """How a pass failed the last time.
+    """The last failure of a pass.
 
     Args:
-        command: What runs it again; empty when no command does.
+        command: Command that runs it again; empty: none.
         at: When, ISO 8601.
         code: The error's code, as in `--json`.
         message: What happened.
-        hint: What mends it; empty when that is not known.
-        attempts: How many times in a row it has failed.
+        hint: Suggested fix; empty: unknown.
+        attempts: Number of consecutive failures.
     """
 
     command: str
@@ -88,7 +88,7 @@ class PassFailure:
 
 
 class Failures:
-    """Where failures are kept.
+    """Storage of the failures of passes.
 
     Args:
         directory: The directory of their files.
@@ -102,7 +102,7 @@ class Failures:
         return tuple(found for name in COMMANDS if (found := self.of(name)))
 
     def of(self, name: str) -> PassFailure | None:
-        """Return how a pass failed the last time; None: it did not, or the file is damaged."""
+        """Return the last failure of a pass; None if there is none or the file is damaged."""
         command = f"familiar {name}" if name in COMMANDS else ""
         try:
             self._check()
@@ -120,7 +120,7 @@ class Failures:
         return failure
 
     def record(self, name: str, error: FamiliarError) -> None:
-        """Keep how a pass failed. Having to wait for a lock is not a failure."""
+        """Store the failure of a pass. Waiting for a lock is not a failure."""
         if isinstance(error, LockedError):
             return
         before = self.of(name)
@@ -137,7 +137,7 @@ class Failures:
             write_own(self._path(name), f"{json.dumps(fields)}\n".encode(), durable=False)
 
     def clear(self, name: str) -> None:
-        """Forget the failure of a pass that has succeeded."""
+        """Delete the stored failure of a pass that has succeeded."""
         with suppress(OSError, UnsafePathError):
             self._check()
             remove(self._path(name))
@@ -172,7 +172,7 @@ class PassCost:
 
 
 class PassCosts:
-    """Where the costs of passes are kept, a file each. They can be deleted.
+    """Storage of the costs of passes, one file each. They may be deleted.
 
     Args:
         directory: The directory of their files.
@@ -186,7 +186,7 @@ class PassCosts:
         return tuple(cost for name in COSTING if (cost := self.of(name)).calls or cost.turns)
 
     def of(self, name: str) -> PassCost:
-        """Return what a pass has cost; nothing where its file is not there, or damaged."""
+        """Return the cost of a pass; zero if its file is missing or damaged."""
         try:
             check_own(self._directory)
             fields = json.loads(read_plain(self._path(name)))
@@ -226,7 +226,7 @@ def summary_name(scope: str) -> str:
 
 
 def as_failure(error: Exception) -> FamiliarError:
-    """Return an exception as an error that can be told in one line; ours stay as they are."""
+    """Convert an exception to a one-line error; ours stay as they are."""
     if isinstance(error, FamiliarError):
         return error
     what = one_line(f"{type(error).__name__}: {error}", _MESSAGE_CHARS)
@@ -238,13 +238,13 @@ _STEP_S: Final = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """What somebody who waits is told; `{who}` is whom they wait for.
+    """Messages for somebody waiting for a lock; `{who}` is its holder.
 
     Args:
-        notice: Told once, when the wait begins.
-        refused: The error when it was too long.
-        hint: What to do then.
-        error: The kind of that error.
+        notice: Shown once, when the wait begins.
+        refused: Error message after the time limit.
+        hint: Hint of that error.
+        error: Class of that error.
     """
 
     notice: str = "Waiting for {who}, which is writing memory."
@@ -265,8 +265,8 @@ async def exclusive(
     Args:
         lock_path: The lock file.
         wait_s: The longest wait.
-        on_wait: Told once, who is waited for.
-        waiting: The words for that.
+        on_wait: Called once with a message that names the holder.
+        waiting: The messages.
 
     Raises:
         LockedError: Another pass held it for longer than `wait_s`; or `waiting.error`.
@@ -325,12 +325,12 @@ class Pass:
 
     @property
     def failure(self) -> PassFailure | None:
-        """How it failed the last time; None: it did not."""
+        """Its last failure, or None."""
         return self.failures.of(self.name)
 
     @property
     def retry_in_s(self) -> float:
-        """Seconds until whoever polls may run it; 0: now. A person's command need not wait."""
+        """Seconds until automatic retry; 0: now. Manual commands need not wait."""
         return self.failure.retry_in_s if self.failure else 0.0
 
     async def run(
@@ -342,17 +342,18 @@ class Pass:
         error_in: Callable[[T], FamiliarError | None] = lambda _: None,
         is_whole: bool = True,
     ) -> T:
-        """Run the work while no other process does, and remember how it ended.
+        """Run the work under the pass's lock, and record how it ended.
 
         Args:
-            work: Does it, and returns what came of it.
+            work: Does the work, and returns the result.
             wait_s: The longest wait for another process.
-            on_wait: Told once, who is waited for.
+            on_wait: Called once with a message that names the holder of the lock.
             error_in: Returns the failure that a result reports, if any.
-            is_whole: Success clears an earlier failure; False: only a part of the work is done.
+            is_whole: Whether success clears an earlier failure; False: only part of the work is
+                done.
 
         Raises:
-            LockedError: Another process is still at it; that is not a failure.
+            LockedError: Another process still holds the lock; that is not a failure.
             FamiliarError: The work failed, whatever it raised.
         """
         async with exclusive(self.lock_path, wait_s, on_wait):
@@ -367,7 +368,7 @@ class Pass:
 
     @contextmanager
     def recording(self) -> Iterator[None]:
-        """Remember an exception, and raise it as an error that can be told in one line.
+        """Record an exception, and raise it as a one-line error.
 
         Raises:
             FamiliarError: What was raised inside.
@@ -454,7 +455,7 @@ _ENDING = tuple(filter(None, (signal.SIGINT, signal.SIGTERM, _HANGUP, _BREAK)))
 
 
 async def until_stopped(work: Coroutine[Any, Any, None], stop: asyncio.Event) -> None:
-    """Await `work`; when `stop` is set, cancel it and return."""
+    """Await `work`, but cancel it and return once `stop` is set."""
     working = asyncio.ensure_future(work)
     stopping = asyncio.ensure_future(stop.wait())
     try:
@@ -469,10 +470,10 @@ async def until_stopped(work: Coroutine[Any, Any, None], stop: asyncio.Event) ->
 
 @contextmanager
 def stopped_by_signals(stop: asyncio.Event, at_once: asyncio.Event | None = None) -> Iterator[None]:
-    """Let what asks a program to end set `stop`, and then `at_once`. Only for the main thread.
+    """Set `stop` on termination signals. Main thread only.
 
-    That is Ctrl-C, a polite kill, a terminal that closes and, on Windows, Ctrl-Break. With `nohup`
-    a closing terminal is ignored, as before.
+    These are SIGINT, SIGTERM, SIGHUP and, on Windows, Ctrl-Break. With `nohup`, SIGHUP is still
+    ignored.
     """
     loop = asyncio.get_running_loop()
     before = {number: signal.getsignal(number) for number in _ENDING}
