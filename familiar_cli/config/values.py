@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field, fields
-from typing import Any, Final, TypeVar, dataclass_transform
+from dataclasses import MISSING, FrozenInstanceError, dataclass, field, fields
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, dataclass_transform
 from urllib.parse import urlsplit
 
 from familiar_cli.errors import UsageError
 from familiar_cli.text import slugify, without_secrets
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 ON_OFF = ("on", "off")
 _TYPE_NAMES = {str: "text", int: "a whole number", float: "a number", tuple: "a list of texts"}
@@ -49,14 +52,22 @@ class SettingsTable:
         values: The same by name.
     """
 
+    _defaults: ClassVar[dict[str, object]]
+    _factories: ClassVar[dict[str, Callable[[], object]]]
+
     def __init_subclass__(cls) -> None:
         dataclass(init=False, repr=False, eq=False, match_args=False)(cls)
+        made = {f.name: f.default_factory for f in fields(cls) if f.default is MISSING}  # type: ignore[arg-type]
+        tables = {name: factory() for name, factory in made.items() if _is_table(factory)}  # type: ignore[operator]
+        cls._factories = {n: f for n, f in made.items() if n not in tables}  # type: ignore[misc]
+        cls._defaults = {f.name: tables.get(f.name, f.default) for f in fields(cls)}  # type: ignore[arg-type]
 
     def __init__(self, *given: object, **values: object) -> None:
-        usual = {entry.name: _default_of(entry) for entry in fields(self)}  # type: ignore[arg-type]
+        usual = self._defaults
         if len(given) > len(usual) or values.keys() - usual.keys():
             raise TypeError(f"{type(self).__name__} takes {', '.join(usual)}")
-        self.__dict__.update(usual, **dict(zip(usual, given, strict=False)), **values)
+        made = {name: factory() for name, factory in self._factories.items()}
+        self.__dict__.update(usual | made | dict(zip(usual, given, strict=False)) | values)
 
     def __setattr__(self, name: str, _: object) -> None:
         raise FrozenInstanceError(f"cannot assign to field {name!r}")
@@ -72,8 +83,9 @@ class SettingsTable:
         return f"{type(self).__name__}({shown})"
 
 
-def _default_of(entry: Field[Any]) -> object:
-    return entry.default_factory() if entry.default is MISSING else entry.default  # type: ignore[operator]
+def _is_table(factory: object) -> bool:
+    """Return whether a factory makes a table, which is immutable and can be shared."""
+    return isinstance(factory, type) and issubclass(factory, SettingsTable)
 
 
 _SWITCHES: Final = {True: "on", False: "off", "true": "on", "false": "off"}
