@@ -9,6 +9,8 @@ import pytest
 from dulwich.repo import Repo
 
 from familiar_cli.familiar import Familiar
+from familiar_cli.files import remove
+from familiar_cli.memory.journal import epochs
 from tests.cli.test_sync import Home
 from tests.support.remotes import HAS_GIT, bare, bare_by_hand
 
@@ -251,3 +253,24 @@ def test_what_others_did_can_still_be_undone_and_seen(first) -> None:
     assert NAME not in log
     assert "buy milk" in first.run("memory", "blame", "notes.md").stdout
     assert first.run("doctor").exit_code == 0
+
+
+@pytest.mark.parametrize("step", [1, 2, 4])
+def test_a_break_while_old_history_goes_loses_nothing_else(first, step, monkeypatch) -> None:
+    calls = 0
+
+    def breaks(path) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == step:
+            raise KeyboardInterrupt
+        remove(path)
+
+    monkeypatch.setattr(epochs, "remove", breaks)
+    first.run("people", "forget", ACCOUNT, "--yes", exit_code=130)
+    assert calls == step
+    monkeypatch.undo()
+    assert len(first.data("memory", "log")["commits"]) > 1
+    first.run("people", "forget", ACCOUNT, "--yes")
+    assert "mild in Lisbon" in first.run("memory", "cat", "topics/weather.md").stdout
+    assert _leftovers(first) == []

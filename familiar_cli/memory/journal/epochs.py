@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -301,19 +302,21 @@ class EpochWriter:
 
     def _drop_refs(self) -> None:
         """Remove every ref except the memory's own, and all files that refer to old commits."""
-        path, disk = self._repository.path, self._repository.disk
-        head = self._repository.head()
+        path, branch = self._repository.path, self._repository.branch_path
         for name in os.listdir(path):
             whole = os.path.join(path, name)
             if name in _DROPPED and os.path.isdir(whole):
                 shutil.rmtree(whole)
             elif name in _DROPPED:
                 remove(whole)
-        shutil.rmtree(os.path.join(path, "refs"))
-        disk.make_dirs(os.path.join(path, "refs", "heads"))
-        disk.make_dirs(os.path.join(path, "refs", "tags"))
-        if head:
-            self._repository.set_head(head)
+        for directory, _, names in os.walk(os.path.join(path, "refs"), topdown=False):
+            for whole in (os.path.join(directory, name) for name in names):
+                if whole != branch:
+                    remove(whole)
+            with suppress(OSError):  # not empty
+                os.rmdir(directory)
+        self._repository.disk.make_dirs(os.path.join(path, "refs", "heads"))
+        self._repository.disk.make_dirs(os.path.join(path, "refs", "tags"))
 
 
 def keep_reachable(repository: Repository, heads: Iterable[str]) -> None:
