@@ -225,6 +225,20 @@ def next_run(familiar: Familiar, job: Job) -> datetime:
     return due or next_occurrence(job.rule, now(), familiar.zone, _first_day(familiar, job))
 
 
+def has_due_jobs(familiar: Familiar) -> bool:
+    """Tell whether `run_due_jobs` would run anything now.
+
+    Raises:
+        ConfigError: `jobs.toml` is damaged.
+    """
+    return any(
+        parse_recurrence(job.when)
+        and _due_time(familiar, job)
+        and not familiar.passes.job(job.id).retry_in_s
+        for job in read_jobs(familiar)
+    )
+
+
 async def run_due_jobs(familiar: Familiar, tell: Callable[[Event], None]) -> float:
     """Run the jobs whose time has come, each time once; return in how many seconds others are due.
 

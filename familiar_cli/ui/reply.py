@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
+from collections import deque
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from familiar_cli.errors import FamiliarError
     from familiar_cli.familiar import Familiar
     from familiar_cli.work.jobs import Drained
+    from familiar_cli.work.passes import Event
 
 PROMPT = "> "
 
@@ -185,14 +187,18 @@ _STAYS: Final = {
     "summary": "The summary of earlier turns is unchanged",
     "memory": "Memory is unchanged",
     "index": "The index is unchanged",
+    "jobs": "Jobs did not run",
 }
 _DOING: Final = {
     "summary": "summarising earlier turns",
     "memory": "writing memory",
     "index": "indexing memory",
+    "jobs": "running jobs",
 }
+_DETAILS: Final = {"index": "index status", "jobs": "job ls"}
+_JOBS: Final = "jobs"
 _REASON_CHARS: Final = 120
-_REMIND_EVERY_S: Final = 5.0
+_LOOK_EVERY_S: Final = 5.0
 
 
 def begin_work(out: Output, familiar: Familiar, result: TurnResult, *, stays: bool = False) -> None:
@@ -224,6 +230,7 @@ class BackgroundNotices:
         self._words: dict[str, str] = {}
         self._plans = 0
         self._looked_s: float | None = None
+        self._events: deque[Event] = deque()  # from the thread of jobs
 
     def begin(self, result: TurnResult) -> None:
         """Begin with what a turn has made due."""
@@ -249,22 +256,47 @@ class BackgroundNotices:
     def status(self) -> str:
         """Say what is under way, and tell of what has failed since the last time."""
         _tell_failures(self._out, self._familiar.jobs.ended())
-        self._remind()
+        self._look()
+        self._tell_jobs()
         return self._under_way()
 
-    def _remind(self) -> None:
-        """Tell of reminders whose time has come, once each."""
+    def _look(self) -> None:
+        """Tell of due reminders, once each, and start the due jobs."""
         from familiar_cli.actions.desk import fire_reminders, reminder_line
+        from familiar_cli.actions.job_schedule import has_due_jobs
         from familiar_cli.clock import stopwatch_s
         from familiar_cli.errors import FamiliarError
 
         now_s = stopwatch_s()
-        if self._looked_s is not None and now_s - self._looked_s < _REMIND_EVERY_S:
+        if self._looked_s is not None and now_s - self._looked_s < _LOOK_EVERY_S:
             return
         self._looked_s = now_s
         with suppress(FamiliarError, OSError):  # `familiar todo ls` says what is wrong
             for item in fire_reminders(self._familiar, "chat"):
                 self._out.note(reminder_line(item))
+        with suppress(FamiliarError, OSError):  # `familiar job ls` says what is wrong
+            if has_due_jobs(self._familiar):
+                self._familiar.jobs.add(_JOBS, self._run_jobs)
+                self._familiar.jobs.start()
+
+    async def _run_jobs(self) -> None:
+        from familiar_cli.actions.job_schedule import run_due_jobs
+        from familiar_cli.familiar import Familiar
+
+        own = Familiar(self._familiar.paths, self._familiar.tell)  # with models of this thread
+        async with own:
+            await run_due_jobs(own, self._events.append)
+
+    def _tell_jobs(self) -> None:
+        while self._events:
+            event = self._events.popleft()
+            turn = self._familiar.history.turn(event.data.get("turn") or 0)
+            if event.error:
+                self._out.warn(event.message)
+            elif turn:
+                self._out.note(f"{self._familiar.name} in {turn.channel_id}: {turn.content}")
+            else:
+                self._out.note(event.message)
 
     def leave(self) -> None:
         """Wait for what is under way, aloud; Ctrl-C breaks it off."""
@@ -273,6 +305,7 @@ class BackgroundNotices:
         if words:
             self._out.note(f"{words.capitalize()}; Ctrl-C postpones that.")
         finish_work(self._out, self._familiar)
+        self._tell_jobs()
 
     def _under_way(self) -> str:
         kinds = dict.fromkeys(map(_job_kind, self._familiar.jobs.names))
@@ -314,14 +347,14 @@ def _tell_failures(out: Output, drained: Drained) -> None:
 
 
 def _job_details(job: str) -> str:
-    return "index status" if _job_kind(job) == "index" else "status"
+    return _DETAILS.get(_job_kind(job), "status")
 
 
 def _job_kind(job: str) -> str:
     from familiar_cli.actions.write_memory import WRITER_SLOT
     from familiar_cli.finding import INDEX_JOB
 
-    return {WRITER_SLOT: "memory", INDEX_JOB: "index"}.get(job, "summary")
+    return {WRITER_SLOT: "memory", INDEX_JOB: "index", _JOBS: "jobs"}.get(job, "summary")
 
 
 @dataclass(frozen=True, slots=True)

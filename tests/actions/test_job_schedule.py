@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+from collections import Counter
 from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -20,6 +23,8 @@ from familiar_cli.actions.job_schedule import (
 )
 from familiar_cli.clock import iso
 from familiar_cli.familiar import Familiar
+from familiar_cli.ui.emit import Output
+from familiar_cli.ui.reply import BackgroundNotices
 from familiar_cli.visibility import OWNER
 from familiar_cli.work.passes import Event
 from tests.support.cases import each
@@ -115,27 +120,67 @@ async def test_what_stays_wrong_with_the_jobs_is_told_once(ada) -> None:
     assert daemon.errors == {}
 
 
-async def test_each_day_has_one_time_also_when_the_clocks_change(at, monkeypatch) -> None:
-    root = live("ada")
-    (root / "character.toml").write_text('timezone = "Europe/Berlin"\n', "utf-8")
-    ran: list[datetime] = []
+YEAR = datetime(2026, 1, 1, tzinfo=ZoneInfo("Europe/Berlin"))
+CRONS = {  # of a persona: the schedule, and how often it comes in 2026
+    "night": ("30 2 * * *", 365),  # skipped on 29 March, and there twice on 25 October
+    "work": ("15 8 * * 1-5", 261),
+    "week": ("0 5 * * sun", 52),
+    "month": ("0 5 31 * *", 12),
+    "year": ("every year on 29 february 9:00", 1),
+    "hours": ("every 36 hours", 243),
+}
 
-    async def note(_familiar: Familiar, _job: Job, due: datetime) -> None:
-        ran.append(due)
 
+async def test_jobs_of_a_persona_run_as_often_as_a_year_has_times(
+    at, monkeypatch, tmp_path
+) -> None:
+    ran: list[tuple[str, datetime]] = []
+    zone = YEAR.tzinfo
+
+    async def note(_familiar: Familiar, job: Job, due: datetime) -> None:
+        ran.append((job.id, due.astimezone(zone)))
+
+    at(YEAR)
+    crons = [{"id": name, "schedule": when, "say": "Hello"} for name, (when, _) in CRONS.items()]
+    persona_of(tmp_path, crons)
+    assert run("init", "--from-persona", str(tmp_path / "ines")).exit_code == 0
+    (home() / "ines" / "character.toml").write_text('timezone = "Europe/Berlin"\n', "utf-8")
     monkeypatch.setattr(job_schedule, "_run_job", note)
-    with Familiar.load_from_disk(home(), "ada") as familiar:
-        for begin in (datetime(2026, 3, 26, tzinfo=UTC), datetime(2026, 10, 22, tzinfo=UTC)):
-            ran.clear()
-            at(begin)
-            job = daily(id=f"night-{begin.month}", when="every day 2:30", added=iso(begin))
-            add_job(familiar, job)
-            for half_hours in range(48 * 6):
-                at(begin + timedelta(minutes=30 * half_hours))
-                await run_due_jobs(familiar, lambda _: None)
-            days = [due.astimezone(familiar.zone).date() for due in ran]
-            assert len(days) == len(set(days)) == 6
-            (root / "jobs.toml").unlink()
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+    moment = YEAR
+    with Familiar.load_from_disk(home(), "ines") as familiar:
+        while moment < YEAR.replace(year=2027):
+            at(moment)
+            wait_s = await run_due_jobs(familiar, lambda _: None)
+            moment = (moment.astimezone(UTC) + timedelta(seconds=wait_s)).astimezone(zone)
+
+    assert Counter(name for name, _ in ran) == {name: often for name, (_, often) in CRONS.items()}
+    assert len({(name, due.date()) for name, due in ran}) == len(ran)
+    told = {f"{name} {due:%m-%d %H:%M %Z}" for name, due in ran}
+    assert {"night 03-29 03:30 CEST", "night 10-25 02:30 CEST", "night 10-26 02:30 CET"} <= told
+    assert {"week 03-29 05:00 CEST", "week 10-25 05:00 CET", "year 02-28 09:00 CET"} <= told
+
+
+def persona_of(directory, crons: list[dict[str, object]]) -> None:
+    persona = directory / "ines"
+    persona.mkdir()
+    (persona / "IDENTITY.md").write_text("# Ines\n\nA lighthouse keeper.\n", "utf-8")
+    (persona / "CRONS.json").write_text(json.dumps(crons), "utf-8")
+
+
+async def test_a_chat_runs_jobs_and_shows_what_they_say(ada, at, serve, capsys) -> None:
+    server = serve("Good morning!")
+    at(MORNING)
+    add_job(ada, daily(channel="den"))
+    beside = BackgroundNotices(Output("chat"), ada)
+    assert beside.status() == "running jobs"
+    beside.leave()
+    assert capsys.readouterr().err.splitlines() == [
+        "Running jobs; Ctrl-C postpones that.",
+        "ada in den: Good morning!",
+    ]
+    assert BackgroundNotices(Output("chat"), ada).status() == ""
+    assert len(server.requests) == 1
 
 
 @each(
@@ -160,16 +205,13 @@ def test_a_cron_expression_becomes_a_rule(cron, rule) -> None:
 
 
 def test_the_jobs_of_a_persona_run(tmp_path) -> None:
-    persona = tmp_path / "ines"
-    persona.mkdir()
-    (persona / "IDENTITY.md").write_text("# Ines\n\nA lighthouse keeper.\n", "utf-8")
     crons = [
         {"id": "Tides", "schedule": "0 6 * * *", "prompt": "Tell the tides."},
         {"id": "poll", "schedule": "*/5 * * * *", "prompt": "Poll."},
         {"id": "off", "schedule": "0 6 * * *", "prompt": "Nothing.", "enabled": False},
     ]
-    (persona / "CRONS.json").write_text(json.dumps(crons), "utf-8")
-    done = run("init", "--from-persona", str(persona))
+    persona_of(tmp_path, crons)
+    done = run("init", "--from-persona", str(tmp_path / "ines"))
     assert done.exit_code == 0
     assert "Job tides: every day 6:00" in done.stderr
     assert done.stderr.count("not run") == 2
