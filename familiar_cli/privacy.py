@@ -117,9 +117,9 @@ class Privacy:
             RefusedError: As `check_member`.
             ConfigError: The channel's file cannot be read or written.
         """
-        if kind := self._new_kind(channel_id, author, kind):
-            self.channels.set_values(channel_id, {"kind": kind})
-        self.check_member(channel_id, author)
+        if new := self._new_kind(channel_id, author, kind):
+            self.channels.set_values(channel_id, {"kind": new})
+        self.check_member(channel_id, author, kind)
 
     def _new_kind(self, channel_id: str, author: Author | None, kind: str) -> str:
         """Return `kind` if it may change the channel, else an empty string."""
@@ -147,10 +147,10 @@ class Privacy:
             ConfigError: As for `rules`.
         """
         rules = self.rules()
-        if kind := self._new_kind(channel_id, author, kind):
-            if kind in SHARED_KINDS or kind not in PRIVATE_KINDS:
+        if new := self._new_kind(channel_id, author, kind):
+            if new in SHARED_KINDS or new not in PRIVATE_KINDS:
                 return Viewer(rules, frozenset({channel_scope(channel_id)}), channel_id)
-        elif author and not self.is_member(channel_id, author):
+        elif author and not self.is_member(channel_id, author, kind):
             return Viewer(rules, frozenset(), channel_id)
         persons = self._people_alone(channel_id, author, rules)
         scopes = {channel_scope(channel_id), rules.private.get(channel_id, PUBLIC), *persons}
@@ -170,20 +170,26 @@ class Privacy:
         is_known = not has_begun or only or people <= self.own or channel_id in rules.private
         return persons if len(persons) == 1 and is_known else frozenset()
 
-    def is_member(self, channel_id: str, author: Author) -> bool:
-        """Tell whether someone may speak in a channel; a private one admits earlier speakers."""
+    def is_member(self, channel_id: str, author: Author, kind: str = "") -> bool:
+        """Tell whether someone may speak in a channel.
+
+        A private one admits earlier speakers. A client that states its kind knows the channel:
+        where several people are among themselves, it may add another.
+        """
         if self.shares or channel_id not in self.rules().private:
+            return True
+        if kind in SHARED_KINDS and kind == self.channels.declared_kind(channel_id):
             return True
         known = people_in(self.history, (channel_id,)).get(channel_id, set())
         return not known or bool(known & (self.own if author.slug in self.own else {author.slug}))
 
-    def check_member(self, channel_id: str, author: Author | None) -> None:
-        """Refuse someone who may not speak in a channel.
+    def check_member(self, channel_id: str, author: Author | None, kind: str = "") -> None:
+        """Refuse someone who may not speak in a channel; see `is_member`.
 
         Raises:
             RefusedError: It is private, and this person has never spoken there.
         """
-        if author and not self.is_member(channel_id, author):
+        if author and not self.is_member(channel_id, author, kind):
             raise RefusedError(
                 f"Channel {channel_id!r} is private, and this speaker has never spoken there",
                 hint="Use another channel; nothing was kept.",

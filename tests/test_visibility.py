@@ -102,6 +102,21 @@ def test_only_who_is_in_a_conversation_that_has_begun_makes_it_private(familiar:
     assert not familiar.privacy.program().sees_turn(said)
 
 
+def test_who_states_that_several_are_among_themselves_may_bring_another(familiar: Familiar) -> None:
+    privacy = familiar.privacy
+    for channel, kind in (("board", "private"), ("dm-anna", "dm")):
+        privacy.enter(channel, ANNA, kind)
+        familiar.history.append(channel, "user", "The budget is 900", author=ANNA)
+    for channel, kind in (("board", ""), ("board", "group_dm"), ("dm-anna", "dm")):
+        assert not privacy.viewer_in(channel, BO, kind).scopes
+        with pytest.raises(RefusedError):
+            privacy.enter(channel, BO, kind)
+    privacy.enter("board", BO, "private")
+    said = familiar.history.last_turn("board")
+    assert privacy.viewer_in("board", BO, "private").sees_turn(said)
+    assert not privacy.viewer_in("town", BO).sees_turn(said)
+
+
 def test_a_branch_of_a_one_to_one_conversation_is_one(familiar: Familiar) -> None:
     history = familiar.history
     greeting = history.begin("new", "Hello.")
