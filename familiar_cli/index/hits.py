@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from functools import lru_cache
+from heapq import heapify, heappop
 from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -25,15 +26,17 @@ from familiar_cli.tokens import heuristic
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from datetime import tzinfo
 
     from familiar_cli.index.chunking import Cut, TextSpan
-    from familiar_cli.index.rank import Scored
+    from familiar_cli.index.rank import Scored, Scorer
     from familiar_cli.index.types import SearchOptions
     from familiar_cli.languages import Phrases
     from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.visibility import Viewer
+
+    _Ranked = tuple[float, str, int, int, float]  # as they are sorted; the ids of lines differ
 
 
 def holds_any(text: str, query: str) -> bool:
@@ -182,6 +185,8 @@ def _trim_range(text: str, place: CharRange) -> CharRange:
 
 
 _DAY_S: Final = 86_400
+DENSE_FLOOR: Final = 0.25
+"""Least nearness of a hit that holds none of the words; below it, things are unrelated."""
 
 
 class _File(NamedTuple):  # as many are made as files were found
@@ -192,12 +197,6 @@ class _File(NamedTuple):  # as many are made as files were found
     age_days: float
     is_linked: bool
     is_same_instance: bool
-
-
-class _Ranked(NamedTuple):  # as many are made as lines were found
-    scored: Scored
-    file: _File
-    score: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,13 +223,16 @@ def make_hits(
     store: MemoryStore,
     query: str,
     options: SearchOptions,
-    scored: Sequence[Scored],
+    scorer: Scorer,
 ) -> tuple[Hit, ...]:
-    """Return the hits for lines that were scored, best first; one a file, or one a line."""
+    """Return the best hits that count, at most `k`; one a file, or one a line.
+
+    Of a file whose best line does not count, the next one is asked of.
+    """
     weights = options.weights or rank.WEIGHTS
-    chosen = list(scored) if options.lines or options.judge else _best_of_files(scored)
-    linked = linked_with(connection, query)
-    files = _load_files(connection, {s.line.document_id for s in chosen}, linked, options)
+    relevant = scorer.relevant(DENSE_FLOOR)
+    documents = {scorer.lines[number].document_id for _, number in relevant}
+    files = _load_files(connection, documents, linked_with(connection, query), options)
     of_file = {
         id_: rank.file_score(
             age_days=file.age_days,
@@ -240,44 +242,32 @@ def make_hits(
         )
         for id_, file in files.items()
     }
-    ranked = []
-    for one in chosen:
-        score = rank.final_score(one.relevance, of_file[one.line.document_id], weights)
+    ranked: list[_Ranked] = []
+    for relevance, number in relevant:
+        line = scorer.lines[number]
+        score = rank.final_score(relevance, of_file[line.document_id], weights)
         if score >= options.min_score:
-            ranked.append(_Ranked(one, files[one.line.document_id], score))
-    ranked.sort(key=lambda r: (-r.score, r.file.rel_path, r.scored.line.id))
-    writer = _Writer(connection, store, query, options)
-    if options.judge:
-        return _judge_files(ranked, writer, options.judge, options)
-    best = ranked[: options.k]
-    writer.read(best)
-    return tuple(writer.hit(r) for r in best)
-
-
-def _judge_files(
-    ranked: Sequence[_Ranked],
-    writer: _Writer,
-    judge: Callable[[Hit, str], bool | None],
-    options: SearchOptions,
-) -> tuple[Hit, ...]:
-    """Return the best hits that count. Of a file whose best line does not, the next is asked of."""
+            path = files[line.document_id].rel_path
+            ranked.append((-score, path, line.id, number, relevance))
+    heapify(ranked)  # few of them are asked for
     found: list[Hit] = []
-    taken: set[int] = set()
-    likely = ranked if options.lines else {r.file.id: r for r in reversed(ranked)}.values()
-    writer.read(sorted(likely, key=lambda r: -r.score)[: options.k])
-    for one in ranked:
-        if len(found) >= options.k:
-            break
-        if one.file.id in taken and not options.lines:
+    taken: set[str] = set()
+    writer = _Writer(connection, store, query, options)
+    while ranked and len(found) < options.k:
+        negative, rel_path, _, number, relevance = heappop(ranked)
+        if rel_path in taken:
             continue
-        hit, text = writer.hit(one), writer.text_of(one.file.rel_path) or ""
+        scored = scorer.explain(number, relevance)
+        hit = writer.hit(scored, files[scored.line.document_id], -negative)
+        text = writer.text_of(rel_path) or ""
         is_there = hit.text == text[hit.char_start : hit.char_end]
-        counts = judge(hit, text) if is_there else False
+        counts = options.judge(hit, text) if is_there and options.judge else is_there
         if counts is None:
             break
         if counts:
             found.append(hit)
-            taken.add(one.file.id)
+            if not options.lines:
+                taken.add(rel_path)
     return tuple(found)
 
 
@@ -326,13 +316,6 @@ def _round_or_none(value: float | None) -> float | None:
     return None if value is None else round(value, 4)
 
 
-def _best_of_files(scored: Iterable[Scored]) -> list[Scored]:
-    best: dict[int, Scored] = {}
-    for one in scored:
-        best.setdefault(one.line.document_id, one)
-    return list(best.values())
-
-
 def _load_files(
     connection: sqlite3.Connection, ids: set[int], linked: set[int], options: SearchOptions
 ) -> dict[int, _File]:
@@ -357,35 +340,31 @@ class _Writer:
         self._query = query
         self._options = options
         self._texts: dict[str, str | None] = {}
-        self._pieces: dict[int, _Piece] = {}
 
-    def read(self, ranked: Iterable[_Ranked]) -> None:
-        """Read passages and lines, all at once."""
-        self._read({id_ for r in ranked for id_ in (r.scored.line.id, r.scored.passage) if id_})
+    def _piece(self, id_: int) -> _Piece:
+        select = "SELECT char_start, char_end, heading_path, text FROM chunks WHERE id = ?"
+        start, end, heading, text = self._connection.execute(select, (id_,)).fetchone()
+        return _Piece(CharRange(start, end), heading, text)
 
-    def _read(self, ids: Iterable[int]) -> None:
-        select = "SELECT id, char_start, char_end, heading_path, text FROM chunks WHERE id IN"
-        for id_, start, end, heading, text in rows_among(self._connection, select, ids):
-            self._pieces[id_] = _Piece(CharRange(start, end), heading, text)
-
-    def hit(self, ranked: _Ranked) -> Hit:
-        line = self._piece(ranked.scored.line.id)
-        passage = self._piece(ranked.scored.passage) if ranked.scored.passage else line
-        text = self.text_of(ranked.file.rel_path)
+    def hit(self, scored: Scored, file: _File, score: float) -> Hit:
+        line, text = self._piece(scored.line.id), self.text_of(file.rel_path)
         if text is None or text[line.place.start : line.place.end] != line.text:
             # It was changed a moment ago, after it was indexed.
-            return self._written(ranked, line, _Shown(line.place, line.place, line.text, 1))
+            shown = _Shown(line.place, line.place, line.text, 1)
+            return self._written(scored, file, score, line, shown)
         place = line.place
         if not self._options.lines:
-            place = choose_snippet(text, line.place, passage.place, self._options.snippet_tokens)
+            passage = self._piece(scored.passage).place
+            place = choose_snippet(text, line.place, passage, self._options.snippet_tokens)
         best = CharRange(first_word(text, line.place), line.place.end)
         words = text[place.start : place.end]
-        return self._written(
-            ranked, line, _Shown(place, best, words, line_number(text, best.start))
-        )
+        shown = _Shown(place, best, words, line_number(text, best.start))
+        return self._written(scored, file, score, line, shown)
 
-    def _written(self, ranked: _Ranked, line: _Piece, shown: _Shown) -> Hit:
-        scored, file, text = ranked.scored, ranked.file, shown.text
+    def _written(
+        self, scored: Scored, file: _File, score: float, line: _Piece, shown: _Shown
+    ) -> Hit:
+        text = shown.text
         signals = Signals(
             round(scored.relevance, 4),
             round(scored.lexical, 4),
@@ -411,15 +390,10 @@ class _Writer:
             shown.line,
             shown.best.start,
             shown.best.end,
-            round(ranked.score, 4),
+            round(score, 4),
             text,
             signals,
         )
-
-    def _piece(self, id_: int) -> _Piece:
-        if id_ not in self._pieces:
-            self._read([id_])
-        return self._pieces[id_]
 
     def text_of(self, rel_path: str) -> str | None:
         """Return a file's text, read once; None if it cannot be read."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, field
 from datetime import date
 from functools import lru_cache
+from operator import attrgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
@@ -39,7 +41,6 @@ if TYPE_CHECKING:
 
 RECENCY_RATE_PER_DAY: Final = 0.007
 _MIN_NICKNAME_CHARS: Final = 3
-_UNKNOWN: Final = -2.0  # no cosine is as small
 _NOTHING: Final[Mapping[int, float]] = MappingProxyType({})
 
 
@@ -176,24 +177,15 @@ def _query_names(query: str) -> tuple[frozenset[str], tuple[str, ...]]:
     return frozenset(fts.content_words(query)), nicknames
 
 
-def score_lines(
-    lines: Iterable[Candidate],
-    lexical: Lexical,
-    cosines: Mapping[int, float] | None,
-    *,
-    query: str,
-    spec: Spec | None = None,
-    weights: Weights = WEIGHTS,
-    maxsim: Mapping[int, LineNearness] | None = None,
-    people: Mapping[int, float] = _NOTHING,
-    times: Mapping[int, float] = _NOTHING,
-) -> list[Scored]:
-    """Return `lines` scored, best first.
+class Scorer:
+    """Scores the lines that a question found.
+
+    What decides their order is computed for all of them; the rest only for those that are shown.
 
     Args:
         lines: The candidates.
         lexical: What the full-text tables say; empty to go by meaning alone.
-        cosines: Cosines by id of lines and passages, or None to go by words alone.
+        cosines: Cosines by id of lines and passages; none to go by words alone.
         query: What is asked.
         spec: The model that the cosines are of.
         weights: How much each signal counts.
@@ -202,45 +194,83 @@ def score_lines(
         people: By document the share of those whom the question names who speak there.
         times: By line how near in time it is to what the question asks for.
     """
-    candidates = list(lines)
-    named = {speaker: is_named(speaker, query) for speaker in {c.speaker for c in candidates}}
-    seen = [_seen_lines(line, lexical.passages, cosines or {}) for line in candidates]
-    by_words = _by_words(candidates, seen, lexical, weights)
-    near = maxsim or {}
-    found = []
-    for line, one, words in zip(candidates, seen, by_words, strict=True):
-        dense = None if spec is None else _by_meaning(one, spec)
-        by_tokens = near.get(line.id)
-        relevance = _join_relevance(words, dense, by_tokens, weights, alone=not lexical.passages)
-        speaker, time = named[line.speaker], times.get(line.id, 0.0)
-        share = people.get(line.document_id, 0.0)
-        relevance += weights.speaker * speaker + weights.people * share + weights.time * time
-        cosine = None if dense is None else max(one.cosine, one.passage_cosine)
-        passage = one.passage
-        found.append(
-            Scored(line, words, dense, cosine, speaker, passage, relevance, share, time, by_tokens)
+
+    def __init__(
+        self,
+        lines: Sequence[Candidate],
+        lexical: Lexical,
+        cosines: Mapping[int, float] = _NOTHING,
+        *,
+        query: str,
+        spec: Spec | None = None,
+        weights: Weights = WEIGHTS,
+        maxsim: Mapping[int, tuple[float, float]] = MappingProxyType({}),
+        people: Mapping[int, float] = _NOTHING,
+        times: Mapping[int, float] = _NOTHING,
+    ) -> None:
+        self.lines = lines
+        self._lexical, self._cosines, self._spec = lexical, cosines, spec
+        self._weights, self._maxsim, self._people, self._times = weights, maxsim, people, times
+        self._named = {s: is_named(s, query) for s in {line.speaker for line in lines}}
+        self._words = _by_words(lines, lexical, weights)
+
+    def relevant(self, least_dense: float = 0.0) -> list[tuple[float, int]]:
+        """Return the relevance and the number of each line that holds a word or is near enough."""
+        weights = self._weights
+        share = weights.maxsim if self._lexical.passages else 1.0
+        speakers = {speaker: weights.speaker * is_one for speaker, is_one in self._named.items()}
+        people = {document: weights.people * part for document, part in self._people.items()}
+        found = []
+        for number, (line, words) in enumerate(zip(self.lines, self._words, strict=True)):
+            if words <= 0 and (self._dense(line) or 0.0) < least_dense:
+                continue
+            near = self._maxsim.get(line.id)
+            if near is None:
+                relevance = self._without_tokens(line, words)
+            else:
+                relevance = (1 - share) * words + share * ((near[0] + near[1]) / 2)
+            of_names = speakers[line.speaker] + people.get(line.document_id, 0.0)
+            time = weights.time * self._times.get(line.id, 0.0)
+            found.append((relevance + (of_names + time), number))
+        return found
+
+    def explain(self, number: int, relevance: float) -> Scored:
+        """Return the line with this number and what its relevance was made of."""
+        line = self.lines[number]
+        near = self._maxsim.get(line.id)
+        passages = range(line.part_first, line.part_last)
+        by_words, cosines = self._lexical.passages, self._cosines
+        passage = max(passages, key=lambda p: (by_words.get(p, 0.0), cosines.get(p, 0.0)))
+        known = [cosines[id_] for id_ in (line.id, *passages) if id_ in cosines]
+        return Scored(
+            line,
+            self._words[number],
+            self._dense(line),
+            max(known, default=None) if self._spec else None,
+            self._named[line.speaker],
+            passage,
+            relevance,
+            self._people.get(line.document_id, 0.0),
+            self._times.get(line.id, 0.0),
+            LineNearness(*near) if near else None,
         )
-    found.sort(key=lambda s: (-s.relevance, s.line.document_id, s.line.id))
-    return found
 
+    def _without_tokens(self, line: Candidate, words: float) -> float:
+        dense = self._dense(line)
+        if dense is None:  # nothing is known against a line that waits, so it is not put last
+            return words
+        share = self._weights.dense if self._lexical.passages else 1.0
+        return (1 - share) * words + share * dense
 
-def _join_relevance(
-    words: float,
-    dense: float | None,
-    by_tokens: LineNearness | None,
-    weights: Weights,
-    *,
-    alone: bool,
-) -> float:
-    """Return words and meaning together; `alone`: words say nothing."""
-    if by_tokens is not None:
-        share, meaning = weights.maxsim, (by_tokens.line + by_tokens.passage) / 2
-    elif dense is not None:
-        share, meaning = weights.dense, dense
-    else:  # nothing is known against a line that waits for its vector, so it is not put last
-        return words
-    share = 1.0 if alone else share
-    return (1 - share) * words + share * meaning
+    def _dense(self, line: Candidate) -> float | None:
+        """Return the mean nearness of a line and its nearest passage; None while both wait."""
+        if self._spec is None:
+            return None
+        cosines = self._cosines
+        known = [cosines[p] for p in range(line.part_first, line.part_last) if p in cosines]
+        near = [cosines[line.id]] if line.id in cosines else []
+        near += [max(known)] if known else []
+        return sum(cosine_nearness(one, self._spec) for one in near) / len(near) if near else None
 
 
 def final_score(relevance: float, of_file: float, weights: Weights = WEIGHTS) -> float:
@@ -259,66 +289,25 @@ def file_score(
     )
 
 
-class _Seen(NamedTuple):
-    """What is known of a line's passages; a cosine of `_UNKNOWN` is none.
-
-    Args:
-        passage: The one that matches best, by words and then by meaning.
-        words: The best score by words among them.
-        passage_cosine: The largest among them.
-        cosine: The line's own.
-    """
-
-    passage: int
-    words: float
-    passage_cosine: float
-    cosine: float
-
-
-def _seen_lines(
-    line: Candidate, lexical: Mapping[int, float], cosines: Mapping[int, float]
-) -> _Seen:
-    # One loop for all of it, since it runs for every line that may be a hit.
-    first, last = line.part_first, line.part_last
-    passage, words, largest = first, lexical.get(first, 0.0), cosines.get(first, _UNKNOWN)
-    if last == first + 1:  # as most are
-        return _Seen(passage, words, largest, cosines.get(line.id, _UNKNOWN))
-    nearest = 0.0 if largest == _UNKNOWN else largest
-    for other in range(first + 1, last):
-        by_words, cosine = lexical.get(other, 0.0), cosines.get(other, _UNKNOWN)
-        largest = max(largest, cosine)
-        near = 0.0 if cosine == _UNKNOWN else cosine
-        if by_words > words or (by_words == words and near > nearest):
-            passage, words, nearest = other, by_words, near
-    return _Seen(passage, words, largest, cosines.get(line.id, _UNKNOWN))
-
-
-def _by_words(
-    lines: Sequence[Candidate], seen: Sequence[_Seen], lexical: Lexical, weights: Weights
-) -> list[float]:
+def _by_words(lines: Sequence[Candidate], lexical: Lexical, weights: Weights) -> list[float]:
     """Return the lexical score of each line, in [0, 1]; the best one has 1."""
-    files, by_line = lexical.documents, lexical.lines
-    top_file = max(files.values(), default=1.0)
-    top_passage = max(lexical.passages.values(), default=1.0)
-    top_line = max(by_line.values(), default=1.0)
-    raw = [
-        weights.file * files.get(line.document_id, 0.0) / top_file
-        + weights.passage * one.words / top_passage
-        + weights.line * by_line.get(line.id, 0.0) / top_line
-        for line, one in zip(lines, seen, strict=True)
-    ]
+    files = _weighted(lexical.documents, weights.file)
+    passages = _weighted(lexical.passages, weights.passage)
+    by_line = _weighted(lexical.lines, weights.line)
+    raw = []
+    for id_, _, document, _, first, last, _, _ in lines:
+        words = passages.get(first, 0.0)
+        for passage in range(first + 1, last):
+            words = max(words, passages.get(passage, 0.0))
+        raw.append(files.get(document, 0.0) + words + by_line.get(id_, 0.0))
     top = max(raw, default=0.0) or 1.0
     return [value / top for value in raw]
 
 
-def _by_meaning(seen: _Seen, spec: Spec) -> float | None:
-    """Return the mean nearness of a line and its nearest passage; None while both wait."""
-    if seen.passage_cosine == _UNKNOWN:
-        return None if seen.cosine == _UNKNOWN else cosine_nearness(seen.cosine, spec)
-    of_passage = cosine_nearness(seen.passage_cosine, spec)
-    if seen.cosine == _UNKNOWN:
-        return of_passage
-    return (cosine_nearness(seen.cosine, spec) + of_passage) / 2
+def _weighted(scores: Mapping[int, float], weight: float) -> dict[int, float]:
+    """Return `scores` so that the best has `weight`."""
+    top = max(scores.values(), default=1.0)
+    return {id_: weight * score / top for id_, score in scores.items()}
 
 
 def times_of_lines(
@@ -385,12 +374,17 @@ class PassageLines(NamedTuple):
 
 def lines_of_passages(pieces: Pieces, lines: Iterable[Candidate]) -> PassageLines:
     """Return the passages that hold some of `lines`."""
-    import numpy as np  # noqa: PLC0415  # only by meaning
-
-    held = {(line.part_first, line.part_last) for line in lines}
+    held = set(map(attrgetter("part_first", "part_last"), lines))
     wanted = {passage for first, last in held for passage in range(first, last)}
-    found = [(p.id, p.part_first, p.part_last) for p in pieces.among(sorted(wanted))]
-    return PassageLines(*np.array(found, np.int64).reshape(-1, 3).T)
+    return PassageLines(*columns_of(pieces.among(sorted(wanted)), "id", "part_first", "part_last"))
+
+
+def columns_of(pieces: Iterable[Candidate], *fields: str) -> Numbers:
+    """Return these fields of the pieces, int64[f, n]."""
+    import numpy as np  # noqa: PLC0415
+
+    values = itertools.chain.from_iterable(map(attrgetter(*fields), pieces))
+    return np.fromiter(values, np.int64).reshape(-1, len(fields)).T
 
 
 def number_runs(firsts: Numbers, sizes: Numbers) -> Numbers:

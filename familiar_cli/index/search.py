@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 SENTENCES: Final = 5
 DENSE_DEPTH: Final = 200
 """How many lines that are near in meaning are looked at, besides those found by words."""
-DENSE_FLOOR: Final = 0.25
-"""Least nearness of a hit that holds none of the words; below it, things are unrelated."""
 
 
 def search_memory(
@@ -170,8 +168,9 @@ class _Asked:
         meaning = self._ask_model()
         pieces = self.index.pieces(self.connection)
         candidates = self._candidates(pieces, by_words, meaning, restricted)
-        weights = self.options.weights or rank.WEIGHTS
-        cosines, maxsim, spec = None, None, None
+        cosines: dict[int, float] = {}
+        maxsim: dict[int, tuple[float, float]] = {}
+        spec = None
         if meaning is not None:
             spec, near = meaning.embedder.spec, meaning.cosines
             made_of = lines_of_passages(pieces, candidates)
@@ -186,19 +185,18 @@ class _Asked:
             )
         files = {line.document_id for line in candidates}
         today = to_zone(now(), self.options.zone).date()
-        scored = rank.score_lines(
+        scorer = rank.Scorer(
             candidates,
             by_words,
             cosines,
             query=self.query,
             spec=spec,
-            weights=weights,
+            weights=self.options.weights or rank.WEIGHTS,
             maxsim=maxsim,
             people=named_shares(self.connection, people_named(self.connection, self.query), files),
             times=times_of_lines(self.connection, self.query, today, candidates),
         )
-        shown = [s for s in scored if s.lexical > 0 or (s.dense or 0.0) >= DENSE_FLOOR]
-        hit = hits.make_hits(self.connection, self.index.store, self.query, self.options, shown)
+        hit = hits.make_hits(self.connection, self.index.store, self.query, self.options, scorer)
         method: Method = "lexical"
         if meaning is not None:
             method = "dense" if self.options.method == "dense" else "hybrid"
@@ -307,9 +305,12 @@ class _Asked:
             listed = self._listed() if restricted else None
             near = meaning.cosines
             ids.update(near.top(DENSE_DEPTH, listed, but=restricted == "NOT IN"))
-        passages = [one for one in pieces.among(ids) if one.level == PASSAGE]
-        ids.update(i for one in passages for i in range(one.part_first, one.part_last))
-        return [one for one in pieces.among(ids) if one.level == LINE]
+        found = pieces.among(ids)
+        lines = {one.id for one in found if one.level == LINE}
+        for one in found:
+            if one.level == PASSAGE:
+                lines.update(range(one.part_first, one.part_last))
+        return pieces.among(sorted(lines))
 
     def _listed(self) -> Ids:
         import numpy as np  # noqa: PLC0415  # only by meaning

@@ -8,12 +8,11 @@ before either says so, hence what a crash leaves behind is past the end and over
 
 from __future__ import annotations
 
-import itertools
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from familiar_cli import fts
-from familiar_cli.index.rank import LineNearness, number_runs
+from familiar_cli.index.rank import columns_of, number_runs
 from familiar_cli.index.schema import TOKENS_PREFIX, read_meta, set_meta
 from familiar_cli.index.vectors import (
     RowFile,
@@ -252,7 +251,7 @@ def token_nearness(
     made_of: PassageLines,
     *,
     count: int,
-) -> dict[int, LineNearness]:
+) -> dict[int, tuple[float, float]]:
     """Return how near lines and their passages are to a question, by the line's id.
 
     A line without token vectors is missing; without any, the result is empty.
@@ -261,7 +260,7 @@ def token_nearness(
         pieces: What reads the index.
         rows: The vectors of all tokens.
         asked: The question.
-        lines: The lines.
+        lines: The lines, ascending by id.
         made_of: All passages that hold them.
         count: About how many lines the index holds.
     """
@@ -284,7 +283,7 @@ def token_nearness(
     own = scale_values(weighted_sums(found[np.searchsorted(ids, wanted)], shares))
     passage = scale_values(np.maximum.reduceat(around, begins))
     pairs = zip(own.tolist(), passage.tolist(), strict=True)
-    return dict(zip(wanted.tolist(), itertools.starmap(LineNearness, pairs), strict=True))
+    return dict(zip(wanted.tolist(), pairs, strict=True))
 
 
 class _Windows(NamedTuple):
@@ -298,8 +297,7 @@ class _Windows(NamedTuple):
 def _line_windows(lines: Iterable[Candidate], made_of: PassageLines) -> _Windows:
     import numpy as np  # noqa: PLC0415
 
-    listed = sorted((line.id, line.part_first, line.part_last) for line in lines)
-    ids, firsts, ends = np.array(listed, np.int64).reshape(-1, 3).T
+    ids, firsts, ends = columns_of(lines, "id", "part_first", "part_last")
     of_line = np.repeat(ids, ends - firsts)
     places = np.searchsorted(made_of.passages, number_runs(firsts, ends - firsts))
     begin = np.maximum(made_of.firsts[places], of_line - REACH)
@@ -311,12 +309,8 @@ def _window_extents(pieces: Pieces, windows: _Windows) -> tuple[Places, Extents]
     import numpy as np  # noqa: PLC0415
 
     wanted = np.unique(number_runs(windows.firsts, windows.ends - windows.firsts)).tolist()
-    found = [
-        (one.id, one.rows_from, one.rows_count)
-        for one in pieces.among(wanted)
-        if one.rows_count is not None
-    ]
-    ids, starts, counts = np.array(found, np.int64).reshape(-1, 3).T
+    found = [one for one in pieces.among(wanted) if one.rows_count is not None]
+    ids, starts, counts = columns_of(found, "id", "rows_from", "rows_count")
     return ids, Extents(starts, counts)
 
 

@@ -11,12 +11,12 @@ from familiar_cli.index.embedder import SPECS
 from familiar_cli.index.rank import (
     Candidate,
     Lexical,
+    Scorer,
     cosine_nearness,
     file_score,
     final_score,
     is_named,
     recency_score,
-    score_lines,
 )
 from familiar_cli.index.schema import LINE
 from tests.support.cases import each
@@ -28,6 +28,13 @@ unit = st.floats(min_value=0, max_value=1)
 
 def line(number: int, *, speaker: str = "", document: int = 1) -> Candidate:
     return Candidate(number, LINE, document, speaker, 100 + number, 101 + number, None, None)
+
+
+def scored(lines, lexical, cosines=None, **more) -> list[rank.Scored]:
+    """Score lines; the best comes first."""
+    scorer = Scorer(lines, lexical, cosines or {}, query=more.pop("query", "tea"), **more)
+    best = sorted(scorer.relevant(), reverse=True)
+    return [scorer.explain(number, relevance) for relevance, number in best]
 
 
 @each(("age_days", "freshness"), [(0, 1), (1000 / 7, 1 / 2), (3000 / 7, 1 / 4)])
@@ -71,31 +78,27 @@ def test_nearness_is_never_negative(cosine) -> None:
 
 
 def test_words_alone_decide_without_a_model() -> None:
-    found = score_lines(
-        [line(1), line(2)], Lexical({}, {101: 1.0, 102: 2.0}, {}), None, query="tea"
-    )
+    found = scored([line(1), line(2)], Lexical({}, {101: 1.0, 102: 2.0}, {}))
     assert [s.line.id for s in found] == [2, 1]
     assert found[0].dense is None
 
 
 def test_meaning_can_overrule_words() -> None:
     lexical = Lexical({}, {101: 1.0, 102: 0.9}, {})
-    found = score_lines([line(1), line(2)], lexical, {1: 0.0, 2: 0.6}, query="tea", spec=SPEC)
+    found = scored([line(1), line(2)], lexical, {1: 0.0, 2: 0.6}, spec=SPEC)
     assert [s.line.id for s in found] == [2, 1]
 
 
 def test_a_memory_without_a_vector_yet_is_not_put_last() -> None:
     lexical = Lexical({}, {101: 1.0, 102: 0.5}, {})
-    found = score_lines([line(1), line(2)], lexical, {2: 0.4, 102: 0.4}, query="tea", spec=SPEC)
+    found = scored([line(1), line(2)], lexical, {2: 0.4, 102: 0.4}, spec=SPEC)
     assert found[0].line.id == 1
     assert found[0].relevance == 1.0
 
 
 def test_who_is_asked_about_speaks_first() -> None:
     lines = [line(1, speaker="Bo"), line(2, speaker="Ada Byron")]
-    found = score_lines(
-        lines, Lexical({}, {101: 1.0, 102: 1.0}, {}), None, query="What did Ada say?"
-    )
+    found = scored(lines, Lexical({}, {101: 1.0, 102: 1.0}, {}), query="What did Ada say?")
     assert [(s.line.id, s.speaker) for s in found] == [(2, True), (1, False)]
 
 
@@ -119,14 +122,14 @@ def test_a_speaker_is_named_by_name_or_nickname_never_by_a_common_word(
 
 def test_the_passage_that_matches_best_is_shown() -> None:
     one = Candidate(1, LINE, 1, "", 10, 13, None, None)
-    (found,) = score_lines([one], Lexical({}, {10: 1.0, 11: 3.0, 12: 2.0}, {}), None, query="tea")
+    (found,) = scored([one], Lexical({}, {10: 1.0, 11: 3.0, 12: 2.0}, {}))
     assert found.passage == 11
 
 
-def test_equal_scores_have_one_order() -> None:
-    lines = [line(3), line(1), line(2)]
-    flat = Lexical({}, {101: 1.0, 102: 1.0, 103: 1.0}, {})
-    assert [s.line.id for s in score_lines(lines, flat, None, query="x")] == [1, 2, 3]
+def test_what_holds_no_word_and_is_not_near_is_not_relevant() -> None:
+    lines = [line(1), line(2), line(3)]
+    scorer = Scorer(lines, Lexical({}, {101: 1.0}, {}), {2: 0.6, 3: 0.0}, query="tea", spec=SPEC)
+    assert [number for _, number in scorer.relevant(0.25)] == [0, 1]
 
 
 def test_the_shares_of_the_final_score_sum_to_one() -> None:

@@ -263,6 +263,12 @@ def test_newer_memories_win_a_tie(world) -> None:
     assert world.paths("tea") == ["daily/2026-01-03.md", "daily/2020-01-03.md"]
 
 
+def test_equal_hits_come_in_the_order_of_their_names(world) -> None:
+    for name in "cab":
+        world.put(f"daily/2026-01-03_{name}.md", "tea")
+    assert [path[-4] for path in world.paths("tea")] == ["a", "b", "c"]
+
+
 def test_the_same_instance_wins_a_tie(world) -> None:
     world.put("daily/2026-01-03_laptop.md", "tea")
     world.put("daily/2026-01-03_phone.md", "tea")

@@ -17,9 +17,9 @@ from familiar_cli import fts
 from familiar_cli.clock import now, to_zone
 from familiar_cli.context.providers.packing import EXCHANGE, Excerpt, Fact, Passage, PieceSource
 from familiar_cli.index.embedder import EmbedderError
+from familiar_cli.index.hits import DENSE_FLOOR as NEAR
 from familiar_cli.index.hits import below_heading, holds_any, label_of, query_coverage
 from familiar_cli.index.rank import WEIGHTS, scores_of_turns
-from familiar_cli.index.search import DENSE_FLOOR as NEAR
 from familiar_cli.index.who_when import (
     Asked,
     asked_by,
