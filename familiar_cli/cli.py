@@ -45,12 +45,13 @@ class Contents(FamiliarGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Import and return one command, or None."""
-        del ctx
         name = self.own_name(cmd_name, COMMANDS)
         if name not in COMMANDS:
             return None
         if name not in self.commands:
             self.commands[name] = _load_command(name)
+        if ctx and ctx.resilient_parsing:
+            _offer_values(self.commands[name])
         return self.commands[name]
 
     def suggest_command(self, ctx: Any, words: Sequence[str]) -> str | None:
@@ -99,6 +100,8 @@ class Contents(FamiliarGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the options before the command; a shell may follow the completion options."""
+        if ctx.resilient_parsing:
+            _offer_values(self)
         for option, word in pairwise(args):
             if option in _COMPLETION and not word.startswith("-"):
                 if word not in _SHELLS:
@@ -107,6 +110,13 @@ class Contents(FamiliarGroup):
                 param = next(p for p in self.params if option in p.opts)
                 param.callback(ctx, param, word)  # type: ignore[misc]  # ends the program
         return super().parse_args(ctx, args)
+
+
+def _offer_values(command: Any) -> None:
+    """Let a shell that completes a command line complete values, too."""
+    from familiar_cli.commands._completion import offer_values
+
+    offer_values(command)
 
 
 def _report_usage(error: Any, args: list[str]) -> int:

@@ -145,6 +145,8 @@ class FamiliarCommand(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401
         """Read the command line; a word such as `- a list item` or `-3` is text, not an option."""
+        if ctx.resilient_parsing:  # a shell completes the line
+            return super().parse_args(ctx, args)
         _check_values(ctx, args, self.params)
         return super().parse_args(ctx, _options_first(args, self.params))
 
@@ -158,6 +160,8 @@ class FamiliarGroup(TyperGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401
         """Read the options that stand before the command."""
+        if ctx.resilient_parsing:  # a shell completes the line
+            return super().parse_args(ctx, args)
         _check_values(ctx, args, self.params)
         return super().parse_args(ctx, args)
 
@@ -166,7 +170,7 @@ class FamiliarGroup(TyperGroup):
         from familiar_cli.errors import UsageError
 
         name = args[0]
-        if name.startswith("-") or self.get_command(ctx, name):
+        if ctx.resilient_parsing or name.startswith("-") or self.get_command(ctx, name):
             return super().resolve_command(ctx, args)
         _, _, group = ctx.command_path.partition(" ")
         guess = self.suggest_command(ctx, [word for word in args if not word.startswith("-")])

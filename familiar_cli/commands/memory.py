@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from familiar_cli.commands._base import familiar_of, group, moment_of, output, text_or_stdin
-from familiar_cli.commands._options import DryRun, MemoryPath, complete_path, complete_pinned
+from familiar_cli.commands._options import DryRun, MemoryPath
 from familiar_cli.commands._options import since as since_option
 
 if TYPE_CHECKING:
@@ -213,7 +213,7 @@ def rm(
     ctx: typer.Context,
     paths: Annotated[
         list[str],
-        typer.Argument(metavar="PATH...", help="Files to delete.", autocompletion=complete_path),
+        typer.Argument(metavar="PATH...", help="Files to delete."),
     ],
     *,
     dry_run: DryRun = False,
@@ -234,9 +234,7 @@ def rm(
 @app.command()
 def mv(
     ctx: typer.Context,
-    old: Annotated[
-        str, typer.Argument(metavar="OLD", help="A file.", autocompletion=complete_path)
-    ],
+    old: Annotated[str, typer.Argument(metavar="OLD", help="A file.")],
     new: Annotated[str, typer.Argument(metavar="NEW", help="New path; must not exist yet.")],
     *,
     dry_run: DryRun = False,
@@ -298,7 +296,7 @@ def pin(
     ctx: typer.Context,
     paths: Annotated[
         list[str],
-        typer.Argument(metavar="PATH...", help="Files to pin.", autocompletion=complete_path),
+        typer.Argument(metavar="PATH...", help="Files to pin."),
     ],
     *,
     dry_run: DryRun = False,
@@ -319,7 +317,7 @@ def unpin(
     ctx: typer.Context,
     paths: Annotated[
         list[str],
-        typer.Argument(metavar="PATH...", help="Files to unpin.", autocompletion=complete_pinned),
+        typer.Argument(metavar="PATH...", help="Files to unpin."),
     ],
     *,
     dry_run: DryRun = False,

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.support.world import data, live, run, spawn
+from tests.support.world import data, live, run
 
 RULES = "# House rules\n\nNever mention the war.\n"
 PINNED = "---\npinned: true\n---\n"
@@ -265,20 +265,3 @@ class TestDoctor:
         assert ("warn", "pinned, but in no prompt") in [
             (verdict, detail.partition(":")[0]) for verdict, detail in self.checks()
         ]
-
-
-class TestCompletion:
-    def offered(self, *words) -> list[str]:
-        env = {"COMP_WORDS": " ".join(("familiar", *words)), "COMP_CWORD": str(len(words))}
-        done = spawn(_FAMILIAR_COMPLETE="complete_bash", **env)
-        return done.stdout.decode().split()
-
-    def test_a_shell_is_offered_files_and_for_unpin_the_pinned_ones(self, memory) -> None:
-        run("memory", "pin", "rules.md")
-        assert self.offered("memory", "pin", "") == ["notes.md", "people/cli-bob.md", "rules.md"]
-        assert self.offered("memory", "cat", "peo") == ["people/cli-bob.md"]
-        assert self.offered("memory", "unpin", "") == ["rules.md"]
-
-    def test_without_a_familiar_it_is_offered_nothing(self) -> None:
-        assert self.offered("memory", "pin", "") == []
-        assert self.offered("memory", "unpin", "") == []

@@ -1,0 +1,187 @@
+"""What a shell is offered while a command line is typed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from contextlib import closing
+
+import pytest
+import typer
+from typer._completion_classes import BashComplete
+from typer._completion_shared import get_completion_script
+
+from familiar_cli.cli import app
+from familiar_cli.commands._completion import SOURCES, SOURCES_OF_COMMAND
+from familiar_cli.history import HistoryStore
+from familiar_cli.identity import Author
+from tests.contracts.test_command_tree import LEAVES
+from tests.contracts.test_startup import HEAVY
+from tests.support.pages import ROOT
+from tests.support.world import home, live, run, spawn
+
+COMMAND = typer.main.get_command(app)
+
+
+def offered(line: str) -> dict[str, str]:
+    """Return the values offered for the last word of a line, with their descriptions."""
+    *words, incomplete = line.split(" ")
+    shell = BashComplete(COMMAND, {}, "familiar", "_FAMILIAR_COMPLETE")
+    return {item.value: item.help or "" for item in shell.get_completions(words, incomplete)}
+
+
+@pytest.fixture
+def ada():
+    root = live(**{"notes": "---\npinned: true\n---\n# N\n", "topics/tea": "# T\n"})
+    (root / "memory" / "people").mkdir()
+    (root / "memory" / "people" / "cli-bob.md").write_text("# Bob\n", "utf-8")
+    with closing(HistoryStore(root / "history.db")) as history:
+        history.append("harbour", "user", "Hello there", author=Author("discord", "42", "", "Anna"))
+        history.append(
+            "dm-42", "user", "$(touch x) `y`", author=Author("discord", "42", "", "Anna")
+        )
+        history.append("x;rm -rf $HOME", "user", "Hi", author=Author("discord", "7"))
+    run("remind", "add", "Call Bo", "--at", "tomorrow 9:00")
+    run("job", "add", "every day 9:00", "--say", "Good morning", "--id", "greet")
+    return root
+
+
+OFFERED = {
+    "use ": ["ada"],
+    "--familiar ": ["ada"],
+    "memory ls --familiar a": ["ada"],
+    "ask Hello --channel h": ["harbour"],
+    "channel show ": ["dm-42", "harbour"],
+    "people show d": ["discord-7", "discord-42"],
+    "people merge cli-bob ": ["discord-7", "discord-42", "cli-bob"],
+    "ask Hello --as discord:4": ["discord:42"],
+    "history edit ": ["3", "2", "1"],
+    "review show ": [],
+    "memory cat t": ["topics/tea.md"],
+    "memory pin ": ["notes.md", "people/cli-bob.md", "reminders.md", "topics/tea.md"],
+    "memory unpin ": ["notes.md"],
+    "memory ls ": ["people", "topics"],
+    "job run ": ["greet"],
+    "config set llm.pre": ["llm.preset"],
+    "config set llm.preset ol": ["ollama"],
+    "config set memory_writer.dm ": ["private", "share"],
+    "channel set harbour author_note.t": ["author_note.text"],
+    "channel set harbour --unset mo": ["mode"],
+    "channel set harbour mode f": ["full_rp"],
+    "channel set harbour --kind g": ["group_dm"],
+    "model pull bge-s": ["bge-small-en-v1.5"],
+    "model rm ": [],
+    "search tea --method d": ["dense"],
+    "housekeep li": ["links"],
+    "init ": [],
+}
+
+
+def test_each_kind_of_value_is_offered(ada) -> None:
+    found = {line: list(offered(line)) for line in OFFERED}
+    assert {line: sorted(values) for line, values in found.items()} == {
+        line: sorted(values) for line, values in OFFERED.items()
+    }
+
+
+def test_what_a_shell_would_evaluate_is_not_offered_and_descriptions_are_plain(ada) -> None:
+    assert set(offered("channel show ")) == {"harbour", "dm-42"}
+    assert offered("history edit 2") == {"2": "touch x y"}
+
+
+def test_options_before_the_value_choose_home_and_familiar(ada, tmp_path) -> None:
+    (home() / "mira" / "memory").mkdir(parents=True)
+    (home() / "mira" / "memory" / "moon.md").write_text("# M\n", "utf-8")
+    assert set(offered("memory cat --familiar mira ")) == {"moon.md"}
+    assert set(offered("--familiar mira memory cat ")) == {"moon.md"}
+    assert "notes.md" in offered("--familiar ada memory cat ")
+    assert offered(f"memory cat --home {tmp_path} ") == {}
+
+
+def test_each_value_that_names_something_kept_is_completed() -> None:
+    kept = ("ID", "PERSON", "TURN", "PLAN", "KEY", "VALUE", "KEPT", "OTHER", "CHECK", "SLOT")
+    others = {"message_id", "item", "run", "name", "recipient", "also", "user"}
+    missing, known = [], set()
+    for path in LEAVES:
+        command = COMMAND
+        for name in path:
+            command = command.get_command(None, name)
+        for param in command.params:
+            known |= {param.name, f"{' '.join(path)} {param.name}"}
+            metavar = (param.metavar or "").strip("[].…").removeprefix("PLATFORM:")
+            if metavar in kept and param.name not in {*SOURCES, *others}:
+                missing.append((path, param.name))
+    assert missing == []
+    assert {*SOURCES, *SOURCES_OF_COMMAND} <= known
+
+
+@pytest.mark.parametrize("broken", ["character.toml", "history.db", "home"])
+def test_where_something_is_broken_nothing_is_said(broken, ada) -> None:
+    if broken == "home":
+        shutil.rmtree(home())
+    else:
+        (ada / broken).write_bytes(b"\xff not it = [")
+    for words in ("people show", "config set", "channel show", "nosuch", "memory --json"):
+        line = f"familiar {words} "
+        env = {"COMP_WORDS": line, "COMP_CWORD": str(len(line.split(" ")) - 1)}
+        done = spawn(_FAMILIAR_COMPLETE="complete_bash", **env)
+        assert done.stderr == b"", words
+        assert b"rror" not in done.stdout, words
+
+
+def files() -> dict[str, int]:
+    return {str(p): p.stat().st_mtime_ns for p in home().rglob("*") if p.is_file()}
+
+
+def test_completing_writes_no_file_and_loads_nothing_heavy(ada) -> None:
+    before = files()
+    for line in OFFERED:
+        offered(line)
+    assert files() == before
+    code = (
+        "import sys\nfrom familiar_cli.cli import app\n"
+        "try:\n    app(prog_name='familiar')\nfinally:\n    print('|', *sys.modules)"
+    )
+    line = {"COMP_WORDS": "familiar channel show ", "COMP_CWORD": "3"}
+    env = {**os.environ, **line, "_FAMILIAR_COMPLETE": "complete_bash", "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=False
+    )
+    values, _, modules = done.stdout.partition("|")
+    assert values.split() == ["dm-42", "harbour"]
+    assert (HEAVY - {"sqlite3", "regex"}) & set(modules.split()) == set()
+
+
+@pytest.mark.posix
+@pytest.mark.skipif(not shutil.which("bash"), reason="bash is not installed")
+def test_bash_itself_completes_a_value(ada, tmp_path) -> None:
+    program = tmp_path / "familiar"
+    program.write_text(
+        f"#!/bin/sh\nPYTHONPATH='{ROOT}' exec {sys.executable} -m familiar_cli \"$@\"\n"
+    )
+    program.chmod(0o755)
+    script = get_completion_script(
+        prog_name="familiar", complete_var="_FAMILIAR_COMPLETE", shell="bash"
+    )
+    typed = (
+        f"{script}\nCOMP_WORDS=(familiar people show disc) COMP_CWORD=3\n"
+        "_familiar_completion familiar\nprintf '%s\\n' \"${COMPREPLY[@]}\""
+    )
+    env = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    done = subprocess.run(
+        ["bash", "-c", typed], env=env, capture_output=True, text=True, check=True
+    )
+    assert sorted(done.stdout.split()) == ["discord-42", "discord-7"]
+
+
+@pytest.mark.parametrize(
+    ("shell", "shown"),
+    [("zsh", '"harbour"'), ("fish", "harbour")],
+)
+def test_the_other_shells_are_answered_in_their_own_form(shell, shown, ada) -> None:
+    env = {"_TYPER_COMPLETE_ARGS": "familiar channel show h"}
+    env["_TYPER_COMPLETE_FISH_ACTION"] = "get-args"
+    done = spawn(_FAMILIAR_COMPLETE=f"complete_{shell}", **env)
+    assert shown in done.stdout.decode()
