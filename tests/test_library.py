@@ -309,6 +309,7 @@ async def test_what_is_written_gets_its_vectors_from_a_program_that_stays(
 
 
 async def test_the_daemon_gives_vectors_to_what_it_writes(ada, serve) -> None:
+    write_after(ada, turns=1)
     serve(answer("Anna keeps bees.", file="people/discord-1.md", turns=(1,)))
     async with Familiar.load_from_disk(ada, "ada") as familiar:
         familiar.finder.embedder = EmbedderChoice(WordEmbedder())

@@ -24,7 +24,7 @@ from familiar_cli.index.build import SOME
 from familiar_cli.text import counted
 from familiar_cli.work.jobs import in_thread
 from familiar_cli.work.passes import SYNCING, WRITING, Event, as_failure, failed, until_stopped
-from familiar_cli.writer.memory_writer import MemoryWriterScheduler
+from familiar_cli.writer.memory_writer import MemoryWriterScheduler, may_wait
 from familiar_cli.writer.memory_writer import is_due as is_pass_due
 
 if TYPE_CHECKING:
@@ -173,7 +173,11 @@ class Daemon:
         async def work() -> None:
             await self.syncing.once()
             try:
-                await self._write()
+                waiting = count_unread_turns(self._familiar.history, SAID_HERE)
+                if self._may_wait(waiting):
+                    self._note(f"{counted(waiting, 'turn')} wait for more: `familiar write-memory`")
+                else:
+                    await self._write()
             except Exception as error:  # noqa: BLE001  # periods are made all the same
                 self._failed(as_failure(error))
             await self._summarise()
@@ -202,7 +206,7 @@ class Daemon:
         seen = history.newest_id()
         scheduler = MemoryWriterScheduler(
             self._write,
-            partial(count_unread_turns, history, SAID_HERE),
+            self._count_waiting,
             turn_threshold=set_to.turn_threshold,
             idle_timeout=set_to.idle_timeout,
             on_error=self._failed,
@@ -236,7 +240,7 @@ class Daemon:
         Raises:
             FamiliarError: The history cannot be read.
         """
-        waiting = count_unread_turns(self._familiar.history, SAID_HERE)
+        waiting = self._count_waiting()
         wait_s = await self._run_jobs()
         if is_first and not (is_active or waiting):
             return wait_s
@@ -267,11 +271,19 @@ class Daemon:
                 await self._write()
             except Exception as error:  # noqa: BLE001  # the next visit is made all the same
                 self._failed(as_failure(error))
-            waiting = count_unread_turns(history, SAID_HERE)
+            waiting = self._count_waiting()
         if not waiting:
             return math.inf
         rest_s = set_to.idle_timeout - silence_s
         return max(rest_s if rest_s > 0 else LOOK_S, self._writing.retry_in_s)
+
+    def _count_waiting(self) -> int:
+        """Count the turns that wait to be written, unless they wait for more."""
+        waiting = count_unread_turns(self._familiar.history, SAID_HERE)
+        return 0 if self._may_wait(waiting) else waiting
+
+    def _may_wait(self, waiting: int) -> bool:
+        return may_wait(self._familiar.history, waiting, self._familiar.config.memory_writer)
 
     async def _run(self, work: Coroutine[Any, Any, None]) -> None:
         try:
@@ -287,7 +299,8 @@ class Daemon:
         self, scheduler: MemoryWriterScheduler, seen: int, poll_s: float
     ) -> None:
         scheduler.watch()  # the newest exchange may be left by the first pass
-        scheduler.catch_up()
+        if not self._may_wait(count_unread_turns(self._familiar.history, SAID_HERE)):
+            scheduler.catch_up()
         try:
             while True:
                 await asyncio.sleep(poll_s)

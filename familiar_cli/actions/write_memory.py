@@ -177,14 +177,8 @@ def write_later(familiar: Familiar, *, embeds: bool = False) -> int:
     """
     if familiar.passes.named(WRITING).retry_in_s:
         return 0
-    set_to = familiar.config.memory_writer
-    waiting = due_turns(
-        familiar.history,
-        turn_threshold=set_to.turn_threshold,
-        idle_timeout=set_to.idle_timeout,
-        switch=set_to.auto,
-        is_local=familiar.models.slot(WRITER_SLOT).preset == "local",
-    )
+    is_local = familiar.models.slot(WRITER_SLOT).preset == "local"
+    waiting = due_turns(familiar.history, familiar.config.memory_writer, is_local=is_local)
 
     async def write() -> None:
         report = await write_memory(familiar, wait_s=0, which=SAID_HERE)

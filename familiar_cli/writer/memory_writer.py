@@ -12,7 +12,7 @@ from familiar_cli.clock import iso, now
 from familiar_cli.errors import FamiliarError
 from familiar_cli.history import WRITER, outgoing
 from familiar_cli.history.events import END
-from familiar_cli.history.outgoing import ALL, count_settled
+from familiar_cli.history.outgoing import ALL, SAID_HERE, count_settled
 from familiar_cli.history.rows import place_of
 from familiar_cli.identity import Author, Labels, Me
 from familiar_cli.llm.asking import Asker
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Sequence
     from datetime import datetime, tzinfo
 
+    from familiar_cli.config.schema import MemoryWriterSettings
     from familiar_cli.history.outgoing import UnreadFilter
     from familiar_cli.history.rows import Turn
     from familiar_cli.history.store import HistoryStore
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
 __all__ = ["MemoryWriter", "Mode", "WriterSettings"]
 
 RETRY_S: Final = RETRY_AFTER[0].total_seconds()
+_FEW: Final = 5  # less than this part of the threshold is few
 _EXCHANGE: Final = 3  # the turn before, the new turn, and its reply
 
 
@@ -63,31 +65,39 @@ def is_due(waiting: int, silence_s: float, *, turn_threshold: int, idle_timeout:
     return waiting >= turn_threshold or (waiting > 0 and silence_s >= idle_timeout)
 
 
-def due_turns(
-    history: HistoryStore,
-    *,
-    turn_threshold: int,
-    idle_timeout: float,
-    switch: str,
-    is_local: bool,
-) -> int:
+def may_wait(history: HistoryStore, waiting: int, set_to: MemoryWriterSettings) -> bool:
+    """Tell whether unread turns are few and recent, so that they wait for more.
+
+    A request costs the same instructions and files of memory for two turns as for twenty.
+
+    Args:
+        history: What was said.
+        waiting: Number of unread turns that were said here.
+        set_to: The settings.
+    """
+    if not 0 < waiting < set_to.turn_threshold // _FEW:
+        return False
+    oldest = next(outgoing.unread_turns(history, SAID_HERE), None)
+    return oldest is not None and now() - oldest.at < timedelta(days=set_to.wait_days)
+
+
+def due_turns(history: HistoryStore, set_to: MemoryWriterSettings, *, is_local: bool) -> int:
     """Return how many turns a pass after a reply should cover; 0: no pass is due.
 
     Imported turns wait for a manual pass, the newest exchange until it is settled.
 
     Args:
         history: What was said.
-        turn_threshold: Number of unread turns that makes a pass due.
-        idle_timeout: Seconds of silence before the last exchange that make a pass due.
-        switch: `auto`, `on` or `off`.
+        set_to: The settings.
         is_local: Whether the slow built-in model is used; `auto` then ignores silences.
     """
-    if switch == "off":
+    if set_to.auto == "off":
         return 0
-    waiting = count_settled(history, now() - timedelta(seconds=idle_timeout))
-    silence_s = 0.0 if switch == "auto" and is_local else _silence_s(history)
-    due = is_due(waiting, silence_s, turn_threshold=turn_threshold, idle_timeout=idle_timeout)
-    return waiting if due else 0
+    waiting = count_settled(history, now() - timedelta(seconds=set_to.idle_timeout))
+    silence_s = 0.0 if set_to.auto == "auto" and is_local else _silence_s(history)
+    threshold, timeout = set_to.turn_threshold, set_to.idle_timeout
+    due = is_due(waiting, silence_s, turn_threshold=threshold, idle_timeout=timeout)
+    return waiting if due and not may_wait(history, waiting, set_to) else 0
 
 
 def _silence_s(history: HistoryStore) -> float:
@@ -105,7 +115,7 @@ class MemoryWriterScheduler:
 
     Args:
         write: Runs one pass.
-        waiting: Counts the unread turns.
+        waiting: Counts the unread turns that are worth a pass.
         turn_threshold: Number of unread turns that makes a pass due.
         idle_timeout: Seconds of silence that make a pass due.
         on_error: Called with the error of a failed pass; the pass is retried after `retry_s`.
@@ -224,6 +234,8 @@ class MemoryWriterScheduler:
             return
         if waiting:
             self.catch_up()
+        else:  # few turns wait for more, but not for ever
+            self.watch()
 
 
 Mode = Literal["apply", "review", "dry_run"]

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from familiar_cli.clock import now
+from familiar_cli.config.schema import MemoryWriterSettings
 from familiar_cli.errors import FamiliarError, ModelError
 from familiar_cli.history import WRITER, HistoryStore
-from familiar_cli.writer.memory_writer import MemoryWriterScheduler, due_turns, is_due
+from familiar_cli.writer.memory_writer import MemoryWriterScheduler, due_turns, is_due, may_wait
 from tests.support.cases import each
 
 
@@ -243,9 +246,9 @@ def said_at(history, *minutes) -> None:
         history.append("cli", "user", f"At {minute}", at=start + timedelta(minutes=minute))
 
 
-def due(history, **settings) -> int:
-    usual = {"turn_threshold": 50, "idle_timeout": 1800, "switch": "auto", "is_local": False}
-    return due_turns(history, **{**usual, **settings})
+def due(history, *, is_local=False, **settings) -> int:
+    usual = MemoryWriterSettings(wait_days=0)
+    return due_turns(history, replace(usual, **settings), is_local=is_local)
 
 
 @pytest.mark.parametrize(
@@ -263,8 +266,8 @@ def test_the_silence_before_the_last_exchange_makes_a_pass_due(history, minutes,
     said_at(history, *minutes)
     assert due(history) == waiting
     assert due(history, is_local=True) == 0
-    assert due(history, is_local=True, switch="on") == waiting
-    assert due(history, switch="off") == 0
+    assert due(history, is_local=True, auto="on") == waiting
+    assert due(history, auto="off") == 0
 
 
 def test_the_silence_counts_only_turns_that_wait(history) -> None:
@@ -272,3 +275,31 @@ def test_the_silence_counts_only_turns_that_wait(history) -> None:
     history.move_watermark(WRITER, 1)
     assert due(history) == 0
     assert due(history, turn_threshold=2) == 2
+
+
+@each(
+    ("turns", "days_ago", "settings", "waits"),
+    [
+        (9, 2.9, {}, True),
+        (10, 2.9, {}, False),  # a fifth of the threshold is enough
+        (9, 3.1, {}, False),  # the oldest has waited long enough
+        (9, 0, {"wait_days": 0}, False),
+        (9, 2.9, {"turn_threshold": 45}, False),
+        (0, 0, {}, False),
+    ],
+)
+def test_few_turns_wait_for_more_but_not_for_ever(history, turns, days_ago, settings, waits):
+    for n in range(turns):
+        history.append(
+            "cli", "user", f"Said {n}", at=now() - timedelta(days=days_ago if n == 0 else 0)
+        )
+    assert may_wait(history, turns, MemoryWriterSettings(**settings)) is waits
+    history.move_watermark(WRITER, history.newest_id())
+
+
+def test_a_night_writes_what_was_said_only_where_it_is_worth_a_request(history) -> None:
+    for hours in (30, 29, 1, 0):
+        history.append("cli", "user", f"{hours} hours ago", at=now() - timedelta(hours=hours))
+    assert due(history, wait_days=3) == 0
+    assert due(history, wait_days=1) == 4
+    assert due(history, wait_days=3, turn_threshold=20) == 4
