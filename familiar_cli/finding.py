@@ -73,6 +73,7 @@ class Finder:
         self._instance = instance
         self._is_behind = False
         self._has_unembedded = False
+        self._is_refreshed = False
         self._is_loaded: set[bool] = set()
         self._reranker = "" if reranker == "none" else reranker
 
@@ -239,6 +240,24 @@ class Finder:
             embedder, self._turn_texts, at_most=at_most, total=total, progress=progress
         )
 
+    def embed_some(self) -> int:
+        """Compute some of the vectors that memory and turns lack; return how many.
+
+        The first call of a process also indexes words: after an upgrade the index is built anew.
+
+        Raises:
+            EmbedderError: The model fails.
+            IndexUnusableError: The files cannot be written.
+        """
+        embedder = self.embedder.embedder
+        if embedder is None:
+            return 0
+        if not self._is_refreshed and self.index.directory.is_dir():
+            self.index.refresh()
+        self._is_refreshed = True
+        lines = self.index.embed_waiting(embedder, at_most=SOME).done
+        return lines + self.embed_turns(at_most=SOME).done
+
     def _turn_texts(self, after_id: int, limit: int) -> list[tuple[int, str]]:
         return [(turn.id, turn.content) for turn in self._history().after(after_id, limit)]
 
@@ -280,9 +299,7 @@ class Finder:
 
         def forward() -> None:
             self.index_words()
-            if self.embedder.embedder:
-                self.index.embed_waiting(self.embedder.embedder, at_most=SOME)
-                self.embed_turns(at_most=SOME)
+            self.embed_some()
 
         # It stops on request between steps, each of which is atomic.
         await in_thread(forward)

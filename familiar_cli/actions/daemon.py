@@ -20,7 +20,6 @@ from familiar_cli.actions.write_memory import memory_writer, write_memory
 from familiar_cli.clock import now, stopwatch_s
 from familiar_cli.errors import ConfigError, FamiliarError, LockedError, RemoteUnreachableError
 from familiar_cli.history.outgoing import SAID_HERE, count_unread_turns
-from familiar_cli.index.build import SOME
 from familiar_cli.text import counted
 from familiar_cli.work.jobs import in_thread
 from familiar_cli.work.passes import SYNCING, WRITING, Event, as_failure, failed, until_stopped
@@ -219,7 +218,7 @@ class Daemon:
                 tasks.create_task(self._watch_periods(scheduler))
                 tasks.create_task(self._watch_reminders())
                 tasks.create_task(self._watch_jobs())
-                tasks.create_task(self._embed_turns())
+                tasks.create_task(self._embed_missing())
                 tasks.create_task(self.syncing.watch())
 
         self._tell(Event("started", f"Watching {self._familiar.paths.id}; press Ctrl-C to stop."))
@@ -390,19 +389,18 @@ class Daemon:
                 self._tell(event)
         await self._embed()
 
-    async def _embed_turns(self) -> None:
-        """Give vectors to turns, the oldest first, and leave half of the time to others."""
+    async def _embed_missing(self) -> None:
+        """Compute missing vectors, leaving half of the time to others."""
         while True:
             begun_s = stopwatch_s()
             done = await self._embed_some()
             await asyncio.sleep(stopwatch_s() - begun_s if done else LOOK_S)
 
     async def _embed_some(self) -> int:
-        """Give vectors to some turns, and return to how many."""
+        """Compute some of the vectors that are missing; return how many."""
         try:
-            step = partial(self._familiar.finder.embed_turns, at_most=SOME)
-            return (await in_thread(step)).done
-        except Exception as error:  # noqa: BLE001  # turns are found by words; it is tried again
+            return await in_thread(self._familiar.finder.embed_some)
+        except Exception as error:  # noqa: BLE001  # words are found; it is tried again
             if _EMBEDDING not in self.errors:
                 self._tell(failed(_EMBEDDING, as_failure(error), 0))
             return 0

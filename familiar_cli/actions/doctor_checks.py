@@ -95,7 +95,6 @@ class CheckTarget:
 # The smallest of fastembed's models for the languages that the program knows.
 _MULTILINGUAL: Final = "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2"
 _CHINESE: Final = "BAAI/bge-small-zh-v1.5"
-MANY_WAITING = 1000  # turns without a vector: chat and daemon would take long
 MOST_NAMED = 3  # so many entries are named, the others are counted
 
 
@@ -300,6 +299,7 @@ def recall(target: CheckTarget) -> Iterator[Diagnosis]:
     """Look how many turns can be found by meaning."""
     from familiar_cli.files import is_plain
     from familiar_cli.history.store import HistoryStore
+    from familiar_cli.index.build import SOME
     from familiar_cli.index.embedder import open_embedder
     from familiar_cli.index.turn_vectors import TurnVectors
 
@@ -311,10 +311,17 @@ def recall(target: CheckTarget) -> Iterator[Diagnosis]:
         return
     with closing(HistoryStore(target.paths.history)) as store:
         turns = store.count()
-    found = TurnVectors(target.paths.turn_vectors).status(opened.embedder).vectors
-    detail = f"{found} of {counted(turns, 'turn')} can be found by meaning"
-    many = turns - found > MANY_WAITING
-    yield warn(detail, "Run `familiar index build`.") if many else ok(detail)
+    made = TurnVectors(target.paths.turn_vectors).status(opened.embedder)
+    detail = f"{made.vectors} of {counted(turns, 'turn')} can be found by meaning"
+    if made.size_bytes and not made.vectors:
+        detail += "; the vectors on disk are those of another version or model"
+    if turns - made.vectors <= SOME:  # made after the next reply
+        yield ok(detail)
+    else:
+        yield warn(
+            f"{detail}, and the others by words only",
+            "Run `familiar index build`, or leave it to `familiar serve` or `familiar daemon`.",
+        )
 
 
 def meaning(target: CheckTarget) -> Iterator[Diagnosis]:

@@ -354,12 +354,9 @@ class MemoryServer:
             self._embedding = asyncio.create_task(self._embed_some())
 
     async def _embed_some(self) -> None:
-        from familiar_cli.index.build import SOME
-
         with suppress(FamiliarError):
             async with self._pool.lease(self._paths.id) as familiar:
-                if embedder := familiar.finder.embedder.embedder:
-                    await in_thread(lambda: familiar.index.embed_waiting(embedder, at_most=SOME))
+                await in_thread(familiar.finder.embed_some)
 
     def _client(self, ctx: Context) -> str:
         """Return the client's name as it may stand in the journal."""

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from familiar_cli.familiar import Familiar
 from familiar_cli.finding import Finder
+from familiar_cli.index import schema
+from familiar_cli.index.turn_vectors import VERSION as TURNS_VERSION
 from tests.support.embedders import EmbedderChoice, TokenWordEmbedder, WordEmbedder
 from tests.support.world import data, live, run
 
@@ -170,17 +175,36 @@ def test_doctor_says_how_many_turns_are_found_by_meaning(
     monkeypatch.setattr(
         "familiar_cli.index.embedder.open_embedder", lambda *_: EmbedderChoice(model)
     )
-    monkeypatch.setattr("familiar_cli.actions.doctor_checks.MANY_WAITING", 2)
+    monkeypatch.setattr("familiar_cli.index.build.SOME", 2)
+    monkeypatch.setattr(Finder, "embedder", EmbedderChoice(model))
 
     def found() -> tuple[str, str, str]:
         checks = json.loads(run("doctor", "--json").stdout)["data"]["checks"]
         (check,) = [check for check in checks if check["name"] == "recall"]
         return check["verdict"], check["detail"], check["mend"]
 
-    waiting = ("warn", "0 of 3 turns can be found by meaning", "Run `familiar index build`.")
-    assert found() == waiting
+    mend = "Run `familiar index build`, or leave it to `familiar serve` or `familiar daemon`."
+    alone = ", and the others by words only"
+    assert found() == ("warn", f"0 of 3 turns can be found by meaning{alone}", mend)
     run("index", "build")
     assert found() == ("ok", "3 of 3 turns can be found by meaning", "")
+
+    made_by_an_earlier_version(memory.parent)
+    old = "; the vectors on disk are those of another version or model"
+    assert found() == ("warn", f"0 of 3 turns can be found by meaning{old}{alone}", mend)
+    with Familiar.load_from_disk(familiar="ada") as familiar:
+        while familiar.finder.embed_some():
+            pass
+    assert found() == ("ok", "3 of 3 turns can be found by meaning", "")
+    assert data("index", "status")["status"]["waiting"] == 0
+
+
+def made_by_an_earlier_version(root) -> None:
+    """Turn what an index build made into what an older program left behind."""
+    with closing(sqlite3.connect(root / "memory" / ".index" / schema.FILE)) as index, index:
+        index.execute("UPDATE meta SET value = '1' WHERE key = 'schema'")
+    for path in (root / "recall").glob("turns-*"):
+        path.rename(path.with_name(path.name.replace(f"-v{TURNS_VERSION}", "-v1")))
 
 
 def test_doctor_suggests_a_model_for_a_language_that_is_not_english(memory) -> None:
