@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from familiar_cli.config.channel import Channel, ChannelConfigs, SubscriptionRegistry
     from familiar_cli.config.home import FamiliarPaths, Instance
-    from familiar_cli.config.schema import CharacterConfig, MeSettings
+    from familiar_cli.config.schema import CharacterConfig, HomeSettings
     from familiar_cli.config.settings import FileSettings, SettingsFiles
     from familiar_cli.context.character import Character
     from familiar_cli.context.summarising import Summariser, SummaryKeeper
@@ -206,10 +206,10 @@ class Familiar:
         )
 
     @cached_property
-    def _at_home(self) -> FileSettings[MeSettings]:
-        from familiar_cli.config.schema import MeSettings
+    def _at_home(self) -> FileSettings[HomeSettings]:
+        from familiar_cli.config.schema import HomeSettings
 
-        return self.settings_files.load(self.paths.me, MeSettings)
+        return self.settings_files.load(self.paths.me, HomeSettings)
 
     def me(self, channel_id: str = "") -> Me:
         """Return the default speaker of a channel.
@@ -227,14 +227,24 @@ class Familiar:
 
         set_to = channel.me
         also = map(parse_author, self._at_home.settings.also + self.config.me.also)
+        own = {login_account().slug, *(account.slug for account in also)}
+        for other in self._other_owners:
+            own -= other.slugs
         return Me(
             self._own_account,
             one_line(set_to.name),
             set_to.description,
             one_line(set_to.pronouns),
             self.config.user_name,
-            frozenset({NEUTRAL.slug, login_account().slug, *(a.slug for a in also)}),
+            frozenset({NEUTRAL.slug, self._own_account.slug, *own}),
+            self._other_owners,
         )
+
+    @cached_property
+    def _other_owners(self) -> tuple[Me, ...]:
+        from familiar_cli.config.home import other_owners
+
+        return other_owners(self._at_home.settings)
 
     @cached_property
     def _own_account(self) -> Author:
@@ -259,7 +269,8 @@ class Familiar:
         from familiar_cli.privacy import Privacy
 
         shares = self.config.memory_writer.dm == "share"
-        return Privacy(self.channels, self.history, self.me().slugs, shares, self._kept_rules)
+        own = frozenset(slug for owner in self.me().owners for slug in owner.slugs)
+        return Privacy(self.channels, self.history, own, shares, self._kept_rules)
 
     @cached_property
     def _kept_rules(self) -> KeptRules:

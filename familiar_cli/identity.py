@@ -67,7 +67,7 @@ NEUTRAL = Author("cli", "user")
 
 @dataclass(frozen=True, slots=True)
 class Me:
-    """The default speaker: one person, whatever their name.
+    """An owner, whatever their name; the first one is the default speaker.
 
     Args:
         account: Account that their turns are stored under.
@@ -75,7 +75,8 @@ class Me:
         description: Description; may use macros.
         pronouns: Their pronouns.
         stands_for_name: Fallback name.
-        slugs: Accounts named after a login name, which is hidden from models.
+        slugs: Their accounts; of the first owner also the login name, which is hidden from models.
+        others: The home's other owners.
     """
 
     account: Author = NEUTRAL
@@ -84,11 +85,21 @@ class Me:
     pronouns: str = ""
     stands_for_name: str = "User"
     slugs: frozenset[str] = frozenset({NEUTRAL.slug})
+    others: tuple[Me, ...] = ()
 
     @property
     def author(self) -> Author:
         """The author for turns said here."""
         return replace(self.account, display_name=self.name or None)
+
+    @property
+    def owners(self) -> tuple[Me, ...]:
+        """All owners of the home."""
+        return (self, *self.others)
+
+    def owner(self, author: Author | None) -> Me | None:
+        """Find the owner whose account it is; None for anybody else."""
+        return next((one for one in self.owners if one.is_me(author)), None)
 
     def persona(self, phrases: Phrases) -> str:
         """Return the persona for a prompt; may contain macros."""
@@ -97,14 +108,15 @@ class Me:
         return "\n".join(filter(None, (self.description.strip(), pronouns)))
 
     def is_me(self, author: Author | None) -> bool:
-        """Tell whether an author is the default speaker."""
+        """Tell whether an author is this owner."""
         return author is not None and author.slug in self.slugs
 
     def named(self, author: Author) -> Author:
-        """Add the default speaker's name to their turns that have none."""
-        if not self.name or not self.is_me(author) or author.display_name or author.username:
+        """Add an owner's name to their turns that have none."""
+        owner = self.owner(author)
+        if not owner or not owner.name or author.display_name or author.username:
             return author
-        return replace(author, display_name=self.name)
+        return replace(author, display_name=owner.name)
 
     def name_of(self, author: Author) -> str:
         """Return a person's name, sanitized for use in a prompt."""
@@ -115,7 +127,9 @@ class Me:
 
     def handle(self, slug: str) -> str:
         """Return an account for display, hiding the login name."""
-        return handle_of(NEUTRAL.slug if slug in self.slugs else slug)
+        if slug in self.slugs:
+            return handle_of(NEUTRAL.slug)
+        return handle_of(next((o.account.slug for o in self.others if slug in o.slugs), slug))
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +142,7 @@ class Labels:
     Args:
         people: Everyone who may appear; with more people, labels are more stable.
         familiar: The familiar's name.
-        me: The owner.
+        me: The first owner.
     """
 
     people: frozenset[Author] = frozenset()

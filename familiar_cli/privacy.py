@@ -38,7 +38,7 @@ class Privacy:
     Args:
         channels: The settings of its channels.
         history: Its turns.
-        own: Slugs of the owner's accounts.
+        own: Slugs of the owners' accounts.
         shares: Whether what is learned in private is shared everywhere.
         kept: Cached rules.
     """

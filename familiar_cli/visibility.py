@@ -40,7 +40,7 @@ class PrivacyRules:
     """Snapshot of a familiar's privacy rules.
 
     Args:
-        own: Slugs of the owner's accounts, all of them one person.
+        own: Slugs of the owners' accounts. Owners share one private scope.
         private: Private channels with the scope of their turns.
         public: Channels declared public.
         one_to_one: Other channels with a single speaker who is not the owner, with that person's
@@ -56,7 +56,7 @@ class PrivacyRules:
     shares: bool = False
 
     def scope_of_person(self, slug: str) -> str:
-        """Return the scope of a person; all accounts of the owner share one."""
+        """Return the scope of a person; all accounts of owners share one."""
         return person_scope(NEUTRAL.slug if slug in self.own else slug)
 
     @property

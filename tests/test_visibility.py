@@ -172,6 +172,23 @@ def test_another_account_of_the_owner_is_named_at_the_terminal() -> None:
     assert run("me", "--also", "no-account").exit_code == 2
 
 
+def test_owners_of_a_home_see_everything_and_share_what_is_private_to_them() -> None:
+    live("ada")
+    run("me", "--as", "scott", "--also", "discord:bo")
+    ada = Familiar.load_from_disk(home(), "ada")
+    ada.channels.set_values("dm-1", {"kind": "dm"})
+    said = ada.history.append("dm-1", "user", "a secret", author=Author("cli", "scott"))
+    others = ada.history.append("new", "user", "another", author=ANNA)
+    assert ada.privacy.rules().scope_of_turn(said) == person_scope(NEUTRAL.slug)
+    for owner in (NEUTRAL, Author("cli", "scott"), BO):
+        assert ada.privacy.viewer_in("a-dm", owner, "dm").sees_turn(said)
+        assert ada.privacy.is_member("dm-1", owner)
+        assert not ada.privacy.viewer_in("a-dm", owner, "dm").sees_turn(others)
+    assert not ada.privacy.viewer_in("b-dm", ANNA, "dm").sees_turn(said)
+    assert not ada.privacy.program().sees_turn(said)
+    assert not ada.privacy.is_member("dm-1", ANNA)
+
+
 @pytest.mark.parametrize(("people", "is_public"), [(("anna",), False), (("anna", "bo"), True)])
 def test_an_import_is_judged_as_a_whole_file(people, is_public, tmp_path) -> None:
     live("ada")

@@ -370,7 +370,7 @@ def only_words(reply: str, name: str) -> str:
 
 
 def speaking_as(familiar: Familiar, named: str) -> Author:
-    """Return who is meant by `PLATFORM:ID`, by my name, or by that of somebody who spoke before.
+    """Return who is meant by `PLATFORM:ID`, by the name of an owner or of an earlier speaker.
 
     Another name is that of a new person, with an account of their own.
 
@@ -379,9 +379,9 @@ def speaking_as(familiar: Familiar, named: str) -> Author:
     """
     if ":" in named:
         return parse_author(named)
-    me = familiar.me()
-    if fold(me.name_of(me.author)) == fold(named):
-        return me.author
+    for me in familiar.me().owners:
+        if fold(named) in {fold(me.name_of(me.author)), fold(me.account.user_id)}:
+            return me.author
     for name, author in people_here(familiar).items():
         if fold(name) == fold(named):
             return author

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.clock import iso
+from familiar_cli.config.home import who_speaks
 from familiar_cli.errors import UsageError
 from familiar_cli.history.selection import newest_from, turns_from
-from familiar_cli.identity import parse_author
 from familiar_cli.imports.foreign_chat import Cast, Reading, known_names
 from familiar_cli.imports.import_chat import ChatImportOptions, import_chat_files
 from familiar_cli.text import slugify
@@ -116,7 +116,7 @@ def chat_reading(
     cast = Cast(
         known,
         character,
-        parse_author(person) if person else None,
+        who_speaks(person, me=me) if person else None,
         me=me.author,
         mine=mine,
         before=frozenset(speaker.author.slug for speaker in history.speakers(OWNER)),

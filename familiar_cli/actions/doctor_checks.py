@@ -203,17 +203,21 @@ def privacy(target: CheckTarget) -> Iterator[Diagnosis]:
     with Familiar(target.paths) as here:
         me, rules = here.me(), here.privacy.rules()
         alone = only_speakers(here.history)
-        named = {fold(me.name)} if me.name else set()
+        named = {fold(one.name): one for one in me.owners if one.name}
         known = {one.author.slug: one.author for one in here.history.speakers(OWNER)}
         for channel_id, author in sorted(alone.items()):
-            if (
-                channel_id in rules.one_to_one
-                and fold(known.get(author.slug, author).label) in named
-            ):
+            owner = named.get(fold(known.get(author.slug, author).label))
+            if channel_id in rules.one_to_one and owner:
                 account = f"{author.platform}:{author.user_id}"
+                whose = (
+                    "your name and is not you"
+                    if owner == me
+                    else f"{owner.name}'s name and is not theirs"
+                )
+                as_ = "" if owner == me else f"--as {owner.account.user_id} "
                 yield warn(
-                    f"{account} in channel {channel_id!r} has your name and is not you",
-                    f"If it is, run `familiar me --also {account}`.",
+                    f"{account} in channel {channel_id!r} has {whose}",
+                    f"If it is, run `familiar me {as_}--also {account}`.",
                 )
         unsaid = here.privacy.undescribed()
     if unsaid:

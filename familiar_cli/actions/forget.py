@@ -135,8 +135,8 @@ class _Forgetting:
             own += filter(None, (author.username, author.display_name, author.user_id))
         others = [n for s, text in pages.items() if s not in self.slugs for n in names_of(text)]
         others += [self._familiar.name, self._familiar.paths.id, "user", "char"]
-        me = self._familiar.me().author
-        others += filter(None, (me.user_id, me.username, me.display_name))
+        for me in self._familiar.me().owners:
+            others += filter(None, (me.account.user_id, me.account.username, me.name))
         taken = {tuple(words_of(name)) for name in others}
         own += list(self.slugs)
         return {n for n in own if tuple(words_of(n)) not in taken}
@@ -275,14 +275,16 @@ def forget_person(
 
     Raises:
         NotFoundError: Nobody is called so, or there is no such turn.
-        RefusedError: It is the owner.
+        RefusedError: It is an owner.
         FamiliarError: Something cannot be written; the same command carries on.
     """
     accounts = _accounts(familiar, person)
-    me = familiar.me().author
-    if any((one.platform, one.user_id) == (me.platform, me.user_id) for one in accounts):
+    me = familiar.me()
+    owner = next(filter(None, map(me.owner, accounts)), None)
+    if owner:
+        who = "you, whose familiar this is" if owner == me else f"{owner.name}, an owner of it"
         raise RefusedError(
-            "That is you, whose familiar this is; nothing was changed",
+            f"That is {who}; nothing was changed",
             hint=f"To remove all of it, delete {str(familiar.paths.root)!r}.",
         )
     numbering = familiar.numbering

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from familiar_cli.actions.client_chat import chat_reading
 from familiar_cli.actions.import_sillytavern import import_folder
+from familiar_cli.actions.me import home_owners
 from familiar_cli.config.home import FamiliarPaths, find_familiar, list_familiars, who_speaks
 from familiar_cli.errors import (
     BadInputError,
@@ -242,7 +243,7 @@ class FileImporter:
 
     def _import_personas(self, item: ImportItem) -> None:
         found = find_personas(item.path)
-        about = who_speaks(self.options.person or None)
+        about = who_speaks(self.options.person or None, me=home_owners(self._home))
         for persona in read_personas(found, about, familiar_id=self.options.familiar_id or None):
             self._make(
                 item,

@@ -6,12 +6,12 @@ import json
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
-from familiar_cli.config.home import ME_FILE, who_speaks
-from familiar_cli.config.schema import ChannelConfig, CharacterConfig, MeSettings
-from familiar_cli.config.settings import FileSettings, load_written
-from familiar_cli.errors import ConfigError, NotFoundError
-from familiar_cli.identity import NEUTRAL, Author, parse_author
-from familiar_cli.text import one_line
+from familiar_cli.config.home import ME_FILE, login_account, other_owners, who_speaks
+from familiar_cli.config.schema import ChannelConfig, CharacterConfig, HomeSettings, MeSettings
+from familiar_cli.config.settings import FileSettings, is_name, load_written
+from familiar_cli.errors import ConfigError, NotFoundError, UsageError
+from familiar_cli.identity import NEUTRAL, Author, Me, parse_author
+from familiar_cli.text import one_line, slugify
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -32,6 +32,7 @@ class ShownMe:
         account: The account under which my words are kept, as `PLATFORM:ID`.
         sources: The file that says each setting, by its name; `default`: none does.
         also: My other accounts.
+        owners: The home's other owners, as `--as` names them.
     """
 
     name: str
@@ -41,6 +42,7 @@ class ShownMe:
     account: str
     sources: dict[str, str]
     also: tuple[str, ...] = ()
+    owners: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,28 +53,40 @@ class MePlace:
         path: The file.
         root: What the file holds.
         title: Where it holds, in words.
+        prefix: What stands before a setting's name there.
     """
 
     path: Path
     root: type[Any]
     title: str
-
-    @property
-    def prefix(self) -> str:
-        """What stands before a setting's name there."""
-        return "" if self.root is MeSettings else "me."
+    prefix: str = "me."
 
 
-def show_me(home: Path, familiar: Familiar | None, channel_id: str = "") -> ShownMe:
-    """Return who I am in a channel of a familiar; without one, at the home.
+def show_me(
+    home: Path, familiar: Familiar | None, channel_id: str = "", owner: str | None = None
+) -> ShownMe:
+    """Return who an owner is in a channel of a familiar; without one, at the home.
+
+    Args:
+        home: The home.
+        familiar: Which familiar; None: any.
+        channel_id: Which channel; empty: any.
+        owner: Which of the other owners; None: the first owner.
 
     Raises:
         ConfigError: A file has something wrong in it.
     """
-    if familiar is None:
-        written = load_written(home / ME_FILE, MeSettings)
-        sources = {n: ME_FILE if n in written.tables else "default" for n in NAMES if n != "also"}
-        return _describe_me(written.settings, sources, "User", NEUTRAL)
+    written = load_written(home / ME_FILE, HomeSettings)
+    owners = tuple(written.settings.owners)
+    if owner is not None or familiar is None:
+        place = place_of_me(home, None, owner=owner)
+        settings = (
+            written.settings if owner is None else written.settings.owners.get(owner, MeSettings())
+        )
+        account = NEUTRAL if owner is None else Author(NEUTRAL.platform, owner)
+        tables = _source_of(place)
+        sources = {n: ME_FILE if n in tables else "default" for n in NAMES if n != "also"}
+        return _describe_me(settings, sources, owner or "User", account, owners)
     channel = familiar.channel(channel_id)
     sources = {
         held.key.removeprefix("me."): held.source
@@ -80,10 +94,16 @@ def show_me(home: Path, familiar: Familiar | None, channel_id: str = "") -> Show
         if held.key.startswith("me.") and held.key != "me.also"
     }
     me = familiar.me_in(channel)
-    return _describe_me(channel.me, sources, me.name_of(me.author), me.account)
+    return _describe_me(channel.me, sources, me.name_of(me.author), me.account, owners)
 
 
-def _describe_me(me: MeSettings, sources: dict[str, str], label: str, account: Author) -> ShownMe:
+def _describe_me(
+    me: MeSettings,
+    sources: dict[str, str],
+    label: str,
+    account: Author,
+    owners: tuple[str, ...],
+) -> ShownMe:
     return ShownMe(
         me.name,
         me.description,
@@ -92,17 +112,46 @@ def _describe_me(me: MeSettings, sources: dict[str, str], label: str, account: A
         f"{account.platform}:{account.user_id}",
         sources,
         me.also,
+        owners,
     )
 
 
-def place_of_me(home: Path, familiar: Familiar | None, channel_id: str = "") -> MePlace:
+def check_owner(name: str) -> str:
+    """Validate the name of another owner, as `--as` takes it, and return it.
+
+    Raises:
+        UsageError: It is not valid, or stands for the first owner.
+    """
+    if not is_name(name) or name != name.lower():
+        better = slugify(name) or "scott"
+        raise UsageError(f"{name!r} cannot be an owner's name", hint=f"Try {better!r}.")
+    if name in {NEUTRAL.user_id, login_account().user_id}:
+        raise UsageError(
+            f"{name!r} is an account of the first owner already; nothing was changed",
+            hint="Leave out --as, or choose another name.",
+        )
+    return name
+
+
+def home_owners(home: Path) -> Me:
+    """Return the first owner of a home with the other ones, as far as no familiar is needed."""
+    return Me(others=other_owners(load_written(home / ME_FILE, HomeSettings).settings))
+
+
+def place_of_me(
+    home: Path, familiar: Familiar | None, channel_id: str = "", owner: str | None = None
+) -> MePlace:
     """Return the file that says who I am in a channel, in a familiar, or else in all of the home.
 
     Raises:
         ConfigError: It has something wrong in it.
+        UsageError: `owner` cannot be the name of one.
     """
+    if owner is not None:
+        title = f"for the owner {check_owner(owner)!r}, everywhere in this home"
+        return MePlace(home / ME_FILE, HomeSettings, title, f"owners.{owner}.")
     if familiar is None:
-        return MePlace(home / ME_FILE, MeSettings, "everywhere in this home")
+        return MePlace(home / ME_FILE, HomeSettings, "everywhere in this home", "")
     if channel_id:
         path = familiar.channels.path(channel_id)
         return MePlace(path, ChannelConfig, f"in channel {channel_id!r} of {familiar.paths.id}")
@@ -130,13 +179,19 @@ def change_me(
     return set_values(place.path, texts, dry_run=dry_run, root=place.root)
 
 
-def with_accounts(place: MePlace, accounts: Sequence[str]) -> str:
+def with_accounts(home: Path, place: MePlace, accounts: Sequence[str]) -> str:
     """Return the value of `also` with more accounts added.
 
     Raises:
-        UsageError: One of them is not an account.
+        UsageError: One of them is not an account, or another owner's.
     """
     named = [parse_author(account) for account in accounts if account]
+    for owner in other_owners(load_written(home / ME_FILE, HomeSettings).settings):
+        if place.prefix != f"owners.{owner.account.user_id}." and any(map(owner.is_me, named)):
+            raise UsageError(
+                f"{owner.name} has one of these accounts already; nothing was changed",
+                hint=f"Look: `familiar me --as {owner.account.user_id}`.",
+            )
     there = () if "" in accounts else _source_of(place).get("also", ())
     found = dict.fromkeys([*there, *(f"{a.platform}:{a.user_id}" for a in named)])
     return json.dumps(list(found), ensure_ascii=False)
@@ -152,6 +207,8 @@ def forget_me(place: MePlace, *, dry_run: bool = False) -> Edit:
 
     tables: Any = _source_of(place)
     keys = [f"{place.prefix}{name}" for name in NAMES if name in tables]
+    if place.prefix.startswith("owners.") and tables:
+        keys = [place.prefix.removesuffix(".")]
     if not keys:
         raise NotFoundError(
             f"{place.path.name!r} says nothing about you; nothing was changed",
@@ -162,19 +219,27 @@ def forget_me(place: MePlace, *, dry_run: bool = False) -> Edit:
 
 def _source_of(place: MePlace) -> Any:  # noqa: ANN401  # a table of TOML
     written: FileSettings[Any] = load_written(place.path, place.root)
-    return written.tables if place.root is MeSettings else written.tables.get("me", {})
+    tables: Any = written.tables
+    for part in filter(None, place.prefix.split(".")):
+        tables = tables.get(part, {})
+    return tables
 
 
 def author_in_channel(
-    familiar: Familiar, channel_id: str, account: str | None = None, name: str | None = None
+    familiar: Familiar,
+    channel_id: str,
+    account: str | None = None,
+    name: str | None = None,
+    *,
+    field: str = "The account",
 ) -> Author:
-    """Return who says something in a channel: `account`, `PLATFORM:ID`; None: whose home it is.
+    """Return who says something in a channel: an account or an owner; None: the first owner.
 
     Raises:
         UsageError: `account` names nobody.
         ConfigError: The settings have something wrong in them.
     """
-    return who_speaks(account, name, familiar.me(channel_id).author)
+    return who_speaks(account, name, familiar.me(channel_id), field=field)
 
 
 def hint_of_me(familiar: Familiar, author: Author | None) -> str:

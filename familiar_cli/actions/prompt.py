@@ -129,7 +129,7 @@ def allowance_in(
     """
     texts = [
         *(character or familiar.character()).who(channel.tier),
-        familiar.me_in(channel).persona(familiar.phrases),
+        max((me.persona(familiar.phrases) for me in familiar.me_in(channel).owners), key=len),
     ]
     needed = sum(MESSAGE_TOKENS + familiar.counter.count(text) for text in texts if text)
     window = Window.of(familiar.models.slot())

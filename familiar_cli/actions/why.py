@@ -231,8 +231,8 @@ class _Describer:
     def _is_asker(self, slug: str) -> bool:
         if self._asker is None:
             return False
-        slugs = self._me.slugs if self._me.is_me(self._asker) else {self._asker.slug}
-        return slug in slugs
+        owner = self._me.owner(self._asker)
+        return slug in (owner.slugs if owner else {self._asker.slug})
 
     def _page(self, rel_path: str, text: str) -> tuple[str, str]:
         """Return what a memory file is called in a sentence, and as a label."""

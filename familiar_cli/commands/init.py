@@ -113,7 +113,7 @@ def init(
         return _begin(ctx, from_remote, wanted, trust, dry_run=dry_run)
     wanted = familiar_id or globals_of(ctx).familiar
     if from_persona or template in _persona_templates():
-        personas = _personas(from_persona, template, wanted, user)
+        personas = _personas(home_of(ctx), from_persona, template, wanted, user)
         return _make_personas(ctx, personas, update=update, overwrite=overwrite, dry_run=dry_run)
     card = _card(from_card, template, wanted)
     return _make_card(ctx, card, wanted, overwrite=overwrite, dry_run=dry_run)
@@ -264,16 +264,21 @@ def adopt_jobs(home: Path, familiar_id: str) -> list[str]:
 
 
 def _personas(
-    directory: str | None, template: str | None, wanted: str | None, user: str | None
+    home: Path,
+    directory: str | None,
+    template: str | None,
+    wanted: str | None,
+    user: str | None,
 ) -> list[PersonaCard]:
     from pathlib import Path
 
+    from familiar_cli.actions.me import home_owners
     from familiar_cli.config.home import who_speaks
     from familiar_cli.imports.create import read_personas, template_persona
     from familiar_cli.imports.personas import find_personas
     from familiar_cli.imports.what_is_it import taken_for
 
-    about = who_speaks(user)
+    about = who_speaks(user, me=home_owners(home))
     if directory:
         with taken_for("persona", directory):
             found = find_personas(Path(directory).expanduser())

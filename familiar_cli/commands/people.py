@@ -45,6 +45,8 @@ def me_page(shown: ShownMe) -> PagePart:
     ]
     accounts = ", ".join((shown.account, *shown.also))
     rows.append([plain("account", "dim"), accounts, ""])
+    if shown.owners and shown.account.partition(":")[2] not in shown.owners:
+        rows.append([plain("owners", "dim"), f"you, {', '.join(shown.owners)}", ""])
     return Columns(rows)
 
 
@@ -328,6 +330,10 @@ def me(
         list[str] | None,
         typer.Option(metavar="PLATFORM:ID", help="Another account of yours; repeatable."),
     ] = None,
+    as_: Annotated[
+        str | None,
+        typer.Option("--as", metavar="OWNER", help="Another owner of this home, e.g. scott."),
+    ] = None,
     channel: OnlyChannel = None,
     clear: Annotated[bool, typer.Option("--clear", help="Remove what was set about you.")] = False,
     dry_run: DryRun = False,
@@ -345,10 +351,11 @@ def me(
     familiar me --name "Sir Galahad" --channel castle
     familiar me --from-sillytavern settings.json --name Anna
     familiar me --also discord:1234 --also openwebui:8f2c
+    familiar me --as scott --name Scott
     familiar me --clear
     """
     from familiar_cli.actions.me import change_me, forget_me, place_of_me, show_me, with_accounts
-    from familiar_cli.errors import UsageError
+    from familiar_cli.errors import NotFoundError, UsageError
 
     out, home = output(ctx), home_of(ctx)
     given = {"name": name, "pronouns": pronouns, "description": _text(description)}
@@ -357,23 +364,30 @@ def me(
     values = {key: value.strip() for key, value in given.items() if value is not None}
     if also and channel:
         raise UsageError("--also holds in every channel; nothing was changed")
+    if as_ is not None and (channel or globals_of(ctx).familiar):
+        raise UsageError("--as holds everywhere in this home; nothing was changed")
     if clear and (values or also):
         raise UsageError("--clear cannot be combined with new values; nothing was changed")
     if not clear and not values and not also:
         where = _familiar(ctx, channel)
-        shown = show_me(home, where, channel or "")
+        shown = show_me(home, where, channel or "", as_)
+        if as_ is not None and as_ not in shown.owners:
+            raise NotFoundError(
+                f"There is no owner {as_!r} in this home",
+                hint=f"Add one: `familiar me --as {as_} --name NAME`.",
+            )
         out.answer(me_data(shown), me_page(shown))
         if not shown.name:
             out.note("Say who you are: `familiar me --name NAME`.")
         return
     familiar = familiar_of(ctx) if channel or globals_of(ctx).familiar else None
-    place = place_of_me(home, familiar, channel or "")
+    place = place_of_me(home, familiar, channel or "", as_)
     if clear:
         edit = forget_me(place, dry_run=dry_run)
     else:
-        values |= {"also": with_accounts(place, also)} if also else {}
+        values |= {"also": with_accounts(home, place, also)} if also else {}
         edit = change_me(familiar, place, values, channel_id=channel or "", dry_run=dry_run)
-    shown = show_me(home, _again(ctx, familiar), channel or "")
+    shown = show_me(home, _again(ctx, familiar), channel or "", as_)
     data = me_data(shown, edit, dry_run=dry_run)
     if dry_run:
         out.answer(data, edit.diff)

@@ -31,7 +31,9 @@ if TYPE_CHECKING:
 As = Annotated[
     str | None,
     typer.Option(
-        "--as", metavar="PLATFORM:ID", help="Speaker's account; default: yours (`familiar me`)."
+        "--as",
+        metavar="PLATFORM:ID|OWNER",
+        help="Speaker's account, or an owner; default: you (`familiar me`).",
     ),
 ]
 Name = Annotated[str | None, name_option("Speaker's display name.")]

@@ -28,6 +28,7 @@ from familiar_cli.config.schema import (
     BudgetSettings,
     ChannelConfig,
     CharacterConfig,
+    HomeSettings,
     InjectSettings,
     MeSettings,
     NoteSettings,
@@ -425,7 +426,7 @@ def effective_channel(
     own: FileSettings[ChannelConfig],
     everywhere: FileSettings[CharacterConfig],
     modality: str = "text",
-    at_home: FileSettings[MeSettings] | None = None,
+    at_home: FileSettings[HomeSettings] | None = None,
 ) -> Channel:
     """Resolve the effective settings of a channel.
 
@@ -447,7 +448,7 @@ class _Merge:
         own: FileSettings[ChannelConfig],
         everywhere: FileSettings[CharacterConfig],
         modality: str,
-        at_home: FileSettings[MeSettings] | None,
+        at_home: FileSettings[HomeSettings] | None,
     ) -> None:
         self._own, self._everywhere, self._at_home = own, everywhere, at_home
         is_set = own.settings.mode != AUTO

@@ -59,10 +59,10 @@ class Grant:
     def covers(self, author: Author, me: Me) -> bool:
         """Return whether somebody may speak with the token.
 
-        An account of the owner is covered by its exact name or by `*`, never by another pattern.
+        An account of an owner is covered by its exact name or by `*`, never by another pattern.
         """
         account = f"{author.platform}:{author.user_id}"
-        if me.is_me(author):
+        if me.owner(author):
             return not {account, "*"}.isdisjoint(self.users)
         return any(fnmatchcase(account, pattern) for pattern in self.users)
 
@@ -110,7 +110,7 @@ class Access:
         return find_familiar(self._home, name)
 
     def covers(self, author: Author, me: Me) -> bool:
-        """Return whether somebody may speak in the request to a familiar whose owner is `me`."""
+        """Return whether somebody may speak in the request; `me` is the first owner."""
         return self.grant is None or self.grant.covers(author, me)
 
 

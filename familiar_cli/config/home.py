@@ -32,11 +32,20 @@ from familiar_cli.files import (
     why,
     write_whole,
 )
-from familiar_cli.identity import NEUTRAL, Author, check_familiar_id, clean_name, parse_author
-from familiar_cli.text import sha256_of, slugify
+from familiar_cli.identity import (
+    NEUTRAL,
+    Author,
+    Me,
+    check_familiar_id,
+    clean_name,
+    parse_author,
+)
+from familiar_cli.text import one_line, sha256_of, slugify
 
 if TYPE_CHECKING:
     from datetime import tzinfo
+
+    from familiar_cli.config.schema import HomeSettings
 
 CHOSEN_FILE = ".chosen"
 ME_FILE = "me.toml"
@@ -66,7 +75,7 @@ class FamiliarPaths:
 
     @property
     def me(self) -> Path:
-        """`me.toml` of the home: the default speaker."""
+        """`me.toml` of the home: its owners."""
         return self.root.parent / ME_FILE
 
     @property
@@ -296,21 +305,53 @@ def _is_familiar(directory: Path) -> bool:
     return (directory / "character.toml").is_file() or (directory / "memory").is_dir()
 
 
-def who_speaks(given: str | None = None, name: str | None = None, me: Author = NEUTRAL) -> Author:
-    """Return the author given as `PLATFORM:ID`, or the default speaker.
+def who_speaks(
+    given: str | None = None,
+    name: str | None = None,
+    me: Me = Me(),  # noqa: B008  # frozen
+    *,
+    field: str = "The account",
+) -> Author:
+    """Return the author given as an owner or as `PLATFORM:ID`, or the default speaker.
 
     Args:
-        given: `PLATFORM:ID`, or None.
+        given: `PLATFORM:ID`, the name of one of the `others` in `me.toml`, or None.
         name: Their name, or None.
         me: The default speaker.
+        field: Name of the value in errors.
 
     Raises:
         UsageError: `given` is not valid.
     """
     shown = clean_name(name)
-    if given is not None:
-        return parse_author(given, display_name=shown)
-    return replace(me, display_name=shown or me.display_name)
+    owners = {one.account.user_id: one for one in me.others}
+    if given is not None and given not in owners:
+        if owners and ":" not in given:
+            raise UsageError(
+                f"{field} {one_line(repr(given), 80)} is neither PLATFORM:ID nor an owner",
+                hint=f"Owners here: {', '.join(owners)}.",
+            )
+        return parse_author(given, display_name=shown, field=field)
+    author = (me if given is None else owners[given]).author
+    return replace(author, display_name=shown or author.display_name)
+
+
+def other_owners(settings: HomeSettings) -> tuple[Me, ...]:
+    """Return the owners that `me.toml` has beside the first; each has an account `cli:NAME`."""
+    found = []
+    for name, set_to in settings.owners.items():
+        accounts = (Author(NEUTRAL.platform, name), *map(parse_author, set_to.also))
+        found.append(
+            Me(
+                accounts[0],
+                one_line(set_to.name) or name,
+                set_to.description,
+                one_line(set_to.pronouns),
+                name,
+                frozenset(account.slug for account in accounts),
+            )
+        )
+    return tuple(found)
 
 
 def login_account() -> Author:

@@ -89,12 +89,20 @@ class LLMSettings(SlotSettings):
 
 
 class MeSettings(SettingsTable):
-    """`[me]`: who you are. `me.toml` at the home holds the same, without the table's name."""
+    """`[me]`: who you are."""
 
     name: str = setting("", "What you are called; empty: user_name")
     description: str = setting("", "Who you are, for {{persona}}; macros work")
     pronouns: str = setting("", "Your pronouns, e.g. they/them")
     also: tuple[str, ...] = setting((), "Your other accounts, as PLATFORM:ID", rule="accounts")
+
+
+class HomeSettings(MeSettings):
+    """`me.toml` at the home: who you are, and its other owners by the names after `--as`."""
+
+    owners: dict[str, MeSettings] = field(
+        default_factory=dict, metadata={"each": MeSettings, "names": (), "inherits": False}
+    )
 
 
 class BudgetSettings(SettingsTable):

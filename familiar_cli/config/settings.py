@@ -417,7 +417,7 @@ def _named_tables(
     parent: dict[str, Any],
     problems: list[ConfigProblem],
 ) -> dict[str, Any]:
-    """Build the named tables of one kind; each inherits unset values from `parent`."""
+    """Build the named tables of one kind; each inherits unset values from `parent`, if any."""
     names, kind = entry.metadata["names"], entry.metadata["each"]
     made = {}
     for name, table in data.items():
@@ -433,7 +433,8 @@ def _named_tables(
             )
         else:
             own = _section_values(kind, table, (*at, name), problems)
-            inherited = _inherit_values(kind, own, parent)
+            inherits = entry.metadata.get("inherits", True)
+            inherited = _inherit_values(kind, own, parent) if inherits else {}
             if any(entry.name == "written" for entry in fields(kind)):
                 inherited["written"] = frozenset(own)
             made[name] = kind(**inherited, **own)

@@ -481,7 +481,7 @@ def _plain_lines(
         for kept in select_turns(history, TurnFilter(viewer, channel_id)):
             line = _history_line(kept, "" if one else channel_id)
             only = kept.turn.one_to_one
-            yield json_line(line | {"one_to_one": True} if only and not me.is_me(only) else line)
+            yield json_line(line | {"one_to_one": True} if only and not me.owner(only) else line)
 
 
 def _history_line(kept: Kept, channel_id: str) -> dict[str, Any]:

@@ -383,8 +383,8 @@ class Conversations:
         author = said.author or author
         if message_id or question is None or question.author is None:
             return not message_id
-        me = self._familiar.me()
-        are_both_me = me.is_me(author) and me.is_me(question.author)
+        owner = self._familiar.me().owner(author)
+        are_both_me = owner is not None and owner.is_me(question.author)
         return are_both_me or question.author.slug == author.slug
 
     def _at_end(self, said: RequestLine, kept: list[KeptLine]) -> Placement | None:
@@ -535,18 +535,18 @@ class Conversations:
     def _takes_part(self, channel_id: str, author: Author) -> bool:
         """Return whether a conversation that nobody named may be somebody's.
 
-        It is if they spoke there. What was imported, and what nobody is named in, is the owner's.
+        It is if they spoke there. What was imported, and what nobody is named in, is an owner's.
         """
         if not self._is_own(channel_id, author):
             return False
         authors = self._familiar.history.recent_distinct_authors(channel_id, _LEAST_TURNS)
         if not authors or author.slug in {known.slug for known in authors}:
             return True
-        me = self._familiar.me()
-        if not me.is_me(author):
+        owner = self._familiar.me().owner(author)
+        if owner is None:
             return False
-        is_imported = self._familiar.history.recent(channel_id, 1, viewer=OWNER)[-1:]
-        return any(map(me.is_me, authors)) or any(turn.source == IMPORTED for turn in is_imported)
+        last = self._familiar.history.recent(channel_id, 1, viewer=OWNER)[-1:]
+        return any(map(owner.is_me, authors)) or any(turn.source == IMPORTED for turn in last)
 
     def _kept(self, channel_id: str, lines: Sequence[RequestLine]) -> list[KeptLine]:
         roles = {"user", "assistant", *(line.role for line in lines)}

@@ -60,15 +60,18 @@ def resolve_speaker(familiar: Familiar, headers: Headers, person: str | None) ->
         ApiError: A field that names the speaker cannot be used.
     """
     name = name_of_speaker(headers)
+    channel_id, named = resolve_channel(headers), _read_header(headers, USER)
+    if named is not None:
+        with _naming_field(USER):
+            return author_in_channel(familiar, channel_id, named, name, field=USER)
     for field, platform, value in (
-        (USER, "", _read_header(headers, USER)),
         (_OPEN_WEBUI_USER, "open_webui:", _read_header(headers, _OPEN_WEBUI_USER)),
         ("user", "serve:", person),
     ):
         if value is not None:
             with _naming_field(field):
                 return parse_author(platform + value, display_name=name, field=field)
-    return author_in_channel(familiar, resolve_channel(headers), name=name)
+    return author_in_channel(familiar, channel_id, name=name)
 
 
 def name_of_speaker(headers: Headers) -> str | None:

@@ -268,3 +268,81 @@ def test_who_has_a_name_is_told_nothing(serve) -> None:
     run("me", "--name", "Anna")
 
     assert "familiar me" not in at_terminal("ask", "One", "--no-background")
+
+
+@pytest.fixture
+def scott(about):
+    live("ada")
+    run("me", "--name", "Anna", "--pronouns", "she/her")
+    run("me", "--as", "scott", "--name", "Scott", "--description", about, "--also", "discord:77")
+
+
+def test_another_owner_is_shown_changed_and_removed(scott) -> None:
+    assert data("me")["owners"] == ["scott"]
+    shown = data("me", "--as", "scott", "--pronouns", "he/him")
+    assert (shown["name"], shown["pronouns"], shown["account"], shown["also"]) == (
+        "Scott",
+        "he/him",
+        "cli:scott",
+        ["discord:77"],
+    )
+    run("me", "--as", "holly", "--pronouns", "she/her")
+    assert data("me", "--as", "holly")["label"] == "holly"
+    assert run("me", "--clear", "--as", "scott").exit_code == 0
+    assert run("me", "--as", "scott").exit_code == 4
+    assert (data("me")["name"], data("me")["owners"]) == ("Anna", ["holly"])
+
+
+@pytest.mark.parametrize("given", [("--as", "scott"), ("--as", "cli:scott"), ("--as=discord:77",)])
+def test_another_owner_speaks_with_a_persona_of_their_own(scott, serve, given) -> None:
+    server = serve("Hi.", "Hi.")
+    run("ask", "Hello", *given)
+    assert "[About Scott]\nScott is a nurse." in lead(server)
+    assert "she/her" not in sent(server)
+    run("ask", "Hello")
+    assert "Anna's pronouns: she/her" in lead(server)
+    assert "a nurse" not in lead(server)
+
+
+def test_accounts_of_owners_have_their_names(scott) -> None:
+    run("hear", "I like coffee.", "--as", "scott")
+    run("hear", "So do I.", "--as", "discord:77")
+    run("hear", "I like tea.")
+    turns = data("history", "show")["turns"]
+    assert [turn["author"]["user_id"] for turn in turns] == ["scott", "77", "user"]
+    people = {one["slug"]: one["name"] for one in data("people", "ls")["people"]}
+    assert people == {"cli-user": "Anna", "cli-scott": "Scott", "discord-77": "Scott"}
+
+
+def test_nobody_can_forget_an_owner(scott) -> None:
+    for account in ("cli:user", "cli:scott", "discord:77"):
+        run("hear", "Hello", "--as", account)
+        assert run("people", "forget", account, "--yes").exit_code == 5
+    assert len(data("history", "show")["turns"]) == 3
+
+
+def test_who_cannot_be_an_owner_is_one_clear_error(scott, login) -> None:
+    refused = {
+        ("me", "--as", "user", "--name", "x"): 2,
+        ("me", "--as", LOGIN, "--name", "x"): 2,
+        ("me", "--as", "Scott", "--name", "x"): 2,
+        ("me", "--as", "a:b", "--name", "x"): 2,
+        ("me", "--as", "scott", "--familiar", "ada", "--name", "x"): 2,
+        ("me", "--as", "scott", "--channel", "den", "--name", "x"): 2,
+        ("me", "--also", "discord:77"): 2,
+        ("me", "--as", "holly", "--also", "discord:77"): 2,
+        ("me", "--clear", "--as", "holly"): 4,
+        ("ask", "Hello", "--as", "holly"): 2,
+        ("hear", "Hello", "--as", "holly"): 2,
+    }
+    before = (home() / "me.toml").read_bytes()
+    assert {argv: run(*argv).exit_code for argv in refused} == refused
+    assert (home() / "me.toml").read_bytes() == before
+
+
+def test_a_chat_goes_on_as_another_owner(scott, serve) -> None:
+    serve("Hi.", "Hi.")
+    run("chat", "--as", "scott", stdin="One\n")
+    run("chat", stdin="/as scott\nTwo\n")
+    turns = data("history", "show")["turns"]
+    assert [t["author"]["user_id"] for t in turns if t["role"] == "user"] == ["scott", "scott"]

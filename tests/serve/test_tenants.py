@@ -104,7 +104,10 @@ def test_a_token_speaks_for_its_people_alone(tenant, sent, status) -> None:
     assert kept.exit_code == (0 if status == 200 else 4)  # not found: there are no turns
 
 
-@pytest.mark.parametrize("where", ["me.toml", "ada/character.toml"])
+@pytest.mark.parametrize(
+    ("where", "table"),
+    [("me.toml", ""), ("me.toml", "[owners.scott]"), ("ada/character.toml", "[me]")],
+)
 @pytest.mark.parametrize(
     ("users", "status"),
     [
@@ -114,12 +117,11 @@ def test_a_token_speaks_for_its_people_alone(tenant, sent, status) -> None:
         (("*",), 200),
     ],
 )
-def test_no_pattern_covers_an_account_of_the_owner(serve, where, users, status) -> None:
+def test_no_pattern_covers_an_account_of_an_owner(serve, where, table, users, status) -> None:
     live("ada")
     serve("Hello.")
-    table = "" if where == "me.toml" else "\n[me]\n"
     with (home() / where).open("a", encoding="utf-8") as file:
-        file.write(f'{table}also = ["discord:owner"]\n')
+        file.write(f'\n{table}\nalso = ["discord:owner"]\n')
     token = GrantFile(home()).add(Grant("", "", ("ada",), users))[1]
     headers = {"Authorization": f"Bearer {token}", "X-Familiar-User": "discord:owner"}
     with serving() as server:
@@ -128,6 +130,24 @@ def test_no_pattern_covers_an_account_of_the_owner(serve, where, users, status) 
         assert asked.status_code == status
         other = {**headers, "X-Familiar-User": "discord:anna"}
         assert server.post(messages=[user("Hello")], headers=other).status_code == 200
+
+
+@pytest.mark.parametrize(("users", "status"), [("cli:*", 403), ("s*", 403), ("cli:scott", 200)])
+def test_a_header_names_another_owner(serve, users, status) -> None:
+    live("ada")
+    server_of_model = serve("Hello.")
+    run("me", "--as", "scott", "--name", "Scott", "--description", "-", stdin="A baker.")
+    token = GrantFile(home()).add(Grant("", "", ("ada",), (users,)))[1]
+    headers = {"Authorization": f"Bearer {token}", "X-Familiar-User": "scott"}
+    with serving() as server:
+        assert server.post(messages=[user("Hello")], headers=headers).status_code == status
+        nobody = {**headers, "X-Familiar-User": "brian"}
+        refused = server.post(messages=[user("Hello")], headers=nobody)
+        assert (refused.status_code, refused.json()["error"]["param"]) == (400, "X-Familiar-User")
+    if status == 200:
+        assert "A baker." in server_of_model.requests[0].body.decode()
+        turn = data("history", "show", "--familiar", "ada")["turns"][-2]
+        assert (turn["author"]["user_id"], turn["author"]["display_name"]) == ("scott", "Scott")
 
 
 @pytest.mark.parametrize(("users", "status"), [("cli:*", 403), ("cli:user", 200)])

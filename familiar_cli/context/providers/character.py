@@ -107,13 +107,14 @@ class CharacterProvider:
     def macros_of(self, request: ContextRequest) -> Macros:
         """Return the values of macros in this turn, also for settings that use them."""
         author, me = request.author, request.labels.me
+        owner = me.owner(author)
         has_name = author is not None and me.named(author).display_name
         return Macros(
             char=self.character.name,
             user=request.labels.of(author) if author and has_name else self._user_name,
             seed=request.seed,
             pick_seed=f"{request.familiar_id}\n{request.channel_id}",
-            persona=me.persona(request.phrases) if me.is_me(author) else "",
+            persona=owner.persona(request.phrases) if owner else "",
         )
 
     def _persona(self, macros: Macros, phrases: Phrases) -> list[Contribution]:
