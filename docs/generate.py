@@ -138,6 +138,10 @@ LIBRARY = {
         ContextPipeline ContextRequest Contribution Layer Budgeter CharacterProvider HistoryProvider
         ContentSearchProvider SteppedThinkingPreProcessor RecastPostProcessor
     """,
+    "Reminders and tasks": """
+        read_todos Desk ListedItem add_todo mark_todo ItemStatus ItemChange fire_reminders
+    """,
+    "Importing": "import_files FileImportOptions ImportItem",
     "Writing memory": "write_memory consolidate_memories MemoryWriter MemoryWriterScheduler",
     "Models": "ChatModel ScriptedModel",
     "Settings": "CharacterConfig ChannelConfig ChannelMode SubscriptionRegistry",

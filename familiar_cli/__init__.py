@@ -7,6 +7,16 @@ alone is cheap.
 TYPE_CHECKING = False  # `typing` takes longer to load than the rest of this module
 if TYPE_CHECKING:
     from familiar_cli.actions.consolidate import consolidate_memories
+    from familiar_cli.actions.desk import (
+        Desk,
+        ItemChange,
+        ListedItem,
+        add_todo,
+        fire_reminders,
+        mark_todo,
+        read_todos,
+    )
+    from familiar_cli.actions.import_files import FileImportOptions, ImportItem, import_files
     from familiar_cli.actions.talk import assemble, hear, opening_of, take_turn
     from familiar_cli.actions.write_memory import DueWork, begin_due_work, write_memory
     from familiar_cli.config.channel import SubscriptionRegistry
@@ -44,6 +54,7 @@ if TYPE_CHECKING:
     from familiar_cli.index.build import EmbeddingIndex
     from familiar_cli.index.types import IndexingMemoryStore, SearchOptions, SearchResult
     from familiar_cli.llm.types import ChatModel, ScriptedModel
+    from familiar_cli.memory.desk import ItemStatus
     from familiar_cli.memory.store.store import MemoryStore
     from familiar_cli.work.jobs import Drained
     from familiar_cli.writer.memory_writer import MemoryWriter, MemoryWriterScheduler
@@ -65,18 +76,24 @@ __all__ = [
     "ContextPipeline",
     "ContextRequest",
     "Contribution",
+    "Desk",
     "Drained",
     "DueWork",
     "EmbeddingIndex",
     "Familiar",
     "FamiliarError",
+    "FileImportOptions",
     "Heard",
     "HistoryProvider",
     "HistoryStore",
+    "ImportItem",
     "IndexingMemoryStore",
+    "ItemChange",
+    "ItemStatus",
     "KeptMessage",
     "Layer",
     "LimitError",
+    "ListedItem",
     "LockedError",
     "MemoryStore",
     "MemoryWriter",
@@ -98,17 +115,24 @@ __all__ = [
     "Turn",
     "TurnResult",
     "UsageError",
+    "add_todo",
     "assemble",
     "begin_due_work",
     "consolidate_memories",
+    "fire_reminders",
     "hear",
+    "import_files",
+    "mark_todo",
     "opening_of",
+    "read_todos",
     "take_turn",
     "write_memory",
 ]
 
 _MODULES = {
     "actions.consolidate": "consolidate_memories",
+    "actions.desk": ("Desk ItemChange ListedItem add_todo fire_reminders mark_todo read_todos"),
+    "actions.import_files": "FileImportOptions ImportItem import_files",
     "actions.write_memory": "DueWork begin_due_work write_memory",
     "actions.talk": "assemble hear opening_of take_turn",
     "config.channel_kinds": "ChannelMode",
@@ -135,6 +159,7 @@ _MODULES = {
     "index.types": "IndexingMemoryStore SearchOptions SearchResult",
     "work.jobs": "Drained",
     "llm.types": "ChatModel ScriptedModel",
+    "memory.desk": "ItemStatus",
     "memory.store.store": "MemoryStore",
     "writer.memory_writer": "MemoryWriter MemoryWriterScheduler",
 }

@@ -26,16 +26,24 @@ from familiar_cli import (
     Author,
     DueWork,
     Familiar,
+    FamiliarError,
+    ItemStatus,
     Said,
     SearchOptions,
+    add_todo,
     assemble,
     begin_due_work,
+    fire_reminders,
     hear,
+    import_files,
+    mark_todo,
+    read_todos,
     take_turn,
 )
 from familiar_cli.actions.daemon import Daemon
 from familiar_cli.actions.housekeep import tidy_up
 from familiar_cli.actions.sent import replay_trace
+from familiar_cli.finding import Finder
 from familiar_cli.index.build import count_waiting
 from familiar_cli.index.embedder import EmbedderChoice
 from familiar_cli.visibility import OWNER
@@ -269,6 +277,42 @@ def test_stores_take_paths_as_text(tmp_path) -> None:
         "history.db",
         "subscriptions.toml",
     }
+
+
+def test_reminders_are_added_marked_and_fired(ada) -> None:
+    with Familiar.load_from_disk(ada, "ada") as familiar:
+        added = add_todo(familiar, "reminders.md", "Call Bo", "2026-01-01 9:00")
+        add_todo(familiar, "tasks.md", "Mend the lamp")
+        assert [item.text for item in fire_reminders(familiar, "bot")] == ["Call Bo"]
+        assert fire_reminders(familiar, "bot") == []
+        mark_todo(familiar, "reminders.md", added.item.number, ItemStatus.done)
+        marks = [
+            i.mark
+            for name in ("reminders.md", "tasks.md")
+            for i in read_todos(familiar, name).items
+        ]
+        assert marks == ["done", "open"]
+
+
+def test_files_are_imported_into_a_familiar(ada, tmp_path) -> None:
+    chat = tmp_path / "chat.jsonl"
+    line = {"role": "user", "author": "discord:1", "name": "Anna", "content": "I keep bees."}
+    chat.write_text(json.dumps(line) + "\n", "utf-8")
+    with Familiar.load_from_disk(ada, "ada") as familiar:
+        done, failed = import_files(familiar, [str(chat), tmp_path / "missing.txt"])
+        assert (done.error, done.familiar, failed.done) == (None, "ada", [])
+        assert isinstance(failed.error, FamiliarError)
+        assert [turn.content for turn in familiar.history.since(0, 9)] == ["I keep bees."]
+
+
+async def test_a_first_turn_imports_libraries_beside_the_loop(ada, serve, monkeypatch) -> None:
+    serve("Fair winds.")
+    threads: list[int] = []
+    monkeypatch.setattr(Finder, "load_embedder", lambda _: threads.append(threading.get_ident()))
+    async with Familiar.load_from_disk(ada, "ada") as familiar:
+        await take_turn(familiar, Said("Hello", ANNA, "harbour"))
+    assert threads
+    assert threading.get_ident() not in threads
 
 
 async def test_work_that_a_turn_made_due_is_done_beside_the_loop(ada, serve) -> None:

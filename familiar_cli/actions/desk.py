@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.clock import iso, now
+from familiar_cli.familiar import Familiar  # noqa: TC001  # public functions can be asked for their types
 from familiar_cli.files import read_plain, write_own
 from familiar_cli.memory import desk
-from familiar_cli.memory.desk import due_items, parse_due, read_items
+from familiar_cli.memory.desk import ItemStatus, due_items, parse_due, read_items
 from familiar_cli.memory.layout import REMINDERS
 from familiar_cli.text import one_line
 
@@ -17,8 +18,7 @@ if TYPE_CHECKING:
     from datetime import datetime, tzinfo
     from pathlib import Path
 
-    from familiar_cli.familiar import Familiar
-    from familiar_cli.memory.desk import DeskItem, ItemStatus, ListChange
+    from familiar_cli.memory.desk import DeskItem, ListChange
 
 _LINE_CHARS: Final = 120
 
@@ -75,7 +75,7 @@ class ItemChange:
     dry_run: bool
 
 
-def read_list(familiar: Familiar, rel_path: str) -> Desk:
+def read_todos(familiar: Familiar, rel_path: str) -> Desk:
     """Read the list at `rel_path`: the reminders or the tasks.
 
     Raises:
@@ -85,10 +85,22 @@ def read_list(familiar: Familiar, rel_path: str) -> Desk:
     return Desk(rel_path, list_items(items, rel_path, now(), familiar.zone))
 
 
-def add_item(
-    familiar: Familiar, rel_path: str, text: str, when: str | None, *, dry_run: bool = False
+def add_todo(
+    familiar: Familiar,
+    rel_path: str,
+    text: str,
+    when: str | None = None,
+    *,
+    dry_run: bool = False,
 ) -> ItemChange:
     """Write a reminder or a task down.
+
+    Args:
+        familiar: Whose.
+        rel_path: The list: `reminders.md` or `tasks.md`.
+        text: What to do.
+        when: Its time as people write it, e.g. `tomorrow 9:00` or `every monday`; None: none.
+        dry_run: Write nothing.
 
     Raises:
         UsageError: `text` is empty or too long, or `when` is not a time.
@@ -100,10 +112,17 @@ def add_item(
     return _finish_item(familiar, added)
 
 
-def mark_item(
+def mark_todo(
     familiar: Familiar, rel_path: str, number: int, mark: ItemStatus, *, dry_run: bool = False
 ) -> ItemChange:
-    """Put another mark on an item.
+    """Put another mark on an item; one that comes again is open again, for its next time.
+
+    Args:
+        familiar: Whose.
+        rel_path: Its list.
+        number: Its number.
+        mark: The mark.
+        dry_run: Write nothing.
 
     Raises:
         NotFoundError: There is no such item.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import tempfile
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Sequence  # noqa: TC003  # public functions can be asked for their types
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -49,7 +50,7 @@ from familiar_cli.imports.what_is_it import Recognized, explain_unknown, reading
 from familiar_cli.text import typed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator
 
     from familiar_cli.imports.folders import ImportedMemories
     from familiar_cli.imports.foreign_chat import DateOrder, Reading
@@ -160,6 +161,35 @@ def personas_in(items: Sequence[ImportItem]) -> list[str]:
     """Return the ids of the familiars that were made of persona folders."""
     reports = [one for item in items if item.kind == "persona" for one in item.done]
     return [one.id for one in reports if isinstance(one, FamiliarReport)]
+
+
+def import_files(
+    familiar: Familiar,
+    paths: Sequence[str | Path],
+    options: FileImportOptions | None = None,
+    tell: Callable[[str], None] = lambda _: None,
+) -> list[ImportItem]:
+    """Import chats, lorebooks, memories or a vault into a familiar, as `familiar import` does.
+
+    Args:
+        familiar: The familiar.
+        paths: Files or directories of any kind that `familiar import` knows.
+        options: How they are read; its `familiar_id` does not matter.
+        tell: Called with user-facing messages.
+
+    Returns:
+        What became of each; errors are in the items.
+    """
+    options = replace(options or FileImportOptions(), familiar_id=familiar.paths.id)
+    items = recognise_items([Path(path).expanduser() for path in paths], options.kind)
+    with closing(FileImporter(familiar.paths.root.parent, options, tell)) as importer:
+        for item in items:
+            if item.error is None:
+                try:
+                    importer.run(item)
+                except FamiliarError as error:  # it can be read in several ways
+                    item.error = error
+    return items
 
 
 class FileImporter:

@@ -263,12 +263,12 @@ def _language_of(familiar: Familiar) -> str:
 
 
 def _desk_of(familiar: Familiar) -> DeskStatus:
-    from familiar_cli.actions.desk import read_list
+    from familiar_cli.actions.desk import read_todos
     from familiar_cli.memory.layout import REMINDERS, TASKS
 
     conflicts = _conflicts_of(familiar.memory)
     try:
-        reminders, tasks = (read_list(familiar, one).items for one in (REMINDERS, TASKS))
+        reminders, tasks = (read_todos(familiar, one).items for one in (REMINDERS, TASKS))
     except FamiliarError as error:
         return DeskStatus(conflicts=conflicts, problem=str(error))
     return DeskStatus(

@@ -48,6 +48,7 @@ from familiar_cli.history.store import KeptMessage, keep_once, reply_to_turn, tu
 from familiar_cli.llm.slots import PRESETS, check_usable
 from familiar_cli.text import one_line
 from familiar_cli.visibility import Viewer  # noqa: TC001  # public functions can be asked for their types
+from familiar_cli.work.jobs import in_thread
 from familiar_cli.work.passes import Waiting, exclusive
 
 if TYPE_CHECKING:
@@ -188,7 +189,7 @@ async def assemble(familiar: Familiar, said: Said, *, viewer: Viewer | None = No
         LimitError: It exceeds the prompt's limit.
         UsageError: The greeting that was asked for cannot open the channel.
     """
-    familiar.finder.load_embedder()
+    await in_thread(familiar.finder.load_embedder)  # imports for up to a second
     said = kept_question(familiar, replace_last_reply(familiar, said))
     familiar.privacy.check_member(said.channel_id, said.author)
     setup = _turn_setup(familiar, said)
@@ -215,7 +216,7 @@ async def find_memory(familiar: Familiar, said: Said) -> Trace:
     Raises:
         UsageError: Nothing was said.
     """
-    familiar.finder.load_embedder()
+    await in_thread(familiar.finder.load_embedder)
     setup = _turn_setup(familiar, said)
     request = for_memory(turn_request(familiar, said, setup), setup.allowance, familiar.counter)
     assembled = await memory_pipeline(familiar, setup).assemble(request)
@@ -277,7 +278,7 @@ async def take_turn(
         ModelError: There is no complete reply; the message is stored.
     """
     check_usable(familiar.models.slot())
-    familiar.finder.load_embedder()
+    await in_thread(familiar.finder.load_embedder)
     channel_id = kept_question(familiar, said).channel_id
     alone = nullcontext() if said.off_record else _hold_channel(familiar, channel_id, on_wait)
     async with alone:
@@ -318,7 +319,7 @@ async def write_first(
         ModelError: There is no message; nothing was kept.
     """
     check_usable(familiar.models.slot())
-    familiar.finder.load_embedder()
+    await in_thread(familiar.finder.load_embedder)
     words = f"[{WRITE_FIRST} {about}]"
     said = Said(words, None, channel_id, source="job", message_id=message_id, greeting=0)
     async with _hold_channel(familiar, channel_id, None):

@@ -79,12 +79,12 @@ def list_todo(ctx: typer.Context, *, every: Closed = False) -> None:
     familiar todo ls
     familiar todo ls --all --json
     """
-    from familiar_cli.actions.desk import read_list
+    from familiar_cli.actions.desk import read_todos
     from familiar_cli.memory.desk import read_scratch
     from familiar_cli.ui.memory_pages import show_todo
 
     with familiar_of(ctx) as familiar:
-        reminders, tasks = read_list(familiar, REMINDERS), read_list(familiar, TASKS)
+        reminders, tasks = read_todos(familiar, REMINDERS), read_todos(familiar, TASKS)
         notes = read_scratch(familiar.memory)
     show_todo(output(ctx), reminders, tasks, notes, every=every)
 
@@ -170,11 +170,11 @@ def add_task(
 
 def list_items(ctx: typer.Context, *, every: Closed = False) -> None:
     """List the open items of one list with their numbers; those that are due are marked."""
-    from familiar_cli.actions.desk import read_list
+    from familiar_cli.actions.desk import read_todos
     from familiar_cli.ui.memory_pages import show_items
 
     with familiar_of(ctx) as familiar:
-        found = read_list(familiar, _list_of(ctx))
+        found = read_todos(familiar, _list_of(ctx))
     show_items(output(ctx), found, every=every)
 
 
@@ -222,21 +222,21 @@ def _read_id(text: str) -> tuple[str, int]:
 
 
 def _add(ctx: typer.Context, rel_path: str, text: str, when: str | None, *, dry_run: bool) -> None:
-    from familiar_cli.actions.desk import add_item
+    from familiar_cli.actions.desk import add_todo
     from familiar_cli.ui.memory_pages import show_change
 
     with familiar_of(ctx) as familiar:
-        change = add_item(familiar, rel_path, text_or_stdin(text), when, dry_run=dry_run)
+        change = add_todo(familiar, rel_path, text_or_stdin(text), when, dry_run=dry_run)
     show_change(output(ctx), change)
 
 
 def _mark(ctx: typer.Context, rel_path: str, number: int, mark: str, *, dry_run: bool) -> None:
-    from familiar_cli.actions.desk import mark_item
+    from familiar_cli.actions.desk import mark_todo
     from familiar_cli.memory.desk import ItemStatus
     from familiar_cli.ui.memory_pages import show_change
 
     with familiar_of(ctx) as familiar:
-        change = mark_item(familiar, rel_path, number, ItemStatus[mark], dry_run=dry_run)
+        change = mark_todo(familiar, rel_path, number, ItemStatus[mark], dry_run=dry_run)
     show_change(output(ctx), change)
 
 

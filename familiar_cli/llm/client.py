@@ -11,9 +11,11 @@ import json
 import math
 import random
 import secrets
+import sys
 import threading
 from contextlib import aclosing
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -264,8 +266,9 @@ class LLMClient(Slotted):
             ConfigError: The configuration of the server is incomplete.
             ModelError: The reply is incomplete; `.partial` has the text received.
         """
-        import httpx_sse  # noqa: F401, PLC0415  # 0.13 s that are not the server's
-
+        if "httpx_sse" not in sys.modules:  # the time is not the server's, nor the loop's
+            for name in ("anyio", "httpcore", "httpx_sse"):
+                await asyncio.to_thread(import_module, name)
         check_usable(self._slot)
         _check_allowed(self._slot)
         deadline = asyncio.get_running_loop().time() + self._slot.deadline_s

@@ -103,13 +103,13 @@ def decide_plan(asked: PageRequest) -> Redirect:
 
 def show_desk(asked: PageRequest) -> Shown:
     """Return the reminders and tasks."""
-    from familiar_cli.actions.desk import read_list
+    from familiar_cli.actions.desk import read_todos
     from familiar_cli.memory.layout import REMINDERS, TASKS
 
     every = "all" in asked.query
     lists = [
-        ("reminder", "Reminders", read_list(asked.familiar, REMINDERS)),
-        ("task", "Tasks", read_list(asked.familiar, TASKS)),
+        ("reminder", "Reminders", read_todos(asked.familiar, REMINDERS)),
+        ("task", "Tasks", read_todos(asked.familiar, TASKS)),
     ]
     return Shown("desk", {"lists": lists, "every": every})
 
@@ -122,7 +122,7 @@ def add_item(asked: PageRequest) -> Redirect:
     at = asked.sent("at").strip()
     rel_path = REMINDERS if asked.path["kind"] == "reminder" else TASKS
     when = at if at or rel_path == REMINDERS else None
-    done = desk.add_item(asked.familiar, rel_path, asked.sent("text"), when)
+    done = desk.add_todo(asked.familiar, rel_path, asked.sent("text"), when)
     return Redirect(asked.to("desk"), (f"Added: {done.item.text}",))
 
 
@@ -137,7 +137,7 @@ def mark_item(asked: PageRequest) -> Redirect:
         raise UsageError(f"Unknown mark: {asked.sent('mark')[:40]!r}; nothing was changed")
     rel_path = REMINDERS if asked.path["kind"] == "reminder" else TASKS
     number = to_number(asked.path["number"], "The item")
-    done = desk.mark_item(asked.familiar, rel_path, number, ItemStatus[asked.sent("mark")])
+    done = desk.mark_todo(asked.familiar, rel_path, number, ItemStatus[asked.sent("mark")])
     comes_again = asked.sent("mark") == "done" and done.item.mark == "open"
     told = "Done" if comes_again else done.item.mark.capitalize()
     after = f", due again {done.item.due}" if comes_again else ""
