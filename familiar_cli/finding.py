@@ -13,7 +13,7 @@ from familiar_cli.clock import stopwatch_s
 from familiar_cli.config.home import cache_dir
 from familiar_cli.errors import FamiliarError
 from familiar_cli.index.build import SOME
-from familiar_cli.memory.pages.links import is_page
+from familiar_cli.memory.layout import is_page
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

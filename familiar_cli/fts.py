@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
+from contextlib import closing
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -19,7 +20,7 @@ from familiar_cli.text import fold_word, sentence_ends, without_joiners
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
 TOKENIZER: Final = "porter unicode61 remove_diacritics 2 categories 'L* N* Co Mn Mc'"
 """Stems English, ignores accents, and keeps the vowel signs that belong to Indic words."""
@@ -56,6 +57,9 @@ _UNSPACED: Final = (
     "\uf900-\ufaff\U00020000-\U000323af"
 )
 _RUN: Final = re.compile(f"[{_UNSPACED}]+")
+# Combining marks, which Python's `\w` excludes, belong to the preceding letter.
+_WORD: Final = r"[^\W_](?:[^\W_]|[^\s\w\u0000-\u02ff\u2000-\u303f\uff00-\uffef])*"
+_WORDS_TABLE: Final = f'CREATE VIRTUAL TABLE words USING fts5 (body, tokenize = "{TOKENIZER}")'
 _SENTENCE_END: Final = re.compile(r"[.!?。！？…]+[\"'”’)\]]*(?:\s+|$)|[。！？]|\n+")
 
 
@@ -110,6 +114,38 @@ def match_any(text: str) -> str | None:
         for term in _terms(word):
             terms[term] = None
     return " OR ".join(list(terms)[:MAX_WORDS]) or None
+
+
+def match_spans(query: str, text: str) -> Iterator[tuple[int, int]]:
+    """Yield start and end of each occurrence in `text` of a word of `query`, in any form."""
+    import sqlite3  # noqa: PLC0415  # who only builds queries needs none
+
+    wanted = match_any(query)
+    if wanted is None:
+        return
+    spans = [match.span() for match in re.finditer(_WORD, text)]
+    with closing(sqlite3.connect(":memory:")) as connection:  # FTS knows the forms of a word
+        connection.execute(_WORDS_TABLE)
+        bodies = ((n, indexable(text[a:b])) for n, (a, b) in enumerate(spans))
+        connection.executemany("INSERT INTO words (rowid, body) VALUES (?, ?)", bodies)
+        sql = "SELECT rowid FROM words WHERE words MATCH ? ORDER BY rowid"
+        found = connection.execute(sql, (wanted,)).fetchall()
+    for (number,) in found:
+        yield from _narrow_run(query, text, *spans[number])
+
+
+def _narrow_run(query: str, text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Yield the parts of a run that are words of `query`; the whole run in scripts with spaces."""
+    run = text[start:end]
+    if not is_unspaced(run):
+        yield start, end
+        return
+    pieces = {word for word in content_words(query) if word}
+    pieces |= {word[at : at + 2] for word in pieces for at in range(len(word) - 1)}
+    pattern = "|".join(sorted(map(re.escape, pieces), key=len, reverse=True))
+    places = [at for at, letter in enumerate(run) for _ in fold_word(letter)]
+    for match in re.finditer(pattern, "".join(map(fold_word, run))):
+        yield start + places[match.start()], start + places[match.end() - 1] + 1
 
 
 @dataclass(frozen=True, slots=True)

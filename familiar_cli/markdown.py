@@ -27,6 +27,10 @@ _INDENT: Final = re.compile(r"(?:\n|\A\ufeff?)[ \t]*\Z")
 _INDENT_CHARS: Final = 9
 _NESTED_CHARS: Final = 1000  # how far to search for the end of a comment that contains others
 _BLOCK: Final = re.compile(r"#{1,6}(?=\s|$)|>|`{3}|~{3}|[-*_=]{3,}\s*$|\|")
+_LINK: Final = re.compile(r"!?\[([^\]\n]*)\]\([^)\n]*\)")
+_EMPHASIS: Final = re.compile(
+    r"(?<!\w)[*_`~]{1,3}(?=\S)|(?<=\S)[*_`~]{1,3}(?!\w)|^[ \t]*[#>]+[ \t]*", re.MULTILINE
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,3 +327,8 @@ def body_start(text: str) -> int:
     """Return the offset of the text below the front matter."""
     found = _FRONT.match(text)
     return found.end() if found else 0
+
+
+def without_marks(text: str) -> str:
+    """Return `text` without the marks that Markdown puts around words, and links as their words."""
+    return _EMPHASIS.sub("", _LINK.sub(r"\1", text))

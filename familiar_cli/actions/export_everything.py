@@ -23,9 +23,8 @@ from familiar_cli.imports.foreign_files import dump_json, write_lines, write_res
 from familiar_cli.imports.lorebook_shelf import shelved_books
 from familiar_cli.imports.vault import EXPORT_VERSION, MEMORY_DIR, TURNS_FILE
 from familiar_cli.imports.what_is_it import MANIFEST
-from familiar_cli.memory.layout import is_hidden, is_synced, scope_of_path
+from familiar_cli.memory.layout import is_hidden, is_page, is_synced, scope_of_path
 from familiar_cli.memory.pages.lines import visible_in
-from familiar_cli.memory.pages.links import is_page
 from familiar_cli.text import counted, one_line
 from familiar_cli.visibility import OWNER
 

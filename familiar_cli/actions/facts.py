@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from familiar_cli.errors import ConflictError, FamiliarError
 from familiar_cli.markdown import bullet, title_of, without_marker
-from familiar_cli.memory.layout import DIGEST_DIR, LORE_DIR, SELF_DIR, people_path
+from familiar_cli.memory.layout import DIGEST_DIR, LORE_DIR, SELF_DIR, is_page, people_path
 from familiar_cli.memory.pages.facts import (
     as_confirmed,
     ended_on,
@@ -26,7 +26,6 @@ from familiar_cli.memory.pages.lines import (
     turn_ids,
     without_confirmation,
 )
-from familiar_cli.memory.pages.links import is_page
 from familiar_cli.text import one_line, sha256_of
 from familiar_cli.when import MONTHS
 

@@ -24,8 +24,8 @@ from familiar_cli.context.providers.pins import NotesProvider, PinnedMemory, Pin
 from familiar_cli.context.tiers import DEEP, LARGE_WINDOW, STANDARD
 from familiar_cli.context.types import Layer
 from familiar_cli.errors import FamiliarError, RefusedError
+from familiar_cli.memory.layout import SUFFIXES
 from familiar_cli.memory.pages.front_matter import SELF_FILES, with_pin, without_pin
-from familiar_cli.memory.pages.links import SUFFIXES
 from familiar_cli.memory.store.files import parse_path
 
 if TYPE_CHECKING:

@@ -88,8 +88,8 @@ def _place(hit: Hit | PastHit, zone: tzinfo | None) -> PagePart:
 
 def _text_parts(hit: Hit | PastHit, query: str) -> Iterator[PagePart]:
     """Yield the best line with the words of the query marked, then what surrounds it, dimmed."""
-    from familiar_cli.history.recall import match_spans
-    from familiar_cli.ui.history_page import mark_query
+    from familiar_cli.fts import match_spans
+    from familiar_cli.ui.page import mark_query
 
     if not isinstance(hit, Hit):
         yield Indented(mark_query(query, hit.text))

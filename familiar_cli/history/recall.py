@@ -9,8 +9,6 @@ understood, or found, without its neighbours.
 
 from __future__ import annotations
 
-import re
-from contextlib import closing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Protocol, runtime_checkable
 
@@ -20,12 +18,11 @@ from familiar_cli.history.events import PLACED, heard_condition, parts_of
 from familiar_cli.history.events import parts_condition as in_past
 from familiar_cli.history.rows import SELECTED, to_turn, unpack
 from familiar_cli.history.selection import TurnFilter, turns_around, visible_condition
-from familiar_cli.sqlite import connect, rows_among, transaction
-from familiar_cli.text import fold_word
+from familiar_cli.sqlite import rows_among, transaction
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from familiar_cli.history.rows import Turn
     from familiar_cli.history.schema import HistoryFile
@@ -45,9 +42,6 @@ WATERMARK: Final = f"fulltext-{VERSION}"
 MOST_RANKED: Final = 5_000
 """How many turns are ranked, about, in 2 to 5 ms; see `fts.choose`."""
 
-# Combining marks, which Python's `\w` excludes, belong to the preceding letter.
-_WORD: Final = re.compile(r"[^\W_](?:[^\W_]|[^\s\w\u0000-\u02ff\u2000-\u303f\uff00-\uffef])*")
-_WORDS_TABLE: Final = f'CREATE VIRTUAL TABLE words USING fts5 (body, tokenize = "{fts.TOKENIZER}")'
 _PAGE: Final = 5000  # turns added per transaction
 _TABLE: Final = (
     "CREATE VIRTUAL TABLE turns_fts USING fts5 "
@@ -216,36 +210,6 @@ def affordable_query(connection: sqlite3.Connection, wanted: str) -> tuple[str, 
     if choice.rows in {"", choice.match}:
         return choice.match, choice.newest, choice.is_ranked
     return f"({choice.rows}) AND ({choice.match})", 0, True
-
-
-def match_spans(query: str, text: str) -> Iterator[tuple[int, int]]:
-    """Yield start and end of each occurrence in `text` of a word of `query`, in any form."""
-    wanted = fts.match_any(query)
-    if wanted is None:
-        return
-    spans = [match.span() for match in _WORD.finditer(text)]
-    with closing(connect(":memory:", 0)) as connection:  # FTS knows the forms of a word
-        connection.execute(_WORDS_TABLE)
-        bodies = ((n, fts.indexable(text[a:b])) for n, (a, b) in enumerate(spans))
-        connection.executemany("INSERT INTO words (rowid, body) VALUES (?, ?)", bodies)
-        sql = "SELECT rowid FROM words WHERE words MATCH ? ORDER BY rowid"
-        found = connection.execute(sql, (wanted,)).fetchall()
-    for (number,) in found:
-        yield from _narrow_run(query, text, *spans[number])
-
-
-def _narrow_run(query: str, text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Yield the parts of a run that are words of `query`; the whole run in scripts with spaces."""
-    run = text[start:end]
-    if not fts.is_unspaced(run):
-        yield start, end
-        return
-    pieces = {word for word in fts.content_words(query) if word}
-    pieces |= {word[at : at + 2] for word in pieces for at in range(len(word) - 1)}
-    pattern = "|".join(sorted(map(re.escape, pieces), key=len, reverse=True))
-    places = [at for at, letter in enumerate(run) for _ in fold_word(letter)]
-    for match in re.finditer(pattern, "".join(map(fold_word, run))):
-        yield start + places[match.start()], start + places[match.end() - 1] + 1
 
 
 MOST_SAMPLED: Final = 20_000

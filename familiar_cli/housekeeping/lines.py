@@ -22,6 +22,7 @@ from familiar_cli.memory.layout import (
     SELF_DIR,
     SESSIONS_DIR,
     SIGNIFICANT_DIR,
+    SUFFIXES,
     TASKS,
     is_hidden,
     is_in_conflicts,
@@ -34,7 +35,6 @@ from familiar_cli.memory.pages.lines import (
     without_references,
 )
 from familiar_cli.memory.pages.links import (
-    SUFFIXES,
     PageNames,
     link_places,
     unhidden_text,

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final
 from familiar_cli.fts import content_words, is_unspaced
 from familiar_cli.housekeeping.lines import DAY, Finding, Quote, quote_lines, words_in
 from familiar_cli.markdown import bullet, newline_of, replace_spans, sections
-from familiar_cli.memory.layout import NOTES, RELATION_KINDS, TOPICS_DIR
+from familiar_cli.memory.layout import NOTES, RELATION_KINDS, SUFFIXES, TOPICS_DIR
 from familiar_cli.memory.pages.lines import private_spans
-from familiar_cli.memory.pages.links import SUFFIXES, link_places, title_of, way_to
+from familiar_cli.memory.pages.links import link_places, title_of, way_to
 from familiar_cli.memory.pages.relations import kinds_of, relations_in
 from familiar_cli.memory.relation_index import DIRS
 from familiar_cli.review.pending import PlannedFile

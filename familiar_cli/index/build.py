@@ -17,9 +17,7 @@ from familiar_cli.index.rank import Pieces
 from familiar_cli.index.schema import IndexUnusableError
 from familiar_cli.index.who_when import day_in
 from familiar_cli.markdown import body_start
-from familiar_cli.memory.layout import INDEX_DIR
-from familiar_cli.memory.pages.front_matter import is_pinned
-from familiar_cli.memory.pages.links import is_page
+from familiar_cli.memory.layout import INDEX_DIR, is_page
 from familiar_cli.sqlite import transaction
 from familiar_cli.text import sha256_of
 
@@ -592,6 +590,8 @@ def _is_pinned(store: MemoryStore, rel_path: str) -> bool:
         # Nearly all files are done with here, in a tenth of the time that the store takes.
         if not read_plain(f"{store.root}/{rel_path}", len(_MARKS[-1])).startswith(_MARKS):
             return False
+    from familiar_cli.memory.pages.front_matter import is_pinned  # noqa: PLC0415  # few files have it
+
     head = store.read_head(rel_path, _HEAD_BYTES)
     is_all = head.is_whole or body_start(head.text)
     return is_pinned(head.text if is_all else store.read_file(rel_path))

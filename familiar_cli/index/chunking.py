@@ -13,7 +13,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from familiar_cli.index.who_when import day_in, instance_in
-from familiar_cli.markdown import split_front_matter
+from familiar_cli.markdown import split_front_matter, without_marks
 from familiar_cli.memory.pages.lines import readable_text
 from familiar_cli.tokens import heuristic, reach
 from familiar_cli.when import day_words
@@ -41,10 +41,6 @@ _SPEAKER: Final = re.compile(
     r"(?:(?P=mark))?(?:[ \t]*\([^)\n]{1,40}\))?[ \t]*[:：](?:(?P=mark))?(?=\s|$)"
 )
 _LEAVES: Final = frozenset({"inline", "fence", "code_block", "html_block", "hr"})
-_LINK: Final = re.compile(r"!?\[([^\]\n]*)\]\([^)\n]*\)")
-_EMPHASIS: Final = re.compile(
-    r"(?<!\w)[*_`~]{1,3}(?=\S)|(?<=\S)[*_`~]{1,3}(?!\w)|^[ \t]*[#>]+[ \t]*", re.MULTILINE
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +89,6 @@ def parse_blocks(text: str) -> ParsedMarkdown:
         for start, end, (level, heading) in zip(places, ends, values, strict=True)
     )
     return ParsedMarkdown(tuple(blocks), settings)
-
-
-def without_marks(text: str) -> str:
-    """Return `text` without the marks that Markdown puts around words, and links as their words."""
-    return _EMPHASIS.sub("", _LINK.sub(r"\1", text))
 
 
 def _block_starts(text: str, skip: int, starts: list[int]) -> Iterator[tuple[int, tuple[int, str]]]:

@@ -13,16 +13,14 @@ from familiar_cli import fts
 from familiar_cli.clock import now, since_1970, to_zone
 from familiar_cli.errors import FamiliarError
 from familiar_cli.index import rank
-from familiar_cli.index.chunking import without_marks
 from familiar_cli.index.types import Hit, Signals
 from familiar_cli.index.who_when import last_day, named_in
 from familiar_cli.languages import ENGLISH
-from familiar_cli.markdown import scan
+from familiar_cli.markdown import scan, without_marks
+from familiar_cli.memory.layout import is_page
 from familiar_cli.memory.pages.lines import blank_spans, machine_spans, private_spans, shown_between
-from familiar_cli.memory.pages.links import is_page
 from familiar_cli.sqlite import rows_among
 from familiar_cli.text import fold_word, one_line
-from familiar_cli.tokens import heuristic
 
 if TYPE_CHECKING:
     import sqlite3
@@ -102,11 +100,9 @@ class ShownHits:
 
 
 WHOLE_FILE_CHARS: Final = 2000
-_COUNTER: Final = heuristic()
 
 
-@dataclass(frozen=True, slots=True)
-class CharRange:
+class CharRange(NamedTuple):
     """`start` to `end` in a file, in characters."""
 
     start: int
@@ -125,9 +121,15 @@ def choose_snippet(
     outer = whole if len(text) <= WHOLE_FILE_CHARS else passage
     if not snippet_tokens:
         return _trim_range(text, outer)
-    if _COUNTER.count(text[outer.start : outer.end]) <= snippet_tokens:
+    if _count_tokens(text[outer.start : outer.end]) <= snippet_tokens:
         return _trim_range(text, outer)
     return _trim_range(text, _grow_range(text, _trim_range(text, best), outer, snippet_tokens))
+
+
+def _count_tokens(text: str) -> int:
+    from familiar_cli.tokens import heuristic  # noqa: PLC0415  # where hits are bounded
+
+    return heuristic().count(text)
 
 
 def line_number(text: str, place: int) -> int:
@@ -142,15 +144,15 @@ def first_word(text: str, place: CharRange) -> int:
 
 
 def _grow_range(text: str, best: CharRange, outer: CharRange, most: int) -> CharRange:
-    if _COUNTER.count(text[best.start : best.end]) > most:
+    if _count_tokens(text[best.start : best.end]) > most:
         return CharRange(best.start, _end_within(text, best, most))
     found = best
     for end in _line_ends(text, best.end, outer.end):
-        if _COUNTER.count(text[found.start : end]) > most:
+        if _count_tokens(text[found.start : end]) > most:
             break
         found = CharRange(found.start, end)
     for start in _line_starts(text, outer.start, best.start):
-        if _COUNTER.count(text[start : found.end]) > most:
+        if _count_tokens(text[start : found.end]) > most:
             break
         found = CharRange(start, found.end)
     return found
@@ -161,7 +163,7 @@ def _end_within(text: str, place: CharRange, most: int) -> int:
     low, high = place.start, place.end
     while low < high:
         middle = (low + high + 1) // 2
-        if _COUNTER.count(text[place.start : middle]) <= most:
+        if _count_tokens(text[place.start : middle]) <= most:
             low = middle
         else:
             high = middle - 1
@@ -199,8 +201,7 @@ class _File(NamedTuple):  # as many are made as files were found
     is_same_instance: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _Piece:
+class _Piece(NamedTuple):
     """A passage or line, as the index holds it."""
 
     place: CharRange
@@ -208,8 +209,7 @@ class _Piece:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Shown:
+class _Shown(NamedTuple):
     """What of a file is shown: the place, the best line in it, the words, the line's number."""
 
     place: CharRange

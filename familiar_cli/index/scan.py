@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Final
 from familiar_cli.clock import stopwatch_s, wall_ns
 from familiar_cli.files import FileStamp, stamp_of
 from familiar_cli.index.schema import changes_of, read_meta, set_meta
-from familiar_cli.memory.pages.links import is_page
+from familiar_cli.memory.layout import is_page
 from familiar_cli.memory.store.walk import list_all
 
 if TYPE_CHECKING:

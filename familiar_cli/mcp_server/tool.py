@@ -14,9 +14,8 @@ from familiar_cli.actions.write_memories import ReadVersions, checksum_of
 from familiar_cli.clock import in_zone
 from familiar_cli.errors import NotFoundError, UsageError
 from familiar_cli.index.who_when import day_in, last_day
-from familiar_cli.memory.layout import scope_of_path
+from familiar_cli.memory.layout import is_page, scope_of_path
 from familiar_cli.memory.pages.lines import number_spans, outward_text, owned_lines, turn_ids
-from familiar_cli.memory.pages.links import is_page
 from familiar_cli.memory.store.files import parse_path
 from familiar_cli.text import fold, framed, harmless, unfenced
 

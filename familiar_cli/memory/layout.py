@@ -11,6 +11,9 @@ from familiar_cli import clock
 from familiar_cli.text import sha256_of
 from familiar_cli.visibility import PUBLIC, channel_scope, person_scope, split_scope
 
+SUFFIXES: Final = (".md", ".markdown", ".txt")
+"""Endings of the files that are text of the memory."""
+
 SELF_DIR: Final = "self"
 """The familiar's identity."""
 
@@ -108,6 +111,14 @@ def is_hidden(rel_path: str) -> bool:
 def is_in_conflicts(rel_path: str) -> bool:
     """Tell whether a file belongs to sync conflicts rather than to the memory."""
     return rel_path.startswith(f"{CONFLICTS_DIR}/")
+
+
+def is_page(rel_path: str) -> bool:
+    """Tell whether a file is part of the memory's text: searched, linked, shown to a model.
+
+    Conflict copies are not, or they would act as a second memory.
+    """
+    return rel_path.lower().endswith(SUFFIXES) and not is_in_conflicts(rel_path)
 
 
 def digest_path(name: str) -> str:

@@ -24,11 +24,11 @@ from familiar_cli.memory.layout import (
     PENDING_DIR,
     PERIOD_DIRS,
     REJECTED_DIR,
+    is_page,
     pass_trailers,
 )
 from familiar_cli.memory.merge.content import merge_onto
 from familiar_cli.memory.pages.lines import PLAIN
-from familiar_cli.memory.pages.links import is_page
 from familiar_cli.memory.store.files import MISSING
 from familiar_cli.text import counted, nearest, sha256_of, unified_file
 

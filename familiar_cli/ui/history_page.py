@@ -7,10 +7,10 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from familiar_cli.clock import iso, to_zone
-from familiar_cli.history.recall import match_spans
+from familiar_cli.fts import match_spans
 from familiar_cli.history.store import TurnStatus
 from familiar_cli.text import harmless, one_line
-from familiar_cli.ui.page import Bar, Columns, Indented, Stack, plain
+from familiar_cli.ui.page import Bar, Columns, Indented, Stack, mark_query, plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -200,17 +200,6 @@ def _passage_page(
             said = one_line(kept.turn.content, _CONTEXT_CHARS)
             parts.append(Indented(plain(f"{_speaker_label(kept.turn, labels)}: {said}", "dim")))
     return parts
-
-
-def mark_query(query: str, text: str) -> Words:
-    """Mark the words of a query in a text, in whatever form they stand there."""
-    shown, at = plain(""), 0
-    for first, last in match_spans(query, text):
-        shown.append(text[at:first])
-        shown.append(text[first:last], "bold yellow")
-        at = last
-    shown.append(text[at:])
-    return shown
 
 
 def _excerpt_page(query: str, text: str) -> PagePart:

@@ -135,6 +135,19 @@ def plain(text: object, style: str = "") -> Words:
     return Words([(str(text), style)])
 
 
+def mark_query(query: str, text: str) -> Words:
+    """Mark the words of a query in a text, in whatever form they stand there."""
+    from familiar_cli.fts import match_spans  # few pages are results of a search
+
+    shown, at = plain(""), 0
+    for first, last in match_spans(query, text):
+        shown.append(text[at:first])
+        shown.append(text[first:last], "bold yellow")
+        at = last
+    shown.append(text[at:])
+    return shown
+
+
 def local_time(moment: datetime | str | None, zone: tzinfo | None, *, seconds: bool = False) -> str:
     """Return a moment in a timezone, to the minute, or to the second with its offset.
 

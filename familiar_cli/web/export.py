@@ -87,7 +87,7 @@ def _pictures(familiar: Familiar, values: dict[str, Any]) -> dict[str, Any]:
 def _page_files(familiar: Familiar) -> tuple[list[tuple[str, Html]], int]:
     """Return the memory pages, and the number left out."""
     from familiar_cli.markdown import split_front_matter
-    from familiar_cli.memory.pages.links import is_page
+    from familiar_cli.memory.layout import is_page
 
     try:
         found = familiar.memory.walk().files

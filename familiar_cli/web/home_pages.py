@@ -26,9 +26,9 @@ from familiar_cli.history.statistics import first_and_last
 from familiar_cli.imports.export_card import card_picture
 from familiar_cli.markdown import title_of
 from familiar_cli.memory.aliases import main_account
+from familiar_cli.memory.layout import is_page
 from familiar_cli.memory.merge.files import conflicts_in
 from familiar_cli.memory.pages.lines import number_spans
-from familiar_cli.memory.pages.links import is_page
 from familiar_cli.text import counted
 from familiar_cli.web.asking import Data, Redirect, Shown, WebPage, with_speakers
 from familiar_cli.web.drawing import evidence_links, render_inline, render_markdown

@@ -111,7 +111,7 @@ def _file_page(asked: PageRequest, rel_path: str) -> Shown:
 
 def _text_view(asked: PageRequest, rel_path: str, text: str) -> dict[str, Any]:
     from familiar_cli.markdown import split_front_matter
-    from familiar_cli.memory.pages.links import SUFFIXES
+    from familiar_cli.memory.layout import SUFFIXES
 
     if not rel_path.lower().endswith(SUFFIXES):
         return {"parts": {"front": "", "html": None, "rest": text[:_SHOWN_CHARS]}}

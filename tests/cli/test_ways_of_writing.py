@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 
 import pytest
 
+from familiar_cli.fts import match_spans
 from familiar_cli.history import HistoryStore
-from familiar_cli.history.recall import match_spans
 from familiar_cli.identity import Author
 from tests.support.cases import each
 from tests.support.world import data, live, run

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from familiar_cli.fts import match_spans
 from familiar_cli.history import HistoryStore, recall
-from familiar_cli.history.recall import match_spans, search
+from familiar_cli.history.recall import search
 from familiar_cli.history.selection import TurnFilter
 from familiar_cli.visibility import OWNER
 

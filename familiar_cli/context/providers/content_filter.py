@@ -12,8 +12,7 @@ import regex
 from familiar_cli.errors import FamiliarError, LimitError, UsageError
 from familiar_cli.llm.asking import ask_side_model
 from familiar_cli.markdown import scan
-from familiar_cli.memory.layout import SELF_DIR
-from familiar_cli.memory.pages.links import is_page
+from familiar_cli.memory.layout import SELF_DIR, is_page
 from familiar_cli.text import cut_to, framed, sentence_ends, unfenced
 from familiar_cli.work.jobs import in_thread
 

@@ -23,11 +23,10 @@ from familiar_cli.index.embedder import EmbedderError
 from familiar_cli.index.hits import query_coverage
 from familiar_cli.index.search import notes_on
 from familiar_cli.index.types import SearchOptions
-from familiar_cli.memory.layout import LORE_DIR
+from familiar_cli.memory.layout import LORE_DIR, is_page
 from familiar_cli.memory.pages.facts import asks_for_past
 from familiar_cli.memory.pages.front_matter import SELF_FILES
 from familiar_cli.memory.pages.lines import PLAIN, Numbering, normal_line
-from familiar_cli.memory.pages.links import is_page
 from familiar_cli.text import USEFUL_TOKENS, counted
 
 if TYPE_CHECKING:

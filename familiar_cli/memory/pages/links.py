@@ -17,7 +17,7 @@ from urllib.parse import quote, unquote
 from familiar_cli import markdown
 from familiar_cli.errors import FamiliarError
 from familiar_cli.markdown import body_start, replace_spans
-from familiar_cli.memory.layout import PEOPLE_DIR, TOPICS_DIR, is_in_conflicts
+from familiar_cli.memory.layout import PEOPLE_DIR, SUFFIXES, TOPICS_DIR, is_page
 from familiar_cli.memory.pages.front_matter import listed_aliases
 from familiar_cli.memory.store.files import Skipped, parse_new_path, parse_old_path
 from familiar_cli.text import fold, sha256_of
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from familiar_cli.memory.store.files import Applied
     from familiar_cli.memory.store.store import MemoryStore
 
-SUFFIXES: Final = (".md", ".markdown", ".txt")
 NAMED_DIRS: Final = (PEOPLE_DIR, TOPICS_DIR)
 """Directories whose files are each about one named thing."""
 
@@ -51,14 +50,6 @@ _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:|//|#")
 _HIDDEN: Final = re.compile(
     r"(?<!%)%%(?!%)[^%\n]{1,1000}%%|^%%[ \t]*\r?\n(?:.*\n)*?%%[ \t]*\r?$", re.MULTILINE
 )
-
-
-def is_page(rel_path: str) -> bool:
-    """Tell whether a file is part of the memory's text: searched, linked, shown to a model.
-
-    Conflict copies are not, or they would act as a second memory.
-    """
-    return rel_path.lower().endswith(SUFFIXES) and not is_in_conflicts(rel_path)
 
 
 @dataclass(frozen=True, slots=True)

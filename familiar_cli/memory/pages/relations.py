@@ -26,6 +26,7 @@ from familiar_cli.errors import FamiliarError, NotFoundError
 from familiar_cli.fts import is_unspaced
 from familiar_cli.languages import heading_in, tables
 from familiar_cli.markdown import bullet, scan
+from familiar_cli.memory.layout import is_page
 from familiar_cli.memory.pages.front_matter import listed_aliases
 from familiar_cli.memory.pages.lines import (
     BODY,
@@ -38,7 +39,6 @@ from familiar_cli.memory.pages.lines import (
 from familiar_cli.memory.pages.links import (
     NAMED_DIRS,
     PageNames,
-    is_page,
     link_targets,
     places_in,
     title_of,
