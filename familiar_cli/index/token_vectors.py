@@ -79,7 +79,7 @@ def token_maxima(rows: Rows, extents: Extents, question: Matrix) -> Matrix:
     import numpy as np  # noqa: PLC0415
 
     found = np.zeros((len(extents.counts), len(question)), np.float32)
-    columns = question.T / np.float32(SCALE)
+    columns = np.ascontiguousarray(question.T / np.float32(SCALE))
     at_once = block_rows(*columns.shape)
     (filled,) = np.nonzero(extents.counts)
     ends = np.cumsum(extents.counts[filled])
@@ -89,7 +89,7 @@ def token_maxima(rows: Rows, extents: Extents, question: Matrix) -> Matrix:
         last = max(first + 1, int(np.searchsorted(ends, done + at_once, side="right")))
         some = filled[first:last]
         starts, counts = extents.starts[some], extents.counts[some]
-        near = rows[number_runs(starts, counts)].astype(np.float32) @ columns
+        near = rows.take(number_runs(starts, counts), axis=0).astype(np.float32) @ columns
         found[some] = np.maximum.reduceat(near, ends[first:last] - counts - done, axis=0)
         first = last
     return np.maximum(found, 0.0, out=found)

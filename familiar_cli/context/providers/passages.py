@@ -87,14 +87,14 @@ class Seen:
     Args:
         text: The file.
         hidden: What is hidden: from … to, and why; sorted.
-        machine: What in it is there for the program; sorted.
+        left_out: All that is not shown: what is hidden, and what is there for the program; sorted.
         why_not: A reason against all of it.
         days: When its lines were said, as `facts.days_shown` gives it.
     """
 
     text: str
     hidden: tuple[tuple[int, int, str], ...] = ()
-    machine: tuple[tuple[int, int], ...] = ()
+    left_out: tuple[tuple[int, int], ...] = ()
     why_not: str = ""
     days: Mapping[int, str] = field(default_factory=dict)
 
@@ -104,8 +104,7 @@ class Seen:
 
     def between(self, start: int, end: int) -> str:
         """Return the text shown there."""
-        spans = (*(span[:2] for span in self.hidden), *self.machine)
-        return shown_between(self.text, start, end, sorted(spans), self.days)
+        return shown_between(self.text, start, end, self.left_out, self.days)
 
     @property
     def shown(self) -> str:
@@ -162,7 +161,8 @@ class Sight:
         if is_lore:
             hidden += [(*span, _NOT_ITS_WORDS) for span in aside_spans(text)]
         days = {} if is_lore else days_shown(text, self.numbering, self.viewer, self.phrases)
-        return Seen(text, tuple(sorted(hidden)), tuple(machine_spans(text)), days=days)
+        left_out = sorted([*(span[:2] for span in hidden), *machine_spans(text)])
+        return Seen(text, tuple(sorted(hidden)), tuple(left_out), days=days)
 
     def whole(self, rel_path: str, text: str) -> Whole:
         """Return all of a file that may be shown."""
