@@ -1,9 +1,9 @@
-"""Where in a kept conversation the messages of a chat program stand. Pure: values in, values out.
+"""Align a chat program's messages with a stored conversation. Pure functions.
 
-A chat program sends its whole conversation each time and says nothing of what it did to it. What it
-sends is laid beside what is kept: the same beginning and a new message go on; the same question
-again wants another reply; another past is a branch; a beginning that is missing was cut off by the
-program, to save tokens, and is not an edit.
+A chat program sends its whole conversation with each request and does not say what it changed. The
+request is aligned with the stored conversation: the same beginning followed by a new message
+continues it; the same last question asks for another reply; a different past makes a branch; a
+missing beginning was cut off by the program to save tokens and is not an edit.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ if TYPE_CHECKING:
 
 Step = Literal["say", "answer", "again", "branch"]
 
-_TRUSTED_LINES: Final = 3  # so many in a row are no coincidence
-_TRUSTED_CHARS: Final = 40  # nor is so much text
-_MOST_STEPS: Final = 2_000_000  # thousands of equal lines stand in a row in too many places
-_KEPT_SHARE: Final = 0.5  # of a reply whose end a program has cut
+_TRUSTED_LINES: Final = 3  # a run of this length is no coincidence
+_TRUSTED_CHARS: Final = 40  # nor is this much text
+_MOST_STEPS: Final = 2_000_000  # thousands of equal lines form too many runs
+_KEPT_SHARE: Final = 0.5  # of a reply that a program has truncated
 
 
 @dataclass(frozen=True, slots=True)
 class RequestLine:
-    """One message of a conversation: who says it, and the words.
+    """One message of a request.
 
     Args:
-        role: As what it is kept; `assistant` is the familiar, `system` a narrator.
-        text: The words.
-        name: Who says it, in the program's words; empty: it does not say.
-        author: Who says it, where that is neither the familiar nor whoever speaks now.
+        role: As in stored turns; `assistant` is the familiar, `system` a narrator.
+        text: The text.
+        name: The speaker's name as the program sent it; empty if unknown.
+        author: The author, if neither the familiar nor the current speaker.
     """
 
     role: Literal["user", "assistant", "system"]
@@ -45,15 +45,14 @@ class RequestLine:
 
 @dataclass(frozen=True, slots=True)
 class KeptLine:
-    """One turn of a kept conversation.
+    """One turn of a stored conversation.
 
     Args:
-        turn_id: Its number.
-        role: Who says it.
-        text: The words.
-        alternatives: The words of the turns that it replaced or that could stand in its place, by
-            number.
-        is_greeting: The familiar opened the conversation with it, and a program may not know it.
+        turn_id: The turn's id.
+        role: The author's role.
+        text: The text.
+        alternatives: Texts of the turns that it replaced or that could replace it, by id.
+        is_greeting: The familiar opened the conversation with it; a program may not know it.
     """
 
     turn_id: int
@@ -65,20 +64,20 @@ class KeptLine:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """What is to be done in a conversation with what a program sent.
+    """Where a request belongs in a conversation, and what to do with it.
 
     Args:
-        step: `say` what is new; `answer` a kept message that has no reply; give another reply
-            `again`; or `branch` off, and say it there.
-        common: How many lines of the program's stand in a row in the conversation.
-        is_whole: They reach from the conversation's beginning.
-        after: The last turn that both have; None: there is none.
-        question: The kept turn to be answered, for `answer` and `again`.
-        reply: The turn whose place the new reply takes, for `again`.
-        chosen: The reply that the program holds in place of the one that stands.
-        revised: The turn that the program holds in other words, which are in `words`.
+        step: `say` the new message; `answer` a stored message without a reply; generate another
+            reply (`again`); or `branch` and say the message there.
+        common: Length of the aligned run of lines.
+        is_whole: Whether the run starts at the beginning of the conversation.
+        after: The last turn that both have, if any.
+        question: The stored turn to answer, for `answer` and `again`.
+        reply: The turn that the new reply replaces, for `again`.
+        chosen: The alternative reply that the program shows.
+        revised: The turn that was edited in the program; `words` has its new text.
         words: See `revised`.
-        unknown: The program's lines that are not kept yet, oldest first.
+        unknown: The request's lines that are not stored yet, oldest first.
     """
 
     step: Step
@@ -94,11 +93,11 @@ class Placement:
 
 
 def align_lines(lines: Sequence[RequestLine], kept: Sequence[KeptLine]) -> Placement | None:
-    """Return where the last of `lines` belongs in a kept conversation; None: not in this one.
+    """Place the last of `lines` in a stored conversation; None if it belongs elsewhere.
 
     Args:
-        lines: What the program sent, oldest first; the last is what somebody says now.
-        kept: The conversation as it stands, oldest first.
+        lines: The request's lines, oldest first; the last is the current message.
+        kept: The stored conversation as it stands, oldest first.
     """
     past, said = lines[:-1], lines[-1]
     start, common = _best_run(past, kept)
@@ -143,9 +142,9 @@ def _make_placement(
 
 
 def _best_run(past: Sequence[RequestLine], kept: Sequence[KeptLine]) -> tuple[int, int]:
-    """Return where in `kept` the longest run begins that `past` begins with, and its length.
+    """Find the longest run in `kept` that starts like `past`; return its start and length.
 
-    Of two that are equally long the one at the beginning counts, else the later one.
+    Of equally long runs, one at the beginning wins, else the latest.
     """
     first = _first_place(kept)
     if not past:
@@ -168,11 +167,11 @@ def _best_run(past: Sequence[RequestLine], kept: Sequence[KeptLine]) -> tuple[in
 
 
 class _Comparison:
-    """Compares lines of a program's with kept ones, the words of each made comparable once.
+    """Compares request lines with stored ones, normalising each text once.
 
     Args:
-        past: The program's.
-        kept: The kept ones.
+        past: The request's lines.
+        kept: The stored lines.
     """
 
     def __init__(self, past: Sequence[RequestLine], kept: Sequence[KeptLine]) -> None:
@@ -184,7 +183,7 @@ class _Comparison:
         self.steps = 0
 
     def is_same(self, number: int, of_kept: int) -> bool:
-        """Tell whether two lines say the same."""
+        """Tell whether two lines have the same text."""
         self.steps += 1
         (role, said), (kept_role, texts) = self._said[number], self._kept[of_kept]
         return role == kept_role and any(_holds_text(said, text, role) for text in texts)
@@ -208,7 +207,7 @@ def _is_same(line: RequestLine, kept: KeptLine) -> bool:
 
 
 def _holds_text(said: str, text: str, role: str) -> bool:
-    """Return whether `said` is `text`, or a reply that a program has cut at a sentence."""
+    """Tell whether `said` is `text`, or a reply that a program truncated at a sentence."""
     if said == text:
         return True
     is_cut = role == "assistant" and len(said) >= _KEPT_SHARE * len(text) > 0
@@ -216,7 +215,7 @@ def _holds_text(said: str, text: str, role: str) -> bool:
 
 
 def _find_alternative(line: RequestLine, kept: KeptLine) -> int | None:
-    """Return the turn whose words a program holds in place of those that stand."""
+    """Find the alternative turn that a program shows in place of the standing one."""
     said = normal_words(line.text)
     if _holds_text(said, normal_words(kept.text), line.role):
         return None

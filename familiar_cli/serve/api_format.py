@@ -1,4 +1,4 @@
-"""Requests and replies in OpenAI's shape: checked values, errors, whole objects and chunks."""
+"""Requests and responses of the OpenAI API: validation, errors, objects and chunks."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from familiar_cli.context.trace import Trace
 
-_STATUS: Final = (  # the first that fits counts
+_STATUS: Final = (  # the first match wins
     (RateLimitError, 429),
     (PromptTooLongError, 400),
     (RequestRefusedError, 400),
@@ -64,14 +64,14 @@ _CODES: Final = {"prompt_too_long": "context_length_exceeded"}
 
 
 class ApiError(Exception):
-    """What went wrong with a request, for the program that sent it.
+    """An error to be sent to a chat program.
 
     Args:
-        status: The HTTP status.
-        message: What happened, and what to do.
-        code: A word for it.
-        param: The part of the request that it is about.
-        retry_s: In how many seconds the request may come again; None: nobody knows.
+        status: HTTP status.
+        message: What went wrong, and what to do.
+        code: Error code.
+        param: The offending part of the request.
+        retry_s: Seconds after which the request may be repeated; None if unknown.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class ApiError(Exception):
         self.param = param
 
     def to_json(self) -> dict[str, Any]:
-        """Return the body of the response."""
+        """Build the body of the response."""
         usual = "server_error" if self.status >= _SERVER_ERRORS else "invalid_request_error"
         kind = _KINDS.get(self.status, usual)
         error = {"message": str(self), "type": kind, "param": self.param, "code": self.code}
@@ -102,7 +102,7 @@ _DIRECTORY: Final = re.compile(r"""(['"])(?:/|[A-Za-z]:[\\/]|\\\\)(?:[^'"]*[\\/]
 
 
 def too_many_requests(retry_s: float) -> ApiError:
-    """Return the error for a request beyond a token's limits."""
+    """Build the error for a request beyond a token's limits."""
     return ApiError(
         429,
         f"Too many requests with this token; try again in {retry_s:.0f} s",
@@ -112,7 +112,7 @@ def too_many_requests(retry_s: float) -> ApiError:
 
 
 def other_character(name: str, model: str) -> ApiError:
-    """Return the error for a chat with a character that is not the familiar of the model."""
+    """Build the error for a chat with a character other than the model's familiar."""
     return ApiError(
         409,
         f"This chat is with {one_line(name, 60)!r}, and the model is {one_line(model, 60)!r}, "
@@ -124,7 +124,7 @@ def other_character(name: str, model: str) -> ApiError:
 
 
 def from_error(error: FamiliarError) -> ApiError:
-    """Return the error of this program's as one for a chat program."""
+    """Convert an error of this program to an API error."""
     status = next((number for kind, number in _STATUS if isinstance(error, kind)), 500)
     hint = f". {error.hint}" if error.hint else ""
     told = _DIRECTORY.sub(r"\1\2", f"{error}{hint}")
@@ -132,7 +132,7 @@ def from_error(error: FamiliarError) -> ApiError:
 
 
 def to_api_error(error: Exception) -> ApiError:
-    """Return any error as one for a chat program."""
+    """Convert any error to an API error."""
     if isinstance(error, ApiError):
         return error
     if isinstance(error, FamiliarError):
@@ -162,19 +162,19 @@ MOST_CHARS: Final = 4_000_000
 
 @dataclass(frozen=True, slots=True)
 class ReplyRequest:
-    """One request for a reply.
+    """A request for a reply.
 
     Args:
-        model: The model's name as it was asked for.
-        familiar_id: Whose reply is wanted.
-        memory_only: The program's own prompt is sent, with memory in it.
-        body: The whole body.
-        raw: The same as it was sent.
-        lines: What people and the model said, oldest first, without what is not conversation:
-            instructions, calls of tools and their results.
-        stream: The reply is wanted piece by piece.
-        with_usage: With the token counts at its end.
-        person: Whom the program names as the speaker; None: nobody.
+        model: The requested model's name.
+        familiar_id: The familiar that is to reply.
+        memory_only: Send the program's own prompt, with memory added.
+        body: The parsed body.
+        raw: The body as received.
+        lines: The conversation, oldest first, without instructions and tool calls and their
+            results.
+        stream: Whether to stream the reply.
+        with_usage: Whether to report token counts at the end.
+        person: The speaker named by the program, if any.
     """
 
     model: str
@@ -189,24 +189,24 @@ class ReplyRequest:
 
     @property
     def said(self) -> str:
-        """What is said now."""
+        """The current message."""
         return self.lines[-1].text
 
     @property
     def is_said(self) -> bool:
-        """Whether the newest line is a person's; else a reply is to be continued."""
+        """Whether the newest line is a person's; otherwise a reply is to be continued."""
         return bool(self.lines) and self.lines[-1].role == "user"
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """What its messages say, those of the program itself among them."""
+        """The texts of all messages, including the program's own."""
         contents = (message.get("content") for message in self.body["messages"])
         said = (without_fence(text_of(content)) for content in contents)
         return (*filter(None, said), *(line.text for line in self.lines))
 
     @property
     def sampling(self) -> Sampling:
-        """How the reply is to be chosen, as far as the program says."""
+        """The sampling settings of the request."""
         body = self.body
         extra = {key: value for key, value in body.items() if key not in _OURS}
         longest = body.get("max_completion_tokens", body.get("max_tokens"))
@@ -215,7 +215,7 @@ class ReplyRequest:
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """Settings for one reply that a chat program sends along; None and nothing: as ours say."""
+    """Sampling settings sent by a chat program; None and empty values mean the configured ones."""
 
     max_tokens: int | None = None
     temperature: float | None = None
@@ -229,12 +229,12 @@ def parse_request(
 
     Args:
         raw: The body.
-        familiars: The ids of those that are here.
-        is_transcript: All messages were said, by a narrator those of the role `system`; else such a
-            message is an instruction of the program's.
+        familiars: Ids of the available familiars.
+        is_transcript: Treat messages with the role `system` as said by a narrator, not as
+            instructions of the program.
 
     Raises:
-        ApiError: It is not such request, or names no model that is here.
+        ApiError: The body is invalid, or the model is unknown.
     """
     body = parse_object(raw)
     familiar_id = find_model(body, familiars)
@@ -258,10 +258,10 @@ def parse_request(
 
 
 def find_model(body: Mapping[str, Any], familiars: Collection[str]) -> str:
-    """Return the familiar that a request names.
+    """Find the familiar that a request names.
 
     Raises:
-        ApiError: It names none that is here.
+        ApiError: No such model.
     """
     model = body.get("model")
     if not isinstance(model, str) or not model:
@@ -273,7 +273,7 @@ def find_model(body: Mapping[str, Any], familiars: Collection[str]) -> str:
 
 
 def unknown_model(model: str, familiars: Collection[str]) -> ApiError:
-    """Return the error for a model that is not here."""
+    """Build the error for an unknown model."""
     known = ", ".join(f"{name!r}" for name in sorted(familiars)) or "none yet"
     return ApiError(
         404,
@@ -285,10 +285,10 @@ def unknown_model(model: str, familiars: Collection[str]) -> ApiError:
 
 
 def parse_object(raw: bytes) -> dict[str, Any]:
-    """Return the JSON object of a request.
+    """Parse the JSON object of a request.
 
     Raises:
-        ApiError: It is none.
+        ApiError: The body is not a JSON object.
     """
     try:
         body = json.loads(raw.decode("utf-8"))
@@ -300,7 +300,7 @@ def parse_object(raw: bytes) -> dict[str, Any]:
 
 
 def _check_body(body: Mapping[str, Any]) -> None:
-    """Make sure that what matters to us is of the right kind."""
+    """Validate the types of the fields that this program uses."""
     if body.get("n", 1) not in (1, None):
         raise ApiError(400, "Only one reply at a time can be asked for: 'n' must be 1", param="n")
     if not isinstance(body.get("user"), str | None):
@@ -335,7 +335,7 @@ def _request_lines(messages: object, roles: frozenset[str]) -> tuple[RequestLine
 
 
 def text_of(content: object) -> str:
-    """Return the words of a message; it may hold parts, of which some are pictures."""
+    """Extract the text of a message, which may consist of parts, some of them images."""
     if isinstance(content, str):
         return content
     if not isinstance(content, list):
@@ -356,46 +356,46 @@ _CHUNK: Final = "chat.completion.chunk"
 
 
 def encode_event(data: object) -> bytes:
-    """Return one event of a stream; a text is JSON already."""
+    """Encode one server-sent event; a string is JSON already."""
     text = data if isinstance(data, str) else _dump_json(data)
     return b"".join(b"data: " + line.encode() + b"\n" for line in text.splitlines()) + b"\n"
 
 
 def encode_body(data: object) -> bytes:
-    """Return the body of a response."""
+    """Encode the body of a response."""
     return _dump_json(data).encode()
 
 
 class ReplyFormat:
-    """Makes the parts of one reply.
+    """Builds the objects and chunks of one reply.
 
     Args:
-        reply_id: The id that all parts share.
-        model: The model's name as it was asked for.
-        created_s: When it was made, in seconds since 1970.
+        reply_id: Id shared by all parts.
+        model: The requested model's name.
+        created_s: Creation time in seconds since 1970.
     """
 
     def __init__(self, reply_id: str, model: str, created_s: int) -> None:
         self._head = {"id": reply_id, "created": created_s, "model": model}
 
     def first(self) -> dict[str, Any]:
-        """Return the chunk that begins a stream."""
+        """Build the first chunk of a stream."""
         return self._chunk({"role": "assistant", "content": ""})
 
     def piece(self, text: str) -> dict[str, Any]:
-        """Return the chunk for a piece of text."""
+        """Build the chunk for a piece of text."""
         return self._chunk({"content": text})
 
     def last(self, finish_reason: str) -> dict[str, Any]:
-        """Return the chunk that ends the text."""
+        """Build the chunk that ends the text."""
         return self._chunk({}, finish_reason)
 
     def counts(self, usage: dict[str, int]) -> dict[str, Any]:
-        """Return the chunk with the token counts."""
+        """Build the chunk with the token counts."""
         return {**self._head, "object": _CHUNK, "choices": [], "usage": usage}
 
     def whole(self, text: str, finish_reason: str, usage: dict[str, int]) -> dict[str, Any]:
-        """Return a reply that is not streamed."""
+        """Build a reply that is not streamed."""
         message = {"role": "assistant", "content": text}
         choice = {"index": 0, "message": message, "finish_reason": finish_reason, "logprobs": None}
         return {**self._head, "object": "chat.completion", "choices": [choice], "usage": usage}
@@ -406,7 +406,7 @@ class ReplyFormat:
 
 
 def usage_of(trace: Trace, reply_tokens: int) -> dict[str, int]:
-    """Return a turn's token counts, as the model's server reports them, else as counted here."""
+    """Report a turn's token counts: the model server's, or else an estimate."""
     told = trace.usage
     prompt = told.prompt_tokens if told else None
     reply = told.completion_tokens if told else None
@@ -418,10 +418,10 @@ def usage_of(trace: Trace, reply_tokens: int) -> dict[str, int]:
 
 
 def list_models(familiars: Iterable[tuple[str, int]]) -> dict[str, Any]:
-    """Return the list of models: each familiar, with its own prompt and with the program's.
+    """List the models: each familiar with its own prompt, and with the program's.
 
     Args:
-        familiars: Their ids, and when each was made, in seconds since 1970.
+        familiars: Ids with their creation times, in seconds since 1970.
     """
     data = [
         {"id": f"{name}{suffix}", "object": "model", "created": made_s, "owned_by": "familiar"}
@@ -432,7 +432,7 @@ def list_models(familiars: Iterable[tuple[str, int]]) -> dict[str, Any]:
 
 
 def embeddings_body(model: str, vectors: list[Any], tokens: int) -> dict[str, Any]:
-    """Return vectors, as lists of numbers or base64, in the order of the texts."""
+    """Encode vectors as lists of numbers or base64, in the order of the texts."""
     data = [
         {"object": "embedding", "index": number, "embedding": vector}
         for number, vector in enumerate(vectors)

@@ -1,4 +1,4 @@
-"""The application: which address does what, embeddings and `/mcp`."""
+"""The ASGI application: routes, embeddings and `/mcp`."""
 
 from __future__ import annotations
 
@@ -91,11 +91,11 @@ _opened: dict[str, EmbedderChoice] = {}
 
 
 def embed_texts(raw: bytes) -> dict[str, Any]:
-    """Return the vectors that a request asks for.
+    """Compute the vectors for an embeddings request.
 
     Raises:
-        ApiError: It is not such request, or the model is not here.
-        EmbedderError: The model does not work.
+        ApiError: The request is invalid, or the model is not available.
+        EmbedderError: The model fails.
     """
     body = parse_object(raw)
     texts = _read_texts(body.get("input"))
@@ -140,12 +140,12 @@ CONNECTION: Final = "familiar.connection"
 
 
 class McpEndpoints:
-    """An ASGI application; `/mcp/NAME` or `?familiar=NAME` names a familiar, else the default.
+    """ASGI application for `/mcp`; `/mcp/NAME` or `?familiar=NAME` selects a familiar.
 
     Args:
         pool: The familiars.
-        tell: Told in words what a person should know.
-        embodiments: Programs that keep a copy may register.
+        tell: Callback for messages to a person.
+        embodiments: Whether embodiments may register.
     """
 
     def __init__(
@@ -158,16 +158,16 @@ class McpEndpoints:
         self._pool = pool
         self._tell = tell
         self._embodiments = embodiments
-        self._default = ""  # whom those that name nobody were given last
+        self._default = ""  # the familiar that requests without a name got last
         self._open: dict[str, Endpoint] = {}
         self._opening = asyncio.Lock()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request.
+        """Handle one request.
 
         Raises:
-            FamiliarError: There is no such familiar, or several and none is the default.
-            ApiError: The package that it needs is not installed.
+            FamiliarError: No such familiar, or several without a default.
+            ApiError: A required package is not installed.
         """
         named = scope["path_params"].get("familiar")
         name = named or Request(scope).query_params.get("familiar")
@@ -176,7 +176,7 @@ class McpEndpoints:
         await endpoint(scope, receive, send, connection=connection)
 
     async def aclose(self) -> None:
-        """Close all of them."""
+        """Close all sessions."""
         while self._open:
             _, endpoint = self._open.popitem()
             await endpoint.aclose()
@@ -200,10 +200,12 @@ class McpEndpoints:
             return self._open[paths.id]
 
     def _default_name(self) -> str | None:
-        """Name the familiar of before, when another one was made since and none is chosen.
+        """Choose the familiar for requests that name none.
+
+        If one was added since and none is chosen, clients keep the earlier one.
 
         Raises:
-            UsageError: There are several, and no telling which is meant.
+            UsageError: There are several, and none is chosen.
         """
         home = self._pool.home
         try:
@@ -218,10 +220,10 @@ class McpEndpoints:
 
 
 def _load_modules() -> None:
-    """Import what takes a second.
+    """Import the MCP modules, which takes a second.
 
     Raises:
-        ApiError: It is not installed.
+        ApiError: They are not installed.
     """
     try:
         import familiar_cli.mcp_server.http  # noqa: F401, PLC0415
@@ -240,13 +242,13 @@ _EVENT_FIELDS: Final = {"after": "number of a turn", "channel": "channel id"}
 
 
 class Server:
-    """What is open while the server runs.
+    """The state of a running server.
 
     Args:
-        pool: The familiars that can be asked.
-        memories: The same for agents.
-        ending: Set when the server ends.
-        turns: The replies under way.
+        pool: The familiars.
+        memories: The familiars as opened for MCP.
+        ending: Set when the server shuts down.
+        turns: The turns under way.
     """
 
     def __init__(
@@ -263,11 +265,11 @@ class Server:
         self._rates = RequestRates()
 
     async def models(self, request: Request) -> Response:
-        """Return the list of models."""
+        """List the models."""
         return JSONResponse(api_format.list_models(_made_at(self.pool.home, self._ids(request))))
 
     async def model(self, request: Request) -> Response:
-        """Return one model."""
+        """Describe one model."""
         name = request.path_params["model"]
         found = api_format.list_models(_made_at(self.pool.home, self._ids(request)))["data"]
         for model in found:
@@ -276,12 +278,12 @@ class Server:
         raise unknown_model(name, self._ids(request))
 
     async def health(self, request: Request) -> Response:
-        """Say that the server runs, and nothing else."""
+        """Report that the server is running, and nothing else."""
         del request
         return JSONResponse({"status": "ok"})
 
     async def ready(self, request: Request) -> Response:
-        """Say whether a familiar can be opened, and nothing about it."""
+        """Report whether a familiar can be opened, and nothing about it."""
         del request
 
         def read_one() -> None:
@@ -323,7 +325,7 @@ class Server:
         return JSONResponse(found)
 
     async def keep(self, request: Request) -> Response:
-        """Keep the newest exchange of a conversation that another model took part in."""
+        """Store the newest exchange of a conversation that another model took part in."""
         asked = await self._asked(request, is_transcript=True)
         async with self._lease(asked, request) as (served, wanted):
             is_job = is_client_job(wanted.asked.lines[:-1], request.headers)
@@ -333,7 +335,7 @@ class Server:
         return JSONResponse(kept)
 
     async def keep_chat(self, request: Request) -> Response:
-        """Keep a whole chat as a program shows it, with its edits and deletions."""
+        """Store a whole chat as the program shows it, with its edits and deletions."""
         from familiar_cli.actions.client_chat import parse_client_chat  # noqa: PLC0415
 
         _check_json(request)
@@ -348,7 +350,7 @@ class Server:
             return JSONResponse(await keep_chat(served, chat, self.turns.alone))
 
     async def events(self, request: Request) -> Response:
-        """Say what the familiar wrote in a channel without being asked; as a stream if wanted."""
+        """Report messages that the familiar wrote unprompted in a channel."""
         wanted = request.query_params
         name = find_model({"model": wanted.get("model")}, self._ids(request))
         channel = resolve_channel(request.headers) or wanted.get("channel", "")
@@ -392,7 +394,7 @@ class Server:
         return StreamingResponse(stream(), media_type="text/event-stream")
 
     async def responses(self, request: Request) -> Response:
-        """Refuse the other API of OpenAI's, which some SDKs ask first."""
+        """Refuse OpenAI's Responses API, which some SDKs try first."""
         del request
         raise ApiError(
             404,
@@ -409,14 +411,14 @@ class Server:
         return await budget.work(lambda: parse_request(raw, ids, is_transcript=is_transcript))
 
     def _ids(self, request: Request) -> list[str]:
-        """Return the ids of the familiars that a request may know of."""
+        """List the ids of the familiars that a request may see."""
         return access_of(request.scope, self.pool.home).list_familiars()
 
     def _check_person(self, request: Request, author: Author, me: Me) -> None:
-        """Make sure that somebody may speak in a request to a familiar whose owner is `me`.
+        """Check that the token covers the speaker of a request.
 
         Raises:
-            ApiError: Its token does not cover them.
+            ApiError: It does not.
         """
         if not access_of(request.scope, self.pool.home).covers(author, me):
             raise ApiError(
@@ -427,10 +429,10 @@ class Server:
             )
 
     def _count_request(self, request: Request, author: Author) -> None:
-        """Count a request against the limits of who speaks in it.
+        """Count a request against the speaker's limits.
 
         Raises:
-            ApiError: It is one too many.
+            ApiError: The limit is exceeded.
         """
         grant = access_of(request.scope, self.pool.home).grant
         if grant is None:
@@ -443,10 +445,10 @@ class Server:
     async def _lease(
         self, asked: ReplyRequest, request: Request
     ) -> AsyncIterator[tuple[Served, RequestIdentity]]:
-        """Lend the familiar that is meant, with what is wanted of it.
+        """Lease the familiar of a chat request, and parse the request.
 
         Raises:
-            ApiError: The chat is with a character that no familiar here is.
+            ApiError: The chat is with a character that is not a familiar here.
         """
         async with self.pool.lease(asked.familiar_id) as served:
             them = self._participants(served, asked, request.headers)
@@ -496,7 +498,7 @@ class Server:
         )
 
     async def embeddings(self, request: Request) -> Response:
-        """Return vectors of texts, made by the model on this machine."""
+        """Compute vectors of texts with the local model."""
         _check_json(request)
         raw = await request.body()
         return Response(
@@ -507,7 +509,7 @@ class Server:
         )
 
     async def aclose(self) -> None:
-        """End what is under way, and keep what came of it."""
+        """End the turns under way, storing what they produced."""
         await self.turns.aclose()
         await self.memories.aclose()
         await self.pool.aclose()
@@ -523,16 +525,16 @@ def make_app(
     api: bool = True,
     embodiments: bool = False,
 ) -> ASGIApp:
-    """Return the application.
+    """Build the application.
 
     Args:
-        pool: The familiars that can be asked.
-        rules: Who may ask.
-        site: The pages for a browser.
-        turns: The replies under way.
+        pool: The familiars.
+        rules: Access rules.
+        site: The web pages.
+        turns: The turns under way.
         tell: Callback for messages to a person.
-        api: It speaks to chat programs, too.
-        embodiments: Programs that keep a copy may register.
+        api: Whether to serve chat programs, too.
+        embodiments: Whether embodiments may register.
     """
     memories = McpEndpoints(site.pool, tell, embodiments=embodiments)
     server = Server(pool, memories, site.ending, turns)
@@ -583,7 +585,7 @@ def make_app(
 
 
 def _made_at(home: Path, ids: list[str]) -> list[tuple[str, int]]:
-    """Return ids with the times when their familiars' settings were written, in seconds."""
+    """Pair ids with the modification times of their settings, in seconds."""
     found = []
     for name in ids:
         try:
@@ -595,7 +597,7 @@ def _made_at(home: Path, ids: list[str]) -> list[tuple[str, int]]:
 
 
 def _import_ahead() -> None:
-    """Import what the first message needs, so that nobody waits for it in the event loop."""
+    """Import what the first message needs, so that the event loop does not wait for it."""
     import familiar_cli.context.budget  # noqa: PLC0415
     import familiar_cli.history.recall  # noqa: PLC0415
     import familiar_cli.index.turn_vectors  # noqa: PLC0415
@@ -610,7 +612,7 @@ def _check_json(request: Request) -> None:
 
 
 async def _handle_refused(request: Request, error: Exception) -> Response:
-    """Return the answer to a request that failed."""
+    """Build the response to a failed request."""
     match error:
         case HTTPException(status_code=404):
             error = ApiError(404, f"There is nothing at {request.url.path!r}")

@@ -1,4 +1,4 @@
-"""Which kept conversation a request belongs to, and what has to be written down."""
+"""Find the stored conversation of a request, and what has to be stored before the reply."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 _VERSION: Final = 2
 _BEGINNING: Final = 60  # characters of a reply
 _BATCH: Final = 2_000
-_MOST: Final = 50  # rows of one text; "Hello" stands in many conversations
+_MOST: Final = 50  # rows per text; "Hello" occurs in many conversations
 _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS lines (turn_id INTEGER PRIMARY KEY, key INTEGER, channel_id TEXT);
 CREATE INDEX IF NOT EXISTS lines_by_key ON lines (key, turn_id);
@@ -50,11 +50,11 @@ CREATE INDEX IF NOT EXISTS lines_by_key ON lines (key, turn_id);
 
 
 class KnownLines:
-    """Finds the channels in which something was said. Safe in threads.
+    """Finds the channels in which something was said. Thread-safe.
 
     Args:
         path: The file.
-        history: The history that it is derived from.
+        history: The history from which it is derived.
     """
 
     def __init__(self, path: Path, history: HistoryStore) -> None:
@@ -64,7 +64,7 @@ class KnownLines:
         self._connection: sqlite3.Connection | None = None
 
     def channels(self, lines: Sequence[RequestLine]) -> list[str]:
-        """Return the channels that hold any of these lines, the latest first."""
+        """List the channels that contain any of these lines, most recent first."""
         with self._lock:
             try:
                 return self._found(lines)
@@ -75,7 +75,7 @@ class KnownLines:
                 return self._found(lines)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         with self._lock:
             if self._connection:
                 self._connection.close()
@@ -94,7 +94,7 @@ class KnownLines:
         return sorted(latest, key=lambda channel_id: -latest[channel_id])
 
     def _catch_up(self, connection: sqlite3.Connection) -> None:
-        """Read the turns that were said since the last time."""
+        """Read the turns added since the last call."""
         (newest,) = connection.execute("SELECT coalesce(max(turn_id), 0) FROM lines").fetchone()
         while turns := turns_from(self._history, None, newest, _BATCH):
             rows = [
@@ -123,9 +123,9 @@ class KnownLines:
 
 
 def _line_hash(role: str, text: str) -> int:
-    """Return a hash of what counts of a line, as SQLite keeps numbers.
+    """Hash the significant part of a line to an SQLite integer.
 
-    Of a reply its beginning counts, since programs cut the end of some.
+    Of a reply, only the beginning counts, since programs truncate some.
     """
     words = normal_words(text)
     if role == "assistant":
@@ -135,28 +135,29 @@ def _line_hash(role: str, text: str) -> int:
 
 
 KNOWN_FILE: Final = "served.sqlite"
-_LOOKED_UP: Final = 8  # of the newest lines, to find the conversation that they are from
+_LOOKED_UP: Final = 8  # newest lines used to find their conversation
 _MOST_CHANNELS: Final = 24  # that are looked at
 _LEAST_TURNS: Final = 200  # of each
 _SAME_QUESTION: Final = timedelta(hours=1)
 """For so long a first message that comes again wants another reply, and is no new conversation."""
-_TRUSTED_LINES: Final = 3  # so many in a row, beyond the greeting, are no coincidence
-_TRUSTED_PAIR_CHARS: Final = 80  # nor are two with so much text
-_KEEPING_BRANCHES: Final = ("open-webui-", "librechat-")  # where a person can go back to a past
+_TRUSTED_LINES: Final = 3  # a run of this length beyond the greeting is no coincidence
+_TRUSTED_PAIR_CHARS: Final = 80  # nor are two lines of this length
+_KEEPING_BRANCHES: Final = ("open-webui-", "librechat-")  # points to which a person can go back
 _FROM_CLIENTS: Final = frozenset({SOURCE, IMPORTED, GREETING, EDIT})
-_MERGED_CHARS: Final = 40  # of a reply that stands in what a person says
+_MERGED_CHARS: Final = 40  # of a reply quoted in a person's message
 
 
 @dataclass(frozen=True, slots=True)
 class FoundConversation:
-    """The conversation that a request belongs to.
+    """The conversation of a request.
 
     Args:
-        channel_id: Its channel; there may be nothing in it yet.
-        placement: Where the request stands in it; None: at its end, whatever is there.
-        unknown: Lines that are to be written down first, where there is no placement.
-        parent: The channel that it branches from; None: it is none that begins now.
-        is_correction: What the branch does not share was edited or deleted in the program.
+        channel_id: Its channel, which may be empty.
+        placement: Position of the request; None for the end.
+        unknown: Lines to store first if there is no placement.
+        parent: The channel from which a new branch starts; None if no branch starts.
+        is_correction: The lines that the branch does not share were edited or deleted in the
+            program.
     """
 
     channel_id: str
@@ -170,8 +171,8 @@ class Conversations:
     """Finds the conversations of one familiar, and prepares them for a reply.
 
     Args:
-        familiar: Whose.
-        known: What was said through the server.
+        familiar: The familiar.
+        known: The lines said through the server.
     """
 
     def __init__(self, familiar: Familiar, known: KnownLines) -> None:
@@ -185,17 +186,17 @@ class Conversations:
         channel_id: str = "",
         message_id: str = "",
     ) -> FoundConversation:
-        """Return where the last of `lines` belongs.
+        """Find where the last of `lines` belongs.
 
-        A message with an id is the kept one with that id, else a new one, whatever its words. One
-        without an id is the kept one with the same words and the same author that nothing follows
-        but its reply.
+        A message with an id is the stored message with that id, or else a new one, whatever its
+        text. One without an id is the stored message with the same text and author that is followed
+        by nothing but its reply.
 
         Args:
-            lines: What the program sent; the last is what somebody says now.
-            author: Who says it.
-            channel_id: The conversation that the program names; empty: it names none.
-            message_id: What its platform calls the message; empty: nothing.
+            lines: The request's lines; the last is the current message.
+            author: Its author.
+            channel_id: The conversation named by the program; empty if none.
+            message_id: The message's id on its platform; empty if none.
 
         Raises:
             ApiError: The conversation is another person's, or the whole prompt came as one message.
@@ -237,17 +238,17 @@ class Conversations:
         return FoundConversation(channel_id, placement if is_allowed else None)
 
     def off_record(self, found: FoundConversation, said: Said, past: Sequence[RequestLine]) -> Said:
-        """Prepare a message of which nothing is saved, nor of what the program sent before it.
+        """Prepare a message that is not stored, together with the program's messages before it.
 
         Args:
-            found: Where it belongs.
-            said: What is said.
-            past: What the program sent before it.
+            found: Its conversation.
+            said: The message.
+            past: The program's earlier messages.
         """
         placement = found.placement
         unknown = placement.unknown if placement else found.unknown
         channel_id = found.channel_id
-        if found.parent is not None:  # the branch is not there, and its parent went another way
+        if found.parent is not None:  # the branch is gone, and its parent has diverged
             channel_id, unknown = _new_channel(), tuple(past)
         before = tuple(
             Spoken(line.role, line.text, said.author if line.role == "user" else None)
@@ -256,10 +257,10 @@ class Conversations:
         return replace(said, channel_id=channel_id, off_record=True, remembered=before)
 
     def prepare(self, found: FoundConversation, said: Said) -> Said:
-        """Write down what the program knows and the history does not; return what is to be said.
+        """Store the lines that only the program knows; return the message as it is to be said.
 
         Raises:
-            FamiliarError: It cannot be written down.
+            FamiliarError: The history cannot be written.
         """
         history, placement = self._familiar.history, found.placement
         self._familiar.privacy.enter(found.channel_id, said.author, said.kind)
@@ -276,12 +277,12 @@ class Conversations:
         return self._said(said, found)
 
     def keep(self, found: FoundConversation, said: Said, reply: str) -> tuple[Turn, Turn]:
-        """Keep what was said and a reply that another model gave; return both turns.
+        """Store a message and a reply by another model; return both turns.
 
-        What is kept already is not added again; another reply takes the place of the last one.
+        Stored turns are not added again; a different reply replaces the last one.
 
         Raises:
-            FamiliarError: It cannot be written down.
+            FamiliarError: The history cannot be written.
         """
         said, history = self.prepare(found, said), self._familiar.history
         question = self._kept_line(said, "user")
@@ -301,10 +302,10 @@ class Conversations:
         return question, store.supersede_turn(history, old, replace(new, reply_to=question.id))
 
     def keep_line(self, found: FoundConversation, said: Said, role: Role) -> Turn:
-        """Keep a line that is not a reply to the one before it; return its turn.
+        """Store a line that does not reply to the one before it; return its turn.
 
         Raises:
-            FamiliarError: It cannot be written down.
+            FamiliarError: The history cannot be written.
         """
         return self._kept_line(self.prepare(found, said), role)
 
@@ -330,7 +331,7 @@ class Conversations:
     def _leaving(
         self, lines: Sequence[RequestLine], author: Author, channel_id: str
     ) -> FoundConversation:
-        """Return a conversation that begins as a branch of the one that holds its past, if any."""
+        """Start a branch of the conversation that holds the request's past, if there is one."""
         best = self._best(lines, self._candidates(lines, author))
         if best is None or best[1].after is None:
             return FoundConversation(channel_id, unknown=tuple(lines[:-1]))
@@ -346,9 +347,9 @@ class Conversations:
     def _with_id(
         self, said: RequestLine, author: Author, channels: Sequence[str], message_id: str
     ) -> FoundConversation | None:
-        """Return where the message with an id is kept; None: nowhere.
+        """Find the stored message with an id; None if there is none.
 
-        Without a placement it has other words by now, or was followed by more than its reply.
+        There is no placement if its text has changed since, or if more than its reply follows it.
         """
         if not message_id:
             return None
@@ -376,7 +377,7 @@ class Conversations:
     def _is_allowed(
         self, placement: Placement, said: RequestLine, author: Author, message_id: str
     ) -> bool:
-        """Return whether a message may be the kept one that a placement takes it for, if any."""
+        """Tell whether a message may be the stored one at a placement."""
         if placement.step not in {"again", "answer"} or placement.question is None:
             return True
         question = self._familiar.history.turn(placement.question)
@@ -388,7 +389,7 @@ class Conversations:
         return are_both_me or question.author.slug == author.slug
 
     def _at_end(self, said: RequestLine, kept: list[KeptLine]) -> Placement | None:
-        """Return where a message stands that came alone: the program leaves the past to us."""
+        """Place a message that came alone, from a program that leaves the past to this server."""
         for tail in (kept[-2:], kept[-1:]):
             placement = align_lines([said], tail) if tail else None
             if placement and placement.step in {"again", "answer"}:
@@ -398,12 +399,12 @@ class Conversations:
     def _best(
         self, lines: Sequence[RequestLine], channels: Sequence[str], *, is_named: bool = False
     ) -> tuple[str, Placement] | None:
-        """Return the channel in which most of `lines` stand; of equals the first.
+        """Find the channel that contains the most of `lines`; the first of equals.
 
         Args:
-            lines: What the program sent.
-            channels: Where to look.
-            is_named: The program says that the conversation is one of these.
+            lines: The request's lines.
+            channels: Channels to search.
+            is_named: Whether the program named one of these channels.
         """
         best: tuple[tuple[int, bool, bool, str], str, Placement] | None = None
         for channel_id in channels:
@@ -413,7 +414,7 @@ class Conversations:
                 continue
             if not is_named and not self._is_credible(placement, kept):
                 continue
-            # Where the message itself is kept, more is shared than where it would be new.
+            # A conversation that stores the message itself shares more than one where it is new.
             step = "" if placement.step == "branch" else "1" if placement.step == "say" else "2"
             is_current = not self._was_left(channel_id, placement, lines)
             rank = (placement.common, placement.is_whole, is_current, step)
@@ -422,10 +423,10 @@ class Conversations:
         return best[1:] if best else None
 
     def _is_credible(self, placement: Placement, kept: Sequence[KeptLine]) -> bool:
-        """Return whether a conversation is the one that the lines are from, and not one like it.
+        """Tell whether lines come from this conversation and not from a similar one.
 
-        Its lines reach the newest turn, or share enough beyond the greeting. Another reply to the
-        first message is wanted soon, or the message begins another conversation.
+        They reach the newest turn, or share enough beyond the greeting. Another reply to the first
+        message is requested soon after it; later, the same message begins another conversation.
         """
         ids = [line.turn_id for line in kept]
         end = ids.index(placement.after) + 1 if placement.after in ids else 0
@@ -459,10 +460,10 @@ class Conversations:
         )
 
     def _replaced(self, channel_id: str, after: int) -> list[int]:
-        """Return the turns in whose place others are said now, from one that both share on.
+        """List the turns that an edited past replaces, starting from a shared one.
 
-        They are those of the conversation that was spoken in last. What another one shares that
-        went on elsewhere stays, and so does what other people said.
+        They belong to the most recently active conversation. Turns shared with a conversation that
+        continued elsewhere stay, and so do other people's.
         """
         history = self._familiar.history
         pasts = [
@@ -480,10 +481,7 @@ class Conversations:
         return [turn.id for turn in tail if turn.id not in shared]
 
     def _not_restored(self, found: FoundConversation) -> Sequence[RequestLine]:
-        """Let lines stand again that were withdrawn, since somebody goes on from them.
-
-        Returns the lines that are not there yet.
-        """
+        """Restore withdrawn lines that the request continues from; return lines not stored yet."""
         placement = found.placement
         lines = placement.unknown if placement else found.unknown
         if not lines or placement is None or placement.step != "say" or found.parent:
@@ -497,7 +495,7 @@ class Conversations:
     def _was_left(
         self, channel_id: str, placement: Placement, lines: Sequence[RequestLine]
     ) -> bool:
-        """Return whether a conversation went on elsewhere, and the lines do not go on from it."""
+        """Tell whether a conversation continued elsewhere, apart from the lines."""
         if placement.step != "say" or len(self._familiar.history.family(channel_id)) == 1:
             return False
         withdrawn = self._withdrawn(channel_id, placement)
@@ -505,7 +503,7 @@ class Conversations:
         return bool(withdrawn) and not _are_same((next_line, withdrawn[0]))
 
     def _withdrawn(self, channel_id: str, placement: Placement) -> list[Turn]:
-        """Return the turns of a conversation that were withdrawn after what is shared, in order."""
+        """List the withdrawn turns after the shared part of a conversation, in order."""
         history = self._familiar.history
         everything = TurnFilter(OWNER, channel_id, everything=True)
         kept = (one.turn for one in newest_turns(history, everything, _LEAST_TURNS))
@@ -514,7 +512,7 @@ class Conversations:
         return [turn for turn in later if states[turn.id].withdrawn]
 
     def _branch_of(self, channel_id: str) -> str:
-        """Return an id for a branch, made from that of the conversation it all began with."""
+        """Make an id for a branch from the id of the original conversation."""
         parents = {branch.channel_id: branch.parent for branch in self._familiar.history.branches()}
         seen = {channel_id}
         while (parent := parents.get(channel_id)) and parent not in seen:
@@ -533,9 +531,10 @@ class Conversations:
         return [name for name in found if self._takes_part(name, author)]
 
     def _takes_part(self, channel_id: str, author: Author) -> bool:
-        """Return whether a conversation that nobody named may be somebody's.
+        """Tell whether an unnamed conversation may be a person's.
 
-        It is if they spoke there. What was imported, and what nobody is named in, is an owner's.
+        It is if they spoke there. Imported conversations and those without named speakers are the
+        owner's.
         """
         if not self._is_own(channel_id, author):
             return False
@@ -574,10 +573,10 @@ class Conversations:
         return found
 
     def check_own(self, channel_id: str, author: Author) -> None:
-        """Make sure that somebody may be replied to in a channel.
+        """Check that somebody may get a reply in a channel.
 
         Raises:
-            ApiError: It is private, and they never spoke there.
+            ApiError: The channel is private, and they never spoke there.
         """
         if not self._is_own(channel_id, author):
             raise ApiError(
@@ -587,11 +586,11 @@ class Conversations:
             )
 
     def _is_own(self, channel_id: str, author: Author) -> bool:
-        """Return whether somebody may be replied to from what was said in a channel."""
+        """Tell whether somebody may see a channel's turns in a reply."""
         return self._familiar.privacy.is_member(channel_id, author)
 
     def _check_not_merged(self, lines: Sequence[RequestLine]) -> None:
-        """Make sure that the message is not a whole prompt with our own replies in it."""
+        """Check that the message is not a whole prompt that contains our own replies."""
         if len(lines) > 1:
             return
         said = normal_words(lines[0].text)
@@ -611,7 +610,7 @@ class Conversations:
 def _lines_as_turns(
     lines: Sequence[RequestLine], channel_id: str, author: Author | None
 ) -> Iterator[Turn]:
-    """Yield lines as turns that were said one after the other until now."""
+    """Convert lines to consecutive turns that end now."""
     for number, line in enumerate(lines):
         who = line.author or (author if line.role == "user" else None)
         at = to_ms(now() - timedelta(milliseconds=len(lines) - number))
@@ -632,7 +631,7 @@ def _is_opening(line: KeptLine) -> bool:
 
 
 def _are_alike(text: str, other: str) -> bool:
-    """Return whether one text may be an edit of the other: they share half of their words."""
+    """Tell whether one text may be an edit of the other: they share half of their words."""
     words, others = set(normal_words(text).split()), set(normal_words(other).split())
     return 2 * len(words & others) >= min(len(words), len(others))
 
@@ -655,6 +654,6 @@ class Served:
         return self.familiar.is_outdated
 
     async def aclose(self) -> None:
-        """Let go of its files and its models."""
+        """Close its files and models."""
         self._known.close()
         await self.familiar.aclose()

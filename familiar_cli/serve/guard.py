@@ -1,7 +1,7 @@
-"""Who may ask at all: hosts, origins, tokens; and what a request may cost: bytes and time.
+"""Access control (hosts, origins, tokens) and resource limits (bytes, time) of requests.
 
-A page that somebody reads in a browser can reach a server on their machine. So the `Host` must be
-one of ours, and what changes anything must come from no page, or from one that the settings name.
+A page in a browser can reach a server on the same machine. So the `Host` must be one of ours, and a
+request that changes anything must come from no page, or from one that the settings name.
 """
 
 from __future__ import annotations
@@ -39,37 +39,37 @@ METRICS: Final = "/metrics"
 _READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _OWN_SITE: Final = frozenset({"", "same-origin", "none"})
 _SHOWN: Final = "x-familiar-turn, x-familiar-recall, x-familiar-kept, x-familiar-channel"
-_CLOSING: Final = frozenset({400, 405, 408, 413, 501, 503})  # a body may still be on its way
+_CLOSING: Final = frozenset({400, 405, 408, 413, 501, 503})  # a body may still be arriving
 _MOST_HEADERS: Final = 100
 _MOST_HEADER_BYTES: Final = 32 * 1024
 _METHODS: Final = frozenset({*_READING, "POST", "PUT", "PATCH", "DELETE"})
-_WITH_PICTURES: Final = ("/v1/", "/familiar/")  # only there whole conversations are sent
+_WITH_PICTURES: Final = ("/v1/", "/familiar/")  # only these routes take whole conversations
 _MOST_OTHER_BYTES: Final = 8 * 1024 * 1024
-_FREE_BYTES: Final = 64 * 1024  # of each body, so that a few large ones stop nobody else
-_LARGE_BYTES: Final = 1024 * 1024  # such bodies are worked on one at a time
-_MOST_VALUES: Final = 500_000  # of a body in JSON; each costs far more memory than it has bytes
+_FREE_BYTES: Final = 64 * 1024  # of each body, so that a few large ones do not block others
+_LARGE_BYTES: Final = 1024 * 1024  # such bodies are processed one at a time
+_MOST_VALUES: Final = 500_000  # of a JSON body; each takes far more memory than bytes
 _MOST_TEXT_BYTES: Final = 16 * 1024 * 1024  # of a body without pictures
-_MOST_ESCAPES: Final = 4_000_000  # reading them takes long; a text has no more characters
+_MOST_ESCAPES: Final = 4_000_000  # long texts are slow to process
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """Who may ask, and how much.
+    """Access rules and limits.
 
     Args:
-        hosts: The values of `Host` that mean this server, in lower case, with their ports.
-        origins: The pages that may ask from a browser, e.g. `http://127.0.0.1:8000`.
-        tokens: One of them must be sent along; empty: none is needed.
-        owner_tokens: Those of them that show what is private, too.
-        most_body_bytes: The largest body.
-        most_bodies_bytes: All bodies together, from their first byte until they are answered.
-        body_s: How long a body may take to come.
-        work_s: How long may be worked on one request, without the time that a model takes.
-        grants: The tokens that open only what they name; None: there are none.
-        has_door: Tells of a path, and a request's headers, whether what answers asks for a key of
-            its own.
+        hosts: `Host` values of this server, in lower case, with ports.
+        origins: Pages that may use the server from a browser, e.g. `http://127.0.0.1:8000`.
+        tokens: Accepted tokens; empty if none is required.
+        owner_tokens: Tokens that also give access to what is private.
+        most_body_bytes: Maximum size of a body.
+        most_bodies_bytes: Maximum size of all bodies, from their first byte until they are
+            answered.
+        body_s: Maximum time for receiving a body.
+        work_s: Maximum working time per request, without the model's.
+        grants: Tokens with restricted access; None if there are none.
+        has_door: Tells for a path and headers whether the route checks a key of its own.
     """
 
     hosts: frozenset[str]
@@ -85,10 +85,10 @@ class Rules:
 
 
 class BodyPool:
-    """How many bytes all requests together may hold.
+    """The bytes that all requests together may hold.
 
     Args:
-        most_bytes: So many.
+        most_bytes: The limit.
     """
 
     def __init__(self, most_bytes: int) -> None:
@@ -100,7 +100,7 @@ class BodyPool:
         """Reserve bytes.
 
         Raises:
-            ApiError: Others hold too many.
+            ApiError: The pool is exhausted.
         """
         if self._held_bytes + size_bytes > self._most_bytes:
             raise ApiError(
@@ -109,16 +109,16 @@ class BodyPool:
         self._held_bytes += size_bytes
 
     def give_back(self, size_bytes: int) -> None:
-        """Let go of bytes."""
+        """Release bytes."""
         self._held_bytes -= size_bytes
 
 
 class RequestBudget:
-    """What one request may cost. Whoever answers one does heavy work through it.
+    """The resources that one request may use. Handlers run heavy work through it.
 
     Args:
-        pool: What all requests share.
-        work_s: How long may be worked on it.
+        pool: The pool shared by all requests.
+        work_s: Maximum working time.
     """
 
     def __init__(self, pool: BodyPool, work_s: float) -> None:
@@ -130,16 +130,16 @@ class RequestBudget:
 
     @classmethod
     def of(cls, scope: Scope) -> RequestBudget:
-        """Return the budget of a request that came through the guard."""
+        """Return the budget of a request that passed the guard."""
         budget = scope["familiar.budget"]
         assert isinstance(budget, cls)
         return budget
 
     def grow(self, size_bytes: int) -> None:
-        """Take more bytes of the body in.
+        """Reserve bytes for more of the body.
 
         Raises:
-            ApiError: Others hold too many.
+            ApiError: The pool is exhausted.
         """
         self.body_bytes += size_bytes
         wanted = max(self.body_bytes - _FREE_BYTES, 0) - self._held_bytes
@@ -147,18 +147,18 @@ class RequestBudget:
         self._held_bytes += wanted
 
     async def work(self, call: Callable[[], T]) -> T:
-        """Run `call`, which must only read, in a thread and return its result.
+        """Run `call`, which must only read, in a thread, and return its result.
 
         Raises:
-            OutOfTimeError: It takes too long, or the program has left.
+            OutOfTimeError: It takes too long, or the client disconnected.
         """
         return await self._limited(lambda: in_thread(call))
 
     async def work_apart(self, start: Callable[[], Coroutine[object, object, T]]) -> T:
-        """Run a coroutine in a thread with an event loop of its own, and return its result.
+        """Run a coroutine in a thread with its own event loop, and return its result.
 
         Raises:
-            OutOfTimeError: It takes too long, or the program has left.
+            OutOfTimeError: It takes too long, or the client disconnected.
         """
         return await self._limited(lambda: apart(start))
 
@@ -175,20 +175,20 @@ class RequestBudget:
             return await begin()
 
     def client_left(self) -> None:
-        """End the work under way at its next check."""
+        """Cancel the work under way at its next check."""
         self._limit = self._limit or WorkLimit(self._work_s)
         self._limit.cancel()
 
     def close(self) -> None:
-        """Let go of what it holds."""
+        """Release the reserved bytes."""
         self._pool.give_back(self._held_bytes)
         self._held_bytes = 0
 
 
 class Guard:
-    """Lets requests through to `app` that follow the rules, and answers the others itself.
+    """Middleware that passes permitted requests to `app` and rejects the others.
 
-    The body is read here, whole, so that nobody behind it waits for a slow one.
+    It reads the whole body, so that no handler waits for a slow client.
 
     Args:
         app: The application.
@@ -205,7 +205,7 @@ class Guard:
         }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
+        """Handle one request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -248,10 +248,10 @@ class Guard:
             leaving.close()
 
     def _check(self, scope: Scope, headers: dict[str, str], *, allowed: bool) -> None:
-        """Make sure that a request follows the rules, as far as its head tells.
+        """Check a request's headers against the rules.
 
         Raises:
-            ApiError: It does not.
+            ApiError: A rule forbids it.
         """
         raw = scope["headers"]
         size = sum(len(k) + len(v) for k, v in raw)
@@ -299,10 +299,10 @@ class Guard:
             )
 
     def _check_grant(self, grant: Grant, scope: Scope) -> None:
-        """Make sure that a token opens an address, and that it was not used too often.
+        """Check that a token covers a route and is within its limits.
 
         Raises:
-            ApiError: It does not, or it was.
+            ApiError: It does not, or the limit is exceeded.
         """
         is_for_all = scope["path"].startswith(OPEN_TO_PROGRAMS) and "*" not in grant.users
         if is_for_all or scope["path"] == METRICS:
@@ -314,10 +314,10 @@ class Guard:
             raise too_many_requests(retry_s)
 
     def _check_token(self, sent: str, grants: Mapping[str, Grant]) -> tuple[Grant | None, bool]:
-        """Return what the token opens (None: everything), and whether it is the owner's.
+        """Return a token's grant (None for everything), and whether it is the owner's.
 
         Raises:
-            ApiError: There is none, or not a known one.
+            ApiError: No token, or an unknown one.
         """
         scheme, _, token = sent.partition(" ")
         digest = sha256(token.strip().encode("utf-8", "surrogatepass")).digest()
@@ -334,10 +334,10 @@ class Guard:
     async def _body(
         self, path: str, headers: dict[str, str], receive: Receive, budget: RequestBudget
     ) -> bytes:
-        """Return the whole body.
+        """Receive the whole body.
 
         Raises:
-            ApiError: It is too large, or too slow, or others hold too much.
+            ApiError: It is too large or too slow, or the pool is exhausted.
         """
         most = self._rules.most_body_bytes
         if not path.startswith(_WITH_PICTURES):
@@ -365,14 +365,14 @@ class Guard:
             ) from None
 
 
-class _Gone(Exception):  # noqa: N818  # no error: nobody is there any more
-    """The program hung up before its request was whole."""
+class _Gone(Exception):  # noqa: N818  # not an error: there is no client left
+    """The client disconnected before its request was complete."""
 
 
 async def respond_error(
     send: Send, error: ApiError, extra: Iterable[tuple[bytes, bytes]] = ()
 ) -> None:
-    """Answer with an error."""
+    """Send an error response."""
     body = api_format.encode_body(error.to_json())
     headers = [
         (b"content-type", b"application/json"),
@@ -391,7 +391,7 @@ async def respond_error(
 
 
 def with_error_pages(app: ASGIApp) -> ASGIApp:
-    """Wrap an application so that a browser is shown a page where a program is sent JSON."""
+    """Wrap an application so that browsers get errors as pages and programs as JSON."""
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
         accept = b",".join(v for k, v in scope.get("headers", ()) if k.lower() == b"accept")
@@ -402,7 +402,7 @@ def with_error_pages(app: ASGIApp) -> ASGIApp:
 
 
 class _ErrorPages:
-    """Replaces the body of an error in JSON by a page with its message and a way back."""
+    """Replaces an error's JSON body by a page with its message and a link back."""
 
     def __init__(self, send: Send) -> None:
         self._send = send
@@ -446,7 +446,7 @@ def _message_of(body: bytes) -> str:
 
 
 def host_names(host: str, port: int, more: Iterable[str] = ()) -> frozenset[str]:
-    """Return the values of `Host` that mean a server; a name without a port gets this one."""
+    """List the `Host` values of a server; a name without a port gets this one."""
     names = {"127.0.0.1", "localhost", "[::1]", f"[{host}]" if ":" in host else host}
     given = {name.lower() for name in more}
     with_port = {name for name in given if urlsplit(f"//{name}").port is not None}
@@ -454,12 +454,12 @@ def host_names(host: str, port: int, more: Iterable[str] = ()) -> frozenset[str]
 
 
 class _Leaving:
-    """Gives the body once, and then notices when the program hangs up, whoever asks for it.
+    """An ASGI `receive` that supplies the body once and then watches for a disconnect.
 
     Args:
         body: The body.
-        receive: Where the request came from.
-        budget: Told when the program has left.
+        receive: The original callable.
+        budget: Notified of the disconnect.
     """
 
     def __init__(self, body: bytes, receive: Receive, budget: RequestBudget) -> None:
@@ -470,7 +470,7 @@ class _Leaving:
         self._watching = asyncio.ensure_future(self._watch())
 
     async def receive(self) -> Message:
-        """Return the body, then wait for the program to leave."""
+        """Return the body, then wait for the disconnect."""
         if self._body is not None:
             body, self._body = self._body, None
             return {"type": "http.request", "body": body, "more_body": False}
@@ -478,7 +478,7 @@ class _Leaving:
         return {"type": "http.disconnect"}
 
     def close(self) -> None:
-        """Watch no longer."""
+        """Stop watching."""
         self._watching.cancel()
 
     async def _watch(self) -> None:
@@ -489,10 +489,11 @@ class _Leaving:
 
 
 def _check_values(body: bytes, headers: dict[str, str]) -> None:
-    """Make sure that a body in JSON is not made of millions of tiny values or escapes.
+    """Reject a JSON body made of millions of tiny values or escapes.
 
     Raises:
-        ApiError: It is. Marks in texts are counted, too: what is counted is a bound.
+        ApiError: It has too many. Characters inside strings count, too: the count is an upper
+            bound.
     """
     if not headers.get("content-type", "").lower().lstrip().startswith("application/json"):
         return
@@ -508,7 +509,7 @@ def _check_values(body: bytes, headers: dict[str, str]) -> None:
 
 
 def _with_cors(send: Send, origin: str) -> Send:
-    """Return a `send` that lets one page read the response."""
+    """Wrap `send` so that one page may read the response."""
     added = [
         (b"access-control-allow-origin", origin.encode("latin-1")),
         (b"access-control-expose-headers", _SHOWN.encode()),
@@ -518,7 +519,7 @@ def _with_cors(send: Send, origin: str) -> Send:
 
 
 async def _answer_preflight(send: Send, headers: dict[str, str], *, allowed: bool) -> None:
-    """Tell a browser whether a page may ask."""
+    """Answer a browser's preflight request."""
     if not allowed:
         raise ApiError(403, "Web pages from elsewhere may not use this server", code="wrong_origin")
     wanted = headers.get("access-control-request-headers", "")

@@ -1,4 +1,4 @@
-"""A reply to a request: memory in a program's own prompt, and the turn that is kept."""
+"""Replies to requests: adding memory to a program's own prompt, and storing the turn."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _INTRO: Final = (
 
 
 class WithSampling(Wrapping):
-    """A chat model that is asked with the settings that a chat program sends.
+    """A chat model with the sampling settings of a chat program.
 
     Args:
         model: The model.
@@ -56,7 +56,7 @@ class WithSampling(Wrapping):
         self._sampling = sampling
 
     def prepare(self, messages: Sequence[Message], **how: Any) -> PreparedRequest:  # noqa: ANN401
-        """Return the bytes to send; what the program says holds, else what `how` does."""
+        """Build the request; the program's settings take precedence over `how`."""
         wanted = self._sampling
         extra = {**(how.pop("extra", None) or {}), **wanted.extra}
         for name in ("max_tokens", "temperature"):
@@ -67,13 +67,13 @@ class WithSampling(Wrapping):
 
 
 class ClientsPrompt(WithSampling):
-    """A chat model that is sent a chat program's own prompt, with memory in its last message.
+    """A chat model that receives the chat program's own prompt, with memory in its last message.
 
     Args:
         model: The model.
-        asked: What the program asks for.
-        name: What the familiar is called.
-        on_event: Given each event of the reply as the model's server wrote it.
+        asked: The program's request.
+        name: The familiar's name.
+        on_event: Called with each event of the reply as the model server sent it.
     """
 
     def __init__(
@@ -85,15 +85,15 @@ class ClientsPrompt(WithSampling):
         self._on_event = on_event
 
     def prepare(self, messages: Sequence[Message], **how: Any) -> PreparedRequest:  # noqa: ANN401
-        """Return the program's request for this model, with what memory has to say in it.
+        """Build the program's request for this model, with memory added.
 
         Args:
-            messages: What memory found, and what was said; only the former is used.
-            how: Not used: the program says how.
+            messages: The assembled prompt; only its memory is used.
+            how: Ignored: the program's settings apply.
         """
         del how
         sent = self._model.prepare(messages, stream=self._asked.stream)
-        told = json.loads(sent.body)["messages"]  # as the model is shown it
+        told = json.loads(sent.body)["messages"]  # as in the prompt
         found = "\n\n".join(m["content"] for m in told if m["role"] == "system")
         body = {**self._asked.body, "model": self._model.name}
         body["messages"] = with_memory(body["messages"], found, self._fence_name)
@@ -107,17 +107,17 @@ class ClientsPrompt(WithSampling):
         on_text: Callable[[str], None] | None = None,
         on_event: Callable[[str], None] | None = None,
     ) -> Completion:
-        """Send `request` and return the reply as it is kept; its events go on as they come."""
+        """Send `request` and return the reply to store, passing its events on as they arrive."""
         del on_event
         reply = await self._model.complete(request, on_text, self._on_event)
         return replace(reply, text=kept_words(reply.text))
 
 
 def with_memory(messages: Sequence[Any], found: str, name: str) -> list[Any]:
-    """Return a program's messages with memory at the beginning of the last one of a person's.
+    """Insert memory at the beginning of a person's last message.
 
-    Memory that was put there before is left out. Every other message stays as it is, and all of
-    them when nothing was found.
+    Memory inserted earlier is removed. All other messages stay as they are, and so do all of them
+    if nothing was found.
     """
     messages = [_without_fence(message) for message in messages]
     last = next((n for n in reversed(range(len(messages))) if messages[n]["role"] == "user"), None)
@@ -145,13 +145,13 @@ def _without_fence(message: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def texts_sent(body: bytes) -> tuple[TracedMessage, ...]:
-    """Return the messages of a request, as the record of a turn keeps them."""
+    """List a request's messages as a turn's trace stores them."""
     messages = json.loads(body)["messages"]
     return tuple(_record_message(message) for message in messages)
 
 
 def record_request(trace: Trace, asked: ReplyRequest) -> Trace:
-    """Return the record of a turn with what the program sent, and what really went out."""
+    """Add the program's request, and what was really sent, to a turn's trace."""
     assert trace.request is not None
     if not asked.memory_only:
         return replace(trace, client=asked.raw)
@@ -164,7 +164,7 @@ def _record_message(message: Mapping[str, Any]) -> TracedMessage:
 
 
 def fence_notes(found: str, name: str) -> str:
-    """Return notes in a fence that no line of theirs can end."""
+    """Enclose notes in a fence that none of their lines can close."""
     safe = found.strip().replace(f"</{_FENCE}", f"<\\/{_FENCE}")
     return f"<{_FENCE}>\n{_INTRO.format(name=name)}\n\n{safe}\n</{_FENCE}>"
 
@@ -179,7 +179,7 @@ _MEMORY: Final = frozenset({"content", "pinned"})
 
 
 def has_exchange(lines: Sequence[RequestLine]) -> bool:
-    """Return whether somebody answered a person in a conversation."""
+    """Tell whether a conversation contains a reply to a person."""
     spoken = [line for line in lines if line.role != "system"]
     return len({line.author for line in spoken}) > 1
 
@@ -217,7 +217,7 @@ async def recall_memory(
 async def keep_exchange(
     served: Served, wanted: RequestIdentity, alone: ConversationLocks
 ) -> dict[str, Any]:
-    """Keep the newest exchange; what is kept already is not added again."""
+    """Store the newest exchange, unless it is stored already."""
     *lines, reply = wanted.asked.lines
     message_id = wanted.message_id
     is_reply = reply.role == "assistant" and lines[-1].role == "user"
@@ -246,7 +246,7 @@ async def keep_exchange(
 
 
 async def keep_chat(served: Served, chat: ClientChat, alone: ConversationLocks) -> dict[str, Any]:
-    """Keep a whole chat as its program shows it now."""
+    """Store a whole chat as its program shows it now."""
     from familiar_cli.actions.client_chat import keep_client_chat  # noqa: PLC0415  # the importer
 
     async with alone.hold(f"{chat.directory}/{chat.name}"):
@@ -279,18 +279,18 @@ _STREAM: Final = (
     (b"cache-control", b"no-cache"),
     (b"x-accel-buffering", b"no"),
 )
-_MOST_NAMED: Final = 20  # pieces of memory in a header
+_MOST_NAMED: Final = 20  # memories named in a header
 
 
 class ReplyResponse:
-    """An ASGI response that plays a turn until its end, or until the program hangs up.
+    """An ASGI response that follows a turn until it ends or the client disconnects.
 
     Args:
-        turn: The turn; others may follow it, too.
-        wanted: What is wanted.
-        served: Whose turn it is.
-        leave: Awaited at the end, whatever the end is.
-        created_s: When the reply was made, in seconds since 1970.
+        turn: The turn, which others may follow, too.
+        wanted: The request.
+        served: The familiar.
+        leave: Awaited at the end, in any case.
+        created_s: Creation time of the reply in seconds since 1970.
     """
 
     def __init__(
@@ -373,7 +373,7 @@ class ReplyResponse:
 
     @property
     def _is_raw(self) -> bool:
-        """Whether the pieces are events of the model's server, which go on as they are."""
+        """Whether the pieces are events of the model server, which are passed on unchanged."""
         return self._wanted.asked.memory_only or self._wanted.is_chore
 
     def _shape(self) -> api_format.ReplyFormat:
@@ -388,7 +388,7 @@ class ReplyResponse:
         return api_format.usage_of(event.result.trace, tokens)
 
     def _headers(self) -> list[tuple[bytes, bytes]]:
-        """Describe the turn as far as the program may show it to a person."""
+        """Describe the turn in headers, as far as the client may see it."""
         trace = self._trace
         if trace is None or trace.turn is None:
             return [(b"x-familiar-kept", b"no")]
@@ -404,7 +404,7 @@ class ReplyResponse:
 
 
 def quote_header(text: str) -> bytes:
-    """Return a text as it may stand in a header."""
+    """Encode a text for a header."""
     from urllib.parse import quote  # noqa: PLC0415
 
     return quote(text, safe="-_.~:/@ ", errors="surrogatepass").encode("ascii")

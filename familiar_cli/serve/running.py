@@ -1,4 +1,4 @@
-"""Run the server: listen, serve until stopped, and do what is due for all familiars meanwhile."""
+"""Run the server: listen, serve until stopped, and run background passes of all familiars."""
 
 from __future__ import annotations
 
@@ -41,19 +41,19 @@ _BACKLOG: Final = 256
 _MOST_CONNECTIONS: Final = 1_000
 
 
-_POLL_S: Final = 2.0  # after a request, before its turn is looked at
+_POLL_S: Final = 2.0  # delay between a request and a visit to its familiar
 _SLOTS: Final = 3  # familiars whose passes run at once
 _RETRY_S: Final = 60.0  # after a visit that failed
-_REST_S: Final = 3600.0  # most between two visits, to a familiar that nobody talks to
-_PATIENCE_S: Final = 10.0  # for a pass that was told to stop between two steps
+_REST_S: Final = 3600.0  # maximum between visits to an idle familiar
+_PATIENCE_S: Final = 10.0  # for a pass to stop between two steps
 
 
 @dataclass(slots=True)
 class _Visits:
-    """When a familiar is visited next, in seconds of the event loop, and what it was told of."""
+    """When a familiar is visited next (event loop time in seconds), and its last error."""
 
     due_s: float
-    rest_s: float = LOOK_S  # doubles while nobody talks to it
+    rest_s: float = LOOK_S  # doubles while it is idle
     sync_s: float = 0.0
     is_first: bool = True
     is_active: bool = False
@@ -64,7 +64,7 @@ class Background:
     """Runs the background passes of all familiars, a few at a time, in one thread.
 
     Args:
-        home: Where the familiars live.
+        home: The directory of the familiars.
         tell: Callback for messages to a person; called from the thread.
     """
 
@@ -79,7 +79,7 @@ class Background:
         self._stop, self._woken = asyncio.Event(), asyncio.Event()
 
     def begin(self) -> None:
-        """Begin with all familiars: turns may wait, and remotes may have news."""
+        """Schedule all familiars: they may have unwritten turns or remote changes."""
         self._thread.start()
         for familiar_id in list_familiars(self._home):
             self._schedule(familiar_id)
@@ -89,7 +89,7 @@ class Background:
         self._schedule(familiar_id, is_active=True)
 
     def close(self) -> None:
-        """Stop between two steps, and wait a little for that."""
+        """Stop between two steps, waiting briefly."""
         if self._thread.is_alive():
             self._loop.call_soon_threadsafe(self._stop.set)
             self._thread.join(_PATIENCE_S)
@@ -103,7 +103,7 @@ class Background:
                 visits.is_active, visits.rest_s = True, LOOK_S
             self._woken.set()
 
-        with suppress(RuntimeError):  # the loop has ended
+        with suppress(RuntimeError):  # the loop is closed
             self._loop.call_soon_threadsafe(schedule)
 
     def _run(self) -> None:
@@ -125,7 +125,7 @@ class Background:
         await self._end()
 
     async def _rest(self, wait_s: float) -> None:
-        """Wait for a visit that falls due or ends, for news, or for the end."""
+        """Wait until a visit is due or has ended, for news, or for the end."""
         woken = (asyncio.ensure_future(one.wait()) for one in (self._woken, self._stop))
         _, pending = await asyncio.wait(
             {*woken}, timeout=wait_s, return_when=asyncio.FIRST_COMPLETED
@@ -134,9 +134,9 @@ class Background:
             task.cancel()
 
     async def _visit(self, familiar_id: str) -> None:
-        """Visit a familiar, and note when to come back."""
+        """Visit a familiar, and schedule the next visit."""
         visits, wait_s = self._visits[familiar_id], _RETRY_S
-        visits.due_s = math.inf  # whoever talks to it meanwhile makes it sooner
+        visits.due_s = math.inf  # a request meanwhile brings it forward
 
         async def visit() -> None:
             nonlocal wait_s
@@ -151,7 +151,7 @@ class Background:
         try:
             await until_stopped(visit(), self._stop)
         except NotFoundError:
-            wait_s = math.inf  # somebody removed it
+            wait_s = math.inf  # it was removed
         except Exception as error:  # noqa: BLE001  # one familiar never ends the passes of others
             self._complain(familiar_id, as_failure(error))
         finally:
@@ -162,10 +162,10 @@ class Background:
             self._woken.set()
 
     async def _end(self) -> None:
-        """Send what the familiars that sync have not sent yet, and close them all."""
+        """Push unsynced changes of all familiars, and close them."""
         for familiar_id, visits in self._visits.items():
             if not (visits.is_first or math.isinf(visits.sync_s)):
-                with suppress(FamiliarError):  # it was told while serving
+                with suppress(FamiliarError):  # it was reported while serving
                     async with self._pool.lease(familiar_id) as familiar:
                         await self._daemon(familiar).syncing.last()
         await self._pool.aclose()
@@ -180,7 +180,7 @@ class Background:
         )
 
     def _complain(self, familiar_id: str, error: FamiliarError | None) -> None:
-        """Tell a person what went wrong, once until it is something else."""
+        """Report an error, once until it changes."""
         visits = self._visits[familiar_id]
         if error and str(error) != visits.complaint:
             visits.complaint = str(error)
@@ -189,24 +189,24 @@ class Background:
 
 @dataclass(frozen=True, slots=True)
 class Listening:
-    """Where and for whom a server listens.
+    """Address, access and limits of a server.
 
     Args:
         host: Address.
-        port: Port; 0: any that is free.
-        tokens: One of them must be sent along; empty: none is needed.
-        owner_tokens: Those of them that show what is private, too.
-        hosts: More host names that clients may use.
+        port: Port; 0 for any free one.
+        tokens: Accepted tokens; empty if none is required.
+        owner_tokens: Tokens that also give access to what is private.
+        hosts: Further host names that clients may use.
         origins: Web pages that may use the server.
-        background: Memory is written, and days fold, while it runs.
-        head_s: For so long a connection may say nothing, or not the whole head of a request.
-        body_s: How long a body may take to come.
-        stalled_s: For so long a client may read nothing of what is sent to it.
+        background: Whether to write memory and make periods meanwhile.
+        head_s: Maximum time for a connection to send the whole head of a request.
+        body_s: Maximum time for receiving a body.
+        stalled_s: Maximum time for which a client may read nothing that is sent to it.
         drain_s: How long replies may continue after the server was asked to stop.
-        api: It speaks to chat programs; if not, to browsers only.
-        embodiments: Programs that keep a copy of a familiar may register.
-        door: Opens the pages.
-        familiar_id: Whose pages those without a name are; None: those of the chosen one.
+        api: Whether to serve chat programs; otherwise browsers only.
+        embodiments: Whether embodiments may register.
+        door: Access to the pages.
+        familiar_id: The familiar of pages without a name; None for the chosen one.
     """
 
     host: str
@@ -257,12 +257,12 @@ async def serve_until(
     """Serve the familiars of a home until `stop` is set.
 
     Args:
-        stop: Ends it, after the replies under way or `drain_s`; what came of them is kept.
-        home: Where they live.
-        listening: Where and for whom.
-        on_ready: Given the server's address, without `/v1`, once it can be asked.
-        tell: Told in words what a person should know; from several threads.
-        at_once: Ends it without waiting, once `stop` is set; what came of replies is kept.
+        stop: Ends the server after the replies under way or `drain_s`; partial replies are stored.
+        home: Their directory.
+        listening: Address, access and limits.
+        on_ready: Called with the server's address, without `/v1`, once it accepts requests.
+        tell: Callback for messages to a person; called from several threads.
+        at_once: Ends it without waiting, once `stop` is set; partial replies are stored.
 
     Raises:
         ConfigError: It cannot listen there, or must not without a token.
@@ -326,7 +326,7 @@ async def serve_until(
 
 
 def tell_of_read_only(home: Path, tell: Callable[[str], None]) -> None:
-    """Name the familiars that cannot be written to, before anybody talks to them."""
+    """Warn about familiars that cannot be written to, before anybody talks to them."""
     for familiar_id in list_familiars(home):
         if not os.access(home / familiar_id, os.W_OK):
             tell(
@@ -336,7 +336,7 @@ def tell_of_read_only(home: Path, tell: Callable[[str], None]) -> None:
 
 
 class _Server(uvicorn.Server):
-    """Uvicorn's server, which leaves signals to us and says when it listens."""
+    """Uvicorn's server without its signal handlers, with an event for being ready."""
 
     def __init__(
         self,
@@ -369,11 +369,11 @@ class _Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Leave signals alone."""
+        """Leave signal handling to the caller."""
         yield
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to listen, and say so."""
+        """Start listening, and set the event."""
         await super().startup(sockets)
         self._on_ready()
 
@@ -384,7 +384,7 @@ class _Server(uvicorn.Server):
         at_once: asyncio.Event,
         turns: TurnTable,
     ) -> None:
-        """Serve on a socket until `stop` is set; `at_once` ends the turns that it waits for."""
+        """Serve on a socket until `stop` is set; `at_once` cancels the turns under way."""
 
         async def wait() -> None:
             await stop.wait()
@@ -405,10 +405,10 @@ class _Server(uvicorn.Server):
 
 
 class _PatientProtocol(H11Protocol):
-    """HTTP/1.1 for those who speak and listen.
+    """HTTP/1.1 with limits for slow clients.
 
-    A connection that sends no whole head for long is closed, and so is one that reads nothing of
-    what is sent to it; a reply under way is kept.
+    A connection is closed if it does not send a whole head in time, or reads nothing that is sent
+    to it; a reply under way is stored.
     """
 
     head_s = 10.0
@@ -417,13 +417,13 @@ class _PatientProtocol(H11Protocol):
     _stalled: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:  # noqa: ANN401  # uvicorn's own signature
-        """Begin to wait for a head."""
+        """Start the timeout for a head."""
         self.app_state = {**self.app_state, CONNECTION: secrets.token_hex(16)}
         super().connection_made(transport)
         self._wait_for_head()
 
     def data_received(self, data: bytes) -> None:
-        """Take what came; a whole head ends the wait, and part of another begins it."""
+        """Receive data; a whole head ends the timeout, and part of the next one starts it."""
         super().data_received(data)
         if self.cycle is None or self.cycle.response_complete:
             self._wait_for_head()
@@ -432,19 +432,19 @@ class _PatientProtocol(H11Protocol):
             self._impatience = None
 
     def pause_writing(self) -> None:
-        """Wait for the client to read."""
+        """Start the timeout for a client that does not read."""
         super().pause_writing()
         self._stalled = self.loop.call_later(self.stalled_s, self.transport.abort)
 
     def resume_writing(self) -> None:
-        """Go on: the client reads."""
+        """End it: the client reads."""
         super().resume_writing()
         if self._stalled:
             self._stalled.cancel()
             self._stalled = None
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget about it."""
+        """Cancel the timeouts."""
         for timer in (self._impatience, self._stalled):
             if timer:
                 timer.cancel()
@@ -463,7 +463,7 @@ class _PatientProtocol(H11Protocol):
 
 @contextmanager
 def _bound_socket(listening: Listening) -> Iterator[socket.socket]:
-    """Lend a socket that is bound, so that its port is known before anybody asks."""
+    """Open a bound socket, so that its port is known before the server accepts requests."""
     try:
         family, _, _, _, address = socket.getaddrinfo(
             listening.host.strip("[]"), listening.port, type=socket.SOCK_STREAM

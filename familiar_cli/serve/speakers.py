@@ -1,4 +1,4 @@
-"""Who sends a request, whose reply is wanted, and which requests are a program's own jobs."""
+"""Who sends a request, whose reply is wanted, and which requests are the program's own jobs."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ KEEP: Final = "X-Familiar-Keep"
 KIND: Final = "X-Familiar-Kind"
 _OPEN_WEBUI_USER: Final = "X-OpenWebUI-User-Id"
 _OPEN_WEBUI_NAME: Final = "X-OpenWebUI-User-Name"
-_CHATS: Final = {  # header -> what its channels begin with
+_CHATS: Final = {  # header -> prefix of its channel ids
     "X-OpenWebUI-Chat-Id": "open-webui",
     "X-LibreChat-Conversation-Id": "librechat",
 }
@@ -49,15 +49,15 @@ _SWITCH: Final = {
 
 
 def resolve_speaker(familiar: Familiar, headers: Headers, person: str | None) -> Author:
-    """Return who speaks: whom the request names, else the one whose home it is.
+    """Resolve the author of a request; by default the owner.
 
     Args:
-        familiar: To whom.
+        familiar: The familiar.
         headers: The request's headers.
-        person: The speaker whom the request names outside its headers, if any.
+        person: The speaker named in the body, if any.
 
     Raises:
-        ApiError: A field that names the speaker cannot be used.
+        ApiError: A field that names the speaker is invalid.
     """
     name = name_of_speaker(headers)
     channel_id, named = resolve_channel(headers), _read_header(headers, USER)
@@ -80,17 +80,17 @@ def name_of_speaker(headers: Headers) -> str | None:
 
 
 def name_of_character(headers: Headers) -> str:
-    """Return whose reply is wanted, in the program's words; empty: nobody says."""
+    """Return the name of the character whose reply is wanted; empty if not stated."""
     return clean_name(_read_header(headers, CHARACTER)) or ""
 
 
 def resolve_channel(headers: Headers) -> str:
-    """Return the channel that a request names; empty: none.
+    """Return the channel that a request names; empty if none.
 
     A program that leaves its own chat header unfilled (a temporary chat) names none.
 
     Raises:
-        ApiError: A header that names the channel cannot be used.
+        ApiError: A header that names the channel is invalid.
     """
     if named := _read_header(headers, CHANNEL):
         with _naming_field(CHANNEL):
@@ -107,7 +107,7 @@ def resolve_message_id(headers: Headers) -> str:
     """Return the message's id on its platform; empty if there is none.
 
     Raises:
-        ApiError: The header cannot be used.
+        ApiError: The header is invalid.
     """
     named = _read_header(headers, MESSAGE)
     if not named:
@@ -120,7 +120,7 @@ def resolve_kind(headers: Headers) -> str:
     """Return the conversation's kind as the request states it; empty if it does not.
 
     Raises:
-        ApiError: There is no such kind.
+        ApiError: No such kind.
     """
     named = (_read_header(headers, KIND) or "").strip().lower()
     with _naming_field(KIND):
@@ -128,10 +128,10 @@ def resolve_kind(headers: Headers) -> str:
 
 
 def wants_keeping(headers: Headers) -> bool:
-    """Return whether a request is to be kept, which it is unless it says otherwise.
+    """Tell whether to store a request, which is the default.
 
     Raises:
-        ApiError: The header says neither yes nor no.
+        ApiError: The header is neither yes nor no.
     """
     said = (_read_header(headers, KEEP) or "yes").lower()
     if said not in _SWITCH:
@@ -140,9 +140,9 @@ def wants_keeping(headers: Headers) -> bool:
 
 
 def _read_header(headers: Headers, name: str) -> str | None:
-    """Return a header with its percent-encoding undone; None: it was not sent.
+    """Read a header, decoding percent-encoding; None if it was not sent.
 
-    Programs write UTF-8, percent-encoded or not, and old ones Latin-1.
+    Programs send UTF-8, percent-encoded or not, and old ones Latin-1.
     """
     values = headers.getlist(name)
     if len(values) > 1:
@@ -160,7 +160,7 @@ def _read_header(headers: Headers, name: str) -> str | None:
 
 @contextmanager
 def _naming_field(field: str) -> Iterator[None]:
-    """Let an error of an id name the field of the request that holds it."""
+    """Make errors about an id name the field of the request that holds it."""
     try:
         yield
     except UsageError as error:
@@ -170,7 +170,7 @@ def _naming_field(field: str) -> Iterator[None]:
 
 
 _NAME: Final = r"([^\n\[\]]{1,100}?)"
-_PROMPTS: Final = (  # as SillyTavern writes them; whose reply is wanted stands in the last one
+_PROMPTS: Final = (  # as SillyTavern writes them; the last one names whose reply is wanted
     re.compile(rf"\bWrite {_NAME}['’]s next reply\b(?: in a fictional chat between {_NAME}[.\n])?"),
     re.compile(rf"\bWrite the next reply only as {_NAME}[.\]]"),
 )
@@ -181,13 +181,13 @@ _PREFIX: Final = re.compile(r"([^\n:]{1,100}): ?(?=\S)")
 
 @dataclass(frozen=True, slots=True)
 class ChatParticipants:
-    """Who takes part in a chat.
+    """The participants of a chat.
 
     Args:
-        own: Names of the familiar, folded.
-        character: Whose reply is wanted; empty: the program does not say.
-        person: What the person who speaks is called; empty: the program does not say.
-        names: Everybody whom the prompt or a line names.
+        own: Names of the familiar, case-folded.
+        character: The character whose reply is wanted; empty if not stated.
+        person: Name of the person who speaks; empty if not stated.
+        names: All names in the prompt or in front of lines.
     """
 
     own: frozenset[str]
@@ -196,25 +196,25 @@ class ChatParticipants:
     names: frozenset[str] = frozenset()
 
     def is_own(self, name: str) -> bool:
-        """Return whether the familiar is called so."""
+        """Tell whether a name is one of the familiar's."""
         return fold(name) in self.own or slugify(name) in self.own
 
     @property
     def foreign_character(self) -> str:
-        """The character whose reply is wanted, where that is not the familiar; else empty."""
+        """The character whose reply is wanted, if it is not the familiar; else empty."""
         return "" if self.is_own(self.character) else self.character
 
     @property
     def include_familiar(self) -> bool:
-        """Whether the familiar is one of those who are named."""
+        """Whether the familiar is among the named participants."""
         return any(map(self.is_own, self.names))
 
     def attribute(self, line: RequestLine, person: Author) -> RequestLine:
-        """Return a line as it is kept: whose it is, and without a name in front of its words.
+        """Assign a line to its author, removing a name in front of its text.
 
         Args:
             line: The line.
-            person: Who speaks in the request.
+            person: The speaker of the request.
         """
         name, text = line.name, line.text
         if not name and (found := _PREFIX.match(text)):
@@ -240,14 +240,14 @@ def read_participants(
     character: str = "",
     person: str = "",
 ) -> ChatParticipants:
-    """Return who takes part in the chat that a request is from.
+    """Find the participants of the chat that a request comes from.
 
     Args:
         body: The request.
-        lines: What was said in it.
+        lines: Its conversation.
         own: Names of the familiar.
-        character: Whose reply is wanted, as a header says; empty: none does.
-        person: What a header says that the person is called; empty: none does.
+        character: The character named in a header; empty if none.
+        person: The person's name from a header; empty if none.
     """
     folded = frozenset(map(fold, own)) | frozenset(filter(None, map(slugify, own)))
     names = {line.name for line in lines if line.name and line.role == "assistant"}
@@ -268,7 +268,7 @@ def read_participants(
 
 
 def _own_instructions(body: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the texts of the program's own that no person said."""
+    """Yield the program's own texts, which no person said."""
     for message in body["messages"]:
         if message.get("role") == "system" and isinstance(message.get("content"), str):
             yield message["content"][:_MOST_CHARS]
@@ -305,13 +305,13 @@ _TEST: Final = [{"role": "user", "content": "Hi"}]
 
 
 def is_connection_test(body: Mapping[str, Any]) -> bool:
-    """Return whether a request is SillyTavern's *Test Message*."""
+    """Tell whether a request is SillyTavern's *Test Message*."""
     has_samplers = not {"top_p", "presence_penalty"}.isdisjoint(body)
     return body.get("messages") == _TEST and body.get("stream") is not True and has_samplers
 
 
 def is_client_job(lines: tuple[RequestLine, ...], headers: Headers) -> bool:
-    """Return whether a request is a job of the program that sent it."""
+    """Tell whether a request is one of the program's own jobs, such as making a title."""
     if headers.get(TYPE, "").strip().lower() in _JOB_TYPES:
         return True
     if CHANNEL in headers or MESSAGE in headers:
@@ -321,16 +321,16 @@ def is_client_job(lines: tuple[RequestLine, ...], headers: Headers) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class RequestIdentity:
-    """Where a request comes from, and whose it is.
+    """The identity of a request: its author, conversation and message.
 
     Args:
         asked: The request.
-        author: Who speaks.
-        channel_id: The conversation that the program names; empty: none.
-        is_chore: It is answered and kept nowhere.
-        message_id: What the platform calls the message; empty: nothing.
-        is_kept: What is said and the reply are kept.
-        kind: What the conversation is; empty: nobody says.
+        author: Its author.
+        channel_id: The conversation named by the program; empty if none.
+        is_chore: Answer it, but store nothing.
+        message_id: The message's id on its platform; empty if none.
+        is_kept: Store the message and the reply.
+        kind: The conversation's kind; empty if not stated.
     """
 
     asked: ReplyRequest
@@ -343,9 +343,9 @@ class RequestIdentity:
 
 
 def key_of(wanted: RequestIdentity) -> str:
-    """Return a key that requests of one conversation share, before the conversation is looked up.
+    """Return a key shared by requests of one conversation, before it is looked up.
 
-    Two that are sent at once share their channel, or their first lines.
+    Two simultaneous requests share their channel, or their first lines.
     """
     if wanted.channel_id:
         return wanted.channel_id
@@ -354,14 +354,14 @@ def key_of(wanted: RequestIdentity) -> str:
 
 
 class ConversationLocks:
-    """Lets requests of one conversation through one after another."""
+    """Serialises requests of the same conversation."""
 
     def __init__(self) -> None:
         self._locks: dict[str, tuple[asyncio.Lock, int]] = {}
 
     @asynccontextmanager
     async def hold(self, name: str) -> AsyncIterator[None]:
-        """Hold one name."""
+        """Hold the lock of one key."""
         lock, users = self._locks.get(name, (asyncio.Lock(), 0))
         self._locks[name] = (lock, users + 1)
         try:

@@ -1,4 +1,4 @@
-"""Turns under way, each for all requests that ask for it: a retry joins what it repeats."""
+"""Turns under way, shared by all requests for them: a retry joins the turn that it repeats."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ TurnKey: TypeAlias = tuple[object, ...]
 """The familiar and its conversation, then whatever else two attempts at one request share."""
 
 _REMAKING: Final = frozenset({"regenerate", "swipe"})  # ask for another reply on purpose
-_LINGER_S: Final = 60.0  # for a retry, after the last client of a reply has left
-_KEPT_S: Final = 30.0  # a whole reply, for retries that were sent before it came
+_LINGER_S: Final = 60.0  # wait for a retry after a reply's last client has left
+_KEPT_S: Final = 30.0  # keep a whole reply for retries sent before it was complete
 
 
 def turn_key(wanted: RequestIdentity, headers: Headers) -> TurnKey | None:
-    """Return what a retry shares with the request; None if the message has no id."""
+    """Return the key that a retry shares with the request; None if the message has no id."""
     if not wanted.message_id or wanted.is_chore:
         return None
     asked = wanted.asked
@@ -50,16 +50,16 @@ def turn_key(wanted: RequestIdentity, headers: Headers) -> TurnKey | None:
 
 
 class ServedTurn(LiveTurn):
-    """A turn of a chat program; for its own prompt, the pieces are events of the model's server.
+    """A turn of a chat program. With its own prompt, the pieces are events of the model server.
 
     Args:
-        served: Whose turn.
-        wanted: What is wanted.
-        alone: Who waits for whom.
-        key: What a retry of the request shares with it; None: no request is one.
+        served: The familiar.
+        wanted: The request.
+        alone: Locks of conversations.
+        key: Key shared with retries; None if there can be none.
 
     Attributes:
-        followers: How many responses play it.
+        followers: Number of responses that follow it.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class ServedTurn(LiveTurn):
         super().__init__()
 
     async def _do_chore(self) -> None:
-        """Ask the model just what the program asks; no memory goes in, and nothing is kept."""
+        """Send the program's request to the model as it is, without memory; nothing is stored."""
         familiar = self._served.familiar
         check_usable(familiar.models.slot())
         model = ClientsPrompt(familiar.models.open(), self._wanted.asked, "", self._put)
@@ -93,7 +93,7 @@ class ServedTurn(LiveTurn):
             return await take_turn(familiar, said, self._on_text, asking=self._asking())
 
     def _placed(self) -> Said:
-        """Find the conversation and prepare it; in a thread, since it uses the history."""
+        """Find and prepare the conversation, in a thread, since it uses the history."""
         wanted, conversations = self._wanted, self._served.conversations
         lines = wanted.asked.lines
         found = conversations.find(lines, wanted.author, wanted.channel_id, wanted.message_id)
@@ -125,7 +125,7 @@ class ServedTurn(LiveTurn):
 
 
 class TurnTable:
-    """The turns under way, and whole replies for as long as a late retry may ask for them."""
+    """Turns under way, and whole replies for as long as a late retry may ask for them."""
 
     def __init__(self) -> None:
         self.alone = ConversationLocks()
@@ -133,11 +133,11 @@ class TurnTable:
         self._by_key: dict[TurnKey, ServedTurn] = {}
 
     def __len__(self) -> int:
-        """Return how many turns are under way."""
+        """Count the turns under way."""
         return len(self._under_way)
 
     def join(self, key: TurnKey | None) -> ServedTurn | None:
-        """Join the turn of an earlier attempt; None: this request is the first."""
+        """Join the turn of an earlier attempt; None if this request is the first."""
         turn = self._by_key.get(key) if key else None
         if turn is None or turn.task.cancelling():
             return None
@@ -153,19 +153,19 @@ class TurnTable:
         key: TurnKey | None,
         lease: AsyncExitStack,
     ) -> ServedTurn:
-        """Begin a turn, which holds the lease of its familiar until it has ended."""
+        """Begin a turn, which holds its familiar's lease until it ends."""
         turn = ServedTurn(served, wanted, self.alone, key)
         turn.followers = 1
         self._under_way[turn] = asyncio.create_task(self._watch(turn, lease))
         if key:
             for known, other in tuple(self._by_key.items()):
                 if known[:2] == key[:2] and other.task.done():
-                    del self._by_key[known]  # the conversation went on
+                    del self._by_key[known]  # the conversation has continued
             self._by_key[key] = turn
         return turn
 
     async def leave(self, turn: ServedTurn) -> None:
-        """Stop following a turn; it ends with its last client, unless that may come back."""
+        """Stop following a turn; it ends with its last client, unless that one may come back."""
         turn.followers -= 1
         if turn.followers or turn.task.done():
             return
@@ -175,11 +175,11 @@ class TurnTable:
             asyncio.get_running_loop().call_later(_LINGER_S, self._end_alone, turn)
 
     async def cancel_all(self) -> None:
-        """End all turns; what came of the replies is kept."""
+        """Cancel all turns; partial replies are stored."""
         await asyncio.gather(*(turn.cancel() for turn in self._under_way))
 
     async def aclose(self) -> None:
-        """End all turns, and return when their familiars are given back."""
+        """Cancel all turns, and wait until their familiars are released."""
         watching = tuple(self._under_way.values())
         await self.cancel_all()
         await asyncio.gather(*watching)
